@@ -20,6 +20,8 @@ from datamodel_code_generator.format import Formatter
 ROOT: Final = Path(__file__).parents[1]
 #: Where the types are written, below the root of the repository.
 OUTPUT: Final = Path("src", "natgauge", "agreement", "generated.py")
+#: Types with a base of their own, which derives numbers from them.
+_BASES: Final = {"StreamCounts": "natgauge.agreement.stream.StreamFigures"}
 _HEADER: Final = '''\
 # SPDX-License-Identifier: Apache-2.0
 """Requests and results of the engine. Generated from trial/*.schema.json by tools/agreement_types.py: do not edit."""
@@ -55,10 +57,11 @@ def definitions(folder: Path) -> dict[str, Schema]:
     # The result of a period is in a line of progress, and so does not name its event.
     lines = {"TrialResult": "result", "Progress": "progress", "Failed": "failed"}
     received |= {name: _line(result, event) for name, event in lines.items()}
-    return _joined(
+    types = _joined(
         {name: _given(_without(schema, _SAID_ELSEWHERE | _BOUNDS), "version") for name, schema in sent.items()},
         {name: _given(_without(schema, _SAID_ELSEWHERE | {"maximum"}), "event") for name, schema in received.items()},
     )
+    return types | {name: types[name] | {"customBasePath": base} for name, base in _BASES.items()}
 
 
 def module(folder: Path) -> str:

@@ -23,7 +23,7 @@ from benchmarks.second_opinion import packaged
 from benchmarks.second_opinion.gateway import COUNT, EMPTY, Gateway
 from benchmarks.second_opinion.search import Range, Trial, highest
 from benchmarks.second_opinion.siitperf import Forwarding, Opening, Siitperf
-from natgauge.measurer import Counts
+from natgauge.agreement import StreamCounts
 from natgauge.procedures.kit.result.results import Attempt
 
 #: Duration of phase 2, in seconds.
@@ -60,8 +60,8 @@ def _opening(connections: int, rate: int) -> Opening:
 def _attempt(attempt: Attempt) -> dict[str, Any]:
     """One trial of natgauge's search, as far as the other testers' trials have the same."""
     outcome = attempt.outcome
-    counts: list[tuple[str, Counts]] = [("phase 1", outcome.phase1), *outcome.phase2.items()]
-    frames = {phase: {"sent": one.offered, "received": one.received} for phase, one in counts}
+    counts: list[tuple[str, StreamCounts]] = [("phase 1", outcome.phase1), *outcome.phase2.items()]
+    frames = {phase: {"sent": one.offered_frames, "received": one.received_frames} for phase, one in counts}
     return {"load": attempt.load, "verdict": outcome.verdict, "connections": outcome.table_count, **frames}
 
 

@@ -7,62 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from natgauge.agreement import DelayCounts, PortCounters, StreamCounts, TrialResult, VariationCounts, phase1_of
-from natgauge.late_delays import LateDelays
-from natgauge.measurer import Arrivals, Counts, Delays, Direction, Variation
+from natgauge.measurer import Delays, Direction, Variation
 from natgauge.other_traffic import OtherTraffic
 from natgauge.trial_evidence import CpuStalls, IcmpErrors, PortDrops
-
-
-def counts_of(stream: StreamCounts, limit_seconds: float | None = None) -> Counts:
-    """Convert the counts of a stream, whose frames had this time limit; times become seconds."""
-    silence = stream.longest_silence
-    return Counts(
-        intended=stream.intended_frames,
-        offered=stream.offered_frames,
-        received=stream.received_frames,
-        duplicates=stream.duplicates,
-        reordered=stream.reordered,
-        late=stream.late,
-        late_delays=_late_delays(stream, limit_seconds),
-        damaged=stream.damaged,
-        fragments=stream.fragments,
-        tagged=stream.tagged,
-        without_checksum=stream.without_checksum,
-        untranslated=stream.untranslated,
-        mistranslated=stream.mistranslated,
-        skipped=stream.skipped,
-        zero_checksums=stream.zero_checksums or 0,
-        messages=tuple(Arrivals(message.name, message.received, message.wrong) for message in stream.messages),
-        background=stream.background_frames or 0,
-        background_received=stream.background_received or 0,
-        nominal_seconds=stream.nominal_ns / 1e9,
-        sending_seconds=stream.sending_ns / 1e9,
-        worst_lag_seconds=stream.worst_lag_ns / 1e9,
-        final_lag_seconds=stream.final_lag_ns / 1e9,
-        settled_lag_seconds=stream.settled_lag_ns / 1e9,
-        stalled_seconds=stream.stalled_ns / 1e9,
-        lost_in_stalls=stream.lost_in_stalls,
-        last_lost_seconds=_seconds(stream.last_lost_ns),
-        longest_silence=None if silence is None else (silence.from_ns / 1e9, silence.to_ns / 1e9),
-    )
-
-
-def _late_delays(stream: StreamCounts, limit_seconds: float | None) -> LateDelays | None:
-    delay = stream.late_delay
-    if delay is None or not stream.late:
-        return None
-    return LateDelays.measured(
-        frames=stream.late,
-        minimum_ns=delay.minimum_ns,
-        maximum_ns=delay.maximum_ns,
-        sum_ns=delay.sum_ns,
-        limit=limit_seconds,
-        messages=max(1, len(stream.messages)),
-    )
-
-
-def _seconds(nanoseconds: int | None) -> float | None:
-    return None if nanoseconds is None else nanoseconds / 1e9
 
 
 def phase2_streams(result: TrialResult) -> dict[Direction, StreamCounts]:
@@ -89,11 +36,6 @@ def other_traffic_of(result: TrialResult) -> OtherTraffic:
     offered = sum(stream.offered_frames for stream in streams_of(result).values())
     foreign = result.ports.initiator.foreign + result.ports.responder.foreign
     return OtherTraffic(foreign, offered, result.wall_ns / 1e9)
-
-
-def phase2_counts(result: TrialResult, limit_seconds: float | None = None) -> dict[Direction, Counts]:
-    """Counts of each active direction of phase 2; empty when there was none."""
-    return {direction: counts_of(stream, limit_seconds) for direction, stream in phase2_streams(result).items()}
 
 
 def delays_of(delay: DelayCounts) -> Delays | None:

@@ -13,9 +13,9 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
+from natgauge.agreement.generated import StreamCounts
 from natgauge.causes.cause import Cause
 from natgauge.errors import UsageError
-from natgauge.late_delays import LateDelays
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
 from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.readings import NO_READINGS, Readings
@@ -167,91 +167,6 @@ class TrialPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
-    """Arrivals of one message of a connection, such as a DNS response.
-
-    Attributes:
-        wrong: intact ones with other content, not part of `received`.
-    """
-
-    name: str
-    received: int
-    wrong: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Raw frame counts of one direction of one phase; all >= 0.
-
-    `received` counts each expected frame once. `reordered` and `zero_checksums` (frames over IPv6 with a UDP checksum
-    of 0, if the plan accepts them) are parts of `received`; the other counts are not.
-    `final_lag_seconds`: lateness of the last frame. `settled_lag_seconds`: lateness at which its batch had been sent,
-    and in `shared` placement processed by the device; None = not known.
-    `stalled_seconds`: sum of the senders' stalls in this phase that were longer than the bound; None = not known.
-    `lost_in_stalls`: lost frames that were due during or shortly after a stall of a core of the tester or the device;
-    None = not known.
-    `fragments`, `tagged` (with a VLAN tag) and `without_checksum` (over IPv6 with a UDP checksum of 0, if the plan
-    does not accept that) are no damaged frames. A frame makes several fragments.
-    `late_delays`: delays of the `late` frames; None = no frame was late, or the delays are not known.
-    `messages`: arrivals of the message that the side sends, and of the reactions to it, in their order; `received`
-    counts the last of them. Empty = not known.
-    `background` and `background_received` are the native IPv6 frames among `offered` and `received`.
-    `skipped` frames were intended, but could not be generated because the Responder read an empty entry of its table.
-    With `record_loss_times`, in seconds since the start of the phase's schedule: `last_lost_seconds`, the sending time
-    of the last lost frame (None = no frame was lost), and `longest_silence`, the two arrivals with the longest time
-    between them (None = fewer than two frames arrived). With a rate step, these and all counts cover both parts of
-    phase 2.
-    """
-
-    intended: int
-    offered: int
-    received: int
-    duplicates: int = 0
-    reordered: int = 0
-    late: int = 0
-    late_delays: LateDelays | None = None
-    damaged: int = 0
-    fragments: int = 0
-    tagged: int = 0
-    without_checksum: int = 0
-    untranslated: int = 0
-    mistranslated: int = 0
-    skipped: int = 0
-    zero_checksums: int = 0
-    messages: tuple[Arrivals, ...] = ()
-    background: int = 0
-    background_received: int = 0
-    nominal_seconds: float = 0.0
-    sending_seconds: float = 0.0
-    worst_lag_seconds: float = 0.0
-    final_lag_seconds: float = 0.0
-    settled_lag_seconds: float | None = None
-    stalled_seconds: float | None = None
-    lost_in_stalls: int | None = None
-    last_lost_seconds: float | None = None
-    longest_silence: tuple[float, float] | None = None
-
-    @property
-    def lost(self) -> int:
-        """Frames that the port accepted and that did not return correctly: offered - received, but at least 0.
-
-        A trial with more received frames than offered ones is INVALID (see `natgauge.verdicts`).
-        """
-        return max(0, self.offered - self.received)
-
-    @property
-    def wrong(self) -> int:
-        """Intact frames with other content, of all messages."""
-        return sum(message.wrong for message in self.messages)
-
-    @property
-    def busy_seconds(self) -> float:
-        """Duration of the sending; in `shared` placement the device's work is included."""
-        settled = self.nominal_seconds + (self.settled_lag_seconds or 0.0)
-        return max(self.nominal_seconds, self.sending_seconds, settled)
-
-
-@dataclass(frozen=True, slots=True)
 class Variation:
     """D(i) - D(i-1) of consecutive frames that both arrived (RFC 5481 section 4.1), in seconds, signed.
 
@@ -351,8 +266,9 @@ class TrialOutcome(Judgement):
             None = it is the one that the device had before the first trial.
     """
 
-    phase1: Counts
-    phase2: dict[Direction, Counts] = field(default_factory=dict)
+    phase1: StreamCounts
+    phase2: dict[Direction, StreamCounts] = field(default_factory=dict)
+    frame_timeout_seconds: float | None = None
     stored: int = 0
     readings: Readings = NO_READINGS
     delays: dict[Direction, Delays] = field(default_factory=dict)
@@ -370,7 +286,7 @@ class TrialOutcome(Judgement):
     @property
     def begun(self) -> bool:
         """Whether any frame was intended: none is for a device that did not recover from a collapse."""
-        return bool(self.phase1.intended or self.phase2)
+        return bool(self.phase1.intended_frames or self.phase2)
 
 
 @dataclass(frozen=True, slots=True)

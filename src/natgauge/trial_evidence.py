@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from natgauge.agreement.generated import StreamCounts
 from natgauge.causes.hops import NO_HOPS, TrialHops
-from natgauge.measurer import LAG_SHARE, Counts, Direction
+from natgauge.measurer import LAG_SHARE, Direction
 from natgauge.readings import NO_READINGS, Readings
 from natgauge.words import Placement
 
@@ -101,8 +102,8 @@ class TrialEvidence:
     placement: Placement
     connections: int
     stored: int
-    phase1: Counts
-    phase2: Mapping[Direction, Counts] = field(default_factory=dict)
+    phase1: StreamCounts
+    phase2: Mapping[Direction, StreamCounts] = field(default_factory=dict)
     readings: Readings = NO_READINGS
     preparation: bool = False
     each_once: bool = True
@@ -111,6 +112,7 @@ class TrialEvidence:
     ports: Mapping[str, PortDrops] = field(default_factory=dict)
     lag_share: float = LAG_SHARE
     loss_tolerance: float = 0.0
+    frame_timeout_seconds: float | None = None
     restarted: bool = False
     closed: bool = False
     hops: TrialHops = NO_HOPS

@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from natgauge.agreement.generated import StreamCounts
 from natgauge.causes.cause import Cause, TableState
 from natgauge.causes.hops import NO_HOPS, TrialHops
 from natgauge.causes.of_trial import cause_of
-from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Counts, Direction, Judgement
+from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Judgement
 from natgauge.trial_evidence import TrialEvidence
 from natgauge.words import LimitedBy, Verdict
 
@@ -36,7 +37,7 @@ class _Stream:
 
     phase: int
     name: str
-    counts: Counts
+    counts: StreamCounts
     lag_matters: bool
     direction: Direction | None = None
 
@@ -100,7 +101,7 @@ def _hops(evidence: TrialEvidence) -> TrialHops:
     if evidence.hops is not NO_HOPS:
         return evidence.hops
     streams = [stream.counts for stream in _streams(evidence)]
-    lost, offered = (sum(getattr(counts, name) for counts in streams) for name in ("lost", "offered"))
+    offered, lost = sum(counts.offered_frames for counts in streams), sum(counts.lost for counts in streams)
     return replace(NO_HOPS, sent=offered, lost=lost)
 
 
@@ -149,7 +150,7 @@ def _gone(evidence: TrialEvidence) -> Judgement | None:
     what = "did not come back from its restart" if evidence.restarted else "no longer answers its controls"
     why = f" ({read.device_error})" if read.device_error else ""
     if read.forwards is False:
-        came = evidence.phase1.received + sum(counts.received for counts in evidence.phase2.values())
+        came = evidence.phase1.received_frames + sum(counts.received_frames for counts in evidence.phase2.values())
         back = f"{came} frames had come back" if came else "no frame had come back"
         reason = f"the device {what}{why} and forwards nothing: no single frame came back after the trial; {back}"
         return Judgement(Verdict.COLLAPSED, reason, limited_by="device")
@@ -197,10 +198,12 @@ def _queue_full(evidence: TrialEvidence) -> Judgement | None:
     if not full:
         return None
     streams = list(_streams(evidence))
-    stream = next((stream for stream in streams if stream.counts.offered < stream.counts.intended), streams[-1])
-    reason = f"{stream.name}: {full} of {stream.counts.intended} frames found the queue before the device full"
+    stream = next(
+        (stream for stream in streams if stream.counts.offered_frames < stream.counts.intended_frames), streams[-1]
+    )
+    reason = f"{stream.name}: {full} of {stream.counts.intended_frames} frames found the queue before the device full"
     counts = stream.counts
-    rate = counts.intended / counts.nominal_seconds if counts.nominal_seconds > 0 else 0.0
+    rate = counts.intended_frames / counts.nominal_seconds if counts.nominal_seconds > 0 else 0.0
     stalled = _stalled(evidence, counts)
     if full <= rate * stalled:
         excuse = f"{reason}, which a sender stalled for {stalled * 1000:.1f} ms can explain"
@@ -211,9 +214,9 @@ def _queue_full(evidence: TrialEvidence) -> Judgement | None:
 def _too_many(stream: _Stream) -> Judgement | None:
     """Refuse counts that cannot be: each frame is counted once, so no device can return more of them than were sent."""
     counts = stream.counts
-    if counts.received <= counts.offered:
+    if counts.received_frames <= counts.offered_frames:
         return None
-    reason = f"{stream.name}: more frames arrived than were sent: {counts.received} of {counts.offered}"
+    reason = f"{stream.name}: more frames arrived than were sent: {counts.received_frames} of {counts.offered_frames}"
     return Judgement(Verdict.INVALID, reason, limited_by="host")
 
 
@@ -222,10 +225,10 @@ def _not_offered(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
     counts = stream.counts
     # Skipped frames are excused only where loss was tolerated and connections really are missing.
     missing = evidence.stored < evidence.connections
-    due = counts.intended - (counts.skipped if missing else 0)
-    if counts.offered == due:
+    due = counts.intended_frames - (counts.skipped if missing else 0)
+    if counts.offered_frames == due:
         return None
-    reason = f"{stream.name}: {counts.offered} frames were offered instead of {due}"
+    reason = f"{stream.name}: {counts.offered_frames} frames were offered instead of {due}"
     return Judgement(Verdict.INVALID, reason, limited_by="tester")
 
 
@@ -252,27 +255,27 @@ def _wrong(stream: _Stream, evidence: TrialEvidence) -> Judgement | None:
         "with a VLAN tag": counts.tagged,
         "without a UDP checksum": counts.without_checksum,
         "duplicated": counts.duplicates,
-        "with wrong content": counts.wrong,
+        "with wrong content": sum(message.wrong for message in counts.messages),
     }
     faults = {name: number for name, number in wrong.items() if number}
     leaked = counts.untranslated + counts.mistranslated
-    tolerated = counts.lost + counts.duplicates <= evidence.loss_tolerance * counts.offered
+    tolerated = counts.lost + counts.duplicates <= evidence.loss_tolerance * counts.offered_frames
     if not faults or (not leaked and tolerated):
         return None
     named = ", ".join(f"{number} {name}" for name, number in faults.items())
     lost = f"{counts.lost} lost in all{evidence.icmp_errors}"
-    reason = f"{stream.name}: {named} of {counts.offered} frames, {lost}"
+    reason = f"{stream.name}: {named} of {counts.offered_frames} frames, {lost}"
     return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=stream.phase)
 
 
 def _lost(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
     counts = stream.counts
-    if counts.received >= (1 - evidence.loss_tolerance) * counts.offered:
+    if counts.received_frames >= (1 - evidence.loss_tolerance) * counts.offered_frames:
         return None
     limited_by = _loss_limit(evidence, stream)
     reason = f"{stream.name}: {_loss_figures(evidence, stream)}"
     excused = _excused(evidence, stream) if limited_by == "device" else 0
-    if excused and counts.received + excused >= (1 - evidence.loss_tolerance) * counts.offered:
+    if excused and counts.received_frames + excused >= (1 - evidence.loss_tolerance) * counts.offered_frames:
         cause: LimitedBy = "tester" if _tester_drops(evidence) else "host"
         excuse = f"{reason}, which {_disturbance(evidence, stream)} can explain ({_explained(evidence, stream)})"
         return Judgement(Verdict.INVALID, excuse, limited_by=cause, excused=True)
@@ -283,13 +286,14 @@ def _lost(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
 
 def _loss_figures(evidence: TrialEvidence, stream: _Stream) -> str:
     counts = stream.counts
-    if counts.received == 0 and counts.late:
-        late = f"{counts.late} came back later{'' if counts.late_delays is None else f': {counts.late_delays}'}"
-        return f"none of {counts.offered} frames came back in time, {late}{_table_figures(evidence)}"
-    if counts.received == 0:
-        return f"none of {counts.offered} frames came back{_table_figures(evidence)}{evidence.icmp_errors}"
+    late_delays = counts.late_delays(evidence.frame_timeout_seconds)
+    if counts.received_frames == 0 and counts.late:
+        late = f"{counts.late} came back later{'' if late_delays is None else f': {late_delays}'}"
+        return f"none of {counts.offered_frames} frames came back in time, {late}{_table_figures(evidence)}"
+    if counts.received_frames == 0:
+        return f"none of {counts.offered_frames} frames came back{_table_figures(evidence)}{evidence.icmp_errors}"
     late = f", {counts.late} of them late" if counts.late else ""
-    share = counts.lost / counts.offered
+    share = counts.lost / counts.offered_frames
     tolerance = f", tolerated {evidence.loss_tolerance:.3%}" if evidence.loss_tolerance else ""
     dropped = {
         **evidence.dropped,
@@ -297,8 +301,8 @@ def _loss_figures(evidence: TrialEvidence, stream: _Stream) -> str:
     }
     places = "".join(f", {count} at {place}" for place, count in dropped.items())
     rest = f"{_table_figures(evidence) if stream.phase == 1 else ''}{evidence.icmp_errors}"
-    rest += "" if counts.late_delays is None else f"; late frames: {counts.late_delays}"
-    return f"{counts.lost} of {counts.offered} frames lost ({share:.3%}{late}{tolerance}{places}){rest}"
+    rest += "" if late_delays is None else f"; late frames: {late_delays}"
+    return f"{counts.lost} of {counts.offered_frames} frames lost ({share:.3%}{late}{tolerance}{places}){rest}"
 
 
 def _table_figures(evidence: TrialEvidence) -> str:
@@ -318,7 +322,7 @@ def _loss_limit(evidence: TrialEvidence, stream: _Stream) -> LimitedBy:
     """
     counts, count = stream.counts, evidence.established
     behind = evidence.readings.server_dropped + counts.late if evidence.readings.server_dropped else 0
-    if behind and counts.received + behind >= (1 - evidence.loss_tolerance) * counts.offered:
+    if behind and counts.received_frames + behind >= (1 - evidence.loss_tolerance) * counts.offered_frames:
         return "server"
     if stream.phase != 1 or (count is not None and count >= evidence.connections):
         return "device"
@@ -349,7 +353,7 @@ def _explained_loss(evidence: TrialEvidence, stream: _Stream) -> float:
         return drops + counts.lost_in_stalls
     if evidence.placement == "shared":
         return drops
-    rate = counts.offered / counts.nominal_seconds if counts.nominal_seconds > 0 else 0.0
+    rate = counts.offered_frames / counts.nominal_seconds if counts.nominal_seconds > 0 else 0.0
     stalled = sum(cpu.lost_seconds for cpu in evidence.cpus if cpu.disturbed)
     return drops + EXPLAINED_BY_STALL * rate * stalled
 
@@ -387,17 +391,14 @@ def _links(evidence: TrialEvidence) -> str:
     return " and ".join(f"the link of the {name}'s port going down ({times} x)" for name, times in losses)
 
 
-def _stalled(evidence: TrialEvidence, counts: Counts) -> float:
-    """Return the senders' stalls in s: of this phase, or of the whole trial where those of the phase are not known."""
-    senders = [cpu for cpu in evidence.cpus if cpu.role == "sender" and cpu.disturbed]
-    if counts.stalled_seconds is None or not senders:
-        return max((cpu.lost_seconds for cpu in senders), default=0.0)
-    return counts.stalled_seconds
+def _stalled(evidence: TrialEvidence, counts: StreamCounts) -> float:
+    """Return the senders' stalls in this phase, in s; 0 where no sender was disturbed."""
+    return counts.stalled_seconds if any(cpu.role == "sender" and cpu.disturbed for cpu in evidence.cpus) else 0.0
 
 
-def _lag(evidence: TrialEvidence, counts: Counts) -> float:
+def _lag(evidence: TrialEvidence, counts: StreamCounts) -> float:
     """Return how late the phase ended in s; in `shared` placement the device's work is included."""
-    if evidence.placement != "shared" or counts.settled_lag_seconds is None:
+    if evidence.placement != "shared":
         return counts.final_lag_seconds
     return max(counts.final_lag_seconds, counts.settled_lag_seconds)
 
@@ -474,7 +475,9 @@ def _missing(evidence: TrialEvidence, count: int) -> Judgement | None:
         limited_by: LimitedBy = "table" if _full(evidence, count) else "device"
         return Judgement(Verdict.FAIL, reason, limited_by=limited_by, failed_phase=1)
     if lost and _full(evidence, count):
-        reason = f"phase 1: {lost} of {evidence.phase1.offered} frames lost{_table_figures(evidence)}: it was full"
+        reason = (
+            f"phase 1: {lost} of {evidence.phase1.offered_frames} frames lost{_table_figures(evidence)}: it was full"
+        )
         return Judgement(Verdict.FAIL, reason, limited_by="table", failed_phase=1)
     return None
 

@@ -144,8 +144,8 @@ def test_an_answer_that_is_not_the_one_expected_is_not_counted(server: str, monk
         outcome = decided(measurer, ASKED)
     counts = queries_of(outcome)
     # What it did not read in time, for others kept its core busy, is no answer at all.
-    assert (outcome.verdict, counts.received, counts.messages[0].received) == (Verdict.FAIL, 0, QUERIES)
-    assert 0.9 * QUERIES < counts.wrong <= QUERIES
+    assert (outcome.verdict, counts.received_frames, counts.messages[0].received) == (Verdict.FAIL, 0, QUERIES)
+    assert 0.9 * QUERIES < sum(message.wrong for message in counts.messages) <= QUERIES
 
 
 @alone
@@ -226,7 +226,7 @@ def test_what_a_server_does_not_read_in_time_is_the_servers() -> None:
         outcome = measurer.measure(replace(ASKED, phase2=Phase2Plan(20_000.0, 0.0, 3.0)))
     assert (outcome.verdict, outcome.limited_by) == (Verdict.FAIL, "server"), outcome.reason
     counts = queries_of(outcome)
-    assert counts.messages[0].received == counts.offered
+    assert counts.messages[0].received == counts.offered_frames
     assert any(remark.startswith("the server counted") and remark.endswith("x socket") for remark in outcome.remarks)
     assert "at the server's sockets" in outcome.reason
 

@@ -10,8 +10,9 @@ import pytest
 from tests.labs.last_runs import playable_of
 from tests.labs.program import own
 from tests.labs.trying import passing
+from tests.unit.counted import arrivals
 
-from natgauge.measurer import Arrivals, Direction, Phase2Plan, TrialPlan
+from natgauge.measurer import Direction, Phase2Plan, TrialPlan
 from natgauge.records.store import Memory
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench
@@ -44,11 +45,11 @@ def test_every_request_and_reply_passes_and_each_identifier_is_a_connection(gate
         validated, both = passing(measurer, ONCE), passing(measurer, BOTH)
         listed = bench.device.count() if bench.device is not None else None
     for outcome in (validated, both):
-        assert (outcome.phase1.received, outcome.stored) == (N, N)
-        assert outcome.phase1.messages == (Arrivals("request", N),)
+        assert (outcome.phase1.received_frames, outcome.stored) == (N, N)
+        assert outcome.phase1.messages == (arrivals("request", N),)
         assert outcome.table_count in {None, N}
     assert listed in {None, N}
-    assert validated.phase2[Direction.RESPONDER].messages == (Arrivals("reply", N),)
+    assert validated.phase2[Direction.RESPONDER].messages == (arrivals("reply", N),)
     for direction, message in ((Direction.INITIATOR, "request"), (Direction.RESPONDER, "reply")):
-        assert both.phase2[direction].offered == FRAMES
-        assert both.phase2[direction].messages == (Arrivals(message, FRAMES),)
+        assert both.phase2[direction].offered_frames == FRAMES
+        assert both.phase2[direction].messages == (arrivals(message, FRAMES),)

@@ -18,11 +18,13 @@ from tests.labs.datagrams import Datagram, parse
 from tests.labs.nat44 import with_rules
 from tests.labs.program import own
 from tests.labs.trying import decided, passing
+from tests.unit.counted import arrivals
 
 import natgauge
+from natgauge.agreement import StreamCounts
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.namespaces import inside
-from natgauge.measurer import Arrivals, Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan
+from natgauge.measurer import Direction, Phase2Plan, TrialOutcome, TrialPlan
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
@@ -57,7 +59,7 @@ def asking(gateway: str | Path, connections: int = N, **choices: object) -> Iter
         yield bench, bench.ready(planned, Memory()).measurer
 
 
-def queries_of(outcome: TrialOutcome) -> Counts:
+def queries_of(outcome: TrialOutcome) -> StreamCounts:
     return outcome.phase2[Direction.INITIATOR]
 
 
@@ -65,10 +67,10 @@ def every_one_answered(outcome: TrialOutcome, queries: int) -> None:
     """All of phase 1 and so many of phase 2, each once and right."""
     assert outcome.verdict is Verdict.PASS, outcome.reason
     counts = queries_of(outcome)
-    assert (counts.offered, counts.received) == (queries, queries)
-    assert counts.messages == (Arrivals("query", queries), Arrivals("response", queries))
+    assert (counts.offered_frames, counts.received_frames) == (queries, queries)
+    assert counts.messages == (arrivals("query", queries), arrivals("response", queries))
     assert (counts.duplicates, counts.late, counts.damaged) == (0, 0, 0)
-    assert (outcome.phase1.received, outcome.phase1.messages[0].received, outcome.stored) == (N, N, N)
+    assert (outcome.phase1.received_frames, outcome.phase1.messages[0].received, outcome.stored) == (N, N, N)
     assert outcome.table_count in {None, N}
 
 
@@ -94,10 +96,10 @@ def test_a_known_loss_is_counted_and_its_way_is_known(port: str, tmp_path: Path,
     assert (failed.verdict, failed.limited_by) == (Verdict.FAIL, "device")
     assert tolerated.verdict is Verdict.PASS, tolerated.reason
     counts = queries_of(tolerated)
-    assert counts.offered == QUERIES
+    assert counts.offered_frames == QUERIES
     assert counts.lost == pytest.approx(QUERIES / 1000, abs=1)
-    assert counts.messages[0].received == (counts.offered if back else counts.received)
-    assert counts.wrong == 0
+    assert counts.messages[0].received == (counts.offered_frames if back else counts.received_frames)
+    assert sum(message.wrong for message in counts.messages) == 0
     assert any(
         f"{counts.lost} of {QUERIES} exchanges of messages were not completed" in remark for remark in tolerated.remarks
     )

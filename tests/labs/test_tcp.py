@@ -16,9 +16,11 @@ from tests.labs.hosts import captured
 from tests.labs.last_runs import playable_of
 from tests.labs.program import own
 from tests.labs.trying import decided, passing
+from tests.unit.counted import arrivals
 
+from natgauge.agreement import MessageCounts
 from natgauge.labs.common.device import NamespaceDevice
-from natgauge.measurer import Arrivals, Direction, Phase2Plan, TrialPlan
+from natgauge.measurer import Direction, Phase2Plan, TrialPlan
 from natgauge.procedures.expiry import ExpirySettings
 from natgauge.procedures.kit.measure.phase2 import left_in
 from natgauge.records.store import Memory
@@ -40,9 +42,9 @@ REPEATED = ("(suspected) retransmission", "(suspected) spurious retransmission")
 CLOSED = ("Connection finish (FIN)", "connection closing", "Connection reset (RST)")
 
 
-def handshake(connections: int) -> tuple[Arrivals, ...]:
+def handshake(connections: int) -> tuple[MessageCounts, ...]:
     """What arrives when all connections are opened."""
-    return tuple(Arrivals(name, connections) for name in ("syn", "syn-ack", "ack"))
+    return tuple(arrivals(name, connections) for name in ("syn", "syn-ack", "ack"))
 
 
 @contextmanager
@@ -80,13 +82,13 @@ def test_every_handshake_and_segment_passes_and_each_connection_is_established(g
         assert outcome.verdict is Verdict.PASS, outcome.reason
         if not stateless:
             assert outcome.phase1.messages == handshake(N)
-            assert (outcome.phase1.received, outcome.stored) == (N, N)
+            assert (outcome.phase1.received_frames, outcome.stored) == (N, N)
             # VPP's NAT64 does not show the state of a connection.
             listed = N if bench.recipe.verbs.count_established else None
             assert (outcome.table_count, outcome.readings.established) == (N, listed)
         for direction, counts in outcome.phase2.items():
-            assert counts.offered == (N if plan is ONCE else FRAMES), direction
-            assert counts.messages == (Arrivals("segment", counts.offered),)
+            assert counts.offered_frames == (N if plan is ONCE else FRAMES), direction
+            assert counts.messages == (arrivals("segment", counts.offered_frames),)
     assert set(outcomes[-1].phase2) == {Direction.INITIATOR, Direction.RESPONDER}
 
 
@@ -99,10 +101,10 @@ def test_half_open_connections_stay_so_and_each_gets_its_syn_ack_once() -> None:
         for plan, state in ((replace(HALF_OPEN, phase2=None), "SYN_SENT"), (HALF_OPEN, "SYN_RECV")):
             outcome = decided(measurer, plan)
             assert outcome.verdict is Verdict.PASS, outcome.reason
-            assert outcome.phase1.messages == (Arrivals("syn", N),)
+            assert outcome.phase1.messages == (arrivals("syn", N),)
             assert (outcome.stored, outcome.table_count, outcome.readings.established) == (N, N, 0)
             assert in_state(bench, state) == N, state
-        assert outcome.phase2[Direction.RESPONDER].messages == (Arrivals("syn-ack", N),)
+        assert outcome.phase2[Direction.RESPONDER].messages == (arrivals("syn-ack", N),)
 
 
 @pytest.mark.parametrize(
@@ -141,14 +143,18 @@ def test_a_full_table_evicts_half_open_connections_but_no_established_ones() -> 
     for outcome in (opened, half_open):
         assert (outcome.verdict, outcome.limited_by) == (Verdict.FAIL, "table"), outcome.reason
     # The limit is that of the whole namespace, in which other entries are rare.
-    assert size - 2 <= opened.phase1.received <= size
-    assert opened.readings.established == opened.table_count == opened.phase1.received
+    assert size - 2 <= opened.phase1.received_frames <= size
+    assert opened.readings.established == opened.table_count == opened.phase1.received_frames
     assert (opened.readings.faults["drop"], opened.phase1.lost) == (more, more)
     # Linux looks for a half-open connection in few of its buckets, so it refuses some new ones even then.
     assert half_open.readings.faults["early_drop"] > 0
     # Above 95 % of the limit Linux's garbage collector removes half-open connections, too, and does not count them.
     assert half_open.table_count is not None
-    assert 0.94 * size <= half_open.table_count <= half_open.phase1.received - half_open.readings.faults["early_drop"]
+    assert (
+        0.94 * size
+        <= half_open.table_count
+        <= half_open.phase1.received_frames - half_open.readings.faults["early_drop"]
+    )
     assert half_open.readings.established == 0
 
 

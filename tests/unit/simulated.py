@@ -10,10 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
+from tests.unit.counted import arrivals, change_counts, make_counts
 from tests.unit.recorded_delays import recorded
 
+from natgauge.agreement import StreamCounts
 from natgauge.errors import BrokenError
-from natgauge.measurer import Ability, Arrivals, Counts, Delays, Direction, Measurer, Period, TrialOutcome, TrialPlan
+from natgauge.measurer import Ability, Delays, Direction, Measurer, Period, TrialOutcome, TrialPlan
 from natgauge.paired.slices import BlockWork, RoundPlan, TimedRound
 from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.readings import Readings
@@ -143,6 +145,7 @@ class Gateway(Measurer):
             **judge(evidence).parts,
             phase1=evidence.phase1,
             phase2=dict(evidence.phase2),
+            frame_timeout_seconds=plan.frame_timeout_seconds,
             stored=evidence.stored,
             readings=evidence.readings,
             delays={d: self._delays(plan, counts) for d, counts in evidence.phase2.items() if plan.record_delays},
@@ -197,9 +200,9 @@ class Gateway(Measurer):
             return BlockWork(quantity, (device,))
         return BlockWork(quantity, (device, slice_of(FORWARDING_NS), slice_of(TESTER_NS)))
 
-    def _delays(self, plan: TrialPlan, counts: Counts) -> Delays:
+    def _delays(self, plan: TrialPlan, counts: StreamCounts) -> Delays:
         """Of the first frames; a direction's delays are the more often repeated, the more frames it has."""
-        frames = min(counts.received, MOST_TIMED, plan.delay_samples or MOST_TIMED)
+        frames = min(counts.received_frames, MOST_TIMED, plan.delay_samples or MOST_TIMED)
         timed = recorded(list(itertools.islice(itertools.cycle(self.delays), frames)))
         return timed if plan.record_variation else replace(timed, variation=None)
 
@@ -208,7 +211,7 @@ class Gateway(Measurer):
         extra = int(disturbed or self._random.random() < self.rare_loss)
         opened = plan.connections if plan.order != "with-replacement" else min(plan.connections, self.four_tuples)
         refused = max(opened - self.table_size, 0) if self.when_full == "refuse" else 0
-        phase1 = Counts(0, 0, 0)
+        phase1 = make_counts(0, 0, 0)
         if not plan.stateless:
             phase1 = self._stream(plan.connections, plan.phase1_rate, self.establishes, refused=refused, plan=plan)
         phase2 = self._phase2(plan)
@@ -219,23 +222,25 @@ class Gateway(Measurer):
             phase1 = _with_loss(phase1, extra)
         if plan.request_octets is not None:
             # What is lost of a transaction is its SYN.
-            messages = tuple(Arrivals(name, phase1.received) for name in ("syn", "syn-ack", "ack"))
-            phase1 = replace(phase1, messages=messages)
+            messages = tuple(arrivals(name, phase1.received_frames) for name in ("syn", "syn-ack", "ack"))
+            phase1 = change_counts(phase1, messages=messages)
         if len(self.plans) in self.loses_in:
-            phase2 = {direction: _with_loss(counts, counts.intended // 5) for direction, counts in phase2.items()}
+            phase2 = {
+                direction: _with_loss(counts, counts.intended_frames // 5) for direction, counts in phase2.items()
+            }
         load = (
             max(plan.phase1_rate, plan.phase2.initiator_rate, plan.phase2.responder_rate)
             if plan.phase2
             else (plan.phase1_rate)
         )
-        created = phase1.received + phase1.late
+        created = phase1.received_frames + phase1.late
         if plan.order == "with-replacement" and created:
             # So many of the four tuples are hit on average; the simulation always hits exactly so many.
             created = round(self.four_tuples * (1 - math.exp(created * math.log1p(-1 / self.four_tuples))))
         return TrialEvidence(
             placement=self.placement,
-            connections=phase1.intended,
-            stored=phase1.received,
+            connections=phase1.intended_frames,
+            stored=phase1.received_frames,
             phase1=phase1,
             phase2=phase2,
             preparation=plan.phase2 is not None and plan.phase2.reading_order != "once",
@@ -251,6 +256,7 @@ class Gateway(Measurer):
             cpus=(LONG_STALL,) if disturbed else (),
             ports={"initiator": PortDrops(), "responder": PortDrops()},
             loss_tolerance=plan.loss_tolerance,
+            frame_timeout_seconds=plan.frame_timeout_seconds,
             closed=plan.close is not None,
         )
 
@@ -260,7 +266,7 @@ class Gateway(Measurer):
             return None
         return held if self.counts is None else self.counts
 
-    def _phase2(self, plan: TrialPlan) -> dict[Direction, Counts]:
+    def _phase2(self, plan: TrialPlan) -> dict[Direction, StreamCounts]:
         if plan.phase2 is None:
             return {}
         rates = {Direction.INITIATOR: plan.phase2.initiator_rate, Direction.RESPONDER: plan.phase2.responder_rate}
@@ -282,7 +288,7 @@ class Gateway(Measurer):
 
     def _stream(
         self, frames: int, rate: float, limit: float, *, plan: TrialPlan, streams: int = 1, refused: int = 0
-    ) -> Counts:
+    ) -> StreamCounts:
         limit *= max(1 + self._random.gauss(0, self.noise), 0.01)
         overloaded = rate > limit if self.passes is None else not self.passes(rate)
         share = min(limit / rate, 1.0)
@@ -299,11 +305,11 @@ class Gateway(Measurer):
         sending = nominal / share if self.placement == "shared" else nominal
         sending += self.sender_lag
         wrong = int(offered * self.answers_wrong) if plan.query is not None else 0
-        return Counts(
+        return make_counts(
             intended=frames,
             offered=offered,
             received=max(min(forwarded - refused, offered) - int(offered * self.loses_share) - wrong, 0),
-            messages=(Arrivals("response", 0, wrong),) if wrong else (),
+            messages=(arrivals("response", 0, wrong),) if wrong else (),
             late=late,
             untranslated=offered if self.leaks_copies else 0,
             nominal_seconds=nominal,
@@ -323,5 +329,5 @@ class Gateway(Measurer):
         return min(in_time, worked), max(worked - in_time, 0)
 
 
-def _with_loss(counts: Counts, frames: int) -> Counts:
-    return replace(counts, received=max(counts.received - frames, 0))
+def _with_loss(counts: StreamCounts, frames: int) -> StreamCounts:
+    return change_counts(counts, received=max(counts.received_frames - frames, 0))

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tests.unit.counted import change_counts
 from tests.unit.simulated import Gateway, reading
 
+from natgauge.agreement import StreamCounts
 from natgauge.late_delays import LateDelays
-from natgauge.measurer import Counts, TrialPlan
+from natgauge.measurer import TrialPlan
 from natgauge.trial_evidence import TrialEvidence
 
 #: Above every time limit that a search sets for a frame by itself.
@@ -25,8 +27,8 @@ class Policed(Gateway):
     def _trial(self, plan: TrialPlan) -> TrialEvidence:
         evidence = Gateway._trial(self, plan)
         counts = evidence.phase1
-        passed = min(counts.received, int(self.burst + self.lasting * counts.offered / plan.phase1_rate))
-        changed = replace(evidence, phase1=replace(counts, received=passed), stored=passed)
+        passed = min(counts.received_frames, int(self.burst + self.lasting * counts.offered_frames / plan.phase1_rate))
+        changed = replace(evidence, phase1=change_counts(counts, received=passed), stored=passed)
         return reading(changed, count_after=passed)
 
 
@@ -42,10 +44,12 @@ class Delaying(Gateway):
         if limit is None or limit >= DELAY_SECONDS:
             return evidence
 
-        def late(counts: Counts) -> Counts:
-            number = round(self.part * counts.received)
+        def late(counts: StreamCounts) -> StreamCounts:
+            number = round(self.part * counts.received_frames)
             delays = LateDelays(number, DELAY_SECONDS, DELAY_SECONDS, DELAY_SECONDS, limit) if number else None
-            return replace(counts, received=counts.received - number, late=counts.late + number, late_delays=delays)
+            return change_counts(
+                counts, received=counts.received_frames - number, late=counts.late + number, late_delays=delays
+            )
 
         phase2 = {direction: late(counts) for direction, counts in evidence.phase2.items()}
         return replace(evidence, phase1=late(evidence.phase1), phase2=phase2)

@@ -43,12 +43,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "inputs": {"errors", "words"},
     "host": {"errors", "files", "finding", "foreign", "inputs", "system_errors", "table_memory", "version"},
     "metrics": set(),
-    "measurer": {"causes", "errors", "late_delays", "other_traffic", "paired", "readings", "words"},
-    "trial_evidence": {"causes", "measurer", "readings", "words"},
-    "verdicts": {"causes", "measurer", "trial_evidence", "words"},
+    "measurer": {"agreement", "causes", "errors", "late_delays", "other_traffic", "paired", "readings", "words"},
+    "trial_evidence": {"agreement", "causes", "measurer", "readings", "words"},
+    "verdicts": {"agreement", "causes", "measurer", "trial_evidence", "words"},
     "procedures": {
-        "causes", "core_work", "errors", "inputs", "known_doubts", "late_delays", "measurer", "metrics", "notes",
-        "other_traffic", "paired", "statistics", "words",
+        "agreement", "causes", "core_work", "errors", "inputs", "known_doubts", "late_delays", "measurer", "metrics",
+        "notes", "other_traffic", "paired", "statistics", "words",
     },
     "records": {"causes", "errors", "files", "foreign", "metrics", "notes", "statistics", "system_errors", "words"},
     "analysis": {"errors", "ethernet", "known_doubts", "metrics", "notes", "records", "statistics", "words"},
@@ -59,7 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "published": {
         "analysis", "errors", "foreign", "records", "reports", "suggestions", "tables", "toml_text",
     },
-    "agreement": {"bounded_output", "errors", "host", "system_errors", "words"},
+    "agreement": {"bounded_output", "errors", "host", "late_delays", "system_errors", "words"},
     "counts": {"agreement", "late_delays", "measurer", "other_traffic", "trial_evidence"},
     "labs": {
         "bounded_output", "core_work", "errors", "files", "finding", "host", "inputs", "system_errors", "table_memory",
@@ -87,9 +87,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "audits": {"errors", "gateways", "host", "inputs", "labs", "notes", "records", "setup", "suggestions", "words"},
     "campaigns": {
-        "cleaning", "errors", "files", "foreign", "gateways", "host", "inputs", "labs", "measurements", "measurer",
-        "metrics", "notes", "paired", "plain_text", "procedures", "readings", "records", "setup", "suggestions",
-        "system_errors", "toml_text", "trial", "version", "words",
+        "agreement", "cleaning", "errors", "files", "foreign", "gateways", "host", "inputs", "labs", "measurements",
+        "measurer", "metrics", "notes", "paired", "plain_text", "procedures", "readings", "records", "setup",
+        "suggestions", "system_errors", "toml_text", "trial", "version", "words",
     },
     "comparisons": {
         "agreement", "analysis", "doubts", "errors", "gateways", "host", "inputs", "labs", "measurements", "metrics",

@@ -6,13 +6,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.unit.counted import change_counts
 from tests.unit.simulated import Gateway, reading
 from tests.unit.simulated_kinds import Policed
 
 from natgauge import procedures
+from natgauge.agreement import StreamCounts
 from natgauge.errors import NatgaugeError
 from natgauge.measurements.making import make
-from natgauge.measurer import Counts, TrialPlan
+from natgauge.measurer import TrialPlan
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
 from natgauge.trial.choices import make_settings
@@ -65,9 +67,9 @@ class Hesitating(Gateway):
         evidence = Gateway._trial(self, plan)
         if plan.phase1_rate <= self.establishes:
             return evidence
-        counts: Counts = evidence.phase1
-        kept = min(counts.offered - 3, int(1.2 * self.establishes * counts.offered / plan.phase1_rate))
-        changed = replace(evidence, phase1=replace(counts, received=kept), stored=kept)
+        counts: StreamCounts = evidence.phase1
+        kept = min(counts.offered_frames - 3, int(1.2 * self.establishes * counts.offered_frames / plan.phase1_rate))
+        changed = replace(evidence, phase1=change_counts(counts, received=kept), stored=kept)
         return reading(changed, count_after=kept)
 
 

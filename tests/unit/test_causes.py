@@ -10,6 +10,7 @@ from importlib import resources
 from typing import Any, get_args
 
 import pytest
+from tests.unit.counted import make_counts
 from tests.unit.simulated import Gateway
 from tests.unit.test_explain import ALL, trial
 from tests.unit.test_explain import PORTS as PORTS_OF_TRIAL
@@ -21,7 +22,7 @@ from natgauge.causes.counters import facts_of
 from natgauge.causes.hops import HopCounter, HopLoss, TrialHops, hops_of
 from natgauge.causes.of_trial import cause_of
 from natgauge.measurements.making import make
-from natgauge.measurer import Counts, TrialOutcome, TrialPlan
+from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures import connection_rate, table_capacity
 from natgauge.procedures.kit.procedure import of_search, with_cause
@@ -165,9 +166,9 @@ def test_rules_that_a_lower_rate_passes_limit_the_rate() -> None:
 def test_a_rule_that_drops_a_frame_now_and_then_limits_no_rate(rare: bool, kind: str) -> None:  # noqa: FBT001
     """A NAT that drops every 20,000th frame was told to have a rule that limits the rate."""
     rule = Cause("rule", "seen", hop="rules")
-    counts = Counts(1000, 1000, 999)
+    counts = make_counts(1000, 1000, 999)
     outcomes = {
-        100.0: TrialOutcome(Verdict.PASS, "", phase1=Counts(1000, 1000, 1000)),
+        100.0: TrialOutcome(Verdict.PASS, "", phase1=make_counts(1000, 1000, 1000)),
         200.0: TrialOutcome(Verdict.FAIL, "", phase1=counts, cause=rule, limited_by="device"),
     }
     attempts = tuple(Attempt(load, short=False, outcome=outcome) for load, outcome in outcomes.items())
@@ -187,7 +188,7 @@ class _Ports(Gateway):
         lost = evidence.phase1.lost
         counters = tuple(HopCounter(name, "", lost) for name in self.refused_by if lost)
         hop = HopLoss("conntrack", "gateway", counters)
-        return _replaced(evidence, TrialHops(evidence.phase1.offered, lost, (hop,), has_kernel_counters=True))
+        return _replaced(evidence, TrialHops(evidence.phase1.offered_frames, lost, (hop,), has_kernel_counters=True))
 
 
 def _replaced(evidence: Any, hops: TrialHops) -> Any:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.counted import make_counts
 from tests.unit.test_recipe_contract import PLAN, FakeDevice
 
 from natgauge.cli import run
@@ -17,7 +18,6 @@ from natgauge.gateways.chain import Chain
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.recipe import load
-from natgauge.measurer import Counts
 from natgauge.readings import Readings
 from natgauge.trial_evidence import TrialEvidence
 from natgauge.verdicts import judge
@@ -155,7 +155,7 @@ def test_connections_where_none_may_be_are_strays() -> None:
 
 @pytest.mark.parametrize(("strays", "verdict"), [({}, Verdict.PASS), ({"ce": 3}, Verdict.FAIL)])
 def test_a_chain_that_keeps_state_where_it_must_not_fails(strays: Mapping[str, int], verdict: Verdict) -> None:
-    sent = Counts(intended=10, offered=10, received=10)
+    sent = make_counts(intended=10, offered=10, received=10)
     evidence = TrialEvidence(
         placement="shared",
         connections=10,

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.unit.counted import change_counts
 from tests.unit.made_comparisons import compared_by_rates
 from tests.unit.simulated import LONG_STALL, Gateway
 
@@ -58,7 +59,7 @@ class Disturbed(Device):
         found = super()._trial(plan)
         if plan.phase1_rate <= 18_000:
             return found
-        phase1 = replace(found.phase1, received=found.phase1.received - 1)
+        phase1 = change_counts(found.phase1, received=found.phase1.received_frames - 1)
         return replace(found, cpus=(LONG_STALL,), phase1=phase1)
 
 

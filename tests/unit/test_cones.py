@@ -2,7 +2,8 @@
 """How many lines each package stands on: whoever changes it may have to read what it reaches by imports.
 
 The table of `test_architecture.py` says which arrows are allowed; it can be extended by a word. A budget has to be
-argued for: whoever needs a larger one changes it here, with its reason.
+argued for: whoever needs a larger one changes it here, with its reason. Only written lines count. Types that the build
+makes of the engine's schemas are read there.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _OF_A_METRIC: Final = 150
 
 #: The most lines that each package may reach by imports, its own ones included, and why it needs them.
 BUDGETS: dict[str, tuple[int, str]] = {
-    "agreement": (1_700, "types of the engine's requests and results, and the process that runs it"),
+    "agreement": (1_250, "types of the engine's requests and results, and the process that runs it"),
     "analysis": (4_700, "conclusions from records, also those on two runs of each kind of record"),
     "audits": (21_600, "setups, the records, and the requirements; nothing that measures"),
     "campaigns": (44_800, "runs everything that measures"),
@@ -40,7 +41,10 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "measurements": (39_800, "one measurement on its own bench, and its record"),
     "metrics": (700, "a declaration for each metric; stands on nothing"),
     "paired": (1_170, "arithmetic and places of rounds for costs, comparisons and stored ones; statistics; notes"),
-    "procedures": (12_000, "all 18 metrics and their kit; the contract of trials, and no lab, gateway or engine"),
+    "procedures": (
+        12_100,
+        "all 18 metrics and their kit; the contract of trials, what follows from the engine's counts",
+    ),
     "published": (6_100, "tables and their plans as files, and views of results in their shape"),
     "records": (3_300, "types of outcomes, and their store"),
     "reports": (12_200, "all views of records; nothing that measures"),
@@ -77,6 +81,8 @@ def imports_of(module: str, path: Path, every: set[str]) -> set[str]:
     return found
 
 
+#: Written by the build.
+_GENERATED: Final = "natgauge.agreement.generated"
 FILES = {module_of(path): path for path in ROOT.glob("**/*.py")}
 USES = {module: imports_of(module, path, set(FILES)) for module, path in FILES.items()}
 
@@ -102,6 +108,6 @@ def test_a_package_reaches_no_more_lines_than_its_budget(package: str) -> None:
     # Who finds metrics by name reaches them all.
     if "procedures" in {name.split(".")[1] for name in cone(package) if "." in name}:
         most += _OF_A_METRIC * max(0, len(metrics()) - _METRICS)
-    reached = {name: len(FILES[name].read_text(encoding="utf-8").splitlines()) for name in cone(package)}
+    reached = {name: len(FILES[name].read_text(encoding="utf-8").splitlines()) for name in cone(package) - {_GENERATED}}
     rooms = {name.split(".")[1] for name in reached} - {package}
     assert sum(reached.values()) <= most, f"{package} ({why}) reaches {sorted(rooms)}"

@@ -7,10 +7,11 @@ import itertools
 from collections.abc import Iterable
 
 import pytest
+from tests.unit.counted import make_counts
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError
-from natgauge.measurer import Counts, TrialOutcome, TrialPlan
+from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.procedures import frame_loss, latency, table_capacity
 from natgauge.procedures.kit.search.invalid_trials import (
     TESTER_REPEATS,
@@ -24,7 +25,7 @@ from natgauge.words import LimitedBy, Verdict
 
 
 def outcome(verdict: Verdict, limited_by: LimitedBy | None = None) -> TrialOutcome:
-    return TrialOutcome(verdict, f"of the {limited_by}", Counts(1, 1, 1), limited_by=limited_by)
+    return TrialOutcome(verdict, f"of the {limited_by}", make_counts(1, 1, 1), limited_by=limited_by)
 
 
 PASS, FAIL = outcome(Verdict.PASS), outcome(Verdict.FAIL, "device")

@@ -9,7 +9,6 @@ import pytest
 from tests.unit.test_trials import STREAM
 
 from natgauge.agreement import StreamCounts
-from natgauge.counts import counts_of
 from natgauge.late_delays import LateDelays, merged
 
 LATE = LateDelays(frames=1000, least=0.148, largest=0.152, mean=0.15, limit=0.1)
@@ -68,13 +67,13 @@ DELAY = {"minimum_ns": 148_000_000, "maximum_ns": 152_000_000, "sum_ns": 150_000
 
 @pytest.mark.parametrize("messages", [("syn",), ("syn", "syn-ack", "ack")])
 def test_the_engines_sum_becomes_a_mean_and_the_plans_limit_is_known(messages: tuple[str, ...]) -> None:
-    counts = counts_of(stream(1000, *messages, late_delay=DELAY), 0.1)
-    assert counts.late_delays == replace(LATE, messages=len(messages))
+    counts = stream(1000, *messages, late_delay=DELAY)
+    assert counts.late_delays(0.1) == replace(LATE, messages=len(messages))
 
 
 def test_results_without_the_delays_have_late_frames_all_the_same() -> None:
-    counts = counts_of(stream(1000), 0.1)
-    assert (counts.late, counts.late_delays) == (1000, None)
+    counts = stream(1000)
+    assert (counts.late, counts.late_delays(0.1)) == (1000, None)
 
 
 def test_delays_of_several_streams_are_those_of_all_their_frames() -> None:

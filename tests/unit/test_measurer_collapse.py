@@ -104,7 +104,7 @@ def test_a_device_that_does_not_come_back_is_collapsed_again_not_an_error() -> N
     outcomes = [meter.measure(PLAN) for _ in range(3)]
     assert [outcome.verdict for outcome in outcomes] == [Verdict.COLLAPSED] * 3
     assert "did not come back (gateway: start failed)" in outcomes[1].reason
-    assert (outcomes[1].limited_by, outcomes[1].phase1.offered) == ("device", 0)
+    assert (outcomes[1].limited_by, outcomes[1].phase1.offered_frames) == ("device", 0)
     assert [trial["verdict"] for trial in recorded(meter)] == ["COLLAPSED"] * 3
     assert recorded(meter)[1]["result"] is None
     assert recorded(meter)[1]["plan"]["connections"] == PLAN.connections

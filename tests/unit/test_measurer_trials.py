@@ -13,7 +13,7 @@ import pytest
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Isolated, Recorder
 
-from natgauge.agreement import AddressRange, Phase2, Progress, TrialRequest, TrialResult
+from natgauge.agreement import AddressRange, Phase2, Progress, Silence, TrialRequest, TrialResult
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Addresses
@@ -134,7 +134,7 @@ def test_a_step_is_a_share_of_both_rates_and_counted_in_the_trials_length() -> N
     step = phase2_of(engine).step
     assert step is not None
     assert (step.share, step.seconds) == (0.5, 4.0)
-    assert outcome.phase2[UP].intended == 1000 + 4000
+    assert outcome.phase2[UP].intended_frames == 1000 + 4000
     limits = engine.requests[0].limits
     assert limits is not None
     assert limits.seconds is not None
@@ -204,10 +204,10 @@ def test_times_of_losses_and_silences_are_in_seconds_of_the_phase() -> None:
     engine = FakeEngine(lost=2, silence_ns=(200_000_000, 450_000_000))
     outcome = measurer(engine).measure(replace(PLAN, record_loss_times=True))
     assert engine.requests[0].record_loss_times
-    assert outcome.phase2[UP].last_lost_seconds == pytest.approx(0.5)
-    assert outcome.phase2[UP].longest_silence == (0.2, 0.45)
+    assert outcome.phase2[UP].last_lost_ns == 500_000_000
+    assert outcome.phase2[UP].longest_silence == Silence(from_ns=200_000_000, to_ns=450_000_000)
     whole = measurer(FakeEngine()).measure(replace(PLAN, record_loss_times=True))
-    assert whole.phase2[UP].last_lost_seconds is None
+    assert whole.phase2[UP].last_lost_ns is None
     assert measurer(engine).measure(PLAN).phase2[UP].longest_silence is None
 
 
@@ -221,8 +221,8 @@ def test_a_stateless_trial_has_no_phase_1_and_expects_no_connections() -> None:
     assert request.stateless
     assert request.phase1 is None
     assert (outcome.verdict, outcome.stored) == (Verdict.PASS, 0)
-    assert (outcome.phase1.intended, outcome.phase1.offered, outcome.phase1.received) == (0, 0, 0)
-    assert outcome.phase2[DOWN].received == 1500
+    assert (outcome.phase1.intended_frames, outcome.phase1.offered_frames, outcome.phase1.received_frames) == (0, 0, 0)
+    assert outcome.phase2[DOWN].received_frames == 1500
     assert not any("does not report its number" in remark for remark in outcome.remarks)
     assert "phase1" not in recorder.trials[0]["result"]
 
@@ -551,7 +551,7 @@ def test_periods_are_one_request_and_each_is_a_trial_with_count_and_memory() -> 
     assert [period.seconds for period in found] == pytest.approx([0.5, 1.6, 2.7])
     for period in found:
         assert (period.outcome.verdict, period.outcome.table_count, period.free_octets) == ("PASS", 1000, 1 << 30)
-        assert (period.outcome.phase2[UP].offered, period.outcome.phase1.offered) == (1000, 1000)
+        assert (period.outcome.phase2[UP].offered_frames, period.outcome.phase1.offered_frames) == (1000, 1000)
     assert [trial["request"] is None for trial in kept.trials] == [False, True, True]
     assert subject.number == 1
     subject.measure(PLAN)

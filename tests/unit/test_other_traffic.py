@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.counted import make_counts
 from tests.unit.simulated import Gateway
 
 from natgauge.doubts import find
 from natgauge.errors import BrokenError
-from natgauge.measurer import Counts, TrialOutcome, TrialPlan
+from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.notes import Note
 from natgauge.other_traffic import OtherTraffic, other_traffic_note
 from natgauge.procedures import connection_rate
@@ -96,7 +97,7 @@ def test_a_result_without_other_traffic_or_with_it_in_invalid_trials_only_has_no
 
 @given(offered=st.integers(0, 10**9), received=st.integers(0, 10**9))
 def test_the_number_of_lost_frames_is_never_negative(offered: int, received: int) -> None:
-    assert Counts(offered, offered, received).lost == max(0, offered - received)
+    assert make_counts(offered, offered, received).lost == max(0, offered - received)
 
 
 def _stream(**counts: int) -> Any:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.counted import make_counts
 
 from natgauge.agreement import LEAST_STALL_SECONDS, LONGEST_PHASE_SECONDS
-from natgauge.measurer import Counts, Direction, Phase2Plan, RateStep, TrialOutcome, TrialPlan
+from natgauge.measurer import Direction, Phase2Plan, RateStep, TrialOutcome, TrialPlan
 from natgauge.trial.pacing import CATCH_UP_PERCENT, PREPARING_CATCH_UP_PERCENT, learned, pacing, watched_bound
 from natgauge.words import Placement, Verdict
 
@@ -45,7 +46,7 @@ def test_of_timed_frames_a_stall_is_what_a_percentile_does_not_bear_within_2_to_
 
 
 def outcome(nominal: float, settled_lag: float, frames: int = 1000) -> TrialOutcome:
-    counts = Counts(frames, frames, frames, nominal_seconds=nominal, settled_lag_seconds=settled_lag)
+    counts = make_counts(frames, frames, frames, nominal_seconds=nominal, settled_lag_seconds=settled_lag)
     return TrialOutcome(Verdict.FAIL, "late", counts)
 
 
@@ -94,7 +95,7 @@ def test_of_a_device_that_keeps_up_nothing_is_learned_and_a_disturbance_is_outdo
 
 
 def test_both_directions_are_one_sender_s_work() -> None:
-    counts = Counts(500, 500, 500, nominal_seconds=0.1, settled_lag_seconds=0.9)
+    counts = make_counts(500, 500, 500, nominal_seconds=0.1, settled_lag_seconds=0.9)
     both = TrialOutcome(Verdict.FAIL, "late", counts, phase2={Direction.INITIATOR: counts, Direction.RESPONDER: counts})
     assert learned(None, sending(5000.0, 5000.0), both) == pytest.approx(1000)
 

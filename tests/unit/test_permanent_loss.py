@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.unit.counted import change_counts
 from tests.unit.simulated import Gateway
 
+from natgauge.agreement import StreamCounts
 from natgauge.errors import BrokenError
 from natgauge.measurements.making import make
-from natgauge.measurer import Counts, TrialOutcome, TrialPlan
+from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.procedures import connection_rate, frame_loss, latency, throughput, validated_connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE, SHARE_FIGURE
@@ -55,10 +56,10 @@ class _DrawsLots(Gateway):
 
     def _stream(
         self, frames: int, rate: float, limit: float, *, plan: TrialPlan, streams: int = 1, refused: int = 0
-    ) -> Counts:
+    ) -> StreamCounts:
         counts = super()._stream(frames, rate, limit, plan=plan, streams=streams, refused=refused)
-        lost = sum(self._random.random() < LOTS for _ in range(counts.offered))
-        return replace(counts, received=max(counts.received - lost, 0))
+        lost = sum(self._random.random() < LOTS for _ in range(counts.offered_frames))
+        return change_counts(counts, received=max(counts.received_frames - lost, 0))
 
 
 @pytest.mark.parametrize("seed", range(10))

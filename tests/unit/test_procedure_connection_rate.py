@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.counted import arrivals, change_counts
 from tests.unit.simulated import Gateway, reading
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurements.making import make
-from natgauge.measurer import Arrivals, TrialOutcome, TrialPlan
+from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.procedures.connection_rate import PROCEDURE, ConnectionRateSettings
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.result.results import MeasurementResult
@@ -79,9 +80,11 @@ class Handshaking(Gateway):
         """The trial, with the arrivals of each message."""
         outcome = Gateway.measure(self, plan)
         counts = outcome.phase1
-        answered = counts.offered if plan.phase1_rate <= self.answers else counts.received
-        messages = (Arrivals("syn", answered), Arrivals("syn-ack", answered), Arrivals("ack", counts.received))
-        return reading(replace(outcome, phase1=replace(counts, messages=messages)), established=outcome.table_count)
+        answered = counts.offered_frames if plan.phase1_rate <= self.answers else counts.received_frames
+        messages = (arrivals("syn", answered), arrivals("syn-ack", answered), arrivals("ack", counts.received_frames))
+        return reading(
+            replace(outcome, phase1=change_counts(counts, messages=messages)), established=outcome.table_count
+        )
 
 
 def test_a_rate_of_handshakes_is_strict_and_has_the_established_connections_with_it() -> None:

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.unit.counted import change_counts
 from tests.unit.simulated import Gateway
 
 from natgauge.doubts import find
@@ -140,7 +141,7 @@ def test_a_burst_has_exactly_its_frames() -> None:
     measure(back_to_back, gateway, burst_rate=1e6)
     for plan, outcome in zip(gateway.plans, gateway.outcomes, strict=True):
         assert plan.phase2 is not None
-        assert outcome.phase2[Direction.INITIATOR].intended == round(plan.phase2.seconds * 1e6)
+        assert outcome.phase2[Direction.INITIATOR].intended_frames == round(plan.phase2.seconds * 1e6)
 
 
 def test_a_device_as_fast_as_the_burst_has_no_end() -> None:
@@ -265,7 +266,7 @@ class _Recovering(Gateway):
         # The Responder's frames are lost a little less long.
         lasts = {Direction.INITIATOR: self.recovers, Direction.RESPONDER: self.recovers - 0.1}
         told = {
-            direction: replace(one, last_lost_seconds=plan.phase2.seconds + lasts[direction])
+            direction: change_counts(one, last_lost_seconds=plan.phase2.seconds + lasts[direction])
             for direction, one in outcome.phase2.items()
             if plan.record_loss_times
         }
@@ -275,14 +276,14 @@ class _Recovering(Gateway):
     def _restarted(self, plan: TrialPlan, at: float, outcome: TrialOutcome) -> TrialOutcome:
         counts = {}
         for (direction, one), back in zip(outcome.phase2.items(), self.back, strict=True):
-            rate = one.intended / one.nominal_seconds
+            rate = one.intended_frames / one.nominal_seconds
             # What does not come back leaves no second arrival; then the longest silence is between two frames.
-            lost = one.offered - round(at * rate) if back is None else round(back * rate)
+            lost = one.offered_frames - round(at * rate) if back is None else round(back * rate)
             silence = (at - 0.001, at) if back is None else (at, at + back)
             leaked = self.leaks if direction is Direction.INITIATOR else 0
-            counts[direction] = replace(
+            counts[direction] = change_counts(
                 one,
-                received=one.offered - lost,
+                received=one.offered_frames - lost,
                 untranslated=leaked,
                 longest_silence=silence if plan.record_loss_times else None,
             )

@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.unit.counted import make_counts
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import UsageError
 from natgauge.inputs.measuring_types import SearchError
-from natgauge.measurer import Ability, Counts, Measurer, TrialOutcome, TrialPlan
+from natgauge.measurer import Ability, Measurer, TrialOutcome, TrialPlan
 from natgauge.metrics.metric import Metric
 from natgauge.notes import Note
 from natgauge.procedures import get, procedures
@@ -104,7 +105,7 @@ class _Least(Measurer):
     def measure(self, plan: TrialPlan) -> TrialOutcome:
         """Pass up to 100,000 connections/s."""
         came = plan.connections if plan.phase1_rate <= 1e5 else plan.connections - 1
-        counts = Counts(plan.connections, plan.connections, came, nominal_seconds=1.0, sending_seconds=1.0)
+        counts = make_counts(plan.connections, plan.connections, came, nominal_seconds=1.0, sending_seconds=1.0)
         if counts.lost:
             return TrialOutcome(Verdict.FAIL, "1 frame was lost", counts, limited_by="device", failed_phase=1)
         return TrialOutcome(Verdict.PASS, "", counts, stored=came)

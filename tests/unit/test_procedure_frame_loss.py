@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.unit.counted import change_counts, make_counts
 from tests.unit.simulated import LONG_STALL, Gateway
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.measurer import Counts, TrialPlan
+from natgauge.measurer import TrialPlan
 from natgauge.procedures.frame_loss import PROCEDURE, FrameLossSettings, shares_of
 from natgauge.procedures.kit.result.frame_counts import shortfall
 from natgauge.procedures.kit.result.results import MeasurementResult
@@ -64,12 +65,12 @@ def test_in_shared_placement_the_slowing_down_is_shown() -> None:
 
 def test_frames_lost_and_frames_not_sent_in_time_are_one_share() -> None:
     """A device that drops what exceeds 0.88 of the offered rate forwards 0.88 of it, however slow the sender is."""
-    in_time = Counts(1000, 1000, 880, nominal_seconds=1.0, sending_seconds=1.0)
-    slowed = Counts(1000, 1000, 968, nominal_seconds=1.0, sending_seconds=1.1)
+    in_time = make_counts(1000, 1000, 880, nominal_seconds=1.0, sending_seconds=1.0)
+    slowed = make_counts(1000, 1000, 968, nominal_seconds=1.0, sending_seconds=1.1)
     assert shortfall(in_time) == pytest.approx(0.12)
     assert shortfall(slowed) == pytest.approx(0.12)
     # 200 lost frames are excused, so 120 of 800 are missing.
-    assert shortfall(Counts(1000, 1000, 680, nominal_seconds=1.0, sending_seconds=1.0), 200) == pytest.approx(0.15)
+    assert shortfall(make_counts(1000, 1000, 680, nominal_seconds=1.0, sending_seconds=1.0), 200) == pytest.approx(0.15)
 
 
 def test_all_directions_share_the_testers_highest_rate() -> None:
@@ -113,8 +114,10 @@ class _StandsStill(Gateway):
     def _trial(self, plan: TrialPlan) -> TrialEvidence:
         evidence = super()._trial(plan)
         streams = {
-            direction: replace(
-                counts, received=counts.received - counts.received // 10, lost_in_stalls=counts.intended // 10
+            direction: change_counts(
+                counts,
+                received=counts.received_frames - counts.received_frames // 10,
+                lost_in_stalls=counts.intended_frames // 10,
             )
             for direction, counts in evidence.phase2.items()
         }
@@ -140,8 +143,10 @@ class _LosesInStallsAsAlways(Gateway):
     def _trial(self, plan: TrialPlan) -> TrialEvidence:
         evidence = super()._trial(plan)
         streams = {
-            direction: replace(
-                counts, received=counts.intended - counts.intended // 50, lost_in_stalls=counts.intended // 500
+            direction: change_counts(
+                counts,
+                received=counts.intended_frames - counts.intended_frames // 50,
+                lost_in_stalls=counts.intended_frames // 500,
             )
             for direction, counts in evidence.phase2.items()
         }

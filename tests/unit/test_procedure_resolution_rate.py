@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.counted import arrivals, make_counts
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.simulated import Gateway
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, Recorder
 
+from natgauge.agreement import StreamCounts
 from natgauge.errors import UsageError
 from natgauge.inputs.question import TrafficOptions
-from natgauge.measurer import Ability, Arrivals, Counts, Direction, Phase2Plan, TrialPlan
+from natgauge.measurer import Ability, Direction, Phase2Plan, TrialPlan
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.resolution_rate import PROCEDURE, SERVER_PHASE1_RATE, ResolutionRateSettings
 from natgauge.readings import Readings
@@ -136,12 +138,12 @@ def test_a_type_that_is_none_of_ours_is_refused() -> None:
         ResolutionRateSettings(connections=N, placement="shared", query="mx")  # type: ignore[arg-type]
 
 
-def answered(phase2: Counts, **changed: Any) -> TrialEvidence:
+def answered(phase2: StreamCounts, **changed: Any) -> TrialEvidence:
     """A trial of queries with these counts; one in 10,000 may be lost."""
     return TrialEvidence(
         connections=0,
         stored=0,
-        phase1=Counts(0, 0, 0),
+        phase1=make_counts(0, 0, 0),
         phase2={Direction.INITIATOR: phase2},
         loss_tolerance=0.0001,
         **changed,
@@ -149,8 +151,8 @@ def answered(phase2: Counts, **changed: Any) -> TrialEvidence:
 
 
 def test_a_wrong_answer_is_told_apart_from_a_lost_one() -> None:
-    phase2 = Counts(
-        intended=1000, offered=1000, received=990, messages=(Arrivals("query", 996), Arrivals("response", 990, 4))
+    phase2 = make_counts(
+        intended=1000, offered=1000, received=990, messages=(arrivals("query", 996), arrivals("response", 990, 4))
     )
     evidence = answered(phase2, placement="shared")
     found = judge(evidence)
@@ -166,7 +168,7 @@ def test_a_wrong_answer_is_told_apart_from_a_lost_one() -> None:
 def test_what_a_server_did_not_read_in_time_is_not_the_devices(
     received: int, late: int, dropped: int, limited_by: str
 ) -> None:
-    phase2 = Counts(intended=1000, offered=1000, received=received, late=late)
+    phase2 = make_counts(intended=1000, offered=1000, received=received, late=late)
     evidence = answered(phase2, placement="isolated", readings=Readings(server_refused={"socket": dropped}))
     found = judge(evidence)
     assert (found.verdict, found.limited_by) == (Verdict.FAIL, limited_by)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.counted import change_counts
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
@@ -150,7 +151,11 @@ class Losing(Gateway):
         found = super()._trial(plan)
         if not 16 <= len(self.plans) <= 20:
             return found
-        return replace(found, phase1=replace(found.phase1, received=found.phase1.received - 1), stored=found.stored - 1)
+        return replace(
+            found,
+            phase1=change_counts(found.phase1, received=found.phase1.received_frames - 1),
+            stored=found.stored - 1,
+        )
 
 
 @pytest.mark.parametrize("search", ["binary", "mlrsearch"])
@@ -258,7 +263,9 @@ class _Unchecked(Gateway):
 
     def measure(self, plan: TrialPlan) -> TrialOutcome:
         outcome = super().measure(plan)
-        zero = {who: replace(one, zero_checksums=one.received // 1000) for who, one in outcome.phase2.items()}
+        zero = {
+            who: change_counts(one, zero_checksums=one.received_frames // 1000) for who, one in outcome.phase2.items()
+        }
         return replace(outcome, phase2=zero)
 
 
@@ -269,7 +276,7 @@ def test_frames_without_a_checksum_that_count_as_received_are_a_note_with_their_
     assert result.parameters["zero_checksum"] == "accept"
     (note,) = [note for note in result.notes if "UDP checksum of 0" in note.text]
     outcomes = [attempt.outcome for one in result.measurements for attempt in one.attempts]
-    assert note.value == sum(counts.zero_checksums for one in outcomes for counts in one.phase2.values())
+    assert note.value == sum(counts.zero_checksums or 0 for one in outcomes for counts in one.phase2.values())
     plain = Gateway(forwards=5e5)
     assert not any("UDP checksum of 0" in note.text for note in measure(plain, connection_rate=1e5).notes)
     assert not any(plan.accept_zero_checksum for plan in plain.plans)

@@ -9,12 +9,13 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from tests.unit.counted import make_counts
 from tests.unit.simulated import Gateway
 
 from natgauge.doubts import find
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurements.making import make
-from natgauge.measurer import Ability, Counts, Delays, Direction, TrialOutcome, TrialPlan, Variation
+from natgauge.measurer import Ability, Delays, Direction, TrialOutcome, TrialPlan, Variation
 from natgauge.procedures import ipdv, latency, pdv
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.measure.delay_metrics import MOST_STALLED, Timing, read
@@ -352,7 +353,7 @@ def test_of_two_directions_the_difference_farther_from_0_is_shown() -> None:
         variation = Variation(len(buckets), min(differences), max(differences), buckets)
         return Delays(1, US, US, US, 0, ((US, US, 1),), variation)
 
-    counts = Counts(intended=1, offered=1, received=1)
+    counts = make_counts(intended=1, offered=1, received=1)
     outcome = TrialOutcome(
         Verdict.PASS,
         "",

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.unit.counted import arrivals, change_counts
 from tests.unit.simulated import Gateway, reading
 
 from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import UsageError
-from natgauge.measurer import Arrivals, TrialOutcome, TrialPlan
+from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.transaction_rate import PROCEDURE, TransactionRateSettings
 from natgauge.trial.bench import Bench
@@ -36,10 +37,10 @@ class Closing(Gateway):
         """The trial, with the arrivals of each segment."""
         outcome = Gateway.measure(self, plan)
         counts = outcome.phase1
-        opened = counts.offered if plan.phase1_rate <= self.answers else counts.received
-        arrived = [opened if at < 4 else counts.received for at in range(len(SEGMENTS))]
-        messages = tuple(Arrivals(name, number) for name, number in zip(SEGMENTS, arrived, strict=True))
-        return reading(replace(outcome, phase1=replace(counts, messages=messages)), established=0)
+        opened = counts.offered_frames if plan.phase1_rate <= self.answers else counts.received_frames
+        arrived = [opened if at < 4 else counts.received_frames for at in range(len(SEGMENTS))]
+        messages = tuple(arrivals(name, number) for name, number in zip(SEGMENTS, arrived, strict=True))
+        return reading(replace(outcome, phase1=change_counts(counts, messages=messages)), established=0)
 
 
 def measure(gateway: Gateway, **others: Any) -> MeasurementResult:

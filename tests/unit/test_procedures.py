@@ -8,11 +8,12 @@ import json
 from typing import Any
 
 import pytest
+from tests.unit.counted import make_counts
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurements.making import make
-from natgauge.measurer import Counts, TrialPlan
+from natgauge.measurer import TrialPlan
 from natgauge.metrics import metrics
 from natgauge.procedures import connection_rate, get, latency, procedures, throughput
 from natgauge.procedures.kit.events import Bounds, Event
@@ -126,10 +127,10 @@ def test_time_left_counts_this_repetition_and_those_to_come() -> None:
 
 
 def test_the_forwarding_rate_is_the_slowest_directions_over_the_time_it_really_took() -> None:
-    on_time = Counts(intended=100, offered=100, received=80, nominal_seconds=2.0, sending_seconds=1.9)
-    behind = Counts(intended=100, offered=100, received=100, nominal_seconds=2.0, sending_seconds=4.0)
+    on_time = make_counts(intended=100, offered=100, received=80, nominal_seconds=2.0, sending_seconds=1.9)
+    behind = make_counts(intended=100, offered=100, received=100, nominal_seconds=2.0, sending_seconds=4.0)
     assert forwarding_rate([on_time]) == 40
     assert forwarding_rate([on_time, behind]) == 25
     assert forwarding_rate([behind, on_time]) == 25
     assert forwarding_rate([]) is None
-    assert forwarding_rate([Counts(1, 1, 1)]) is None
+    assert forwarding_rate([make_counts(1, 1, 1)]) is None

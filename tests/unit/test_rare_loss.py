@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.unit.counted import change_counts
 from tests.unit.simulated import Gateway
 
+from natgauge.agreement import StreamCounts
 from natgauge.measurements.making import make
-from natgauge.measurer import Counts
 from natgauge.procedures import connection_rate, throughput
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
@@ -23,13 +24,13 @@ class LosesAFew(Gateway):
 
     probability: float = 5e-6
 
-    def _stream(self, *given: Any, **others: Any) -> Counts:
+    def _stream(self, *given: Any, **others: Any) -> StreamCounts:
         counts = Gateway._stream(self, *given, **others)
         # Poisson, by the distances between losses: there are few of them.
-        lost, left = 0, self.probability * counts.offered
+        lost, left = 0, self.probability * counts.offered_frames
         while (left := left + math.log(1 - self._random.random())) > 0:
             lost += 1
-        return replace(counts, received=max(counts.received - lost, 0))
+        return change_counts(counts, received=max(counts.received_frames - lost, 0))
 
 
 def result_of(procedure: Any, gateway: Gateway, **others: Any) -> Result:

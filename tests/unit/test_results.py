@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.counted import make_counts
 from tests.unit.made_results import grouped, made
 from tests.unit.simulated import Gateway
 
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.measurements.making import make
-from natgauge.measurer import Counts, TrialOutcome
+from natgauge.measurer import TrialOutcome
 from natgauge.notes import Note
 from natgauge.procedures import connection_rate, procedures
 from natgauge.procedures.kit.result.notes import disturbed_note
@@ -373,7 +374,7 @@ def test_loads_that_passed_and_failed_are_a_doubt() -> None:
 def test_excused_trials_are_told_and_too_many_decide_nothing(
     passed: int, excused: int, upper: float | None, word: str | None, says: str
 ) -> None:
-    none = Counts(intended=0, offered=0, received=0)
+    none = make_counts(intended=0, offered=0, received=0)
     kinds = [TrialOutcome(Verdict.PASS, "", none)] * passed
     kinds += [TrialOutcome(Verdict.INVALID, "why", none, excused=True)] * excused
     attempts = tuple(Attempt(1.0, short=False, outcome=outcome) for outcome in kinds)

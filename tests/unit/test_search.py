@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.counted import make_counts
 
 from natgauge.inputs.measuring_types import SearchError
-from natgauge.measurer import Counts, TrialOutcome
+from natgauge.measurer import TrialOutcome
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.result.results import Measurement
@@ -27,7 +28,7 @@ ONE_PERCENT = SearchError(share=0.01)
 
 
 def outcome(verdict: Verdict, limited_by: LimitedBy | None = None) -> TrialOutcome:
-    return TrialOutcome(verdict, "simulated", Counts(100, 100, 100), limited_by=limited_by)
+    return TrialOutcome(verdict, "simulated", make_counts(100, 100, 100), limited_by=limited_by)
 
 
 PASS, FAIL = outcome(Verdict.PASS), outcome(Verdict.FAIL, "device")

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.unit.counted import make_counts
 
 from natgauge.errors import UsageError
-from natgauge.measurer import Counts, Direction
+from natgauge.measurer import Direction
 from natgauge.records.store import TRIAL_SCHEMA, Store, plain, read_lines
 from natgauge.words import Verdict
 
@@ -33,13 +34,13 @@ def test_a_path_through_a_file_is_refused_and_nothing_is_left(tmp_path: Path) ->
 
 def test_every_trial_is_one_whole_line_with_its_schema_and_number(tmp_path: Path) -> None:
     store = Store.create(tmp_path, "throughput", "x", now=NOW)
-    counts = Counts(intended=3, offered=3, received=2)
+    counts = make_counts(intended=3, offered=3, received=2)
     store.add_trial({"verdict": Verdict.INVALID, "counts": {Direction.INITIATOR: counts}})
     store.add_trial({"verdict": Verdict.PASS})
     lines = list(read_lines(store.folder / "trials.jsonl", TRIAL_SCHEMA))
     assert [line["trial"] for line in lines] == [1, 2]
     assert lines[0]["verdict"] == "INVALID"
-    assert lines[0]["counts"]["initiator"]["received"] == 2
+    assert lines[0]["counts"]["initiator"]["received_frames"] == 2
 
 
 def test_a_line_cut_off_by_a_crash_is_left_out(tmp_path: Path) -> None:

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.unit.counted import make_counts
 from tests.unit.simulated import Gateway
 
 from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurements.making import make
-from natgauge.measurer import Ability, Counts, OutlastingError, Phase2Plan, RateStep, TrialOutcome, TrialPlan
+from natgauge.measurer import Ability, OutlastingError, Phase2Plan, RateStep, TrialOutcome, TrialPlan
 from natgauge.procedures import connection_rate, get, procedures
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
@@ -117,7 +118,7 @@ def attempts(*trials: tuple[float, int]) -> list[Attempt]:
     """Trials of 20,000 frames: load, and lost frames; without one they passed."""
     made = []
     for load, lost in trials:
-        counts = Counts(intended=20_000, offered=20_000, received=20_000 - lost)
+        counts = make_counts(intended=20_000, offered=20_000, received=20_000 - lost)
         verdict = Verdict.FAIL if lost else Verdict.PASS
         made.append(Attempt(load, short=False, outcome=TrialOutcome(verdict, "", counts)))
     return made

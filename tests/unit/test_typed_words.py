@@ -10,6 +10,7 @@ from typing import get_args
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
+from tests.unit.counted import make_counts
 
 from natgauge import measurer
 from natgauge.words import LimitedBy
@@ -56,5 +57,5 @@ def test_a_journal_with_another_limit_is_refused() -> None:
 
 
 def outcome(limited_by: str | None) -> dict[str, object]:
-    counts = {"intended": 1, "offered": 1, "received": 0}
+    counts = make_counts(1, 1, 0).model_dump()
     return {"verdict": "FAIL", "reason": "lost", "phase1": counts, "limited_by": limited_by}

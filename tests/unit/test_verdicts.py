@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.counted import change_counts, make_counts
 
-from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Counts, Direction
+from natgauge.agreement import StreamCounts
+from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Direction
 from natgauge.readings import Readings
 from natgauge.trial_evidence import CpuStalls, PortDrops, TrialEvidence
 from natgauge.verdicts import judge, lag_tolerance
 from natgauge.words import Placement, Verdict
 
 N = 100_000
-SECOND = Counts(intended=N, offered=N, received=N, nominal_seconds=1.0, sending_seconds=1.0)
+SECOND = make_counts(intended=N, offered=N, received=N, nominal_seconds=1.0, sending_seconds=1.0)
 UP, DOWN = Direction.INITIATOR, Direction.RESPONDER
 
 
@@ -33,20 +35,20 @@ def evidence(**others: Any) -> TrialEvidence:
     return replace(clean, readings=replace(clean.readings, **read), **others)
 
 
-def lossy(lost: int, **others: Any) -> Counts:
-    return replace(SECOND, received=N - lost, **others)
+def lossy(lost: int, **others: Any) -> StreamCounts:
+    return change_counts(SECOND, received=N - lost, **others)
 
 
 def stall(role: str = "sender", seconds: float = 0.1, worst: float | None = None) -> CpuStalls:
     return CpuStalls(0, role, 1, seconds, seconds if worst is None else worst)  # type: ignore[arg-type]
 
 
-def both_phases(second: Counts, **others: Any) -> TrialEvidence:
+def both_phases(second: StreamCounts, **others: Any) -> TrialEvidence:
     return evidence(phase2={UP: SECOND, DOWN: second}, preparation=True, **others)
 
 
-def stateless(second: Counts, **others: Any) -> TrialEvidence:
-    none = Counts(intended=0, offered=0, received=0)
+def stateless(second: StreamCounts, **others: Any) -> TrialEvidence:
+    none = make_counts(intended=0, offered=0, received=0)
     given_others = {"count_after": None, **others}
     return evidence(connections=0, stored=0, phase1=none, phase2={DOWN: second}, preparation=True, **given_others)
 
@@ -63,22 +65,23 @@ class Row:
     says: str = ""
 
 
-LATE = replace(SECOND, sending_seconds=1.05, final_lag_seconds=0.05)
+LATE = change_counts(SECOND, sending_seconds=1.05, final_lag_seconds=0.05)
+STOOD_STILL = change_counts(LATE, stalled_seconds=0.05)
 #: 64 frames in 64 us, all made in time; the device needs 2 us for each.
-ONE_BATCH = replace(SECOND, nominal_seconds=64e-6, sending_seconds=64e-6, settled_lag_seconds=300e-6)
+ONE_BATCH = change_counts(SECOND, nominal_seconds=64e-6, sending_seconds=64e-6, settled_lag_seconds=300e-6)
 ROWS = [
     Row("all came back", evidence(), Verdict.PASS),
     Row("all came back, both phases", both_phases(SECOND), Verdict.PASS),
     Row(
         "more came back than were sent",
-        evidence(phase1=replace(SECOND, received=N + 1)),
+        evidence(phase1=change_counts(SECOND, received=N + 1)),
         Verdict.INVALID,
         "host",
         says=f"more frames arrived than were sent: {N + 1} of {N}",
     ),
     Row(
         "more came back than were sent, from one side, and wrong ones too",
-        both_phases(replace(SECOND, received=2 * N, duplicates=3, mistranslated=1)),
+        both_phases(change_counts(SECOND, received=2 * N, duplicates=3, mistranslated=1)),
         Verdict.INVALID,
         "host",
         says="phase 2 from the Responder: more frames arrived than were sent",
@@ -109,12 +112,12 @@ ROWS = [
     Row("elsewhere the device is not what the sender waits for", evidence(phase1=ONE_BATCH), Verdict.PASS),
     Row(
         "a lag within a tenth of the error",
-        evidence(phase1=replace(SECOND, settled_lag_seconds=0.0009), placement="shared"),
+        evidence(phase1=change_counts(SECOND, settled_lag_seconds=0.0009), placement="shared"),
         Verdict.PASS,
     ),
     Row(
         "the same beyond a tenth of a smaller error",
-        evidence(phase1=replace(SECOND, settled_lag_seconds=0.0009), placement="shared", lag_share=0.0001),
+        evidence(phase1=change_counts(SECOND, settled_lag_seconds=0.0009), placement="shared", lag_share=0.0001),
         Verdict.FAIL,
         "device",
         1,
@@ -191,7 +194,7 @@ ROWS = [
     ),
     Row(
         "a CPU quota stopped the sender",
-        evidence(phase1=LATE, placement="shared", cpus=(stall(seconds=0.05),), throttled_seconds=0.05),
+        evidence(phase1=STOOD_STILL, placement="shared", cpus=(stall(seconds=0.05),), throttled_seconds=0.05),
         Verdict.INVALID,
         "host",
         None,
@@ -295,11 +298,13 @@ ROWS = [
         2,
     ),
     # The tester did not offer what was intended
-    Row("fewer offered", both_phases(replace(SECOND, offered=N - 1, received=N - 1)), Verdict.INVALID, "tester"),
+    Row("fewer offered", both_phases(change_counts(SECOND, offered=N - 1, received=N - 1)), Verdict.INVALID, "tester"),
     Row("refused by the port", evidence(ports={"initiator": PortDrops(refused=1)}), Verdict.INVALID, "tester"),
     Row(
         "queue before the device full",
-        evidence(phase1=replace(SECOND, offered=N - 9, received=N - 9), ports={"responder": PortDrops(queue_full=9)}),
+        evidence(
+            phase1=change_counts(SECOND, offered=N - 9, received=N - 9), ports={"responder": PortDrops(queue_full=9)}
+        ),
         Verdict.FAIL,
         "device",
         1,
@@ -307,7 +312,7 @@ ROWS = [
     ),
     Row(
         "queue before the device full, phase 2",
-        both_phases(replace(SECOND, offered=N - 9, received=N - 9), ports={"responder": PortDrops(queue_full=9)}),
+        both_phases(change_counts(SECOND, offered=N - 9, received=N - 9), ports={"responder": PortDrops(queue_full=9)}),
         Verdict.FAIL,
         "device",
         2,
@@ -315,7 +320,7 @@ ROWS = [
     Row(
         "queue before the device full behind a sender that stood still",
         evidence(
-            phase1=replace(SECOND, offered=N - 9, received=N - 9),
+            phase1=change_counts(SECOND, offered=N - 9, received=N - 9, stalled_seconds=0.1),
             ports={"responder": PortDrops(queue_full=9)},
             cpus=(stall(),),
         ),
@@ -335,11 +340,11 @@ ROWS = [
     Row("late in `shared`", evidence(placement="shared", phase1=LATE), Verdict.FAIL, "device", 1, "50.00 ms behind"),
     Row("late in `shared`, phase 2", both_phases(LATE, placement="shared"), Verdict.FAIL, "device", 2),
     Row("late in `isolated`", evidence(phase1=LATE), Verdict.INVALID, "tester", None, "too slow"),
-    Row("late by a stall", evidence(placement="shared", phase1=LATE, cpus=(stall(),)), Verdict.INVALID, "host"),
-    Row("late by a stall, `isolated`", evidence(phase1=LATE, cpus=(stall(),)), Verdict.INVALID, "host"),
+    Row("late by a stall", evidence(placement="shared", phase1=STOOD_STILL, cpus=(stall(),)), Verdict.INVALID, "host"),
+    Row("late by a stall, `isolated`", evidence(phase1=STOOD_STILL, cpus=(stall(),)), Verdict.INVALID, "host"),
     Row(
         "late by more than the stall",
-        evidence(placement="shared", phase1=LATE, cpus=(stall(seconds=0.04),)),
+        evidence(placement="shared", phase1=change_counts(LATE, stalled_seconds=0.04), cpus=(stall(seconds=0.04),)),
         Verdict.FAIL,
         "device",
         1,
@@ -363,12 +368,12 @@ ROWS = [
     ),
     Row(
         "sent faster than asked, none lost",
-        both_phases(replace(SECOND, sending_seconds=0.98)),
+        both_phases(change_counts(SECOND, sending_seconds=0.98)),
         Verdict.INVALID,
         "tester",
     ),
-    Row("sent a little faster than asked", both_phases(replace(SECOND, sending_seconds=0.995)), Verdict.PASS),
-    Row("the time of sending is not known", both_phases(replace(SECOND, sending_seconds=0.0)), Verdict.PASS),
+    Row("sent a little faster than asked", both_phases(change_counts(SECOND, sending_seconds=0.995)), Verdict.PASS),
+    Row("the time of sending is not known", both_phases(change_counts(SECOND, sending_seconds=0.0)), Verdict.PASS),
     # Frames that came back wrong
     Row("leak", both_phases(lossy(3, untranslated=3)), Verdict.FAIL, "device", 2, "3 untranslated of 100000"),
     Row("leak beside a stall", both_phases(lossy(3, untranslated=3), cpus=(stall(),)), Verdict.FAIL, "device", 2),
@@ -382,8 +387,15 @@ ROWS = [
     Row("mistranslated", both_phases(lossy(2, mistranslated=2)), Verdict.FAIL, "device", 2, "2 mistranslated"),
     Row("damaged", both_phases(lossy(2, damaged=2)), Verdict.FAIL, "device", 2, "2 damaged"),
     Row("damaged within the tolerance", both_phases(lossy(2, damaged=2), loss_tolerance=0.1), Verdict.PASS),
-    Row("duplicated, none lost", both_phases(replace(SECOND, duplicates=4)), Verdict.FAIL, "device", 2, "4 duplicated"),
-    Row("reordered only", both_phases(replace(SECOND, reordered=400)), Verdict.PASS),
+    Row(
+        "duplicated, none lost",
+        both_phases(change_counts(SECOND, duplicates=4)),
+        Verdict.FAIL,
+        "device",
+        2,
+        "4 duplicated",
+    ),
+    Row("reordered only", both_phases(change_counts(SECOND, reordered=400)), Verdict.PASS),
     # The table
     Row("not empty before", evidence(count_before=5), Verdict.INVALID, "host", None, "held 5 connections before"),
     Row(
@@ -481,7 +493,7 @@ ROWS = [
     Row(
         "readings of connections that may be missing are excused",
         both_phases(
-            replace(SECOND, offered=N - 5, received=N - 5, skipped=5),
+            change_counts(SECOND, offered=N - 5, received=N - 5, skipped=5),
             stored=N - 1,
             count_after=N - 1,
             loss_tolerance=1e-4,
@@ -490,7 +502,7 @@ ROWS = [
     ),
     Row(
         "skipped readings although every connection is stored",
-        both_phases(replace(SECOND, offered=N - 5, received=N - 5, skipped=5)),
+        both_phases(change_counts(SECOND, offered=N - 5, received=N - 5, skipped=5)),
         Verdict.INVALID,
         "tester",
     ),
@@ -617,10 +629,12 @@ def test_verdict(row: Row) -> None:
 
 def test_a_stall_of_another_phase_excuses_nothing() -> None:
     """The trial's stalls would explain the lag, but this phase had none of them: the device was too slow."""
-    late = replace(LATE, stalled_seconds=0.0)
+    late = change_counts(LATE, stalled_seconds=0.0)
     judged = judge(both_phases(late, placement="shared", cpus=(stall(seconds=0.2),)))
     assert (judged.verdict, judged.limited_by) == (Verdict.FAIL, "device")
-    excused = judge(both_phases(replace(LATE, stalled_seconds=0.2), placement="shared", cpus=(stall(seconds=0.2),)))
+    excused = judge(
+        both_phases(change_counts(LATE, stalled_seconds=0.2), placement="shared", cpus=(stall(seconds=0.2),))
+    )
     assert excused.verdict is Verdict.INVALID
 
 
@@ -652,10 +666,12 @@ def test_stolen_time_is_not_named_as_an_excuse_where_the_stalls_are_known() -> N
 
 
 def test_a_lag_that_a_stall_explains_is_excused() -> None:
-    judged = judge(evidence(placement="shared", phase1=LATE, cpus=(stall(),)))
+    judged = judge(evidence(placement="shared", phase1=STOOD_STILL, cpus=(stall(),)))
     assert (judged.verdict, judged.excused, judged.excused_frames) == (Verdict.INVALID, True, 0)
     assert not judge(evidence(placement="shared", phase1=LATE)).excused
-    assert not judge(evidence(phase1=LATE, cpus=(stall(),))).excused, "a late sender in `isolated` is no device's fault"
+    assert not judge(evidence(phase1=STOOD_STILL, cpus=(stall(),))).excused, (
+        "a late sender in `isolated` is no device's fault"
+    )
 
 
 def test_a_setting_that_others_changed_decides_before_what_the_trial_counted() -> None:
@@ -691,11 +707,11 @@ ports = st.builds(PortDrops, st.integers(0, 2), st.integers(0, 2), st.integers(0
 
 
 @st.composite
-def streams(draw: st.DrawFn) -> Counts:
+def streams(draw: st.DrawFn) -> StreamCounts:
     intended = draw(st.integers(1, 100))
     offered = draw(st.integers(0, intended))
     received = draw(st.integers(0, offered))
-    return Counts(
+    return make_counts(
         intended=intended,
         offered=offered,
         received=received,
@@ -710,14 +726,19 @@ def streams(draw: st.DrawFn) -> Counts:
 
 @given(placements, streams(), streams(), st.lists(cpus, max_size=2), ports, st.integers(0, 100))
 def test_what_no_pass_can_hide(  # noqa: PLR0917 - hypothesis hands them over in order
-    placement: Placement, first: Counts, second: Counts, stalls: list[CpuStalls], port: PortDrops, count: int
+    placement: Placement,
+    first: StreamCounts,
+    second: StreamCounts,
+    stalls: list[CpuStalls],
+    port: PortDrops,
+    count: int,
 ) -> None:
     """A PASS always means: all offered, all back, nothing wrong, on time where that counts, and the table agrees."""
     judged = judge(
         TrialEvidence(
             placement=placement,
-            connections=first.intended,
-            stored=first.received,
+            connections=first.intended_frames,
+            stored=first.received_frames,
             phase1=first,
             phase2={DOWN: second},
             readings=Readings(count_before=0, count_after=count),
@@ -730,11 +751,11 @@ def test_what_no_pass_can_hide(  # noqa: PLR0917 - hypothesis hands them over in
     assert judged.verdict is Verdict.INVALID or not judged.excused
     if judged.verdict is Verdict.PASS:
         for counts in (first, second):
-            assert counts.intended == counts.offered == counts.received
+            assert counts.intended_frames == counts.offered_frames == counts.received_frames
             assert counts.duplicates == counts.damaged == counts.untranslated == 0
             assert counts.final_lag_seconds <= lag_tolerance(counts.nominal_seconds)
         assert port.refused == port.redirect_errors == 0
-        assert count == first.received
+        assert count == first.received_frames
     else:
         assert judged.reason
         assert judged.limited_by

@@ -27,6 +27,7 @@ from natgauge.agreement.generated import (
     GatewaySide,
     InitiatorSide,
     InitiatorStream,
+    MessageCounts,
     Phase1,
     Phase2,
     Phase2Counts,
@@ -51,11 +52,20 @@ from natgauge.agreement.generated import (
     VariationCounts,
 )
 from natgauge.agreement.process import ProgressCallback, compare, parse_line, run
-from natgauge.agreement.trial import LEAST_STALL_SECONDS, LONGEST_PHASE_SECONDS, frame_of, nominal_seconds, phase1_of
+from natgauge.agreement.trial import (
+    LEAST_STALL_SECONDS,
+    LONGEST_PHASE_SECONDS,
+    NO_FRAMES,
+    frame_of,
+    nominal_seconds,
+    phase1_of,
+    stream_of,
+)
 
 __all__ = [
     "LEAST_STALL_SECONDS",
     "LONGEST_PHASE_SECONDS",
+    "NO_FRAMES",
     "AddressRange",
     "Background",
     "Block",
@@ -76,6 +86,7 @@ __all__ = [
     "GatewaySide",
     "InitiatorSide",
     "InitiatorStream",
+    "MessageCounts",
     "Phase1",
     "Phase2",
     "Phase2Counts",
@@ -105,4 +116,5 @@ __all__ = [
     "parse_line",
     "phase1_of",
     "run",
+    "stream_of",
 ]

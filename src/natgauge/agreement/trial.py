@@ -58,6 +58,16 @@ def _sending(frames: int, rate: float) -> float:
     return frames / rate if rate > 0 else 0.0
 
 
+def stream_of(**counts: object) -> StreamCounts:
+    """Return counts of which only these are known; the others are 0, or absent."""
+    none = {name: 0 for name, field in StreamCounts.model_fields.items() if field.is_required()}
+    return StreamCounts.model_validate(none | {"messages": []} | counts)
+
+
+#: Counts of a phase in which nothing was sent.
+NO_FRAMES: Final = stream_of()
+
+
 def phase1_of(result: TrialResult) -> StreamCounts:
     """Return the counts of phase 1, for trials that have a phase 1."""
     if result.phase1 is None:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from natgauge.agreement.generated import Silence, StreamCounts
+from natgauge.agreement.trial import NO_FRAMES, stream_of
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
 from natgauge.campaigns.plan import PlanError
 from natgauge.errors import NatgaugeError, UsageError
@@ -18,7 +20,6 @@ from natgauge.gateways.limits import choose, octets_needed
 from natgauge.measurer import (
     Ability,
     CountAt,
-    Counts,
     Delays,
     Direction,
     Measurer,
@@ -258,15 +259,15 @@ class _Assumed(Measurer):
         sent = nominal_seconds(plan) - plan.settle_seconds
         self.outlasts |= self.timeout is not None and not plan.stateless and sent >= self.timeout
         self._connections = plan.connections
-        phase1 = Counts(0, 0, 0) if plan.stateless else _counts(plan.connections, plan.phase1_rate, ASSUMED_CONNECTIONS)
-        kept = phase1.received if self.table is None else min(phase1.received, self.table)
+        phase1 = NO_FRAMES if plan.stateless else _counts(plan.connections, plan.phase1_rate, ASSUMED_CONNECTIONS)
+        kept = phase1.received_frames if self.table is None else min(phase1.received_frames, self.table)
         phase2 = {}
         if plan.phase2 is not None:
             both = plan.phase2
             rates = {Direction.INITIATOR: both.initiator_rate, Direction.RESPONDER: both.responder_rate}
             phase2 = {
                 direction: _counts(
-                    max(1, round(rate * both.seconds)), rate, ASSUMED_FRAMES, kept / max(1, phase1.received)
+                    max(1, round(rate * both.seconds)), rate, ASSUMED_FRAMES, kept / max(1, phase1.received_frames)
                 )
                 for direction, rate in rates.items()
                 if rate > 0
@@ -277,9 +278,11 @@ class _Assumed(Measurer):
             reason="" if failed is None else "beyond what is assumed",
             phase1=phase1,
             phase2=phase2,
-            stored=phase1.received,
+            stored=phase1.received_frames,
             readings=Readings(count_after=kept),
-            delays={direction: _delays(counts.received) for direction, counts in phase2.items() if plan.record_delays},
+            delays={
+                direction: _delays(counts.received_frames) for direction, counts in phase2.items() if plan.record_delays
+            },
             restart=None if plan.restart_at_seconds is None else Restart(plan.restart_at_seconds, 1.0),
             limited_by=None if failed is None else "device",
             failed_phase=failed,
@@ -336,17 +339,18 @@ def _assumed_block(quantity: Quantity, plan: RoundPlan) -> BlockWork:
     return BlockWork(quantity, (1e9 / rate, 1e9 / (2 * rate), 1e9 / ASSUMED_HIGHEST))
 
 
-def _counts(frames: int, rate: float, limit: float, kept: float = 1.0) -> Counts:
+def _counts(frames: int, rate: float, limit: float, kept: float = 1.0) -> StreamCounts:
     """Counts of frames sent at a rate, if the device keeps this share of the connections."""
     passed = kept * min(1.0, limit / rate)
     lost = 0 if passed >= 1 else min(frames, max(1, int(frames * (1 - passed))))
-    return Counts(
-        intended=frames,
-        offered=frames,
-        received=frames - lost,
-        nominal_seconds=frames / rate,
-        sending_seconds=frames / rate,
-        longest_silence=(0.0, 0.0),
+    nominal_ns = round(frames / rate * 1e9)
+    return stream_of(
+        intended_frames=frames,
+        offered_frames=frames,
+        received_frames=frames - lost,
+        nominal_ns=nominal_ns,
+        sending_ns=nominal_ns,
+        longest_silence=Silence(from_ns=0, to_ns=0),
     )
 
 

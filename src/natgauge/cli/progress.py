@@ -12,7 +12,8 @@ from rich.live import Live
 from rich.text import Text
 
 from natgauge.agreement import Progress
-from natgauge.measurer import Counts, TrialOutcome, TrialPlan
+from natgauge.agreement.generated import StreamCounts
+from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.plain_text import one_line, visible
 from natgauge.procedures.kit.events import Bounds, Event
 from natgauge.words import Verdict
@@ -174,8 +175,8 @@ def _load(plan: TrialPlan) -> str:
 
 def _figures(outcome: TrialOutcome) -> str:
     """Offered and received of the phase that decides: phase 2 when there was one."""
-    counts: list[Counts] = list(outcome.phase2.values()) or [outcome.phase1]
-    offered, received = sum(each.offered for each in counts), sum(each.received for each in counts)
+    counts: list[StreamCounts] = list(outcome.phase2.values()) or [outcome.phase1]
+    offered, received = sum(each.offered_frames for each in counts), sum(each.received_frames for each in counts)
     return f"offered {offered:,}, received {received:,}"
 
 

@@ -238,7 +238,9 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
     def _lost_anyway(self, outcome: TrialOutcome) -> bool:
         """Whether more frames were lost than the device would have forwarded while it waited for a late sender."""
         rate = self.rate if self.throughput is None else self.throughput
-        return any(counts.lost > rate * counts.worst_lag_seconds for counts in outcome.phase2.values() if counts.lost)
+        return any(
+            counts.lost > rate * (counts.worst_lag_ns / 1e9) for counts in outcome.phase2.values() if counts.lost
+        )
 
     def _sent_rate(self, repetition: Measurement) -> float:
         """The lowest rate in frames/s at which the burst that is the answer was really sent."""
@@ -253,7 +255,7 @@ def _least_received(outcome: TrialOutcome) -> float | None:
     The longest burst without loss has no more: a device that holds B frames and forwards a share x of what arrives
     returns B + x * F of a burst of F, and is full after B / (1 - x) of them.
     """
-    return min((float(counts.received) for counts in outcome.phase2.values() if counts.lost), default=None)
+    return min((float(counts.received_frames) for counts in outcome.phase2.values() if counts.lost), default=None)
 
 
 def _late_loads(repetition: Measurement) -> list[float]:

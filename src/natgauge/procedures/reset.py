@@ -18,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from natgauge.agreement.generated import StreamCounts
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.input import described
-from natgauge.measurer import Ability, Counts, Direction, TrialPlan
+from natgauge.measurer import Ability, Direction, TrialPlan
 from natgauge.metrics.reset import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
@@ -128,11 +129,11 @@ class _Reset:
         return self.over - self.began
 
 
-def _silence(who: str, counts: Counts, reset: _Reset) -> tuple[float, float]:
+def _silence(who: str, counts: StreamCounts, reset: _Reset) -> tuple[float, float]:
     """Return when the longest silence began and ended, in seconds of phase 2."""
     if counts.longest_silence is None:
         raise BrokenError(f"{METRIC}: nothing came from the {who}")
-    begin, end = counts.longest_silence
+    begin, end = counts.longest_silence.from_ns / 1e9, counts.longest_silence.to_ns / 1e9
     # A silence that nothing ends is none between two arrivals, but it loses all that is sent after the reset.
     if end >= (1 - TAIL_SHARE) * reset.over or counts.lost >= (1 - TAIL_SHARE) * reset.left * reset.rate:
         raise BrokenError(

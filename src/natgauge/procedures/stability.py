@@ -15,9 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from natgauge.agreement.generated import StreamCounts
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.input import described
-from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Ability, Counts, Period, TrialOutcome, TrialPlan
+from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Ability, Period, TrialOutcome, TrialPlan
 from natgauge.metrics.stability import JUDGED, METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
@@ -166,7 +167,7 @@ class _Stability(HeldConnections[StabilitySettings]):
     def _are_established(self, outcome: TrialOutcome) -> bool:
         """Whether phase 1 established the connections."""
         phase1, tolerance = outcome.phase1, self.settings.loss_tolerance
-        return outcome.failed_phase != 1 and phase1.received >= (1 - tolerance) * phase1.intended
+        return outcome.failed_phase != 1 and phase1.received_frames >= (1 - tolerance) * phase1.intended_frames
 
     def _number(self) -> int:
         """Number of periods that fit into the time that is left."""
@@ -239,13 +240,13 @@ def _undecided(invalid: int, periods: int, failed: tuple[int, float]) -> list[No
 def _lost_percent(periods: Sequence[Period]) -> float:
     """Share of the frames of all directions that was lost and not excused, in %."""
     outcomes = [period.outcome for period in periods]
-    offered = sum(counts.offered for outcome in outcomes for counts in outcome.phase2.values())
+    offered = sum(counts.offered_frames for outcome in outcomes for counts in outcome.phase2.values())
     lost = sum(counts.lost for outcome in outcomes for counts in outcome.phase2.values())
     excused = sum(sum(outcome.excused_by_direction.values()) for outcome in outcomes)
     return 100 * (lost - excused) / offered if offered else 0.0
 
 
-def _worst_percent(outcome: TrialOutcome, share: Callable[[Counts, int], float]) -> float:
+def _worst_percent(outcome: TrialOutcome, share: Callable[[StreamCounts, int], float]) -> float:
     """A share of the worse direction, without excused frames, in %."""
     return 100 * worst(shares_by_direction(share, outcome, outcome.excused_by_direction))
 
@@ -276,9 +277,7 @@ def _row(period: Period, *, lag: bool) -> Row:
         "late_frames": float(sum(counts.late for counts in streams)),
     }
     if lag:
-        row["lag_ms"] = (
-            max(max(counts.final_lag_seconds, counts.settled_lag_seconds or 0.0) for counts in streams) * 1000
-        )
+        row["lag_ms"] = max(max(counts.final_lag_seconds, counts.settled_lag_seconds) for counts in streams) * 1000
     row["connections"] = None if outcome.table_count is None else float(outcome.table_count)
     row["free_mib"] = None if period.free_octets is None else round(period.free_octets / _MIB, 3)
     return row

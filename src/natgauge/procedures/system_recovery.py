@@ -111,13 +111,13 @@ class _SystemRecovery(HeldConnections[SystemRecoverySettings]):
 def recovery_seconds(outcome: TrialOutcome, change_seconds: float) -> dict[Direction, float]:
     """For each direction the time from the change of the rate to the sending of the last lost frame, at least 0."""
     for direction, counts in outcome.phase2.items():
-        if counts.lost and counts.last_lost_seconds is None:
+        if counts.lost and counts.last_lost_ns is None:
             who = direction.value.capitalize()
             raise BrokenError(
                 f"{METRIC}: {counts.lost} frames from the {who} were lost, but the trial did not record when"
             )
     return {
-        direction: max(0.0, (counts.last_lost_seconds or 0.0) - change_seconds)
+        direction: max(0.0, (counts.last_lost_ns or 0) / 1e9 - change_seconds)
         for direction, counts in outcome.phase2.items()
     }
 

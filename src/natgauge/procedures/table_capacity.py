@@ -232,7 +232,7 @@ class _Capacity:
             return None
         outcomes = [attempt.outcome for attempt in self._trials.attempts]
         least = self._unsafe or 0
-        refused = [each.cause for each in outcomes if each.cause is not None and each.phase1.intended >= least]
+        refused = [each.cause for each in outcomes if each.cause is not None and each.phase1.intended_frames >= least]
         return of_share(refused, kept=self._trials.full_at, is_number=True)
 
     # The three stages
@@ -413,11 +413,11 @@ def full_note(outcomes: Iterable[TrialOutcome]) -> list[Note]:
     if not full:
         return []
     counts, kept = full[-1].phase1, full[-1].table_count or 0
-    removed = max(counts.received - kept, 0)
+    removed = max(counts.received_frames - kept, 0)
     counters = "".join(f"; it counted {number} x {name}" for name, number in sorted(full[-1].readings.faults.items()))
     text = (
-        f"of {counts.intended} connections the device refused {counts.lost}, and removed {removed} of those that it "
-        f"had forwarded; it kept {kept}{counters}"
+        f"of {counts.intended_frames} connections the device refused {counts.lost}, and removed {removed} of those "
+        f"that it had forwarded; it kept {kept}{counters}"
     )
     return [Note("device", text, value=float(removed))]
 

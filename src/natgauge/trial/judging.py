@@ -7,19 +7,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from natgauge.agreement import TrialResult, phase1_of
+from natgauge.agreement import NO_FRAMES, MessageCounts, StreamCounts, TrialResult, phase1_of
 from natgauge.causes.hops import WRONG, TrialHops, hops_of
 from natgauge.counts import (
-    counts_of,
     delays_by_direction,
     device_stalled_seconds,
     icmp_errors_of,
     other_traffic_of,
-    phase2_counts,
+    phase2_streams,
     port_drops_of,
     stalls_of,
 )
-from natgauge.measurer import Arrivals, Counts, Direction, TrialOutcome, TrialPlan
+from natgauge.measurer import Direction, TrialOutcome, TrialPlan
 from natgauge.readings import Readings
 from natgauge.trial.device_signs import signs_of
 from natgauge.trial.trial import Trial
@@ -27,8 +26,6 @@ from natgauge.trial_evidence import TrialEvidence
 from natgauge.verdicts import judge
 from natgauge.words import MAXIMUM_CONNECTIONS, Placement
 
-#: Counts of phase 1 in trials without phase 1.
-_NO_FRAMES: Final = Counts(intended=0, offered=0, received=0)
 #: Names of readings in a trial's record, where they are others.
 _STORED_AS: Final = {
     "count_before": "device_count_before",
@@ -59,9 +56,9 @@ def judged(
     Args:
         table_limit: limit of the device's table; None = not known.
     """
-    result, readings, limit = trial.result, trial.readings, plan.frame_timeout_seconds
-    phase1 = _NO_FRAMES if plan.stateless else counts_of(phase1_of(result), limit)
-    phase2 = phase2_counts(result, limit)
+    result, readings = trial.result, trial.readings
+    phase1 = NO_FRAMES if plan.stateless else phase1_of(result)
+    phase2 = phase2_streams(result)
     judgement = judge(
         TrialEvidence(
             placement=placement,
@@ -80,6 +77,7 @@ def judged(
             },
             lag_share=plan.lag_share,
             loss_tolerance=plan.loss_tolerance,
+            frame_timeout_seconds=plan.frame_timeout_seconds,
             restarted=plan.restart_at_seconds is not None,
             closed=plan.close is not None,
             hops=_hops_of(trial),
@@ -99,6 +97,7 @@ def judged(
         **judgement.parts | {"remarks": remarks},
         phase1=phase1,
         phase2=phase2,
+        frame_timeout_seconds=plan.frame_timeout_seconds,
         stored=result.state_table.stored,
         readings=readings,
         delays=delays_by_direction(result, trial.request.senders.batch if placement == "shared" else None),
@@ -168,20 +167,23 @@ def _judgement(outcome: TrialOutcome) -> dict[str, object]:
     return {name: getattr(outcome, name) for name in names}
 
 
-def _background_remarks(phase2: Mapping[Direction, Counts]) -> list[str]:
+def _background_remarks(phase2: Mapping[Direction, StreamCounts]) -> list[str]:
     """Remarks on the part of a loss that was native IPv6."""
-    return [
-        f"{counts.background - counts.background_received} of {counts.background} background frames from the "
-        f"{direction.value.capitalize()} were lost"
+    background = {
+        direction: (counts.background_frames or 0, counts.background_received or 0)
         for direction, counts in phase2.items()
-        if counts.background_received < counts.background
+    }
+    return [
+        f"{sent - received} of {sent} background frames from the {direction.value.capitalize()} were lost"
+        for direction, (sent, received) in background.items()
+        if received < sent
     ]
 
 
-def _message_remarks(streams: Iterable[Counts]) -> list[str]:
+def _message_remarks(streams: Iterable[StreamCounts]) -> list[str]:
     """Remarks on the messages that were lost, where frames are followed by reactions."""
     return [
-        f"{counts.lost} of {counts.offered} exchanges of messages were not completed right and in time "
+        f"{counts.lost} of {counts.offered_frames} exchanges of messages were not completed right and in time "
         f"({'; '.join(map(_arrived, counts.messages))}; {counts.late} late)"
         for counts in streams
         if len(counts.messages) > 1 and counts.lost
@@ -196,7 +198,7 @@ def _foreign_remarks(result: TrialResult) -> list[str]:
     return [f"{port.foreign} frames at the {name}'s port were not the trial's" for name, port in ports.items()]
 
 
-def _arrived(message: Arrivals) -> str:
+def _arrived(message: MessageCounts) -> str:
     wrong = f", {message.wrong} with wrong content" if message.wrong else ""
     return f"{message.name}: {message.received} received{wrong}"
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from natgauge.agreement import (
+    NO_FRAMES,
     Progress,
     ReceiverTime,
     StreamCounts,
@@ -23,7 +24,6 @@ from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError
 from natgauge.measurer import (
     Ability,
     CountAt,
-    Counts,
     Delays,
     Direction,
     Measurer,
@@ -74,10 +74,6 @@ IDLE_DRAWS: Final = 30.0
 MOST_SILENT: Final = 5
 #: Seconds before each further check whether a device that cannot be restarted has recovered: it may boot by itself.
 RECHECK_SECONDS: Final = (1.0, 5.0, 20.0)
-
-
-#: Counts of a trial of which no frame was sent.
-_NOTHING: Final = Counts(intended=0, offered=0, received=0)
 
 
 class Recorder(Protocol):
@@ -321,7 +317,7 @@ class LabMeasurer(Measurer):
         if not received_in_all(self._came_back()):
             raise error
         reason = f"the device did not answer its controls before the trial ({error}), although it forwards"
-        return TrialOutcome(Verdict.INVALID, reason, _NOTHING, limited_by="host")
+        return TrialOutcome(Verdict.INVALID, reason, NO_FRAMES, limited_by="host")
 
     def _count_silence(self, outcome: TrialOutcome, error_text: str) -> None:
         """Give up a device whose controls were silent in too many consecutive trials."""
@@ -621,4 +617,4 @@ def _last_phase(result: TrialResult) -> dict[Direction | None, StreamCounts]:
 
 def _gone_for_good(error_text: str) -> TrialOutcome:
     reason = f"the device had collapsed and did not come back ({error_text})"
-    return TrialOutcome(Verdict.COLLAPSED, reason, _NOTHING, limited_by="device")
+    return TrialOutcome(Verdict.COLLAPSED, reason, NO_FRAMES, limited_by="device")

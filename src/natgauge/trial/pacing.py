@@ -85,7 +85,7 @@ def learned(known_rate: float | None, plan: TrialPlan, outcome: TrialOutcome) ->
     busy = max((counts.busy_seconds for counts in streams), default=0.0)
     if not nominal or busy < HELD_UP * nominal:
         return known_rate
-    return max(known_rate or 0.0, sum(counts.offered for counts in streams) / busy)
+    return max(known_rate or 0.0, sum(counts.offered_frames for counts in streams) / busy)
 
 
 def _deciding_rate(plan: TrialPlan) -> float:

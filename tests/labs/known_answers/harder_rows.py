@@ -187,7 +187,7 @@ LOSING = 200
 def one_frame_each(evidence: Evidence) -> Margins:
     """A trial may begin at any frame of the k, so each is off by one frame at most."""
     attempts = [one.outcome for one in evidence.measured.measurements[0].attempts]
-    sent = sum(counts.offered for one in attempts for counts in one.phase2.values())
+    sent = sum(counts.offered_frames for one in attempts for counts in one.phase2.values())
     return both(100 * len(attempts) / sent)
 
 

@@ -28,9 +28,10 @@ from tests.labs.known_answers.devices import (
 )
 
 from natgauge import procedures
+from natgauge.agreement import StreamCounts
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.inputs.question import DeviceOptions
-from natgauge.measurer import LAG_SHARE, Counts, Direction, Phase2Plan, TrialOutcome, TrialPlan
+from natgauge.measurer import LAG_SHARE, Direction, Phase2Plan, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.measure.draws import expected_connections
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.queues import LONGEST_WAIT_SECONDS
@@ -160,7 +161,7 @@ def trend(evidence: Evidence) -> str:
     return "rises" if found and figures["lost_percent_tau"].median > 0 else "none"
 
 
-def frames(read: Callable[[Counts], int]) -> Read:
+def frames(read: Callable[[StreamCounts], int]) -> Read:
     """Of the Initiator's frames of phase 2, in a single trial."""
     return lambda evidence: float(read(evidence.outcome.phase2[Direction.INITIATOR]))
 
@@ -351,7 +352,7 @@ def spoilt(name: str, mode: Mode, words: str, looks: tuple[Look, ...], every: in
     return Row(name, device, "single trial", looks, trial=ONE_TRIAL)
 
 
-def counted(name: str, read: Callable[[Counts], int], expected: Verdict) -> tuple[Look, ...]:
+def counted(name: str, read: Callable[[StreamCounts], int], expected: Verdict) -> tuple[Look, ...]:
     """As many frames are found as the device acted on, and judged."""
     return (Look(name, "frames", frames(read), told("acted_frames")), Look("verdict", "", verdict, str(expected)))
 
@@ -392,7 +393,7 @@ SPOILING = (
         "stop-after",
         f"stops for good after {LEAVING:,} frames",
         (
-            Look("received", "frames", frames(lambda counts: counts.received), float(LEAVING)),
+            Look("received", "frames", frames(lambda counts: counts.received_frames), float(LEAVING)),
             *counted("lost", lambda counts: counts.lost, Verdict.FAIL),
         ),
         every=LEAVING,
@@ -493,7 +494,7 @@ def late(kind: str) -> Look:
     """The delay of the last trial's frames, which are all late."""
 
     def found(evidence: Evidence) -> float:
-        delays = evidence.outcome.phase1.late_delays
+        delays = evidence.outcome.phase1.late_delays(evidence.outcome.frame_timeout_seconds)
         assert delays is not None
         return 1e6 * {"least": delays.least, "mean": delays.mean}[kind]
 

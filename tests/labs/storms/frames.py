@@ -14,7 +14,7 @@ from typing import Final
 from tests.labs.storms.storm import Storm, Tally
 
 from natgauge import agreement
-from natgauge.counts import phase2_counts
+from natgauge.counts import phase2_streams
 from natgauge.host.cpus import usable_cpus
 from natgauge.labs.common.cable import CableLab
 from natgauge.measurer import Phase2Plan, TrialPlan
@@ -67,8 +67,8 @@ class _Cable:
         frames = 1_000_000
         rates = []
         for _ in range(1 + _HIGHEST_TRIALS):
-            counts = phase2_counts(self.run(BEYOND_REACH, frames)[1]).values()
-            rates.append(sum(each.received for each in counts) / max(each.sending_seconds for each in counts))
+            counts = phase2_streams(self.run(BEYOND_REACH, frames)[1]).values()
+            rates.append(sum(each.received_frames for each in counts) / max(each.sending_seconds for each in counts))
             frames = max(frames, int(rates[0] * _HIGHEST_SECONDS / 2))
         return statistics.median(rates[1:])
 
@@ -89,9 +89,9 @@ def _make(tally: Tally) -> None:
             plan = TrialPlan(CONNECTIONS, _PHASE1_RATE, Phase2Plan(rate / 2, rate / 2, seconds))
             trial = Trial(request, result, NO_READINGS)
             outcome = judged(trial, plan, "shared", None)
-            counts = phase2_counts(result).values()
-            offered = sum(each.offered for each in counts)
-            missing = offered - sum(each.received for each in counts)
+            counts = phase2_streams(result).values()
+            offered = sum(each.offered_frames for each in counts)
+            missing = offered - sum(each.received_frames for each in counts)
             if outcome.verdict is Verdict.INVALID:
                 invalid += 1
                 tally.notes.append(f"INVALID: {outcome.reason}; {missing} lost")

@@ -10,12 +10,13 @@ from itertools import pairwise
 import pytest
 from tests.labs.burner import burning
 from tests.labs.truth.test_tester import CPUS, MASQUERADE, trial_request
+from tests.unit.counted import make_counts
 
 from natgauge import agreement
 from natgauge.agreement import InitiatorStream, Phase1, Phase2, StreamCounts, TrialResult
-from natgauge.counts import counts_of, stalls_of
+from natgauge.counts import stalls_of
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.measurer import Counts, Direction, Judgement
+from natgauge.measurer import Direction, Judgement
 from natgauge.trial import pacing
 from natgauge.trial_evidence import TrialEvidence
 from natgauge.verdicts import judge
@@ -91,8 +92,8 @@ def initiator_of(result: TrialResult) -> StreamCounts:
 
 def judged(result: TrialResult) -> Judgement:
     """By phase 2 alone."""
-    none = Counts(intended=0, offered=0, received=0)
-    counts = counts_of(initiator_of(result))
+    none = make_counts(intended=0, offered=0, received=0)
+    counts = initiator_of(result)
     return judge(
         TrialEvidence(
             placement="isolated",

@@ -195,9 +195,9 @@ def _deciding(attempts: Sequence[Attempt], limited_by: LimitedBy, *, rare: bool)
     causes = [each.outcome.cause for each in deciding if each.outcome.cause is not None]
     if not causes:
         return None
-    frames = max(each.outcome.phase1.intended for each in deciding)
+    frames = max(each.outcome.phase1.intended_frames for each in deciding)
     passed = not rare and any(
-        each.outcome.verdict is Verdict.PASS and each.load < lowest and each.outcome.phase1.intended >= frames
+        each.outcome.verdict is Verdict.PASS and each.load < lowest and each.outcome.phase1.intended_frames >= frames
         for each in attempts
     )
     return of_search(causes, passed=passed)

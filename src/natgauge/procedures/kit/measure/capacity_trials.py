@@ -162,7 +162,7 @@ class CapacityTrials:
         """Return the number kept by an earlier trial whose rate was higher by a factor large enough to compare."""
         for attempt in reversed(self.attempts):
             outcome = attempt.outcome
-            if outcome.phase1.intended != count:
+            if outcome.phase1.intended_frames != count:
                 return None
             if outcome.verdict is Verdict.FAIL and attempt.load >= SLOWER * rate:
                 return _kept(outcome, count)
@@ -220,5 +220,9 @@ def _as_few(before: int, now: int, count: int) -> bool:
 def _kept(outcome: TrialOutcome, count: int) -> int:
     """Connections there were at the end: opened, answering, and in the device's own count where it has one."""
     answered = outcome.phase2.get(Direction.RESPONDER)
-    known = [outcome.phase1.received, None if answered is None else answered.received, outcome.table_count]
+    known = [
+        outcome.phase1.received_frames,
+        None if answered is None else answered.received_frames,
+        outcome.table_count,
+    ]
     return min((number for number in known if number is not None), default=count)

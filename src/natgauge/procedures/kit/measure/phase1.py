@@ -171,9 +171,11 @@ def prepare(runner: TrialRunner, settings: Phase1Settings, share: float | None =
 def _of_phase2(outcome: TrialOutcome) -> TrialOutcome:
     """Return the outcome without phase 2, for a trial whose phase 1 had no more than the tolerated loss."""
     streams = outcome.phase2.values()
-    lost, offered = sum(counts.lost for counts in streams), sum(counts.offered for counts in streams)
-    if any(counts.offered != counts.intended - counts.skipped for counts in streams):
-        reason = f"phase 2: {offered} frames were offered instead of {sum(counts.intended for counts in streams)}"
+    lost, offered = sum(counts.lost for counts in streams), sum(counts.offered_frames for counts in streams)
+    if any(counts.offered_frames != counts.intended_frames - counts.skipped for counts in streams):
+        reason = (
+            f"phase 2: {offered} frames were offered instead of {sum(counts.intended_frames for counts in streams)}"
+        )
         return replace(outcome, verdict=Verdict.INVALID, reason=reason, limited_by="tester", failed_phase=None)
     if lost:
         return replace(outcome, reason=f"phase 2: {lost} of {offered} frames lost", failed_phase=2)

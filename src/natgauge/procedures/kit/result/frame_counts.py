@@ -8,25 +8,26 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Final
 
-from natgauge.measurer import Counts, Direction, TrialOutcome
+from natgauge.agreement.generated import StreamCounts
+from natgauge.measurer import Direction, TrialOutcome
 from natgauge.procedures.kit.result.results import Attempt
 from natgauge.words import Verdict
 
 
-def forwarding_rate(streams: Iterable[Counts]) -> float | None:
+def forwarding_rate(streams: Iterable[StreamCounts]) -> float | None:
     """The rate in frames/s that came back: what came back over the time that the sending took.
 
     Of several directions it is the smallest share of the sent rate, as a share of their mean rate.
     """
     busy = [counts for counts in streams if counts.busy_seconds > 0]
-    sent = [counts.intended / counts.nominal_seconds if counts.nominal_seconds > 0 else 0.0 for counts in busy]
-    back = [counts.received / counts.busy_seconds for counts in busy]
+    sent = [counts.intended_frames / counts.nominal_seconds if counts.nominal_seconds > 0 else 0.0 for counts in busy]
+    back = [counts.received_frames / counts.busy_seconds for counts in busy]
     if len(set(sent)) < 2 or not min(sent):
         return min(back, default=None)
     return min(rate / each for rate, each in zip(back, sent, strict=True)) * statistics.fmean(sent)
 
 
-def lost_share(counts: Counts, excused: int = 0) -> float:
+def lost_share(counts: StreamCounts, excused: int = 0) -> float:
     """Return the lost frames as a share of the offered frames (RFC 2544 section 26.3); 0 when none was offered.
 
     Args:
@@ -34,11 +35,11 @@ def lost_share(counts: Counts, excused: int = 0) -> float:
             That is right where a stall lost every frame that was due in it. Where the device itself lost some of them,
             the share is too low: the true one lies between this and the share without excused frames.
     """
-    offered = counts.offered - excused
+    offered = counts.offered_frames - excused
     return (counts.lost - excused) / offered if offered else 0.0
 
 
-def shortfall(counts: Counts, excused: int = 0) -> float:
+def shortfall(counts: StreamCounts, excused: int = 0) -> float:
     """Return the share of the offered rate that was not forwarded; 0 when no frame was offered.
 
     It contains the lost frames and, in `shared` placement, the frames that the device refused by slowing the sender.
@@ -48,7 +49,7 @@ def shortfall(counts: Counts, excused: int = 0) -> float:
 
 
 def shares_by_direction(
-    share: Callable[[Counts, int], float], outcome: TrialOutcome, excused: Mapping[Direction, int]
+    share: Callable[[StreamCounts, int], float], outcome: TrialOutcome, excused: Mapping[Direction, int]
 ) -> dict[Direction, float]:
     """Return `lost_share` or `shortfall` of each direction of phase 2."""
     return {direction: share(counts, excused.get(direction, 0)) for direction, counts in outcome.phase2.items()}
@@ -59,7 +60,7 @@ def worst(values: Mapping[Direction, float]) -> float:
     return max(values.values(), default=0.0)
 
 
-def deciding_counts(outcome: TrialOutcome) -> list[Counts]:
+def deciding_counts(outcome: TrialOutcome) -> list[StreamCounts]:
     """Return the counts that decided a trial: those of phase 1 where it failed or was all, otherwise of phase 2."""
     return [outcome.phase1] if outcome.failed_phase == 1 or not outcome.phase2 else list(outcome.phase2.values())
 
@@ -73,7 +74,7 @@ def losses(attempts: Sequence[Attempt], unit: str) -> str:
         return ""
     rates, frames = f"{_range([each.load for each in valid])} {unit}".rstrip(), _range(list(lost.values()))
     slowest = min(failed, key=lambda attempt: attempt.load)
-    offered = sum(counts.offered for counts in deciding_counts(slowest.outcome))
+    offered = sum(counts.offered_frames for counts in deciding_counts(slowest.outcome))
     if len(valid) == 1:
         return f"1 trial at {rates} lost {frames} of {offered:,} frames"
     slow = f"the slowest that failed lost {lost[id(slowest)]:,} of {offered:,} at {slowest.load:,.0f}"
@@ -99,7 +100,7 @@ def few_lost(attempts: Sequence[Attempt]) -> bool:
 
 def _lost_few(attempt: Attempt) -> bool:
     streams = deciding_counts(attempt.outcome)
-    return 0 < sum(each.lost for each in streams) <= FEW_LOST * sum(each.offered for each in streams)
+    return 0 < sum(each.lost for each in streams) <= FEW_LOST * sum(each.offered_frames for each in streams)
 
 
 def _range(values: Sequence[float]) -> str:

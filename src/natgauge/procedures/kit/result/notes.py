@@ -54,7 +54,10 @@ def zero_checksum_note(settings: TrialSettings, measurements: Iterable[Measureme
         return []
     outcomes = [attempt.outcome for repetition in measurements for attempt in repetition.attempts]
     streams = [counts for outcome in outcomes for counts in (outcome.phase1, *outcome.phase2.values())]
-    zero, received = sum(counts.zero_checksums for counts in streams), sum(counts.received for counts in streams)
+    zero, received = (
+        sum(counts.zero_checksums or 0 for counts in streams),
+        sum(counts.received_frames for counts in streams),
+    )
     text = f"{zero} of {received} received frames had a UDP checksum of 0 over IPv6, which RFC 8200 forbids"
     return [Note("settings", text, value=float(zero))]
 

@@ -72,7 +72,7 @@ def clearer(attempts: Iterable[Attempt], rate: float) -> float | None:
 def _share(failed: Attempt, rate: float) -> float:
     """The share of the connections that a bucket holds, by the losses at a rate above the answer."""
     counts = failed.outcome.phase1
-    return 1 - counts.lost / counts.offered / (1 - rate / failed.load)
+    return 1 - counts.lost / counts.offered_frames / (1 - rate / failed.load)
 
 
 def _failed(attempts: Iterable[Attempt], rate: float) -> list[Attempt]:
@@ -95,4 +95,4 @@ def suspected(attempts: Iterable[Attempt], rate: float) -> Bucket | None:
         return None
     fastest = max(failed, key=lambda attempt: attempt.load)
     share = _share(fastest, rate)
-    return Bucket(rate, fastest.outcome.phase1.offered, share) if LEAST_SHARE <= share <= MOST_SHARE else None
+    return Bucket(rate, fastest.outcome.phase1.offered_frames, share) if LEAST_SHARE <= share <= MOST_SHARE else None

@@ -25,10 +25,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from natgauge.measurer import Counts, TrialOutcome
+from natgauge.agreement.generated import StreamCounts
+from natgauge.measurer import TrialOutcome
 from natgauge.metrics.goals import PRESETS, Goal, Preset, criteria
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -202,7 +203,7 @@ class _Measurer:
         if outcome.verdict is not Verdict.FAIL:
             return outcome.verdict is not Verdict.PASS
         counts = _all_directions(outcome)
-        return _forwarded_in_time(outcome, counts) < MUCH_LOST * counts.intended
+        return _forwarded_in_time(outcome, counts) < MUCH_LOST * counts.intended_frames
 
     def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
         """Run one trial; called by the library."""
@@ -211,12 +212,12 @@ class _Measurer:
         outcome = self._believed(intended_load, intended_duration)
         counts = _all_directions(outcome)
         if outcome.verdict in {Verdict.INVALID, Verdict.COLLAPSED}:
-            counts = replace(counts, received=0)
+            counts = counts.model_copy(update={"received_frames": 0})
         return MeasurementResult(
             intended_duration=intended_duration,
             intended_load=intended_load,
-            intended_count=counts.intended,
-            offered_count=counts.offered,
+            intended_count=counts.intended_frames,
+            offered_count=counts.offered_frames,
             forwarding_count=_forwarded_in_time(outcome, counts),
             offered_duration=intended_duration,
             duration_with_overheads=intended_duration,
@@ -271,20 +272,23 @@ class _Measurer:
         return outcome
 
 
-def _all_directions(outcome: TrialOutcome) -> Counts:
+def _all_directions(outcome: TrialOutcome) -> StreamCounts:
+    """Return frames and times of phase 2 as those of a single stream."""
     streams = tuple(outcome.phase2.values())
-    return Counts(
-        intended=sum(stream.intended for stream in streams),
-        offered=sum(stream.offered for stream in streams),
-        received=sum(stream.received for stream in streams),
-        nominal_seconds=max((stream.nominal_seconds for stream in streams), default=0.0),
-        sending_seconds=max((stream.sending_seconds for stream in streams), default=0.0),
+    return outcome.phase1.model_copy(
+        update={
+            "intended_frames": sum(stream.intended_frames for stream in streams),
+            "offered_frames": sum(stream.offered_frames for stream in streams),
+            "received_frames": sum(stream.received_frames for stream in streams),
+            "nominal_ns": max((stream.nominal_ns for stream in streams), default=0),
+            "sending_ns": max((stream.sending_ns for stream in streams), default=0),
+        }
     )
 
 
-def _forwarded_in_time(outcome: TrialOutcome, counts: Counts) -> int:
+def _forwarded_in_time(outcome: TrialOutcome, counts: StreamCounts) -> int:
     """Return the forwarded frames; for a sender that was slowed down, only those of the nominal time."""
     late = outcome.verdict is Verdict.FAIL and counts.sending_seconds > counts.nominal_seconds
-    if not late or counts.received < counts.offered:
-        return counts.received
-    return min(int(counts.received * counts.nominal_seconds / counts.sending_seconds), counts.offered - 1)
+    if not late or counts.received_frames < counts.offered_frames:
+        return counts.received_frames
+    return min(int(counts.received_frames * counts.nominal_seconds / counts.sending_seconds), counts.offered_frames - 1)

@@ -22,9 +22,10 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
+from natgauge.agreement.generated import StreamCounts
 from natgauge.causes.cause import Cause, of_share
 from natgauge.late_delays import LateDelays, merged
-from natgauge.measurer import Counts, TrialOutcome
+from natgauge.measurer import TrialOutcome
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
 from natgauge.words import Verdict
@@ -283,11 +284,11 @@ def _seen(rate: float, outcome: TrialOutcome) -> _Seen:
     streams = deciding_counts(outcome)
     frames_tell = not failed or (outcome.verdict is Verdict.FAIL and outcome.limited_by == "device")
     bad = {kind: _bad_of(kind, outcome, streams) for kind in _KINDS} if frames_tell else {}
-    late = merged(counts.late_delays for counts in streams if counts.late)
-    return _Seen(rate, sum(counts.offered for counts in streams), failed, of_phase1, bad, outcome.cause, late)
+    late = merged(counts.late_delays(outcome.frame_timeout_seconds) for counts in streams if counts.late)
+    return _Seen(rate, sum(counts.offered_frames for counts in streams), failed, of_phase1, bad, outcome.cause, late)
 
 
-def _bad_of(kind: str, outcome: TrialOutcome, streams: Sequence[Counts]) -> int:
+def _bad_of(kind: str, outcome: TrialOutcome, streams: Sequence[StreamCounts]) -> int:
     if kind == LATE:
         return _late_of(streams)
     if kind != "unkept":
@@ -297,13 +298,13 @@ def _bad_of(kind: str, outcome: TrialOutcome, streams: Sequence[Counts]) -> int:
     return max(outcome.stored - outcome.table_count, 0)
 
 
-def _late_of(streams: Sequence[Counts]) -> int:
+def _late_of(streams: Sequence[StreamCounts]) -> int:
     """Late frames; all of a trial whose frames came back, but none in time: a queue that is full loses some as well."""
-    late, offered = _bad(streams, LATE), sum(counts.offered for counts in streams)
-    return offered if late >= LEAST_GOOD and not any(counts.received for counts in streams) else late
+    late, offered = _bad(streams, LATE), sum(counts.offered_frames for counts in streams)
+    return offered if late >= LEAST_GOOD and not any(counts.received_frames for counts in streams) else late
 
 
-def _bad(streams: Sequence[Counts], kind: str) -> int:
+def _bad(streams: Sequence[StreamCounts], kind: str) -> int:
     return sum(getattr(counts, kind) for counts in streams)
 
 
@@ -331,10 +332,10 @@ def _doubt(expected: float, share: float) -> float:
     return DEVIATIONS * math.sqrt(expected * (1 - share)) + 1
 
 
-def no_more_than(counts: Counts, share: float) -> bool:
+def no_more_than(counts: StreamCounts, share: float) -> bool:
     """Whether this share explains the number of lost frames, and none came back wrong."""
     wrong = sum(_bad([counts], kind) for kind in _KINDS if kind not in _OVERLOADED)
-    expected = counts.offered * share
+    expected = counts.offered_frames * share
     return wrong == 0 and counts.lost <= expected + _doubt(expected, share)
 
 

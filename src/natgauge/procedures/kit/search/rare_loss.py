@@ -16,7 +16,8 @@ import math
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from natgauge.measurer import Counts, TrialOutcome
+from natgauge.agreement.generated import StreamCounts
+from natgauge.measurer import TrialOutcome
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
 from natgauge.procedures.kit.result.results import Attempt
@@ -59,9 +60,11 @@ def rare_loss_note(
     if not rare or 2 * len(rare) < len(failed):
         return []
     counts = [stream for attempt in rare for stream in deciding_counts(attempt.outcome)]
-    lost, offered = sum(stream.lost for stream in counts), sum(stream.offered for stream in counts)
+    lost, offered = sum(stream.lost for stream in counts), sum(stream.offered_frames for stream in counts)
     overload = sum(
-        stream.offered * (1 - upper / attempt.load) for attempt in rare for stream in deciding_counts(attempt.outcome)
+        stream.offered_frames * (1 - upper / attempt.load)
+        for attempt in rare
+        for stream in deciding_counts(attempt.outcome)
     )
     loads = [attempt.load for attempt in rare]
     text = (
@@ -124,12 +127,12 @@ def shown(outcome: TrialOutcome, load: float, upper: float, unit: str, remedy: s
 def _is_few(outcome: TrialOutcome, error: float) -> bool:
     """Whether a trial lost fewer frames than any but an unlikely overload by the error of the search."""
     streams = deciding_counts(outcome)
-    few = max(FEW, LEAST_SHARE * error * sum(counts.offered for counts in streams))
+    few = max(FEW, LEAST_SHARE * error * sum(counts.offered_frames for counts in streams))
     return 0 < sum(counts.lost for counts in streams) <= few
 
 
-def _is_rare(streams: list[Counts], overload: float) -> bool:
+def _is_rare(streams: list[StreamCounts], overload: float) -> bool:
     """Whether next to nothing was lost of what an overload loses (share of the frames), and nothing waited."""
-    lost, offered = sum(counts.lost for counts in streams), sum(counts.offered for counts in streams)
+    lost, offered = sum(counts.lost for counts in streams), sum(counts.offered_frames for counts in streams)
     slowed = any(counts.late or counts.busy_seconds > SLOWED * counts.nominal_seconds for counts in streams)
     return 0 < lost <= MOST_SHARE * overload * offered and not slowed

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What follows from the engine's counts of one stream: numbers that no result has, and times in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from natgauge.agreement.part import AgreementPart
+from natgauge.late_delays import LateDelays
+
+
+class StreamFigures(AgreementPart):
+    """Base of the generated `StreamCounts`, whose fields the schema of results describes."""
+
+    if TYPE_CHECKING:
+        offered_frames: int
+        received_frames: int
+        late: int
+        late_delay: Any
+        messages: Sequence[Any]
+        nominal_ns: int
+        sending_ns: int
+        final_lag_ns: int
+        settled_lag_ns: int
+        stalled_ns: int
+
+    @property
+    def lost(self) -> int:
+        """Frames that the port accepted and that did not return correctly: offered - received, but at least 0."""
+        return max(0, self.offered_frames - self.received_frames)
+
+    @property
+    def nominal_seconds(self) -> float:
+        """Duration of the sending as planned."""
+        return self.nominal_ns / 1e9
+
+    @property
+    def sending_seconds(self) -> float:
+        """Duration until the last frame was sent."""
+        return self.sending_ns / 1e9
+
+    @property
+    def busy_seconds(self) -> float:
+        """Duration of the sending; in `shared` placement the device's work is included."""
+        return max(self.nominal_seconds, self.sending_seconds, self.nominal_seconds + self.settled_lag_seconds)
+
+    @property
+    def final_lag_seconds(self) -> float:
+        """Lateness of the last frame."""
+        return self.final_lag_ns / 1e9
+
+    @property
+    def settled_lag_seconds(self) -> float:
+        """Lateness at which the last frame's batch had been sent, and in `shared` placement processed by the device."""
+        return self.settled_lag_ns / 1e9
+
+    @property
+    def stalled_seconds(self) -> float:
+        """Sum of the senders' stalls in this phase that were longer than the bound."""
+        return self.stalled_ns / 1e9
+
+    def late_delays(self, limit: float | None) -> LateDelays | None:
+        """Return the delays of the late frames, which had this time limit in s; None = none was late, or not known."""
+        delay = self.late_delay
+        if delay is None or not self.late:
+            return None
+        return LateDelays.measured(
+            frames=self.late,
+            minimum_ns=delay.minimum_ns,
+            maximum_ns=delay.maximum_ns,
+            sum_ns=delay.sum_ns,
+            limit=limit,
+            messages=max(1, len(self.messages)),
+        )
