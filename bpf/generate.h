@@ -367,7 +367,7 @@ static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struc
 	} else {
 		bool in_order = stream == PHASE1 || closes_in_phase2();
 
-		initiator_flow(&flow, in_order ? number : initiator_connection(number));
+		initiator_flow(&flow, in_order ? opened(number) : initiator_connection(number));
 	}
 	return send(ctx, schedule, side, stream, stamp, &flow);
 }

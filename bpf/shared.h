@@ -226,6 +226,13 @@ struct plan {
 	__u32 longest;	  /* octets of the longest frames */
 	__u32 prefetched; /* 1: the state table exceeds a core's own caches and is read at random */
 	/*
+	 * 1: a connection's number is its position among the four tuples, and phase 1 opens these in permuted order.
+	 * Then phase 2 draws positions, and computes no permutation. Only where the state table fits into the caches,
+	 * because phase 1 writes it in the order of opening.
+	 */
+	__u32 opens_permuted;
+	__u32 unused;
+	/*
 	 * What follows from other parts of the plan is computed once: the verifier removes branches, but not the loads
 	 * before them. Of the Initiator's frames at the Responder: 1: source address and port are known in advance.
 	 */

@@ -69,6 +69,13 @@ static __always_inline __u64 draw(__u64 i, __u64 key, __u64 limit)
 	return ((z >> 32) * limit) >> 32;
 }
 
+/* The connection that frame `number` of phase 1 opens. */
+static __always_inline __u64 opened(__u64 number)
+{
+	return plan.opens_permuted ? permute(number, &plan.tuples) : number;
+}
+
+/* The position of a connection's four tuple. */
 static __always_inline __u64 position(__u64 connection)
 {
 	switch (plan.order) {

@@ -17,6 +17,8 @@ use crate::transport::Transport;
 
 /// Octets of a state table for which a core's own caches have room.
 const CACHED_OCTETS: u64 = 1 << 18;
+/// The largest state table that phase 1 may write at random: one that stays in the cache that cores share.
+const WRITTEN_AT_RANDOM_OCTETS: u64 = 1 << 22;
 /// Products of numbers below this with a magic number fit into 64 bits.
 const FAST_DIVISION: u64 = 1 << 31;
 
@@ -270,18 +272,33 @@ fn seal_keys() -> [u64; SEAL_KEYS] {
     std::array::from_fn(|_| RandomState::new().build_hasher().finish() | 1)
 }
 
-/// The permutation from connections to four tuples.
+/// Whether connections are numbered by the position of their four tuples, and opened in permuted order. That needs a
+/// table that the caches hold, and ranges that the connections fill by more than half: those are the first positions.
+fn opens_permuted(request: &Request) -> bool {
+    matches!(request.order, Order::Permutation)
+        && matches!(reading(request), types::reading::READING_PSEUDORANDOM | types::reading::READING_ONCE)
+        && request.connections * u64::from(table::entry_octets(request)) <= WRITTEN_AT_RANDOM_OCTETS
+        && request.space().is_some_and(|space| space < 2 * request.connections)
+}
+
+/// The order of the four tuples of connections 0, 1, ...
+pub(crate) fn order(request: &Request) -> Order {
+    if opens_permuted(request) { Order::Increasing } else { request.order }
+}
+
+/// The permutation of the four tuples that are used.
 pub(crate) fn four_tuples(request: &Request) -> types::permutation {
-    permutation(request.space().unwrap_or(u64::MAX), &mut SplitMix64(request.seed))
+    let space = if opens_permuted(request) { Some(request.connections) } else { request.space() };
+    permutation(space.unwrap_or(u64::MAX), &mut SplitMix64(request.seed))
 }
 
 /// The plan for a request. `macs`: own and gateway's MAC address of each side.
 pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::plan {
     let space = request.space().unwrap_or(u64::MAX);
     let mut keys = SplitMix64(request.seed);
-    let tuples = permutation(space, &mut keys);
+    let all = permutation(space, &mut keys);
     let readings = permutation(request.connections, &mut keys);
-    let largest = tuples.rows * tuples.columns.by;
+    let largest = all.rows * all.columns.by;
     let initiator = &request.initiator;
     let [inside, outside] = request.headers();
     let messages = messages(request);
@@ -291,7 +308,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
     let source_known = request.stateless || (!translated && (emulated || inside.family == outside.family));
     types::plan {
         mark: request.mark,
-        order: match request.order {
+        order: match order(request) {
             Order::Permutation => types::order::ORDER_PERMUTATION,
             Order::Increasing => types::order::ORDER_INCREASING,
             Order::Decreasing => types::order::ORDER_DECREASING,
@@ -318,6 +335,8 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         mix_foreground: request.background.as_ref().map_or(1, |background| background.m),
         longest: request.longest_octets(),
         prefetched: u32::from(prefetched(request)),
+        opens_permuted: u32::from(opens_permuted(request)),
+        unused: 0,
         source_known: u32::from(source_known),
         set_known: u32::from(request.responder.customer_edges.is_some() && translated),
         marks_tuples: u32::from(tagged && (translated || source_known)),
@@ -334,7 +353,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         source_addresses: divisor(initiator.sources(), largest),
         destination_ports: divisor(initiator.destination_ports.count(), largest),
         space,
-        tuples,
+        tuples: four_tuples(request),
         readings,
         sampling: sampling(request),
         pool: request.translation.pool.as_ref().map(addresses).unwrap_or_default(),

@@ -59,7 +59,7 @@ impl FourTuples {
     fn new(request: &Request) -> Option<Self> {
         let ports = request.initiator.source_ports.count();
         Some(Self {
-            order: request.order,
+            order: plan::order(request),
             space: request.space()?,
             permutation: plan::four_tuples(request),
             ports,
