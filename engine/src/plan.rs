@@ -283,7 +283,11 @@ fn opens_permuted(request: &Request) -> bool {
 
 /// The order of the four tuples of connections 0, 1, ...
 pub(crate) fn order(request: &Request) -> Order {
-    if opens_permuted(request) { Order::Increasing } else { request.order }
+    if opens_permuted(request) {
+        Order::Increasing
+    } else {
+        request.order
+    }
 }
 
 /// The permutation of the four tuples that are used.
@@ -411,6 +415,34 @@ mod tests {
         let tuples = |plan: &types::plan| (plan.tuples.key, plan.readings.key, plan.draw_key);
         assert_eq!(tuples(&first), tuples(&next));
         assert_ne!(tuples(&first), tuples(&other));
+        Ok(())
+    }
+
+    #[test]
+    fn connections_are_numbered_by_position_where_they_fill_the_ranges_and_the_caches_hold_the_table(
+    ) -> Result<(), String> {
+        let text = include_str!("../../trial/examples/nat44-both-phases.json");
+        let example: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let plan = |connections: u64, ports: u32, order: &str| {
+            let mut changed = example.clone();
+            changed["connections"] = connections.into();
+            changed["initiator"]["source_ports"] = serde_json::json!({"first": 1024, "last": 65535});
+            changed["initiator"]["destination_ports"] = serde_json::json!({"first": 1, "last": ports});
+            changed["order"] = order.into();
+            let request =
+                crate::request::parse(changed.to_string().as_bytes()).map_err(|error| format!("{error:?}"))?;
+            Ok::<_, String>(build(&request, Default::default()))
+        };
+        for (connections, ports, order, expected) in [
+            (100_000, 2, "permutation", 1),
+            (100_000, 4, "permutation", 0),
+            (4_000_000, 63, "permutation", 0),
+            (100_000, 2, "increasing", 0),
+        ] {
+            let plan = plan(connections, ports, order)?;
+            assert_eq!(plan.opens_permuted, expected, "{connections} {ports} {order}");
+            assert_eq!(plan.tuples.size, if expected == 1 { connections } else { plan.space });
+        }
         Ok(())
     }
 
