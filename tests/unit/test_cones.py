@@ -27,7 +27,7 @@ _OF_A_METRIC: Final = 150
 BUDGETS: dict[str, tuple[int, str]] = {
     "agreement": (1_250, "types of the engine's requests and results, and the process that runs it"),
     "analysis": (4_700, "conclusions from records, also those on two runs of each kind of record"),
-    "audits": (21_600, "setups, the records, and the requirements; nothing that measures"),
+    "audits": (21_550, "setups, the records, and the requirements; nothing that measures"),
     "campaigns": (44_800, "runs everything that measures"),
     "causes": (900, "facts about hops and counters, and the delays of late frames; stands on nothing else"),
     "cleaning": (11_750, "the labs of this machine from outside; their registers"),
@@ -47,9 +47,9 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "reports": (12_200, "all views of records; nothing that measures"),
     "statistics": (700, "arithmetic; stands on nothing"),
     "stored": (36_400, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
-    "setup": (15_950, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
+    "setup": (15_900, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
     "tester": (19_350, "the tester alone, on cables and labs"),
-    "trial": (34_400, "joins setups, the tester and procedures"),
+    "trial": (34_000, "joins setups, the tester and procedures"),
 }
 
 

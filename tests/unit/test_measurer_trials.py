@@ -21,7 +21,7 @@ from natgauge.measurer import Direction, Period, Phase2Plan, RateStep, TrialPlan
 from natgauge.procedures import ipdv, latency, reset, system_recovery, throughput
 from natgauge.setup.traffic import make_plan
 from natgauge.trial.lab_measurer import LabMeasurer
-from natgauge.trial.restart import RestartInTrial
+from natgauge.trial.trial_run import RestartInTrial
 from natgauge.words import Verdict
 
 UP, DOWN = Direction.INITIATOR, Direction.RESPONDER

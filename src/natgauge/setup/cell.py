@@ -36,11 +36,7 @@ def place_inputs() -> Mapping[str, tuple[Input, list[str]]]:
 
 
 def inputs_of_lab(lab: str) -> tuple[Input, ...]:
-    """Return every input of a kind of lab, in order.
-
-    Raises:
-        UsageError: there is no such kind.
-    """
+    """Return every input of a kind of lab, in order."""
     return inputs_of(kinds.get(lab).options, "place")
 
 
@@ -48,11 +44,7 @@ def cell_of(gateway: str | Path, choices: Mapping[str, object]) -> tuple[Cell, d
     """Make a cell of names and values; returns the choices that are none of a cell's, too.
 
     Args:
-        gateway: a recipe's name, or the path of a recipe file.
         choices: options of traffic, lab and device, and others; None = not chosen.
-
-    Raises:
-        UsageError: the lab is unknown, or has no such option.
     """
     left = {name: value for name, value in choices.items() if value is not None}
     parts: dict[str, Any] = {}

@@ -66,11 +66,6 @@ class Setup:
     """The lab, device and traffic of one cell. Use it as a context manager.
 
     Attributes:
-        cell: the user's choices.
-        recipe: recipe of the device.
-        lab: lab of the device.
-        address_plan: properties of lab and device that the traffic must fit.
-        traffic: traffic of every trial.
         device: the started devices; None before the first demand, and for external devices.
         processes: processes that were found to handle the device's frames, whatever its recipe says.
     """
@@ -88,16 +83,9 @@ class Setup:
         """Plan the setup; nothing is started.
 
         Args:
-            cell: the user's choices.
-            stages: receives the stages of the work.
             lab: a planned lab; None = planned from the cell.
-            play: makes a gateway of a recipe and a device.
             holder: index of the device that holds the connections, where the lab has several; None = as the recipe
                 says.
-            processes: processes that an earlier setup of this cell found.
-
-        Raises:
-            UsageError: the first thing that is wrong.
         """
         self.cell = cell
         self.recipe: Recipe = load(cell.gateway).carrying(cell.traffic.transport)
@@ -155,12 +143,7 @@ class Setup:
     # The way up and down
 
     def __enter__(self) -> Self:
-        """Make the lab. The device is started later, for its first demand.
-
-        Raises:
-            HostError: this host cannot measure, or the lab cannot be made.
-            UsageError: a port or a kept lab is not as named.
-        """
+        """Make the lab. The device is started later, for its first demand."""
         check_host()
         self._stages.stage(f"making lab {self.lab.name}")
         self._made.enter_context(self.lab)
@@ -173,13 +156,7 @@ class Setup:
         self._made.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
 
     def start(self, demand: DeviceDemand) -> DeviceSettings | None:
-        """Start the device, or adapt the running device to a demand; None for an external device.
-
-        Raises:
-            BrokenError: the device does not become ready.
-            HostError: a program is missing, or a global setting cannot be made.
-            UsageError: a setting that the user chose is out of range.
-        """
+        """Start the device, or adapt the running device to a demand; None for an external device."""
         if not self.lab.devices:
             return None
         if self.device is None:
@@ -275,12 +252,7 @@ def need_of(recipe: Recipe, *, hosts: int = 1, background: bool = False) -> LabN
 
 
 def keep_lab(name: str, gateway: str | None, choices: Mapping[str, object], *, background: bool = False) -> Lab:
-    """Make and keep a lab, for the gateway or, without one, with IPv4 on both sides.
-
-    Raises:
-        UsageError: a choice is wrong, or a lab of this name is already kept.
-        HostError: the lab cannot be made on this host.
-    """
+    """Make and keep a lab, for the gateway or, without one, with IPv4 on both sides."""
     kind = kinds.kept()
     need = LabNeeds(families=("ipv4", "ipv4"), background=background)
     if gateway is not None:
@@ -296,11 +268,7 @@ def keep_lab(name: str, gateway: str | None, choices: Mapping[str, object], *, b
 
 
 def check_host() -> None:
-    """Check that this host can measure.
-
-    Raises:
-        HostError: the kernel is too old, the engine or a capability is missing, or a limit of this process is too low.
-    """
+    """Check that this host can measure."""
     release = platform.release()
     version = tuple(int(part) for part in re.findall(r"\d+", release)[:2])
     if version < resources.LEAST_KERNEL:

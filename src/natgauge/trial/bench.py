@@ -28,10 +28,9 @@ from natgauge.setup.setup import Setup, SetupChoices
 from natgauge.setup.traffic import check_rate
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
-from natgauge.trial import external, queries
+from natgauge.trial import external
 from natgauge.trial.choices import make_settings
 from natgauge.trial.cost_rounds import CostRounds
-from natgauge.trial.grace import checked, grace_of
 from natgauge.trial.lab_measurer import (
     DEVICE_ABILITIES,
     OF_TABLE,
@@ -40,9 +39,8 @@ from natgauge.trial.lab_measurer import (
     Recorder,
     SliceRounds,
 )
-from natgauge.trial.memory import refuse_large
 from natgauge.trial.observer import Observer, Silent, Unread
-from natgauge.trial.planned import Planned
+from natgauge.trial.planned import Planned, checked, grace_of, refuse_large, refuse_unlike_queries
 from natgauge.trial.requests import TrialConstants, refuse_stateless
 from natgauge.trial.rounds import NO_SEARCH, TimedFrames, forwarding_of, reasons_not_timed
 from natgauge.words import Family, Query
@@ -153,7 +151,7 @@ class Bench(Setup):
         self._refuse_transport(procedure.metric, settings)
         if settings.query is not None:
             ports = self.traffic.destination_ports
-            queries.refuse_unlike(procedure.metric, ports.first, ports.last, self.cell.traffic.frame_size)
+            refuse_unlike_queries(procedure.metric, ports.first, ports.last, self.cell.traffic.frame_size)
             refuse_server(settings.far_side, self.lab, self.traffic)
         if settings.zero_checksum == "accept" and "ipv6" not in (addresses.inside.family, addresses.outside.family):
             raise UsageError(
