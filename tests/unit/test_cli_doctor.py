@@ -38,7 +38,7 @@ def test_the_worst_finding_decides_the_exit_status_but_for_single_gateways(
 
 SLOWER = Finding("SMT", "warning", "two threads share each core", "natgauge host tune")
 WHOLE = Finding("gateway linux-ipv4", "ok", "all it needs is installed", places=("here", "guest", "ssh"))
-FAR = Finding("gateway freebsd-pf", "ok", "is for FreeBSD, which no lab has")
+FAR = Finding("gateway freebsd-pf", "ok", "runs on FreeBSD, over --lab ssh", places=("ssh",))
 #: Its kernel module is in guests only, so programs that this machine lacks are no obstacle.
 GUEST = Finding("gateway jool-nat64", "missing", "needs jool", "apt-get install jool-tools", places=("guest", "ssh"))
 BROKEN = Finding("gateway mine", "warning", "mine.toml: kind: is missing", "vi mine.toml")
@@ -53,11 +53,11 @@ KERNEL = Finding("kernel", "missing", "Linux 6.1 is older than 6.6", "reboot")
         ([GOOD, WHOLE, GATEWAY, PACKAGES], "This machine can measure 1 of 2 gateways, 1 lacks something."),
         (
             [GOOD, WHOLE, GATEWAY, FAR, GUEST],
-            "This machine can measure 1 of 4 gateways, 1 more over SSH or in a guest, 1 in no lab, 1 lacks something.",
+            "This machine can measure 1 of 4 gateways, 2 more over SSH or in a guest, 1 lacks something.",
         ),
         (
             [GOOD, WHOLE, FAR],
-            "This machine can measure 1 of 2 gateways, 1 in no lab, nothing is missing.",
+            "This machine can measure 1 of 2 gateways, 1 more over SSH or in a guest, nothing is missing.",
         ),
         (
             [GOOD, WHOLE, BROKEN],

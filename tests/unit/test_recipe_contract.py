@@ -442,9 +442,9 @@ def test_a_table_that_does_not_empty_is_told_with_what_is_left() -> None:
         live(Gateway(load("nftables-nat44"), device))
 
 
-def test_a_gateway_of_a_system_that_no_lab_has_is_refused_untouched() -> None:
+def test_a_gateway_of_another_system_than_the_devices_is_refused_untouched() -> None:
     device = FakeDevice()
-    with pytest.raises(HostError, match=r"freebsd-pf: is a gateway of FreeBSD, and device gateway runs Linux; no lab"):
+    with pytest.raises(HostError, match=r"is a gateway of FreeBSD, and device gateway runs Linux; use --lab ssh"):
         live(Gateway(load("freebsd-pf"), device))
     assert device.asked == []
 

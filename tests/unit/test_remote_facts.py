@@ -112,8 +112,8 @@ def test_a_shorter_mtu_than_the_testers_is_refused(facts: RemoteFacts) -> None:
     ("change", "why"),
     [
         (
-            {"system": "OpenBSD"},
-            "runs OpenBSD, and devices can be on Linux only; measure it by --lab wire",
+            {"system": "NetBSD"},
+            "runs NetBSD, and devices can be on Linux, OpenBSD, FreeBSD only; measure it by --lab wire",
         ),
         ({"user": 1000}, "we are user 1000 there"),
         ({"missing": ("ip",)}, "apt-get install iproute2"),

@@ -68,10 +68,8 @@ def _measured(gateways: Sequence[Finding]) -> str:
     """Return a text: gateways that can be measured in namespaces of this machine or elsewhere, and missing programs."""
     here = [finding for finding in gateways if "here" in finding.places]
     working = sum(finding.state == "ok" for finding in here)
-    elsewhere = sum(bool(finding.places) for finding in gateways) - len(here)
-    lacking, nowhere = len(here) - working, len(gateways) - len(here) - elsewhere
+    elsewhere, lacking = len(gateways) - len(here), len(here) - working
     count = f" {working} of {len(gateways)} gateways" if gateways else ""
     more = f", {elsewhere} more over SSH or in a guest" if elsewhere else ""
-    more += f", {nowhere} in no lab" if nowhere else ""
     rest = f", {lacking} {'lacks' if lacking == 1 else 'lack'} something" if lacking else ", nothing is missing"
     return f"{count}{more}{rest}"

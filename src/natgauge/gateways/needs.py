@@ -20,8 +20,8 @@ def refuse_elsewhere(recipe: Playable, device: Device) -> None:
     wanted, system = recipe.system, device.machine.system
     if system != wanted:
         raise HostError(
-            f"{recipe.name}: is a gateway of {wanted}, and device {device.name} runs {system}; no lab has {wanted}: "
-            "start the gateway there as its recipe does, and measure it by --lab wire"
+            f"{recipe.name}: is a gateway of {wanted}, and device {device.name} runs {system}; use --lab ssh with a "
+            f"machine that runs {wanted}"
         )
 
 

@@ -295,7 +295,7 @@ def _packages(host: Host) -> Iterator[Finding]:
             yield Finding(f"gateway {name}", "warning", str(error), f'"${{EDITOR:-vi}}" {shlex.quote(str(path))}')
             continue
         if recipe.system != ThisMachine.system:
-            yield Finding(f"gateway {name}", "ok", f"is for {recipe.system}, which no lab has", places=places(recipe))
+            yield Finding(f"gateway {name}", "ok", f"runs on {recipe.system}, over --lab ssh", places=places(recipe))
             continue
         missing = {program: need for need in recipe.needs for program in need.programs if not host.find(program)}
         absent |= {need.package for need in missing.values() if need.package}

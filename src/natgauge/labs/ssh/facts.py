@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,8 +14,13 @@ from natgauge.host import caches
 from natgauge.host.sections import SECTION, sections_of
 from natgauge.inputs.cores import parse_cores
 
-#: Programs that natgauge needs on a remote machine, each with its Debian package.
-PROGRAMS: Final = {"ip": "iproute2", **dict.fromkeys(("env", "readlink", "cat", "wc"), "coreutils")}
+#: Programs that natgauge needs on a remote machine, by family of systems, each with its Debian package on Linux.
+PROGRAMS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Linux": {"ip": "iproute2", **dict.fromkeys(("env", "readlink", "cat", "wc"), "coreutils")},
+    "BSD": dict.fromkeys(("ifconfig", "route", "sysctl", "env", "readlink", "cat", "wc"), "base system"),
+}
+#: Systems whose machines can be worked on, as `uname -s` calls them.
+SYSTEMS: Final = ("Linux", "OpenBSD", "FreeBSD")
 #: Drivers that leave checksums unfinished, because no wire follows.
 VIRTUAL: Final = frozenset({"veth", "virtio_net", "tun", "xen_netfront", "netvsc", "hv_netvsc"})
 
@@ -45,6 +50,7 @@ class RemoteFacts:
         cpu: model of its first processor; empty where the system does not report it.
         cpus: processors that are online; empty where the system does not report them.
         caches: octets of the processors' data caches by level, such as "L2"; empty where they are not known.
+        without_ipv6: interfaces on which IPv6 is turned off.
     """
 
     user: int
@@ -59,16 +65,22 @@ class RemoteFacts:
     drivers: Mapping[str, str] = field(default_factory=dict)
     offloads: frozenset[str] = frozenset()
     caches: Mapping[str, int] = field(default_factory=dict)
+    without_ipv6: frozenset[str] = frozenset()
+
+
+def common_script(programs: Iterable[str]) -> str:
+    """Return the beginning of the script that reads the facts of any system."""
+    return f"""
+echo '{SECTION}user'; id -u
+echo '{SECTION}system'; uname -s
+echo '{SECTION}kernel'; uname -r
+echo '{SECTION}missing'; for name in {" ".join(programs)}; do command -v "$name" > /dev/null || echo "$name"; done"""
 
 
 def script(interfaces: Sequence[str]) -> str:
     """Shell text that prints what `read` reads; what a machine does not have it passes over."""
     names = shlex.join(interfaces)
-    return f"""
-echo '{SECTION}user'; id -u
-echo '{SECTION}system'; uname -s
-echo '{SECTION}kernel'; uname -r
-echo '{SECTION}missing'; for name in {" ".join(PROGRAMS)}; do command -v "$name" > /dev/null || echo "$name"; done
+    return f"""{common_script(PROGRAMS["Linux"])}
 echo '{SECTION}cpu'; sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2> /dev/null | sed -n 1p
 echo '{SECTION}cpus'; cat /sys/devices/system/cpu/online 2> /dev/null
 echo '{SECTION}caches'; ({caches.SCRIPT})
@@ -89,45 +101,54 @@ done
 
 
 def read(text: str) -> RemoteFacts:
-    """Return the facts of a machine from the script's output."""
+    """Return the facts of a machine from the script's output on Linux."""
     sections = sections_of(text)
     addresses = [match for line in sections.get("addresses", []) if (match := _ADDRESS.match(line))]
     links = {link.name: link for line in sections.get("links", []) if (link := _link(line, addresses))}
-    server = _first(sections, "server")
+    server = first(sections, "server")
     reached = {match[1] for line in sections.get("routes", []) if (match := re.search(r" dev (\S+)", line))}
     reached |= {address[1] for address in addresses if server and address[2] == server}
-    of_links = {name: _first(sections, f"driver {name}") for name in links}
-    user, online = _first(sections, "user"), _first(sections, "cpus")
+    of_links = {name: first(sections, f"driver {name}") for name in links}
+    user, online = first(sections, "user"), first(sections, "cpus")
     cpus = parse_cores(online) if online else ()
     return RemoteFacts(
         user=int(user) if user.isdigit() else -1,
-        system=_first(sections, "system"),
-        kernel=_first(sections, "kernel"),
-        cpu=_first(sections, "cpu"),
+        system=first(sections, "system"),
+        kernel=first(sections, "kernel"),
+        cpu=first(sections, "cpu"),
         cpus=cpus,
         missing=tuple(line.strip() for line in sections.get("missing", ())),
         namespaces="yes" in sections.get("namespaces", ()),
         interfaces=links,
-        management=frozenset(_with_parents(reached, links)),
+        management=frozenset(with_parents(reached, links)),
         caches=caches.read("\n".join(sections.get("caches", ())), cpus),
         drivers={name: driver for name, driver in of_links.items() if driver},
         offloads=frozenset(name for name in links if sections.get(f"offload {name}")),
     )
 
 
-def refuse_unfit(facts: RemoteFacts, where: str, interfaces: Sequence[str], mtu: int) -> None:
+def refuse_unfit(
+    facts: RemoteFacts, where: str, interfaces: Sequence[str], mtu: int, devices: Sequence[str] = ()
+) -> None:
     """Refuse a machine that cannot be used, and interfaces that must not be used."""
-    if facts.system != "Linux":
+    if facts.system not in SYSTEMS:
         raise HostError(
-            f"{where}: runs {facts.system or 'an unknown system'}, and devices can be on Linux only; measure it by "
-            "--lab wire, with --empty-command"
+            f"{where}: runs {facts.system or 'an unknown system'}, and devices can be on {', '.join(SYSTEMS)} only; "
+            "measure it by --lab wire, with --empty-command"
         )
     if facts.user != 0:
         raise HostError(f"{where}: we are user {facts.user} there, and devices need root; log in as root")
     for name in facts.missing:
-        raise HostError(f'{where}: program "{name}" is missing there; run there: apt-get install {PROGRAMS.get(name)}')
-    if not facts.namespaces:
+        package = PROGRAMS["Linux"].get(name)
+        mends = f"run there: apt-get install {package}" if facts.system == "Linux" else "it is of the base system"
+        raise HostError(f'{where}: program "{name}" is missing there; {mends}')
+    if facts.system == "Linux" and not facts.namespaces:
         raise HostError(f"{where}: its `ip` or its kernel supports no network namespaces; install iproute2 there")
+    if facts.system != "Linux" and len(devices) > 1:
+        raise UsageError(
+            f"{where}: runs {facts.system}, which has room for one device, and the chain has {', '.join(devices)}; "
+            "use a machine with Linux"
+        )
     for name in interfaces:
         _refuse_interface(facts, where, name, mtu)
 
@@ -149,7 +170,11 @@ def _refuse_interface(facts: RemoteFacts, where: str, name: str, mtu: int) -> No
     if link.addresses:
         raise UsageError(
             f"{where}: interface {name} carries IP address {link.addresses[0]}; use another, or run there: "
-            f"ip addr flush dev {name}"
+            + (
+                f"ip addr flush dev {name}"
+                if facts.system == "Linux"
+                else f"ifconfig {name} {link.addresses[0]} delete"
+            )
         )
     if link.mtu < mtu:
         raise UsageError(
@@ -181,7 +206,7 @@ def _link(line: str, addresses: Sequence[re.Match[str]]) -> RemoteInterface | No
     )
 
 
-def _with_parents(names: set[str], links: Mapping[str, RemoteInterface]) -> set[str]:
+def with_parents(names: set[str], links: Mapping[str, RemoteInterface]) -> set[str]:
     """Return the names with the interfaces below them and the interfaces that belong to them."""
     related, before = set(names), set[str]()
     while related != before:
@@ -191,6 +216,6 @@ def _with_parents(names: set[str], links: Mapping[str, RemoteInterface]) -> set[
     return related
 
 
-def _first(sections: Mapping[str, Sequence[str]], name: str) -> str:
+def first(sections: Mapping[str, Sequence[str]], name: str) -> str:
     """The first line under a heading; empty where there is none."""
     return next(iter(sections.get(name, ())), "").strip()

@@ -33,7 +33,8 @@ _INTERFACE: Final = re.compile(r"[A-Za-z0-9_.-]{1,15}")
 class RemoteLab:
     """Devices in namespaces of other machines, whose own interfaces are cabled to ports of this one and to each other.
 
-    One machine has all devices of a chain, or each has neighbouring ones.
+    One machine has all devices of a chain, or each has neighbouring ones. OpenBSD and FreeBSD have no such namespaces:
+    there the machine itself is the only device.
 
     The addresses are those of the `netns` lab. A machine's own namespace is not changed, so its connections,
     including natgauge's own, are neither counted nor translated. Global settings (the size of the connection table ...)
@@ -259,7 +260,7 @@ class RemoteLab:
         return self._read().dropped
 
     def counters(self) -> LabCounters:
-        """Drops and network stacks, and the work so far of each processor of machines with several.
+        """Drops and network stacks, and the work so far of each processor of Linux machines with several.
 
         The processors of several machines are numbered apart.
         """
@@ -313,4 +314,5 @@ def _facts_of(segment: Segment) -> dict[str, Any]:
     facts = segment.facts
     if facts is None:
         return {}
-    return {"device_kernel": facts.kernel, "device_cpu": facts.cpu or None, **segment.settings}
+    kernel = facts.kernel if facts.system == "Linux" else f"{facts.system} {facts.kernel}"
+    return {"device_kernel": kernel, "device_cpu": facts.cpu or None, **segment.settings}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,28 +28,43 @@ class RemoteMachine:
         has_tester_files: False.
     """
 
-    system: str = "Linux"
     has_tester_files: bool = False
 
     def __init__(self, remote: Remote, remember: Remember) -> None:
         """Store the arguments; nothing is sent yet."""
+        self.system = "Linux"
         self._remote = remote
         self._remember = remember
 
     def free_octets(self) -> int:
-        """Return MemAvailable of the machine."""
+        """Return MemAvailable of the machine; on systems other than Linux, free and inactive memory."""
+        if self.system != "Linux":
+            octets = _of_pages(self._remote.run("vmstat -s", 30.0).stdout)
+            if octets is None:
+                raise HostError(f"ssh host {self._remote.host}: its `vmstat -s` prints no free pages")
+            return octets
         octets = memory_octets("MemAvailable", self._remote.run("cat /proc/meminfo", 30.0).stdout)
         if octets is None:
             raise HostError(f"ssh host {self._remote.host}: its /proc/meminfo has no MemAvailable")
         return octets
 
     def object_caches(self) -> ObjectCaches:
-        """Return the object caches of its kernel; empty where they are not readable."""
+        """Return the object caches of a Linux kernel; empty where they are not readable."""
         return table_memory.read(self._remote.run("cat /proc/slabinfo 2> /dev/null || :", 30.0).stdout)
 
     def setting(self, name: str, paths: Sequence[str], module: str | None) -> RemoteSetting:
         """A global setting of it; nothing is touched yet."""
         return RemoteSetting(self._remote, self._remember, name, paths, module)
+
+
+def _of_pages(text: str) -> int | None:
+    """Octets that can be had, of what vmstat(8) -s prints on OpenBSD and FreeBSD; None where it does not say."""
+    pages = {
+        what: int(number) for number, what in re.findall(r"^\s*(\d+) (bytes per page|pages \w+)$", text, re.MULTILINE)
+    }
+    if "bytes per page" not in pages or "pages free" not in pages:
+        return None
+    return pages["bytes per page"] * (pages["pages free"] + pages.get("pages inactive", 0))
 
 
 class RemoteSetting(MachineSetting):
@@ -114,10 +130,14 @@ class RemoteSetting(MachineSetting):
 
 @dataclass(slots=True)
 class RemoteDevice:
-    """A device in a namespace of another machine (see `natgauge.labs.contract.Device`)."""
+    """A device on another machine (see `natgauge.labs.contract.Device`).
+
+    Attributes:
+        netns: the machine's namespace that is the device; None = the machine itself.
+    """
 
     name: str
-    netns: str
+    netns: str | None
     inside: str
     outside: str
     environment: Mapping[str, str]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ from natgauge.labs.common.links import VethCable, neighbour_limits, read_drops
 from natgauge.labs.common.network_counters import FILES, counters_of
 from natgauge.labs.common.queue_counters import queues_shown
 from natgauge.labs.contract import Device, FarSettings, LabCounters
-from natgauge.labs.ssh import facts, work
+from natgauge.labs.ssh import bsd, facts, work
 from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit
 from natgauge.labs.ssh.layout import Layout, layout, private_directory
 from natgauge.labs.ssh.machine import Remember, RemoteDevice, RemoteMachine
@@ -39,11 +39,28 @@ class ChosenMachine:
     devices: int | None = None
 
 
-#: Counters of dropped frames.
+@dataclass(frozen=True, slots=True)
+class SystemWork:
+    """Inspection and changes of a machine of one operating system."""
+
+    script: Callable[[Sequence[str]], str]
+    read: Callable[[str], RemoteFacts]
+    make: Callable[[Layout, RemoteFacts], str]
+    undo: Callable[[Layout, RemoteFacts], str]
+
+
+#: Counters of dropped frames, which BSD does not have.
 _COUNTERS: Final = "".join(
     f"echo '{SECTION}{name}'; cat /proc/net/{name} 2> /dev/null || true\n" for name in ("dev", *FILES)
 )
 _QUEUES: Final = f"echo '{SECTION}qdisc'; tc -s qdisc show 2> /dev/null || true\n"
+_LINUX: Final = SystemWork(facts.script, facts.read, Layout.make, Layout.undo)
+_BSD: Final = SystemWork(bsd.script, bsd.read, bsd.make, bsd.undo)
+
+
+def work_of(system: str) -> SystemWork:
+    """Return the work for a system by its `uname -s`; an unknown system is inspected like Linux, and refused then."""
+    return _BSD if system.endswith("BSD") else _LINUX
 
 
 @dataclass(slots=True)
@@ -64,6 +81,7 @@ class Segment:
     facts: RemoteFacts | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    _work: SystemWork = _LINUX
 
     @classmethod
     def of(  # noqa: PLR0913 - one argument per part, all by keyword
@@ -123,7 +141,8 @@ class Segment:
 
     def look(self) -> RemoteFacts:
         """Read the facts of the machine."""
-        return facts.read(self.remote.ask(facts.script(self.layout.interfaces)))
+        self._work = work_of(self.remote.ask("uname -s").strip())
+        return self._work.read(self.remote.ask(self._work.script(self.layout.interfaces)))
 
     def other_processors(self, wanted: int | None) -> str:
         """Return why the machine is not back with the wanted processors; empty when it is."""
@@ -144,13 +163,16 @@ class Segment:
         """
         laid = self.layout
         found = self.look()
-        refuse_unfit(found, f"ssh host {self.host}", laid.interfaces, mtu)
+        refuse_unfit(found, f"ssh host {self.host}", laid.interfaces, mtu, laid.names)
         self._refuse_other_cores(found, cores)
         self.facts = found
+        self.machine.system = found.system
         for home in self.homes:
             home.environment = {**home.environment, "NG_CPUS": format_cores(found.cpus or (0,))}
-        self._read_settings(tunes=tunes)
-        self.remember(laid.undo(found), f"gave back {' and '.join(laid.interfaces)} of {self.host}")
+            if not found.namespaces:
+                home.netns = None
+        self._read_settings(found, tunes=tunes)
+        self.remember(self._work.undo(laid, found), f"gave back {' and '.join(laid.interfaces)} of {self.host}")
         self._make(found)
         self.remote.forgotten = lambda: self._make_again(found, tunes=tunes)
 
@@ -165,20 +187,25 @@ class Segment:
 
     def _make_again(self, found: RemoteFacts, *, tunes: bool) -> None:
         """Make the devices on a machine that was rebooted."""
-        self._read_settings(tunes=tunes)
+        self._read_settings(found, tunes=tunes)
         self._make(found)
 
-    def _read_settings(self, *, tunes: bool) -> None:
+    def _read_settings(self, found: RemoteFacts, *, tunes: bool) -> None:
         """Read the settings of the machine that decide which core works on a frame; set them before, if asked for."""
-        if self.far is None:
+        if found.system != "Linux" and tunes:
+            raise UsageError(
+                f"tune device: ssh host {self.host} runs {found.system}; only Linux is tuned, leave it out",
+                at="tune_device",
+            )
+        if found.system != "Linux" or self.far is None:
             return
         interfaces = self.layout.interfaces
-        found = self.remote.ask(self.far.script(interfaces))
+        text = self.remote.ask(self.far.script(interfaces))
         if tunes:
             self.take()
-            self.remarks = tuple(self._tune(self.far.changes(found, interfaces)))
-            found = self.remote.ask(self.far.script(interfaces))
-        self.settings = self.far.values(found, interfaces)
+            self.remarks = tuple(self._tune(self.far.changes(text, interfaces)))
+            text = self.remote.ask(self.far.script(interfaces))
+        self.settings = self.far.values(text, interfaces)
 
     def _tune(self, changes: Iterable[tuple[str, str, str]]) -> Iterator[str]:
         """Set what is not set for measuring; yield what the machine refused."""
@@ -191,12 +218,14 @@ class Segment:
     def _make(self, found: RemoteFacts) -> None:
         self.remote.take()
         directories = " ".join(private_directory(name) for name in self.layout.names)
-        result = self.remote.run(f"mkdir -p {directories}\n{self.layout.make(found)}", 60.0)
+        result = self.remote.run(f"mkdir -p {directories}\n{self._work.make(self.layout, found)}", 60.0)
         if result.status:
             raise HostError(f"ssh host {self.host}: the devices cannot be made there ({result.said})")
 
     def raise_neighbour_limits(self, families: Sequence[Family], hosts: int) -> None:
-        """Raise the limits of the machine's neighbour tables to the tester's number of addresses."""
+        """Raise the limits of a Linux machine's neighbour tables to the tester's number of addresses."""
+        if self.machine.system != "Linux":
+            return
         for path, least in neighbour_limits(families, hosts):
             setting = self.machine.setting("neighbour limit", [path], None)
             if setting.available() and setting.read() < least:
@@ -206,11 +235,11 @@ class Segment:
         """Return the drops at the devices' interfaces and backlogs, and the network stacks' counters, as far as known.
 
         The backlogs are those of the machine's processors: of several devices on it, it is not known whose they are.
-        A machine that is gone shows when its device is asked.
+        Only Linux reports counters, and a machine that is gone shows when its device is asked.
         """
         figures: dict[str, int] = {}
         network: dict[str, Mapping[str, int]] = {}
-        for home in self.homes:
+        for home in self.homes if self.machine.system == "Linux" else ():
             with suppress(BrokenError, ValueError):
                 texts = sections_of(home.run(_COUNTERS + _QUEUES, timeout=20.0).stdout)
                 drops = read_drops("\n".join(texts.pop("dev", ())))
@@ -226,8 +255,8 @@ class Segment:
         return LabCounters(figures, network=network)
 
     def core_work(self) -> WorkByCore:
-        """Work so far of each processor of a machine with several; empty for others."""
-        if self.facts is None or self.cores < 2:
+        """Work so far of each processor of a Linux machine with several; empty for others."""
+        if self.facts is None or self.facts.system != "Linux" or self.cores < 2:
             return {}
         answer = self.remote.run(work.SCRIPT, 20.0)
         try:

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine of the `ssh` lab that runs OpenBSD or FreeBSD: how it is looked at, and how its interfaces become a device.
+
+It has neither `ip` nor /proc, and no place that a device could have to itself: the machine is the device. So there is
+one of them, what is set there is undone piece by piece, and what a gateway changes beyond that it writes down in its
+private directory, in files "undo.*", each of which a shell can run (docs/gateways.md).
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from natgauge.host.sections import SECTION, sections_of
+from natgauge.labs.common.links import End
+from natgauge.labs.ssh.facts import PROGRAMS, RemoteFacts, RemoteInterface, common_script, first, with_parents
+from natgauge.labs.ssh.layout import Layout, private_directory
+
+#: Duplicates of an IPv6 address are looked for during a second, in which it cannot be used.
+_TENTATIVE_SECONDS: Final = 5
+
+#: "em0: flags=8843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST> mtu 1500", with a metric before the MTU on FreeBSD.
+_INTERFACE: Final = re.compile(r"(\S+): flags=[0-9a-f]+<([^>]*)>.*? mtu (\d+)")
+_ADDRESS: Final = re.compile(r"\s+inet6?\s+([0-9A-Fa-f.:]+)(%\S+)?[\s/]")
+#: A VLAN's: "encap: vnetid 7 parent em0 ..." on OpenBSD, "vlan: 7 ... parent interface: em0" on FreeBSD.
+_PARENT: Final = re.compile(r"\s+(?:encap|vlan): .*\bparent (?:interface: )?(\w+)")
+#: Of a bridge, trunk or aggregate: "em1 flags=3<LEARNING,DISCOVER>", "trunkport em1 ...", "member: em1 ...".
+_MEMBER: Final = re.compile(r"\s+(?:(?:trunkport|laggport:|member:) (\w+)|(\w+) flags=)")
+
+
+def script(_interfaces: Sequence[str]) -> str:
+    """Shell text that prints what `read` reads."""
+    return f"""{common_script(PROGRAMS["BSD"])}
+echo '{SECTION}cpu'; sysctl -n hw.model
+echo '{SECTION}processors'; sysctl -n hw.ncpuonline 2> /dev/null || sysctl -n hw.ncpu
+echo '{SECTION}interfaces'; ifconfig -a
+set -- ${{SSH_CONNECTION:-}}
+echo '{SECTION}server'; echo "${{3:-}}"
+echo '{SECTION}routes'
+[ -z "${{1:-}}" ] || route -n get "$1" 2> /dev/null
+route -n get default 2> /dev/null; route -n get -inet6 default 2> /dev/null
+:
+"""
+
+
+def read(text: str) -> RemoteFacts:
+    """Return the facts of a machine from the script's output on OpenBSD or FreeBSD."""
+    sections = sections_of(text)
+    interfaces = _interfaces(sections.get("interfaces", ()))
+    routes = "\n".join(sections.get("routes", ()))
+    reached = set(re.findall(r"^\s*interface: (\S+)", routes, re.MULTILINE))
+    if server := first(sections, "server"):
+        reached |= {interface.name for interface in interfaces.values() if server in interface.addresses}
+    count, user = first(sections, "processors"), first(sections, "user")
+    return RemoteFacts(
+        user=int(user) if user.isdigit() else -1,
+        system=first(sections, "system"),
+        kernel=first(sections, "kernel"),
+        cpu=first(sections, "cpu"),
+        cpus=tuple(range(int(count))) if count.isdigit() else (),
+        missing=tuple(line.strip() for line in sections.get("missing", ())),
+        namespaces=False,
+        interfaces=interfaces,
+        management=frozenset(with_parents(reached, interfaces)),
+        without_ipv6=_without_ipv6(sections.get("interfaces", ())),
+    )
+
+
+def make(laid: Layout, facts: RemoteFacts) -> str:
+    """Return shell text that gives the interfaces the device's addresses; it may run again after an interruption."""
+    (pair,) = laid.ends
+    text = ["set -eu"]
+    for end in pair:
+        if end.interface in facts.without_ipv6 and end.speaks_ipv6:
+            text.append(f"ifconfig {end.interface} inet6 -ifdisabled")
+        text += [f"ifconfig {end.interface} {_named(address, with_length=True)} alias" for address in _addresses(end)]
+        text.append(f"ifconfig {end.interface} up")
+    if any(end.speaks_ipv6 for end in pair):
+        condition = " || ".join(f"ifconfig {end.interface} | grep -q tentative" for end in pair)
+        text.append(f"tries={_TENTATIVE_SECONDS}")
+        text.append(f'while [ "$tries" -gt 0 ] && {{ {condition}; }}; do sleep 1; tries=$((tries - 1)); done')
+    return "\n".join(text)
+
+
+def undo(laid: Layout, facts: RemoteFacts) -> str:
+    """Return shell text that undoes `make` and the gateway's changes, also where these are incomplete."""
+    (pair,) = laid.ends
+    text = [
+        f"for file in {private_directory(laid.names[0])}/undo.*; do",
+        '    [ ! -e "$file" ] || /bin/sh -eu "$file"',
+        "done",
+    ]
+    for end in pair:
+        text += [
+            f"ifconfig {end.interface} {_named(address)} delete 2> /dev/null || true" for address in _addresses(end)
+        ]
+        if end.interface in facts.without_ipv6 and end.speaks_ipv6:
+            text.append(f"ifconfig {end.interface} inet6 ifdisabled 2> /dev/null || true")
+        if not facts.interfaces[end.interface].up:
+            text.append(f"ifconfig {end.interface} down 2> /dev/null || true")
+    return "\n".join(text)
+
+
+def _addresses(end: End) -> Iterable[str]:
+    return [str(address) for address in end.addresses]
+
+
+def _named(address: str, *, with_length: bool = False) -> str:
+    """Return the address in the form of ifconfig(8) of both systems."""
+    host, _, length = address.partition("/")
+    if ":" in host:
+        return f"inet6 {host} prefixlen {length}" if with_length else f"inet6 {host}"
+    return f"inet {shlex.quote(address)}" if with_length else f"inet {host}"
+
+
+def _interfaces(lines: Iterable[str]) -> Mapping[str, RemoteInterface]:
+    interfaces: dict[str, RemoteInterface] = {}
+    masters: dict[str, str] = {}
+    for name, listed in _by_interface(lines):
+        flags, mtu, *below = listed
+        addresses = [match for line in below if (match := _ADDRESS.match(line)) and not match[1].startswith("fe80")]
+        parents = [match[1] for line in below if (match := _PARENT.match(line))]
+        members = [match[1] or match[2] for line in below if (match := _MEMBER.match(line))]
+        masters |= dict.fromkeys(members, name)
+        interfaces[name] = RemoteInterface(
+            name=name,
+            up="UP" in flags.split(","),
+            mtu=int(mtu),
+            master=None,
+            parent=parents[0] if parents else None,
+            addresses=tuple(address[1] for address in addresses),
+        )
+    return {name: _enslaved(interface, masters.get(name)) for name, interface in interfaces.items()}
+
+
+def _enslaved(interface: RemoteInterface, master: str | None) -> RemoteInterface:
+    return RemoteInterface(interface.name, interface.up, interface.mtu, master, interface.parent, interface.addresses)
+
+
+def _by_interface(lines: Iterable[str]) -> list[tuple[str, list[str]]]:
+    """Name, flags, MTU and the indented lines of each."""
+    blocks: list[tuple[str, list[str]]] = []
+    for line in lines:
+        if begun := _INTERFACE.match(line):
+            blocks.append((begun[1], [begun[2], begun[3]]))
+        elif blocks:
+            blocks[-1][1].append(line)
+    return blocks
+
+
+def _without_ipv6(lines: Iterable[str]) -> frozenset[str]:
+    """FreeBSD turns IPv6 off on interfaces for which rc.conf(5) asks for none."""
+    return frozenset(
+        name
+        for name, listed in _by_interface(lines)
+        if any("nd6 options" in line and "IFDISABLED" in line for line in listed)
+    )
