@@ -23,7 +23,7 @@ from natgauge.campaigns.plan import parse, read
 from natgauge.campaigns.spread import access, certificates, resources, workers
 from natgauge.campaigns.spread.closed import ClosedScheduler, listening
 from natgauge.campaigns.spread.cluster import workers_at
-from natgauge.campaigns.spread.worker import Place
+from natgauge.campaigns.spread.worker import WorkerMachine
 from natgauge.campaigns.spread.workers import Workers
 from natgauge.cli import run as command_line
 from natgauge.errors import HostError, UsageError
@@ -178,7 +178,7 @@ class _Scheduler:
         """Look at the machines, whose loads differ."""
         facts = {"kernel": "6.18", "cpu": {"model": "Made up"}}
         return {
-            address: Place({**facts, "load_average": [number]}, frozenset())
+            address: WorkerMachine({**facts, "load_average": [number]}, frozenset())
             for number, address in enumerate(self.workers)
         }
 

@@ -27,7 +27,7 @@ from natgauge.campaigns.cell_run import pending
 from natgauge.campaigns.cells import MOST_CELLS, CellMeasurement, PlannedCell
 from natgauge.campaigns.run import Session, most_rounds
 from natgauge.campaigns.spread.resources import Resources, like, likeness, workers_on
-from natgauge.campaigns.spread.worker import TOPIC, Made, Progress, RepetitionTask
+from natgauge.campaigns.spread.worker import TOPIC, Made, Message, RepetitionTask
 from natgauge.campaigns.spread.workers import Workers, of_worker
 from natgauge.errors import NatgaugeError
 from natgauge.procedures.kit.events import Event
@@ -60,7 +60,7 @@ class Coordinator:
         self._offered = workers.offers()
         self._places: dict[int, dict[str, int]] = {}
         self._runs: dict[str, _Run] = {}
-        self._inbox: SimpleQueue[tuple[str, Progress | Ended[Made]]] = SimpleQueue()
+        self._inbox: SimpleQueue[tuple[str, Message | Ended[Made]]] = SimpleQueue()
         self._checked_at = time.monotonic()
         # As often as Dask itself tries a task on workers that die.
         self._most_starts = 1 + int(dask.config.get("distributed.scheduler.allowed-failures"))
@@ -176,7 +176,7 @@ class Coordinator:
                 del self._runs[key]
                 run.future.release()
 
-    def _show(self, run: _Run, message: Progress) -> None:
+    def _show(self, run: _Run, message: Message) -> None:
         """Hand a progress message to the observer; the journal has the trial that is running, for `natgauge status`."""
         cell, worker, content, session = run.point.name, message["name"], message["content"], self._session
         if message["kind"] == "begin":

@@ -38,7 +38,7 @@ TOPIC: Final = "natgauge"
 _PLUGIN: Final = "natgauge"
 
 
-class Progress(TypedDict):
+class Message(TypedDict):
     """A message from a repetition that is under way.
 
     `content` is empty for `begin`, a journal line for `trial`, a sentence for `stage`, and a plain `Event` for `event`.
@@ -93,18 +93,18 @@ def _plugin(worker: DaskWorker) -> NatgaugeWorker:
     return plugin
 
 
-class Place(NamedTuple):
+class WorkerMachine(NamedTuple):
     """The machine of a worker: its facts, and the worker's labs that are kept up there."""
 
     facts: Mapping[str, Any]
     kept: frozenset[tuple[str, str]]
 
 
-def look(*, host_name: bool, dask_worker: DaskWorker) -> Place:
+def look(*, host_name: bool, dask_worker: DaskWorker) -> WorkerMachine:
     """Look at this worker's machine, which must be able to measure."""
     plugin = _plugin(dask_worker)
     plugin.check()
-    return Place(machine.facts(host_name=host_name), plugin.offer.kept_labs())
+    return WorkerMachine(machine.facts(host_name=host_name), plugin.offer.kept_labs())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -182,7 +182,7 @@ class _Run(Silent):
 
     def send(self, kind: Literal["begin", "trial", "stage", "event"], content: object) -> None:
         """Log a progress message. Dask drops it where the scheduler is gone."""
-        message = Progress(run=str(self._key), name=self.plugin.offer.name, kind=kind, content=content)
+        message = Message(run=str(self._key), name=self.plugin.offer.name, kind=kind, content=content)
         self._worker.log_event(TOPIC, message)
 
     def stage(self, text: str) -> None:

@@ -18,7 +18,7 @@ from natgauge.campaigns.cells import PlannedCell, points
 from natgauge.campaigns.plan import Plan
 from natgauge.campaigns.spread import resources
 from natgauge.campaigns.spread.resources import Resources
-from natgauge.campaigns.spread.worker import Made, Place, RepetitionTask, look, measure
+from natgauge.campaigns.spread.worker import Made, RepetitionTask, WorkerMachine, look, measure
 from natgauge.errors import HostError, NatgaugeError
 from natgauge.host.cpus import as_if
 from natgauge.system_errors import in_a_line
@@ -151,7 +151,7 @@ class Workers:
             self.refuse_lacking(cell, self.needs[cell.name], offered)
         return cells
 
-    def _places(self) -> list[Place]:
+    def _places(self) -> list[WorkerMachine]:
         """Return the machine of each worker; a worker that dies meanwhile is left out."""
         workers = self._every()
         run: Any = self.client.run
@@ -162,7 +162,7 @@ class Workers:
                 raise HostError(f"workers: {workers[address]['name']} at {self.text} cannot measure: {place}")
             if isinstance(place, Exception) and not isinstance(place, OSError):
                 raise place
-        if places := [place for place in found.values() if isinstance(place, Place)]:
+        if places := [place for place in found.values() if isinstance(place, WorkerMachine)]:
             return places
         raise HostError(f"workers: all at {self.text} died while they were looked at; start them, and try again")
 
