@@ -21,6 +21,7 @@ from benchmarks import command, machine, tester
 from benchmarks.place import Place
 from benchmarks.tester import Load
 from natgauge import agreement
+from natgauge.agreement.process import compare
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.labs.common.cable import CableLab
 from natgauge.labs.netns.lab import GRACE_SECONDS
@@ -219,7 +220,7 @@ def _blocks(
         slices=agreement.Slices(frames=SLICE_FRAMES, lead=LEAD_FRAMES, new=0, up=0, down=0, both=blocks),
         limits=agreement.TrialLimits(seconds=ROUND_SECONDS),
     )
-    result = agreement.compare(request, seconds=ROUND_SECONDS + 15)
+    result = compare(request, seconds=ROUND_SECONDS + 15)
     for counts, contestant in zip(result.contestants, contestants, strict=True):
         if fault := fault_of(counts, contestant.trial.connections, None):
             raise BrokenError(f"targets: {counts.name}: {fault}")

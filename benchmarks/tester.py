@@ -23,6 +23,7 @@ from benchmarks.place import (
     Place,
 )
 from natgauge import agreement
+from natgauge.agreement import process
 from natgauge.labs.contract import Port
 from natgauge.tester.cable import untranslated_request
 
@@ -133,7 +134,7 @@ def run(place: Place, load: Load, *cpus: int) -> Run:
     """
     started = time.monotonic()
     # A slow machine needs far longer than the unreachable rate promises.
-    result = agreement.run(request(place, load, *cpus), seconds=3600)
+    result = process.run(request(place, load, *cpus), seconds=3600)
     return Run(result, time.monotonic() - started)
 
 

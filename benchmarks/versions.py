@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from natgauge.agreement import compare
+from natgauge.agreement.process import compare
 from natgauge.errors import NatgaugeError
 from natgauge.labs.common.cable import CableLab
 from natgauge.statistics.order_statistics import median_estimate

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -207,3 +209,11 @@ def test_procedures_touch_nothing_of_the_machine() -> None:
         names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
         names |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
         assert not {"subprocess", "socket", "os"} & {name.split(".")[0] for name in names}, path
+
+
+def test_who_measures_loads_nothing_that_runs_the_engine() -> None:
+    """At run time the front of a package comes along with each of its modules."""
+    loaded = "import sys; from natgauge.procedures import procedures; procedures(); print(*sys.modules)"
+    names = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout.split()
+    assert {"natgauge.agreement.generated", "natgauge.procedures.throughput"} <= set(names)
+    assert [name for name in names if name.startswith(("natgauge.host", "natgauge.agreement.process"))] == []

@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 from tests.unit.engine_check import ABSENT, EXAMPLE, TRIAL, changed
 
 from natgauge import agreement
+from natgauge.agreement.process import compare
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host import programs
 from natgauge.trial.rounds import fault_of
@@ -165,13 +166,13 @@ def asked() -> agreement.ComparisonRequest:
 
 def test_what_the_engine_refuses_is_told_in_its_words(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cpu: 99: no such CPU"):
-        agreement.compare(asked(), engine=engine(tmp_path, "echo 'cpu: 99: no such CPU' >&2; exit 2"), seconds=10)
+        compare(asked(), engine=engine(tmp_path, "echo 'cpu: 99: no such CPU' >&2; exit 2"), seconds=10)
 
 
 @pytest.mark.parametrize("answer", ["", "nonsense", '{"version": 2}'])
 def test_an_answer_outside_of_the_agreement_is_broken(tmp_path: Path, answer: str) -> None:
     with pytest.raises(BrokenError, match="comparison"):
-        agreement.compare(asked(), engine=engine(tmp_path, f"cat > /dev/null; echo '{answer}'"), seconds=10)
+        compare(asked(), engine=engine(tmp_path, f"cat > /dev/null; echo '{answer}'"), seconds=10)
 
 
 def test_the_engine_is_called_to_compare(tmp_path: Path) -> None:
@@ -179,10 +180,10 @@ def test_the_engine_is_called_to_compare(tmp_path: Path) -> None:
         tmp_path, 'cat > /dev/null; [ "$1" = --compare ] || exit 3; echo "not asked to compare" >&2; exit 4'
     )
     with pytest.raises(BrokenError, match="not asked"):
-        agreement.compare(asked(), engine=program, seconds=10)
+        compare(asked(), engine=program, seconds=10)
 
 
 def test_the_engine_has_a_session_of_its_own_so_that_its_priority_counts_in_the_whole_machine(tmp_path: Path) -> None:
     program = engine(tmp_path, 'cat > /dev/null; echo "session $(ps -o sid= -p $$) of $$" >&2; exit 4')
     with pytest.raises(BrokenError, match=r"session +(\d+) of \1$"):
-        agreement.compare(asked(), engine=program, seconds=10)
+        compare(asked(), engine=program, seconds=10)

@@ -8,7 +8,8 @@ import json
 import pytest
 from tests.unit.engine_check import EDGE_DEVICE, EDGES, EXAMPLE, changed, check
 
-from natgauge.agreement import TrialRequest, run
+from natgauge.agreement import TrialRequest
+from natgauge.agreement.process import run
 from natgauge.errors import UsageError
 
 HOSTS = {"first": "198.18.0.2", "last": "198.18.0.2"}

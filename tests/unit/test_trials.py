@@ -17,7 +17,8 @@ import jsonschema
 import pytest
 from tests.unit.fake_engine import PORT
 
-from natgauge.agreement import Progress, TrialRequest, TrialResult, nominal_seconds, parse_line, phase1_of, run
+from natgauge.agreement import Progress, TrialRequest, TrialResult, nominal_seconds, phase1_of
+from natgauge.agreement.process import parse_line, run
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError, UsageError
 
 TRIAL = Path(__file__).resolve().parents[2] / "trial"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One trial: the request to `natgauge-engine`, its result, and how the engine is run.
+"""One trial: the request to `natgauge-engine`, and its result. `agreement.process` runs the engine.
 
 The types of requests and results are generated from the engine's schemas (`trial/*.schema.json`) by every build. The
 engine checks bounds and rules between fields, and refuses a wrong request before it touches anything. Times are
@@ -51,7 +51,6 @@ from natgauge.agreement.generated import (
     TrialResult,
     VariationCounts,
 )
-from natgauge.agreement.process import ProgressCallback, compare, parse_line, run
 from natgauge.agreement.trial import (
     LEAST_STALL_SECONDS,
     LONGEST_PHASE_SECONDS,
@@ -94,7 +93,6 @@ __all__ = [
     "PortRange",
     "Ports",
     "Progress",
-    "ProgressCallback",
     "ReceiverTime",
     "ResponderSide",
     "ResponderStream",
@@ -110,11 +108,8 @@ __all__ = [
     "TrialRequest",
     "TrialResult",
     "VariationCounts",
-    "compare",
     "frame_of",
     "nominal_seconds",
-    "parse_line",
     "phase1_of",
-    "run",
     "stream_of",
 ]

@@ -26,8 +26,8 @@ from natgauge.agreement import (
     TrialResult,
     frame_of,
     phase1_of,
-    run,
 )
+from natgauge.agreement.process import run
 from natgauge.counts import delays_of, stalls_of
 from natgauge.errors import BrokenError
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE

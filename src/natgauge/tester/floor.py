@@ -23,8 +23,8 @@ from natgauge.agreement import (
     Phase2,
     Slices,
     TrialLimits,
-    compare,
 )
+from natgauge.agreement.process import compare
 from natgauge.errors import BrokenError
 from natgauge.paired.slices import LEAD_FRAMES
 from natgauge.statistics.rounds import estimate_over_rounds

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
-from natgauge.agreement import Phase1, StreamCounts, phase1_of, run
+from natgauge.agreement import Phase1, StreamCounts, phase1_of
+from natgauge.agreement.process import run
 from natgauge.cleaning.cleanup import status
 from natgauge.errors import HostError, NatgaugeError, UsageError
 from natgauge.ethernet import LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE

@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from natgauge.agreement import Phase1, phase1_of, run
+from natgauge.agreement import Phase1, phase1_of
+from natgauge.agreement.process import run
 from natgauge.host.cpus import usable_cpus
 from natgauge.labs.common.cable import CableLab
 from natgauge.tester.cable import untranslated_request

@@ -17,8 +17,8 @@ from natgauge.agreement import (
     TrialRequest,
     TrialResult,
     nominal_seconds,
-    run,
 )
+from natgauge.agreement.process import run
 from natgauge.counts import received_in_all, streams_of
 from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError, UnreachableError, UsageError
 from natgauge.measurer import (

@@ -15,8 +15,8 @@ from natgauge.agreement import (
     Slices,
     TrialLimits,
     TrialRequest,
-    compare,
 )
+from natgauge.agreement.process import compare
 from natgauge.gateways.recipe import load
 from natgauge.inputs.question import Cell
 from natgauge.labs.common.cable import CableLab

@@ -14,6 +14,7 @@ from typing import Final
 from tests.labs.storms.storm import Storm, Tally
 
 from natgauge import agreement
+from natgauge.agreement import process
 from natgauge.counts import phase2_streams
 from natgauge.host.cpus import usable_cpus
 from natgauge.labs.common.cable import CableLab
@@ -60,7 +61,7 @@ class _Cable:
             sender_cpus=self._cpus,
         )
         # A core that is shared sends more slowly than it should.
-        return request, agreement.run(request, seconds=10 * TRIAL_SECONDS)
+        return request, process.run(request, seconds=10 * TRIAL_SECONDS)
 
     def highest(self) -> float:
         """The highest rate of both directions together, frames/s: the median of a few trials."""

@@ -11,7 +11,7 @@ from tests.labs.rough import settings_of
 from tests.labs.truth.test_tester import streams_of, trial_request
 
 import natgauge
-from natgauge import agreement
+from natgauge.agreement import process
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.stored.find_results import read_summary
@@ -38,8 +38,8 @@ trial_seconds = 0.2
 def test_every_frame_that_arrives_is_one_run_of_a_receiver_and_takes_longer_than_nothing() -> None:
     with NetnsLab("truth-timed", initiator_family="ipv4", responder_family="ipv4", placement="isolated") as lab:
         asked = trial_request(lab, phase2=True, translated=False, record_receiver_time=True)
-        result = agreement.run(asked)
-        untimed = agreement.run(asked.model_copy(update={"record_receiver_time": False}))
+        result = process.run(asked)
+        untimed = process.run(asked.model_copy(update={"record_receiver_time": False}))
     arrived = sum(stream.received_frames + stream.duplicates for stream in streams_of(result))
     time = result.receiver_time
     assert time is not None

@@ -12,8 +12,8 @@ from tests.labs.burner import burning
 from tests.labs.truth.test_tester import CPUS, MASQUERADE, trial_request
 from tests.unit.counted import make_counts
 
-from natgauge import agreement
 from natgauge.agreement import InitiatorStream, Phase1, Phase2, StreamCounts, TrialResult
+from natgauge.agreement.process import run
 from natgauge.counts import stalls_of
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurer import Direction, Judgement
@@ -81,7 +81,7 @@ def attempt(lab: NetnsLab) -> TrialResult:
     timed = {"record_delays": True, "watch_stall_ns": WATCHED_NS}
     request = request.model_copy(update={"phase2": Phase2(initiator=stream, grace_ms=300), **timed})
     with burning(lab.device_cpus[0], BURNT_MS, EVERY_MS):
-        return agreement.run(request)
+        return run(request)
 
 
 def initiator_of(result: TrialResult) -> StreamCounts:
@@ -155,7 +155,7 @@ def lost_in_phase1(lab: NetnsLab, catch_up_percent: int | None) -> int:
     request = trial_request(lab, phase2=False, watch_cpus=lab.device_cpus)
     request = request.model_copy(update={"connections": int(PREPARING_RATE), "phase1": phase1})
     with burning(lab.sender_cpus[0], BURNT_MS, EVERY_MS):
-        result = agreement.run(request)
+        result = run(request)
     assert result.phase1 is not None
     sender = next(cpu for cpu in result.cpus if cpu.role == "sender")
     assert sender.worst_stall_ns > 0.8 * BURNT_MS * 1e6

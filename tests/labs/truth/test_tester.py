@@ -14,8 +14,8 @@ import pytest
 from pyroute2 import IPRoute
 from tests.labs.calibration import Held, Mode, Tally, TimerError, calibrator, forwarder
 
-from natgauge import agreement
 from natgauge.agreement import StreamCounts, TrialRequest, TrialResult, phase1_of
+from natgauge.agreement.process import run
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE
 from natgauge.labs.common.device import NamespaceDevice
@@ -95,7 +95,7 @@ def trial(
         device.run("conntrack -F")
         before = overrun(lab)
         with doing() as tally:
-            result = agreement.run(trial_request(lab, phase2=phase2))
+            result = run(trial_request(lab, phase2=phase2))
             done = tally()
         if overrun(lab) == before and all(one.offered_frames == one.intended_frames for one in streams_of(result)):
             return result, done
@@ -323,7 +323,7 @@ def bridged(lab: NetnsLab, **choices: Any) -> TrialResult:
     document = request.model_dump(exclude_none=True)
     for name, value in (changes | choices).items():
         document[name] = document[name] | value if name in ("initiator", "responder") else value
-    return agreement.run(TrialRequest.model_validate(document))
+    return run(TrialRequest.model_validate(document))
 
 
 def namespace_mac(netns: str | None, interface: str) -> str:
