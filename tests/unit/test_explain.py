@@ -88,8 +88,7 @@ def test_a_trial_stores_the_counters_that_rose_during_it() -> None:
             return LabCounters(self.drops, network={"gateway": {"IpInReceives": 10 * self.reads, "IpDefaultTTL": 64}})
 
     recorder, engine = Recorder(), FakeEngine()
-    counting = measurer(engine, recorder=recorder)
-    counting.place = Counting()
+    counting = measurer(engine, recorder=recorder, place=Counting())
     counting.measure(TrialPlan(1000, 500.0))
     assert recorder.trials[0]["network_counters"] == {"gateway": {"IpInReceives": 10}}
     without = Recorder()

@@ -144,7 +144,7 @@ def test_what_a_machine_is_counts_for_each_repetition(tmp_path: Path) -> None:
 
 
 def test_a_campaign_is_not_gone_on_with_on_another_version_of_the_device(tmp_path: Path) -> None:
-    first = Versioned(killed=Dies(4))
+    first = Versioned(killed=Dies(14))  # in the second repetition
     with pytest.raises(Killed):
         campaign(tmp_path, first, plan=ONE_CONNECTION_RATE)
     upgraded = Versioned()
