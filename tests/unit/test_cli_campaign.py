@@ -166,12 +166,13 @@ def test_wrong_plans_among_several_are_refused_before_the_first_one_begins(
 def test_the_status_of_a_killed_campaign_names_the_trial_and_the_bounds(
     benches: Benches, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The ninth line would have been the answer to the third trial."""
+    """The lines are those of the session, of the cell run and of three trials; a killed session writes no last one."""
+    benches.killed = Dies(2)
     with pytest.MonkeyPatch.context() as patch:
-        journal_dies(patch, Dies(9), octets=20)
+        journal_dies(patch, Dies(6), octets=0)
         with pytest.raises(Killed):
             run(["run", "small.toml"])
-    assert sum(benches.trials.values()) == 3
+    assert sum(benches.trials.values()) == 2
     capsys.readouterr()
     assert run(["status", "results/small"]) == 0
     told = capsys.readouterr().out
@@ -186,6 +187,12 @@ def test_the_status_of_a_killed_campaign_names_the_trial_and_the_bounds(
     assert document["now"]["trial"] == 3
     assert not document["runs"]
     assert len(document["measurements"]) == 8
+    benches.killed = Dies()
+    assert run(["run", "small.toml", "--resume"]) == 0
+    capsys.readouterr()
+    assert run(["status", "results/small"]) == 0
+    # The trial that the kill ended is not one of them.
+    assert f"; {sum(benches.trials.values())} trials so far" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", [["status", "nowhere"], ["run", "small.toml", "--resume"], ["run", "nowhere.toml"]])

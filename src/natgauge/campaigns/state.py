@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -19,6 +19,9 @@ from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.settings import Repeat
 from natgauge.records.parameters import Parameters
 from natgauge.records.record import first_fault
+
+#: Events of a cell before which its trial has ended; before any other event, the trial was ended.
+_AFTER_A_TRIAL: Final = frozenset({"trial", "repetition"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,9 +130,10 @@ class MeasurementState:
 
 @dataclass(slots=True)
 class CampaignState:
-    """The state of a campaign.
+    """The state of a campaign; a trial that a kill ended is not among its `trials`.
 
     Attributes:
+        running: the trial of each cell that has begun and, by the journal, not ended.
         began: start of the first session, seconds since 1970.
     """
 
@@ -158,9 +162,10 @@ class CampaignState:
         """Update the state with the journal's next line."""
         self.began = self.began or entry["at"]
         self.last = entry["at"]
+        if entry["event"] in _AFTER_A_TRIAL:
+            self.trials += entry["cell"] in self.running
         if entry["event"] == "trial":
             self.running[entry["cell"]] = entry
-            self.trials += 1
         elif "cell" in entry:
             self.running.pop(entry["cell"], None)
         else:
