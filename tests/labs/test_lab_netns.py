@@ -332,7 +332,7 @@ def test_global_settings_come_back_after_an_error() -> None:
 
     def fail() -> None:
         with lab:
-            lab.set_global(CONNECTION_LIMIT, int(before) + 1)
+            lab.register.set_global(CONNECTION_LIMIT, int(before) + 1)
             assert int(CONNECTION_LIMIT.read_text()) == int(before) + 1
             raise ZeroDivisionError
 

@@ -18,7 +18,7 @@ import pytest
 from tests.labs.machine import Card, Machine, hubbed, network, tapped
 
 from natgauge.labs.vm.qemu import PROGRAM
-from natgauge.labs.wire.drivers import driver_facts
+from natgauge.labs.wire.port_state import driver_facts
 
 pytestmark = [
     pytest.mark.slow("boots two machines in an emulator"),

@@ -237,19 +237,19 @@ def test_between_rounds_nobody_else_lowers_a_setting_of_the_machine(
     used: list[LocalSetting] = []
 
     def enter(_: Contestants) -> None:
-        used.append(LocalSetting("table_size", [setting], memory=Memory()))
+        used.append(LocalSetting("table_size", [setting], memory=Memory))
         used[-1].write(2000)
 
     def leave(*_: object) -> None:
         used[-1].release()
         with pytest.raises(HostError, match="relies on it"):
-            Context().run(LocalSetting("table_size", [setting], memory=Memory()).write, 100)
+            Context().run(LocalSetting("table_size", [setting], memory=Memory).write, 100)
 
     monkeypatch.setattr(Contestants, "__enter__", enter)
     monkeypatch.setattr(Contestants, "__exit__", leave)
     assert run([*ASKED, "--quantities", "up"]) == 0
     assert len(used) == len(engine.rounds) >= 3
-    LocalSetting("table_size", [setting], memory=Memory()).write(100)
+    LocalSetting("table_size", [setting], memory=Memory).write(100)
 
 
 def test_labs_of_the_first_round_that_cannot_be_made_are_an_error(

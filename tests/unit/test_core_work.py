@@ -12,7 +12,7 @@ from tests.unit.simulated import Gateway, reading
 
 from natgauge import doubts
 from natgauge.core_work import CoreWork, idle_cores, imbalance, total
-from natgauge.labs.ssh import work
+from natgauge.labs.ssh.segment import read_work
 from natgauge.measurements.making import make
 from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.metrics.shared_figures import CORE_IMBALANCE, IDLE_CORES
@@ -74,14 +74,14 @@ STAT = "cpu0 100 0 50 9000 7 0 50 0 30 0\ncpu2 1 1 1 9000 0 1 1 1 0 0\n"
 @pytest.mark.parametrize("columns", [15, 11], ids=["today", "before Linux 5.10"])
 def test_the_kernels_own_counts_are_read(columns: int) -> None:
     lines = "\n".join(" ".join(line.split()[:columns]) for line in SOFTNET.splitlines())
-    found = work.read(f"== softnet{lines}\n== stat\n{STAT}", (0, 2))
+    found = read_work(f"== softnet{lines}\n== stat\n{STAT}", (0, 2))
     assert found == {0: CoreWork(0xA410, 2.0), 2: CoreWork(0x10, 0.06)}
 
 
 def test_counts_of_another_form_are_refused() -> None:
     for text in ("== softnet\nzz 00\n== stat\n", f"== softnet{SOFTNET}== stat\ncpux 1 2 3 4 5 6 7 8\n"):
         with pytest.raises(ValueError, match="invalid literal"):
-            work.read(text, (0, 2))
+            read_work(text, (0, 2))
 
 
 @dataclass(slots=True)

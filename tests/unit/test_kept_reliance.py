@@ -23,7 +23,7 @@ def setting(tmp_path: Path) -> Path:
 
 def knob(path: Path) -> LocalSetting:
     """As each gateway has one of its own; a lock of one is in the way of all others."""
-    return LocalSetting("table_size", [path], memory=Memory())
+    return LocalSetting("table_size", [path], memory=Memory)
 
 
 @pytest.mark.parametrize("value", [2000, 500])

@@ -24,10 +24,9 @@ from natgauge.host import capabilities
 from natgauge.host.cpus import as_if
 from natgauge.labs.common import locks
 from natgauge.labs.wire import xdp
-from natgauge.labs.wire.drivers import driver_facts
 from natgauge.labs.wire.lab import port_lock
 from natgauge.labs.wire.media import Media
-from natgauge.labs.wire.port_state import findings, refuse
+from natgauge.labs.wire.port_state import driver_facts, findings, refuse
 from natgauge.labs.wire.xdp import Attached
 from natgauge.tester import port_probe, xdp_trial
 from natgauge.tester.port_probe import of_peer, probe

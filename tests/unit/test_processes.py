@@ -89,7 +89,7 @@ def device(request: pytest.FixtureRequest, tmp_path: Path) -> HereDevice:
     work = tmp_path / "work"
     work.mkdir()
     seen = {"NG_WORK": str(work), "NG_INSIDE": "em1", "NG_OUTSIDE": "em2"}
-    return HereDevice(work, ThisMachine(Memory()), seen, request.param)
+    return HereDevice(work, ThisMachine(Memory), seen, request.param)
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ class FakeMachine(ThisMachine):
     """Ours, or so it says."""
 
     def __init__(self, system: str = "Linux") -> None:
-        super().__init__(Memory())
+        super().__init__(Memory)
         self.system = system
 
 
@@ -143,7 +143,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: Memory) -> 
         (tmp_path / name).write_text(value)
 
     def elsewhere(_machine: ThisMachine, name: str, paths: tuple[str, ...], _module: str | None) -> LocalSetting:
-        return LocalSetting(name, [tmp_path / Path(path).name for path in paths], memory=memory)
+        return LocalSetting(name, [tmp_path / Path(path).name for path in paths], memory=lambda: memory)
 
     monkeypatch.setattr(ThisMachine, "setting", elsewhere)
     return tmp_path
@@ -747,7 +747,7 @@ def test_the_page_tells_every_verb_variable_and_knob(tmp_path: Path) -> None:
 def test_a_machine_setting_goes_back_to_what_was_found_first(tmp_path: Path) -> None:
     path, memory = tmp_path / "limit", Memory()
     path.write_text("100\n")
-    setting = LocalSetting("table_size", [path], memory=memory)
+    setting = LocalSetting("table_size", [path], memory=lambda: memory)
     setting.write(300)
     setting.write(200)
     assert setting.values() == {"limit": 200}
@@ -760,7 +760,7 @@ def test_a_machine_setting_goes_back_to_what_was_found_first(tmp_path: Path) -> 
 def test_lowering_waits_for_nobody_but_is_refused_while_another_relies(tmp_path: Path) -> None:
     path = tmp_path / "limit"
     path.write_text("100\n")
-    one, other = (LocalSetting("table_size", [path], memory=Memory()) for _ in range(2))
+    one, other = (LocalSetting("table_size", [path], memory=Memory) for _ in range(2))
     one.rely()
     other.write(150)
     with pytest.raises(HostError, match=r"table_size \(limit\): another natgauge on this machine relies on it"):
@@ -773,7 +773,7 @@ def test_lowering_waits_for_nobody_but_is_refused_while_another_relies(tmp_path:
 
 
 def test_a_setting_the_kernel_lacks_is_told_with_its_module(tmp_path: Path) -> None:
-    knob = LocalSetting("table_size", [tmp_path / "limit"], module="natgauge_has_no_such_module", memory=Memory())
+    knob = LocalSetting("table_size", [tmp_path / "limit"], module="natgauge_has_no_such_module", memory=Memory)
     assert not knob.available()
     with pytest.raises(HostError, match="modprobe natgauge_has_no_such_module"):
         knob.read()

@@ -36,7 +36,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture(params=["set", "relied on"])
 def setting(path: Path, request: pytest.FixtureRequest) -> Iterator[LocalSetting]:
     """It is 1000 when the gateway starts: natgauge has set it, or relies on what it found."""
-    made = LocalSetting("table_size", [path], memory=Memory())
+    made = LocalSetting("table_size", [path], memory=Memory)
     if request.param == "set":
         path.write_text("900")
         made.write(1000)
@@ -64,7 +64,7 @@ def test_the_reason_has_the_setting_and_both_values_until_it_is_put_back(
 
 
 def test_what_another_natgauge_of_this_container_raised_spoils_one_trial(path: Path) -> None:
-    setting = LocalSetting("table_size", [path], memory=Shared("4000"))
+    setting = LocalSetting("table_size", [path], memory=lambda: Shared("4000"))
     setting.rely()
     path.write_text("4000")
     assert "is 4000 now" in setting.found_changed()
@@ -73,7 +73,7 @@ def test_what_another_natgauge_of_this_container_raised_spoils_one_trial(path: P
 
 
 def test_another_gateway_of_this_process_may_raise_it(setting: LocalSetting, path: Path) -> None:
-    second = LocalSetting("table_size", [path], memory=Memory())
+    second = LocalSetting("table_size", [path], memory=Memory)
     Context().run(second.write, 4000)
     assert setting.found_changed() == second.found_changed() == ""
     second.release()

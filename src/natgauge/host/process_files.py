@@ -6,13 +6,20 @@ A process is given by its folder in /proc.
 
 from __future__ import annotations
 
+import ctypes
+import fcntl
 import os
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+#: The same number on all architectures (asm-generic/unistd.h).
+_PIDFD_GETFD: Final = 438
+#: linux/if_tun.h: a file of the interface's namespace.
+_TUNGETDEVNETNS: Final = 0x54E3
 _INTERFACE: Final = re.compile(r"^iff:\t(\S+)$", re.MULTILINE)
 
 
@@ -40,6 +47,62 @@ def open_files(process: Path) -> Iterator[tuple[Path, Path]]:
         for file in (process / "fd").iterdir():
             with suppress(OSError):
                 yield file, file.readlink()
+
+
+@contextmanager
+def borrowed(file: Path) -> Iterator[int]:
+    """Have an open file of another process as an open file of ours (pidfd_getfd(2))."""
+    process = os.pidfd_open(int(file.parents[1].name))
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        ours = int(libc.syscall(_PIDFD_GETFD, process, int(file.name), 0))
+        if ours < 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
+    finally:
+        os.close(process)
+    try:
+        yield ours
+    finally:
+        os.close(ours)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTun:
+    """A TUN or TAP interface that a process has open.
+
+    Attributes:
+        namespace: inode of the network namespace that it is in. Where the kernel does not tell us, it is that of the
+            process: most interfaces are made there and stay.
+    """
+
+    name: str
+    namespace: int
+
+
+def held_tuns(process: Path) -> Iterator[HeldTun]:
+    """Yield the TUN and TAP interfaces that a process has open.
+
+    A name says little: every namespace may have an interface of that name, and an interface may be moved to another
+    namespace than that of the process which made it.
+    """
+    for file, target in open_files(process):
+        with suppress(OSError):
+            name = tun_of(file, target)
+            if name is not None:
+                own = _namespace_of(file)
+                yield HeldTun(name, (process / "ns" / "net").stat().st_ino if own is None else own)
+
+
+def _namespace_of(file: Path) -> int | None:
+    """Return the inode of the namespace of an interface; None = this user or this kernel has no way to it."""
+    with suppress(OSError), borrowed(file) as ours:
+        namespace = fcntl.ioctl(ours, _TUNGETDEVNETNS)
+        try:
+            return os.fstat(namespace).st_ino
+        finally:
+            os.close(namespace)
+    return None
 
 
 def tun_of(file: Path, target: Path) -> str | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -98,8 +98,7 @@ class MachineSetting(ABC):
         """
         return min(self.values().values())
 
-    @abstractmethod
-    def rely(self) -> None:
+    def rely(self) -> None:  # noqa: B027 - no other natgauge uses a machine that is locked
         """See that no other natgauge lowers it from now on.
 
         Raises:
@@ -138,8 +137,7 @@ class MachineSetting(ABC):
                 )
         return ""
 
-    @abstractmethod
-    def release(self) -> None:
+    def release(self) -> None:  # noqa: B027 - as above
         """Stop relying on the setting."""
 
     def _set_by_us(self, _path: Path, _value: int) -> bool:
@@ -153,8 +151,7 @@ class MachineSetting(ABC):
     def _confirm(self, _path: Path, _value: int) -> None:  # noqa: B027 - most settings store nothing more
         """Have the lab write down the value that was accepted."""
 
-    @abstractmethod
-    def _claim(self, value: int, present: int) -> None:
+    def _claim(self, value: int, present: int) -> None:  # noqa: B027 - as above
         """Rely on a value that is about to be set."""
 
     @abstractmethod
@@ -169,8 +166,10 @@ class MachineSetting(ABC):
 class LocalSetting(MachineSetting):
     """A global setting of this machine."""
 
-    def __init__(self, name: str, paths: Sequence[str | Path], *, memory: Remembers, module: str | None = None) -> None:
-        """Name the setting; nothing is touched."""
+    def __init__(
+        self, name: str, paths: Sequence[str | Path], *, memory: Callable[[], Remembers], module: str | None = None
+    ) -> None:
+        """Name the setting; nothing is touched, nor the memory asked for."""
         super().__init__(name, paths, module)
         self._memory = memory
         self._reliance: dict[Path, Announcement] = {}
@@ -196,7 +195,7 @@ class LocalSetting(MachineSetting):
         self._announce("relies", ("lowered",), "has lowered it")
         self._expected = self.values()
         for path in self.paths:
-            self._memory.share_global(path, str(self._expected[path.name]))
+            self._memory().share_global(path, str(self._expected[path.name]))
 
     def release(self) -> None:
         """Stop relying on it, or keep the announcements for the next gateway."""
@@ -215,18 +214,18 @@ class LocalSetting(MachineSetting):
             self._announce("relies", ("lowered",), "has lowered it")
 
     def _remember(self, path: Path, value: int) -> None:
-        self._memory.remember_global(path, str(value))
+        self._memory().remember_global(path, str(value))
 
     def _confirm(self, path: Path, value: int) -> None:
         _set_here[path] = value
-        self._memory.confirm_global(path, str(value))
+        self._memory().confirm_global(path, str(value))
 
     def _set_by_us(self, path: Path, value: int) -> bool:
         return _set_here.get(path) == value
 
     def _may_be_taken_over(self, path: Path, value: int) -> bool:
         """Allow a value that a natgauge of this container has set: raising a setting disturbs no other natgauge."""
-        return self._memory.value_set(path) in (str(value), "")
+        return self._memory().value_set(path) in (str(value), "")
 
     def _exists(self) -> bool:
         return all(path.exists() for path in self.paths)

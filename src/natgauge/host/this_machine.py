@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,8 +25,8 @@ class ThisMachine:
     system: str = os.uname().sysname
     has_tester_files: bool = True
 
-    def __init__(self, memory: Remembers) -> None:
-        """Take the `memory` that stores global settings before their change, and restores them."""
+    def __init__(self, memory: Callable[[], Remembers]) -> None:
+        """Take the way to the `memory` that stores global settings before their change; a lab has it once it is up."""
         self._memory = memory
 
     def free_octets(self) -> int:

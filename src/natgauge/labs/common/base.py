@@ -178,7 +178,7 @@ class MadeLab(ABC):
             "NG_CPUS": format_cores(cpus),
         }
         port = RESPONDER_PORT
-        return NamespaceDevice(SERVER, self.tester, port, port, environment, ThisMachine(self), FIRST)
+        return NamespaceDevice(SERVER, self.tester, port, port, environment, ThisMachine(lambda: self.register), FIRST)
 
     def _make_namespace(self, register: Register, name: str) -> None:
         namespaces.refuse_existing(name)
@@ -213,26 +213,6 @@ class MadeLab(ABC):
             message = f"lab {self.name} is not up"
             raise RuntimeError(message)
         return self._register
-
-    def remember_global(self, path: str | Path, value: str) -> None:
-        """Write down the present value of a global setting before it is changed; `down` restores it."""
-        self.register.remember_global(path, value)
-
-    def confirm_global(self, path: str | Path, value: str) -> None:
-        """Write down the value of a global setting that was set; `down` restores the first one only while it stands."""
-        self.register.confirm_global(path, value)
-
-    def share_global(self, path: str | Path, value: str) -> None:
-        """Restore a global setting, too, that another lab has changed to the present value."""
-        self.register.share_global(path, value)
-
-    def value_set(self, path: str | Path) -> str | None:
-        """Return the value of a global setting that natgauge set last; None = it has not set it."""
-        return self.register.value_set(path)
-
-    def set_global(self, path: str | Path, value: str | int) -> None:
-        """Remember a global setting's present value, then change it; `down` restores it."""
-        self.register.set_global(path, value)
 
     def counters(self) -> LabCounters:
         """Return the drops alone: in the sender's context, the cores of the device are the sender's."""

@@ -19,8 +19,6 @@ from socket import AF_UNIX, SO_DOMAIN, SOL_SOCKET, socket
 from typing import Final
 
 from natgauge.host import process_files
-from natgauge.host.borrowed_files import borrowed
-from natgauge.host.tun_files import held_tuns
 from natgauge.labs.common import marks
 from natgauge.labs.common.joined_namespaces import call_in, joined
 from natgauge.labs.common.processes import all_processes
@@ -115,12 +113,12 @@ def _handles_frames(process: Path, handles: _Handles) -> bool:
         found = _SOCKET.fullmatch(str(target))
         if found is not None and (found[1] in handles.sockets or _xdp_cookie(file) in handles.cookies):
             return True
-    return any(tun.namespace in handles.namespaces for tun in held_tuns(process))
+    return any(tun.namespace in handles.namespaces for tun in process_files.held_tuns(process))
 
 
 def _xdp_cookie(file: Path) -> int | None:
     """Return the cookie of the namespace of an XDP socket; None = it is none, or this user may not look."""
-    with suppress(OSError), borrowed(file) as ours, socket(AF_UNIX, fileno=os.dup(ours)) as same:
+    with suppress(OSError), process_files.borrowed(file) as ours, socket(AF_UNIX, fileno=os.dup(ours)) as same:
         if same.getsockopt(SOL_SOCKET, SO_DOMAIN) == _AF_XDP:
             return marks.number_of(same)
     return None

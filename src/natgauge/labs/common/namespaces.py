@@ -10,17 +10,21 @@ import ctypes
 import errno
 import os
 import stat
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
-from pyroute2 import netns
+from pyroute2 import IPRoute, IPRSocket, netns
+from pyroute2.netlink import NLM_F_DUMP, NLM_F_REQUEST
 from pyroute2.netlink.exceptions import NetlinkError
+from pyroute2.netlink.rtnl import RTM_GETNSID, RTM_NEWNSID
+from pyroute2.netlink.rtnl.nsidmsg import nsidmsg
 
 from natgauge.errors import BrokenError, HostError
+from natgauge.host import capabilities
 from natgauge.labs.common import marks, protected
-from natgauge.labs.common.namespace_end import CLONE_NEWNET, delete_watched, remove, unshare
 from natgauge.labs.common.processes import all_processes as all_processes  # noqa: PLC0414 - cleanup ends processes by this module
 from natgauge.labs.common.processes import end_processes as end_processes  # noqa: PLC0414 - as above
 from natgauge.labs.common.threads import NoThreadError, in_thread
@@ -29,6 +33,7 @@ from natgauge.system_errors import remedy_of
 #: Every namespace of natgauge starts with this.
 PREFIX: Final = "ng-"
 
+_CLONE_NEWNET: Final = 0x40000000
 _RUN = Path("/run/netns")
 _OWN = Path("/proc/thread-self/ns/net")
 #: Errors of a process that may open no more files.
@@ -113,7 +118,7 @@ def create(name: str) -> None:
 
 def _create(name: str) -> None:
     """Move the calling thread into a new namespace, mark that, and give it a name."""
-    unshare()
+    _unshare()
     # The mark comes before the name: a namespace without a name ends with the thread, also in a kill.
     _made[name] = marks.cookie()
     marks.write(name, _made[name])
@@ -163,7 +168,7 @@ def _cookie_in(handle: int) -> str:
 def enter(handle: int) -> None:
     """Move the calling thread into the namespace of an open file."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.setns(handle, CLONE_NEWNET):
+    if libc.setns(handle, _CLONE_NEWNET):
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
 
@@ -268,7 +273,7 @@ def _all_in(name: str) -> tuple[int, ...]:
 def _take_apart(names: Sequence[str], timeout: float) -> list[str]:
     """Delete namespaces without processes and wait for the kernel, if threads and files can be had for the waiting."""
     try:
-        return in_thread(lambda: delete_watched({name: path_of(name) for name in names}, timeout), "natgauge-delete")
+        return in_thread(lambda: _delete_watched({name: path_of(name) for name in names}, timeout), "natgauge-delete")
     except NoThreadError:
         return _delete_unwatched(names)
     except NetlinkError as error:
@@ -279,8 +284,82 @@ def _take_apart(names: Sequence[str], timeout: float) -> list[str]:
         return _delete_unwatched(names)
 
 
+def _unshare() -> None:
+    """Move the calling thread into a new namespace."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(_CLONE_NEWNET):
+        code = ctypes.get_errno()
+        raise HostError(f"a network namespace cannot be made ({os.strerror(code)})")
+
+
+def _remove(name: str) -> bool:
+    """Remove the name of a namespace; return whether this process did it: another one may have."""
+    try:
+        netns.remove(name, ctypes.CDLL(None, use_errno=True))
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _delete_watched(doomed: Mapping[str, Path], timeout: float) -> list[str]:
+    """Delete namespaces, watched from an anonymous one (the calling thread ends up in it).
+
+    A namespace loses its number in ours when the kernel begins to take it apart, which one worker does for the whole
+    machine, batch by batch. So when the number of a second, empty namespace, let go after that, is lost too, the
+    first batch is done: interfaces, tables and memory are free again.
+
+    Returns:
+        Names of the namespaces that this process deleted; another one may have deleted some at the same time.
+    """
+    deadline = time.monotonic() + timeout
+    deleted = []
+    _unshare()
+    with IPRoute() as numbering, IPRSocket() as watcher:
+        for number, (name, path) in enumerate(doomed.items()):
+            with suppress(FileNotFoundError):
+                _number(numbering, os.open(path, os.O_RDONLY | os.O_CLOEXEC), number)
+            if _remove(name):
+                deleted.append(name)
+        _wait_gone(watcher, range(len(doomed)), deadline, ", ".join(doomed))
+        _number(numbering, in_thread(_anonymous), len(doomed))
+        _wait_gone(watcher, [len(doomed)], deadline, ", ".join(doomed))
+    return deleted
+
+
+def _anonymous() -> int:
+    """A descriptor of a new namespace that nothing else holds once the calling thread has ended."""
+    _unshare()
+    return os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _number(numbering: IPRoute, handle: int, number: int) -> None:
+    """Give the namespace behind `handle` a number in the watcher's, and close the handle."""
+    try:
+        numbering.set_netnsid(fd=handle, nsid=number)
+    finally:
+        os.close(handle)
+
+
+def _wait_gone(watcher: IPRSocket, numbers: Iterable[int], deadline: float, what: str) -> None:
+    waiting = set(numbers)
+    while waiting & _numbers(watcher):
+        if time.monotonic() > deadline:
+            lacking = capabilities.missing(*capabilities.PROCESSES)
+            why = f" (not all can be found without {capabilities.described(lacking)})" if lacking else ""
+            raise BrokenError(
+                f"namespaces {what}: still in use after deletion; end what holds them{why} (see: lsns -t net)"
+            )
+        time.sleep(0.01)
+
+
+def _numbers(watcher: IPRSocket) -> set[int]:
+    # A dump, not a question for one number: the latter says "gone" already when the last user has let go.
+    watcher.put(nsidmsg(), msg_type=RTM_GETNSID, msg_flags=NLM_F_REQUEST | NLM_F_DUMP)
+    return {reply.get_attr("NETNSA_NSID") for reply in watcher.get() if reply["header"]["type"] == RTM_NEWNSID}
+
+
 def _delete_unwatched(names: Sequence[str]) -> list[str]:
-    return [name for name in names if exists(name) and remove(name)]
+    return [name for name in names if exists(name) and _remove(name)]
 
 
 def _is_namespace(name: str) -> bool:

@@ -13,7 +13,6 @@ from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
 from natgauge.host import process_files
-from natgauge.host.tun_files import HeldTun, held_tuns
 
 #: With more interfaces than this (such as one for each subscriber) reading them takes longer than a short trial.
 MOST_INTERFACES: Final = 64
@@ -79,15 +78,15 @@ def _process_of(interface: str, namespace: int) -> str:
     """Return the name of the process that holds a TUN interface open; "process" = it was not found."""
     if (known := _names.get((interface, namespace))) is not None:
         return known
-    for process in _holders(HeldTun(interface, namespace)):
+    for process in _holders(process_files.HeldTun(interface, namespace)):
         with suppress(OSError):
             name = process_files.name_of(process).replace(" ", "-")
             return _names.setdefault((interface, namespace), name)
     return "process"
 
 
-def _holders(wanted: HeldTun) -> Iterator[Path]:
+def _holders(wanted: process_files.HeldTun) -> Iterator[Path]:
     """Yield the folders in /proc of the processes that have this TUN interface open."""
     for process in Path("/proc").iterdir():
-        if process.name.isdigit() and wanted in held_tuns(process):
+        if process.name.isdigit() and wanted in process_files.held_tuns(process):
             yield process

@@ -11,25 +11,61 @@ from __future__ import annotations
 import logging
 import os
 import pwd
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import Any, Final, Self, get_args
+from typing import Annotated, Any, Final, Literal, Self, get_args
+
+from pydantic import Field
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.host import announcements
 from natgauge.host.private_folder import FOLDER_MODE, refusal, unwritable
 from natgauge.host.private_folder import HiddenLabsError as HiddenLabsError  # noqa: PLC0414 - of labs, for their users
-from natgauge.host.undo_journal import Item
+from natgauge.host.undo_journal import Content, Item, Strict, UndoJournal
 from natgauge.labs.common import locks, machine_globals, undoing
 from natgauge.labs.common.decisions import Decision, Gone, Left, Tell
 from natgauge.labs.common.locks import Lock, check_name, directory_of
 from natgauge.labs.common.machine_globals import GlobalSettings
-from natgauge.labs.common.register_file import journal_of
 
 #: Where global settings are; a register never makes `clean` write anywhere else.
 GLOBAL_ROOTS = ("/proc/sys/", "/sys/")
 _LOG: Final = logging.getLogger("natgauge")
+#: What a namespace may be called: a file of /run/netns, and of no other folder.
+_FILE_NAME: Final = r"^[^/\x00]*[^/\x00.][^/\x00]*$"
+_Path = Annotated[str, Field(pattern=r"^/[^\x00]*$")]
+
+
+class _Namespace(Strict):
+    what: Literal["namespace"]
+    name: Annotated[str, Field(pattern=_FILE_NAME)]
+
+
+class _Directory(Strict):
+    what: Literal["directory"]
+    path: _Path
+
+
+class _Global(Strict):
+    what: Literal["global"]
+    path: _Path
+    value: str
+
+
+class _Remote(Strict):
+    what: Literal["remote"]
+    undo: str
+    says: str
+    at: str
+
+
+class _Content(Content):
+    name: str
+    kind: str
+    kept: bool
+    user: str = ""
+    settings: dict[str, Any]
+    items: list[Annotated[_Namespace | _Directory | _Global | _Remote, Field(discriminator="what")]]
 
 
 class Register:
@@ -365,6 +401,12 @@ def refuse_hidden() -> None:
     folders = [locks.RUN, *(locks.folder(name) for name in get_args(locks.Subfolder))]
     if refused := next(filter(None, map(refusal, folders)), None):
         raise refused
+
+
+def journal_of(path: Path, head: Callable[[], Mapping[str, Any]] = dict) -> UndoJournal:
+    """Return the journal in the file of a register; `head` returns its fields besides the items."""
+    mend = f"rm -r {path} && natgauge lab clean"
+    return UndoJournal(path, _Content, "delete it, then run: natgauge lab clean", mend=mend, head=head)
 
 
 def _path_of(name: str) -> Path:

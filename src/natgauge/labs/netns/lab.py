@@ -323,9 +323,9 @@ class NetnsLab(MadeLab):
         }
         # Like the threads that empty its rings, or the sender, which go first too: of the two none pushes the other
         # aside.
-        return NamespaceDevice(
-            name, self._netns(name), INSIDE_INTERFACE, OUTSIDE_INTERFACE, environment, ThisMachine(self), FIRST
-        )
+        machine = ThisMachine(lambda: self.register)
+        ends = INSIDE_INTERFACE, OUTSIDE_INTERFACE
+        return NamespaceDevice(name, self._netns(name), *ends, environment, machine, FIRST)
 
     def _responder(self) -> Mapping[str, str]:
         """Return the Responder's first address, the neighbour of the last device."""
@@ -348,7 +348,7 @@ class NetnsLab(MadeLab):
         for name, least in neighbour_limits(self.families, self.hosts):
             path = Path(name)
             if path.exists() and int(path.read_text()) < least:
-                self.set_global(path, least)
+                self.register.set_global(path, least)
 
     def _cards(self) -> Iterator[tuple[NamespaceDevice, str]]:
         return ((device, card) for device in self._homes for card in (device.inside, device.outside))

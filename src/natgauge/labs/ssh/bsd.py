@@ -9,14 +9,14 @@ private directory, in files "undo.*", each of which a shell can run (docs/gatewa
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from natgauge.host.sections import SECTION, sections_of
-from natgauge.labs.common.links import End
-from natgauge.labs.ssh.facts import PROGRAMS, RemoteFacts, RemoteInterface, common_script, first, with_parents
+from natgauge.labs.ssh.facts import PROGRAMS, RemoteFacts, RemoteInterface, common_facts, common_script, first
 from natgauge.labs.ssh.layout import Layout, private_directory
+from natgauge.words import Interface
 
 #: Duplicates of an IPv6 address are looked for during a second, in which it cannot be used.
 _TENTATIVE_SECONDS: Final = 5
@@ -48,24 +48,17 @@ route -n get default 2> /dev/null; route -n get -inet6 default 2> /dev/null
 def read(text: str) -> RemoteFacts:
     """Return the facts of a machine from the script's output on OpenBSD or FreeBSD."""
     sections = sections_of(text)
-    interfaces = _interfaces(sections.get("interfaces", ()))
+    blocks = _by_interface(sections.get("interfaces", ()))
+    interfaces = _interfaces(blocks)
     routes = "\n".join(sections.get("routes", ()))
     reached = set(re.findall(r"^\s*interface: (\S+)", routes, re.MULTILINE))
     if server := first(sections, "server"):
         reached |= {interface.name for interface in interfaces.values() if server in interface.addresses}
-    count, user = first(sections, "processors"), first(sections, "user")
-    return RemoteFacts(
-        user=int(user) if user.isdigit() else -1,
-        system=first(sections, "system"),
-        kernel=first(sections, "kernel"),
-        cpu=first(sections, "cpu"),
-        cpus=tuple(range(int(count))) if count.isdigit() else (),
-        missing=tuple(line.strip() for line in sections.get("missing", ())),
-        namespaces=False,
-        interfaces=interfaces,
-        management=frozenset(with_parents(reached, interfaces)),
-        without_ipv6=_without_ipv6(sections.get("interfaces", ())),
-    )
+    count = first(sections, "processors")
+    cpus = tuple(range(int(count))) if count.isdigit() else ()
+    # FreeBSD turns IPv6 off on interfaces for which rc.conf(5) asks for none.
+    without = (name for name, told in blocks.items() if re.search(r"nd6 options.*IFDISABLED", "\n".join(told)))
+    return replace(common_facts(sections, cpus, interfaces, reached), without_ipv6=frozenset(without))
 
 
 def make(laid: Layout, facts: RemoteFacts) -> str:
@@ -75,7 +68,7 @@ def make(laid: Layout, facts: RemoteFacts) -> str:
     for end in pair:
         if end.interface in facts.without_ipv6 and end.speaks_ipv6:
             text.append(f"ifconfig {end.interface} inet6 -ifdisabled")
-        text += [f"ifconfig {end.interface} {_named(address, with_length=True)} alias" for address in _addresses(end)]
+        text += [f"ifconfig {end.interface} {_named(each, with_length=True)} alias" for each in end.addresses]
         text.append(f"ifconfig {end.interface} up")
     if any(end.speaks_ipv6 for end in pair):
         condition = " || ".join(f"ifconfig {end.interface} | grep -q tentative" for end in pair)
@@ -93,9 +86,7 @@ def undo(laid: Layout, facts: RemoteFacts) -> str:
         "done",
     ]
     for end in pair:
-        text += [
-            f"ifconfig {end.interface} {_named(address)} delete 2> /dev/null || true" for address in _addresses(end)
-        ]
+        text += [f"ifconfig {end.interface} {_named(each)} delete 2> /dev/null || true" for each in end.addresses]
         if end.interface in facts.without_ipv6 and end.speaks_ipv6:
             text.append(f"ifconfig {end.interface} inet6 ifdisabled 2> /dev/null || true")
         if not facts.interfaces[end.interface].up:
@@ -103,27 +94,20 @@ def undo(laid: Layout, facts: RemoteFacts) -> str:
     return "\n".join(text)
 
 
-def _addresses(end: End) -> Iterable[str]:
-    return [str(address) for address in end.addresses]
-
-
-def _named(address: str, *, with_length: bool = False) -> str:
+def _named(address: Interface, *, with_length: bool = False) -> str:
     """Return the address in the form of ifconfig(8) of both systems."""
-    host, _, length = address.partition("/")
-    if ":" in host:
-        return f"inet6 {host} prefixlen {length}" if with_length else f"inet6 {host}"
-    return f"inet {shlex.quote(address)}" if with_length else f"inet {host}"
+    if address.version == 4:
+        return f"inet {address}" if with_length else f"inet {address.ip}"
+    return f"inet6 {address.ip} prefixlen {address.network.prefixlen}" if with_length else f"inet6 {address.ip}"
 
 
-def _interfaces(lines: Iterable[str]) -> Mapping[str, RemoteInterface]:
+def _interfaces(blocks: Mapping[str, Sequence[str]]) -> Mapping[str, RemoteInterface]:
     interfaces: dict[str, RemoteInterface] = {}
     masters: dict[str, str] = {}
-    for name, listed in _by_interface(lines):
-        flags, mtu, *below = listed
+    for name, (flags, mtu, *below) in blocks.items():
         addresses = [match for line in below if (match := _ADDRESS.match(line)) and not match[1].startswith("fe80")]
         parents = [match[1] for line in below if (match := _PARENT.match(line))]
-        members = [match[1] or match[2] for line in below if (match := _MEMBER.match(line))]
-        masters |= dict.fromkeys(members, name)
+        masters |= {match[1] or match[2]: name for line in below if (match := _MEMBER.match(line))}
         interfaces[name] = RemoteInterface(
             name=name,
             up="UP" in flags.split(","),
@@ -132,28 +116,16 @@ def _interfaces(lines: Iterable[str]) -> Mapping[str, RemoteInterface]:
             parent=parents[0] if parents else None,
             addresses=tuple(address[1] for address in addresses),
         )
-    return {name: _enslaved(interface, masters.get(name)) for name, interface in interfaces.items()}
+    return {name: replace(interface, master=masters.get(name)) for name, interface in interfaces.items()}
 
 
-def _enslaved(interface: RemoteInterface, master: str | None) -> RemoteInterface:
-    return RemoteInterface(interface.name, interface.up, interface.mtu, master, interface.parent, interface.addresses)
-
-
-def _by_interface(lines: Iterable[str]) -> list[tuple[str, list[str]]]:
-    """Name, flags, MTU and the indented lines of each."""
-    blocks: list[tuple[str, list[str]]] = []
+def _by_interface(lines: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    """Return the flags, the MTU and the indented lines of each interface."""
+    blocks: dict[str, list[str]] = {}
+    block: list[str] = []
     for line in lines:
         if begun := _INTERFACE.match(line):
-            blocks.append((begun[1], [begun[2], begun[3]]))
-        elif blocks:
-            blocks[-1][1].append(line)
+            block = blocks[begun[1]] = [begun[2], begun[3]]
+        else:
+            block.append(line)
     return blocks
-
-
-def _without_ipv6(lines: Iterable[str]) -> frozenset[str]:
-    """FreeBSD turns IPv6 off on interfaces for which rc.conf(5) asks for none."""
-    return frozenset(
-        name
-        for name, listed in _by_interface(lines)
-        if any("nd6 options" in line and "IFDISABLED" in line for line in listed)
-    )

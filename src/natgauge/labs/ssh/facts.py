@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from natgauge.errors import HostError, UsageError
@@ -59,9 +59,9 @@ class RemoteFacts:
     cpu: str
     cpus: tuple[int, ...]
     missing: tuple[str, ...]
-    namespaces: bool
     interfaces: Mapping[str, RemoteInterface]
     management: frozenset[str]
+    namespaces: bool = False
     drivers: Mapping[str, str] = field(default_factory=dict)
     offloads: frozenset[str] = frozenset()
     caches: Mapping[str, int] = field(default_factory=dict)
@@ -109,8 +109,25 @@ def read(text: str) -> RemoteFacts:
     reached = {match[1] for line in sections.get("routes", []) if (match := re.search(r" dev (\S+)", line))}
     reached |= {address[1] for address in addresses if server and address[2] == server}
     of_links = {name: first(sections, f"driver {name}") for name in links}
-    user, online = first(sections, "user"), first(sections, "cpus")
+    online = first(sections, "cpus")
     cpus = parse_cores(online) if online else ()
+    return replace(
+        common_facts(sections, cpus, links, reached),
+        namespaces="yes" in sections.get("namespaces", ()),
+        caches=caches.read("\n".join(sections.get("caches", ())), cpus),
+        drivers={name: driver for name, driver in of_links.items() if driver},
+        offloads=frozenset(name for name in links if sections.get(f"offload {name}")),
+    )
+
+
+def common_facts(
+    sections: Mapping[str, Sequence[str]],
+    cpus: tuple[int, ...],
+    interfaces: Mapping[str, RemoteInterface],
+    reached: set[str],
+) -> RemoteFacts:
+    """Return the facts that any system reports alike; `reached`: interfaces by which the machine is reached."""
+    user = first(sections, "user")
     return RemoteFacts(
         user=int(user) if user.isdigit() else -1,
         system=first(sections, "system"),
@@ -118,12 +135,8 @@ def read(text: str) -> RemoteFacts:
         cpu=first(sections, "cpu"),
         cpus=cpus,
         missing=tuple(line.strip() for line in sections.get("missing", ())),
-        namespaces="yes" in sections.get("namespaces", ()),
-        interfaces=links,
-        management=frozenset(with_parents(reached, links)),
-        caches=caches.read("\n".join(sections.get("caches", ())), cpus),
-        drivers={name: driver for name, driver in of_links.items() if driver},
-        offloads=frozenset(name for name in links if sections.get(f"offload {name}")),
+        interfaces=interfaces,
+        management=frozenset(_with_parents(reached, interfaces)),
     )
 
 
@@ -206,7 +219,7 @@ def _link(line: str, addresses: Sequence[re.Match[str]]) -> RemoteInterface | No
     )
 
 
-def with_parents(names: set[str], links: Mapping[str, RemoteInterface]) -> set[str]:
+def _with_parents(names: set[str], links: Mapping[str, RemoteInterface]) -> set[str]:
     """Return the names with the interfaces below them and the interfaces that belong to them."""
     related, before = set(names), set[str]()
     while related != before:

@@ -68,7 +68,7 @@ def _of_pages(text: str) -> int | None:
 
 
 class RemoteSetting(MachineSetting):
-    """A global setting of another machine, which only one lab uses at a time."""
+    """A global setting of another machine, which its lock keeps from other natgauge processes."""
 
     def __init__(self, remote: Remote, remember: Remember, name: str, paths: Sequence[str], module: str | None) -> None:
         """Name the setting; nothing is touched."""
@@ -96,15 +96,6 @@ class RemoteSetting(MachineSetting):
             return {path.name: value for path, value in zip(self.paths, values, strict=True)}
         except ValueError as error:
             raise HostError(f"{self.name}: cannot be read ({error})") from error
-
-    def rely(self) -> None:
-        """Do nothing: the lock keeps other natgauge processes off that machine."""
-
-    def release(self) -> None:
-        """Do nothing: the lock keeps other natgauge processes off that machine."""
-
-    def _claim(self, value: int, present: int) -> None:
-        """Do nothing: the lock keeps other natgauge processes off that machine."""
 
     def _remember(self, path: Path, value: int) -> None:
         if path in self._remembered:

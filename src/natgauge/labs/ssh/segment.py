@@ -17,7 +17,7 @@ from natgauge.labs.common.links import VethCable, neighbour_limits, read_drops
 from natgauge.labs.common.network_counters import FILES, counters_of
 from natgauge.labs.common.queue_counters import queues_shown
 from natgauge.labs.contract import Device, FarSettings, LabCounters
-from natgauge.labs.ssh import bsd, facts, work
+from natgauge.labs.ssh import bsd, facts
 from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit
 from natgauge.labs.ssh.layout import Layout, layout, private_directory
 from natgauge.labs.ssh.machine import Remember, RemoteDevice, RemoteMachine
@@ -54,6 +54,16 @@ _COUNTERS: Final = "".join(
     f"echo '{SECTION}{name}'; cat /proc/net/{name} 2> /dev/null || true\n" for name in ("dev", *FILES)
 )
 _QUEUES: Final = f"echo '{SECTION}qdisc'; tc -s qdisc show 2> /dev/null || true\n"
+_WORK: Final = f"""echo '{SECTION}softnet'; cat /proc/net/softnet_stat
+echo '{SECTION}stat'; grep '^cpu[0-9]' /proc/stat
+"""
+#: Column of the processor's number in /proc/net/softnet_stat (net/core/net-procfs.c), since Linux 5.10.
+_NUMBER: Final = 12
+#: Units of /proc/stat per second: USER_HZ, which is 100 on every architecture (proc(5)).
+_TICKS: Final = 100
+#: Columns of idle time in /proc/stat after the name: idle, iowait; the time of guests is part of the user time.
+_IDLE: Final = (3, 4)
+_COLUMNS: Final = 8
 _LINUX: Final = SystemWork(facts.script, facts.read, Layout.make, Layout.undo)
 _BSD: Final = SystemWork(bsd.script, bsd.read, bsd.make, bsd.undo)
 
@@ -258,13 +268,37 @@ class Segment:
         """Work so far of each processor of a Linux machine with several; empty for others."""
         if self.facts is None or self.facts.system != "Linux" or self.cores < 2:
             return {}
-        answer = self.remote.run(work.SCRIPT, 20.0)
+        answer = self.remote.run(_WORK, 20.0)
         try:
-            return work.read(answer.stdout, self.facts.cpus)
+            return read_work(answer.stdout, self.facts.cpus)
         except ValueError as error:
             raise BrokenError(
                 f"ssh host {self.host}: its counts of frames cannot be read ({answer.said or error})"
             ) from error
+
+
+def read_work(text: str, online: Sequence[int]) -> dict[int, CoreWork]:
+    """Return the work of each processor of a Linux machine, from the kernel's own counts.
+
+    Frames are those that the network stack of a processor processed, of all interfaces and namespaces.
+
+    Args:
+        online: processors that are online, ascending; an old kernel prints their lines in this order.
+    """
+    sections = sections_of(text)
+    rows = [[int(word, 16) for word in line.split()] for line in sections.get("softnet", ())]
+    numbered = rows and all(len(row) > _NUMBER for row in rows)
+    numbers = [row[_NUMBER] for row in rows] if numbered else list(online)
+    seconds = dict(_busy(sections.get("stat", ())))
+    return {number: CoreWork(row[0], seconds.get(number)) for number, row in zip(numbers, rows, strict=True)}
+
+
+def _busy(lines: Sequence[str]) -> Iterator[tuple[int, float]]:
+    """Yield the number of each processor and the seconds in which it was not idle."""
+    for line in lines:
+        name, *words = line.split()
+        ticks = [int(word) for word in words[:_COLUMNS]]
+        yield int(name.removeprefix("cpu")), (sum(ticks) - sum(ticks[at] for at in _IDLE)) / _TICKS
 
 
 def numbered_apart(every: Sequence[tuple[str, WorkByCore]]) -> dict[int, CoreWork]:

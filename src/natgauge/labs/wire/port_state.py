@@ -7,10 +7,14 @@ The `wire` lab refuses a port for the first obstacle; `natgauge probe` lists the
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
 from typing import Any, Final
 
+from pydantic import BaseModel, ConfigDict
 from pyroute2 import IPRoute
 
 from natgauge.errors import HostError, NatgaugeError, UsageError
@@ -18,7 +22,6 @@ from natgauge.finding import Finding
 from natgauge.host import ethtool
 from natgauge.host.cpus import online_cpus
 from natgauge.labs.wire import xdp
-from natgauge.labs.wire.drivers import DriverFacts, driver_facts
 from natgauge.labs.wire.media import Media, media_of
 
 #: Octets of a frame besides its IP packet: Ethernet header and FCS.
@@ -26,6 +29,40 @@ FRAME_OVERHEAD: Final = 18
 _QUEUES: Final[tuple[ethtool.Part, ethtool.Part]] = ("queues", "most queues")
 _UP: Final = 0x1  # IFF_UP
 _LOOPBACK: Final = 0x8  # IFF_LOOPBACK
+
+
+class DriverFacts(BaseModel):
+    """Known properties of a driver as a port of the tester, from drivers.toml.
+
+    Attributes:
+        most_mtu: largest MTU with an XDP program, in octets; None = not known.
+        own_queue: whether a core sends through the transmit queue of its own number, and cannot send without one.
+        further_queues: whether a program takes a further queue for each core. Without enough of them, the driver shares
+            the present ones, of which there must not be more than cores.
+        note: what else must be known; empty = nothing.
+        if_refused: action where it refuses an XDP program; empty = none is known.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    takes: bool
+    most_mtu: int | None = None
+    own_queue: bool = False
+    further_queues: bool = False
+    note: str = ""
+    if_refused: str = ""
+
+
+def driver_facts(name: str) -> DriverFacts | None:
+    """Return what is known of a driver; None = it is not in the table."""
+    return _table().get(name)
+
+
+@cache
+def _table() -> Mapping[str, DriverFacts]:
+    text = resources.files(__package__).joinpath("drivers.toml").read_text(encoding="utf-8")
+    return {row["name"]: DriverFacts(**row) for row in tomllib.loads(text)["driver"]}
 
 
 @dataclass(frozen=True, slots=True)
