@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from natgauge.agreement import DelayCounts, PortCounters, StreamCounts, TrialResult, VariationCounts, phase1_of
+from natgauge.agreement import Cpu, DelayCounts, StreamCounts, TrialResult, VariationCounts, phase1_of
 from natgauge.measurer import Delays, Direction, Variation
 from natgauge.other_traffic import OtherTraffic
-from natgauge.trial_evidence import CpuStalls, IcmpErrors, PortDrops
+
+#: Stolen time is read from /proc/stat, whose grain is 10 ms: one tick is the least that can be seen.
+STOLEN_BOUND_NS = 10_000_000
 
 
 def phase2_streams(result: TrialResult) -> dict[Direction, StreamCounts]:
@@ -83,46 +85,17 @@ def delays_by_direction(result: TrialResult, together: int | None = None) -> dic
     }
 
 
-def stalls_of(result: TrialResult) -> tuple[CpuStalls, ...]:
-    """Return the stalls of each CPU, in seconds."""
-    return tuple(
-        CpuStalls(
-            cpu=cpu.cpu,
-            role=cpu.role,
-            stalls=cpu.stalls,
-            stalled_seconds=cpu.stalled_ns / 1e9,
-            worst_stall_seconds=cpu.worst_stall_ns / 1e9,
-            stolen_seconds=cpu.stolen_ns / 1e9,
-        )
-        for cpu in result.cpus
-    )
+def is_disturbed(cpu: Cpu) -> bool:
+    """Whether the CPU was taken away: the engine counts only stalls that are longer than the trial's bound."""
+    return cpu.stalls > 0 or cpu.stolen_ns >= STOLEN_BOUND_NS
+
+
+def lost_seconds(cpu: Cpu) -> float:
+    """Return the CPU's seconds without work: the larger of its stalls and of what the hypervisor admits."""
+    return max(cpu.stalled_ns, cpu.stolen_ns) / 1e9
 
 
 def device_stalled_seconds(result: TrialResult) -> float:
     """Return the sum of the device's longest stalls since phase 2 began, in seconds."""
     stalls = [stall for cpu in result.cpus if cpu.role == "watched" for stall in cpu.longest_stalls]
     return sum(stall.to_ns - stall.from_ns for stall in stalls if stall.phase == "phase2") / 1e9
-
-
-def port_drops_of(port: PortCounters, *, tap: bool = False) -> PortDrops:
-    """Return the lost frames of one of the tester's own ports, by cause."""
-    if tap:
-        # The port's drops include the frames that found its queue full.
-        left = max(0, port.tx_dropped - port.refused)
-        return PortDrops(redirect_errors=port.redirect_errors, tx_dropped=left, queue_full=port.refused)
-    return PortDrops(
-        refused=port.refused,
-        redirect_errors=port.redirect_errors,
-        rx_dropped=port.rx_dropped,
-        tx_dropped=port.tx_dropped,
-    )
-
-
-def icmp_errors_of(result: TrialResult) -> IcmpErrors:
-    """Return the ICMP errors about frames of both ports."""
-    ports = (result.ports.initiator, result.ports.responder)
-    return IcmpErrors(
-        too_big=sum(port.too_big for port in ports),
-        others=sum(port.icmp_errors for port in ports),
-        path_mtu=min((port.path_mtu for port in ports if port.path_mtu), default=None),
-    )

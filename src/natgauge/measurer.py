@@ -258,7 +258,6 @@ class TrialOutcome(Judgement):
 
     Attributes:
         phase2: counts per active direction of phase 2; empty when there was no phase 2.
-        stored: connections that the Responder learned (its state table).
         readings: readings of gateway, lab and host; `NO_READINGS` for a trial that did not begin.
         command_failures: failed tries of commands to the device in this trial; >= 0.
         device_stalled_seconds: sum of the stalls of the device's cores since phase 2 began; >= 0.

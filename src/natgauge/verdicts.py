@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the evidence of one trial to its verdict: PASS, FAIL, INVALID or COLLAPSED.
+"""From one trial to its verdict: PASS, FAIL, INVALID or COLLAPSED.
 
 These functions are pure: they use no clock, no lab and no engine. By RFC 9693 sections 4.5 and 4.7 a trial passes when
 every frame came back. This module also decides who caused a failure, and judges devices that cannot lose frames:
@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from natgauge.agreement.generated import StreamCounts
+from natgauge.agreement.generated import Cpu, StreamCounts
 from natgauge.causes.cause import Cause, TableState
-from natgauge.causes.hops import NO_HOPS, TrialHops
 from natgauge.causes.of_trial import cause_of
-from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Judgement
-from natgauge.trial_evidence import TrialEvidence
-from natgauge.words import LimitedBy, Verdict
+from natgauge.counts import is_disturbed, lost_seconds
+from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Judgement, TrialPlan
+from natgauge.one_trial import Trial
+from natgauge.readings import Readings
+from natgauge.words import MAXIMUM_CONNECTIONS, LimitedBy, Placement, Verdict
 
 #: Share of the nominal sending time by which a phase may end early; beyond it the tester sent faster than intended.
 HASTE_SHARE = 0.01
@@ -29,6 +30,68 @@ HASTE_SHARE = 0.01
 #: the stalls: once for the frames that arrived at a stalled device (or left in one burst after a sender's stall), and
 #: once for the duration of that burst while the sender catches up.
 EXPLAINED_BY_STALL = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of what a trial can show: of the device's table, where it is known, and of the traffic's four tuples."""
+
+    placement: Placement
+    table_limit: int | None = None
+    four_tuples: int = MAXIMUM_CONNECTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A trial to be judged."""
+
+    trial: Trial
+    limits: Limits
+
+    @property
+    def plan(self) -> TrialPlan:
+        """The trial's plan."""
+        return self.trial.plan
+
+    @property
+    def readings(self) -> Readings:
+        """The trial's readings."""
+        return self.trial.readings
+
+    @property
+    def disturbed(self) -> list[Cpu]:
+        """CPUs that were taken away."""
+        return list(filter(is_disturbed, self.trial.result.cpus))
+
+    @property
+    def connections(self) -> int:
+        """N, the connections phase 1 had to establish; 0 = there was no phase 1."""
+        return 0 if self.plan.stateless else min(self.plan.connections, self.limits.four_tuples)
+
+    @property
+    def preparation(self) -> bool:
+        """Whether phase 1 only prepares phase 2, so that its own lag does not matter."""
+        return self.plan.phase2 is not None and self.plan.phase2.reading_order != "once"
+
+    @property
+    def each_once(self) -> bool:
+        """Whether every frame of phase 1 opens a connection of its own."""
+        return self.plan.order != "with-replacement"
+
+    @property
+    def restarted(self) -> bool:
+        """Whether the device was restarted during phase 2, whose loss is then what the trial measures."""
+        return self.plan.restart_at_seconds is not None
+
+    @property
+    def established(self) -> int | None:
+        """The device's own count, where it is that of phase 1."""
+        return None if self.restarted or not self.connections else self.readings.count_after
+
+    @property
+    def left_open(self) -> int | None:
+        """The device's own number of open TCP connections after connections were closed; None where it is not known."""
+        return None if self.plan.close is None else self.readings.established
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +105,7 @@ class _Stream:
     direction: Direction | None = None
 
 
-def judge(evidence: TrialEvidence) -> Judgement:
+def judge(trial: Trial, limits: Limits) -> Judgement:
     """Decide how a trial ended; the first rule that applies decides.
 
     The order is: the device collapsed; others changed a setting of its machine; the table was not empty before the
@@ -50,59 +113,49 @@ def judge(evidence: TrialEvidence) -> Judgement:
     lag of phase 1; the same of phase 2; connections that were to be closed and are open. Phase 2 is late because it
     says nothing after a failed phase 1.
     """
+    case = _Case(trial, limits)
     rules = (
         *(
-            _gone(evidence),
-            _changed(evidence),
-            _not_empty(evidence),
-            _refused(evidence),
-            _queue_full(evidence),
-            _strayed(evidence),
+            _gone(case),
+            _changed(case),
+            _not_empty(case),
+            _refused(case),
+            _queue_full(case),
+            _strayed(case),
         ),
-        *_streams_judged(evidence),
-        _left_open(evidence),
+        *_streams_judged(case),
+        _left_open(case),
     )
     decided = next((judgement for judgement in rules if judgement is not None), Judgement(Verdict.PASS, ""))
     return replace(
         decided,
-        cause=decided.cause or _cause_of(evidence, decided),
-        disturbed=bool(evidence.readings.link_losses)
-        or evidence.readings.throttled_seconds > 0
-        or any(cpu.disturbed for cpu in evidence.cpus),
-        excused_frames=sum(_excused(evidence, stream) for stream in _streams(evidence)),
+        cause=decided.cause or _cause_of(case, decided),
+        disturbed=bool(case.readings.link_losses or case.disturbed) or case.readings.throttled_seconds > 0,
+        excused_frames=sum(_excused(case, stream) for stream in _streams(case)),
         excused_by_direction={
             stream.direction: excused
-            for stream in _streams(evidence)
-            if stream.direction is not None and (excused := _excused(evidence, stream))
+            for stream in _streams(case)
+            if stream.direction is not None and (excused := _excused(case, stream))
         },
-        remarks=tuple(_remarks(evidence)),
+        remarks=tuple(_remarks(case)),
     )
 
 
-def _cause_of(evidence: TrialEvidence, decided: Judgement) -> Cause | None:
+def _cause_of(case: _Case, decided: Judgement) -> Cause | None:
     """Return the cause of a failure of the device; None where it is not a matter of lost frames."""
     if decided.verdict is not Verdict.FAIL or decided.limited_by == "server":
         return None
-    cause, held = _cause(evidence, decided.failed_phase), evidence.established
-    unkept = decided.failed_phase == 1 and held is not None and held < evidence.connections
+    cause, held = _cause(case, decided.failed_phase), case.established
+    unkept = decided.failed_phase == 1 and held is not None and held < case.connections
     # Frames that came twice, connections that are open: nothing was lost that a counter could have.
     return cause if cause.lost or unkept else None
 
 
-def _cause(evidence: TrialEvidence, phase: int | None) -> Cause:
+def _cause(case: _Case, phase: int | None) -> Cause:
     """Return the cause of the loss in a phase; that of phase 1 may be the table."""
-    held = evidence.established
-    refused = phase == 1 and (held is None or held < evidence.connections)
-    return cause_of(_hops(evidence), TableState(held, evidence.table_limit), opens=refused)
-
-
-def _hops(evidence: TrialEvidence) -> TrialHops:
-    """Return the hops of the trial; of a lab without any, its counts alone."""
-    if evidence.hops is not NO_HOPS:
-        return evidence.hops
-    streams = [stream.counts for stream in _streams(evidence)]
-    offered, lost = sum(counts.offered_frames for counts in streams), sum(counts.lost for counts in streams)
-    return replace(NO_HOPS, sent=offered, lost=lost)
+    held = case.established
+    refused = phase == 1 and (held is None or held < case.connections)
+    return cause_of(case.trial.hops, TableState(held, case.limits.table_limit), opens=refused)
 
 
 def lag_tolerance(nominal_seconds: float, lag_share: float = LAG_SHARE) -> float:
@@ -110,33 +163,33 @@ def lag_tolerance(nominal_seconds: float, lag_share: float = LAG_SHARE) -> float
     return max(lag_share * nominal_seconds, LEAST_LAG_SECONDS)
 
 
-def _streams(evidence: TrialEvidence) -> Iterable[_Stream]:
-    yield _Stream(1, "phase 1", evidence.phase1, lag_matters=not evidence.preparation)
-    for direction, counts in evidence.phase2.items():
+def _streams(case: _Case) -> Iterable[_Stream]:
+    yield _Stream(1, "phase 1", case.trial.phase1, lag_matters=not case.preparation)
+    for direction, counts in case.trial.phase2.items():
         yield _Stream(
             2, f"phase 2 from the {direction.value.capitalize()}", counts, lag_matters=True, direction=direction
         )
 
 
-def _streams_judged(evidence: TrialEvidence) -> Iterable[Judgement | None]:
-    for stream in _streams(evidence):
-        yield from _stream_judged(evidence, stream)
+def _streams_judged(case: _Case) -> Iterable[Judgement | None]:
+    for stream in _streams(case):
+        yield from _stream_judged(case, stream)
         if stream.phase == 1:
-            yield _incomplete(evidence)
+            yield _incomplete(case)
 
 
-def _stream_judged(evidence: TrialEvidence, stream: _Stream) -> Iterable[Judgement | None]:
+def _stream_judged(case: _Case, stream: _Stream) -> Iterable[Judgement | None]:
     yield _too_many(stream)
-    yield _not_offered(evidence, stream)
+    yield _not_offered(case, stream)
     yield _hasty(stream)
-    yield _wrong(stream, evidence)
-    yield _lost(evidence, stream)
-    yield _behind(evidence, stream)
+    yield _wrong(stream, case)
+    yield _lost(case, stream)
+    yield _behind(case, stream)
 
 
-def _gone(evidence: TrialEvidence) -> Judgement | None:
+def _gone(case: _Case) -> Judgement | None:
     """A device that forwards nothing has collapsed. Silent controls alone do not show that."""
-    read = evidence.readings
+    read = case.readings
     silent = read.device_alive is False
     if not silent and read.unprobed:
         reason = f"whether the device still forwards is not known: single frames could not be sent ({read.unprobed})"
@@ -147,10 +200,10 @@ def _gone(evidence: TrialEvidence) -> Judgement | None:
         controls = ", although it answers its controls" if read.device_alive else ""
         reason = f"the device forwards nothing any more{controls}: no single frame came back after the trial"
         return Judgement(Verdict.COLLAPSED, reason, limited_by="device")
-    what = "did not come back from its restart" if evidence.restarted else "no longer answers its controls"
+    what = "did not come back from its restart" if case.restarted else "no longer answers its controls"
     why = f" ({read.device_error})" if read.device_error else ""
     if read.forwards is False:
-        came = evidence.phase1.received_frames + sum(counts.received_frames for counts in evidence.phase2.values())
+        came = case.trial.phase1.received_frames + sum(counts.received_frames for counts in case.trial.phase2.values())
         back = f"{came} frames had come back" if came else "no frame had come back"
         reason = f"the device {what}{why} and forwards nothing: no single frame came back after the trial; {back}"
         return Judgement(Verdict.COLLAPSED, reason, limited_by="device")
@@ -160,51 +213,51 @@ def _gone(evidence: TrialEvidence) -> Judgement | None:
     return Judgement(Verdict.INVALID, f"the device {what}{why}{forwards}", limited_by="host")
 
 
-def _changed(evidence: TrialEvidence) -> Judgement | None:
+def _changed(case: _Case) -> Judgement | None:
     """Judge nothing of a device whose machine had other settings than the result states."""
-    changed = evidence.readings.found_changed
+    changed = case.readings.found_changed
     return Judgement(Verdict.INVALID, changed, limited_by="host") if changed else None
 
 
-def _not_empty(evidence: TrialEvidence) -> Judgement | None:
-    if not evidence.readings.count_before:
+def _not_empty(case: _Case) -> Judgement | None:
+    if not case.readings.count_before:
         return None
-    reason = f"the device's table held {evidence.readings.count_before} connections before phase 1 instead of none"
+    reason = f"the device's table held {case.readings.count_before} connections before phase 1 instead of none"
     return Judgement(Verdict.INVALID, reason, limited_by="host")
 
 
-def _strayed(evidence: TrialEvidence) -> Judgement | None:
+def _strayed(case: _Case) -> Judgement | None:
     """Fail a chain that keeps connections in a part that must be stateless: it is not the chain under test."""
-    if not evidence.readings.strays:
+    if not case.readings.strays:
         return None
-    held = ", ".join(f"{count} connections at {name}" for name, count in evidence.readings.strays.items())
+    held = ", ".join(f"{count} connections at {name}" for name, count in case.readings.strays.items())
     return Judgement(Verdict.FAIL, f"the device keeps {held}, which must hold none", limited_by="device")
 
 
-def _refused(evidence: TrialEvidence) -> Judgement | None:
-    refused = sum(port.refused for port in evidence.ports.values())
-    errors = sum(port.redirect_errors for port in evidence.ports.values())
+def _refused(case: _Case) -> Judgement | None:
+    refused = case.trial.refused
+    errors = sum(port.redirect_errors for port in case.trial.ports.values())
     if refused == 0 and errors == 0:
         return None
     reason = f"the tester's own ports refused {refused} frames, with {errors} redirect errors"
-    if links := _links(evidence):
+    if links := _links(case):
         return Judgement(Verdict.INVALID, f"{reason}, which {links} can explain", limited_by="host")
     return Judgement(Verdict.INVALID, reason, limited_by="tester")
 
 
-def _queue_full(evidence: TrialEvidence) -> Judgement | None:
+def _queue_full(case: _Case) -> Judgement | None:
     """Judge frames lost to a full queue before the device; a stalled sender catches up in bursts, which fill it."""
-    full = sum(port.queue_full for port in evidence.ports.values())
+    full = case.trial.queue_full
     if not full:
         return None
-    streams = list(_streams(evidence))
+    streams = list(_streams(case))
     stream = next(
         (stream for stream in streams if stream.counts.offered_frames < stream.counts.intended_frames), streams[-1]
     )
     reason = f"{stream.name}: {full} of {stream.counts.intended_frames} frames found the queue before the device full"
     counts = stream.counts
     rate = counts.intended_frames / counts.nominal_seconds if counts.nominal_seconds > 0 else 0.0
-    stalled = _stalled(evidence, counts)
+    stalled = _stalled(case, counts)
     if full <= rate * stalled:
         excuse = f"{reason}, which a sender stalled for {stalled * 1000:.1f} ms can explain"
         return Judgement(Verdict.INVALID, excuse, limited_by="host", excused=True)
@@ -220,11 +273,11 @@ def _too_many(stream: _Stream) -> Judgement | None:
     return Judgement(Verdict.INVALID, reason, limited_by="host")
 
 
-def _not_offered(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
+def _not_offered(case: _Case, stream: _Stream) -> Judgement | None:
     """A trial whose frames did not all reach the port never passes (RFC 2544 section 26.1 is about offered frames)."""
     counts = stream.counts
     # Skipped frames are excused only where loss was tolerated and connections really are missing.
-    missing = evidence.stored < evidence.connections
+    missing = case.trial.stored < case.connections
     due = counts.intended_frames - (counts.skipped if missing else 0)
     if counts.offered_frames == due:
         return None
@@ -244,7 +297,7 @@ def _hasty(stream: _Stream) -> Judgement | None:
     return Judgement(Verdict.INVALID, reason, limited_by="tester")
 
 
-def _wrong(stream: _Stream, evidence: TrialEvidence) -> Judgement | None:
+def _wrong(stream: _Stream, case: _Case) -> Judgement | None:
     """Judge wrong frames: no stall explains them, and untranslated frames fail a trial whatever loss is tolerated."""
     counts = stream.counts
     wrong = {
@@ -259,60 +312,70 @@ def _wrong(stream: _Stream, evidence: TrialEvidence) -> Judgement | None:
     }
     faults = {name: number for name, number in wrong.items() if number}
     leaked = counts.untranslated + counts.mistranslated
-    tolerated = counts.lost + counts.duplicates <= evidence.loss_tolerance * counts.offered_frames
+    tolerated = counts.lost + counts.duplicates <= case.plan.loss_tolerance * counts.offered_frames
     if not faults or (not leaked and tolerated):
         return None
     named = ", ".join(f"{number} {name}" for name, number in faults.items())
-    lost = f"{counts.lost} lost in all{evidence.icmp_errors}"
+    lost = f"{counts.lost} lost in all{_icmp_errors(case)}"
     reason = f"{stream.name}: {named} of {counts.offered_frames} frames, {lost}"
     return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=stream.phase)
 
 
-def _lost(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
+def _lost(case: _Case, stream: _Stream) -> Judgement | None:
     counts = stream.counts
-    if counts.received_frames >= (1 - evidence.loss_tolerance) * counts.offered_frames:
+    if counts.received_frames >= (1 - case.plan.loss_tolerance) * counts.offered_frames:
         return None
-    limited_by = _loss_limit(evidence, stream)
-    reason = f"{stream.name}: {_loss_figures(evidence, stream)}"
-    excused = _excused(evidence, stream) if limited_by == "device" else 0
-    if excused and counts.received_frames + excused >= (1 - evidence.loss_tolerance) * counts.offered_frames:
-        cause: LimitedBy = "tester" if _tester_drops(evidence) else "host"
-        excuse = f"{reason}, which {_disturbance(evidence, stream)} can explain ({_explained(evidence, stream)})"
+    limited_by = _loss_limit(case, stream)
+    reason = f"{stream.name}: {_loss_figures(case, stream)}"
+    excused = _excused(case, stream) if limited_by == "device" else 0
+    if excused and counts.received_frames + excused >= (1 - case.plan.loss_tolerance) * counts.offered_frames:
+        cause: LimitedBy = "tester" if _tester_drops(case) else "host"
+        excuse = f"{reason}, which {_disturbance(case, stream)} can explain ({_explained(case, stream)})"
         return Judgement(Verdict.INVALID, excuse, limited_by=cause, excused=True)
     if excused and counts.lost_in_stalls is not None:
-        reason += f", {excused} of them excused by {_disturbance(evidence, stream)}"
+        reason += f", {excused} of them excused by {_disturbance(case, stream)}"
     return Judgement(Verdict.FAIL, reason, limited_by=limited_by, failed_phase=stream.phase)
 
 
-def _loss_figures(evidence: TrialEvidence, stream: _Stream) -> str:
+def _loss_figures(case: _Case, stream: _Stream) -> str:
     counts = stream.counts
-    late_delays = counts.late_delays(evidence.frame_timeout_seconds)
+    late_delays = counts.late_delays(case.plan.frame_timeout_seconds)
     if counts.received_frames == 0 and counts.late:
         late = f"{counts.late} came back later{'' if late_delays is None else f': {late_delays}'}"
-        return f"none of {counts.offered_frames} frames came back in time, {late}{_table_figures(evidence)}"
+        return f"none of {counts.offered_frames} frames came back in time, {late}{_table_figures(case)}"
     if counts.received_frames == 0:
-        return f"none of {counts.offered_frames} frames came back{_table_figures(evidence)}{evidence.icmp_errors}"
+        return f"none of {counts.offered_frames} frames came back{_table_figures(case)}{_icmp_errors(case)}"
     late = f", {counts.late} of them late" if counts.late else ""
     share = counts.lost / counts.offered_frames
-    tolerance = f", tolerated {evidence.loss_tolerance:.3%}" if evidence.loss_tolerance else ""
+    tolerance = f", tolerated {case.plan.loss_tolerance:.3%}" if case.plan.loss_tolerance else ""
     dropped = {
-        **evidence.dropped,
-        **({"the server's sockets": evidence.readings.server_dropped} if evidence.readings.server_dropped else {}),
+        **{place: count for place, count in sorted(case.readings.dropped.items()) if count > 0},
+        **({"the server's sockets": case.readings.server_dropped} if case.readings.server_dropped else {}),
     }
     places = "".join(f", {count} at {place}" for place, count in dropped.items())
-    rest = f"{_table_figures(evidence) if stream.phase == 1 else ''}{evidence.icmp_errors}"
+    rest = f"{_table_figures(case) if stream.phase == 1 else ''}{_icmp_errors(case)}"
     rest += "" if late_delays is None else f"; late frames: {late_delays}"
     return f"{counts.lost} of {counts.offered_frames} frames lost ({share:.3%}{late}{tolerance}{places}){rest}"
 
 
-def _table_figures(evidence: TrialEvidence) -> str:
-    if evidence.established is None:
+def _icmp_errors(case: _Case) -> str:
+    """ICMP errors about the tester's frames, as the end of a sentence; empty without errors."""
+    ports = case.trial.ports.values()
+    mtu = min((port.path_mtu for port in ports if port.path_mtu), default=None)
+    named = "" if mtu is None else f", of an MTU of {mtu}"
+    too_big, others = sum(port.too_big for port in ports), sum(port.icmp_errors for port in ports)
+    words = f"; {too_big} ICMP errors said that a frame is too big{named}" if too_big else ""
+    return f"{words}; {others} ICMP errors were about other faults" if others else words
+
+
+def _table_figures(case: _Case) -> str:
+    if case.established is None:
         return ""
-    limit = "" if evidence.table_limit is None else f" of at most {evidence.table_limit}"
-    return f"; the device's table held {evidence.established} connections{limit}"
+    limit = "" if case.limits.table_limit is None else f" of at most {case.limits.table_limit}"
+    return f"; the device's table held {case.established} connections{limit}"
 
 
-def _loss_limit(evidence: TrialEvidence, stream: _Stream) -> LimitedBy:
+def _loss_limit(case: _Case, stream: _Stream) -> LimitedBy:
     """Return what caused a loss: the device, the real server, or in phase 1 the full table or the outside ports.
 
     The server caused it when the trial would have passed without the queries that the server dropped or read late; both
@@ -320,18 +383,18 @@ def _loss_limit(evidence: TrialEvidence, stream: _Stream) -> LimitedBy:
     either, a single trial cannot distinguish a full table from a device that opens only a share of the connections (see
     `permanent_loss`).
     """
-    counts, count = stream.counts, evidence.established
-    behind = evidence.readings.server_dropped + counts.late if evidence.readings.server_dropped else 0
-    if behind and counts.received_frames + behind >= (1 - evidence.loss_tolerance) * counts.offered_frames:
+    counts, count = stream.counts, case.established
+    behind = case.readings.server_dropped + counts.late if case.readings.server_dropped else 0
+    if behind and counts.received_frames + behind >= (1 - case.plan.loss_tolerance) * counts.offered_frames:
         return "server"
-    if stream.phase != 1 or (count is not None and count >= evidence.connections):
+    if stream.phase != 1 or (count is not None and count >= case.connections):
         return "device"
-    cause = _cause(evidence, 1)
+    cause = _cause(case, 1)
     # A search ends where no rate cures a loss, so a guess is not enough.
     return "device" if cause.is_doubtful else cause.limited_by
 
 
-def _excused(evidence: TrialEvidence, stream: _Stream) -> int:
+def _excused(case: _Case, stream: _Stream) -> int:
     """Return the number of lost frames that disturbances of the tester or the host explain.
 
     In `shared` placement nothing queues, so a stall explains only frames that were due in it: what the tester sends to
@@ -339,171 +402,169 @@ def _excused(evidence: TrialEvidence, stream: _Stream) -> int:
     device restarts. Stolen time has a resolution of 10 ms and no position in time; it counts only where the lost
     frames' times are not known.
     """
-    return min(stream.counts.lost, int(_explained_loss(evidence, stream)))
+    return min(stream.counts.lost, int(_explained_loss(case, stream)))
 
 
-def _explained_loss(evidence: TrialEvidence, stream: _Stream) -> float:
-    drops, counts = _tester_drops(evidence), stream.counts
-    if evidence.readings.link_losses and not evidence.restarted:
+def _explained_loss(case: _Case, stream: _Stream) -> float:
+    drops, counts = _tester_drops(case), stream.counts
+    if case.readings.link_losses and not case.restarted:
         # When the link was down is not known, nor how many frames it took.
         return counts.lost
-    if evidence.restarted and stream.phase == 2:
+    if case.restarted and stream.phase == 2:
         return drops
     if counts.lost_in_stalls is not None:
         return drops + counts.lost_in_stalls
-    if evidence.placement == "shared":
+    if case.limits.placement == "shared":
         return drops
     rate = counts.offered_frames / counts.nominal_seconds if counts.nominal_seconds > 0 else 0.0
-    stalled = sum(cpu.lost_seconds for cpu in evidence.cpus if cpu.disturbed)
+    stalled = sum(map(lost_seconds, case.disturbed))
     return drops + EXPLAINED_BY_STALL * rate * stalled
 
 
-def _explained(evidence: TrialEvidence, stream: _Stream) -> str:
+def _explained(case: _Case, stream: _Stream) -> str:
     """Number of explained frames, as a part of a sentence."""
-    if evidence.readings.link_losses:
+    if case.readings.link_losses:
         return "how many is not known"
     if stream.counts.lost_in_stalls:
         return f"{stream.counts.lost_in_stalls} were due during or shortly after the stalls"
-    return f"up to {_explained_loss(evidence, stream):.0f}"
+    return f"up to {_explained_loss(case, stream):.0f}"
 
 
-def _tester_drops(evidence: TrialEvidence) -> int:
-    return sum(port.rx_dropped + port.tx_dropped for port in evidence.ports.values())
+def _tester_drops(case: _Case) -> int:
+    return sum(received + sent for received, sent in case.trial.port_drops.values())
 
 
-def _disturbance(evidence: TrialEvidence, stream: _Stream) -> str:
+def _disturbance(case: _Case, stream: _Stream) -> str:
     placed = stream.counts.lost_in_stalls is not None
-    causes = [f"{drops} frames dropped at the tester's own ports"] if (drops := _tester_drops(evidence)) else []
-    causes += [links] if (links := _links(evidence)) else []
-    if evidence.readings.throttled_seconds:
-        causes += [f"a CPU quota that stopped the tester for {evidence.readings.throttled_seconds * 1000:.0f} ms"]
+    causes = [f"{drops} frames dropped at the tester's own ports"] if (drops := _tester_drops(case)) else []
+    causes += [links] if (links := _links(case)) else []
+    if case.readings.throttled_seconds:
+        causes += [f"a CPU quota that stopped the tester for {case.readings.throttled_seconds * 1000:.0f} ms"]
     causes += [
-        f"CPU {cpu.cpu} ({cpu.role}) stalled for {(cpu.stalled_seconds if placed else cpu.lost_seconds) * 1000:.1f} ms"
-        for cpu in evidence.cpus
-        if (cpu.stalls if placed else cpu.disturbed)
+        f"CPU {cpu.cpu} ({cpu.role}) stalled for "
+        f"{(cpu.stalled_ns / 1e9 if placed else lost_seconds(cpu)) * 1000:.1f} ms"
+        for cpu in case.disturbed
+        if cpu.stalls or not placed
     ]
     return " and ".join(causes)
 
 
-def _links(evidence: TrialEvidence) -> str:
+def _links(case: _Case) -> str:
     """Links of the tester's own ports that went down, as a part of a sentence; empty where none did."""
-    losses = evidence.readings.link_losses.items()
+    losses = case.readings.link_losses.items()
     return " and ".join(f"the link of the {name}'s port going down ({times} x)" for name, times in losses)
 
 
-def _stalled(evidence: TrialEvidence, counts: StreamCounts) -> float:
+def _stalled(case: _Case, counts: StreamCounts) -> float:
     """Return the senders' stalls in this phase, in s; 0 where no sender was disturbed."""
-    return counts.stalled_seconds if any(cpu.role == "sender" and cpu.disturbed for cpu in evidence.cpus) else 0.0
+    return counts.stalled_seconds if any(cpu.role == "sender" for cpu in case.disturbed) else 0.0
 
 
-def _lag(evidence: TrialEvidence, counts: StreamCounts) -> float:
+def _lag(case: _Case, counts: StreamCounts) -> float:
     """Return how late the phase ended in s; in `shared` placement the device's work is included."""
-    if evidence.placement != "shared":
+    if case.limits.placement != "shared":
         return counts.final_lag_seconds
     return max(counts.final_lag_seconds, counts.settled_lag_seconds)
 
 
-def _behind(evidence: TrialEvidence, stream: _Stream) -> Judgement | None:
+def _behind(case: _Case, stream: _Stream) -> Judgement | None:
     counts = stream.counts
-    tolerance = lag_tolerance(counts.nominal_seconds, evidence.lag_share)
-    lag = _lag(evidence, counts)
+    tolerance = lag_tolerance(counts.nominal_seconds, case.plan.lag_share)
+    lag = _lag(case, counts)
     if not stream.lag_matters or lag <= tolerance:
         return None
-    stalled = _stalled(evidence, counts)
+    stalled = _stalled(case, counts)
     own_lag = lag - stalled
     figures = (
         f"{stream.name}: {lag * 1000:.2f} ms behind the schedule at the end "
         f"(tolerated {tolerance * 1000:.2f} ms, nominal {counts.nominal_seconds:.3f} s)"
     )
     if own_lag <= tolerance:
-        quota = f" ({stopped})" if (stopped := _quota(evidence)) else ""
+        quota = f" ({stopped})" if (stopped := _quota(case)) else ""
         reason = f"{figures}, which {stalled * 1000:.2f} ms of a stalled sender explain{quota}"
         # Elsewhere a late sender would not have been held against the device.
-        return Judgement(Verdict.INVALID, reason, limited_by="host", excused=evidence.placement == "shared")
-    if evidence.placement != "shared":
+        return Judgement(Verdict.INVALID, reason, limited_by="host", excused=case.limits.placement == "shared")
+    if case.limits.placement != "shared":
         return Judgement(Verdict.INVALID, f"{figures}: the tester is too slow", limited_by="tester")
     slow = Cause("slow", "seen", remedy="a lower rate")
     return Judgement(Verdict.FAIL, figures, limited_by="device", failed_phase=stream.phase, cause=slow)
 
 
-def _quota(evidence: TrialEvidence) -> str:
+def _quota(case: _Case) -> str:
     """Time for which a CPU quota stopped the tester, in words; empty where none did."""
-    seconds = evidence.readings.throttled_seconds
+    seconds = case.readings.throttled_seconds
     return f"a CPU quota stopped the tester for {seconds * 1000:.0f} ms" if seconds else ""
 
 
-def _incomplete(evidence: TrialEvidence) -> Judgement | None:
+def _incomplete(case: _Case) -> Judgement | None:
     """Compare the device's table with the forwarded frames of a phase 1 whose loss is tolerated.
 
     A forwarded frame is not yet an established connection (RFC 9693 section 4.6). The device may have stored
     connections whose frames were lost behind it, so its count may exceed the Responder's by the loss, and is never
     below it.
     """
-    if evidence.each_once and evidence.stored < (1 - evidence.loss_tolerance) * evidence.connections:
-        reason = f"phase 1: the Responder learned {evidence.stored} of {evidence.connections} connections"
+    if case.each_once and case.trial.stored < (1 - case.plan.loss_tolerance) * case.connections:
+        reason = f"phase 1: the Responder learned {case.trial.stored} of {case.connections} connections"
         return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=1)
-    count = None if evidence.closed else evidence.established
-    return None if count is None else _contradicted(evidence, count) or _missing(evidence, count)
+    count = None if case.plan.close is not None else case.established
+    return None if count is None else _contradicted(case, count) or _missing(case, count)
 
 
-def _left_open(evidence: TrialEvidence) -> Judgement | None:
+def _left_open(case: _Case) -> Judgement | None:
     """Fail a trial whose segments all arrived, but after which the device still calls closed connections open."""
-    tolerated = evidence.loss_tolerance * evidence.connections
-    if evidence.left_open is None or evidence.left_open <= tolerated:
+    tolerated = case.plan.loss_tolerance * case.connections
+    if case.left_open is None or case.left_open <= tolerated:
         return None
-    reason = f"{evidence.left_open} of {evidence.connections} closed connections are open by the device's own list"
-    return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=2 if evidence.phase2 else 1)
+    reason = f"{case.left_open} of {case.connections} closed connections are open by the device's own list"
+    return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=2 if case.trial.phase2 else 1)
 
 
-def _contradicted(evidence: TrialEvidence, count: int) -> Judgement | None:
+def _contradicted(case: _Case, count: int) -> Judgement | None:
     """Refuse a count that the trial's traffic cannot cause."""
-    lost = evidence.phase1.lost
-    text = f"phase 1: {evidence.stored} connections were forwarded, but the device's table holds {count}"
-    if count == 0 and evidence.stored and not lost:
+    lost = case.trial.phase1.lost
+    text = f"phase 1: {case.trial.stored} connections were forwarded, but the device's table holds {count}"
+    if count == 0 and case.trial.stored and not lost:
         return Judgement(Verdict.INVALID, f"{text}: count and traffic contradict each other", limited_by="host")
-    if count > evidence.stored + lost:
+    if count > case.trial.stored + lost:
         return Judgement(Verdict.INVALID, f"{text}: something else opens connections too", limited_by="host")
     return None
 
 
-def _missing(evidence: TrialEvidence, count: int) -> Judgement | None:
+def _missing(case: _Case, count: int) -> Judgement | None:
     """Judge connections that were forwarded, or at least tried, and are missing in the table."""
-    lost = evidence.phase1.lost
+    lost = case.trial.phase1.lost
     # With replacement, the Responder learned frames of the same four tuple as several connections; the device has one.
-    if count < evidence.stored and evidence.each_once:
-        reason = f"phase 1: {evidence.stored} connections were forwarded, but the device's table holds {count}"
-        limited_by: LimitedBy = "table" if _full(evidence, count) else "device"
+    if count < case.trial.stored and case.each_once:
+        reason = f"phase 1: {case.trial.stored} connections were forwarded, but the device's table holds {count}"
+        limited_by: LimitedBy = "table" if _full(case, count) else "device"
         return Judgement(Verdict.FAIL, reason, limited_by=limited_by, failed_phase=1)
-    if lost and _full(evidence, count):
-        reason = (
-            f"phase 1: {lost} of {evidence.phase1.offered_frames} frames lost{_table_figures(evidence)}: it was full"
-        )
+    if lost and _full(case, count):
+        reason = f"phase 1: {lost} of {case.trial.phase1.offered_frames} frames lost{_table_figures(case)}: it was full"
         return Judgement(Verdict.FAIL, reason, limited_by="table", failed_phase=1)
     return None
 
 
-def _full(evidence: TrialEvidence, count: int) -> bool:
+def _full(case: _Case, count: int) -> bool:
     """Whether the table is too small for all connections, and full."""
-    limit = evidence.table_limit
-    return limit is not None and evidence.connections > limit and TableState(count, limit).is_full
+    limit = case.limits.table_limit
+    return limit is not None and case.connections > limit and TableState(count, limit).is_full
 
 
-def _remarks(evidence: TrialEvidence) -> Iterable[str]:
-    for cpu in evidence.cpus:
-        if cpu.disturbed:
-            yield (
-                f"CPU {cpu.cpu} ({cpu.role}) stalled {cpu.stalls} times, {cpu.stalled_seconds * 1000:.1f} ms in all, "
-                f"{cpu.worst_stall_seconds * 1000:.1f} ms at worst; {cpu.stolen_seconds * 1000:.0f} ms stolen"
-            )
-    for stream in _streams(evidence):
-        if excused := _excused(evidence, stream):
+def _remarks(case: _Case) -> Iterable[str]:
+    for cpu in case.disturbed:
+        yield (
+            f"CPU {cpu.cpu} ({cpu.role}) stalled {cpu.stalls} times, {cpu.stalled_ns / 1e9 * 1000:.1f} ms in all, "
+            f"{cpu.worst_stall_ns / 1e9 * 1000:.1f} ms at worst; {cpu.stolen_ns / 1e9 * 1000:.0f} ms stolen"
+        )
+    for stream in _streams(case):
+        if excused := _excused(case, stream):
             yield f"{stream.name}: {excused} of {stream.counts.lost} lost frames are excused"
-    if links := _links(evidence):
+    if links := _links(case):
         yield f"disturbed by {links}"
-    if quota := _quota(evidence):
+    if quota := _quota(case):
         yield quota
-    for name, port in evidence.ports.items():
-        if port.rx_dropped or port.tx_dropped:
-            yield f"port {name} dropped {port.rx_dropped} received and {port.tx_dropped} sent frames"
-    if evidence.readings.count_after is None and evidence.connections and not evidence.restarted:
+    for name, (received, sent) in case.trial.port_drops.items():
+        if received or sent:
+            yield f"port {name} dropped {received} received and {sent} sent frames"
+    if case.readings.count_after is None and case.connections and not case.restarted:
         yield "the device does not report its number of connections, so phase 1 is not checked against it"

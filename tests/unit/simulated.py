@@ -10,17 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
-from tests.unit.counted import arrivals, change_counts, make_counts
+from tests.unit.counted import arrivals, change_counts, make_counts, make_cpu, make_trial
 from tests.unit.recorded_delays import recorded
 
 from natgauge.agreement import StreamCounts
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability, Delays, Direction, Measurer, Period, TrialOutcome, TrialPlan
+from natgauge.one_trial import Trial
 from natgauge.paired.slices import BlockWork, RoundPlan, TimedRound
 from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.readings import Readings
-from natgauge.trial_evidence import CpuStalls, PortDrops, TrialEvidence
-from natgauge.verdicts import judge
+from natgauge.verdicts import Limits, judge
 from natgauge.words import Placement, Quantity
 
 #: No more delays than these are recorded; enough for any percentile.
@@ -32,14 +32,14 @@ PERIOD_PAUSE_SECONDS = 0.1
 #: What plain forwarding and the tester itself need for a frame, in ns.
 FORWARDING_NS, TESTER_NS = 700.0, 300.0
 #: A stall that explains any loss of a trial of a few seconds.
-LONG_STALL = CpuStalls(cpu=1, role="watched", stalls=3, stalled_seconds=60.0, worst_stall_seconds=40.0)
+LONG_STALL = make_cpu("watched", 3, 60.0, cpu=1, worst_stall_seconds=40.0)
 
 
-ReadT = TypeVar("ReadT", TrialEvidence, TrialOutcome)
+ReadT = TypeVar("ReadT", Trial, TrialOutcome)
 
 
 def reading(thing: ReadT, **others: Any) -> ReadT:
-    """The same evidence or outcome, with other readings."""
+    """The same trial or outcome, with other readings."""
     return replace(thing, readings=replace(thing.readings, **others))
 
 
@@ -138,17 +138,21 @@ class Gateway(Measurer):
         """Seconds that the trials so far would have taken."""
         return sum(map(nominal_seconds, self.plans))
 
+    def limits(self) -> Limits:
+        """What is known of its limits."""
+        return Limits(self.placement, self.table_size if self.knows_count and self.knows_limit else None)
+
     def measure(self, plan: TrialPlan) -> TrialOutcome:
         """Run a trial in no time."""
-        evidence = self._trial(plan)
+        trial = self._trial(plan)
         outcome = TrialOutcome(
-            **judge(evidence).parts,
-            phase1=evidence.phase1,
-            phase2=dict(evidence.phase2),
+            **judge(trial, self.limits()).parts,
+            phase1=trial.phase1,
+            phase2=trial.phase2,
             frame_timeout_seconds=plan.frame_timeout_seconds,
-            stored=evidence.stored,
-            readings=evidence.readings,
-            delays={d: self._delays(plan, counts) for d, counts in evidence.phase2.items() if plan.record_delays},
+            stored=trial.stored,
+            readings=trial.readings,
+            delays={d: self._delays(plan, counts) for d, counts in trial.phase2.items() if plan.record_delays},
         )
         self.plans.append(plan)
         self.outcomes.append(outcome)
@@ -206,7 +210,7 @@ class Gateway(Measurer):
         timed = recorded(list(itertools.islice(itertools.cycle(self.delays), frames)))
         return timed if plan.record_variation else replace(timed, variation=None)
 
-    def _trial(self, plan: TrialPlan) -> TrialEvidence:
+    def _trial(self, plan: TrialPlan) -> Trial:
         disturbed = self._random.random() < self.disturbed
         extra = int(disturbed or self._random.random() < self.rare_loss)
         opened = plan.connections if plan.order != "with-replacement" else min(plan.connections, self.four_tuples)
@@ -237,13 +241,11 @@ class Gateway(Measurer):
         if plan.order == "with-replacement" and created:
             # So many of the four tuples are hit on average; the simulation always hits exactly so many.
             created = round(self.four_tuples * (1 - math.exp(created * math.log1p(-1 / self.four_tuples))))
-        return TrialEvidence(
-            placement=self.placement,
-            connections=phase1.intended_frames,
-            stored=phase1.received_frames,
-            phase1=phase1,
+        return make_trial(
+            plan,
+            phase1=None if plan.stateless else phase1,
             phase2=phase2,
-            preparation=plan.phase2 is not None and plan.phase2.reading_order != "once",
+            stored=phase1.received_frames,
             readings=Readings(
                 count_before=0 if self.knows_count else None,
                 count_after=self._counted(min(created, self.table_size)),
@@ -251,13 +253,7 @@ class Gateway(Measurer):
                 device_error="" if load <= self.collapses_above else "it does not answer",
                 forwards=None if load <= self.collapses_above else False,
             ),
-            each_once=plan.order != "with-replacement",
-            table_limit=self.table_size if self.knows_count and self.knows_limit else None,
             cpus=(LONG_STALL,) if disturbed else (),
-            ports={"initiator": PortDrops(), "responder": PortDrops()},
-            loss_tolerance=plan.loss_tolerance,
-            frame_timeout_seconds=plan.frame_timeout_seconds,
-            closed=plan.close is not None,
         )
 
     def _counted(self, held: int) -> int | None:

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from tests.unit.counted import change_counts
+from tests.unit.counted import change_counts, change_trial
 from tests.unit.simulated import Gateway, reading
 
 from natgauge.agreement import StreamCounts
 from natgauge.late_delays import LateDelays
 from natgauge.measurer import TrialPlan
-from natgauge.trial_evidence import TrialEvidence
+from natgauge.one_trial import Trial
 
 #: Above every time limit that a search sets for a frame by itself.
 DELAY_SECONDS = 0.024
@@ -24,11 +24,11 @@ class Policed(Gateway):
     lasting: float = 20_000.0
     burst: int = 5_000
 
-    def _trial(self, plan: TrialPlan) -> TrialEvidence:
-        evidence = Gateway._trial(self, plan)
-        counts = evidence.phase1
+    def _trial(self, plan: TrialPlan) -> Trial:
+        trial = Gateway._trial(self, plan)
+        counts = trial.phase1
         passed = min(counts.received_frames, int(self.burst + self.lasting * counts.offered_frames / plan.phase1_rate))
-        changed = replace(evidence, phase1=change_counts(counts, received=passed), stored=passed)
+        changed = change_trial(trial, phase1=change_counts(counts, received=passed), stored=passed)
         return reading(changed, count_after=passed)
 
 
@@ -38,11 +38,11 @@ class Delaying(Gateway):
 
     part: float = 1.0
 
-    def _trial(self, plan: TrialPlan) -> TrialEvidence:
-        evidence = Gateway._trial(self, plan)
+    def _trial(self, plan: TrialPlan) -> Trial:
+        trial = Gateway._trial(self, plan)
         limit = plan.frame_timeout_seconds
         if limit is None or limit >= DELAY_SECONDS:
-            return evidence
+            return trial
 
         def late(counts: StreamCounts) -> StreamCounts:
             number = round(self.part * counts.received_frames)
@@ -51,5 +51,5 @@ class Delaying(Gateway):
                 counts, received=counts.received_frames - number, late=counts.late + number, late_delays=delays
             )
 
-        phase2 = {direction: late(counts) for direction, counts in evidence.phase2.items()}
-        return replace(evidence, phase1=late(evidence.phase1), phase2=phase2)
+        phase2 = {direction: late(counts) for direction, counts in trial.phase2.items()}
+        return change_trial(trial, phase1=late(trial.phase1), phase2=phase2)

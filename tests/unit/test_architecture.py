@@ -46,8 +46,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "host": {"errors", "files", "finding", "foreign", "inputs", "system_errors", "table_memory", "version"},
     "metrics": set(),
     "measurer": {"agreement", "causes", "errors", "late_delays", "other_traffic", "paired", "readings", "words"},
-    "trial_evidence": {"agreement", "causes", "measurer", "readings", "words"},
-    "verdicts": {"agreement", "causes", "measurer", "trial_evidence", "words"},
+    "one_trial": {"agreement", "causes", "counts", "measurer", "readings"},
+    "verdicts": {"agreement", "causes", "counts", "measurer", "one_trial", "readings", "words"},
     "procedures": {
         "agreement", "causes", "core_work", "errors", "inputs", "known_doubts", "late_delays", "measurer", "metrics",
         "notes", "other_traffic", "paired", "statistics", "words",
@@ -62,7 +62,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "analysis", "errors", "foreign", "records", "reports", "suggestions", "tables", "toml_text",
     },
     "agreement": {"bounded_output", "errors", "host", "late_delays", "system_errors", "words"},
-    "counts": {"agreement", "late_delays", "measurer", "other_traffic", "trial_evidence"},
+    "counts": {"agreement", "measurer", "other_traffic"},
     "labs": {
         "bounded_output", "core_work", "errors", "files", "finding", "host", "inputs", "system_errors", "table_memory",
         "words",
@@ -80,8 +80,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "setup": {"errors", "ethernet", "gateways", "host", "inputs", "labs", "words"},
     "trial": {
         "agreement", "causes", "core_work", "counts", "errors", "ethernet", "files", "foreign", "gateways", "host",
-        "inputs", "labs", "measurer", "other_traffic", "paired", "procedures", "readings", "setup", "table_memory",
-        "tester", "trial_evidence", "verdicts", "words",
+        "inputs", "labs", "measurer", "one_trial", "other_traffic", "paired", "procedures", "readings", "setup",
+        "table_memory", "tester", "verdicts", "words",
     },
     "measurements": {
         "analysis", "causes", "doubts", "ethernet", "gateways", "host", "inputs", "labs", "metrics", "notes",

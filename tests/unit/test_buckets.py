@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
-from tests.unit.counted import change_counts
+from tests.unit.counted import change_counts, change_trial
 from tests.unit.simulated import Gateway, reading
 from tests.unit.simulated_kinds import Policed
 
@@ -15,10 +13,10 @@ from natgauge.agreement import StreamCounts
 from natgauge.errors import NatgaugeError
 from natgauge.measurements.making import make
 from natgauge.measurer import TrialPlan
+from natgauge.one_trial import Trial
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
 from natgauge.trial.choices import make_settings
-from natgauge.trial_evidence import TrialEvidence
 
 
 def measure(gateway: Gateway, connections: int = 10_000, metric: str = "connection-rate") -> MeasurementResult:
@@ -63,13 +61,13 @@ class Hesitating(Gateway):
 
     __slots__ = ()
 
-    def _trial(self, plan: TrialPlan) -> TrialEvidence:
-        evidence = Gateway._trial(self, plan)
+    def _trial(self, plan: TrialPlan) -> Trial:
+        trial = Gateway._trial(self, plan)
         if plan.phase1_rate <= self.establishes:
-            return evidence
-        counts: StreamCounts = evidence.phase1
+            return trial
+        counts: StreamCounts = trial.phase1
         kept = min(counts.offered_frames - 3, int(1.2 * self.establishes * counts.offered_frames / plan.phase1_rate))
-        changed = replace(evidence, phase1=change_counts(counts, received=kept), stored=kept)
+        changed = change_trial(trial, phase1=change_counts(counts, received=kept), stored=kept)
         return reading(changed, count_after=kept)
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import replace
 from importlib import resources
 from typing import Any, get_args
 
 import pytest
 from tests.unit.counted import make_counts
-from tests.unit.simulated import Gateway
+from tests.unit.simulated import Gateway, reading
 from tests.unit.test_explain import ALL, trial
 from tests.unit.test_explain import PORTS as PORTS_OF_TRIAL
 from tests.unit.test_permanent_loss import measure
@@ -19,17 +18,19 @@ from tests.unit.test_permanent_loss import measure
 from natgauge import causes
 from natgauge.causes.cause import Cause, Kind, TableState, kinds, most_frequent, of_share
 from natgauge.causes.counters import facts_of
-from natgauge.causes.hops import HopCounter, HopLoss, TrialHops, hops_of
+from natgauge.causes.hops import hops_of
 from natgauge.causes.of_trial import cause_of
 from natgauge.measurements.making import make
 from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.notes import Note
+from natgauge.one_trial import Trial
 from natgauge.procedures import connection_rate, table_capacity
 from natgauge.procedures.kit.procedure import of_search, with_cause
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.records.parameters import Parameters
 from natgauge.reports.doubtful import bottleneck
 from natgauge.reports.explanation import refined
+from natgauge.verdicts import Limits
 from natgauge.words import Verdict
 
 #: 300 of 1000 frames were not sent on.
@@ -181,24 +182,20 @@ def test_a_rule_that_drops_a_frame_now_and_then_limits_no_rate(rare: bool, kind:
 class _Ports(Gateway):
     """Refuses connections beyond 16,000 for lack of outside ports, at a known limit of far more."""
 
-    refused_by: Mapping[str, int] = {}
+    refused_by: tuple[str, ...] = ()
 
-    def _trial(self, plan: TrialPlan) -> Any:
-        evidence = super()._trial(plan)
-        lost = evidence.phase1.lost
-        counters = tuple(HopCounter(name, "", lost) for name in self.refused_by if lost)
-        hop = HopLoss("conntrack", "gateway", counters)
-        return _replaced(evidence, TrialHops(evidence.phase1.offered_frames, lost, (hop,), has_kernel_counters=True))
+    def limits(self) -> Limits:
+        return Limits(self.placement, 262_144)
 
-
-def _replaced(evidence: Any, hops: TrialHops) -> Any:
-    return replace(evidence, hops=hops, table_limit=262_144)
+    def _trial(self, plan: TrialPlan) -> Trial:
+        trial = super()._trial(plan)
+        return reading(trial, network_counters={"gateway": dict.fromkeys(self.refused_by, trial.phase1.lost)})
 
 
 def ports(*counters: str) -> Gateway:
     """A gateway of 16,000 connections whose limit is known to be higher; these counters rise."""
     gateway = _Ports(table_size=16_000, knows_limit=True)
-    gateway.refused_by = dict.fromkeys(counters, 1)
+    gateway.refused_by = counters
     return gateway
 
 

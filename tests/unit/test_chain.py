@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.counted import make_counts
+from tests.unit.counted import make_counts, make_trial
 from tests.unit.test_recipe_contract import PLAN, FakeDevice
 
 from natgauge.cli import run
@@ -18,9 +18,9 @@ from natgauge.gateways.chain import Chain
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.recipe import load
+from natgauge.measurer import TrialPlan
 from natgauge.readings import Readings
-from natgauge.trial_evidence import TrialEvidence
-from natgauge.verdicts import judge
+from natgauge.verdicts import Limits, judge
 from natgauge.words import Verdict
 
 
@@ -156,14 +156,8 @@ def test_connections_where_none_may_be_are_strays() -> None:
 @pytest.mark.parametrize(("strays", "verdict"), [({}, Verdict.PASS), ({"ce": 3}, Verdict.FAIL)])
 def test_a_chain_that_keeps_state_where_it_must_not_fails(strays: Mapping[str, int], verdict: Verdict) -> None:
     sent = make_counts(intended=10, offered=10, received=10)
-    evidence = TrialEvidence(
-        placement="shared",
-        connections=10,
-        stored=10,
-        phase1=sent,
-        readings=Readings(count_after=10, strays=strays),
-    )
-    judged = judge(evidence)
+    read = Readings(count_after=10, strays=strays)
+    judged = judge(make_trial(TrialPlan(10, 10.0), phase1=sent, stored=10, readings=read), Limits("shared"))
     assert judged.verdict is verdict
     assert judged.reason == ("the device keeps 3 connections at ce, which must hold none" if strays else "")
 

@@ -6,13 +6,12 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.unit.counted import change_counts
+from tests.unit.counted import change_counts, change_trial
 from tests.unit.made_comparisons import compared_by_rates
 from tests.unit.simulated import LONG_STALL, Gateway
 
@@ -25,6 +24,7 @@ from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.wire import WireOptions
 from natgauge.measurer import TrialPlan
+from natgauge.one_trial import Trial
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.records.comparison import SearchLimit
@@ -33,7 +33,6 @@ from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import Recorder
 from natgauge.trial.planned import Planned
-from natgauge.trial_evidence import TrialEvidence
 from natgauge.words import SearchLimitedBy
 
 ASKED = ["compare", "tayga-nat64", "tayga-nat64:udp_timeout=300", "--connections", "20000", "--seed", "7"]
@@ -55,12 +54,12 @@ class Disturbed(Device):
 
     __slots__ = ()
 
-    def _trial(self, plan: TrialPlan) -> TrialEvidence:
+    def _trial(self, plan: TrialPlan) -> Trial:
         found = super()._trial(plan)
         if plan.phase1_rate <= 18_000:
             return found
         phase1 = change_counts(found.phase1, received=found.phase1.received_frames - 1)
-        return replace(found, cpus=(LONG_STALL,), phase1=phase1)
+        return change_trial(found, cpus=(LONG_STALL,), phase1=phase1)
 
 
 class World:

@@ -26,6 +26,7 @@ from natgauge.labs.ssh.openssh import LOST, SshHost
 from natgauge.labs.ssh.remote import Remote
 from natgauge.measurements.making import make
 from natgauge.measurer import TrialPlan
+from natgauge.one_trial import Trial
 from natgauge.procedures import connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
@@ -33,7 +34,6 @@ from natgauge.table_memory import ObjectCaches
 from natgauge.trial.command_retries import MOST_SECONDS, PAUSES, CommandRetries, SilentControlsError
 from natgauge.trial.external import ExternalControls
 from natgauge.trial.lab_measurer import MOST_SILENT, RECHECK_SECONDS, LabMeasurer
-from natgauge.trial_evidence import TrialEvidence
 from natgauge.words import Verdict
 
 PLAN = TrialPlan(1000, 500.0)
@@ -366,12 +366,12 @@ class Hiccup(Simulated):
 
     silent_in: frozenset[int] = frozenset()
 
-    def _trial(self, plan: TrialPlan) -> TrialEvidence:
-        evidence = Simulated._trial(self, plan)
+    def _trial(self, plan: TrialPlan) -> Trial:
+        trial = Simulated._trial(self, plan)
         if len(self.plans) not in self.silent_in:
-            return evidence
+            return trial
         lost = "ssh host pe: cannot be used (Broken pipe); the connection was lost"
-        return reading(evidence, device_error=lost, count_after=None, forwards=True)
+        return reading(trial, device_error=lost, count_after=None, forwards=True)
 
 
 @pytest.mark.parametrize("trial", [0, 1, 3])

@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.counted import change_counts, make_counts
+from tests.unit.counted import change_counts, change_trial, make_counts
 from tests.unit.simulated import LONG_STALL, Gateway
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import TrialPlan
+from natgauge.one_trial import Trial
 from natgauge.procedures.frame_loss import PROCEDURE, FrameLossSettings, shares_of
 from natgauge.procedures.kit.result.frame_counts import shortfall
 from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.trial_evidence import TrialEvidence
 
 N = 1000
 
@@ -111,17 +110,17 @@ def test_bad_settings_are_refused_in_one_line(name: str, value: Any, says: str) 
 class _StandsStill(Gateway):
     """Loses a tenth of its frames to a stall, besides what it cannot forward."""
 
-    def _trial(self, plan: TrialPlan) -> TrialEvidence:
-        evidence = super()._trial(plan)
+    def _trial(self, plan: TrialPlan) -> Trial:
+        trial = super()._trial(plan)
         streams = {
             direction: change_counts(
                 counts,
                 received=counts.received_frames - counts.received_frames // 10,
                 lost_in_stalls=counts.intended_frames // 10,
             )
-            for direction, counts in evidence.phase2.items()
+            for direction, counts in trial.phase2.items()
         }
-        return replace(evidence, phase2=streams, cpus=(LONG_STALL,))
+        return change_trial(trial, phase2=streams, cpus=(LONG_STALL,))
 
 
 def test_frames_that_a_stall_lost_are_in_no_share_and_their_number_bounds_it() -> None:
@@ -140,17 +139,17 @@ def test_frames_that_a_stall_lost_are_in_no_share_and_their_number_bounds_it() -
 class _LosesInStallsAsAlways(Gateway):
     """Loses every 50th frame; a stall of a tenth of the trial loses no further frame."""
 
-    def _trial(self, plan: TrialPlan) -> TrialEvidence:
-        evidence = super()._trial(plan)
+    def _trial(self, plan: TrialPlan) -> Trial:
+        trial = super()._trial(plan)
         streams = {
             direction: change_counts(
                 counts,
                 received=counts.intended_frames - counts.intended_frames // 50,
                 lost_in_stalls=counts.intended_frames // 500,
             )
-            for direction, counts in evidence.phase2.items()
+            for direction, counts in trial.phase2.items()
         }
-        return replace(evidence, phase2=streams, cpus=(LONG_STALL,))
+        return change_trial(trial, phase2=streams, cpus=(LONG_STALL,))
 
 
 def test_loss_of_the_device_itself_in_a_stall_is_within_the_bounds() -> None:

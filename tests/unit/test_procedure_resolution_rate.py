@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.counted import arrivals, make_counts
+from tests.unit.counted import arrivals, change_trial, make_counts, make_trial
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.simulated import Gateway
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, Recorder
@@ -18,6 +17,7 @@ from natgauge.agreement import StreamCounts
 from natgauge.errors import UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.measurer import Ability, Direction, Phase2Plan, TrialPlan
+from natgauge.one_trial import Trial
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.resolution_rate import PROCEDURE, SERVER_PHASE1_RATE, ResolutionRateSettings
 from natgauge.readings import Readings
@@ -25,8 +25,7 @@ from natgauge.setup.traffic import make_plan
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.question import ask
-from natgauge.trial_evidence import TrialEvidence
-from natgauge.verdicts import judge
+from natgauge.verdicts import Limits, judge
 from natgauge.words import Verdict
 
 N = 1600
@@ -138,27 +137,21 @@ def test_a_type_that_is_none_of_ours_is_refused() -> None:
         ResolutionRateSettings(connections=N, placement="shared", query="mx")  # type: ignore[arg-type]
 
 
-def answered(phase2: StreamCounts, **changed: Any) -> TrialEvidence:
-    """A trial of queries with these counts; one in 10,000 may be lost."""
-    return TrialEvidence(
-        connections=0,
-        stored=0,
-        phase1=make_counts(0, 0, 0),
-        phase2={Direction.INITIATOR: phase2},
-        loss_tolerance=0.0001,
-        **changed,
-    )
+def answered(phase2: StreamCounts, **changed: Any) -> Trial:
+    """A stateless trial of queries with these counts; one in 10,000 may be lost."""
+    plan = TrialPlan(N, 1.0, Phase2Plan(1.0, 0.0, 1.0), stateless=True, loss_tolerance=0.0001)
+    return make_trial(plan, phase2={Direction.INITIATOR: phase2}, **changed)
 
 
 def test_a_wrong_answer_is_told_apart_from_a_lost_one() -> None:
     phase2 = make_counts(
         intended=1000, offered=1000, received=990, messages=(arrivals("query", 996), arrivals("response", 990, 4))
     )
-    evidence = answered(phase2, placement="shared")
-    found = judge(evidence)
+    trial = answered(phase2)
+    found = judge(trial, Limits("shared"))
     assert (found.verdict, found.limited_by) == (Verdict.FAIL, "device")
     assert "4 with wrong content of 1000 frames, 10 lost in all" in found.reason
-    assert judge(replace(evidence, loss_tolerance=0.01)).verdict is Verdict.PASS
+    assert judge(change_trial(trial, loss_tolerance=0.01), Limits("shared")).verdict is Verdict.PASS
 
 
 @pytest.mark.parametrize(
@@ -169,8 +162,8 @@ def test_what_a_server_did_not_read_in_time_is_not_the_devices(
     received: int, late: int, dropped: int, limited_by: str
 ) -> None:
     phase2 = make_counts(intended=1000, offered=1000, received=received, late=late)
-    evidence = answered(phase2, placement="isolated", readings=Readings(server_refused={"socket": dropped}))
-    found = judge(evidence)
+    trial = answered(phase2, readings=Readings(server_refused={"socket": dropped}))
+    found = judge(trial, Limits("isolated"))
     assert (found.verdict, found.limited_by) == (Verdict.FAIL, limited_by)
     assert (f"{dropped} at the server's sockets" in found.reason) is (dropped > 0)
 

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.counted import change_counts
+from tests.unit.counted import change_counts, change_trial
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.one_trial import Trial
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.measure.phase1 import SAFE_SHARE
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.throughput import PROCEDURE, ThroughputSettings
-from natgauge.trial_evidence import TrialEvidence
 from natgauge.words import Verdict
 
 N = 10_000
@@ -147,11 +147,11 @@ class Losing(Gateway):
 
     __slots__ = ()
 
-    def _trial(self, plan: TrialPlan) -> TrialEvidence:
+    def _trial(self, plan: TrialPlan) -> Trial:
         found = super()._trial(plan)
         if not 16 <= len(self.plans) <= 20:
             return found
-        return replace(
+        return change_trial(
             found,
             phase1=change_counts(found.phase1, received=found.phase1.received_frames - 1),
             stored=found.stored - 1,

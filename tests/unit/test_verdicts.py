@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each rule of the verdict, one row each; then what must hold for any evidence."""
+"""Each rule of the verdict, one row each; then what must hold for any trial."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.counted import change_counts, make_counts
+from tests.unit.counted import change_counts, change_trial, make_counts, make_cpu, make_port, make_trial
 
-from natgauge.agreement import StreamCounts
-from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Direction
+from natgauge.agreement import Cpu, PortCounters, StreamCounts
+from natgauge.counts import is_disturbed
+from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Judgement, Phase2Plan, TrialPlan
+from natgauge.one_trial import Trial
 from natgauge.readings import Readings
-from natgauge.trial_evidence import CpuStalls, PortDrops, TrialEvidence
-from natgauge.verdicts import judge, lag_tolerance
+from natgauge.verdicts import Limits, judge, lag_tolerance
 from natgauge.words import Placement, Verdict
 
 N = 100_000
@@ -23,34 +24,48 @@ SECOND = make_counts(intended=N, offered=N, received=N, nominal_seconds=1.0, sen
 UP, DOWN = Direction.INITIATOR, Direction.RESPONDER
 
 
-_READINGS = {field.name for field in fields(Readings)}
+#: Phase 1 alone; and one that prepares phase 2.
+ALONE, PREPARING = TrialPlan(N, 1.0 * N), TrialPlan(N, 1.0 * N, Phase2Plan(1.0 * N, 1.0 * N, 1.0))
+CLEAN = make_trial(ALONE, phase1=SECOND, stored=N, readings=Readings(count_before=0, count_after=N))
 
 
-def evidence(**others: Any) -> TrialEvidence:
-    """A clean trial of a connection rate in `isolated` placement, but for what is named."""
-    clean = TrialEvidence(
-        placement="isolated", connections=N, stored=N, phase1=SECOND, readings=Readings(count_before=0, count_after=N)
-    )
-    read = {name: others.pop(name) for name in _READINGS & set(others)}
-    return replace(clean, readings=replace(clean.readings, **read), **others)
+@dataclass(frozen=True)
+class Given:
+    """A trial, and what limits what it can show."""
+
+    trial: Trial
+    limits: Limits
+
+    def but(self, **others: Any) -> Given:
+        """The same trial, but for what is named."""
+        return Given(change_trial(self.trial, **others), self.limits)
+
+    @property
+    def judged(self) -> Judgement:
+        """What is said of it."""
+        return judge(self.trial, self.limits)
+
+
+def clean(placement: Placement = "isolated", table_limit: int | None = None, **others: Any) -> Given:
+    """A clean trial of a connection rate, but for what is named."""
+    return Given(change_trial(CLEAN, **others), Limits(placement, table_limit))
 
 
 def lossy(lost: int, **others: Any) -> StreamCounts:
     return change_counts(SECOND, received=N - lost, **others)
 
 
-def stall(role: str = "sender", seconds: float = 0.1, worst: float | None = None) -> CpuStalls:
-    return CpuStalls(0, role, 1, seconds, seconds if worst is None else worst)  # type: ignore[arg-type]
+def stall(role: str = "sender", seconds: float = 0.1) -> Cpu:
+    return make_cpu(role, 1, seconds)
 
 
-def both_phases(second: StreamCounts, **others: Any) -> TrialEvidence:
-    return evidence(phase2={UP: SECOND, DOWN: second}, preparation=True, **others)
+def both_phases(second: StreamCounts, **others: Any) -> Given:
+    return clean(plan=PREPARING, phase2={UP: SECOND, DOWN: second}, **others)
 
 
-def stateless(second: StreamCounts, **others: Any) -> TrialEvidence:
-    none = make_counts(intended=0, offered=0, received=0)
-    given_others = {"count_after": None, **others}
-    return evidence(connections=0, stored=0, phase1=none, phase2={DOWN: second}, preparation=True, **given_others)
+def stateless(second: StreamCounts, count_after: int | None = None) -> Given:
+    plan = replace(PREPARING, stateless=True)
+    return clean(plan=plan, phase1=None, stored=0, phase2={DOWN: second}, count_after=count_after)
 
 
 @dataclass(frozen=True)
@@ -58,7 +73,7 @@ class Row:
     """A trial in words, and what must be said of it."""
 
     what: str
-    given: TrialEvidence
+    given: Given
     verdict: Verdict
     limited_by: str | None = None
     failed_phase: int | None = None
@@ -70,11 +85,11 @@ STOOD_STILL = change_counts(LATE, stalled_seconds=0.05)
 #: 64 frames in 64 us, all made in time; the device needs 2 us for each.
 ONE_BATCH = change_counts(SECOND, nominal_seconds=64e-6, sending_seconds=64e-6, settled_lag_seconds=300e-6)
 ROWS = [
-    Row("all came back", evidence(), Verdict.PASS),
+    Row("all came back", clean(), Verdict.PASS),
     Row("all came back, both phases", both_phases(SECOND), Verdict.PASS),
     Row(
         "more came back than were sent",
-        evidence(phase1=change_counts(SECOND, received=N + 1)),
+        clean(phase1=change_counts(SECOND, received=N + 1)),
         Verdict.INVALID,
         "host",
         says=f"more frames arrived than were sent: {N + 1} of {N}",
@@ -86,16 +101,16 @@ ROWS = [
         "host",
         says="phase 2 from the Responder: more frames arrived than were sent",
     ),
-    Row("all came back in spite of stalls", evidence(cpus=(stall(),)), Verdict.PASS),
-    Row("the device cannot count", evidence(count_before=None, count_after=None), Verdict.PASS),
+    Row("all came back in spite of stalls", clean(cpus=(stall(),)), Verdict.PASS),
+    Row("the device cannot count", clean(count_before=None, count_after=None), Verdict.PASS),
     Row(
         "a closed connection may be gone from the table",
-        both_phases(SECOND, closed=True, established=0, count_after=7),
+        both_phases(SECOND, close="fin", established=0, count_after=7),
         Verdict.PASS,
     ),
     Row(
         "all segments passed, and the device still calls a connection open",
-        both_phases(SECOND, closed=True, established=1),
+        both_phases(SECOND, close="fin", established=1),
         Verdict.FAIL,
         "device",
         2,
@@ -103,21 +118,21 @@ ROWS = [
     ),
     Row(
         "a device is behind when its last batch is worked off",
-        evidence(phase1=ONE_BATCH, placement="shared"),
+        clean(phase1=ONE_BATCH, placement="shared"),
         Verdict.FAIL,
         "device",
         1,
         "0.30 ms behind",
     ),
-    Row("elsewhere the device is not what the sender waits for", evidence(phase1=ONE_BATCH), Verdict.PASS),
+    Row("elsewhere the device is not what the sender waits for", clean(phase1=ONE_BATCH), Verdict.PASS),
     Row(
         "a lag within a tenth of the error",
-        evidence(phase1=change_counts(SECOND, settled_lag_seconds=0.0009), placement="shared"),
+        clean(phase1=change_counts(SECOND, settled_lag_seconds=0.0009), placement="shared"),
         Verdict.PASS,
     ),
     Row(
         "the same beyond a tenth of a smaller error",
-        evidence(phase1=change_counts(SECOND, settled_lag_seconds=0.0009), placement="shared", lag_share=0.0001),
+        clean(phase1=change_counts(SECOND, settled_lag_seconds=0.0009), placement="shared", lag_share=0.0001),
         Verdict.FAIL,
         "device",
         1,
@@ -125,7 +140,7 @@ ROWS = [
     ),
     # Loss
     Row("one frame lost", both_phases(lossy(1)), Verdict.FAIL, "device", 2, "Responder: 1 of 100000 frames lost"),
-    Row("one lost in phase 1", evidence(phase1=lossy(1), stored=N - 1), Verdict.FAIL, "device", 1),
+    Row("one lost in phase 1", clean(phase1=lossy(1), stored=N - 1), Verdict.FAIL, "device", 1),
     Row("none came back", both_phases(lossy(N)), Verdict.FAIL, "device", 2, "none of 100000"),
     Row("loss in `shared`", both_phases(lossy(5), placement="shared"), Verdict.FAIL, "device", 2),
     Row("late frames are lost", both_phases(lossy(7, late=7)), Verdict.FAIL, "device", 2, "7 of them late"),
@@ -144,7 +159,7 @@ ROWS = [
     Row("loss beside a stalled sender", both_phases(lossy(9), cpus=(stall(),)), Verdict.INVALID, "host"),
     Row(
         "loss beside stolen time",
-        both_phases(lossy(9), cpus=(CpuStalls(1, "watched", 0, 0.0, 0.0, stolen_seconds=0.02),)),
+        both_phases(lossy(9), cpus=(make_cpu("watched", 0, 0.0, cpu=1, stolen_seconds=0.02),)),
         Verdict.INVALID,
         "host",
     ),
@@ -178,7 +193,7 @@ ROWS = [
     ),
     Row(
         "the tester's port dropped them",
-        both_phases(lossy(9), ports={"initiator": PortDrops(rx_dropped=9)}),
+        both_phases(lossy(9), ports={"initiator": make_port(rx_dropped=9)}),
         Verdict.INVALID,
         "tester",
         None,
@@ -194,7 +209,7 @@ ROWS = [
     ),
     Row(
         "a CPU quota stopped the sender",
-        evidence(phase1=STOOD_STILL, placement="shared", cpus=(stall(seconds=0.05),), throttled_seconds=0.05),
+        clean(phase1=STOOD_STILL, placement="shared", cpus=(stall(seconds=0.05),), throttled_seconds=0.05),
         Verdict.INVALID,
         "host",
         None,
@@ -215,14 +230,14 @@ ROWS = [
     ),
     Row(
         "the device restarted, and with it the link",
-        both_phases(lossy(9), link_losses={"Responder": 1}, restarted=True),
+        both_phases(lossy(9), link_losses={"Responder": 1}, restart_at_seconds=0.5),
         Verdict.FAIL,
         "device",
         2,
     ),
     Row(
         "the tester's port dropped fewer",
-        both_phases(lossy(9), ports={"initiator": PortDrops(rx_dropped=8)}),
+        both_phases(lossy(9), ports={"initiator": make_port(rx_dropped=8)}),
         Verdict.FAIL,
         "device",
         2,
@@ -230,7 +245,7 @@ ROWS = [
     # The same where it is known when the lost frames were due
     Row(
         "loss outside of every stall, beside stolen time",
-        both_phases(lossy(80, lost_in_stalls=0), cpus=(CpuStalls(1, "watched", 0, 0.0, 0.0, stolen_seconds=0.01),)),
+        both_phases(lossy(80, lost_in_stalls=0), cpus=(make_cpu("watched", 0, 0.0, cpu=1, stolen_seconds=0.01),)),
         Verdict.FAIL,
         "device",
         2,
@@ -260,7 +275,7 @@ ROWS = [
     ),
     Row(
         "lost in stalls and at the tester's port",
-        both_phases(lossy(9, lost_in_stalls=5), cpus=(stall(),), ports={"initiator": PortDrops(rx_dropped=4)}),
+        both_phases(lossy(9, lost_in_stalls=5), cpus=(stall(),), ports={"initiator": make_port(rx_dropped=4)}),
         Verdict.INVALID,
         "tester",
     ),
@@ -292,18 +307,20 @@ ROWS = [
     ),
     Row(
         "lost in stalls while the device was restarted",
-        both_phases(lossy(9, lost_in_stalls=9), restarted=True, cpus=(stall("watched"),)),
+        both_phases(lossy(9, lost_in_stalls=9), restart_at_seconds=0.5, cpus=(stall("watched"),)),
         Verdict.FAIL,
         "device",
         2,
     ),
     # The tester did not offer what was intended
     Row("fewer offered", both_phases(change_counts(SECOND, offered=N - 1, received=N - 1)), Verdict.INVALID, "tester"),
-    Row("refused by the port", evidence(ports={"initiator": PortDrops(refused=1)}), Verdict.INVALID, "tester"),
+    Row("refused by the port", clean(ports={"initiator": make_port(refused=1)}), Verdict.INVALID, "tester"),
     Row(
         "queue before the device full",
-        evidence(
-            phase1=change_counts(SECOND, offered=N - 9, received=N - 9), ports={"responder": PortDrops(queue_full=9)}
+        clean(
+            phase1=change_counts(SECOND, offered=N - 9, received=N - 9),
+            ports={"responder": make_port(refused=9, tx_dropped=9)},
+            taps=True,
         ),
         Verdict.FAIL,
         "device",
@@ -312,16 +329,21 @@ ROWS = [
     ),
     Row(
         "queue before the device full, phase 2",
-        both_phases(change_counts(SECOND, offered=N - 9, received=N - 9), ports={"responder": PortDrops(queue_full=9)}),
+        both_phases(
+            change_counts(SECOND, offered=N - 9, received=N - 9),
+            ports={"responder": make_port(refused=9, tx_dropped=9)},
+            taps=True,
+        ),
         Verdict.FAIL,
         "device",
         2,
     ),
     Row(
         "queue before the device full behind a sender that stood still",
-        evidence(
+        clean(
             phase1=change_counts(SECOND, offered=N - 9, received=N - 9, stalled_seconds=0.1),
-            ports={"responder": PortDrops(queue_full=9)},
+            ports={"responder": make_port(refused=9, tx_dropped=9)},
+            taps=True,
             cpus=(stall(),),
         ),
         Verdict.INVALID,
@@ -329,34 +351,34 @@ ROWS = [
     ),
     Row(
         "refused by the port, whose link went down",
-        evidence(ports={"initiator": PortDrops(refused=1)}, link_losses={"Initiator": 1}),
+        clean(ports={"initiator": make_port(refused=1)}, link_losses={"Initiator": 1}),
         Verdict.INVALID,
         "host",
         None,
         "the link of the Initiator's port going down (1 x)",
     ),
-    Row("redirect error", evidence(ports={"initiator": PortDrops(redirect_errors=1)}), Verdict.INVALID, "tester"),
+    Row("redirect error", clean(ports={"initiator": make_port(redirect_errors=1)}), Verdict.INVALID, "tester"),
     # Lag
-    Row("late in `shared`", evidence(placement="shared", phase1=LATE), Verdict.FAIL, "device", 1, "50.00 ms behind"),
+    Row("late in `shared`", clean(placement="shared", phase1=LATE), Verdict.FAIL, "device", 1, "50.00 ms behind"),
     Row("late in `shared`, phase 2", both_phases(LATE, placement="shared"), Verdict.FAIL, "device", 2),
-    Row("late in `isolated`", evidence(phase1=LATE), Verdict.INVALID, "tester", None, "too slow"),
-    Row("late by a stall", evidence(placement="shared", phase1=STOOD_STILL, cpus=(stall(),)), Verdict.INVALID, "host"),
-    Row("late by a stall, `isolated`", evidence(phase1=STOOD_STILL, cpus=(stall(),)), Verdict.INVALID, "host"),
+    Row("late in `isolated`", clean(phase1=LATE), Verdict.INVALID, "tester", None, "too slow"),
+    Row("late by a stall", clean(placement="shared", phase1=STOOD_STILL, cpus=(stall(),)), Verdict.INVALID, "host"),
+    Row("late by a stall, `isolated`", clean(phase1=STOOD_STILL, cpus=(stall(),)), Verdict.INVALID, "host"),
     Row(
         "late by more than the stall",
-        evidence(placement="shared", phase1=change_counts(LATE, stalled_seconds=0.04), cpus=(stall(seconds=0.04),)),
+        clean(placement="shared", phase1=change_counts(LATE, stalled_seconds=0.04), cpus=(stall(seconds=0.04),)),
         Verdict.FAIL,
         "device",
         1,
     ),
     Row(
         "another CPU's stall",
-        evidence(placement="shared", phase1=LATE, cpus=(stall("watched"),)),
+        clean(placement="shared", phase1=LATE, cpus=(stall("watched"),)),
         Verdict.FAIL,
         "device",
         1,
     ),
-    Row("late while preparing", evidence(placement="shared", phase1=LATE, preparation=True), Verdict.PASS),
+    Row("late while preparing", clean(placement="shared", phase1=LATE, plan=PREPARING), Verdict.PASS),
     # Haste
     Row(
         "sent faster than asked, in phase 1",
@@ -397,10 +419,10 @@ ROWS = [
     ),
     Row("reordered only", both_phases(change_counts(SECOND, reordered=400)), Verdict.PASS),
     # The table
-    Row("not empty before", evidence(count_before=5), Verdict.INVALID, "host", None, "held 5 connections before"),
+    Row("not empty before", clean(count_before=5), Verdict.INVALID, "host", None, "held 5 connections before"),
     Row(
         "full",
-        evidence(phase1=lossy(34_464), stored=65_536, count_after=65_536, table_limit=65_536),
+        clean(phase1=lossy(34_464), stored=65_536, count_after=65_536, table_limit=65_536),
         Verdict.FAIL,
         "table",
         1,
@@ -408,7 +430,7 @@ ROWS = [
     ),
     Row(
         "full, and a stall cannot excuse it",
-        evidence(
+        clean(
             phase1=lossy(34_464),
             stored=65_536,
             count_after=65_536,
@@ -421,22 +443,22 @@ ROWS = [
     ),
     Row(
         "not full, only overloaded",
-        evidence(phase1=lossy(34_464), stored=65_536, count_after=65_536, table_limit=2**20),
+        clean(phase1=lossy(34_464), stored=65_536, count_after=65_536, table_limit=2**20),
         Verdict.FAIL,
         "device",
         1,
     ),
     Row(
         "refused in `shared`, limit unknown",
-        evidence(placement="shared", phase1=lossy(34_464), stored=65_536, count_after=65_536),
+        clean(placement="shared", phase1=lossy(34_464), stored=65_536, count_after=65_536),
         Verdict.FAIL,
         "device",
         1,
     ),
-    Row("learned too few", evidence(stored=N - 2), Verdict.FAIL, "device", 1, "learned 99998 of 100000"),
+    Row("learned too few", clean(stored=N - 2), Verdict.FAIL, "device", 1, "learned 99998 of 100000"),
     Row(
         "evicted: forwarded is not established",
-        evidence(count_after=65_536, table_limit=65_536),
+        clean(count_after=65_536, table_limit=65_536),
         Verdict.FAIL,
         "table",
         1,
@@ -444,17 +466,17 @@ ROWS = [
     ),
     Row(
         "forwarded, not kept, limit unknown",
-        evidence(count_after=65_536),
+        clean(count_after=65_536),
         Verdict.FAIL,
         "device",
         1,
         "100000 connections were forwarded, but the device's table holds 65536",
     ),
-    Row("strangers in the table", evidence(count_after=N + 3), Verdict.INVALID, "host"),
+    Row("strangers in the table", clean(count_after=N + 3), Verdict.INVALID, "host"),
     # A tolerated loss is the device's, never the table's
     Row(
         "evicted beside a tolerated loss",
-        evidence(phase1=lossy(1), stored=N - 1, count_after=N // 2, table_limit=N // 2, loss_tolerance=1e-4),
+        clean(phase1=lossy(1), stored=N - 1, count_after=N // 2, table_limit=N // 2, loss_tolerance=1e-4),
         Verdict.FAIL,
         "table",
         1,
@@ -462,7 +484,7 @@ ROWS = [
     ),
     Row(
         "a full table that lost no more than is tolerated",
-        evidence(
+        clean(
             phase1=lossy(5000),
             stored=N - 5000,
             count_after=N - 5000,
@@ -476,17 +498,17 @@ ROWS = [
     ),
     Row(
         "a tolerated loss before the table",
-        evidence(phase1=lossy(5), stored=N - 5, count_after=N - 5, table_limit=N, loss_tolerance=1e-4),
+        clean(phase1=lossy(5), stored=N - 5, count_after=N - 5, table_limit=N, loss_tolerance=1e-4),
         Verdict.PASS,
     ),
     Row(
         "a tolerated loss behind the table",
-        evidence(phase1=lossy(5), stored=N - 5, count_after=N - 2, loss_tolerance=1e-4),
+        clean(phase1=lossy(5), stored=N - 5, count_after=N - 2, loss_tolerance=1e-4),
         Verdict.PASS,
     ),
     Row(
         "strangers in the table beside a tolerated loss",
-        evidence(phase1=lossy(5), stored=N - 5, count_after=N + 1, loss_tolerance=1e-4),
+        clean(phase1=lossy(5), stored=N - 5, count_after=N + 1, loss_tolerance=1e-4),
         Verdict.INVALID,
         "host",
     ),
@@ -508,7 +530,7 @@ ROWS = [
     ),
     Row(
         "enumerated with replacement",
-        evidence(stored=63_212, count_after=63_212, each_once=False),
+        clean(stored=63_212, count_after=63_212, order="with-replacement"),
         Verdict.PASS,
     ),
     # The device
@@ -549,10 +571,10 @@ ROWS = [
         "no longer answers its controls (gateway: no answer within 60 s) and forwards nothing",
     ),
     # A restart in phase 2: loss is what the trial is for, and the count speaks of what came afterwards
-    Row("restarted, nothing lost", both_phases(SECOND, restarted=True, count_after=17), Verdict.PASS),
+    Row("restarted, nothing lost", both_phases(SECOND, restart_at_seconds=0.5, count_after=17), Verdict.PASS),
     Row(
         "restarted, and a stall cannot excuse the loss",
-        both_phases(lossy(9), restarted=True, cpus=(stall("watched"),)),
+        both_phases(lossy(9), restart_at_seconds=0.5, cpus=(stall("watched"),)),
         Verdict.FAIL,
         "device",
         2,
@@ -560,7 +582,7 @@ ROWS = [
     ),
     Row(
         "restarted, leaks while the rules are gone",
-        both_phases(lossy(5000, untranslated=40), restarted=True, count_after=17),
+        both_phases(lossy(5000, untranslated=40), restart_at_seconds=0.5, count_after=17),
         Verdict.FAIL,
         "device",
         2,
@@ -568,18 +590,18 @@ ROWS = [
     ),
     Row(
         "restarted, but the tester's port dropped them",
-        both_phases(lossy(9), restarted=True, ports={"initiator": PortDrops(rx_dropped=9)}),
+        both_phases(lossy(9), restart_at_seconds=0.5, ports={"initiator": make_port(rx_dropped=9)}),
         Verdict.INVALID,
         "tester",
     ),
     Row(
         "restarted after a phase 1 that a stall disturbed",
-        evidence(
+        clean(
             phase1=lossy(9),
             stored=N - 9,
             phase2={DOWN: lossy(9)},
-            preparation=True,
-            restarted=True,
+            plan=PREPARING,
+            restart_at_seconds=0.5,
             count_after=17,
             cpus=(stall("watched"),),
         ),
@@ -588,7 +610,9 @@ ROWS = [
     ),
     Row(
         "restarted after a phase 1 that failed: the table's later count is not its",
-        evidence(phase1=lossy(9), stored=N - 9, phase2={DOWN: SECOND}, restarted=True, count_after=N, table_limit=N),
+        clean(
+            phase1=lossy(9), stored=N - 9, phase2={DOWN: SECOND}, restart_at_seconds=0.5, count_after=N, table_limit=N
+        ),
         Verdict.FAIL,
         "device",
         1,
@@ -596,7 +620,7 @@ ROWS = [
     ),
     Row(
         "restarted, and did not come back",
-        both_phases(lossy(N), restarted=True, device_error="start failed", forwards=False),
+        both_phases(lossy(N), restart_at_seconds=0.5, device_error="start failed", forwards=False),
         Verdict.COLLAPSED,
         "device",
         None,
@@ -611,7 +635,7 @@ ROWS = [
     # Phase 1 decides before phase 2
     Row(
         "phase 1 failed before phase 2",
-        replace(both_phases(lossy(9)), phase1=lossy(1), stored=N - 1),
+        both_phases(lossy(9), phase1=lossy(1), stored=N - 1),
         Verdict.FAIL,
         "device",
         1,
@@ -621,7 +645,7 @@ ROWS = [
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.what)
 def test_verdict(row: Row) -> None:
-    judged = judge(row.given)
+    judged = row.given.judged
     assert (judged.verdict, judged.limited_by, judged.failed_phase) == (row.verdict, row.limited_by, row.failed_phase)
     assert row.says in judged.reason
     assert bool(judged.reason) == (row.verdict is not Verdict.PASS)
@@ -630,18 +654,18 @@ def test_verdict(row: Row) -> None:
 def test_a_stall_of_another_phase_excuses_nothing() -> None:
     """The trial's stalls would explain the lag, but this phase had none of them: the device was too slow."""
     late = change_counts(LATE, stalled_seconds=0.0)
-    judged = judge(both_phases(late, placement="shared", cpus=(stall(seconds=0.2),)))
+    judged = both_phases(late, placement="shared", cpus=(stall(seconds=0.2),)).judged
     assert (judged.verdict, judged.limited_by) == (Verdict.FAIL, "device")
-    excused = judge(
-        both_phases(change_counts(LATE, stalled_seconds=0.2), placement="shared", cpus=(stall(seconds=0.2),))
-    )
+    excused = both_phases(
+        change_counts(LATE, stalled_seconds=0.2), placement="shared", cpus=(stall(seconds=0.2),)
+    ).judged
     assert excused.verdict is Verdict.INVALID
 
 
 def test_disturbance_is_told_whatever_the_verdict() -> None:
-    for given_evidence in (evidence(), evidence(phase1=lossy(1)), evidence(placement="shared", phase1=LATE)):
-        assert not judge(given_evidence).disturbed
-        judged = judge(replace(given_evidence, cpus=(stall("watched", 0.25),)))
+    for given_trial in (clean(), clean(phase1=lossy(1)), clean(placement="shared", phase1=LATE)):
+        assert not given_trial.judged.disturbed
+        judged = given_trial.but(cpus=(stall("watched", 0.25),)).judged
         assert judged.disturbed
         assert any("250.0 ms in all" in remark for remark in judged.remarks)
 
@@ -653,37 +677,37 @@ def test_disturbance_is_told_whatever_the_verdict() -> None:
 def test_excused_frames_are_told_whatever_the_verdict(
     lost: int, tolerance: float, verdict: Verdict, *, excused: bool
 ) -> None:
-    judged = judge(both_phases(lossy(lost, lost_in_stalls=6), cpus=(stall("watched"),), loss_tolerance=tolerance))
+    judged = both_phases(lossy(lost, lost_in_stalls=6), cpus=(stall("watched"),), loss_tolerance=tolerance).judged
     assert (judged.verdict, judged.excused, judged.excused_frames) == (verdict, excused, 6)
     assert f"phase 2 from the Responder: 6 of {lost} lost frames are excused" in judged.remarks
 
 
 def test_stolen_time_is_not_named_as_an_excuse_where_the_stalls_are_known() -> None:
-    stolen = CpuStalls(3, "watched", 0, 0.0, 0.0, stolen_seconds=0.5)
-    both = replace(stall("watched"), stolen_seconds=0.4)
-    reason = judge(both_phases(lossy(9, lost_in_stalls=9), cpus=(stolen, both))).reason
+    stolen = make_cpu("watched", 0, 0.0, cpu=3, stolen_seconds=0.5)
+    both = make_cpu("watched", 1, 0.1, stolen_seconds=0.4)
+    reason = both_phases(lossy(9, lost_in_stalls=9), cpus=(stolen, both)).judged.reason
     assert "which CPU 0 (watched) stalled for 100.0 ms can explain" in reason
 
 
 def test_a_lag_that_a_stall_explains_is_excused() -> None:
-    judged = judge(evidence(placement="shared", phase1=STOOD_STILL, cpus=(stall(),)))
+    judged = clean(placement="shared", phase1=STOOD_STILL, cpus=(stall(),)).judged
     assert (judged.verdict, judged.excused, judged.excused_frames) == (Verdict.INVALID, True, 0)
-    assert not judge(evidence(placement="shared", phase1=LATE)).excused
-    assert not judge(evidence(phase1=STOOD_STILL, cpus=(stall(),))).excused, (
+    assert not clean(placement="shared", phase1=LATE).judged.excused
+    assert not clean(phase1=STOOD_STILL, cpus=(stall(),)).judged.excused, (
         "a late sender in `isolated` is no device's fault"
     )
 
 
 def test_a_setting_that_others_changed_decides_before_what_the_trial_counted() -> None:
     for counts in (lossy(0), lossy(500)):
-        changed = judge(evidence(phase1=counts, found_changed="table_size: was 300001 and is 262144 now"))
+        changed = clean(phase1=counts, found_changed="table_size: was 300001 and is 262144 now").judged
         assert (changed.verdict, changed.limited_by) == (Verdict.INVALID, "host")
         assert changed.reason == "table_size: was 300001 and is 262144 now"
 
 
 def test_a_device_that_cannot_count_is_noted() -> None:
-    assert any("does not report" in remark for remark in judge(evidence(count_after=None)).remarks)
-    assert judge(stateless(SECOND)).remarks == ()
+    assert any("does not report" in remark for remark in clean(count_after=None).judged.remarks)
+    assert stateless(SECOND).judged.remarks == ()
 
 
 @pytest.mark.parametrize(
@@ -695,15 +719,21 @@ def test_lag_tolerance(nominal: float, tolerance: float) -> None:
 
 placements = st.sampled_from(["shared", "isolated", "external"])
 cpus = st.builds(
-    CpuStalls,
+    make_cpu,
+    st.sampled_from(["sender", "watched"]),
+    st.integers(0, 3),
+    st.floats(0, 1),
     cpu=st.integers(0, 3),
-    role=st.sampled_from(["sender", "watched"]),
-    stalls=st.integers(0, 3),
-    stalled_seconds=st.floats(0, 1),
     worst_stall_seconds=st.floats(0, 1),
     stolen_seconds=st.floats(0, 1),
 )
-ports = st.builds(PortDrops, st.integers(0, 2), st.integers(0, 2), st.integers(0, 20), st.integers(0, 20))
+ports = st.builds(
+    make_port,
+    refused=st.integers(0, 2),
+    redirect_errors=st.integers(0, 2),
+    rx_dropped=st.integers(0, 20),
+    tx_dropped=st.integers(0, 20),
+)
 
 
 @st.composite
@@ -729,24 +759,22 @@ def test_what_no_pass_can_hide(  # noqa: PLR0917 - hypothesis hands them over in
     placement: Placement,
     first: StreamCounts,
     second: StreamCounts,
-    stalls: list[CpuStalls],
-    port: PortDrops,
+    stalls: list[Cpu],
+    port: PortCounters,
     count: int,
 ) -> None:
     """A PASS always means: all offered, all back, nothing wrong, on time where that counts, and the table agrees."""
-    judged = judge(
-        TrialEvidence(
-            placement=placement,
-            connections=first.intended_frames,
-            stored=first.received_frames,
-            phase1=first,
-            phase2={DOWN: second},
-            readings=Readings(count_before=0, count_after=count),
-            cpus=tuple(stalls),
-            ports={"initiator": port},
-        )
+    trial = make_trial(
+        TrialPlan(first.intended_frames, 1.0),
+        phase1=first,
+        phase2={DOWN: second},
+        stored=first.received_frames,
+        readings=Readings(count_before=0, count_after=count),
+        cpus=stalls,
+        ports={"initiator": port},
     )
-    assert judged.disturbed == any(cpu.disturbed for cpu in stalls)
+    judged = judge(trial, Limits(placement))
+    assert judged.disturbed == any(map(is_disturbed, stalls))
     assert 0 <= judged.excused_frames <= first.lost + second.lost
     assert judged.verdict is Verdict.INVALID or not judged.excused
     if judged.verdict is Verdict.PASS:

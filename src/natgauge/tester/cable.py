@@ -28,7 +28,7 @@ from natgauge.agreement import (
     phase1_of,
 )
 from natgauge.agreement.process import run
-from natgauge.counts import delays_of, stalls_of
+from natgauge.counts import delays_of, is_disturbed
 from natgauge.errors import BrokenError
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE
 from natgauge.labs.contract import Port
@@ -293,7 +293,7 @@ class CableTester:
     def _trial(self, kind: FrameKind, rate: float, frames: int) -> TrialResult:
         result = self._run(self._request(kind, rate, frames))
         self.clock_source = result.clock.source
-        self.disturbed |= any(cpu.disturbed for cpu in stalls_of(result))
+        self.disturbed |= any(map(is_disturbed, result.cpus))
         if phase1_of(result).received_frames == 0:
             raise BrokenError(
                 "selftest: no frame came through the tester's own cable; run `natgauge doctor` and look at the port "

@@ -34,6 +34,7 @@ from natgauge.measurer import (
     TrialOutcome,
     TrialPlan,
 )
+from natgauge.one_trial import Trial
 from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.setup.traffic import TrafficPlan
 from natgauge.trial import each_subscriber, forwarding
@@ -44,8 +45,8 @@ from natgauge.trial.observer import Observer, Silent
 from natgauge.trial.pacing import learned, pacing
 from natgauge.trial.protocols import DeviceControl, OwnDelays, Place, ServerControl
 from natgauge.trial.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds
-from natgauge.trial.trial import Trial
 from natgauge.trial.trial_run import NOT_OURS, TrialRun, emptied
+from natgauge.verdicts import Limits
 from natgauge.words import Verdict
 
 #: Longest measurement of the tester's own delay, in seconds.
@@ -253,7 +254,7 @@ class LabMeasurer(Measurer):
 
         def ended(trial: Trial) -> None:
             nonlocal began
-            outcome = self._with_failures(self._judged(_established(trial), plan))
+            outcome = self._with_failures(self._judged(_established(trial)))
             outcome = replace(outcome, readings=trial.readings, raised_timeout=self.raised_timeout)
             self.passed = plan if outcome.verdict is Verdict.PASS else self.passed
             placement, seconds = self.place.placement, began.seconds
@@ -268,7 +269,7 @@ class LabMeasurer(Measurer):
 
         self.asking.begin()
         with suppress(_EnoughError):
-            self.trial_run.perform_periods(self.request(plan), plan.settle_seconds, ended)
+            self.trial_run.perform_periods(plan, self.request(plan), ended)
         return tuple(periods)
 
     def _tried(self, request: TrialRequest, plan: TrialPlan) -> _Ended:
@@ -280,16 +281,16 @@ class LabMeasurer(Measurer):
             except NatgaugeError as error:
                 return _Ended(_gone_for_good(str(error)))
         try:
-            trial = self.trial_run.perform(request, plan.restart_at_seconds, plan.settle_seconds)
+            trial = self.trial_run.perform(plan, request)
         except SilentControlsError as error:
             return _Ended(self._unanswered(error), device_error=str(error))
-        outcome = self._judged(trial, plan)
+        outcome = self._judged(trial)
         nothing_came = outcome.verdict is Verdict.FAIL and not received_in_all(_last_phase(trial.result))
         # Segments that the device changed arrived all the same.
         nothing_came = nothing_came and not signs_of(trial.result)
         if trial.readings.device_error or nothing_came:
             trial = self._probed(trial)
-            outcome = self._judged(trial, plan)
+            outcome = self._judged(trial)
         outcome = replace(outcome, remarks=(*remarks, *outcome.remarks))
         return _Ended(outcome, trial, trial.readings.device_error or "")
 
@@ -334,10 +335,10 @@ class LabMeasurer(Measurer):
             self.restart()
         self.number += 1
         request = self.request(plan).model_copy(update={"record_receiver_time": True})
-        return self.trial_run.perform(request).result.receiver_time
+        return self.trial_run.perform(plan, request).result.receiver_time
 
-    def _judged(self, trial: Trial, plan: TrialPlan) -> TrialOutcome:
-        return judged(trial, plan, self.place.placement, self.settings.table_limit, four_tuples=self.traffic.space)
+    def _judged(self, trial: Trial) -> TrialOutcome:
+        return judged(trial, Limits(self.place.placement, self.settings.table_limit, self.traffic.space))
 
     def _bring_back(self) -> str:
         """Recover a collapsed device, and return a note about it."""
@@ -477,7 +478,7 @@ class LabMeasurer(Measurer):
             # No device forwards the self-test's frames, one a sender: where they are counted shows when nothing else is
             # dropped.
             self.trial_run.own_drops, self.trial_run.own_link_losses = {}, {}
-            trial = self.trial_run.perform(request)
+            trial = self.trial_run.perform(plan, request)
             # Some drivers (igb, vmxnet3) take the link down when a program is attached or detached.
             self.trial_run.own_link_losses = trial.readings.link_losses
             self.trial_run.own_drops = {
@@ -493,7 +494,7 @@ class LabMeasurer(Measurer):
                     for place, count in trial.readings.dropped_before.items()
                 }
                 trial = _read(trial, dropped_before=before)
-                outcome = self._judged(trial, plan)
+                outcome = self._judged(trial)
                 if store:
                     self._record(plan, outcome, trial, began)
                 raise BrokenError(f"{error}{forwarding.because(outcome.cause)}") from error
@@ -513,7 +514,8 @@ class LabMeasurer(Measurer):
         def tried(first: int, number: int) -> each_subscriber.Missing:
             self.number += 1
             part = each_subscriber.traffic_of(traffic, first, number, self.settings.seed)
-            trial = self.trial_run.perform(self._request(each_subscriber.trial(number), part))
+            plan = each_subscriber.trial(number)
+            trial = self.trial_run.perform(plan, self._request(plan, part))
             emptied(self.device, self.asking)
             return each_subscriber.missing_of(trial.result, trial.readings.faults)
 

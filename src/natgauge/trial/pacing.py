@@ -8,15 +8,19 @@ sent at once, the late frames would overflow the ring before the device.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from natgauge.agreement import LEAST_STALL_SECONDS, LONGEST_PHASE_SECONDS
 from natgauge.measurer import BATCH_SECONDS, LEAST_WATCHED_SECONDS, MOST_TOGETHER, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.result.delay_statistics import ABOVE_WORST_CASE
-from natgauge.trial_evidence import STALL_BOUND_SECONDS
 from natgauge.words import Placement
 
+#: A CPU that did nothing of its task for longer than this was disturbed. These are the gaps the engine starts to count
+#: at: a sender is never without work, a watched CPU is sampled more coarsely. Where a ring before the device would be
+#: full sooner, or the device needs longer for a single frame, the sender's follows.
+STALL_BOUND_SECONDS: Final[Mapping[Literal["sender", "watched"], float]] = {"sender": 0.001, "watched": 0.005}
 #: Batches that the device could have worked off at its rate while a sender did nothing: that was a stall. A search
 #: doubles its rates, so an overloaded device needs twice the time for one.
 STALL_BATCHES: Final = 10

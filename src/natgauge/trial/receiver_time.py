@@ -46,7 +46,7 @@ def seconds_of(time: ReceiverTime | None) -> float | None:
 
 
 def shortened(plan: TrialPlan) -> TrialPlan:
-    """Return a plan with the same frames and rates, at most `LONGEST_PHASE_SECONDS` per phase, without a restart."""
+    """Return a plan with the same frames and rates, at most `LONGEST_PHASE_SECONDS` per phase, without a pause."""
     phase2 = plan.phase2
     if phase2 is not None:
         phase2 = replace(phase2, seconds=min(phase2.seconds, LONGEST_PHASE_SECONDS), step=None, periods=1)
@@ -61,4 +61,5 @@ def shortened(plan: TrialPlan) -> TrialPlan:
         delay_samples=None,
         record_loss_times=False,
         restart_at_seconds=None,
+        settle_seconds=0.0,
     )

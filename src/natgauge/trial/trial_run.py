@@ -16,12 +16,12 @@ from natgauge.errors import BrokenError, NatgaugeError, UsageError
 from natgauge.host.control_groups import ControlGroups, Throttling
 from natgauge.labs.common.links import carrier_losses
 from natgauge.labs.contract import LabCounters
-from natgauge.measurer import Restart
+from natgauge.measurer import Restart, TrialPlan
+from natgauge.one_trial import Trial
 from natgauge.readings import Readings
 from natgauge.table_memory import LEAST_CONNECTIONS, ObjectCaches, octets_per_connection
 from natgauge.trial.command_retries import CommandRetries
 from natgauge.trial.protocols import DeviceControl, Place, ServerControl
-from natgauge.trial.trial import Trial
 
 
 class RestartInTrial:
@@ -130,24 +130,19 @@ class TrialRun:
     sleep: Callable[[float], None] = time.sleep
     throttling: Callable[[], Throttling] = ControlGroups().throttling
 
-    def perform(self, request: TrialRequest, restart_at: float | None = None, settle: float = 0.0) -> Trial:
-        """Empty the device's table, run the engine, and read the counters of device and lab.
-
-        Args:
-            restart_at: time of phase 2 at which the device is restarted, in s; None = it is not restarted.
-            settle: pause before the trial, in s, with an empty table.
-        """
+    def perform(self, plan: TrialPlan, request: TrialRequest) -> Trial:
+        """Empty the device's table, run the engine, and read the counters of device and lab."""
         count_before = emptied(self.device, self.asking)
-        if settle:
-            self.sleep(settle)
+        if plan.settle_seconds:
+            self.sleep(plan.settle_seconds)
         faults_before = self._faults()
         refused_before = self._refused()
         memory_before = self._memory(request)
         before, links_before, throttled = self._counters(), self._link_losses(), self.throttling()
-        if restart_at is None:
+        if plan.restart_at_seconds is None:
             result, restart, error = self.run(request, self.progress), None, ""
         else:
-            result, restart, error = self._run_restarting(request, restart_at)
+            result, restart, error = self._run_restarting(request, plan.restart_at_seconds)
         stopped = self.throttling().since(throttled)
         after = self._counters()
         if self.server is not None:
@@ -181,21 +176,20 @@ class TrialRun:
             link_losses=self._new_link_losses(links_before),
             throttled_seconds=stopped.seconds,
         )
-        return Trial(request, result, readings, restart)
+        return Trial(plan, request, result, readings, restart)
 
-    def perform_periods(self, request: TrialRequest, settle: float, ended: Callable[[Trial], None]) -> None:
+    def perform_periods(self, plan: TrialPlan, request: TrialRequest, ended: Callable[[Trial], None]) -> None:
         """Empty the device's table and run a trial of several periods.
 
         The counters of device and lab are read in the pause after each period. A device that does not answer does not
         end the trial: its count and memory are then not known.
 
         Args:
-            settle: pause before the trial, in s, with an empty table.
             ended: called with each period as a trial of its own; an exception that it raises ends the trial.
         """
         count_before = emptied(self.device, self.asking)
-        if settle:
-            self.sleep(settle)
+        if plan.settle_seconds:
+            self.sleep(plan.settle_seconds)
         counters, links, throttled = self._counters(), self._link_losses(), self.throttling()
 
         def period(result: TrialResult) -> None:
@@ -219,7 +213,7 @@ class TrialRun:
                 link_losses=self._new_link_losses(links_before),
                 throttled_seconds=throttled.since(throttled_before).seconds,
             )
-            ended(Trial(request, result, readings))
+            ended(Trial(plan, request, result, readings))
 
         def report(progress: Progress) -> None:
             if progress.period is None:

@@ -41,7 +41,7 @@ from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.procedures.kit.measure.delay_metrics import MOST_STALLED
 from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE, SHARE_FIGURE
 from natgauge.procedures.kit.search.queues import most_share, wait_limit
-from natgauge.trial_evidence import STALL_BOUND_SECONDS
+from natgauge.trial.pacing import STALL_BOUND_SECONDS
 from natgauge.words import Verdict
 
 # A deep queue before the device, and a limit that nobody is told

@@ -38,7 +38,7 @@ from natgauge.procedures.kit.search.queues import LONGEST_WAIT_SECONDS
 from natgauge.records.measurement import Result
 from natgauge.setup.traffic import FIRST_SOURCE_PORT
 from natgauge.statistics.trend import FALSE_ALARM
-from natgauge.trial_evidence import STALL_BOUND_SECONDS
+from natgauge.trial.pacing import STALL_BOUND_SECONDS
 from natgauge.words import Verdict
 
 

@@ -19,10 +19,11 @@ from natgauge.counts import phase2_streams
 from natgauge.host.cpus import usable_cpus
 from natgauge.labs.common.cable import CableLab
 from natgauge.measurer import Phase2Plan, TrialPlan
+from natgauge.one_trial import Trial
 from natgauge.readings import NO_READINGS
 from natgauge.tester.cable import BEYOND_REACH, SAFE_SHARE, untranslated_request
 from natgauge.trial.judging import judged
-from natgauge.trial.trial import Trial
+from natgauge.verdicts import Limits
 from natgauge.words import Verdict
 
 CONNECTIONS: Final = 10_000
@@ -88,8 +89,8 @@ def _make(tally: Tally) -> None:
             request, result = cable.run(rate, frames)
             seconds = frames / (rate / 2)
             plan = TrialPlan(CONNECTIONS, _PHASE1_RATE, Phase2Plan(rate / 2, rate / 2, seconds))
-            trial = Trial(request, result, NO_READINGS)
-            outcome = judged(trial, plan, "shared", None)
+            trial = Trial(plan, request, result, NO_READINGS)
+            outcome = judged(trial, Limits("shared"))
             counts = phase2_streams(result).values()
             offered = sum(each.offered_frames for each in counts)
             missing = offered - sum(each.received_frames for each in counts)

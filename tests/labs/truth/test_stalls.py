@@ -10,16 +10,14 @@ from itertools import pairwise
 import pytest
 from tests.labs.burner import burning
 from tests.labs.truth.test_tester import CPUS, MASQUERADE, trial_request
-from tests.unit.counted import make_counts
+from tests.unit.counted import make_trial
 
 from natgauge.agreement import InitiatorStream, Phase1, Phase2, StreamCounts, TrialResult
 from natgauge.agreement.process import run
-from natgauge.counts import stalls_of
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.measurer import Direction, Judgement
+from natgauge.measurer import Direction, Judgement, Phase2Plan, TrialPlan
 from natgauge.trial import pacing
-from natgauge.trial_evidence import TrialEvidence
-from natgauge.verdicts import judge
+from natgauge.verdicts import Limits, judge
 from natgauge.words import Verdict
 
 #: The sender must be left in peace.
@@ -92,18 +90,9 @@ def initiator_of(result: TrialResult) -> StreamCounts:
 
 def judged(result: TrialResult) -> Judgement:
     """By phase 2 alone."""
-    none = make_counts(intended=0, offered=0, received=0)
-    counts = initiator_of(result)
-    return judge(
-        TrialEvidence(
-            placement="isolated",
-            connections=0,
-            stored=0,
-            phase1=none,
-            phase2={Direction.INITIATOR: counts},
-            cpus=stalls_of(result),
-        )
-    )
+    plan = TrialPlan(1, RATE, Phase2Plan(RATE, 0.0, SECONDS), stateless=True)
+    trial = make_trial(plan, phase2={Direction.INITIATOR: initiator_of(result)}, cpus=result.cpus)
+    return judge(trial, Limits("isolated"))
 
 
 def test_loss_at_every_rate_is_not_excused_by_stalls(lab: NetnsLab) -> None:
