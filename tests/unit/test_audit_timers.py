@@ -9,7 +9,7 @@ import pytest
 from tests.unit.simulated_nat import Behaviour, examiner_of
 
 from natgauge.audits import audit
-from natgauge.audits.kit.timers import TIMERS, idle_times, plan, watch
+from natgauge.audits.kit.timers import TIMERS, expected, idle_times, plan, watch
 from natgauge.audits.requirements import requirements
 from natgauge.trial.observer import Silent
 
@@ -67,8 +67,7 @@ def test_the_wait_ends_when_all_have_expired() -> None:
 
 
 def test_refreshed_mappings_make_the_wait_hardly_longer() -> None:
-    short = Behaviour(udp_seconds=10.0, icmp_seconds=10.0, transitory_seconds=10.0, established_seconds=10.0)
-    examiner = examiner_of(short)
+    examiner = examiner_of(brief(10.0))
     began = examiner.network.now()
     found = watch(examiner, TIMERS, 330.0)
     assert examiner.network.now() - began < 25.0
@@ -95,6 +94,50 @@ def test_frames_that_are_lost_shorten_no_time_out() -> None:
     assert 30.0 < seen.dead < 36.0
 
 
+def brief(seconds: float) -> Behaviour:
+    """A NAT that forgets everything after this time."""
+    return Behaviour(udp_seconds=seconds, icmp_seconds=seconds, transitory_seconds=seconds, established_seconds=seconds)
+
+
+@pytest.mark.parametrize("seconds", [1.0, 2.0, 2.9, 3.0, 3.1, 5.0])
+def test_time_outs_shorter_than_a_stream_takes_to_begin_keep_no_other_mapping_waiting(seconds: float) -> None:
+    """Seen: with time-outs of 3 s each of 95 streams was tried for 3 s, and the others seemed to live for 285 s."""
+    examiner = examiner_of(brief(seconds))
+    began = examiner.network.now()
+    found = watch(examiner, TIMERS, 7600.0)
+    assert examiner.network.now() - began < expected(TIMERS, 7600.0, seconds) + 5.0
+    for seen in found.values():
+        if seen.kind.refresh is None and not seen.gone_early:
+            assert seen.alive is None or seen.alive < seconds + 0.1
+            assert seen.dead is not None
+            assert seconds < seen.dead + 0.1 < 1.3 * seconds + 1.5, seen.words
+
+
+def test_streams_are_measured_though_the_time_out_is_as_short_as_they_take_to_begin() -> None:
+    seen = watch(examiner_of(brief(3.0)), UDP, 330.0)["UDP, several frames each way"]
+    assert seen.alive is not None
+    assert seen.alive < 3.1
+
+
+def test_streams_that_cannot_be_kept_are_given_up_and_that_is_said() -> None:
+    (kind,) = (kind for kind in UDP if kind.again_after)
+    examiner = examiner_of(brief(0.4))
+    began = examiner.network.now()
+    (seen,) = watch(examiner, [kind], 330.0).values()
+    assert examiner.network.now() - began < 10.0
+    assert (seen.alive, seen.dead) == (None, None)
+    assert seen.words == "gone within the first 3 s, before the idle time began"
+
+
+def test_a_gateway_that_dies_during_the_wait_makes_it_little_longer_than_was_told() -> None:
+    """Each mapping of a dead gateway costs seconds, for control frames are tried several times."""
+    behaviour = Behaviour(udp_seconds=300.0, loses=lambda frame: frame > 1000)
+    examiner = examiner_of(behaviour)
+    began = examiner.network.now()
+    watch(examiner, UDP, 60.0)
+    assert examiner.network.now() - began < plan(UDP, 60.0)[1] + 80.0
+
+
 @pytest.mark.parametrize(("name", "first"), [("UDP, one frame out", 130), ("UDP, several frames each way", 720)])
 def test_a_host_that_stalls_during_the_wait_leaves_the_other_mappings(name: str, first: int) -> None:
     """Thirty frames in a row are lost: while mappings are probed, or while streams are sent again."""
@@ -119,8 +162,7 @@ class Told(Silent):
 
 def test_the_longest_wait_and_what_needs_a_longer_one_are_told_before_the_wait() -> None:
     told = Told()
-    brief = Behaviour(udp_seconds=10.0, icmp_seconds=10.0, transitory_seconds=10.0, established_seconds=10.0)
-    audit._watch(examiner_of(brief), requirements(), 270.0, told, told.said.append)
+    audit._watch(examiner_of(brief(10.0)), requirements(), 270.0, told, told.said.append)
     longest, beyond, *waited = told.said
     assert longest.endswith("are watched for at most 273 s, or until all of them have expired")
     assert "UDP, one frame out (300 s)" in beyond
@@ -128,6 +170,12 @@ def test_the_longest_wait_and_what_needs_a_longer_one_are_told_before_the_wait()
     assert "TCP, SYN" not in beyond
     assert waited[0].startswith("time-outs: opening mappings")
     assert any(text.startswith("time-outs: 5 of at most 273 s") for text in waited)
+
+
+def test_the_time_to_expect_is_told_where_the_time_out_was_set() -> None:
+    told = Told()
+    audit._watch(examiner_of(brief(3.0)), requirements(), 7600.0, told, told.said.append, timeout=3)
+    assert told.said[0].endswith(", or until all of them have expired: about 10 s with time-outs of 3 s")
 
 
 def test_no_wait_is_told_where_there_is_none() -> None:

@@ -106,9 +106,35 @@ def test_a_lost_frame_at_each_place_in_turn_ends_nothing_and_is_no_part_of_the_f
 @pytest.mark.parametrize(("place", "name"), [(1, "plain forwarding"), (2, "cable")])
 def test_a_place_beside_the_device_that_stays_void_ends_it_too(place: int, name: str) -> None:
     device = gateway(faults=[{place: "up: 1 of 2 frames came back"}] * 3)
-    with pytest.raises(BrokenError, match=f"^cost: {name}: up: 1 of 2 frames came back, in 3 rounds in a row"):
+    with pytest.raises(
+        BrokenError, match=f"^cost: {name}: up: 1 of 2 frames came back, in 3 rounds in a row"
+    ) as caught:
         measured(device, repeat=1)
     assert len(device.rounds) == 3
+    # The device is not to blame.
+    assert "so the fault is in this host" in str(caught.value)
+    assert "only a device that forwards" not in str(caught.value)
+
+
+@pytest.mark.parametrize("rounds", [3, 20])
+def test_a_cost_whose_places_are_void_in_turn_for_ever_ends_in_one_line(rounds: int) -> None:
+    """Seen: it went on for ever, for no place was void in three rounds in a row."""
+    device = gateway(faults=[{number % 3: "up: 1 of 2 frames came back"} for number in range(1000)])
+    with pytest.raises(
+        BrokenError,
+        match=r"^cost: device: 9 of 9 rounds are void, more than are valid \(device in 3, plain forwarding in 3, "
+        r"cable in 3\); the last: cable: up: 1 of 2 frames came back; a cable has no gateway in it",
+    ) as caught:
+        measured(device, repeat=1, rounds=rounds)
+    assert "\n" not in str(caught.value)
+    assert len(device.rounds) == 9
+
+
+def test_a_cost_takes_at_most_twice_the_rounds_that_were_asked_for() -> None:
+    device = gateway(faults=[{number // 2 % 3: "lost"} if number % 2 else {} for number in range(1000)])
+    found = measured(device, repeat=1, rounds=20)
+    assert len(device.rounds) == 39
+    assert found.summary.median > 0
 
 
 class OneRoundWithoutWork(Gateway):

@@ -19,7 +19,7 @@ from natgauge.audits.kit.network import AuditSide, Network
 from natgauge.audits.kit.pcapng import CapturedFrame, pcapng
 from natgauge.audits.kit.requirement import Requirement
 from natgauge.audits.kit.sockets import PacketSockets
-from natgauge.audits.kit.timers import TIMERS, plan, watch
+from natgauge.audits.kit.timers import TIMERS, expected, plan, watch
 from natgauge.audits.request import audit_request
 from natgauge.audits.requirements import in_order, requirements, unknown
 from natgauge.audits.runner import classes, examine, forwards, other_traffic_doubt
@@ -107,7 +107,7 @@ def audit(
                 configured={} if device is None else device.files,
             )
             examiner.network.resolve()
-            _watch(examiner, chosen, options.wait, observer, notify)
+            _watch(examiner, chosen, options.wait, observer, notify, timeout=cell.device.timeouts)
             count = sum(len(one.transports) for one in chosen)
             notify(f"{count} examinations follow; on most gateways they take about a minute")
             # Classes come first, because some requirements leave no room for further flows.
@@ -140,10 +140,20 @@ def audit(
     return Audited(record, FAILED if failed else 0, store.folder)
 
 
-def _watch(
-    examiner: Examiner, chosen: Sequence[Requirement], wait: float, observer: Stages, notify: Callable[[str], None]
+def _watch(  # noqa: PLR0913 - what an audit measures time-outs with, each by its name
+    examiner: Examiner,
+    chosen: Sequence[Requirement],
+    wait: float,
+    observer: Stages,
+    notify: Callable[[str], None],
+    *,
+    timeout: float | None = None,
 ) -> None:
-    """Measure the time-outs that the requirements need, after saying how long it takes at most."""
+    """Measure the time-outs that the requirements need, after saying how long it takes.
+
+    Args:
+        timeout: s, of all mappings, as the user has set it; None = not set.
+    """
     needed = wait and any(requirement.timers for requirement in chosen)
     forwarded = [transport for transport in TRANSPORTS if needed and forwards(examiner, transport)]
     kinds = [kind for kind in TIMERS if kind.transport in forwarded]
@@ -154,6 +164,7 @@ def _watch(
     notify(
         f"time-outs: {mappings} mappings of {len(kinds)} kinds are watched for at most {longest:.0f} s{hours}, or "
         "until all of them have expired"
+        + (f": about {expected(kinds, wait, timeout):.0f} s with time-outs of {timeout:g} s" if timeout else "")
     )
     beyond = ", ".join(f"{kind.name} ({kind.required:g} s)" for kind in kinds if kind.required > wait)
     if beyond:

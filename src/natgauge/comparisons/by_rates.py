@@ -30,7 +30,7 @@ from natgauge.host import machine
 from natgauge.inputs.question import Cell
 from natgauge.measurements.conditions import with_receiver, without_search
 from natgauge.measurements.measure import parameters_of
-from natgauge.paired.rounds import VoidRounds
+from natgauge.paired.rounds import Void, VoidRounds
 from natgauge.procedures.kit.result.frame_counts import losses
 from natgauge.procedures.kit.result.notes import tolerance_note
 from natgauge.procedures.kit.result.results import Measurement
@@ -171,10 +171,13 @@ class ByRates:
         bounds_of: dict[str, dict[str, object]] = {rated.label: {} for rated in self._all}
         passed: dict[str, dict[str, float]] = {rated.label: {} for rated in self._all}
         for quantity in self._quantities:
+            void: dict[str, Void] = {}
             for rated in order.sample(self._all, len(self._all)):
                 with self._up(rated, quantity, number):
                     why = self._search(rated, quantity)
                 self._voids.judge(f"{rated.label} ({quantity})", why)
+                if why:
+                    void[rated.label] = Void("gateway", why)
                 bounds = rated.searched[quantity].rounds[-1]
                 if bounds is not None:
                     bounds_of[rated.label][quantity] = [
@@ -182,9 +185,17 @@ class ByRates:
                         None if math.isinf(bounds.upper) else bounds.upper,
                     ]
                     passed[rated.label][quantity] = bounds.passed
+            self._judge_ratios(quantity, void)
             if quantity == "new":
                 self._refuse_too_few()
         store.add_round({"rates": bounds_of, "passed": passed})
+
+    def _judge_ratios(self, quantity: Quantity, void: Mapping[str, Void]) -> None:
+        """Take into account which ratios lack a search in this round."""
+        baseline, *others = (rated.label for rated in self._all)
+        for label in others:
+            lacked = {one: void[one] for one in (baseline, label) if one in void}
+            self._voids.judge_ratio(f"{label} ({quantity})", lacked)
 
     def _refuse_too_few(self) -> None:
         """Refuse too few connections, as soon as the first rates are known."""

@@ -55,7 +55,7 @@ class BySlices:
         )
         self._fewest = fewest
         self._ratios = PairedRatios(self.all.seating.places, quantities)
-        self._sums = RoundSums(voids, self.all.seating.labels, self._ratios)
+        self._sums = RoundSums(voids, self.all.seating, self._ratios)
 
     def __enter__(self) -> Self:
         """Make all labs and start all gateways, for the first round."""

@@ -15,7 +15,7 @@ import math
 import statistics
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from natgauge.paired.slices import BlockWork
 from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
@@ -24,6 +24,8 @@ from natgauge.words import Quantity
 
 #: A kind of frames: what decides the cost of plain forwarding and of a cable.
 KindT = TypeVar("KindT", bound=Hashable)
+#: What has a position in a round. A gateway that only forwards is its own plain forwarding.
+PlaceKind = Literal["gateway", "plain forwarding", "cable"]
 
 
 def ratio(device: float, other: float) -> float | None:
@@ -63,6 +65,11 @@ class RoundPlace:
     cables: tuple[int, ...]
     forwarding: tuple[int, ...]
 
+    @property
+    def needs(self) -> frozenset[int]:
+        """Positions without which there is no work of the gateway."""
+        return frozenset((*self.positions, *self.cables))
+
     def works(self, took: Sequence[float]) -> tuple[float, ...]:
         """Return the gateway's own work in a block with these times.
 
@@ -92,6 +99,7 @@ class Seating(Generic[KindT]):
     """The places of a round: its gateways, then plain forwarding, then cables of each kind of frames.
 
     Attributes:
+        labels: of all positions in order; `kinds` are what has them.
         places: of the gateways, in order.
         forwarding: position of plain forwarding, by the kind of frames; that of a gateway if that only forwards.
     """
@@ -102,15 +110,18 @@ class Seating(Generic[KindT]):
         """Seat the gateways; `named` returns the name of plain forwarding of a kind of frames."""
         kinds = list(dict.fromkeys(kind for seat in seats for kind in seat.kinds))
         self.labels = [seat.label for seat in seats]
+        self.kinds: list[PlaceKind] = ["gateway"] * len(seats)
         self.forwarding: dict[KindT, int] = {}
         for kind in kinds:
             own = (at for at, seat in enumerate(seats) if seat.forwards and list(seat.kinds) == [kind])
             if (position := next(own, None)) is None:
                 position = len(self.labels)
                 self.labels.append(named(kind))
+                self.kinds.append("plain forwarding")
             self.forwarding[kind] = position
         self._cables = {kind: len(self.labels) + at for at, kind in enumerate(kinds)}
         self.labels += ["cable"] * len(kinds)
+        self.kinds += ["cable"] * len(kinds)
         self.places = [self._place(seat.label, (at,), seat.kinds) for at, seat in enumerate(seats)]
 
     def plain(self) -> RoundPlace:
@@ -153,7 +164,7 @@ class PairedRatios:
     def add(self, blocks: Iterable[BlockWork], void: frozenset[int] = frozenset()) -> None:
         """Add the blocks of a round, without blocks of void positions."""
         baseline = self.places[0]
-        if void & {*baseline.positions, *baseline.cables}:
+        if void & baseline.needs:
             return
         for collected in self._of.values():
             for rounds in collected.rounds:
@@ -163,7 +174,7 @@ class PairedRatios:
             if not void & {*baseline.forwarding}:
                 self._forwarding[quantity].append(_forwarded(baseline, took))
             for place in self.places:
-                if void & {*place.positions, *place.cables}:
+                if void & place.needs:
                     continue
                 collected = self._of[place.label, quantity]
                 works, baselines = place.works(took), baseline.works(took)

@@ -3,33 +3,53 @@
 
 A place whose frames were lost or wrong in a round is void in it: its slices say nothing, those of the others count. A
 ratio that lacks a place in a round is measured again in a further round. A place that is void in three rounds in a row
-ends the measurement.
+ends the measurement, and so does a ratio that more rounds lack than have, because places are void in turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from natgauge.errors import BrokenError
 from natgauge.notes import Note
 from natgauge.other_traffic import OtherTraffic, other_traffic_note
-from natgauge.paired.ratios import PairedRatios
+from natgauge.paired.ratios import KindT, PairedRatios, PlaceKind, Seating
 from natgauge.paired.slices import TimedRound
 
 #: A place that is void in this many rounds in a row ends the measurement.
 MOST_VOID: Final = 3
+#: More rounds than these that a ratio lacks end the measurement, if fewer rounds have it.
+MOST_LACKED: Final = 8
+#: What to do where a place without a gateway is void, the likeliest cause first; of gateways each method says it.
+_REMEDIES: Final[Mapping[PlaceKind, str]] = {
+    "cable": "a cable has no gateway in it, so the fault is in this host: end other work on it, and see "
+    '"natgauge selftest" and "natgauge doctor"',
+    "plain forwarding": "plain forwarding has no gateway in it, so the fault is in this host: end other work on it, "
+    'and see what it does with "natgauge measure throughput --gateway linux-ipv4" (or linux-ipv6)',
+}
 #: A larger share of interrupted slices makes intervals visibly wider.
 _MANY_INTERRUPTED: Final = 0.05
 
 
+class Void(NamedTuple):
+    """A place that is void in a round: what it is, and why it is void."""
+
+    kind: PlaceKind
+    why: str
+
+
+_VALID: Final = Void("gateway", "")
+
+
 @dataclass(slots=True)
 class VoidRounds:
-    """Notes void rounds, and counts those in a row.
+    """Notes void rounds, and counts those of a place in a row, and those that a ratio lacks.
 
-    A message that ends the measurement begins with the command and ends with the remedy; `what` is void: "round" or
-    "search".
+    A message that ends the measurement begins with the command and ends with the remedy, which is `remedy` for
+    gateways; `what` is void: "round" or "search".
     """
 
     command: str
@@ -37,15 +57,43 @@ class VoidRounds:
     remedy: str
     notes: list[Note] = field(default_factory=list)
     _in_a_row: dict[str, int] = field(default_factory=dict)
+    _having: Counter[str] = field(default_factory=Counter)
+    _lacking: dict[str, list[Mapping[str, Void]]] = field(default_factory=dict)
 
-    def judge(self, place: str, why: str) -> None:
+    def judge(self, place: str, why: str, kind: PlaceKind = "gateway") -> None:
         """Take a round into account: `why` it is void for this place, or empty; BrokenError ends the measurement."""
         self._in_a_row[place] = self._in_a_row.get(place, 0) + 1 if why else 0
         if self._in_a_row[place] >= MOST_VOID:
             plural = "searches" if self.what == "search" else f"{self.what}s"
-            raise BrokenError(f"{self.command}: {place}: {why}, in {MOST_VOID} {plural} in a row; {self.remedy}")
+            raise BrokenError(f"{self.command}: {place}: {why}, in {MOST_VOID} {plural} in a row; {self._to_do(kind)}")
         if why:
             self.notes.append(Note("trials", f"a {self.what} of {place} is void: {why}"))
+
+    def judge_ratio(self, ratio: str, void: Mapping[str, Void]) -> None:
+        """Take a round into account: the void places, by label, that a ratio lacks in it.
+
+        BrokenError ends the measurement: the ratio lacks too many rounds.
+        """
+        if not void:
+            self._having[ratio] += 1
+            return
+        lacking, having = self._lacking.setdefault(ratio, []), self._having[ratio]
+        lacking.append(void)
+        if len(lacking) <= max(MOST_LACKED, having):
+            return
+        numbers = Counter(place for each in lacking for place in each)
+        places = ", ".join(f"{place} in {number}" for place, number in numbers.most_common())
+        kinds = {one.kind for each in lacking for one in each.values()}
+        # A host that spoils frames where there is no gateway may spoil those of gateways as well.
+        kind: PlaceKind = next((kind for kind in _REMEDIES if kind in kinds), "gateway")
+        place, last = next(iter(void.items()))
+        raise BrokenError(
+            f"{self.command}: {ratio}: {len(lacking)} of {len(lacking) + having} rounds are void, more than are valid "
+            f"({places}); the last: {place}: {last.why}; {self._to_do(kind)}"
+        )
+
+    def _to_do(self, kind: PlaceKind) -> str:
+        return _REMEDIES.get(kind, self.remedy)
 
 
 class RoundSums:
@@ -55,28 +103,40 @@ class RoundSums:
         slices: of all rounds, also those of void places; `waited` and `interrupted` as in `TimedRound`.
     """
 
-    def __init__(self, voids: VoidRounds, labels: Sequence[str], ratios: PairedRatios) -> None:
-        """Add no round yet; `labels` are the names of all positions."""
+    def __init__(self, voids: VoidRounds, seating: Seating[KindT], ratios: PairedRatios) -> None:
+        """Add no round yet."""
         self.voids = voids
         self.ratios = ratios
-        self._labels = labels
+        self._labels, self._kinds = seating.labels, seating.kinds
         self.slices = self.interrupted = self.waited = 0
         self.others: list[OtherTraffic] = []
 
     def add(self, done: TimedRound) -> bool:
         """Add a round; return whether every place was valid. BrokenError: a place was void too often in a row."""
         # Several cables share a label, and so may several devices that only forward: each label is judged once.
-        faults: dict[str, list[str]] = {label: [] for label in self._labels}
-        for position, fault in sorted(done.faults.items()):
-            faults[self._labels[position]].append(fault)
-        for label, found in faults.items():
-            self.voids.judge(label, "; ".join(found))
+        void = self._void(done, frozenset(done.faults))
+        for label in dict.fromkeys(self._labels):
+            found = void.get(label, _VALID)
+            self.voids.judge(label, found.why, found.kind)
+        baseline, *others = self.ratios.places
+        for place in others:
+            self.voids.judge_ratio(place.label, self._void(done, baseline.needs | place.needs))
         self.ratios.add(done.work, frozenset(done.faults))
         self.slices += done.slices
         self.interrupted += done.interrupted
         self.waited += done.waited
         self.others.append(done.other_traffic)
         return not done.faults
+
+    def _void(self, done: TimedRound, positions: frozenset[int]) -> dict[str, Void]:
+        """Return the void places at these positions, by label."""
+        void: dict[str, Void] = {}
+        for position, fault in sorted(done.faults.items()):
+            if position in positions:
+                label = self._labels[position]
+                before = f"{void[label].why}; " if label in void else ""
+                void[label] = Void(self._kinds[position], before + fault)
+        return void
 
 
 def disturbance_notes(sums: Iterable[RoundSums]) -> tuple[list[Note], list[Note]]:

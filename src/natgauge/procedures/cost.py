@@ -172,7 +172,7 @@ class _Cost(Repetitions[CostSettings]):
         seating = Seating([Seat("device", range(families))])
         remedy = "only a device that forwards every frame has a cost: see what it does with throughput or frame-loss"
         ratios = PairedRatios([seating.plain(), *seating.places], self.settings.timed_quantities())
-        self._sums.append(RoundSums(VoidRounds(METRIC.name, "round", remedy), seating.labels, ratios))
+        self._sums.append(RoundSums(VoidRounds(METRIC.name, "round", remedy), seating, ratios))
         return self._sums[-1]
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:

@@ -41,6 +41,10 @@ _BELOW: Final = 0.985
 _BEYOND: Final = 1.02
 _SHOWN_EVERY_SECONDS: Final = 1.0
 _STREAM_SECONDS: Final = 3.0
+#: Devices have time-outs of 1 s and more.
+_STREAM_GAP_SECONDS: Final = 0.5
+#: The wait ends so long after the time that was told, whatever keeps it: a device that died costs seconds a mapping.
+_LATE_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,8 @@ class TimerKind:
         plain: name of the same kind without it, whose time-out decides when this one is done.
         remote_port: destination port of the mapping; None = any.
         again_after: seconds after which both sides send once more, before the idle time begins; 0 = they do not.
-            Linux takes a UDP flow for a stream only if it has lasted for two seconds.
+            Linux takes a UDP flow for a stream only if it has lasted for two seconds. Until then the inside sends now
+            and then, because a mapping may live for less.
     """
 
     name: str
@@ -85,6 +90,7 @@ class TimerSeen:
     dead: float | None = None
     frames: list[int] = field(default_factory=list)
     probes: dict[float, bool] = field(default_factory=dict)
+    gone_early: int = 0
     given_again: list[bool] = field(default_factory=list)
 
     def lives(self, seconds: float) -> bool | None:
@@ -111,6 +117,8 @@ class TimerSeen:
     @property
     def words(self) -> str:
         """The time-out as a sentence, without its full stop."""
+        if self.dead is None and self.gone_early:
+            return f"gone within the first {self.kind.again_after:g} s, before the idle time began"
         if self.dead is None:
             return "no mapping was watched" if self.alive is None else f"still there after {self.alive:.1f} s"
         if self.alive is None:
@@ -202,6 +210,12 @@ def plan(kinds: Sequence[TimerKind], wait: float) -> tuple[int, float]:
     return sum(len(idle) for _, idle in times), longest
 
 
+def expected(kinds: Sequence[TimerKind], wait: float, timeout: float) -> float:
+    """Return about how many seconds pass until the mappings of all kinds have expired, if each lives `timeout` s."""
+    ratio = _RATIO if timeout >= _FINE_SECONDS else _COARSE_RATIO
+    return plan(kinds, min(wait, timeout * ratio**_EXPIRED_IN_A_ROW))[1]
+
+
 def watch(
     examiner: Examiner, kinds: Iterable[TimerKind], wait: float, show: Callable[[str], None] = lambda _: None
 ) -> dict[str, TimerSeen]:
@@ -226,6 +240,8 @@ def watch(
         due, number, seen, life = heapq.heappop(events)
         if _is_done(seen, found):
             continue
+        if examiner.network.now() - begun > longest + _LATE_SECONDS:
+            break
         while (now := examiner.network.now()) < due:
             left = sum(not _is_done(one, found) for one in found.values())
             show(f"time-outs: {now - begun:.0f} of at most {longest:.0f} s, {left} of {len(found)} kinds still there")
@@ -266,7 +282,15 @@ def _life(examiner: Examiner, seen: TimerSeen, idle: float, host: Address) -> It
     kind.open(examiner, flow)
     opened, shown = network.now(), range(first, examiner.mark)
     if kind.again_after:
-        yield opened + kind.again_after
+        begun = opened
+        while (now := network.now()) < begun + kind.again_after:
+            yield min(begun + kind.again_after, now + _STREAM_GAP_SECONDS)
+            _send(examiner, flow, up=True)
+        # Nobody waits for frames of a mapping that is gone: all others would wait as well.
+        there = examiner.undisturbed(lambda: _is_there(examiner, kind, flow, "before it is left idle"))
+        seen.gone_early = 0 if there else seen.gone_early + 1
+        if not there:
+            return
         began, first = network.now(), examiner.mark
         _stream(examiner, flow)
         opened, shown = network.now(), range(first, examiner.mark)
@@ -302,7 +326,12 @@ def _is_there(examiner: Examiner, kind: TimerKind, flow: Flow, note: str) -> boo
 
 
 def _is_done(seen: TimerSeen, found: Mapping[str, TimerSeen]) -> bool:
-    """Whether the last mappings of a kind had all expired; refreshed ones are probed for a little longer."""
+    """Whether the last mappings of a kind had all expired, or could not be kept.
+
+    Refreshed ones are probed for a little longer.
+    """
+    if seen.gone_early >= _EXPIRED_IN_A_ROW:
+        return True
     plain = seen if seen.kind.refresh is None else found.get(seen.kind.plain)
     probes = [] if plain is None else sorted(plain.probes.items())
     last = [there for _, there in probes][-_EXPIRED_IN_A_ROW:]
