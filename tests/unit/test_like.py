@@ -33,7 +33,7 @@ from natgauge.published.model import Quantity, Table
 from natgauge.records.measurement import PublishedCell, Result
 from natgauge.records.parameters import GROUPS, Parameters
 from natgauge.records.store import SUMMARY
-from natgauge.reports import csv_table, draft, latex, markdown, matrix, pivot, text
+from natgauge.reports import csv_table, draft, latex, markdown, pivot, text
 from natgauge.reports.sheet import Sheet
 from natgauge.stored.find_results import find
 from natgauge.trial.bench import Bench
@@ -172,7 +172,7 @@ def test_the_commands_of_a_small_plan_end_with_a_table_of_what_varies(name: str)
         return
     assert comments[1:] == [f"#   natgauge report --against {varied} results/{name}-small"]
     if varied == "metrics":
-        medians = [cell for line in matrix.sheet(measured(name)).lines[1:] for cell in line.cells]
+        medians = [cell for line in pivot.of_metrics(measured(name)).lines[1:] for cell in line.cells]
     else:
         shown = pivot.sheet(measured(name), varied)
         assert len(shown.lines[0].cells) > 1

@@ -13,8 +13,8 @@ from tests.unit.test_report_forms import folder
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.records.measurement import Result
-from natgauge.reports import draft, latex, markdown, matrix, text
-from natgauge.reports.pivot import sheet, text_of
+from natgauge.reports import draft, latex, markdown, text
+from natgauge.reports.pivot import of_metrics, sheet, text_of
 
 UNITS = {"connection-rate": "connections/s", "throughput": "frames/s"}
 
@@ -242,7 +242,7 @@ def test_every_metric_of_every_device_at_a_glance() -> None:
     doubted = one(
         "throughput", "iptables", 1, 414_900.0, doubts=[{"word": "wide spread", "text": "its repetitions disagree"}]
     )
-    shown = matrix.sheet([rate, forwarding, doubted])
+    shown = of_metrics([rate, forwarding, doubted])
     assert [(line.heading, *line.cells) for line in shown.lines] == [
         ("median of", "connection-rate (connections/s)", "throughput (frames/s in each direction)"),
         ("iptables", "223,500", "414,900*"),
@@ -257,14 +257,14 @@ def test_every_metric_of_every_device_at_a_glance() -> None:
         ),
     )
     with pytest.raises(UsageError, match=r"--against metrics: two results are of throughput of iptables"):
-        matrix.sheet([doubted, one("throughput", "iptables", 2, 742_300.0)])
+        of_metrics([doubted, one("throughput", "iptables", 2, 742_300.0)])
 
 
 def test_at_a_glance_rates_of_one_direction_and_of_both_have_columns_of_their_own() -> None:
     ways = [
         one("throughput", "x", 1, rate, parameters={"directions": way}) for way, rate in (("both", 3.0), ("up", 5.0))
     ]
-    heading, row, *_ = matrix.sheet(ways).lines
+    heading, row, *_ = of_metrics(ways).lines
     assert heading.cells == ("throughput (frames/s in each direction)", "throughput (frames/s from the Initiator)")
     assert row.cells == ("3", "5")
 

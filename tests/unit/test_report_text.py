@@ -16,7 +16,7 @@ from natgauge.notes import Note
 from natgauge.procedures import enumeration_orders, frame_loss, latency
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.store import plain
-from natgauge.reports import csv_table, markdown, matrix
+from natgauge.reports import csv_table, markdown, pivot
 from natgauge.reports.sheet import Sheet, SheetRow, sheet
 from natgauge.reports.text import SeriesRow, doubt_lines, render, verdict
 from natgauge.reports.text import table as text_of
@@ -291,7 +291,7 @@ def test_the_matrix_of_many_gateways_with_long_names_fits(number: int) -> None:
         for metric in ("throughput", "connection-rate", "validated-connection-rate")
         for size in [at % 7]
     ]
-    shown = render(matrix.sheet(results), 100)
+    shown = render(pivot.of_metrics(results), 100)
     assert widest(shown) <= 100
     assert shown.count("1,000,000") >= 3 * (number // 7)
 

@@ -21,7 +21,7 @@ from natgauge.reports import csv_table, latex, markdown
 from natgauge.reports.answers import answers
 from natgauge.reports.difference import diff, text
 from natgauge.reports.html.figures import looks_of, question_figures
-from natgauge.reports.matrix import sheet as overview_sheet
+from natgauge.reports.pivot import of_metrics
 from natgauge.reports.pivot import sheet as against_sheet
 from natgauge.reports.rows import uncompared
 from natgauge.reports.sheet import sheet
@@ -320,5 +320,5 @@ def test_no_form_says_frames_a_second_without_a_direction_and_each_has_the_sum(d
         assert "500,000" in form or "500000.0" in form
     turned = " ".join(line.heading for line in against_sheet(results, "cores").lines)
     assert f"frames/s {said}" in turned
-    glance = " ".join(cell for line in overview_sheet(results[:1]).lines for cell in line.cells)
+    glance = " ".join(cell for line in of_metrics(results[:1]).lines for cell in line.cells)
     assert f"frames/s {said}" in glance

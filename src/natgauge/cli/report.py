@@ -179,7 +179,7 @@ def _refuse(
 def _measured(collected: StoredResults, form: str, against: str | None, published: tuple[str, ...]) -> str:
     """The table of all results of measurements."""
     from natgauge.published.printed import tables_of
-    from natgauge.reports import draft, matrix
+    from natgauge.reports import draft
     from natgauge.reports import pivot as turned
     from natgauge.reports import sheet as sheets
     from natgauge.reports.answers import answers
@@ -190,7 +190,7 @@ def _measured(collected: StoredResults, form: str, against: str | None, publishe
     if against is None:
         shown = sheets.sheet(results)
     elif against == "metrics":
-        shown = matrix.sheet(results)
+        shown = turned.of_metrics(results)
     else:
         shown = turned.sheet(results, against, narrow=form == "draft")
     if against is None and form == "draft":

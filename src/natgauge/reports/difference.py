@@ -23,7 +23,7 @@ from natgauge.reports.comparison import number as decimal
 from natgauge.reports.doubtful import bottleneck
 from natgauge.reports.rows import doubt_words, number, unit_of
 from natgauge.reports.text import fitted
-from natgauge.statistics.interval import CONFIDENCE
+from natgauge.statistics.interval import CONFIDENCE, finite
 from natgauge.tables import aligned
 
 DIFF_SCHEMA: Final = "natgauge-diff-1"
@@ -284,7 +284,7 @@ def document(diff: Diff) -> dict[str, Any]:
                 "gateway": line.first.gateway,
                 "quantity": line.first.quantity,
                 **_judged(line, _estimate),
-                "control_margin": _finite(line.control),
+                "control_margin": finite(line.control),
             }
             for line in diff.ratios.lines
         ],
@@ -313,16 +313,12 @@ def _judged(line: Change[Thing], of: Callable[[Thing], dict[str, Any]]) -> dict[
         "first": of(line.first),
         "second": of(line.second),
         "value": None if contrast is None else contrast.value,
-        "lower": None if contrast is None else _finite(contrast.interval.lower),
-        "upper": None if contrast is None else _finite(contrast.interval.upper),
+        "lower": None if contrast is None else finite(contrast.interval.lower),
+        "upper": None if contrast is None else finite(contrast.interval.upper),
         "coverage": None if contrast is None else contrast.interval.coverage,
         "differences": [asdict(difference) for difference in line.differences],
         "about": [asdict(difference) for difference in line.about],
     }
-
-
-def _finite(value: float) -> float | None:
-    return None if math.isinf(value) else value
 
 
 def _result(result: Result) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pivoted table: a column for each value of a parameter, such as cores, and a block for each metric and device.
 
-Publications print measurement series like this. Rows that all results of a column share are above the blocks.
+Publications print measurement series like this. Rows that all results of a column share are above the blocks. Against
+metrics, it is a matrix of devices and metrics.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from natgauge.errors import UsageError
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import describe, is_fact, shown
 from natgauge.reports.graded_doubts import of_columns
-from natgauge.reports.rows import Cell, ResultRow, row_of, rows, unit_of, whole
+from natgauge.reports.rows import Cell, ResultRow, number, row_of, rows, unit_of, whole
 from natgauge.reports.sheet import Sheet, SheetRow, notes
 
+#: Mark of a figure that has doubts, which are listed below the matrix.
+_DOUBTED: Final = "*"
 #: What the heading of a block says.
 _IN_HEADING: Final = frozenset({"gateway", "metric", "unit"})
 #: Rows that explain missing figures; they are below the table.
@@ -79,8 +82,39 @@ def sheet(results: Sequence[Result], against: str, *, narrow: bool = False) -> S
     ]
     doubts = of_columns([(block, column, result.doubts) for block, column, result in placed])
     names = [f"{block}, {in_words(name, result.parameter(name))}" for block, _, result in placed]
-    below = notes([result for _, _, result in placed], lambda number, _: names[number - 1])
+    below = notes([result for _, _, result in placed], lambda column, _: names[column - 1])
     return Sheet(tuple(lines), tuple(below), tuple(doubts))
+
+
+def of_metrics(results: Sequence[Result]) -> Sheet:
+    """Return the matrix of results: a row for each device, a column for each metric, medians as cells.
+
+    Args:
+        results: at least one, at most one for each device and metric.
+    """
+    set_alike = (row for row in rows(results) if not row.measured and len(set(row.cells)) == 1)
+    same = [f"{row.heading} {row.printed[0]}" for row in set_alike if row.cells[0] is not None]
+    headings = [f"{result.metric} ({unit_of(result)})" for result in results]
+    columns = tuple(dict.fromkeys(headings))
+    by_gateway: dict[str, dict[str, str]] = {}
+    for heading, result in zip(headings, results, strict=True):
+        cells = by_gateway.setdefault(result.gateway, {})
+        if heading in cells:
+            raise UsageError(
+                f"report: --against metrics: two results are of {result.metric} of {result.gateway}; name folders "
+                "of one set-up, or leave out --against"
+            )
+        cells[heading] = number(result.median) + (_DOUBTED if result.doubts else "")
+    lines = [SheetRow("median of", columns)]
+    lines += [
+        SheetRow(gateway, tuple(cells.get(heading, "-") for heading in columns))
+        for gateway, cells in by_gateway.items()
+    ]
+    notes = [f"All: {', '.join(same)}."] if same else []
+    doubts = of_columns(
+        [(result.gateway, heading, result.doubts) for heading, result in zip(headings, results, strict=True)]
+    )
+    return Sheet(tuple(lines), tuple(notes), tuple(f"{_DOUBTED} {line}" for line in doubts))
 
 
 def _unit(results: Sequence[Result], *, many: bool) -> str:
