@@ -190,9 +190,13 @@ def renewed(log: list[str], repeat: int, **lab: Any) -> tuple[Mapping[str, Any],
     planned = cast("Any", SimpleNamespace(procedure=procedure, settings=settings))
     times = iter(range(1000, 2000))
     benches = cast("Any", lambda number: FakeBench(number, log, **lab))
-    with FreshLabs(benches(1), planned, Memory(), benches, now=lambda: float(next(times))) as labs:
+
+    def start(bench: Bench) -> list[Ready]:
+        return [bench.ready(planned, Memory())]
+
+    with FreshLabs(benches, start, now=lambda: float(next(times))) as labs:
         assert labs.has_lab
-        measured = labs.run()
+        measured = labs.ready[0].run(labs.begin)
         assert labs.has_lab == ("most" not in lab)
         log.append("told")
         return labs.conduct(len(measured.measurements)), len(measured.measurements)

@@ -18,6 +18,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, Self, cast
 
 from natgauge.comparisons.contestants import sharing
@@ -45,6 +46,7 @@ from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.observer import Observer
 from natgauge.trial.planned import Planned
 from natgauge.trial.receiver_time import receiver_seconds
+from natgauge.trial.renewal import FreshLabs
 from natgauge.trial.seeds import in_repetition
 from natgauge.words import Quantity
 
@@ -56,17 +58,20 @@ _SURELY: Final = 0.5
 
 @dataclass(slots=True)
 class RatedGateway:
-    """A gateway on a bench of its own.
+    """A gateway on benches of its own.
 
     Attributes:
+        bench: of the present round, `round_number`, counted from 1.
+        labs: labs of the rounds, by quantity; all quantities share them where all gateways run at once.
         ready: the started device for each quantity; empty before the `with` block.
         found: the last search with a rate, by quantity; in frames/s or connections/s.
         receivers: time of the tester's receivers on the device's cores, by quantity, s per frame; None = unknown.
     """
 
     label: str
-    cell: Cell
     bench: Bench
+    round_number: int = 1
+    labs: dict[Quantity, FreshLabs] = field(default_factory=dict)
     ready: dict[Quantity, Ready] = field(default_factory=dict)
     found: dict[Quantity, Measurement] = field(default_factory=dict)
     searched: dict[Quantity, Searched] = field(default_factory=dict)
@@ -110,6 +115,9 @@ class ByRates:
         self._search_settings = {**SEARCH, "loss_tolerance": options.loss_tolerance}
         self._placement = options.placement or "isolated"
         every = [*gateways, gateways[0].control()]
+        # With given ports, or different settings of the whole machine, only one gateway can run at a time.
+        own_labs = all(gateway.lab_kind.shares_core for gateway in gateways)
+        self._at_once = own_labs and differing_knob(gateways) is None
         self._all = [self._rated(gateway, number) for number, gateway in enumerate(every)]
         self.labels = [rated.label for rated in self._all[:-1]]
         self.stage = f"comparing {', '.join(self.labels)} by their highest rates, in turn"
@@ -117,9 +125,6 @@ class ByRates:
         self.notes = self._voids.notes
         self.notes.extend(tolerance_note(options.loss_tolerance))
         self._made = ExitStack()
-        # With given ports, or different settings of the whole machine, only one gateway can run at a time.
-        own_labs = all(gateway.lab_kind.shares_core for gateway in gateways)
-        self._at_once = own_labs and differing_knob(gateways) is None
         self._sharing = sharing(rated.bench for rated in self._all) if self._at_once else 1
         self._keepers = {rated.label: _Labelled(rated.label) for rated in self._all}
         self._machine: Mapping[str, object] = {}
@@ -127,22 +132,20 @@ class ByRates:
     def __enter__(self) -> Self:
         """Make all labs and start all gateways for the first round, each with limits for all of its searches."""
         self._machine = machine.facts()
-        self._make()
-        return self
-
-    def _make(self) -> None:
         with ExitStack() as made:
             for rated in self._all if self._at_once else ():
-                made.enter_context(rated.bench)
-                self._start(rated, self._quantities)
+                made.enter_context(rated.labs[self._quantities[0]])
             self._made = made.pop_all()
+        return self
 
     def _renew(self, number: int) -> None:
-        """Give each gateway a new bench and a new seed, so that the interval covers their effects."""
-        self._made.close()
-        for rated in self._all:
-            rated.bench = Bench(in_repetition(rated.cell, self._seed, number + 1), self._observer)
-        self._make()
+        """Give each gateway a new lab and a new seed, so that the interval covers their effects."""
+        labs = [rated.labs[self._quantities[0]] for rated in self._all]
+        # The labs of two rounds would share the machine's memory and tables.
+        for each in reversed(labs):
+            each.leave()
+        for each in labs:
+            each.begin(number + 1)
 
     def __exit__(self, *exception: object) -> None:
         self._made.__exit__(*exception)  # type: ignore[arg-type] # the same arguments
@@ -163,7 +166,7 @@ class ByRates:
         """Search every rate of every gateway once."""
         for keeper in self._keepers.values():
             keeper.store = store
-        if number:
+        if number and self._at_once:
             with making_again(number):
                 self._renew(number)
         # A random order balances the effect of a gateway's position in a round.
@@ -258,31 +261,40 @@ class ByRates:
         for quantity in self._quantities:
             # Refuse an impossible search before any lab is made.
             self._planned(bench, quantity)
-        return RatedGateway(
+        rated = RatedGateway(
             gateway.label,
-            cell,
             bench,
             searched={quantity: Searched(gateway.label, quantity) for quantity in self._quantities},
         )
+        # Only one measurer per wire: two would not know which four tuples the other has used.
+        for wanted in [self._quantities] if self._at_once else [(quantity,) for quantity in self._quantities]:
+            labs = FreshLabs(partial(self._bench_of, rated, cell), partial(self._start, rated, wanted))
+            rated.labs |= dict.fromkeys(wanted, labs)
+        return rated
 
-    def _start(self, rated: RatedGateway, wanted: Sequence[Quantity]) -> None:
-        if rated.bench.lab.emulated:
+    def _bench_of(self, rated: RatedGateway, cell: Cell, number: int) -> Bench:
+        """Plan the bench of a round, from 1, once for all of its searches."""
+        if number > rated.round_number:
+            rated.bench = Bench(in_repetition(cell, self._seed, number), self._observer)
+            rated.round_number = number
+        return rated.bench
+
+    def _start(self, rated: RatedGateway, wanted: Sequence[Quantity], bench: Bench) -> list[Ready]:
+        if bench.lab.emulated:
             raise UsageError(
                 f"{rated.label}: runs on an emulated machine; its figures show that it works, not how fast it is, and "
                 "cannot be compared: use a host with KVM, or measure the gateway alone"
             )
-        planned = {quantity: self._planned(rated.bench, quantity) for quantity in self._quantities}
+        planned = {quantity: self._planned(bench, quantity) for quantity in self._quantities}
         # One configuration for all searches, because it does not change between them.
         demand = max((each.demand for each in planned.values()), key=lambda demand: demand.after_seconds)
         demand = replace(demand, sharing=self._sharing)
         for quantity in wanted:
-            before = rated.ready.get(quantity)
-            with named(rated.label, rated.bench.recipe.name):
-                rated.ready[quantity] = rated.bench.ready(
+            with named(rated.label, bench.recipe.name):
+                rated.ready[quantity] = bench.ready(
                     replace(planned[quantity], demand=demand), self._keepers[rated.label]
                 )
-            if before is not None:
-                rated.ready[quantity].measurer.continue_after(before.measurer)
+        return [rated.ready[quantity] for quantity in wanted]
 
     @contextmanager
     def _up(self, rated: RatedGateway, quantity: Quantity, number: int) -> Iterator[None]:
@@ -290,12 +302,13 @@ class ByRates:
         if self._at_once:
             yield
             return
-        with ExitStack() as made:
+        labs = rated.labs[quantity]
+        try:
             with making_again(number):
-                made.enter_context(rated.bench)
-                # Only one measurer per wire: two would not know which four tuples the other has used.
-                self._start(rated, (quantity,))
+                labs.begin(number + 1)
             yield
+        finally:
+            labs.leave()
 
     def _search(self, rated: RatedGateway, quantity: Quantity) -> str:
         """Search once; return the reason why the search is void, or an empty text."""

@@ -28,7 +28,7 @@ from natgauge.trial.far_side import rate_alone
 from natgauge.trial.observer import Observer
 from natgauge.trial.question import ask, command
 from natgauge.trial.receiver_time import receiver_seconds
-from natgauge.trial.renewal import FreshLabs, NextBench
+from natgauge.trial.renewal import BenchOf, FreshLabs
 from natgauge.trial.seeds import in_repetition
 
 
@@ -94,11 +94,13 @@ def answer(
     with store.evidence(command(question)):
         conditions: list[Parameters] = []
 
-        def on_ready(each: Bench, ready: Ready) -> None:
+        def start(each: Bench) -> list[Ready]:
+            ready = each.ready(planned, store)
             conditions.append(parameters_of(each, ready, machine.facts()))
+            return [ready]
 
-        fresh = FreshLabs(bench, planned, store, _following(question, bench, observer), on_ready=on_ready)
-        with reliance_kept(), fresh as labs:
+        with reliance_kept(), FreshLabs(_benches(question, bench, observer), start) as labs:
+            (ready,) = labs.ready
             facts = machine.facts(host_name=host_name)
             (parameters,) = conditions
             store.write_plan(parameters.flat())
@@ -106,21 +108,25 @@ def answer(
             store.write_environment(
                 {"machine": facts, "device": None if bench.device is None else bench.device.as_dict()}
             )
-            result = labs.run()
-            last = labs.ready.measurer
+            # The first bench may have found that the device works in processes, which changes the settings.
+            result = ready.run(labs.begin)
+            (ready,) = labs.ready
             parameters = joined(conditions, planned.procedure.metric)
             parameters = with_conduct(parameters, labs.conduct(len(result.measurements)))
             # Where the next lab could not be made, the last one has gone, and neither of these is known.
             family = bench.address_plan.outside.family
-            parameters = with_receiver(parameters, receiver_seconds(last) if labs.has_lab else None)
-            parameters = with_server(parameters, rate_alone(last, labs.ready.planned, family) if labs.has_lab else None)
+            parameters = with_receiver(parameters, receiver_seconds(ready.measurer) if labs.has_lab else None)
+            alone = rate_alone(ready.measurer, ready.planned, family) if labs.has_lab else None
+            parameters = with_server(parameters, alone)
         return keep(result, parameters, store)
 
 
-def _following(question: Question, first: Bench, observer: Observer | None) -> NextBench:
-    """Return a function that plans the bench of a further repetition: the same cell with another seed."""
+def _benches(question: Question, first: Bench, observer: Observer | None) -> BenchOf:
+    """Return a function that plans the bench of a repetition: after the first, the same cell with another seed."""
 
     def plan(number: int) -> Bench:
+        if number == 1:
+            return first
         return Bench(in_repetition(question.cell, first.seed, number), observer, processes=first.processes)
 
     return plan

@@ -8,7 +8,7 @@ each procedure: adapt the device's limits, prove that it forwards, run. At the e
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Unpack
 
@@ -18,9 +18,10 @@ from natgauge.ethernet import LEAST_OCTETS, QUERY_OCTETS
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.limits import DeviceDemand, choose, refuse_unfit
 from natgauge.inputs.question import Cell
-from natgauge.measurer import Ability, Delays
+from natgauge.measurer import Ability, Delays, Measurer
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.procedures.kit.runner import unheard
 from natgauge.procedures.kit.search.rate_search import FIRST_TRIAL_SECONDS, LONGEST_TRIAL_SECONDS, lowest_rate
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.setup.far_side import refuse as refuse_server
@@ -67,13 +68,14 @@ class Ready:
     device: DeviceSettings | None
     rates: HighestRates
 
-    def run(self) -> MeasurementResult:
-        """Run the procedure and return its result.
+    def run(self, begins: Callable[[int], Measurer | None] = unheard) -> MeasurementResult:
+        """Run the procedure and return its result; `begins` as of `Procedure.measure`.
 
         Raises:
             NatgaugeError: the measurement failed.
         """
-        return self.planned.procedure.measure(self.measurer, self.planned.settings, self.measurer.observer.event)
+        planned = self.planned
+        return planned.procedure.measure(self.measurer, planned.settings, self.measurer.observer.event, begins=begins)
 
 
 class Bench(Setup):

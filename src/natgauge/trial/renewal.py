@@ -8,100 +8,76 @@ figure varies within that lab, but not how it varies between labs.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Self
 
 from natgauge.labs import kinds
-from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.trial.bench import Bench, Ready
-from natgauge.trial.lab_measurer import LabMeasurer, Recorder
-from natgauge.trial.planned import Planned
+from natgauge.trial.lab_measurer import LabMeasurer
 
-#: Plans the bench of a repetition, from 2.
-NextBench = Callable[[int], Bench]
-#: Records a bench that is ready.
-OnReady = Callable[[Bench, Ready], None]
-
-
-def unrecorded(_bench: Bench, _ready: Ready) -> None:
-    """Default for `OnReady`: the repetition's bench is recorded nowhere."""
+#: Plans the bench of a repetition, from 1.
+BenchOf = Callable[[int], Bench]
+#: Starts the device of a new bench, and makes the procedures ready that run on it: at least one, always the same.
+Start = Callable[[Bench], Sequence[Ready]]
 
 
 class FreshLabs:
-    """Successive benches for one measurement. Use it as a context manager: it makes and removes the benches.
+    """Successive benches of one device. As a context manager it makes the first one, and removes the last one.
 
     Attributes:
         has_lab: whether a lab exists now; False also where the lab of a further repetition could not be made.
+        ready: of the last bench.
     """
 
-    def __init__(  # noqa: PLR0913 - one argument per collaborator, each by its name
-        self,
-        bench: Bench,
-        planned: Planned,
-        recorder: Recorder,
-        following: NextBench,
-        *,
-        on_ready: OnReady = unrecorded,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        """Plan the repetitions; the first lab is made at the beginning of the `with` block.
-
-        Args:
-            now: seconds since the epoch.
-        """
-        self.bench = bench
+    def __init__(self, bench_of: BenchOf, start: Start, *, now: Callable[[], float] = time.time) -> None:
+        """Make no lab yet; `now` returns seconds since the epoch."""
+        self._bench_of, self._start, self._now = bench_of, start, now
         self._conducted: list[tuple[int, int, float]] = []
-        self._planned = planned
-        self._recorder = recorder
-        self._following = following
-        self._on_ready = on_ready
-        self._now = now
         self._made = ExitStack()
         self._labs = 0
+        self.ready: Sequence[Ready] = ()
         self.has_lab = False
 
     def __enter__(self) -> Self:
         """Make the first lab and start its device."""
         with ExitStack() as undo:
             undo.push(self.__exit__)
-            self._set_up()
+            self._set_up(1)
             undo.pop_all()
-        self._note()
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.has_lab = False
         self._made.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
 
-    def _set_up(self) -> None:
+    def _set_up(self, number: int) -> None:
+        before, self.bench = self.ready, self._bench_of(number)
         self._made.enter_context(self.bench)
-        self.ready: Ready = self.bench.ready(self._planned, self._recorder)
+        self.ready = self._start(self.bench)
+        for now, earlier in zip(self.ready, before, strict=False):
+            now.measurer.continue_after(earlier.measurer)
         self._labs += 1
-        self._on_ready(self.bench, self.ready)
         self.has_lab = True
+        self._note()
 
     def begin(self, number: int) -> LabMeasurer:
-        """Begin a repetition, from 1: make a new lab, unless it is the first repetition or the lab must stay."""
-        if number == 1:
-            return self.ready.measurer
-        if self._renewable:
-            before = self.ready.measurer
-            self.has_lab = False
-            self._made.close()
-            self.bench = self._following(number)
-            self._set_up()
-            self.ready.measurer.continue_after(before)
-        self._note()
-        return self.ready.measurer
+        """Begin a repetition, from 1, in a new lab, unless there is the lab of the first one or one that must stay."""
+        if number > 1 and self.has_lab and self._renewable:
+            self.leave()
+        if not self.has_lab:
+            self._set_up(number)
+        elif number > 1:
+            self._note()
+        return self.ready[0].measurer
+
+    def leave(self) -> None:
+        """Remove the lab; the next repetition makes another one."""
+        self.has_lab = False
+        self._made.close()
 
     def _note(self) -> None:
         self._conducted.append((self._labs, self.bench.seed, round(self._now(), 3)))
-
-    def run(self) -> MeasurementResult:
-        """Measure all repetitions."""
-        # The first bench may have found that the device works in processes, which changes the settings.
-        planned, measurer = self.ready.planned, self.ready.measurer
-        return planned.procedure.measure(measurer, planned.settings, measurer.observer.event, begins=self.begin)
 
     def conduct(self, repetitions: int) -> Mapping[str, Any]:
         """Return parameters of the first `repetitions` repetitions; one that the time limit cut off has no value."""
