@@ -9,16 +9,13 @@ from functools import partial
 from typing import Any, Protocol, Self
 
 from natgauge.inputs.question import Cell
-from natgauge.measurements.conditions import RECEIVER_SECONDS, SERVER_ALONE
-from natgauge.measurements.measure import parameters_of
+from natgauge.measurements.measure import device_of, own_part_of, parameters_of
 from natgauge.measurer import Measurer
 from natgauge.records.parameters import Parameters
-from natgauge.trial.bench import Bench, Ready
-from natgauge.trial.far_side import rate_alone
+from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import Recorder
 from natgauge.trial.observer import Observer
 from natgauge.trial.planned import Planned
-from natgauge.trial.receiver_time import receiver_seconds
 
 #: Measures the tester's own part after the trials of a repetition. The argument has the names of the figures that
 #: earlier repetitions know. Returns the other figures, as far as they apply and can be measured: `RECEIVER_SECONDS` and
@@ -87,17 +84,13 @@ class LabBench:
     def prepare(self, planned: Planned, recorder: Recorder) -> Prepared:
         """Start the device, or set it for this procedure, and check that it forwards."""
         ready = self._bench.ready(planned, recorder)
-        device = None if self._bench.device is None else self._bench.device.as_dict()
-        parameters = parameters_of(self._bench, ready, self._facts())
-        return Prepared(ready.measurer, parameters, device, partial(self._own_part, ready), ready.planned)
-
-    def _own_part(self, ready: Ready, known: Collection[str]) -> Mapping[str, float]:
-        own_part: dict[str, float | None] = {}
-        if RECEIVER_SECONDS not in known:
-            own_part[RECEIVER_SECONDS] = receiver_seconds(ready.measurer)
-        if SERVER_ALONE not in known:
-            own_part[SERVER_ALONE] = rate_alone(ready.measurer, ready.planned, self._bench.address_plan.outside.family)
-        return {name: value for name, value in own_part.items() if value is not None}
+        return Prepared(
+            measurer=ready.measurer,
+            parameters=parameters_of(self._bench, ready, self._facts()),
+            device=device_of(self._bench),
+            own_part=partial(own_part_of, self._bench, ready),
+            planned=ready.planned,
+        )
 
     def __enter__(self) -> Self:
         self._bench.__enter__()

@@ -16,14 +16,12 @@ from natgauge.campaigns.joined import counted, join
 from natgauge.campaigns.journal_lines import REMEDY
 from natgauge.campaigns.state import RecordedRepetition
 from natgauge.errors import UsageError
-from natgauge.gateways.recipe import as_played, digest
-from natgauge.measurements.conditions import with_conduct, with_own_part
-from natgauge.measurements.measure import keep
+from natgauge.measurements.measure import keep, of_repetitions, write_conditions
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.records.parameters import Parameters, joined
+from natgauge.records.parameters import Parameters
 from natgauge.records.record import first_fault
 from natgauge.records.store import Store
 from natgauge.system_errors import unwritable
@@ -99,12 +97,12 @@ def write_result(
     try:
         store = Store(evidence.settle(ended.stored))
         counting = [ended.repetitions[at] for at in counted(results)]
-        of_result = joined([repetition.parameters for repetition in counting], measurement.metric)
         own_part = {name: value for repetition in ended.repetitions for name, value in repetition.own_part.items()}
-        run = with_own_part(with_conduct(_as_requested(of_result, measurement), _conduct(counting)), own_part)
-        store.write_plan(run.flat())
-        store.write_recipe(as_played(point.recipe), digest(point.recipe))
-        store.write_environment({"machine": first.machine, "device": first.device})
+        every = of_repetitions(
+            [repetition.parameters for repetition in counting], measurement.metric, _conduct(counting), own_part
+        )
+        run = _as_requested(every, measurement)
+        write_conditions(store, run, point.recipe, first.machine, first.device)
         keep(measured, run, store, evidence.result, measurement.published)
         evidence.publish()
     except ValidationError as error:

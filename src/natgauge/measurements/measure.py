@@ -3,19 +3,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
 from natgauge.ethernet import SEGMENT_OCTETS
-from natgauge.gateways.recipe import as_played, digest
+from natgauge.gateways.recipe import Recipe, as_played, digest
 from natgauge.host import machine
 from natgauge.host.settings import reliance_kept
 from natgauge.inputs.keywords import MeasureKeywords
 from natgauge.inputs.question import Question
-from natgauge.measurements.conditions import Conditions, chain_of, record, with_conduct, with_receiver, with_server
+from natgauge.measurements.conditions import (
+    RECEIVER_SECONDS,
+    SERVER_ALONE,
+    Conditions,
+    chain_of,
+    record,
+    with_conduct,
+    with_own_part,
+)
 from natgauge.measurements.making import make
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.measurement import PublishedCell
@@ -103,21 +111,14 @@ def answer(
             (ready,) = labs.ready
             facts = machine.facts(host_name=host_name)
             (parameters,) = conditions
-            store.write_plan(parameters.flat())
-            store.write_recipe(as_played(bench.recipe), digest(bench.recipe))
-            store.write_environment(
-                {"machine": facts, "device": None if bench.device is None else bench.device.as_dict()}
-            )
+            write_conditions(store, parameters, bench.recipe, facts, device_of(bench))
             # The first bench may have found that the device works in processes, which changes the settings.
             result = ready.run(labs.begin)
             (ready,) = labs.ready
-            parameters = joined(conditions, planned.procedure.metric)
-            parameters = with_conduct(parameters, labs.conduct(len(result.measurements)))
             # Where the next lab could not be made, the last one has gone, and neither of these is known.
-            family = bench.address_plan.outside.family
-            parameters = with_receiver(parameters, receiver_seconds(ready.measurer) if labs.has_lab else None)
-            alone = rate_alone(ready.measurer, ready.planned, family) if labs.has_lab else None
-            parameters = with_server(parameters, alone)
+            own_part = own_part_of(bench, ready) if labs.has_lab else {}
+            conduct = labs.conduct(len(result.measurements))
+            parameters = of_repetitions(conditions, planned.procedure.metric, conduct, own_part)
         return keep(result, parameters, store)
 
 
@@ -175,6 +176,41 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
             own_processes=bench.own_processes,
         )
     )
+
+
+def device_of(bench: Bench) -> Mapping[str, Any] | None:
+    """Return version and settings of the device; None = natgauge does not start it."""
+    return None if bench.device is None else bench.device.as_dict()
+
+
+def own_part_of(bench: Bench, ready: Ready, known: Collection[str] = ()) -> dict[str, float]:
+    """Measure the tester's own part after the trials of a repetition, as far as it applies, without what is `known`."""
+    own_part: dict[str, float | None] = {}
+    if RECEIVER_SECONDS not in known:
+        own_part[RECEIVER_SECONDS] = receiver_seconds(ready.measurer)
+    if SERVER_ALONE not in known:
+        own_part[SERVER_ALONE] = rate_alone(ready.measurer, ready.planned, bench.address_plan.outside.family)
+    return {name: value for name, value in own_part.items() if value is not None}
+
+
+def of_repetitions(
+    each: Sequence[Parameters], metric: str, conduct: Mapping[str, Any], own_part: Mapping[str, float]
+) -> Parameters:
+    """Return the parameters of a result, from those of each of its repetitions."""
+    return with_own_part(with_conduct(joined(each, metric), conduct), own_part)
+
+
+def write_conditions(
+    store: Store,
+    parameters: Parameters,
+    recipe: Recipe,
+    facts: Mapping[str, object],
+    device: Mapping[str, Any] | None,
+) -> None:
+    """Write the parameters, the recipe, and the facts of the machine and the device."""
+    store.write_plan(parameters.flat())
+    store.write_recipe(as_played(recipe), digest(recipe))
+    store.write_environment({"machine": facts, "device": device})
 
 
 def _server(ready: Ready) -> dict[str, object]:
