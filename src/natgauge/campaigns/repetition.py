@@ -4,23 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
 
 from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
-from natgauge.campaigns.evidence import EvidenceFile, Extent
+from natgauge.campaigns.evidence import EvidenceFile
 from natgauge.campaigns.joined import counted, join
 from natgauge.campaigns.journal_lines import REMEDY
-from natgauge.campaigns.state import RecordedRepetition
+from natgauge.campaigns.state import MeasurementState, RecordedRepetition
 from natgauge.errors import UsageError
 from natgauge.measurements.measure import keep, of_repetitions, write_conditions
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
-from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.records.parameters import Parameters
 from natgauge.records.record import first_fault
 from natgauge.records.store import Store
@@ -70,34 +69,24 @@ def _slim(measured: MeasurementResult) -> MeasurementResult:
     return replace(measured, measurements=measurements, first=tuple(map(_slim, measured.first)))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EndedMeasurement:
-    """A measurement that has ended.
-
-    Attributes:
-        repetitions: at least one.
-        cause: reason why there are fewer than requested; empty = there are not.
-    """
-
-    single: TrialSettings
-    repetitions: Sequence[RecordedRepetition]
-    cause: str
-    stored: Extent
-
-
 def write_result(
-    evidence: EvidenceFile, point: PlannedCell, measurement: CellMeasurement, ended: EndedMeasurement
+    evidence: EvidenceFile, point: PlannedCell, measurement: CellMeasurement, known: MeasurementState, cause: str
 ) -> str:
-    """Write the results folder of a measurement; an incomplete one is replaced."""
-    first, number = ended.repetitions[0], len(ended.repetitions)
-    broken = f"broken after {number} of {measurement.most_repetitions} repetitions: {ended.cause}"
-    notes = [Note("ended early", broken)] if ended.cause else []
-    results = [repetition.result for repetition in ended.repetitions]
-    measured = join(results, measurement.planned.settings, ended.single, notes)
+    """Write the results folder of a measurement with at least one repetition; an incomplete one is replaced.
+
+    Args:
+        cause: reason why there are fewer repetitions than requested; empty = there are not.
+    """
+    first, number = known.ended[0], len(known.ended)
+    broken = f"broken after {number} of {measurement.most_repetitions} repetitions: {cause}"
+    notes = [Note("ended early", broken)] if cause else []
+    single = replace(measurement.planned.settings, **{**first.given, "repeat": 1})
+    results = [repetition.result for repetition in known.ended]
+    measured = join(results, measurement.planned.settings, single, notes)
     try:
-        store = Store(evidence.settle(ended.stored))
-        counting = [ended.repetitions[at] for at in counted(results)]
-        own_part = {name: value for repetition in ended.repetitions for name, value in repetition.own_part.items()}
+        store = Store(evidence.settle(known.stored))
+        counting = [known.ended[at] for at in counted(results)]
+        own_part = {name: value for repetition in known.ended for name, value in repetition.own_part.items()}
         every = of_repetitions(
             [repetition.parameters for repetition in counting], measurement.metric, _conduct(counting), own_part
         )

@@ -12,7 +12,7 @@ import json
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -22,7 +22,7 @@ from natgauge.campaigns.cells import CellMeasurement, PlannedCell
 from natgauge.campaigns.estimate import repetitions
 from natgauge.campaigns.evidence import EVIDENCE, EvidenceFile, stored_apart
 from natgauge.campaigns.journal import Journal, entry_of, text_of
-from natgauge.campaigns.repetition import EndedMeasurement, write_result
+from natgauge.campaigns.repetition import write_result
 from natgauge.campaigns.state import CampaignState
 from natgauge.errors import UsageError
 from natgauge.records.store import result_name
@@ -163,13 +163,8 @@ class Session:
         cause = ""
         if not known.is_done(measurement.repeat, measurement.most_repetitions):
             cause = self.state.broken(point.name, point.device, measurement.name)
-        single = replace(measurement.planned.settings, **{**known.ended[0].given, "repeat": 1})
-        written = write_result(
-            EvidenceFile(self.folder, result_name(point.name, measurement.name)),
-            point,
-            measurement,
-            EndedMeasurement(single=single, repetitions=known.ended, cause=cause, stored=known.stored),
-        )
+        evidence = EvidenceFile(self.folder, result_name(point.name, measurement.name))
+        written = write_result(evidence, point, measurement, known, cause)
         self.append_line("result", cell=point.name, measurement=measurement.name, folder=written, cause=cause)
 
     def left(self) -> str:
