@@ -42,12 +42,19 @@ NAME: Final = "kills"
 PLAN: Final = small_plan("kills", NAME, ["nftables-nat44", "linux-ipv4"], 2_000)
 #: Longest time from the beginning of a session, or from the last kill of a worker, to the next kill, seconds.
 LATEST_SECONDS: Final = 4.0
+#: Share of the kills of workers that come at any moment; the others come after the first trial since the last kill,
+#: because workers need longer to come up than their trials take.
+AT_ANY_MOMENT: Final = 0.2
+#: Nobody waits longer for the next trial of a worker, seconds.
+TRIAL_SECONDS: Final = 60.0
 #: Nobody waits longer for the end of a session that is killed no more.
 END_SECONDS: Final = 600.0
 #: Exit status of a session whose workers did not come up.
 _NOT_UP: Final = 3
 #: What a worker of Dask's looks like: a program of its own that Python's multiprocessing starts.
 _WORKER: Final = b"spawn_main"
+#: A line of the journal has this when a trial begins.
+_BEGUN: Final = b'"event":"trial"'
 #: What the names of the tester's own cables begin with.
 CABLES: Final = cable_name().removesuffix(str(os.getpid()))
 #: Number of dead workers after which Dask gives a task up: they are killed on purpose here.
@@ -161,6 +168,8 @@ class _Campaign:
     def _kill(self, process: subprocess.Popen[bytes]) -> bool:
         """Kill it once, or its workers repeatedly; return whether it must be resumed."""
         while self.killed.goes_on:
+            if self.killed.workers and self.killed.moments.random() >= AT_ANY_MOMENT:
+                self._await_trial(process)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(self.killed.moments.uniform(0.0, self.killed.latest))
             if process.returncode is not None:
@@ -192,6 +201,16 @@ class _Campaign:
             self.killed.faults.append(f"{self.folder.name}: did not end within {END_SECONDS:.0f} s: {doing}")
         self._look("")
         return False
+
+    def _await_trial(self, process: subprocess.Popen[bytes]) -> None:
+        """Wait until a worker begins a trial, or the session ends."""
+        latest, before = time.monotonic() + TRIAL_SECONDS, self._trials()
+        while process.poll() is None and self._trials() == before and time.monotonic() < latest:
+            time.sleep(0.05)
+
+    def _trials(self) -> int:
+        """Trials that began by the journal."""
+        return self.journal.read_bytes().count(_BEGUN) if self.journal.exists() else 0
 
     def _doing(self) -> str:
         """What the journal says is going on at this moment."""
