@@ -23,11 +23,12 @@ Start = Callable[[Bench], Sequence[Ready]]
 
 
 class FreshLabs:
-    """Successive benches of one device. As a context manager it makes the first one, and removes the last one.
+    """Successive benches of one device; the procedures of the last one are `ready`.
+
+    As a context manager it makes the first one, and removes the last one.
 
     Attributes:
         has_lab: whether a lab exists now; False also where the lab of a further repetition could not be made.
-        ready: of the last bench.
     """
 
     def __init__(self, bench_of: BenchOf, start: Start, *, now: Callable[[], float] = time.time) -> None:
