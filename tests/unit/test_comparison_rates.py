@@ -33,7 +33,7 @@ from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import Recorder
 from natgauge.trial.planned import Planned
-from natgauge.words import SearchLimitedBy
+from natgauge.words import Quantity, SearchLimitedBy
 
 ASKED = ["compare", "tayga-nat64", "tayga-nat64:udp_timeout=300", "--connections", "20000", "--seed", "7"]
 ONE_AT_A_TIME = ["nftables-nat44:hash_size=1024", "nftables-nat44:hash_size=65536"]
@@ -377,6 +377,27 @@ def test_a_search_that_runs_out_of_time_before_a_first_bound_is_void(
     with pytest.raises(BrokenError, match=r"compare: tayga-nat64.*: connection-rate: 60 s are over, in 3 searches"):
         natgauge.compare(*ASKED[1:3], connections=20_000, seed=7, quantities="both")
     assert len(world.started) == 3 * 3
+
+
+def test_searches_that_are_void_in_turn_end_it_in_one_line(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No rate has three void searches in a row, and no round has both rates of a ratio."""
+    real = by_rates.ByRates._search
+
+    def search(method: by_rates.ByRates, rated: by_rates.RatedGateway, quantity: Quantity) -> str:
+        number = len(rated.searched[quantity].rounds)
+        if rated is not method._all[number % 2]:
+            return real(method, rated, quantity)
+        rated.searched[quantity].add_void()
+        return "no rate passed"
+
+    monkeypatch.setattr(by_rates.ByRates, "_search", search)
+    with pytest.raises(
+        BrokenError,
+        match=r"^compare: tayga-nat64:udp_timeout=300 \(new\): 9 of 9 rounds are void, more than are valid \(.* in 5, "
+        r".* in 4\); the last: .*: no rate passed; see what it does with \"natgauge measure throughput\"$",
+    ):
+        natgauge.compare(*ASKED[1:3], connections=20_000, seed=7, quantities="new", most_seconds=86_400)
+    assert len(world.started) == 9 * 3
 
 
 def test_a_trial_that_an_earlier_loss_made_too_long_is_explained_by_that_loss(
