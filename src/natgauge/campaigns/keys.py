@@ -14,7 +14,7 @@ from natgauge.campaigns.formula import evaluate
 from natgauge.errors import UsageError
 from natgauge.host.cpus import usable_cpus
 from natgauge.inputs.checks import in_range, wrong
-from natgauge.inputs.cores import CoreList, DeviceCoreList
+from natgauge.inputs.cores import MOST_CORES, CoreList, DeviceCoreList
 from natgauge.inputs.input import Input
 from natgauge.inputs.question import DEFAULT_LAB
 from natgauge.inputs.types import Text
@@ -38,8 +38,6 @@ MEASURE: Final = ("metric", "gateways", "points", "columns", "quantities")
 FORMULAS: Final = frozenset({"table_size", "hash_size"})
 #: A whole number is the number of cores, a text names cores of this machine.
 CORES: Final = frozenset({"cores", "sender_cores"})
-#: No machine has this many cores.
-_MOST_CORES: Final = 4096
 
 
 @cache
@@ -92,7 +90,7 @@ def checked(key: Input, value: object) -> object:
         evaluate(value, 1)
         return value
     if key.name in CORES and number and isinstance(value, int):
-        in_range("", value, 1, _MOST_CORES, "cores")
+        in_range("", value, 1, MOST_CORES, "cores")
         return value
     key.type.take("", value)
     if isinstance(key.type, DeviceCoreList) and isinstance(value, Mapping):

@@ -16,11 +16,7 @@ from natgauge.table_memory import ObjectCaches
 
 
 class ThisMachine:
-    """The machine of every device in a namespace of the tester's host.
-
-    Attributes:
-        has_tester_files: True.
-    """
+    """The machine of every device in a namespace of the tester's host."""
 
     system: str = os.uname().sysname
     has_tester_files: bool = True

@@ -11,6 +11,8 @@ from typing import Any, Final
 from natgauge.errors import UsageError
 from natgauge.inputs.types import InputType, Text
 
+#: No machine has this many cores.
+MOST_CORES: Final = 4096
 _CORES_PART: Final = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")
 #: Begins the value of one device of a chain, as "ce=".
 _DEVICE_VALUE: Final = re.compile(r"([a-z0-9]{1,16})=(.*)")

@@ -28,7 +28,6 @@ class Port:
         interface: name inside `netns`.
         netns: name of the network namespace that holds it; None = the caller's own.
         gateway_mac: destination of frames, "02:..."; None = the engine resolves `gateway_address` itself.
-        gateway_address: the device's address on this side.
         tap: whether the port is the tap of a guest. Frames that it refuses met a full queue before the guest. Its
             driver counts frames as dropped whenever a receiver took them (drivers/net/tun.c: XDP_DROP).
     """
@@ -87,7 +86,6 @@ class Machine(Protocol):
         """A global setting of it; nothing is touched yet.
 
         Args:
-            name: its name in messages.
             paths: files that hold it, at least one.
             module: kernel module whose loading makes the files appear.
         """
@@ -100,7 +98,6 @@ class Device(Protocol):
         inside: interface towards the Initiator.
         outside: interface towards the Responder.
         environment: variables of every snippet (see docs/gateways.md).
-        machine: machine that the device runs on.
     """
 
     name: str
@@ -345,22 +342,17 @@ class Lab(Protocol):
     """A lab. Use it as a context manager: on leaving, all changes are undone in reverse order.
 
     Attributes:
-        name: name of the lab.
-        placement: place of the device's work.
         initiator: the tester's port on the Initiator's side.
         responder: the tester's port on the Responder's side.
         devices: devices from the Initiator to the Responder; empty when natgauge does not control the device.
         external: how a device that natgauge does not control loses connections; None = it controls it, or not known.
         server: home of a real server that answers at the Responder's port; None = it has none here. Its variables are
             NG_WORK, NG_PORT, NG_GATEWAY_MAC, and NG_CPUS, its cores: empty = none is left for it.
-        sender_cpus: the tester's sending cores.
         device_cpus: the devices' cores on the tester's machine; empty when the devices work on another machine.
-        device_cores: the devices' cores, on whichever machine.
         grace_seconds: longest time from the last frame sent to the last arrival; an option overrides it.
         virtual: whether the ports are virtual, so that a virtual cable shows what the tester itself can do on them.
         emulated: whether a device runs on an emulated processor, so that its figures show only that it works.
         is_reused: whether every use has the same lab: the lab is kept up, or its device is external.
-        ground: properties of the traffic that the lab fixes.
     """
 
     name: str

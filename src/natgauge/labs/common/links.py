@@ -59,18 +59,34 @@ class VethCable:
     index: int
 
 
+def sysctls_of_namespace(*, forwards: bool) -> Mapping[str, int]:
+    """Return the settings of a namespace, still empty, so that interfaces made in it never speak by themselves."""
+    return {
+        "net/ipv4/ip_forward": int(forwards),
+        "net/ipv6/conf/all/forwarding": int(forwards),
+        # An end gets IPv6 only when it is known to use it.
+        "net/ipv6/conf/default/disable_ipv6": 1,
+        "net/ipv4/conf/all/rp_filter": 0,
+        "net/ipv4/conf/default/rp_filter": 0,
+    }
+
+
+def silence(interface: str) -> Mapping[str, int]:
+    """Return the settings of an interface by which it never speaks by itself."""
+    ipv6 = f"net/ipv6/conf/{interface}"
+    return {
+        f"net/ipv4/conf/{interface}/rp_filter": 0,
+        f"{ipv6}/accept_dad": 0,
+        f"{ipv6}/dad_transmits": 0,
+        f"{ipv6}/accept_ra": 0,
+        f"{ipv6}/autoconf": 0,
+        f"{ipv6}/router_solicitations": 0,
+    }
+
+
 def prepare_namespace(*, forwards: bool) -> None:
-    """Set the calling thread's namespace, still empty, so that interfaces made in it never speak by themselves."""
-    write_sysctls(
-        {
-            "net/ipv4/ip_forward": int(forwards),
-            "net/ipv6/conf/all/forwarding": int(forwards),
-            # An end gets IPv6 only when it is known to use it.
-            "net/ipv6/conf/default/disable_ipv6": 1,
-            "net/ipv4/conf/all/rp_filter": 0,
-            "net/ipv4/conf/default/rp_filter": 0,
-        }
-    )
+    """Give the calling thread's namespace these settings, and bring its loopback up."""
+    write_sysctls(sysctls_of_namespace(forwards=forwards))
     with IPRoute() as routes:
         routes.link("set", index=1, state="up")
 
@@ -129,13 +145,8 @@ def _neighbours(end: End) -> Mapping[str, int]:
 def _sysctls(end: End) -> Mapping[str, int]:
     ipv6 = f"net/ipv6/conf/{end.interface}"
     return {
-        f"net/ipv4/conf/{end.interface}/rp_filter": 0,
+        **silence(end.interface),
         f"net/ipv4/conf/{end.interface}/arp_notify": 0,
-        f"{ipv6}/accept_dad": 0,
-        f"{ipv6}/dad_transmits": 0,
-        f"{ipv6}/accept_ra": 0,
-        f"{ipv6}/autoconf": 0,
-        f"{ipv6}/router_solicitations": 0,
         f"{ipv6}/ndisc_notify": 0,
         # A link-local address made of the MAC: a router's neighbour solicitations come from it.
         f"{ipv6}/addr_gen_mode": 0,

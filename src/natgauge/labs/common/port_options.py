@@ -8,13 +8,11 @@ from functools import partial
 from typing import Final
 
 from natgauge.inputs.checks import in_range
-from natgauge.inputs.cores import CoreList
+from natgauge.inputs.cores import MOST_CORES, CoreList
 from natgauge.inputs.input import described
 from natgauge.inputs.types import Text
 from natgauge.labs.common.boot import BootCommand
 
-#: No machine has this many cores.
-_MOST_CORES: Final = 4096
 _DAY_SECONDS: Final = 86_400
 
 
@@ -55,7 +53,7 @@ class PortOptions(SenderOptions):
         default=None,
         metadata=described(
             "Number of cores of the device",
-            check=partial(in_range, lowest=1, highest=_MOST_CORES),
+            check=partial(in_range, lowest=1, highest=MOST_CORES),
             label="device cores",
             default="ssh: the processors online; wire: not known",
         ),

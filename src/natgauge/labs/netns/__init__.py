@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from natgauge.errors import UsageError
 from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.inputs.checks import in_range
-from natgauge.inputs.cores import CoreChoice, CoreList, DeviceCoreList, cores_in, format_cores
+from natgauge.inputs.cores import MOST_CORES, CoreChoice, CoreList, DeviceCoreList, cores_in, format_cores
 from natgauge.inputs.input import described
 from natgauge.labs.contract import Kind, LabNeeds
 
 if TYPE_CHECKING:
     from natgauge.labs.netns.lab import NetnsLab
-
-#: No machine has this many cores.
-_MOST_CORES = 4096
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +55,7 @@ class NetnsOptions:
         default=None,
         metadata=described(
             "Number of cores that each device of a chain has for itself",
-            check=partial(in_range, lowest=1, highest=_MOST_CORES),
+            check=partial(in_range, lowest=1, highest=MOST_CORES),
             label="cores of each device",
             # Recorded as `device_cores` and `cores_of_devices`, as cores that are named are.
             moves_figures=False,

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from natgauge.labs.common.links import End, VethCable
+from natgauge.labs.common.links import End, VethCable, silence, sysctls_of_namespace
 from natgauge.labs.ssh.facts import VIRTUAL, RemoteFacts
 from natgauge.labs.ssh.remote import DIRECTORY
 
@@ -20,14 +20,6 @@ from natgauge.labs.ssh.remote import DIRECTORY
 PREFIX: Final = "natgauge-"
 #: Between devices, with room for what translators and tunnels add to a frame of any MTU a port has.
 _INNER_MTU: Final = 9700
-
-_OF_NAMESPACE: Final = {
-    "net/ipv4/ip_forward": 1,
-    "net/ipv6/conf/all/forwarding": 1,
-    "net/ipv6/conf/default/disable_ipv6": 1,
-    "net/ipv4/conf/all/rp_filter": 0,
-    "net/ipv4/conf/default/rp_filter": 0,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +41,9 @@ class Layout:
 
     def make(self, facts: RemoteFacts) -> str:
         """Return the script that makes the layout; it may run again after an interruption."""
-        text = ["set -eu"]
+        text, of_namespace = ["set -eu"], sysctls_of_namespace(forwards=True)
         for netns in self.namespaces:
-            text += [f"ip netns add {netns} 2> /dev/null || ip netns exec {netns} true", _sysctls(netns, _OF_NAMESPACE)]
+            text += [f"ip netns add {netns} 2> /dev/null || ip netns exec {netns} true", _sysctls(netns, of_namespace)]
             text.append(f"ip -n {netns} link set lo up")
         for name, netns in zip(self.interfaces, (self.namespaces[0], self.namespaces[-1]), strict=True):
             text.append(f"! ip link show {name} > /dev/null 2>&1 || ip link set {name} netns {netns}")
@@ -111,16 +103,7 @@ def _sysctls(netns: str, values: Mapping[str, int]) -> str:
 
 def _configured(end: End, driver: str) -> str:
     """Silence an interface, give it its addresses and bring it up."""
-    ipv6 = f"net/ipv6/conf/{end.interface}"
-    values = {
-        f"net/ipv4/conf/{end.interface}/rp_filter": 0,
-        f"{ipv6}/accept_dad": 0,
-        f"{ipv6}/dad_transmits": 0,
-        f"{ipv6}/accept_ra": 0,
-        f"{ipv6}/autoconf": 0,
-        f"{ipv6}/router_solicitations": 0,
-        f"{ipv6}/disable_ipv6": int(not end.speaks_ipv6),
-    }
+    values = {**silence(end.interface), f"net/ipv6/conf/{end.interface}/disable_ipv6": int(not end.speaks_ipv6)}
     enter = f"ip -n {end.netns}"
     text = [_sysctls(end.netns, values)]
     text += [f"{enter} addr replace {address} dev {end.interface} nodad" for address in end.addresses]

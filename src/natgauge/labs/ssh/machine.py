@@ -22,11 +22,7 @@ Remember = Callable[[str, str], None]
 
 
 class RemoteMachine:
-    """A machine locked by one lab, so no other natgauge changes its settings at the same time.
-
-    Attributes:
-        has_tester_files: False.
-    """
+    """A machine locked by one lab, so no other natgauge changes its settings at the same time."""
 
     has_tester_files: bool = False
 
