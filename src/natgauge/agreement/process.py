@@ -60,10 +60,10 @@ _MOST_OCTETS = 64 * 1024 * 1024
 
 def run(
     request: TrialRequest,
-    *,
     progress: ProgressCallback | None = None,
-    engine: Path | None = None,
     seconds: float | None = None,
+    *,
+    engine: Path | None = None,
 ) -> TrialResult:
     """Run one trial and return the engine's counts.
 

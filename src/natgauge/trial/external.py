@@ -17,6 +17,7 @@ from natgauge.labs.contract import CommandResult, ExternalDevice, Lab
 from natgauge.measurer import Ability, TrialPlan
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.setup.ranges import Range
+from natgauge.setup.traffic import TrafficPlan
 from natgauge.table_memory import ObjectCaches
 from natgauge.trial.fresh_ports import FreshTuples, Ledger
 from natgauge.trial.lab_measurer import LabMeasurer
@@ -129,11 +130,11 @@ class ExternalMeasurer(LabMeasurer):
         """Abilities in addition to plain trials with this device."""
         return super().abilities - _NEVER
 
-    def request(self, plan: TrialPlan) -> TrialRequest:
-        """Return the engine's request for a trial of this plan, with the next four tuples."""
-        if self.fresh is not None:
+    def request(self, plan: TrialPlan, traffic: TrafficPlan | None = None) -> TrialRequest:
+        """Return the engine's request for a trial of this plan, with the next four tuples unless traffic is named."""
+        if self.fresh is not None and traffic is None:
             self.traffic = self.fresh.next()
-        return super().request(plan)
+        return super().request(plan, traffic)
 
     def check_subscribers(self) -> None:
         """Check them only where the device forgets connections between the trials."""

@@ -120,10 +120,6 @@ class _Begin:
 Runner = Callable[[TrialRequest, Callable[[Progress], None], float], TrialResult]
 
 
-def _run_engine(request: TrialRequest, progress: Callable[[Progress], None], seconds: float) -> TrialResult:
-    return run(request, progress=progress, seconds=seconds)
-
-
 @dataclass(slots=True)
 class LabMeasurer(Measurer):
     """Performs trials: empties the device's table, runs the engine, reads the device's count, judges, records.
@@ -149,7 +145,7 @@ class LabMeasurer(Measurer):
     recorder: Recorder
     observer: Observer = field(default_factory=Silent)
     phase1_only: bool = False
-    runner: Runner = _run_engine
+    runner: Runner = run
     number: int = 0
     own: OwnDelays | None = None
     slice_rounds: SliceRounds | None = None
@@ -167,7 +163,7 @@ class LabMeasurer(Measurer):
         """Use the same `sleep` for retries of commands."""
         self.asking = CommandRetries(self.sleep)
         self.trial_run = TrialRun(
-            self.place, self.device, self.server, self.asking, self._run, self._progressed, sleep=self.sleep
+            self.place, self.device, self.server, self.asking, self._run, self.observer.running, sleep=self.sleep
         )
 
     @property
@@ -220,19 +216,55 @@ class LabMeasurer(Measurer):
         request = self.request(plan)
         raised = self._outlived(request)
         began = _Begin.now()
-        ended = self._tried(request, plan)
-        outcome = self._with_failures(ended.outcome)
-        outcome = replace(outcome, raised_timeout=self.raised_timeout, remarks=(*raised, *outcome.remarks))
-        if ended.trial is not None:
-            self._learn(plan, outcome, ended.trial)
-        self._record(plan, outcome, ended.trial, began)
-        self._count_silence(outcome, ended.device_error)
+        try:
+            remarks = [*raised, *self._brought_back()]
+        except NatgaugeError as error:
+            return self._ended(plan, began, raised, _gone_for_good(str(error)), device_error="")
+        try:
+            trial = self.trial_run.perform(plan, request)
+        except SilentControlsError as error:
+            return self._ended(plan, began, raised, self._unanswered(error), device_error=str(error))
+        outcome = judged(trial, self._limits)
+        if trial.readings.device_error or (outcome.verdict is Verdict.FAIL and _nothing_came(trial.result)):
+            trial = self._probed(trial)
+            outcome = judged(trial, self._limits)
+        return self._ended(plan, began, remarks, outcome, trial, device_error=trial.readings.device_error or "")
+
+    def _ended(  # noqa: PLR0913 - what is known of a trial that is over
+        self,
+        plan: TrialPlan,
+        began: _Begin,
+        remarks: Sequence[str],
+        outcome: TrialOutcome,
+        trial: Trial | None = None,
+        *,
+        device_error: str,
+    ) -> TrialOutcome:
+        """Store a trial, keep what later trials use of it, and give up a device whose controls stay silent.
+
+        Args:
+            trial: None = it was never begun.
+            device_error: error of the device's controls; empty = they answered.
+        """
+        outcome = self._with_commands(replace(outcome, remarks=(*remarks, *outcome.remarks)))
+        if trial is not None:
+            self._learn(plan, outcome, trial)
+        self._record(plan, outcome, trial, began)
+        self.silent = self.silent + 1 if device_error and outcome.verdict is Verdict.INVALID else 0
+        if self.silent >= MOST_SILENT:
+            raise BrokenError(
+                f"the device's controls failed in {self.silent} trials in a row, although it forwards "
+                f"({device_error}); see to the way on which it is controlled"
+            )
         return outcome
 
-    def _record(self, plan: TrialPlan, outcome: TrialOutcome, trial: Trial | None, began: _Begin) -> None:
-        """Store a trial that has just ended."""
+    def _record(
+        self, plan: TrialPlan, outcome: TrialOutcome, trial: Trial | None, began: _Begin, **others: object
+    ) -> None:
+        """Store a trial that has just ended; `others` replace fields of its record."""
         placement, seconds = self.place.placement, began.seconds
-        self.recorder.add_trial(record_of(plan, outcome, trial, placement=placement, began=began.at, seconds=seconds))
+        record = record_of(plan, outcome, trial, placement=placement, began=began.at, seconds=seconds)
+        self.recorder.add_trial({**record, **others})
 
     def periods(self, plan: TrialPlan, heard: Callable[[Period], bool]) -> tuple[Period, ...]:
         """Run one trial with several periods of phase 2, and record each period as a trial."""
@@ -254,13 +286,11 @@ class LabMeasurer(Measurer):
 
         def ended(trial: Trial) -> None:
             nonlocal began
-            outcome = self._with_failures(self._judged(_established(trial)))
-            outcome = replace(outcome, readings=trial.readings, raised_timeout=self.raised_timeout)
+            outcome = self._with_commands(judged(_established(trial), self._limits))
+            outcome = replace(outcome, readings=trial.readings)
             self.passed = plan if outcome.verdict is Verdict.PASS else self.passed
-            placement, seconds = self.place.placement, began.seconds
-            record = record_of(plan, outcome, trial, placement=placement, began=began.at, seconds=seconds)
             # The request is the same for all periods.
-            self.recorder.add_trial(record if not periods else {**record, "request": None})
+            self._record(plan, outcome, trial, began, **({"request": None} if periods else {}))
             began = _Begin.now()
             self.asking.begin()
             periods.append(Period(outcome, seconds_of(trial.result), trial.readings.free_octets))
@@ -272,28 +302,6 @@ class LabMeasurer(Measurer):
             self.trial_run.perform_periods(plan, self.request(plan), ended)
         return tuple(periods)
 
-    def _tried(self, request: TrialRequest, plan: TrialPlan) -> _Ended:
-        """Recover a collapsed device, run the trial, and judge it."""
-        remarks: tuple[str, ...] = ()
-        if self.collapsed and self.device is not None:
-            try:
-                remarks = (self._bring_back(),)
-            except NatgaugeError as error:
-                return _Ended(_gone_for_good(str(error)))
-        try:
-            trial = self.trial_run.perform(plan, request)
-        except SilentControlsError as error:
-            return _Ended(self._unanswered(error), device_error=str(error))
-        outcome = self._judged(trial)
-        nothing_came = outcome.verdict is Verdict.FAIL and not received_in_all(_last_phase(trial.result))
-        # Segments that the device changed arrived all the same.
-        nothing_came = nothing_came and not signs_of(trial.result)
-        if trial.readings.device_error or nothing_came:
-            trial = self._probed(trial)
-            outcome = self._judged(trial)
-        outcome = replace(outcome, remarks=(*remarks, *outcome.remarks))
-        return _Ended(outcome, trial, trial.readings.device_error or "")
-
     def _learn(self, plan: TrialPlan, outcome: TrialOutcome, trial: Trial) -> None:
         """Store properties of this trial that later trials use."""
         # The state of a device after a failed restart is not known.
@@ -304,14 +312,13 @@ class LabMeasurer(Measurer):
             alone = plan.phase2 is None
             self.known_rates[alone] = learned(self.known_rates.get(alone), plan, outcome)
 
-    def _with_failures(self, outcome: TrialOutcome) -> TrialOutcome:
-        """Return the outcome with the number of failed tries of commands."""
-        failures = self.asking.failures
-        if not failures:
-            return outcome
-        tries = "1 try of a command" if len(failures) == 1 else f"{len(failures)} tries of commands"
-        remark = f"{tries} to the device failed, the last one with: {failures[-1]}"
-        return replace(outcome, command_failures=len(failures), remarks=(*outcome.remarks, remark))
+    def _with_commands(self, outcome: TrialOutcome) -> TrialOutcome:
+        """Return the outcome with the number of failed tries of commands, and the time-out that was raised."""
+        failures, remarks = self.asking.failures, outcome.remarks
+        if failures:
+            tries = "1 try of a command" if len(failures) == 1 else f"{len(failures)} tries of commands"
+            remarks = (*remarks, f"{tries} to the device failed, the last one with: {failures[-1]}")
+        return replace(outcome, command_failures=len(failures), raised_timeout=self.raised_timeout, remarks=remarks)
 
     def _unanswered(self, error: SilentControlsError) -> TrialOutcome:
         """Return the outcome of a trial that could not begin because the device's controls are silent."""
@@ -319,15 +326,6 @@ class LabMeasurer(Measurer):
             raise error
         reason = f"the device did not answer its controls before the trial ({error}), although it forwards"
         return TrialOutcome(Verdict.INVALID, reason, NO_FRAMES, limited_by="host")
-
-    def _count_silence(self, outcome: TrialOutcome, error_text: str) -> None:
-        """Give up a device whose controls were silent in too many consecutive trials."""
-        self.silent = self.silent + 1 if error_text and outcome.verdict is Verdict.INVALID else 0
-        if self.silent >= MOST_SILENT:
-            raise BrokenError(
-                f"the device's controls failed in {self.silent} trials in a row, although it forwards ({error_text}); "
-                "see to the way on which it is controlled"
-            )
 
     def time_receivers(self, plan: TrialPlan) -> ReceiverTime | None:
         """Return the receivers' run time in a trial of this plan, without a verdict; None = not known."""
@@ -337,11 +335,14 @@ class LabMeasurer(Measurer):
         request = self.request(plan).model_copy(update={"record_receiver_time": True})
         return self.trial_run.perform(plan, request).result.receiver_time
 
-    def _judged(self, trial: Trial) -> TrialOutcome:
-        return judged(trial, Limits(self.place.placement, self.settings.table_limit, self.traffic.space))
+    @property
+    def _limits(self) -> Limits:
+        return Limits(self.place.placement, self.settings.table_limit, self.traffic.space)
 
-    def _bring_back(self) -> str:
-        """Recover a collapsed device, and return a note about it."""
+    def _brought_back(self) -> list[str]:
+        """Recover a device that collapsed, and return a remark on it; none where it had not, or is not natgauge's."""
+        if not self.collapsed or self.device is None:
+            return []
         try:
             self.restart()
         except UsageError as error:
@@ -350,8 +351,8 @@ class LabMeasurer(Measurer):
         except NatgaugeError as error:
             self._recheck(error, ())
         else:
-            return "the device was restarted before this trial, because it had collapsed"
-        return "the device had collapsed and was not restarted, but answers and forwards again"
+            return ["the device was restarted before this trial, because it had collapsed"]
+        return ["the device had collapsed and was not restarted, but answers and forwards again"]
 
     def _recheck(self, error: NatgaugeError, pauses: Sequence[float]) -> None:
         """Check whether a device that was not restarted works again, at once and after each pause."""
@@ -494,7 +495,7 @@ class LabMeasurer(Measurer):
                     for place, count in trial.readings.dropped_before.items()
                 }
                 trial = _read(trial, dropped_before=before)
-                outcome = self._judged(trial)
+                outcome = judged(trial, self._limits)
                 if store:
                     self._record(plan, outcome, trial, began)
                 raise BrokenError(f"{error}{forwarding.because(outcome.cause)}") from error
@@ -515,24 +516,18 @@ class LabMeasurer(Measurer):
             self.number += 1
             part = each_subscriber.traffic_of(traffic, first, number, self.settings.seed)
             plan = each_subscriber.trial(number)
-            trial = self.trial_run.perform(plan, self._request(plan, part))
+            trial = self.trial_run.perform(plan, self.request(plan, part))
             emptied(self.device, self.asking)
             return each_subscriber.missing_of(trial.result, trial.readings.faults)
 
         most = min(each_subscriber.MOST, traffic.connections)
         each_subscriber.check(sets, traffic.sources, most, tried)
 
-    def request(self, plan: TrialPlan) -> TrialRequest:
-        """The engine's request for a trial of this plan; each trial's frames carry the next run mark."""
-        return self._request(plan, self.traffic)
-
-    def _request(self, plan: TrialPlan, traffic: TrafficPlan) -> TrialRequest:
+    def request(self, plan: TrialPlan, traffic: TrafficPlan | None = None) -> TrialRequest:
+        """The engine's request for a trial of this plan and traffic; each trial's frames carry the next run mark."""
         pace = pacing(plan, self.place.placement, self.settings.ring, self.known_rates.get(plan.phase2 is None))
-        requests = Requests(self.settings, traffic, self.place.initiator, self.place.responder)
+        requests = Requests(self.settings, traffic or self.traffic, self.place.initiator, self.place.responder)
         return requests.of(plan, self.number, pace)
-
-    def _progressed(self, progress: Progress) -> None:
-        self.observer.running(progress)
 
     def _run(self, request: TrialRequest, progress: Callable[[Progress], None]) -> TrialResult:
         return self.runner(request, progress, longest_seconds(request) + SLACK_SECONDS)
@@ -583,20 +578,6 @@ class _EnoughError(Exception):
     """The caller of a trial of several periods has heard enough."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    """A trial that is over.
-
-    Attributes:
-        trial: the trial before its verdict; None = it was never begun.
-        device_error: error of the device's controls; empty = they answered.
-    """
-
-    outcome: TrialOutcome
-    trial: Trial | None = None
-    device_error: str = ""
-
-
 def _read(trial: Trial, **others: Any) -> Trial:
     """The trial with other readings."""
     return replace(trial, readings=replace(trial.readings, **others))
@@ -609,6 +590,11 @@ def _established(trial: Trial) -> Trial:
     """
     count = None if trial.readings.count_after is None else trial.result.state_table.stored
     return _read(trial, count_after=count, device_error=None)
+
+
+def _nothing_came(result: TrialResult) -> bool:
+    """Whether no frame of the last phase came back; segments that the device changed arrived all the same."""
+    return not received_in_all(_last_phase(result)) and not signs_of(result)
 
 
 def _last_phase(result: TrialResult) -> dict[Direction | None, StreamCounts]:
