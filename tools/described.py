@@ -8,7 +8,8 @@ reads records: a record is read without what made it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -28,19 +29,23 @@ from natgauge.records.parameters import INPUTS
 from natgauge.setup.cell import inputs_of_part, place_inputs
 
 _ROOT: Final = Path(__file__).parents[1]
-_HEAD: Final = '''\
+_SOURCE: Final = _ROOT / "src" / "natgauge"
+_KEYWORDS: Final = '''\
 # SPDX-License-Identifier: Apache-2.0
-"""Keywords of `natgauge.measure`, `natgauge.compare` and `natgauge.audit`, for type checkers and editors.
+"""{purpose}
 
 Made of the descriptions of inputs by `python -m tools.described`; a test holds that it is up to date.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, TypedDict
-'''
+{imports}
 
+class {name}({base}, total=False):
+    """{meaning}; None = not chosen."""
+
+{fields}
+'''
 
 _PAGE: Final = """\
 # Inputs
@@ -96,38 +101,55 @@ def _table(title: str, last: str, rows: Iterable[tuple[Input, str]]) -> str:
     return "\n".join([*lines, ""])
 
 
-def keywords() -> str:
-    """The whole module of the keywords."""
-    settings = [one for procedure in procedures.procedures().values() for one in procedure.own_inputs()]
+def _annotations(inputs: Iterable[Input]) -> dict[str, str]:
+    return {one.name: f"{one.type.annotation.removesuffix(' | None')} | None" for one in inputs}
+
+
+def _callers() -> dict[str, dict[str, str]]:
+    """Types of all keywords, by name, of each function that measures."""
     place = [one for one, _ in place_inputs().values()]
-    cell = [one for part in ("traffic", "lab", "device") for one in inputs_of_part(part)]
-    classes = [
-        _typed_dict("MeasureKeywords", "Options of `natgauge measure`; None = not chosen.", [*settings, *cell, *place]),
-        _typed_dict(
-            "CompareKeywords",
-            "Options of `natgauge compare`; None = not chosen.",
-            [*inputs_of(request.CompareOptions), *request.gateway_inputs().values()],
-        ),
-        _typed_dict(
-            "AuditKeywords",
-            "Options of `natgauge audit`; None = not chosen.",
-            [
-                *inputs_of(AuditOptions),
-                *traffic_inputs(),
-                *(one for part in ("lab", "device") for one in inputs_of_part(part)),
-                *place,
-            ],
-        ),
-    ]
-    return "\n\n".join([_HEAD, *classes])
+    beside = [one for part in ("lab", "device") for one in inputs_of_part(part)] + place
+    settings = [one for procedure in procedures.procedures().values() for one in procedure.own_inputs()]
+    compared = [*inputs_of(request.CompareOptions), *request.gateway_inputs().values()]
+    return {
+        "measure": _annotations([*settings, *inputs_of_part("traffic"), *beside]),
+        "compare": _annotations(compared),
+        "audit": _annotations([*inputs_of(AuditOptions), *traffic_inputs(), *beside]),
+    }
 
 
-def _typed_dict(name: str, purpose: str, inputs: Iterable[Input]) -> str:
-    fields = dict[str, str]()
-    for one in inputs:
-        annotation = one.type.annotation.removesuffix(" | None")
-        fields.setdefault(one.name, f"    {one.name}: {annotation} | None")
-    return "\n".join([f"class {name}(TypedDict, total=False):", f'    """{purpose}"""', "", *fields.values(), ""])
+def shared_keywords() -> str:
+    """The module of the keywords that all of these functions have."""
+    every = "`natgauge.measure`, `natgauge.compare` and `natgauge.audit`"
+    return _module("TypedDict", "SetupKeywords", every, _shared())
+
+
+def keywords(caller: str) -> str:
+    """The module of the keywords that one function has beside those that all have."""
+    own = {name: kind for name, kind in _callers()[caller].items() if name not in _shared()}
+    return _module("SetupKeywords", f"{caller.capitalize()}Keywords", f"`natgauge.{caller}`", own)
+
+
+def _shared() -> dict[str, str]:
+    """Types of the keywords that all have, and all alike."""
+    first, *others = _callers().values()
+    return dict(pair for pair in first.items() if all(pair in other.items() for other in others))
+
+
+def _module(base: str, name: str, whose: str, fields: Mapping[str, str]) -> str:
+    kinds_used = " ".join(fields.values())
+    typing = [word for word in ("Literal", "TypedDict") if word in f"{kinds_used} {base}"]
+    imports = ["from collections.abc import Sequence"] if "Sequence" in kinds_used else []
+    imports += [f"from typing import {', '.join(typing)}"] if typing else []
+    imports += ["", "from natgauge.setup.keywords import SetupKeywords"] if base == "SetupKeywords" else []
+    return _KEYWORDS.format(
+        purpose=f"Keywords of {whose}, for type checkers and editors.",
+        imports="\n".join([*imports, ""]),
+        name=name,
+        base=base,
+        meaning=f"Options of {whose}",
+        fields="\n".join(f"    {field}: {kind}" for field, kind in fields.items()),
+    )
 
 
 _PARAMETERS: Final = """\
@@ -162,12 +184,15 @@ def parameters() -> str:
 
 
 #: Each file and what makes it.
-FILES: Final = {
-    _ROOT / "src" / "natgauge" / "inputs" / "keywords.py": keywords,
+FILES: Final[Mapping[Path, Callable[[], str]]] = {
+    _SOURCE / "setup" / "keywords.py": shared_keywords,
+    _SOURCE / "measurements" / "keywords.py": partial(keywords, "measure"),
+    _SOURCE / "comparisons" / "keywords.py": partial(keywords, "compare"),
+    _SOURCE / "audits" / "keywords.py": partial(keywords, "audit"),
     _ROOT / "docs" / "inputs.md": page,
-    _ROOT / "src" / "natgauge" / "records" / INPUTS: parameters,
-    _ROOT / "src" / "natgauge" / "doubt_words.py": described_doubts.words,
-    _ROOT / "src" / "natgauge" / DECLARED: described_doubts.properties,
+    _SOURCE / "records" / INPUTS: parameters,
+    _SOURCE / "doubt_words.py": described_doubts.words,
+    _SOURCE / DECLARED: described_doubts.properties,
     described_doubts.PAGE: described_doubts.page,
 }
 

@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, Unpack
 
+from natgauge.audits.keywords import AuditKeywords
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import TRANSPORTS
 from natgauge.audits.kit.hosts import TEAM, hosts_needed
@@ -27,7 +28,6 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways.limits import DeviceDemand
 from natgauge.gateways.recipe import Recipe, as_played, digest
 from natgauge.host import machine
-from natgauge.inputs.keywords import AuditKeywords
 from natgauge.labs.contract import Addresses, Link, Port
 from natgauge.records.audit import AuditRecord
 from natgauge.records.store import RESULTS, Store

@@ -14,13 +14,13 @@ from typing import Final, Unpack
 from natgauge.comparisons.by_rates import ByRates
 from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.estimates import is_decided
+from natgauge.comparisons.keywords import CompareKeywords
 from natgauge.comparisons.method import ComparisonMethod, Findings, NotMadeAgainError
 from natgauge.comparisons.request import CompareOptions, gateway_inputs, goal_of, read_gateways, with_usual_options
 from natgauge.errors import UsageError
 from natgauge.host import machine
 from natgauge.host.settings import reliance_kept
 from natgauge.inputs.input import inputs_of
-from natgauge.inputs.keywords import CompareKeywords
 from natgauge.notes import Note
 from natgauge.paired.slices import read_quantities
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate, Role

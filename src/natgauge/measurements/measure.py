@@ -13,7 +13,6 @@ from natgauge.ethernet import SEGMENT_OCTETS
 from natgauge.gateways.recipe import Recipe, as_played, digest
 from natgauge.host import machine
 from natgauge.host.settings import reliance_kept
-from natgauge.inputs.keywords import MeasureKeywords
 from natgauge.inputs.question import Question
 from natgauge.measurements.conditions import (
     RECEIVER_SECONDS,
@@ -24,6 +23,7 @@ from natgauge.measurements.conditions import (
     with_conduct,
     with_own_part,
 )
+from natgauge.measurements.keywords import MeasureKeywords
 from natgauge.measurements.making import make
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.measurement import PublishedCell
