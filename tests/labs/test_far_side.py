@@ -323,7 +323,7 @@ def test_a_lab_that_stays_keeps_nothing_of_a_server() -> None:
         told = device.run('ip -o address show dev "$NG_PORT"; cat "/proc/sys/net/ipv6/conf/$NG_PORT/disable_ipv6"')
         assert "2001:2:0:8000::2/128" in told.stdout
         assert told.stdout.endswith("0\n")
-        bench._server.close()
+        bench._beside.close()
         after = device.run(
             'ip -o address show dev "$NG_PORT"; ip -6 route show default; ip neighbour show; ls "$NG_WORK"; '
             'cat "/proc/sys/net/ipv6/conf/$NG_PORT/disable_ipv6"'

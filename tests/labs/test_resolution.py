@@ -68,7 +68,7 @@ def every_one_answered(outcome: TrialOutcome, queries: int) -> None:
     assert outcome.verdict is Verdict.PASS, outcome.reason
     counts = queries_of(outcome)
     assert (counts.offered_frames, counts.received_frames) == (queries, queries)
-    assert counts.messages == (arrivals("query", queries), arrivals("response", queries))
+    assert tuple(counts.messages) == (arrivals("query", queries), arrivals("response", queries))
     assert (counts.duplicates, counts.late, counts.damaged) == (0, 0, 0)
     assert (outcome.phase1.received_frames, outcome.phase1.messages[0].received, outcome.stored) == (N, N, N)
     assert outcome.table_count in {None, N}

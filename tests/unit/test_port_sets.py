@@ -18,7 +18,6 @@ from natgauge.gateways.recipe import load
 from natgauge.inputs.question import DeviceOptions, TrafficOptions
 from natgauge.labs.contract import Addresses
 from natgauge.measurer import TrialPlan
-from natgauge.setup.far_side import refuse
 from natgauge.setup.psid import chosen_sets
 from natgauge.setup.traffic import hosts_of, make_plan, with_pool
 from natgauge.trial.bench import Bench
@@ -26,6 +25,7 @@ from natgauge.trial.each_subscriber import traffic_of
 from natgauge.trial.pacing import pacing
 from natgauge.trial.question import ask
 from natgauge.trial.requests import Requests, TrialConstants
+from natgauge.trial.server import refuse
 
 SETS = PortSets(network="198.18.0.0/16", psid_length=6)
 MAP = replace(NAT44, port_sets=SETS, pool=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lab with a started gateway, and perhaps a real server: what trials, comparisons and audits stand on.
+"""A lab with a started gateway: what trials, comparisons and audits stand on.
 
 It knows no question, no metric and no engine. The order is: refuse wrong options before anything starts; check this
 host; make the lab; start the device, or adapt its limits to a further demand. At the end everything is undone.
@@ -30,10 +30,8 @@ from natgauge.labs import kinds
 from natgauge.labs.common.addresses import nat64_prefix as parse_prefix
 from natgauge.labs.contract import DEVICES, Device, ExternalDevice, Lab, LabNeeds
 from natgauge.setup.address_plan import address_plan
-from natgauge.setup.far_side import FarSide
 from natgauge.setup.psid import chosen_sets, refuse_sets
 from natgauge.setup.traffic import hosts_of, make_plan, with_pool
-from natgauge.words import TESTER
 
 #: Makes the gateway that runs a recipe on a device with these options.
 Player = Callable[[Recipe, Device, DeviceOptions], Gateway]
@@ -106,8 +104,7 @@ class Setup:
         self._play = play
         self._made = ExitStack()
         self._fitted: DeviceDemand | None = None
-        self._server = ExitStack()
-        self._far_side: FarSide | None = None
+        self._beside = ExitStack()
         if self.lab.devices:
             emptying_of(self.recipe, cell.device.emptying)
         else:
@@ -147,12 +144,12 @@ class Setup:
         check_host()
         self._stages.stage(f"making lab {self.lab.name}")
         self._made.enter_context(self.lab)
-        # Everything in the lab is stopped before the lab is removed, also when the lab is kept.
-        self._made.enter_context(self._server)
+        # What runs beside the device is stopped before the lab is removed, also when the lab is kept.
+        self._made.enter_context(self._beside)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.device, self._fitted, self._far_side = None, None, None
+        self.device, self._fitted = None, None
         self._made.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
 
     def start(self, demand: DeviceDemand) -> DeviceSettings | None:
@@ -200,18 +197,6 @@ class Setup:
         """Whether the lab's kind has placements, and the user chose none."""
         options = self.cell.kind_options or kinds.get(self.cell.lab.lab).options()
         return getattr(options, "placement", "") is None
-
-    def real_server(self, name: str) -> FarSide | None:
-        """Start the real server; None = the tester answers."""
-        if self._far_side is not None and self._far_side.name != name:
-            self._far_side = None
-            self._server.close()
-        if name != TESTER and self._far_side is None and self.lab.server is not None:
-            self._stages.stage(f"starting {name} as far side")
-            family, addresses = self.address_plan.outside.family, self.traffic.responder_addresses
-            server = FarSide(name, self.lab.server, family, addresses)
-            self._far_side = self._server.enter_context(server)
-        return self._far_side
 
 
 def _stated_limits(external: ExternalDevice | None, wishes: DeviceOptions) -> dict[str, int]:

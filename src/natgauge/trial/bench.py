@@ -24,7 +24,6 @@ from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.runner import unheard
 from natgauge.procedures.kit.search.rate_search import FIRST_TRIAL_SECONDS, LONGEST_TRIAL_SECONDS, lowest_rate
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.setup.far_side import refuse as refuse_server
 from natgauge.setup.setup import Setup, SetupChoices
 from natgauge.setup.traffic import check_rate
 from natgauge.tester.cable import FrameKind
@@ -44,7 +43,9 @@ from natgauge.trial.observer import Observer, Silent, Unread
 from natgauge.trial.planned import Planned, checked, grace_of, refuse_large, refuse_unlike_queries
 from natgauge.trial.requests import TrialConstants, refuse_stateless
 from natgauge.trial.rounds import NO_SEARCH, TimedFrames, forwarding_of, reasons_not_timed
-from natgauge.words import Family, Query
+from natgauge.trial.server import FarSide
+from natgauge.trial.server import refuse as refuse_server
+from natgauge.words import TESTER, Family, Query
 
 #: The tester's highest rate before it is known, in frames/s; a slower tester is seen when the device is prepared.
 ASSUMED_HIGHEST: Final = 4_000_000.0
@@ -110,9 +111,10 @@ class Bench(Setup):
         checked(cell.lab.grace_seconds)
         self._rates = rates
         self._slice_rounds: CostRounds | None = None
+        self._server: FarSide | None = None
 
     def __exit__(self, *exception: object) -> None:
-        self._slice_rounds = None
+        self._slice_rounds, self._server = None, None
         super().__exit__(*exception)
 
     # Before anything is touched
@@ -293,7 +295,7 @@ class Bench(Setup):
             phase1_only=planned.settings.phase2_seconds == 0,
             own=self._own_delays if self.lab.virtual else None,
             slice_rounds=self._rounds_of_slices(),
-            server=self.real_server(planned.settings.far_side),
+            server=self._real_server(planned.settings.far_side),
         )
         if prove:
             self._observer.stage("checking that the device forwards")
@@ -305,6 +307,17 @@ class Bench(Setup):
                 measurer.check_subscribers()
         self._observer.stage(f"measuring {planned.procedure.metric} of {self.recipe.name}")
         return Ready(planned, measurer, device, rates)
+
+    def _real_server(self, name: str) -> FarSide | None:
+        """Start the real server; None = the tester answers."""
+        if self._server is not None and self._server.name != name:
+            self._server = None
+            self._beside.close()
+        if name != TESTER and self._server is None and self.lab.server is not None:
+            self._observer.stage(f"starting {name} as far side")
+            family, addresses = self.address_plan.outside.family, self.traffic.responder_addresses
+            self._server = self._beside.enter_context(FarSide(name, self.lab.server, family, addresses))
+        return self._server
 
     def _moved(self, planned: Planned) -> Planned:
         """Return the procedure for a device that was found to work in processes, in a lab that suits these.

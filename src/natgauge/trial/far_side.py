@@ -13,12 +13,12 @@ from natgauge.labs.common.addresses import INSIDE, OUTSIDE, LinkSide
 from natgauge.labs.common.cable import CableLab
 from natgauge.labs.contract import Link
 from natgauge.setup.address_plan import AddressPlan
-from natgauge.setup.far_side import FarSide
 from natgauge.setup.traffic import TrafficPlan, make_plan
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.observer import Unread
 from natgauge.trial.planned import Planned
 from natgauge.trial.protocols import ServerControl
+from natgauge.trial.server import FarSide
 from natgauge.words import Address, Family
 
 #: How long the server alone may be measured, in seconds.
