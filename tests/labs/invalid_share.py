@@ -29,7 +29,8 @@ import natgauge
 from natgauge.errors import NatgaugeError
 from natgauge.measurements.measure import Answer
 from natgauge.procedures.frame_loss import COARSEST_STEP, shares_of
-from natgauge.records.store import TRIAL_SCHEMA, read_lines
+from natgauge.records.reading import read_lines
+from natgauge.records.store import TRIAL_SCHEMA
 from natgauge.words import Verdict
 
 NAT, ROUTER = "nftables-nat44", str(RECIPES / "drops-every-1000th.toml")

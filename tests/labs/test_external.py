@@ -15,7 +15,8 @@ from tests.labs.rough import settings_of, slow_tester
 import natgauge
 from natgauge.errors import BrokenError
 from natgauge.labs.contract import Device
-from natgauge.records.store import TRIAL_SCHEMA, read_lines
+from natgauge.records.reading import read_lines
+from natgauge.records.store import TRIAL_SCHEMA
 
 pytestmark = [
     pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="an isolated device needs a core of its own"),

@@ -38,7 +38,8 @@ from natgauge.labs.ssh.openssh import Connection, SshHost
 from natgauge.measurer import TrialPlan
 from natgauge.procedures import procedures
 from natgauge.procedures.kit.events import Event
-from natgauge.records.store import TRIAL_SCHEMA, Memory, read_lines
+from natgauge.records.reading import read_lines
+from natgauge.records.store import TRIAL_SCHEMA, Memory
 from natgauge.trial import command_retries
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask

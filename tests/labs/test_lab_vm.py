@@ -29,7 +29,8 @@ from natgauge.labs.contract import LabNeeds
 from natgauge.labs.vm import image
 from natgauge.labs.vm.qemu import PROGRAM
 from natgauge.measurer import Phase2Plan, TrialPlan
-from natgauge.records.store import TRIAL_SCHEMA, Memory, read_lines
+from natgauge.records.reading import read_lines
+from natgauge.records.store import TRIAL_SCHEMA, Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 

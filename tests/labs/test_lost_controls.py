@@ -17,7 +17,8 @@ from tests.labs.far import SSHD, TIMEOUT, FarMachine, far_machine
 import natgauge
 from natgauge.agreement import Progress
 from natgauge.procedures.kit.events import Event
-from natgauge.records.store import TRIAL_SCHEMA, read_lines
+from natgauge.records.reading import read_lines
+from natgauge.records.store import TRIAL_SCHEMA
 from natgauge.trial.observer import Silent
 
 pytestmark = [

@@ -22,7 +22,8 @@ from natgauge.cleaning import cleanup
 from natgauge.errors import HostError
 from natgauge.labs.common import namespaces
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.records.store import MEASUREMENT_SCHEMA, TRIAL_SCHEMA, read_lines
+from natgauge.records.reading import read_lines
+from natgauge.records.store import MEASUREMENT_SCHEMA, TRIAL_SCHEMA
 from natgauge.stored.find_results import read_summary
 from natgauge.tester.highest import cable_name
 from natgauge.trial.bench import Bench

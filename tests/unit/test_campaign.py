@@ -16,7 +16,8 @@ from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import Cell
 from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.notes import Note
-from natgauge.records.store import TRIAL_SCHEMA, read_lines
+from natgauge.records.reading import read_lines
+from natgauge.records.store import TRIAL_SCHEMA
 from natgauge.stored.find_results import read_summary
 
 __all__ = ["quick_disk"]

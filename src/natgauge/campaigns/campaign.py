@@ -31,6 +31,7 @@ from natgauge.inputs.question import LabOptions
 from natgauge.measurements.conditions import moving_facts
 from natgauge.records.campaign import CampaignCell, CampaignMeasurement, CampaignRecord
 from natgauge.records.parameters import describe
+from natgauge.records.reading import read_document, read_record
 from natgauge.records.store import (
     CAMPAIGN,
     ENVIRONMENT,
@@ -39,8 +40,6 @@ from natgauge.records.store import (
     TRACEBACK,
     Store,
     plain,
-    read_document,
-    read_record,
     refuse_name,
     write_document,
 )

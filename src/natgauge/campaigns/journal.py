@@ -20,7 +20,8 @@ from typing import Any, Final, Protocol, Self
 from natgauge import foreign
 from natgauge.campaigns import journal_lines
 from natgauge.errors import HostError, UsageError
-from natgauge.records.store import JOURNAL, JOURNAL_SCHEMA, plain, read_lines
+from natgauge.records.reading import read_lines
+from natgauge.records.store import JOURNAL, JOURNAL_SCHEMA, plain
 
 _PATIENCE_SECONDS: Final = 0.3
 

@@ -12,7 +12,8 @@ from natgauge.campaigns.journal import entries, is_written
 from natgauge.campaigns.state import CampaignState
 from natgauge.procedures.kit.time_budget import TIME
 from natgauge.records.campaign import CampaignCell, CampaignMeasurement, CampaignRecord
-from natgauge.records.store import CAMPAIGN, JOURNAL, read_record
+from natgauge.records.reading import read_record
+from natgauge.records.store import CAMPAIGN, JOURNAL
 
 
 @dataclass(frozen=True, slots=True)

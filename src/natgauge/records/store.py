@@ -17,16 +17,13 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import BaseModel
 
-from natgauge import files, foreign
+from natgauge import files
 from natgauge.errors import NatgaugeError, UsageError
-from natgauge.records.record import Record
 from natgauge.system_errors import fault, unwritable
-
-RecordT = TypeVar("RecordT", bound=Record)
 
 PLAN_SCHEMA = "natgauge-plan-1"
 ENVIRONMENT_SCHEMA = "natgauge-environment-1"
@@ -62,8 +59,6 @@ CAMPAIGN = "campaign.json"
 JOURNAL = "journal.jsonl"
 
 _MAXIMUM_NAMES = 1000
-#: Levels of nesting of a document; natgauge writes fewer than twenty.
-_DEEPEST = 64
 #: Types that JSON has; most of every document, so they are tried first. Enumerators are none of these types themselves.
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
@@ -302,74 +297,6 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
 
 
-def read_lines(path: Path, schema: str, *, whole: bool = False) -> Iterator[dict[str, Any]]:
-    """Read one of the folder's `.jsonl` files; a last line cut off by a crash is left out.
-
-    Args:
-        path: the file.
-        schema: name of the schema of each line.
-        whole: whether a last line that is cut off is refused: a measurement that has ended has none.
-
-    Raises:
-        UsageError: the file is missing, a line is not JSON, or of another schema; or see `whole`.
-    """
-    for number, line in enumerate(foreign.read_lines(path, foreign.LINES, whole=whole), start=1):
-        yield _read_object(line, schema, f"{path}:{number}")
-
-
 def result_name(cell: str, measurement: str) -> str:
     """Return the name of the folder, among a campaign's results, of a measurement of a cell."""
     return f"{cell}-{measurement}"
-
-
-def read_document(path: Path, schema: str) -> dict[str, Any]:
-    """Read one of the folder's `.json` files.
-
-    Raises:
-        UsageError: the file is missing, not JSON, or of another schema.
-    """
-    document = _read_object(foreign.read_text(path, foreign.DOCUMENT), schema, str(path))
-    if _is_deep(document):
-        raise UsageError(f"results: {path} is nested deeper than {_DEEPEST} levels: it is damaged; measure again")
-    return document
-
-
-def read_record(path: Path, kind: type[RecordT]) -> RecordT:
-    """Read the record that one of the folder's `.json` files contains.
-
-    Raises:
-        UsageError: the file is missing, not JSON, of another schema, or a field of it is wrong.
-    """
-    return kind.from_document(read_document(path, kind.schema_version), str(path))
-
-
-def _read_object(text: str, schema: str, where: str) -> dict[str, Any]:
-    try:
-        document = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):
-        raise UsageError(f"results: {where} is not JSON: cut off or damaged; measure again") from None
-    stored = document.get("schema") if isinstance(document, dict) else None
-    if stored != schema:
-        raise UsageError(
-            f"results: {where} is of schema {stored!r}, this natgauge reads {schema!r}; measure again, or read it with "
-            "the natgauge that wrote it"
-        )
-    result: dict[str, Any] = document
-    return result
-
-
-def _is_deep(document: object) -> bool:
-    """Whether values are nested deeper than natgauge writes them, so that views could not follow."""
-    level = [document]
-    for _ in range(_DEEPEST):
-        level = [
-            inner
-            for value in level
-            if isinstance(value, dict | list)
-            for inner in (value.values() if isinstance(value, dict) else value)
-        ]
-    return bool(level)
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")

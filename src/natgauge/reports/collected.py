@@ -12,7 +12,8 @@ from natgauge.errors import UsageError
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.measurement import Result
-from natgauge.records.store import TRIAL_SCHEMA, TRIALS, read_lines
+from natgauge.records.reading import read_lines
+from natgauge.records.store import TRIAL_SCHEMA, TRIALS
 from natgauge.records.trial import checked
 
 _Kind = TypeVar("_Kind")

@@ -18,17 +18,8 @@ from natgauge.foreign import is_there
 from natgauge.late_delays import LateDelays
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
 from natgauge.records.measurement import Result
-from natgauge.records.store import (
-    FAILURE,
-    FAILURE_SCHEMA,
-    SUMMARY,
-    TRIAL_SCHEMA,
-    TRIALS,
-    plain,
-    read_document,
-    read_lines,
-    read_record,
-)
+from natgauge.records.reading import read_document, read_lines, read_record
+from natgauge.records.store import FAILURE, FAILURE_SCHEMA, SUMMARY, TRIAL_SCHEMA, TRIALS, plain
 from natgauge.records.trial import cause_in, checked
 from natgauge.tables import aligned
 from natgauge.words import Verdict

@@ -14,6 +14,7 @@ from typing import Any
 from natgauge.errors import UsageError
 from natgauge.foreign import is_there
 from natgauge.records.campaign import CampaignCell, CampaignRecord
+from natgauge.records.reading import read_document, read_lines, read_record
 from natgauge.records.store import (
     CAMPAIGN,
     CAMPAIGN_RESULTS,
@@ -27,9 +28,6 @@ from natgauge.records.store import (
     TRACEBACK,
     TRIAL_SCHEMA,
     TRIALS,
-    read_document,
-    read_lines,
-    read_record,
     result_name,
 )
 from natgauge.reports import explanation

@@ -14,17 +14,9 @@ from natgauge.errors import UsageError
 from natgauge.foreign import is_there
 from natgauge.paired.ratios import PairedRatios, RoundPlace, Seat, Seating, work_of_block
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate
+from natgauge.records.reading import read_document, read_lines
 from natgauge.records.record import first_fault
-from natgauge.records.store import (
-    COMPARISON,
-    PLAN,
-    PLAN_SCHEMA,
-    ROUND_SCHEMA,
-    ROUNDS,
-    TRIALS,
-    read_document,
-    read_lines,
-)
+from natgauge.records.store import COMPARISON, PLAN, PLAN_SCHEMA, ROUND_SCHEMA, ROUNDS, TRIALS
 from natgauge.statistics.interim import alpha_spent
 from natgauge.statistics.interval import finite, relative_half_width
 from natgauge.stored.contradiction import ContradictionError, expect

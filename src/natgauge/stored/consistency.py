@@ -25,17 +25,9 @@ from natgauge.errors import UsageError
 from natgauge.metrics import figures
 from natgauge.records.measurement import SHARE_OF_LINK, STATISTICS, FigureSummary, Repetition, Result
 from natgauge.records.parameters import SEVERAL
+from natgauge.records.reading import read_document, read_lines
 from natgauge.records.record import first_fault
-from natgauge.records.store import (
-    MEASUREMENT_SCHEMA,
-    MEASUREMENTS,
-    PLAN,
-    PLAN_SCHEMA,
-    SUMMARY,
-    TRIALS,
-    read_document,
-    read_lines,
-)
+from natgauge.records.store import MEASUREMENT_SCHEMA, MEASUREMENTS, PLAN, PLAN_SCHEMA, SUMMARY, TRIALS
 from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.statistics.summary import interval_of, summarize
 from natgauge.stored.contradiction import ContradictionError, agree, compare, expect, is_number, same

@@ -15,17 +15,8 @@ from natgauge.errors import UsageError
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.measurement import Result
-from natgauge.records.store import (
-    AUDIT,
-    CAMPAIGN,
-    CAMPAIGN_RESULTS,
-    COMPARISON,
-    FAILURE,
-    PLAN,
-    SUMMARY,
-    read_record,
-    result_name,
-)
+from natgauge.records.reading import read_record
+from natgauge.records.store import AUDIT, CAMPAIGN, CAMPAIGN_RESULTS, COMPARISON, FAILURE, PLAN, SUMMARY, result_name
 from natgauge.reports.collected import Stored, StoredAudit, StoredComparison, StoredResults
 from natgauge.stored import audit_consistency, comparison_consistency
 from natgauge.stored.consistency import refuse_contradictions

@@ -19,8 +19,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from natgauge.errors import UsageError
 from natgauge.foreign import is_there
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate
+from natgauge.records.reading import read_lines
 from natgauge.records.record import first_fault
-from natgauge.records.store import COMPARISON, ROUND_SCHEMA, ROUNDS, read_lines
+from natgauge.records.store import COMPARISON, ROUND_SCHEMA, ROUNDS
 from natgauge.statistics.interim import alpha_spent
 from natgauge.statistics.interval import finite
 from natgauge.statistics.order_statistics import median_estimate

@@ -19,7 +19,8 @@ from typing import Any, Final
 
 from natgauge import foreign
 from natgauge.metrics import declared
-from natgauge.records.store import SUMMARY, TRIAL_SCHEMA, TRIALS, read_lines
+from natgauge.records.reading import read_lines
+from natgauge.records.store import SUMMARY, TRIAL_SCHEMA, TRIALS
 from natgauge.records.trial import checked, periods
 from natgauge.stored.contradiction import ContradictionError, expect
 from natgauge.words import Verdict

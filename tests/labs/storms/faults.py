@@ -41,7 +41,8 @@ from tests.labs.storms.victims import (
 from natgauge.errors import NatgaugeError
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurer import Phase2Plan, TrialPlan
-from natgauge.records.store import TRIAL_SCHEMA, Memory, read_lines
+from natgauge.records.reading import read_lines
+from natgauge.records.store import TRIAL_SCHEMA, Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 from natgauge.words import Verdict

@@ -28,7 +28,8 @@ from natgauge.errors import NatgaugeError
 from natgauge.labs.common import locks
 from natgauge.labs.vm import image
 from natgauge.labs.vm.qemu import PROGRAM
-from natgauge.records.store import JOURNAL, JOURNAL_SCHEMA, ROUND_SCHEMA, TRIAL_SCHEMA, read_lines
+from natgauge.records.reading import read_lines
+from natgauge.records.store import JOURNAL, JOURNAL_SCHEMA, ROUND_SCHEMA, TRIAL_SCHEMA
 
 #: No undisturbed run takes longer, seconds.
 END_SECONDS: Final = 600.0

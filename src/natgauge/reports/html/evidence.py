@@ -11,7 +11,8 @@ from typing import Any, Final
 from natgauge.errors import UsageError
 from natgauge.foreign import is_there
 from natgauge.records.parameters import shown
-from natgauge.records.store import ENVIRONMENT, ENVIRONMENT_SCHEMA, TRIALS, read_document
+from natgauge.records.reading import read_document
+from natgauge.records.store import ENVIRONMENT, ENVIRONMENT_SCHEMA, TRIALS
 from natgauge.reports.collected import Stored, each_trial
 from natgauge.reports.html.timed import LoadDelays
 from natgauge.reports.rows import number
