@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from natgauge.agreement.generated import StreamCounts
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, Direction, TrialPlan
@@ -31,6 +31,9 @@ from natgauge.procedures.kit.measure.throughput_shares import ABOUT_LOAD, Throug
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
+
+if TYPE_CHECKING:
+    from natgauge.agreement.generated import StreamCounts
 
 #: RFC 6201 section 4.1: traffic flows for 15 s before the reset.
 RFC_BEFORE_SECONDS = 15.0

@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from natgauge.agreement.generated import StreamCounts
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.input import described
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Ability, Period, TrialOutcome, TrialPlan
@@ -33,6 +32,9 @@ from natgauge.procedures.kit.settings import ABOUT_MOST_SECONDS, ABOUT_REPEAT, R
 from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.statistics.trend import mann_kendall, step_of
 from natgauge.words import Verdict
+
+if TYPE_CHECKING:
+    from natgauge.agreement.generated import StreamCounts
 
 #: The result has a row for each period.
 MOST_PERIODS: Final = 200_000

@@ -6,12 +6,14 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from natgauge.agreement.generated import StreamCounts
 from natgauge.measurer import Direction, TrialOutcome
 from natgauge.procedures.kit.result.results import Attempt
 from natgauge.words import Verdict
+
+if TYPE_CHECKING:
+    from natgauge.agreement.generated import StreamCounts
 
 
 def forwarding_rate(streams: Iterable[StreamCounts]) -> float | None:

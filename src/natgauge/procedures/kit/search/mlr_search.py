@@ -28,7 +28,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from natgauge.agreement.generated import StreamCounts
 from natgauge.measurer import TrialOutcome
 from natgauge.metrics.goals import PRESETS, Goal, Preset, criteria
 from natgauge.notes import Note
@@ -42,6 +41,8 @@ from natgauge.words import LimitedBy, Verdict
 
 if TYPE_CHECKING:
     from MLRsearch import GoalResult, MeasurementResult, SearchGoal
+
+    from natgauge.agreement.generated import StreamCounts
 
 #: The library's own limit, in seconds of wall clock; a week is none.
 NO_LIMIT_SECONDS: Final = 7 * 86_400.0

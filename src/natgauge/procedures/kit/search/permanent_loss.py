@@ -20,15 +20,17 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from natgauge.agreement.generated import StreamCounts
 from natgauge.causes.cause import Cause, of_share
 from natgauge.late_delays import LateDelays, merged
 from natgauge.measurer import TrialOutcome
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
 from natgauge.words import Verdict
+
+if TYPE_CHECKING:
+    from natgauge.agreement.generated import StreamCounts
 
 #: The rates of the failed trials span this factor at least. An overloaded device loses nothing at an eighth of a rate
 #: at which it loses less than 7/8.

@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from natgauge.agreement.generated import StreamCounts
 from natgauge.measurer import TrialOutcome
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
 from natgauge.procedures.kit.result.results import Attempt
 from natgauge.words import Verdict
+
+if TYPE_CHECKING:
+    from natgauge.agreement.generated import StreamCounts
 
 #: The option that lets trials pass which lose more than nothing.
 LOSS_TOLERANCE: Final = "a --loss-tolerance"
