@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.counted import arrivals, change_trial, make_counts, make_trial
+from tests.unit.counted import arrivals, make_counts, make_trial
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.simulated import Gateway
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, Recorder
@@ -16,8 +16,7 @@ from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, Recorder
 from natgauge.agreement import StreamCounts
 from natgauge.errors import UsageError
 from natgauge.inputs.question import TrafficOptions
-from natgauge.measurer import Ability, Direction, Phase2Plan, TrialPlan
-from natgauge.one_trial import Trial
+from natgauge.measurer import Ability, Direction, Judgement, Phase2Plan, TrialPlan
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.resolution_rate import PROCEDURE, SERVER_PHASE1_RATE, ResolutionRateSettings
 from natgauge.readings import Readings
@@ -26,7 +25,7 @@ from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.question import ask
 from natgauge.verdicts import Limits, judge
-from natgauge.words import Verdict
+from natgauge.words import Placement, Verdict
 
 N = 1600
 ABLE = frozenset({Ability.QUERIES, Ability.STATELESS})
@@ -137,21 +136,20 @@ def test_a_type_that_is_none_of_ours_is_refused() -> None:
         ResolutionRateSettings(connections=N, placement="shared", query="mx")  # type: ignore[arg-type]
 
 
-def answered(phase2: StreamCounts, **changed: Any) -> Trial:
-    """A stateless trial of queries with these counts; one in 10,000 may be lost."""
-    plan = TrialPlan(N, 1.0, Phase2Plan(1.0, 0.0, 1.0), stateless=True, loss_tolerance=0.0001)
-    return make_trial(plan, phase2={Direction.INITIATOR: phase2}, **changed)
+def answered(phase2: StreamCounts, placement: Placement, tolerance: float = 0.0001, **read: Any) -> Judgement:
+    """What is said of a stateless trial of queries with these counts and readings."""
+    plan = TrialPlan(N, 1.0, Phase2Plan(1.0, 0.0, 1.0), stateless=True, loss_tolerance=tolerance)
+    return judge(make_trial(plan, phase2={Direction.INITIATOR: phase2}, readings=Readings(**read)), Limits(placement))
 
 
 def test_a_wrong_answer_is_told_apart_from_a_lost_one() -> None:
     phase2 = make_counts(
         intended=1000, offered=1000, received=990, messages=(arrivals("query", 996), arrivals("response", 990, 4))
     )
-    trial = answered(phase2)
-    found = judge(trial, Limits("shared"))
+    found = answered(phase2, "shared")
     assert (found.verdict, found.limited_by) == (Verdict.FAIL, "device")
     assert "4 with wrong content of 1000 frames, 10 lost in all" in found.reason
-    assert judge(change_trial(trial, loss_tolerance=0.01), Limits("shared")).verdict is Verdict.PASS
+    assert answered(phase2, "shared", tolerance=0.01).verdict is Verdict.PASS
 
 
 @pytest.mark.parametrize(
@@ -162,8 +160,7 @@ def test_what_a_server_did_not_read_in_time_is_not_the_devices(
     received: int, late: int, dropped: int, limited_by: str
 ) -> None:
     phase2 = make_counts(intended=1000, offered=1000, received=received, late=late)
-    trial = answered(phase2, readings=Readings(server_refused={"socket": dropped}))
-    found = judge(trial, Limits("isolated"))
+    found = answered(phase2, "isolated", server_refused={"socket": dropped})
     assert (found.verdict, found.limited_by) == (Verdict.FAIL, limited_by)
     assert (f"{dropped} at the server's sockets" in found.reason) is (dropped > 0)
 

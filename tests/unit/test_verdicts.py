@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +15,6 @@ from tests.unit.counted import change_counts, change_trial, make_counts, make_cp
 from natgauge.agreement import Cpu, PortCounters, StreamCounts
 from natgauge.counts import is_disturbed
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Judgement, Phase2Plan, TrialPlan
-from natgauge.one_trial import Trial
 from natgauge.readings import Readings
 from natgauge.verdicts import Limits, judge, lag_tolerance
 from natgauge.words import Placement, Verdict
@@ -31,24 +31,24 @@ CLEAN = make_trial(ALONE, phase1=SECOND, stored=N, readings=Readings(count_befor
 
 @dataclass(frozen=True)
 class Given:
-    """A trial, and what limits what it can show."""
+    """What is other than in a clean trial of a connection rate, and what limits what it can show."""
 
-    trial: Trial
+    changes: Mapping[str, Any]
     limits: Limits
 
     def but(self, **others: Any) -> Given:
-        """The same trial, but for what is named."""
-        return Given(change_trial(self.trial, **others), self.limits)
+        """The same, but for what is named."""
+        return replace(self, changes={**self.changes, **others})
 
     @property
     def judged(self) -> Judgement:
         """What is said of it."""
-        return judge(self.trial, self.limits)
+        return judge(change_trial(CLEAN, **self.changes), self.limits)
 
 
 def clean(placement: Placement = "isolated", table_limit: int | None = None, **others: Any) -> Given:
     """A clean trial of a connection rate, but for what is named."""
-    return Given(change_trial(CLEAN, **others), Limits(placement, table_limit))
+    return Given(others, Limits(placement, table_limit))
 
 
 def lossy(lost: int, **others: Any) -> StreamCounts:
