@@ -42,9 +42,11 @@ NAME: Final = "kills"
 PLAN: Final = small_plan("kills", NAME, ["nftables-nat44", "linux-ipv4"], 2_000)
 #: Longest time from the beginning of a session, or from the last kill of a worker, to the next kill, seconds.
 LATEST_SECONDS: Final = 4.0
-#: Share of the kills of workers that come at any moment; the others come after the first trial since the last kill,
-#: because workers need longer to come up than their trials take.
+#: Share of the kills of workers that come at any moment. The others come soon after the first trial since the last
+#: kill, because workers need longer to come up than their trials take.
 AT_ANY_MOMENT: Final = 0.2
+#: The part of the longest time between kills within which they come after a trial has begun.
+SOON: Final = 0.25
 #: Nobody waits longer for the next trial of a worker, seconds.
 TRIAL_SECONDS: Final = 60.0
 #: Nobody waits longer for the end of a session that is killed no more.
@@ -151,7 +153,8 @@ class _Campaign:
                 # Killed before all workers stood: the session says so, and is begun again.
                 continue
             if process.returncode != 0:
-                said = (self.folder / "log").read_text()[-1000:]
+                traces = "".join(path.read_text() for path in self.folder.glob("natgauge-traceback-*"))
+                said = (self.folder / "log").read_text()[-1000:] + traces
                 self.killed.faults.append(f"a session ended with status {process.returncode}: {said}")
             return
 
@@ -168,10 +171,12 @@ class _Campaign:
     def _kill(self, process: subprocess.Popen[bytes]) -> bool:
         """Kill it once, or its workers repeatedly; return whether it must be resumed."""
         while self.killed.goes_on:
+            latest = self.killed.latest
             if self.killed.workers and self.killed.moments.random() >= AT_ANY_MOMENT:
                 self._await_trial(process)
+                latest *= SOON
             with suppress(subprocess.TimeoutExpired):
-                process.wait(self.killed.moments.uniform(0.0, self.killed.latest))
+                process.wait(self.killed.moments.uniform(0.0, latest))
             if process.returncode is not None:
                 self._look("")
                 return False
