@@ -30,7 +30,7 @@ from natgauge.labs.common.addresses import INSIDE, MAPPED, NAT64_PREFIX, OUTSIDE
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.contract import Addresses, Device
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.setup.traffic import behind_prefix
+from natgauge.setup.traffic.plan import behind_prefix
 from natgauge.words import Address
 
 pytestmark = pytest.mark.calm

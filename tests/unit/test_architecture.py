@@ -211,9 +211,16 @@ def test_procedures_touch_nothing_of_the_machine() -> None:
         assert not {"subprocess", "socket", "os"} & {name.split(".")[0] for name in names}, path
 
 
+def test_the_plan_of_the_traffic_has_one_door() -> None:
+    inside = {module_of(path) for path in (ROOT / "setup" / "traffic").glob("*.py")} - {"natgauge.setup.traffic"}
+    others = [path for path in ROOT.glob("**/*.py") if path.parent.name != "traffic"]
+    assert len(inside) > 1
+    assert [(str(path), name) for path in others for name in inside & set(imported(path))] == []
+
+
 def test_who_measures_loads_nothing_that_runs_the_engine() -> None:
     """At run time the front of a package comes along with each of its modules."""
-    loaded = "import sys; from natgauge.procedures import procedures; procedures(); print(*sys.modules)"
+    loaded = "import sys, natgauge.agreement, natgauge.procedures as all; all.procedures(); print(*sys.modules)"
     names = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout.split()
     assert {"natgauge.agreement.generated", "natgauge.procedures.throughput"} <= set(names)
     assert [name for name in names if name.startswith(("natgauge.host", "natgauge.agreement.process"))] == []

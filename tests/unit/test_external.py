@@ -22,8 +22,7 @@ from natgauge.labs.contract import ExternalDevice
 from natgauge.measurements.making import make
 from natgauge.measurer import Ability, Phase2Plan, TrialPlan
 from natgauge.procedures import throughput
-from natgauge.setup.ranges import Range
-from natgauge.setup.traffic import make_plan
+from natgauge.setup.traffic import Range, make_plan
 from natgauge.trial.external import ExternalControls, ExternalMeasurer, abilities
 from natgauge.trial.fresh_ports import SPARE_SECONDS, FreshTuples, Ledger, Use
 from natgauge.trial.observer import Silent

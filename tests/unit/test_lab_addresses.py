@@ -20,7 +20,7 @@ from natgauge.labs.common.addresses import (
     inner_link,
 )
 from natgauge.labs.contract import Addresses
-from natgauge.setup.traffic import behind_prefix
+from natgauge.setup.traffic.plan import behind_prefix
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,8 @@ from natgauge.inputs.question import TrafficOptions
 from natgauge.labs import kinds, netns, wire
 from natgauge.labs.contract import LabNeeds, Port
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.setup.address_plan import AddressPlan
 from natgauge.setup.setup import need_of
-from natgauge.setup.traffic import make_plan
+from natgauge.setup.traffic import AddressPlan, make_plan
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 

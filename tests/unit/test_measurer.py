@@ -18,8 +18,7 @@ from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import LabCounters, Link, Port
 from natgauge.measurer import Direction, OutlastingError, Phase2Plan, TrialPlan
 from natgauge.records.store import plain
-from natgauge.setup.address_plan import AddressPlan
-from natgauge.setup.traffic import make_plan
+from natgauge.setup.traffic import AddressPlan, make_plan
 from natgauge.table_memory import ObjectCache, ObjectCaches
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.requests import TrialConstants

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from natgauge.errors import UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Addresses, Link
-from natgauge.setup.address_plan import AddressPlan
-from natgauge.setup.ranges import Range, parse_ports
-from natgauge.setup.traffic import DEFAULT_CONNECTIONS, check_rate, make_plan
+from natgauge.setup.traffic import AddressPlan, Range, check_rate, make_plan
+from natgauge.setup.traffic.plan import DEFAULT_CONNECTIONS
+from natgauge.setup.traffic.ranges import parse_ports
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 from natgauge.trial.requests import traffic_frame

@@ -18,8 +18,7 @@ from natgauge.gateways.recipe import load
 from natgauge.inputs.question import DeviceOptions, TrafficOptions
 from natgauge.labs.contract import Addresses
 from natgauge.measurer import TrialPlan
-from natgauge.setup.psid import chosen_sets
-from natgauge.setup.traffic import hosts_of, make_plan, with_pool
+from natgauge.setup.traffic import chosen_sets, hosts_of, make_plan, with_pool
 from natgauge.trial.bench import Bench
 from natgauge.trial.each_subscriber import traffic_of
 from natgauge.trial.pacing import pacing

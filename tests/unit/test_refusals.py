@@ -15,7 +15,7 @@ from natgauge import system_errors
 from natgauge.errors import HostError
 from natgauge.host import capabilities, resources
 from natgauge.inputs import meant
-from natgauge.setup.ranges import meant_range
+from natgauge.setup.traffic.ranges import meant_range
 from natgauge.system_errors import can_start_threads, fault, of_host
 from natgauge.toml_text import parse
 

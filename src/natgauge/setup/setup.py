@@ -29,9 +29,7 @@ from natgauge.inputs.question import Cell, DeviceOptions
 from natgauge.labs import kinds
 from natgauge.labs.common.addresses import nat64_prefix as parse_prefix
 from natgauge.labs.contract import DEVICES, Device, ExternalDevice, Lab, LabNeeds
-from natgauge.setup.address_plan import address_plan
-from natgauge.setup.psid import chosen_sets, refuse_sets
-from natgauge.setup.traffic import hosts_of, make_plan, with_pool
+from natgauge.setup.traffic import address_plan, chosen_sets, hosts_of, make_plan, refuse_sets, with_pool
 
 #: Makes the gateway that runs a recipe on a device with these options.
 Player = Callable[[Recipe, Device, DeviceOptions], Gateway]

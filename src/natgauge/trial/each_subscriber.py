@@ -17,8 +17,7 @@ from natgauge.errors import BrokenError
 from natgauge.gateways.port_sets import PortSets
 from natgauge.labs.contract import Addresses
 from natgauge.measurer import Phase2Plan, TrialPlan
-from natgauge.setup.ranges import Range
-from natgauge.setup.traffic import TrafficPlan
+from natgauge.setup.traffic import Range, TrafficPlan
 
 #: Most subscribers of one trial: a NAT behind one outside address has a port for each.
 MOST: Final = 30_000

@@ -16,8 +16,7 @@ from natgauge.labs.common.shell import run_shell
 from natgauge.labs.contract import CommandResult, ExternalDevice, Lab
 from natgauge.measurer import Ability, TrialPlan
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.setup.ranges import Range
-from natgauge.setup.traffic import TrafficPlan
+from natgauge.setup.traffic import Range, TrafficPlan
 from natgauge.table_memory import ObjectCaches
 from natgauge.trial.fresh_ports import FreshTuples, Ledger
 from natgauge.trial.lab_measurer import LabMeasurer

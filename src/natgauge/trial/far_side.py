@@ -12,8 +12,7 @@ from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE, LinkSide
 from natgauge.labs.common.cable import CableLab
 from natgauge.labs.contract import Link
-from natgauge.setup.address_plan import AddressPlan
-from natgauge.setup.traffic import TrafficPlan, make_plan
+from natgauge.setup.traffic import AddressPlan, TrafficPlan, make_plan
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.observer import Unread
 from natgauge.trial.planned import Planned

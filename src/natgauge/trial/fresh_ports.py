@@ -23,8 +23,7 @@ from natgauge.errors import HostError, UsageError
 from natgauge.host.private_folder import FILE_MODE
 from natgauge.labs.common import locks
 from natgauge.labs.contract import FreshTrials
-from natgauge.setup.ranges import LAST_PORT, Range
-from natgauge.setup.traffic import TrafficPlan
+from natgauge.setup.traffic import LAST_PORT, Range, TrafficPlan
 from natgauge.trial.observer import Observer
 
 #: Seconds added to the time-out: the device's clock and the tester's may differ.

@@ -16,7 +16,7 @@ from natgauge.inputs.input import Input
 from natgauge.inputs.question import RANGES, DeviceOptions, Question
 from natgauge.inputs.types import Flag
 from natgauge.setup.cell import CELL_PARTS, cell_of, inputs_of_lab, inputs_of_part
-from natgauge.setup.subscribers import needs
+from natgauge.setup.traffic import chosen_sets, needs
 
 
 def ask(metric: str, gateway: str | Path, choices: Mapping[str, object]) -> Question:
@@ -84,7 +84,6 @@ def _sets_hold(connections: object, gateway: str | Path, chosen: Mapping[str, ob
     """Whether the port sets of the device, if it has any, hold these connections towards one remote endpoint."""
     # What may be asked is known without what reads recipes.
     from natgauge.gateways.recipe import load  # noqa: PLC0415
-    from natgauge.setup.psid import chosen_sets  # noqa: PLC0415
 
     recipe = load(gateway)
     if recipe.port_sets is None or not isinstance(connections, int):

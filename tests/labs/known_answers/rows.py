@@ -36,7 +36,7 @@ from natgauge.procedures.kit.measure.draws import expected_connections
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.queues import LONGEST_WAIT_SECONDS
 from natgauge.records.measurement import Result
-from natgauge.setup.traffic import FIRST_SOURCE_PORT
+from natgauge.setup.traffic.plan import FIRST_SOURCE_PORT
 from natgauge.statistics.trend import FALSE_ALARM
 from natgauge.trial.pacing import STALL_BOUND_SECONDS
 from natgauge.words import Verdict

@@ -21,9 +21,9 @@ from natgauge.ethernet import LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.question import RANGES, TrafficOptions
 from natgauge.labs.contract import Addresses, Link
-from natgauge.setup import subscribers as sharing
-from natgauge.setup.address_plan import AddressPlan
-from natgauge.setup.ranges import LAST_PORT, Range, parse_addresses, parse_ports, spoken
+from natgauge.setup.traffic import subscribers as sharing
+from natgauge.setup.traffic.addresses import AddressPlan
+from natgauge.setup.traffic.ranges import LAST_PORT, Range, parse_addresses, parse_ports, spoken
 from natgauge.words import MAXIMUM_CONNECTIONS, Family, Order, Side, Transport
 
 if TYPE_CHECKING:
