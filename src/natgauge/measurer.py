@@ -11,15 +11,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field, fields
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from natgauge.agreement.generated import StreamCounts
 from natgauge.causes.cause import Cause
 from natgauge.errors import UsageError
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
 from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.readings import NO_READINGS, Readings
 from natgauge.words import Close, LimitedBy, Order, Query, ReadingOrder, Verdict
+
+if TYPE_CHECKING:
+    from natgauge.agreement.generated import StreamCounts
 
 #: Share of the nominal sending time by which a sender may be late at the end. It is a tenth of the usual error of a
 #: search (1 %), so it does not affect the result, and far more than the few batches of an undisturbed sender.
@@ -187,7 +189,6 @@ class Delays:
     """One-way delays of one direction, in seconds.
 
     Attributes:
-        frames: number of timed frames, > 0.
         negative: frames with an arrival time before their sending time: the clocks are wrong.
         buckets: (lower, upper, frames) in rising order, lower <= delay < upper, relative width <= 1 %.
         variation: differences between consecutive frames; None where they were not recorded, or no two consecutive
@@ -257,12 +258,8 @@ class TrialOutcome(Judgement):
     """The outcome of a trial: the judgement, and what procedures and results need of counts and readings.
 
     Attributes:
-        phase2: counts per active direction of phase 2; empty when there was no phase 2.
         readings: readings of gateway, lab and host; `NO_READINGS` for a trial that did not begin.
-        command_failures: failed tries of commands to the device in this trial; >= 0.
-        device_stalled_seconds: sum of the stalls of the device's cores since phase 2 began; >= 0.
-        raised_timeout: UDP time-out of the device in s, where natgauge raised it for this trial or an earlier one;
-            None = it is the one that the device had before the first trial.
+        raised_timeout: UDP time-out of the device in s, where natgauge raised it so far; None = it did not.
     """
 
     phase1: StreamCounts
