@@ -10,7 +10,6 @@ from typing import get_args
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
-from tests.unit.counted import make_counts
 
 from natgauge import measurer
 from natgauge.words import LimitedBy
@@ -48,14 +47,13 @@ def test_a_limit_has_its_type_wherever_it_is_handed_on() -> None:
 
 @pytest.mark.parametrize("word", [*get_args(LimitedBy), None])
 def test_a_journal_may_have_each_limit(word: str | None) -> None:
-    assert TypeAdapter(measurer.TrialOutcome).validate_python(outcome(word)).limited_by == word
+    assert TypeAdapter(measurer.Judgement).validate_python(outcome(word)).limited_by == word
 
 
 def test_a_journal_with_another_limit_is_refused() -> None:
     with pytest.raises(ValidationError, match="limited_by"):
-        TypeAdapter(measurer.TrialOutcome).validate_python(outcome("the moon"))
+        TypeAdapter(measurer.Judgement).validate_python(outcome("the moon"))
 
 
 def outcome(limited_by: str | None) -> dict[str, object]:
-    counts = make_counts(1, 1, 0).model_dump()
-    return {"verdict": "FAIL", "reason": "lost", "phase1": counts, "limited_by": limited_by}
+    return {"verdict": "FAIL", "reason": "lost", "limited_by": limited_by}

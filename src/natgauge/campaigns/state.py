@@ -67,6 +67,9 @@ class RecordedRepetition:
 
 @cache
 def _adapter() -> TypeAdapter[MeasurementResult]:
+    # Outcomes of trials name this type, which natgauge.measurer does not load; pydantic looks for it here.
+    from natgauge.agreement.generated import StreamCounts  # noqa: F401, PLC0415
+
     return TypeAdapter(MeasurementResult)
 
 

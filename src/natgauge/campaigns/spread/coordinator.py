@@ -194,4 +194,7 @@ class Coordinator:
 
 @cache
 def _event() -> TypeAdapter[Event]:
+    # Outcomes of trials name this type, which natgauge.measurer does not load; pydantic looks for it here.
+    from natgauge.agreement.generated import StreamCounts  # noqa: F401, PLC0415
+
     return TypeAdapter(Event)
