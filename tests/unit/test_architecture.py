@@ -218,9 +218,18 @@ def test_the_plan_of_the_traffic_has_one_door() -> None:
     assert [(str(path), name) for path in others for name in inside & set(imported(path))] == []
 
 
+def loaded(script: str) -> set[str]:
+    """Modules of natgauge that a script loads in a process of its own."""
+    asked = [sys.executable, "-c", f"{script}; import sys; print(*sys.modules)"]
+    names = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
+    return {name for name in names if name.startswith("natgauge.")}
+
+
 def test_who_measures_loads_nothing_that_runs_the_engine() -> None:
     """At run time the front of a package comes along with each of its modules."""
-    loaded = "import sys, natgauge.agreement, natgauge.procedures as all; all.procedures(); print(*sys.modules)"
-    names = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout.split()
-    assert {"natgauge.measurer", "natgauge.procedures.throughput"} <= set(names)
+    names = loaded("from natgauge import procedures; procedures.procedures()")
+    assert {"natgauge.measurer", "natgauge.procedures.throughput"} <= names
     assert [name for name in names if name.startswith(("natgauge.host", "natgauge.agreement"))] == []
+    types = loaded("import natgauge.agreement")
+    assert "natgauge.agreement.generated" in types
+    assert [name for name in types if name.startswith(("natgauge.host", "natgauge.agreement.process"))] == []
