@@ -67,7 +67,7 @@ class Future:
         ended = concurrent.futures.Future[Any]()
         try:
             ended.set_result(self._run())
-        except (NatgaugeError, KilledWorker, CancelledError) as error:
+        except (NatgaugeError, KilledWorker, CancelledError, TimeoutError) as error:
             ended.set_exception(error)
         self._ended = True
         self._then(ended)
@@ -262,9 +262,12 @@ def test_a_cell_that_loses_its_worker_again_and_again_is_broken(*, begins: bool,
     assert events(tmp_path).count("repetition") == 2
 
 
-def test_a_lost_connection_ends_the_session_and_the_next_one_goes_on(dask: Dask, alone: Path, tmp_path: Path) -> None:
-    dask.errors = [(), (CancelledError(),)]
-    with pytest.raises(HostError, match=r"scheduler at dask://a is gone \(CancelledError\); .* --resume"):
+@pytest.mark.parametrize("lost", [CancelledError, TimeoutError])
+def test_a_lost_connection_ends_the_session_and_the_next_one_goes_on(
+    lost: type[Exception], dask: Dask, alone: Path, tmp_path: Path
+) -> None:
+    dask.errors = [(), (lost(),)]
+    with pytest.raises(HostError, match=rf"scheduler at dask://a is gone \({lost.__name__}\); .* --resume"):
         spread_out(tmp_path)
     before = events(tmp_path).count("repetition")
     assert before > 0

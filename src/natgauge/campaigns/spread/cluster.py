@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -101,13 +101,19 @@ def _here(number: int, labs: Sequence[str], make_bench: MakeBench | None, securi
             )
         except (OSError, RuntimeError, TimeoutError) as error:
             raise _not_up(error) from error
-        held.callback(cluster.close, timeout=_START_SECONDS)
+        held.callback(_close, cluster)
         # The cluster may be changed in its own thread only.
         reviving = PeriodicCallback(partial(_revive, cluster), REVIVE_SECONDS * 1000)
         loop: Any = cluster.loop
         loop.add_callback(reviving.start)
         held.callback(loop.add_callback, reviving.stop)
         yield cluster
+
+
+def _close(cluster: SpecCluster) -> None:
+    # All that came home is kept by now. What does not close in time ends with this process, and hides no error.
+    with suppress(TimeoutError):
+        cluster.close(timeout=_START_SECONDS)
 
 
 def _not_up(error: Exception) -> HostError:

@@ -154,8 +154,9 @@ class Coordinator:
             made = result()
         except NatgaugeError as error:
             raise of_worker(error, run.worker) from error
-        except CancelledError as error:
-            # What was cancelled here is not in `_runs`; the client cancels all when it loses its connection.
+        except (CancelledError, OSError) as error:
+            # What was cancelled here is not in `_runs`; the client cancels all when it loses its connection. Where the
+            # lines of a repetition do not come home in time, Dask says so by a TimeoutError, which is an OSError.
             raise self._workers.unreachable(error) from error
         except KilledWorker as error:
             # Dask counts tasks that waited for a dead worker, too; only those that a worker has begun are the cell's.
