@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from natgauge.errors import UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Addresses, Link
-from natgauge.setup.traffic import AddressPlan, Range, check_rate, make_plan
+from natgauge.procedures import get
+from natgauge.setup.traffic import AddressPlan, Range, make_plan
 from natgauge.setup.traffic.plan import DEFAULT_CONNECTIONS
 from natgauge.setup.traffic.ranges import parse_ports
 from natgauge.trial.bench import Bench
@@ -234,8 +235,8 @@ def test_a_space_beyond_the_largest_number_needs_a_number() -> None:
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, math.nan, math.inf, 200_000_001.0])
 def test_rates_the_clock_cannot_pace_are_refused(rate: float) -> None:
-    with pytest.raises(UsageError, match="frames/s is outside"):
-        check_rate("rate", rate)
+    with pytest.raises(UsageError, match=r"connection rate: .* connections/s "):
+        get("throughput").taken({"connection_rate": rate})
 
 
 def test_a_single_port_is_a_range_of_one() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from natgauge.errors import UsageError
 
+#: The highest rate that the engine paces, frames/s (`trial/request-1.schema.json`).
+MOST_RATE: Final = 200_000_000
 #: Refuses a value of the input of this name, or does nothing.
 Check = Callable[[str, Any], None]
 
@@ -61,6 +63,13 @@ def positive(name: str, value: float, unit: str) -> None:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not (math.isfinite(value) and value > 0):
         raise UsageError(of_value(name, f"{value!r} is not a finite number of {unit} above 0"))
+
+
+def paced(name: str, value: float, unit: str) -> None:
+    """Refuse a rate that the tester cannot pace: its clock has a limit."""
+    positive(name, value, unit)
+    if value > MOST_RATE:
+        raise UsageError(of_value(name, f"{value:g} {unit} is more than can be paced, {MOST_RATE}"))
 
 
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from natgauge.errors import UsageError
-from natgauge.inputs.checks import positive
+from natgauge.inputs.checks import paced
 from natgauge.inputs.input import described
 from natgauge.measurer import TrialOutcome
 from natgauge.metrics.back_to_back import METRIC
@@ -82,7 +82,7 @@ class BackToBackSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings
         metadata=described(
             "rate of the burst in each direction",
             "frames/s",
-            partial(positive, unit="frames/s"),
+            partial(paced, unit="frames/s"),
             default="half of the tester's highest rate",
         ),
     )

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from natgauge.inputs.checks import positive
+from natgauge.inputs.checks import paced
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import TrialOutcome
@@ -59,7 +59,7 @@ class FrameLossSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings)
         metadata=described("step between loads, as a share of the highest load", "share", (0.01, COARSEST_STEP)),
     )
     full_rate: float | None = field(
-        default=None, metadata=described("load that counts as 100 %", "frames/s", partial(positive, unit="frames/s"))
+        default=None, metadata=described("load that counts as 100 %", "frames/s", partial(paced, unit="frames/s"))
     )
 
     @property

@@ -25,7 +25,6 @@ from natgauge.procedures.kit.runner import unheard
 from natgauge.procedures.kit.search.rate_search import FIRST_TRIAL_SECONDS, LONGEST_TRIAL_SECONDS, lowest_rate
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.setup.setup import Setup, SetupChoices
-from natgauge.setup.traffic import check_rate
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
 from natgauge.trial import external
@@ -139,7 +138,8 @@ class Bench(Setup):
             UsageError: the metric or a setting is unknown, a value is refused, or it cannot be measured here.
         """
         procedure = procedures.get(metric)
-        settings = self._settings(procedure, choices)
+        made = self._settings(procedure, choices)
+        settings = made.as_run()
         addresses = self.address_plan
         if Ability.STATELESS in settings.needs():
             refuse_stateless(
@@ -164,7 +164,7 @@ class Bench(Setup):
             )
         if not self.recipe.stateful and (settings.fills_table or settings.needs() & OF_TABLE):
             raise UsageError(f"{procedure.metric}: {self.recipe.name} keeps no connections, so it has no table")
-        planned = Planned(procedure, settings, self._demand(settings), procedure.taken(choices))
+        planned = Planned(procedure, settings, self._demand(settings), {name: getattr(made, name) for name in choices})
         if self.lab.devices:
             # Only limits that the user chose can be checked here; the device's own are read when it runs.
             choose(self.recipe, planned.demand, self.cell.device, {})
@@ -204,10 +204,7 @@ class Bench(Setup):
         )
         self._refuse_untimed(procedure.metric, settings)
         procedure.refuse_unable(self.abilities, settings)
-        for name, value in settings.parameters().items():
-            if name.endswith("_rate") and isinstance(value, float):
-                check_rate(name, value)
-        return settings.as_run()
+        return settings
 
     def _refuse_untimed(self, metric: str, settings: TrialSettings) -> None:
         """Refuse costs of a device whose frames cannot be timed."""

@@ -2,7 +2,7 @@
 """Addresses, ports and sizes of the traffic, from the options and from what a lab and its gateway need."""
 
 from natgauge.setup.traffic.addresses import AddressPlan, address_plan
-from natgauge.setup.traffic.plan import TrafficPlan, check_rate, hosts_of, make_plan, with_pool
+from natgauge.setup.traffic.plan import TrafficPlan, hosts_of, make_plan, with_pool
 from natgauge.setup.traffic.ranges import LAST_PORT, Range
 from natgauge.setup.traffic.subscribers import chosen_sets, needs, refuse_sets
 
@@ -12,7 +12,6 @@ __all__ = [
     "Range",
     "TrafficPlan",
     "address_plan",
-    "check_rate",
     "chosen_sets",
     "hosts_of",
     "make_plan",

@@ -356,10 +356,3 @@ def frame_size(chosen: int | None, side: Side, around: AddressPlan, transport: T
                 at="frame_size",
             )
     return chosen
-
-
-def check_rate(name: str, rate: float) -> float:
-    """Check a rate in frames/s: above 0, at most 200 million, which is the limit of the tester's clock."""
-    if math.isnan(rate) or not 0 < rate <= 200_000_000:
-        raise wrong(name, f"{rate:g} frames/s is outside of what can be paced, above 0 up to 200000000")
-    return rate

@@ -16,7 +16,7 @@ from typing import Any
 
 from natgauge import procedures
 from natgauge.causes.cause import FULL
-from natgauge.inputs.checks import positive
+from natgauge.inputs.checks import paced
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import TrialOutcome
@@ -51,7 +51,7 @@ class Phase1Settings(TrialSettings):
         metadata=described(
             "maximum connection rate of the device",
             "connections/s",
-            partial(positive, unit="connections/s"),
+            partial(paced, unit="connections/s"),
             default="measured first",
             # It only makes phase 1 slow enough.
             moves_figures=False,

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from natgauge.errors import BrokenError
-from natgauge.inputs.checks import positive
+from natgauge.inputs.checks import paced
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.notes import Note
@@ -37,7 +37,7 @@ class ThroughputShareSettings(TrialSettings):
     throughput_rate: float | None = field(
         default=None,
         metadata=described(
-            "throughput of the device", "frames/s", partial(positive, unit="frames/s"), default="measured first"
+            "throughput of the device", "frames/s", partial(paced, unit="frames/s"), default="measured first"
         ),
     )
 

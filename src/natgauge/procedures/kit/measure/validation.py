@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
-from natgauge.inputs.checks import positive
+from natgauge.inputs.checks import paced
 from natgauge.inputs.input import described
 from natgauge.measurer import Direction, Phase2Plan, TrialOutcome, TrialPlan
 from natgauge.procedures.kit.search.rate_search import FIRST_TRIAL_SECONDS
@@ -62,7 +62,7 @@ class ValidationSettings(TrialSettings):
         metadata=described(
             "throughput from the Responder; the validation rate stays below half of it",
             "frames/s",
-            partial(positive, unit="frames/s"),
+            partial(paced, unit="frames/s"),
         ),
     )
 
