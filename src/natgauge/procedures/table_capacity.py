@@ -230,11 +230,11 @@ class _Capacity:
         """Return why the device keeps no more connections; None where their number is not what limits it."""
         if self._limit not in FULL or self._trials.full_at is None:
             return None
-        fastest_first = sorted(self._trials.attempts, key=lambda attempt: attempt.load, reverse=True)
-        refused = [each.outcome for each in fastest_first if each.outcome.phase1.intended_frames >= (self._unsafe or 0)]
-        # Of each number the slowest trial: faster ones lose others to the rate, such as late frames of a queue.
-        slowest = {each.phase1.intended_frames: each.cause for each in refused if each.cause is not None}
-        return of_share(slowest.values(), kept=self._trials.full_at, is_number=True)
+        outcomes = [attempt.outcome for attempt in self._trials.attempts]
+        refused = [each.cause for each in outcomes if each.cause and each.phase1.intended_frames >= (self._unsafe or 0)]
+        # Late frames are a matter of the rate, and no rate cures this.
+        not_late = [cause for cause in refused if cause.kind not in {"late", "slow"}]
+        return of_share(not_late, kept=self._trials.full_at, is_number=True)
 
     # The three stages
 
