@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +19,20 @@ DEFAULT_LAB: Final = "netns"
 RANGES: Final = ("source_addresses", "source_ports", "destination_addresses", "destination_ports")
 #: "A" or "A-B".
 _RANGE: Final = Text("A-B")
+
+
+@dataclass(frozen=True, slots=True)
+class FrameOptions:
+    """Options of the test frames that need no planning: the engine's `Frame`, and records, have them by these names.
+
+    Each is a field of `TrafficOptions` too, which describes it as an input.
+    """
+
+    transport: Transport = "udp"
+
+
+#: Of frames for which nothing was chosen.
+USUAL_FRAMES: Final = FrameOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +98,11 @@ class TrafficOptions:
         default="permutation",
         metadata=described("Enumeration order of the four tuples in phase 1", label="order of four tuples"),
     )
+
+    @property
+    def frames(self) -> FrameOptions:
+        """The options that need no planning."""
+        return FrameOptions(**{item.name: getattr(self, item.name) for item in fields(FrameOptions)})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

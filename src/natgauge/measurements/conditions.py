@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from natgauge.ethernet import theoretical_maximum
@@ -113,7 +113,7 @@ def gateway_parameters(bench: Bench, device: DeviceSettings | None, facts: Mappi
                 **_ranges(traffic),
                 "frame_size": traffic.frame_size,
                 "frame_side": traffic.frame_side,
-                "transport": traffic.transport,
+                **asdict(traffic.frames),
                 "frame_octets": {side: bench.octets_on(family) for side, family in families.items()},
                 "seed": bench.seed,
             }
@@ -187,7 +187,7 @@ def _traffic(conditions: Conditions) -> dict[str, Any]:
         **_ranges(traffic),
         **(sizes if _sends_data(conditions.settings, traffic) else {}),
         **({} if conditions.segment_octets is None else {"segment_octets": conditions.segment_octets}),
-        "transport": traffic.transport,
+        **asdict(traffic.frames),
         "grace_seconds": conditions.grace_seconds,
         "seed": conditions.seed,
     }

@@ -6,7 +6,7 @@ from __future__ import annotations
 import secrets
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final, Protocol
 
 from natgauge.agreement import (
@@ -30,6 +30,7 @@ from natgauge.agreement import (
 from natgauge.agreement.process import run
 from natgauge.counts import delays_of, is_disturbed
 from natgauge.errors import BrokenError
+from natgauge.inputs.question import USUAL_FRAMES, FrameOptions
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE
 from natgauge.labs.contract import Port
 from natgauge.measurer import Delays
@@ -105,7 +106,7 @@ def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but th
     sender_cpus: Sequence[int],
     record_delays: bool = False,
     record_variation: bool = False,
-    transport: Transport = "udp",
+    frames: FrameOptions = USUAL_FRAMES,
     source: Address | None = None,
     destination: Address | None = None,
 ) -> TrialRequest:
@@ -116,14 +117,14 @@ def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but th
         connections: N; over all source ports, then destination ports from 1 on, then source addresses.
         phase1: phase 1 of the request.
         phase2: phase 2 of the request.
-        transport: what the frames are; ICMP has one number in place of destination ports.
+        frames: options of the frames; ICMP has one number in place of destination ports.
         source: the Initiator's first address; None = as in natgauge's own labs.
         destination: the Responder's address; None = as in natgauge's own labs.
     """
     first = INSIDE[family].host(0) if source is None else source
     target = str(OUTSIDE[family].host(0) if destination is None else destination)
     targets = AddressRange(first=target, last=target)
-    most = 1 if transport == "icmp" else _MOST_DESTINATION_PORTS
+    most = 1 if frames.transport == "icmp" else _MOST_DESTINATION_PORTS
     source_ports = _SOURCE_PORTS.last - _SOURCE_PORTS.first + 1
     ports = min(-(-connections // source_ports), most)
     sources = -(-connections // (source_ports * ports))
@@ -150,7 +151,7 @@ def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but th
         translation=Translation(source="unchanged"),
         connections=connections,
         order="permutation",
-        frame=Frame(size=frame_size, side="initiator", transport=transport),
+        frame=Frame(size=frame_size, side="initiator", **asdict(frames)),
         phase1=phase1,
         gap_ms=0 if phase2 is None else _GAP_MS,
         phase2=phase2,
@@ -318,7 +319,7 @@ class CableTester:
             sender_cpus=self._cpus,
             record_delays=kind.delays,
             record_variation=kind.variation,
-            transport=kind.transport,
+            frames=FrameOptions(transport=kind.transport),
         )
         return request.model_copy(
             update={"frame": frame_of(request.frame.model_copy(update={"query": kind.query}), kind)}

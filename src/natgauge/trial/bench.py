@@ -371,8 +371,8 @@ class Bench(Setup):
     def timed_frames(self) -> tuple[TimedFrames, ...]:
         """Properties of the frames of each address family, for which plain forwarding and a cable are timed."""
         families = dict.fromkeys((self.address_plan.inside.family, self.address_plan.outside.family))
-        number, transport = self.traffic.connections, self.traffic.transport
-        return tuple(TimedFrames(family, self.octets_on(family), number, transport) for family in families)
+        number, frames = self.traffic.connections, self.traffic.frames
+        return tuple(TimedFrames(family, self.octets_on(family), number, frames) for family in families)
 
     def _rounds_of_slices(self) -> SliceRounds | None:
         """Rounds that time the device's frames, made once for all procedures; None = they cannot be timed here."""

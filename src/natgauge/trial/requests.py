@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Final
 
@@ -183,11 +183,12 @@ def traffic_frame(
     traffic: TrafficPlan, families: tuple[Family, Family], query: Query | None = None, *, handed_on: bool = False
 ) -> Frame:
     """Return the frame of a request with this traffic; `query` None = plain frames."""
+    frames = asdict(traffic.frames)
     if query is None:
-        return Frame(size=traffic.frame_size, side=traffic.frame_side, transport=traffic.transport)
+        return Frame(size=traffic.frame_size, side=traffic.frame_side, **frames)
     if traffic.tunnelled and families[0] == "ipv6":
-        return Frame(size=QUERY_OCTETS[families[1]], side="responder", query=query, handed_on=handed_on)
-    return Frame(size=QUERY_OCTETS[families[0]], side="initiator", query=query, handed_on=handed_on)
+        return Frame(size=QUERY_OCTETS[families[1]], side="responder", query=query, handed_on=handed_on, **frames)
+    return Frame(size=QUERY_OCTETS[families[0]], side="initiator", query=query, handed_on=handed_on, **frames)
 
 
 def _edges(traffic: TrafficPlan, sets: PortSets | None) -> CustomerEdges | None:

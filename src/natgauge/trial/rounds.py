@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final, NamedTuple
 
 from natgauge.agreement import (
@@ -18,7 +18,7 @@ from natgauge.agreement import (
 )
 from natgauge.agreement.process import compare
 from natgauge.gateways.recipe import load
-from natgauge.inputs.question import Cell
+from natgauge.inputs.question import USUAL_FRAMES, Cell, FrameOptions
 from natgauge.labs.common.cable import CableLab
 from natgauge.measurer import TrialPlan
 from natgauge.other_traffic import OtherTraffic
@@ -28,7 +28,7 @@ from natgauge.setup.cell import cell_of
 from natgauge.tester.cable import untranslated_request
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.lab_measurer import LabMeasurer, Recorder
-from natgauge.words import QUANTITIES, Family, Placement, Transport
+from natgauge.words import QUANTITIES, Family, Placement
 
 #: Requests have a rate, which slices do not keep.
 RATE: Final = 1e6
@@ -46,7 +46,7 @@ class TimedFrames(NamedTuple):
     family: Family
     octets: int
     connections: int
-    transport: Transport = "udp"
+    frames: FrameOptions = USUAL_FRAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def forwarding_of(frames: TimedFrames, place: Mapping[str, object]) -> Cell:
     traffic: Mapping[str, object] = {
         "connections": frames.connections,
         "frame_size": frames.octets,
-        "transport": frames.transport,
+        **asdict(frames.frames),
     }
     return cell_of(load(f"linux-{frames.family}").origin, {**traffic, **place})[0]
 
@@ -158,7 +158,7 @@ def over_cable(frames: TimedFrames, lab: CableLab, cpu: int, connections: int | 
         phase1=Phase1(rate=RATE),
         phase2=None,
         sender_cpus=(cpu,),
-        transport=frames.transport,
+        frames=frames.frames,
     )
     return Contestant(name="cable", trial=trial)
 

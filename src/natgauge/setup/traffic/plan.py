@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from natgauge.errors import UsageError
 from natgauge.ethernet import LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE
 from natgauge.inputs.checks import wrong
-from natgauge.inputs.question import RANGES, TrafficOptions
+from natgauge.inputs.question import RANGES, FrameOptions, TrafficOptions
 from natgauge.labs.contract import Addresses, Link
 from natgauge.setup.traffic import subscribers as sharing
 from natgauge.setup.traffic.addresses import AddressPlan
@@ -88,7 +88,7 @@ class TrafficPlan:
     destination_ports: Range
     frame_size: int
     frame_side: Side
-    transport: Transport
+    frames: FrameOptions
     order: Order
     mapped_addresses: Addresses | None = None
     subscribers: int | None = None
@@ -97,6 +97,11 @@ class TrafficPlan:
     tunnelled: bool = False
     first_edge: int = 0
     ports_chosen: bool = True
+
+    @property
+    def transport(self) -> Transport:
+        """What the test frames are."""
+        return self.frames.transport
 
     @property
     def sources(self) -> int:
@@ -146,7 +151,7 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
         destination_ports=destination_ports,
         frame_size=size,
         frame_side=options.frame_side,
-        transport=options.transport,
+        frames=options.frames,
         order=options.order,
         mapped_addresses=_as_responder_writes(sources, around),
         subscribers=None if around.port_sets is None else subscribers,
