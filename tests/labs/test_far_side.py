@@ -251,9 +251,8 @@ class Killing:
 
 
 def test_a_server_that_dies_is_named_and_ends_the_measurement() -> None:
-    with asking("nftables-nat44", far_side="knot", placement="shared") as (bench, measurer):
-        observer = Killing()
-        measurer.observer = observer
+    observer = Killing()
+    with asking("nftables-nat44", observer=observer, far_side="knot", placement="shared") as (bench, measurer):
         observer.pid = int((Path(home(bench).environment["NG_WORK"]) / "knotd.pid").read_text())
         plan = replace(ASKED, phase2=Phase2Plan(RATE, 0.0, 1.5))
         with pytest.raises(BrokenError, match=r"knot on device server: .*knotd was ended by SIGKILL") as error:

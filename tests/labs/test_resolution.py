@@ -28,6 +28,7 @@ from natgauge.measurer import Direction, Phase2Plan, TrialOutcome, TrialPlan
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.trial.observer import Observer
 from natgauge.trial.question import ask
 from natgauge.words import Verdict
 
@@ -49,11 +50,13 @@ PLAN = TrialPlan(
 
 
 @contextmanager
-def asking(gateway: str | Path, connections: int = N, **choices: object) -> Iterator[tuple[Bench, LabMeasurer]]:
+def asking(
+    gateway: str | Path, connections: int = N, observer: Observer | None = None, **choices: object
+) -> Iterator[tuple[Bench, LabMeasurer]]:
     """A device that is ready for queries."""
     asked = {"lab_name": NAME, "connections": connections, "connection_rate": 10_000.0, **choices}
     question = ask("resolution-rate", gateway, asked)
-    bench = Bench(question.cell)
+    bench = Bench(question.cell, observer)
     planned = bench.plan("resolution-rate", question.settings)
     with bench:
         yield bench, bench.ready(planned, Memory()).measurer

@@ -86,7 +86,7 @@ def test_kernel_peers_open_as_many_connections_with_the_same_segments(tmp_path: 
         # A late sender opens each connection, too, so the verdict does not matter.
         with captured(device.netns, device.inside, ours):
             outcome = measurer.measure(TrialPlan(N, 1_000.0))
-        assert (outcome.phase1.messages, outcome.readings.established) == (handshake(N), N)
+        assert (tuple(outcome.phase1.messages), outcome.readings.established) == (handshake(N), N)
         assert entries(device) == N
         assert device.run("conntrack -F").status == 0
         with hosts(bench.lab.name, ["10.0.0.2"], [SERVER], "10.0.0.1") as (near, far), web_server(far, tmp_path):

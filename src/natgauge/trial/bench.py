@@ -138,8 +138,7 @@ class Bench(Setup):
             UsageError: the metric or a setting is unknown, a value is refused, or it cannot be measured here.
         """
         procedure = procedures.get(metric)
-        made = self._settings(procedure, choices)
-        settings = made.as_run()
+        settings = self._settings(procedure, choices)
         addresses = self.address_plan
         if Ability.STATELESS in settings.needs():
             refuse_stateless(
@@ -164,7 +163,7 @@ class Bench(Setup):
             )
         if not self.recipe.stateful and (settings.fills_table or settings.needs() & OF_TABLE):
             raise UsageError(f"{procedure.metric}: {self.recipe.name} keeps no connections, so it has no table")
-        planned = Planned(procedure, settings, self._demand(settings), {name: getattr(made, name) for name in choices})
+        planned = Planned(procedure, settings, self._demand(settings), procedure.taken(choices))
         if self.lab.devices:
             # Only limits that the user chose can be checked here; the device's own are read when it runs.
             choose(self.recipe, planned.demand, self.cell.device, {})
@@ -204,7 +203,7 @@ class Bench(Setup):
         )
         self._refuse_untimed(procedure.metric, settings)
         procedure.refuse_unable(self.abilities, settings)
-        return settings
+        return settings.as_run()
 
     def _refuse_untimed(self, metric: str, settings: TrialSettings) -> None:
         """Refuse costs of a device whose frames cannot be timed."""
