@@ -89,6 +89,11 @@ class FrameKind:
     half_open: bool = False
 
     @property
+    def frames(self) -> FrameOptions:
+        """Their options in a request."""
+        return FrameOptions(transport=self.transport)
+
+    @property
     def phase1_only(self) -> bool:
         """Whether phase 1 is all that is measured, because frames of phase 2 are like those of phase 1."""
         return self.close is not None or self.half_open
@@ -319,7 +324,7 @@ class CableTester:
             sender_cpus=self._cpus,
             record_delays=kind.delays,
             record_variation=kind.variation,
-            frames=FrameOptions(transport=kind.transport),
+            frames=kind.frames,
         )
         return request.model_copy(
             update={"frame": frame_of(request.frame.model_copy(update={"query": kind.query}), kind)}

@@ -26,7 +26,6 @@ from natgauge.agreement import (
 )
 from natgauge.agreement.process import compare
 from natgauge.errors import BrokenError
-from natgauge.inputs.question import FrameOptions
 from natgauge.paired.slices import LEAD_FRAMES
 from natgauge.statistics.rounds import estimate_over_rounds
 from natgauge.tester.cable import Cable, FloorShare, FrameKind, untranslated_request
@@ -89,7 +88,7 @@ class FloorTester:
             sender_cpus=(self.cpu,),
             record_delays=kind.delays,
             record_variation=kind.variation,
-            frames=FrameOptions(transport=kind.transport),
+            frames=kind.frames,
         )
         wanted = {quantity: blocks if quantity == self.quantity else 0 for quantity in QUANTITIES}
         return ComparisonRequest(
