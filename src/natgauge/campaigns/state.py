@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -49,7 +49,7 @@ class RecordedRepetition:
     def of(cls, entry: JournalLine) -> RecordedRepetition:
         """Read a line of the journal."""
         try:
-            result = _adapter().validate_python(entry["measured"])
+            result = adapter_of(MeasurementResult).validate_python(entry["measured"])
         except ValidationError as error:
             raise UsageError(f"campaign: {_name_of(entry)}: measured.{first_fault(error)}; {REMEDY}") from None
         return cls(
@@ -65,12 +65,16 @@ class RecordedRepetition:
         )
 
 
+T = TypeVar("T")
+
+
 @cache
-def _adapter() -> TypeAdapter[MeasurementResult]:
+def adapter_of(kind: type[T]) -> TypeAdapter[T]:
+    """What reads values of a type with outcomes of trials from JSON."""
     # Outcomes of trials name this type, which natgauge.measurer does not load; pydantic looks for it here.
     from natgauge.agreement.generated import StreamCounts  # noqa: F401, PLC0415
 
-    return TypeAdapter(MeasurementResult)
+    return TypeAdapter(kind)
 
 
 def _name_of(entry: JournalLine) -> str:

@@ -15,13 +15,11 @@ from concurrent.futures import CancelledError
 from concurrent.futures import Future as Ended
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache
 from queue import Empty, SimpleQueue
 from typing import Final
 
 import dask
 from distributed import Future, KilledWorker
-from pydantic import TypeAdapter
 
 from natgauge.campaigns.cell_run import pending
 from natgauge.campaigns.cells import MOST_CELLS, CellMeasurement, PlannedCell
@@ -29,6 +27,7 @@ from natgauge.campaigns.run import Session, most_rounds
 from natgauge.campaigns.spread.resources import Resources, like, likeness, workers_on
 from natgauge.campaigns.spread.worker import TOPIC, Made, Message, RepetitionTask
 from natgauge.campaigns.spread.workers import Workers, of_worker
+from natgauge.campaigns.state import adapter_of
 from natgauge.errors import NatgaugeError
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
@@ -189,13 +188,5 @@ class Coordinator:
         elif message["kind"] == "stage":
             session.observer.stage(f"{worker}: {content}")
         else:
-            event = _event().validate_python(content)
+            event = adapter_of(Event).validate_python(content)
             session.observer.event(replace(event, metric=f"{cell} {event.metric}"))
-
-
-@cache
-def _event() -> TypeAdapter[Event]:
-    # Outcomes of trials name this type, which natgauge.measurer does not load; pydantic looks for it here.
-    from natgauge.agreement.generated import StreamCounts  # noqa: F401, PLC0415
-
-    return TypeAdapter(Event)
