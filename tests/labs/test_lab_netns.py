@@ -248,6 +248,7 @@ def test_a_snippet_is_told_where_it_is(lab: NetnsLab) -> None:
     ]
     assert _run(lab, "ls /sys/class/net").split() == ["inside", "lo", "outside"]
     assert lab.devices[0].run('echo "$X"', environment={"X": "y"}).stdout == "y\n"
+    assert _run(lab, 'echo "$RES_OPTIONS"') == "timeout:1 attempts:1\n"
 
 
 def test_a_gateway_may_load_programs_of_its_own(lab: NetnsLab, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from natgauge.host.this_machine import ThisMachine
 from natgauge.labs.common.frame_processes import WORK, frame_processes, keep_on
 from natgauge.labs.common.namespaces import inside, within
 from natgauge.labs.common.processes import all_processes
-from natgauge.labs.common.shell import run_shell, title
+from natgauge.labs.common.shell import SNIPPET_VARIABLES, run_shell, title
 from natgauge.labs.contract import CommandResult
 
 _CLONE_NEWNS = 0x00020000
@@ -49,9 +49,9 @@ class NamespaceDevice:
         """Run a POSIX shell snippet (`sh -eu`) in the namespace, as we are, in the device's private directory.
 
         Programs it leaves running exist in the namespace until the lab is removed; they need not close their output.
-        It sees PATH, LC_ALL=C, `self.environment` and `environment`, and nothing else of ours.
+        It sees PATH, `SNIPPET_VARIABLES`, `self.environment` and `environment`, and nothing else of ours.
         """
-        variables = {"PATH": programs.search_path(), "LC_ALL": "C", **self.environment, **(environment or {})}
+        variables = {"PATH": programs.search_path(), **SNIPPET_VARIABLES, **self.environment, **(environment or {})}
         before = set(all_processes())
         what = f"device {self.name}: snippet {title(snippet)!r}"
         try:

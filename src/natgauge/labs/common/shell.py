@@ -10,10 +10,15 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Final
 
 from natgauge.bounded_output import BoundedOutput, size_in_words
 from natgauge.errors import BrokenError
 from natgauge.labs.contract import CommandResult
+
+#: Variables of every snippet of a device beside PATH. No name server answers in a lab's namespace, and a program that
+#: asks one for the host's name as it starts (Knot DNS does) would wait 10 s; one question and one second must do.
+SNIPPET_VARIABLES: Final = {"LC_ALL": "C", "RES_OPTIONS": "timeout:1 attempts:1"}
 
 
 def run_shell(

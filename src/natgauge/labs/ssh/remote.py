@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from natgauge.errors import BrokenError, HostError
-from natgauge.labs.common.shell import title
+from natgauge.labs.common.shell import SNIPPET_VARIABLES, title
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.ssh.openssh import LOST, Connection, SshHost, explained, run_once
 
@@ -95,7 +95,7 @@ class Remote:
     def run(
         self, snippet: str, seconds: float, *, variables: Mapping[str, str] | None = None, netns: str | None = None
     ) -> CommandResult:
-        """Run a POSIX shell snippet (`sh -eu`) on the machine with `variables`, PATH and LC_ALL=C only.
+        """Run a POSIX shell snippet (`sh -eu`) on the machine with `variables`, PATH and `SNIPPET_VARIABLES` only.
 
         The result's seconds are those of the machine, where its `date` is precise enough; else they include the
         connection.
@@ -104,7 +104,7 @@ class Remote:
             netns: the machine's namespace in which it runs; None = the namespace of a login.
         """
         number = next(self._numbers)
-        script = wrapped(snippet, self._token, number, {"PATH": PATH, "LC_ALL": "C", **(variables or {})}, netns)
+        script = wrapped(snippet, self._token, number, {"PATH": PATH, **SNIPPET_VARIABLES, **(variables or {})}, netns)
         try:
             result = self._connection.run(script, seconds + _SLACK_SECONDS)
         except BrokenError:
