@@ -16,8 +16,6 @@ WHEEL_TOOLS := tools/build_hook.py tools/agreement_types.py tools/man_page.py to
 SCRIPTS := .ci/run tools/install-packages tools/clean-root.sh tools/try-wheel tools/try-clean $(wildcard src/natgauge/labs/vm/*.sh) $(wildcard benchmarks/*.sh tests/*/*.sh examples/*/*.sh)
 C_FILES := $(wildcard bpf/*.c bpf/*.h benchmarks/*.c tests/*/*.c tests/*/*/*.c)
 
-# Tests see only the programs of these purposes of tools/debian-packages.txt; `make test LISTED=` lets them see all.
-LISTED := $(BIN)/python -m tools.listed_programs build run test --
 # Everything that comes from PyPI has its version and hash in requirements/, and none of it builds anything here.
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 INSTALL_LOCKED := $(PIP) install --require-hashes --only-binary :all: --requirement
@@ -57,10 +55,10 @@ try-clean: $(STAMPS)/release-packages ## try the last commit in a clean Debian 1
 	tools/try-clean demo test
 
 test: setup $(STAMPS)/test-packages ## all tests but soak: engine, unit, frames, labs (root for the last two)
-	$(LISTED) $(BIN)/python -m tools.run_tests test $(ARGS)
+	$(BIN)/python -m tools.run_tests test $(ARGS)
 
 soak: setup $(STAMPS)/test-packages ## the tests that take long, and keep their figures in benchmarks/results/soak.md (root)
-	$(LISTED) $(BIN)/python -m tools.run_tests soak $(ARGS)
+	$(BIN)/python -m tools.run_tests soak $(ARGS)
 
 test-guest: setup $(STAMPS)/test-packages $(STAMPS)/guest-packages ## tests of the vm lab with a guest that is built and emulated, and of the tester inside a machine (root; takes its time)
 	NATGAUGE_TEST_GUEST=1 $(BIN)/python -m pytest tests/labs/test_lab_vm.py tests/labs/test_ports_in_guest.py
@@ -70,7 +68,7 @@ record-runs: setup $(STAMPS)/test-packages ## run every gateway of this machine,
 		-k 'translates_both_ways or in_a_guest_is_measured'
 
 test-unit: setup $(STAMPS)/test-packages ## the inner loop: engine and unit tests, no privilege needed
-	$(LISTED) $(BIN)/python -m tools.run_tests unit $(ARGS)
+	$(BIN)/python -m tools.run_tests unit $(ARGS)
 
 check: $(STAMPS)/installed $(STAMPS)/check-packages ## formatters, linters and types of all three languages
 	$(BIN)/ruff check

@@ -6,18 +6,18 @@ from __future__ import annotations
 import os
 import shutil
 
-from tools import listed_programs
+from tools import run_tests
 
 
 def absent(program: str) -> bool:
     """Whether a program is not installed.
 
     Raises:
-        LookupError: it is not installed, although this machine has the packages of the list and shows only their
-            programs (tools/listed_programs.py): the list lacks its package.
+        LookupError: it is not installed, although `make` has installed the packages of the list: the list lacks its
+            package.
     """
     if shutil.which(program) is not None:
         return False
-    if listed_programs.in_force(os.environ):
-        raise LookupError(f"{program}: no package of {listed_programs.LIST.name} has it, and a test needs it")
+    if run_tests.FIGURES in os.environ and os.geteuid() == 0 and shutil.which("apt-get") is not None:
+        raise LookupError(f"{program}: no package of tools/debian-packages.txt has it, and a test needs it")
     return True

@@ -5,9 +5,9 @@
 
 Tests of labs mostly wait. `test` runs the calm tests meanwhile, in processor time that the other tests leave over.
 
-With arguments only the parts that pytest runs are run, each with these arguments. The exit status is 0 when nothing
-failed and few enough lab tests needed a second try, 130 after Ctrl-C, otherwise 1. `soak` without arguments, as root,
-keeps its figures in benchmarks/results/soak.md if each of its parts ran tests.
+With arguments only the parts that pytest runs are run, one after the other, each with these arguments. The exit status
+is 0 when nothing failed and few enough lab tests needed a second try, 130 after Ctrl-C, otherwise 1. `soak` without
+arguments, as root, keeps its figures in benchmarks/results/soak.md if each of its parts ran tests.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from types import FrameType
 from typing import IO, Final
 
 from benchmarks import command, machine
-from tools import listed_programs
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "benchmarks" / "results" / "soak.md"
@@ -46,8 +45,6 @@ _CARGO_LINE: Final = re.compile(r"test result: \w+\. (\d+) passed; (\d+) failed;
 _PYTEST: Final = (sys.executable, "-m", "pytest")
 _PARALLEL: Final = ("--numprocesses", "2", "--dist", "loadscope", "--no-loadscope-reorder")
 _LABS: Final = ("tests/labs",)
-#: With one of these arguments pytest wants the terminal for itself.
-_TALKS: Final = frozenset({"--pdb", "--trace", "-s", "--capture=no"})
 #: The last place in the queue for a core: nice(1), sched(7) of autogroups.
 _LAST: Final = 19
 
@@ -229,13 +226,12 @@ class Runner:
     def run(self, parts: Sequence[Part], arguments: Sequence[str]) -> list[Figures]:
         """Run the parts and return what each found, in their order; those that were never begun are absent."""
         found: list[Figures] = []
-        talks = not _TALKS.isdisjoint(arguments)
         for part in parts:
             found += self._ended(self._running) if part.alone else []
             if self.interrupted:
                 break
             if part.by_pytest or not arguments:
-                aside = part.aside and not talks
+                aside = part.aside and not arguments
                 print(f"\n== {part.name}{' runs aside: its output follows' if aside else ''}", flush=True)
                 self._running.append(_Running(part, arguments, aside=aside))
                 found += [] if aside else self._ended(self._running[-1:])
@@ -332,12 +328,6 @@ def retries_line(tier: str, found: Sequence[Figures]) -> str:
     return f"retries of lab tests: {retries} (at most {most_retries(tier, _total(found, lambda one: one.seconds))})"
 
 
-def hidden_line(environment: Mapping[str, str]) -> str:
-    """Whether programs that no list has were hidden from the tests; .ci/run reads it."""
-    outcome = environment.get(listed_programs.OUTCOME, "not hidden: tools/listed_programs did not run")
-    return f"programs of packages that no list has: {outcome}"
-
-
 def complaints(tier: str, found: Sequence[Figures]) -> list[str]:
     """Reasons for which the run fails, one line each; empty when it passes."""
     lines = [f"failed: {name}" for one in found for name in one.failures]
@@ -385,7 +375,7 @@ def _print_summary(tier: str, found: Sequence[Figures], reasons: Sequence[str]) 
                 for at, (word, width) in enumerate(zip(row, widths, strict=True))
             )
         )
-    print(hidden_line(os.environ), *reasons, retries_line(tier, found), closing_line(found), sep="\n", flush=True)
+    print(*reasons, retries_line(tier, found), closing_line(found), sep="\n", flush=True)
 
 
 def main(words: Sequence[str] | None = None) -> int:
