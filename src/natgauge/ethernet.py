@@ -10,6 +10,8 @@ from natgauge.words import Family, Query, Transport
 
 #: Preamble and gap between frames, in octets (RFC 5180 appendix A.1).
 BETWEEN_FRAMES: Final = 20
+#: Octets of a frame that are no part of its packet, and that an MTU leaves out: Ethernet's header and the FCS.
+FRAME_OVERHEAD: Final = 18
 #: Octets with FCS of the shortest frame over IPv4: Ethernet's minimum, and with TCP 24 more for a header with time
 #: stamps. The IPv6 frame with the same payload has 20 octets more (RFC 8219 section 5.1.1 explains why 64 is impossible
 #: with IPv6), and that of IPv4 in IPv6 40.

@@ -26,7 +26,7 @@ _OF_A_METRIC: Final = 150
 #: The most lines that each package may reach by imports, its own ones included, and why it needs them.
 BUDGETS: dict[str, tuple[int, str]] = {
     "agreement": (1_200, "types of the engine's requests and results, and the process that runs it"),
-    "analysis": (4_700, "conclusions from records, also those on two runs of each kind of record"),
+    "analysis": (4_900, "conclusions from records: two runs of each kind of record, scalability, subscribers"),
     "audits": (21_250, "setups, the records, and the requirements; nothing that measures"),
     "campaigns": (44_800, "runs everything that measures"),
     "causes": (900, "facts about hops and counters, and the delays of late frames; stands on nothing else"),
@@ -44,7 +44,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "procedures": (12_100, "all 18 metrics and their kit; what makes rounds void; no lab, gateway or engine"),
     "published": (6_100, "tables and their plans as files, and views of results in their shape"),
     "records": (3_300, "types of outcomes, and their store"),
-    "reports": (12_200, "all views of records; nothing that measures"),
+    "reports": (12_500, "all views of records; nothing that measures"),
     "statistics": (700, "arithmetic; stands on nothing"),
     "stored": (36_400, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
     "setup": (15_850, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),

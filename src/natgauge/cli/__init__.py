@@ -34,7 +34,7 @@ from natgauge.system_errors import fault
 SECTIONS: Final = {
     "Measure": ("measure", "compare", "audit", "plan", "run", "status"),
     "Several machines": ("certificates", "scheduler", "worker"),
-    "Results": ("report", "diff", "explain", "published"),
+    "Results": ("report", "diff", "explain", "size", "published"),
     "Host": ("doctor", "probe", "selftest", "host", "lab"),
     "Learn": ("demo", "gateways", "completion"),
 }

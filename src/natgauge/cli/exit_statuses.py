@@ -24,11 +24,12 @@ class ExitStatus:
 EXIT_STATUSES: Final = (
     ExitStatus(0, "done, whatever the result"),
     ExitStatus(1, "a result is worse", ("diff",)),
+    ExitStatus(1, "a gateway does not carry the subscribers", ("size",)),
     ExitStatus(1, "a setting could be better", ("host check",)),
     ExitStatus(2, "wrong arguments or a wrong plan"),
     ExitStatus(3, "this host cannot do it"),
     ExitStatus(4, "engine, lab or device failed"),
-    ExitStatus(5, "a result cannot be compared or decided", ("diff",)),
+    ExitStatus(5, "a result cannot be compared or decided", ("diff", "size")),
     ExitStatus(10, "a gateway costs more than --fail-above", ("compare",)),
     ExitStatus(11, "undecided after --most-seconds", ("compare",)),
     ExitStatus(12, "a gateway fails a requirement of --fail-on", ("audit",)),

@@ -16,6 +16,7 @@ METRIC: Final = Metric(
     does="opens {value}",
     best="opens most connections",
     moved_by=frozenset(),
+    resource="new connections",
     phase=1,
     is_bounded=True,
     counts="opening",

@@ -12,6 +12,8 @@ Better = Literal["higher", "lower"]
 #: What one unit of a rate consists of: the frames that open a connection; a frame of each direction; a query and its
 #: answer; all segments of a TCP connection that is opened, used once and closed; the segments that close it.
 Counted = Literal["opening", "frames", "queries", "transaction", "closing"]
+#: What a network takes of a gateway: connections that it opens a second, that are open, and frames a second.
+Resource = Literal["new connections", "open connections", "frames"]
 #: Parameters with the tester's own highest rates.
 TESTER_RATES: Final = frozenset({"tester_highest_phase1_rate", "tester_highest_phase2_rate"})
 
@@ -82,6 +84,7 @@ class Metric:
         without_frames: whether the device does what is measured while no frame arrives.
         measures_loss: whether its procedure tolerates a loss in phase 1 that every rate has.
         follows_host: whether the value moves with the speed of the machine on which the device works.
+        resource: what its value is the most of; None = it says nothing of how many subscribers a gateway carries.
         shows_memory: whether it fills the connection tracking table, so that the memory of a connection is an answer.
         draws_loss: whether its series over loads is drawn as a curve of loss.
         turn: turn in a lab where several metrics are measured: a lower one comes first, and others use its value.
@@ -106,6 +109,7 @@ class Metric:
     without_frames: bool = False
     measures_loss: bool = False
     follows_host: bool = True
+    resource: Resource | None = None
     shows_memory: bool = False
     draws_loss: bool = False
     turn: int = USUAL_TURN

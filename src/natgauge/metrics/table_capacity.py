@@ -23,6 +23,7 @@ METRIC: Final = Metric(
         DeclaredFigure("exponential_unsafe", "CT, unsafe connections"),
     ),
     moved_by=frozenset(),
+    resource="open connections",
     shows_memory=True,
     follows_host=False,
 )

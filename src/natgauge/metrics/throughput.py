@@ -17,6 +17,7 @@ METRIC: Final = Metric(
     criterion=Criterion(strict=" without loss"),
     best="forwards most frames",
     moved_by=frozenset(),
+    resource="frames",
     is_bounded=True,
     counts="frames",
     turn=1,

@@ -20,6 +20,7 @@ METRIC: Final = Metric(
         DeclaredFigure("alpha", is_tried=True),
     ),
     moved_by=frozenset(),
+    resource="new connections",
     phase=1,
     is_bounded=True,
     # Its rate is that of phase 1.

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from natgauge.errors import UsageError
-from natgauge.ethernet import LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE
+from natgauge.ethernet import FRAME_OVERHEAD, LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.question import RANGES, FrameOptions, TrafficOptions
 from natgauge.labs.contract import Addresses, Link
@@ -37,9 +37,6 @@ OUTSIDE_PORTS = LAST_PORT - FIRST_SOURCE_PORT + 1
 DEFAULT_CONNECTIONS = 100_000
 #: Four tuples of each emulated customer edge on average: with fewer drawn at random, some edges would have none.
 CONNECTIONS_PER_EDGE = 16
-
-#: Octets of Ethernet header and FCS, which the MTU does not include.
-FRAME_OVERHEAD = 18
 
 
 def hosts_of(options: TrafficOptions, families: tuple[Family, Family]) -> int:

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many subscribers a gateway carries, by what was measured of it: plain arithmetic on results.
+
+Each limit was measured alone. What a gateway carries when all of them are used at once is not known from them; it is
+at most what follows here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from natgauge.analysis.bits import bits_of_unit
+from natgauge.analysis.contrast import Span, spans
+from natgauge.analysis.expected_range import expected_range
+from natgauge.ethernet import FRAME_OVERHEAD
+from natgauge.metrics import declared
+from natgauge.metrics.metric import Resource
+from natgauge.records.measurement import Result
+
+#: Ports of an outside address that a gateway can give out: the unprivileged ones (RFC 4787 section 4.2.1).
+PORTS_OF_AN_ADDRESS: Final = 64_512
+
+#: Kinds of gateways that keep the port: a connection takes no port of an outside address.
+_KEEP_PORTS: Final = frozenset({"routing", "nptv6", "siit", "softwire"})
+
+#: What can end it: a resource that a metric measures, or the ports of the outside addresses.
+Ended = Literal["new connections", "open connections", "outside ports", "frames"]
+Fits = Literal["carries", "does not carry", "cannot tell"]
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribers:
+    """How many subscribers are asked for, and what each of them takes at the busiest time; None = nothing is said.
+
+    Attributes:
+        connections: open at a time.
+        new: connections/s that are opened.
+        megabits: Mbit/s of IP packets in the busier direction.
+        mean_frame: mean octets with FCS of a frame; None = the frames are as those of the result.
+        outside_addresses: IPv4 addresses that the gateway translates to.
+    """
+
+    number: int
+    connections: float | None = None
+    new: float | None = None
+    megabits: float | None = None
+    mean_frame: int | None = None
+    outside_addresses: int | None = None
+
+    def needs(self) -> tuple[Resource, ...]:
+        """Resources of which something is needed."""
+        wanted: Mapping[Resource, float | None] = {
+            "new connections": self.new,
+            "open connections": self.connections,
+            "frames": self.megabits,
+        }
+        return tuple(resource for resource, each in wanted.items() if each is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One limit of a gateway.
+
+    Attributes:
+        unit: unit of `each` and `measured`.
+        each: what one subscriber takes, > 0.
+        measured: range in which another run is expected; its upper end is infinite where only a bound is known.
+        result: the result that says so; None = the arithmetic of ports.
+        frame_octets: octets with FCS of a frame of the subscribers; None where it is no limit of frames.
+    """
+
+    ended: Ended
+    unit: str
+    each: float
+    measured: Span
+    result: Result | None = None
+    frame_octets: float | None = None
+
+    @property
+    def subscribers(self) -> Span:
+        """Range of the number of subscribers that reaches the limit."""
+        return Span(self.measured.lower / self.each, self.measured.upper / self.each)
+
+    def fits(self, number: int) -> Fits:
+        """Whether this number of subscribers stays below the limit."""
+        most = self.subscribers
+        return "carries" if number <= most.lower else "does not carry" if number > most.upper else "cannot tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """What results of one gateway, on one machine, say of subscribers.
+
+    Attributes:
+        results: those that say something, in their order.
+        limits: the tightest of each resource; the one that ends it first comes first.
+        missing: resources that are needed and that no result measured.
+        larger_frames: whether no throughput was measured with frames as large as the mean.
+    """
+
+    results: tuple[Result, ...]
+    limits: tuple[Limit, ...]
+    missing: tuple[Resource, ...]
+    larger_frames: bool
+
+    def fits(self, number: int) -> Fits:
+        """Whether this number of subscribers is carried: every need was measured, and stays below its limit."""
+        every = {limit.fits(number) for limit in self.limits}
+        if "does not carry" in every:
+            return "does not carry"
+        return "cannot tell" if self.missing or "cannot tell" in every else "carries"
+
+
+def resource_of(result: Result) -> Resource | None:
+    """The resource that a result measured; None where it says nothing of subscribers."""
+    return declared(result.metric).resource
+
+
+def sizings(results: Sequence[Result], asked: Subscribers) -> list[Sizing]:
+    """Return one for each gateway on each machine, cores and placement, in the order of the results."""
+    groups: dict[tuple[object, ...], list[Result]] = {}
+    for result in results:
+        if resource_of(result) in asked.needs():
+            place = (result.gateway, result.placement, result.device_cores, result.parameter("cpu"))
+            groups.setdefault(place, []).append(result)
+    return [_sizing(group, asked) for group in groups.values()]
+
+
+def addresses_for(sizing: Sizing, asked: Subscribers) -> int | None:
+    """Least number of outside addresses, if each connection has a port of its own; None where connections take none."""
+    if asked.connections is None or not _takes_ports(sizing.results):
+        return None
+    return math.ceil(asked.number * asked.connections / PORTS_OF_AN_ADDRESS)
+
+
+def _sizing(results: Sequence[Result], asked: Subscribers) -> Sizing:
+    sized, larger = _with_frames(results, asked.mean_frame)
+    every = [limit for result in sized for limit in _of_result(result, asked)]
+    every += _of_ports(asked) if _takes_ports(results) else ()
+    tightest: dict[Ended, Limit] = {}
+    for limit in sorted(every, key=lambda one: (one.subscribers.lower, one.subscribers.upper)):
+        tightest.setdefault(limit.ended, limit)
+    missing = tuple(resource for resource in asked.needs() if resource not in tightest)
+    return Sizing(tuple(sized), tuple(tightest.values()), missing, larger)
+
+
+def _with_frames(results: Sequence[Result], mean: int | None) -> tuple[list[Result], bool]:
+    """Results without throughputs of other frames than the next larger ones, or the largest where none is as large."""
+    sizes = sorted({_octets(result) for result in results if resource_of(result) == "frames"})
+    if mean is None or not sizes:
+        return list(results), False
+    chosen = next((size for size in sizes if size >= mean), sizes[-1])
+    kept = [result for result in results if resource_of(result) != "frames" or _octets(result) == chosen]
+    return kept, chosen < mean
+
+
+def _octets(result: Result) -> float:
+    """Octets with FCS of a frame on the Initiator's link; 0 where they are not known."""
+    bits = bits_of_unit(result.metric, result.parameters)
+    return 0.0 if bits is None else bits.packets / bits.frames / 8 + FRAME_OVERHEAD
+
+
+def _of_result(result: Result, asked: Subscribers) -> Iterator[Limit]:
+    resource, measured = resource_of(result), _range(result)
+    if resource == "new connections" and asked.new is not None:
+        yield Limit("new connections", "connections/s", asked.new, measured, result)
+    elif resource == "open connections" and asked.connections is not None:
+        yield Limit("open connections", "connections", asked.connections, measured, result)
+    elif resource == "frames" and asked.megabits is not None:
+        bits = bits_of_unit(result.metric, result.parameters)
+        if bits is not None:
+            octets = asked.mean_frame or _octets(result)
+            each = asked.megabits * 1e6 / (8 * (octets - FRAME_OVERHEAD))
+            carried = Span(measured.lower * bits.frames, measured.upper * bits.frames)
+            yield Limit("frames", "frames/s", each, carried, result, octets)
+
+
+def _takes_ports(results: Sequence[Result]) -> bool:
+    return not any(result.parameter("kind") in _KEEP_PORTS for result in results)
+
+
+def _of_ports(asked: Subscribers) -> Iterator[Limit]:
+    if asked.connections is not None and asked.outside_addresses is not None:
+        ports = float(asked.outside_addresses * PORTS_OF_AN_ADDRESS)
+        yield Limit("outside ports", "ports", asked.connections, Span(ports, ports))
+
+
+def _range(result: Result) -> Span:
+    """The range in which another run is expected, or the bounds that are known of the value."""
+    expected = expected_range(result)
+    if expected is not None:
+        return Span(max(0.0, expected[0]), expected[1])
+    every = spans(result)
+    return Span(max(0.0, min(span.lower for span in every)), max(span.upper for span in every))

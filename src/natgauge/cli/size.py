@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`natgauge size`: whether a gateway carries a number of subscribers, by what was measured of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import click
+import cloup
+
+from natgauge.cli.generator import ValueType
+from natgauge.cli.help import epilog
+from natgauge.cli.say import document, say
+from natgauge.inputs import types
+
+_AMOUNT: Final = ValueType(types.Number())
+#: The most of anything that a subscriber may take: more would say nothing of networks, and much of typing errors.
+_MOST: Final = 1e9
+
+
+@cloup.command(
+    "size",
+    short_help="Say whether a gateway carries a number of subscribers.",
+    epilog=epilog(
+        "size", "natgauge size results/day --subscribers 5000 --connections-each 60 --new-each 0.5 --mbit-each 2"
+    ),
+)
+@click.argument("folders", nargs=-1, required=True, metavar="RESULT...", type=click.Path(path_type=Path))
+@click.option("--subscribers", required=True, metavar="N", type=click.IntRange(1, 10**9), help="Number of subscribers.")
+@click.option("--connections-each", metavar="C", type=_AMOUNT, help="Open connections of each at the busiest time.")
+@click.option("--new-each", metavar="R", type=_AMOUNT, help="New connections/s of each at the busiest time.")
+@click.option("--mbit-each", metavar="M", type=_AMOUNT, help="Mbit/s of IP packets of each, in the busier direction.")
+@click.option(
+    "--mean-frame",
+    metavar="OCTETS",
+    type=click.IntRange(64, 9216),
+    help="Mean size of their frames, with FCS; without it, the frames are as those of the throughput.",
+)
+@click.option(
+    "--outside-addresses",
+    metavar="A",
+    type=click.IntRange(1, 2**24),
+    help="IPv4 addresses that the gateway translates to; each connection takes a port of one.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
+@click.pass_context
+def command(
+    context: click.Context,
+    *,
+    folders: tuple[Path, ...],
+    subscribers: int,
+    connections_each: float | None,
+    new_each: float | None,
+    mbit_each: float | None,
+    mean_frame: int | None,
+    outside_addresses: int | None,
+    as_json: bool,
+) -> None:
+    """Print for each gateway whether it carries the subscribers, what ends it first, and what to change.
+
+    RESULT is a results folder, a folder with several of them, or a campaign's: connection-rate for new connections,
+    table-capacity for open ones, throughput for bits. Name at least one of --connections-each, --new-each and
+    --mbit-each. The exit status is 0 if every gateway carries them, 1 if one does not, and 5 if it cannot be told.
+    """
+    from natgauge.analysis.sizing import Subscribers
+    from natgauge.errors import UsageError
+    from natgauge.reports import sizing
+    from natgauge.stored import find_results
+
+    asked = Subscribers(subscribers, connections_each, new_each, mbit_each, mean_frame, outside_addresses)
+    if not asked.needs():
+        raise UsageError(
+            "size: what does a subscriber take? Name at least one of --connections-each, --new-each and --mbit-each"
+        )
+    for name, amount in (("connections", connections_each), ("new", new_each), ("mbit", mbit_each)):
+        if amount is not None and not 0 < amount <= _MOST:
+            raise UsageError(
+                f"--{name}-each: {amount:g} is outside of its range: above 0, at most {_MOST:g}", at=f"{name}_each"
+            )
+    results = [stored.result for stored in find_results.find(folders).stored]
+    found = sizing.sized(results, asked)
+    if as_json:
+        document(sizing.document(found, asked))
+    else:
+        say(sizing.text(found, asked))
+    context.exit(sizing.exit_status(found, subscribers))

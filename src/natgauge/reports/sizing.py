@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many subscribers gateways carry, in words, as a table, and as a document."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from natgauge.analysis.contrast import Span
+from natgauge.analysis.sizing import PORTS_OF_AN_ADDRESS, Ended, Limit, Sizing, Subscribers, addresses_for, sizings
+from natgauge.errors import UsageError
+from natgauge.metrics import metrics
+from natgauge.metrics.metric import Resource
+from natgauge.records.measurement import FUNCTIONAL, Result
+from natgauge.reports.graded_doubts import graded
+from natgauge.reports.labels import names_of
+from natgauge.reports.rows import number, whole
+from natgauge.tables import aligned
+
+#: What to change where a limit is too low.
+_REMEDIES: Final[Mapping[Ended, str]] = {
+    "new connections": "more or faster cores, or fewer rules that each new connection passes",
+    "open connections": "a larger table, if memory allows, or shorter time-outs",
+    "outside ports": "more outside addresses (--outside-addresses)",
+    "frames": "more or faster cores, or a faster path for frames of open connections",
+}
+_HEADINGS: Final = ("limit", "each subscriber", "all of them", "measured", "subscribers at most", "in use")
+
+
+def sized(results: Sequence[Result], asked: Subscribers) -> list[Sizing]:
+    """Return what these results say of the subscribers, a sizing for each gateway, machine and number of cores.
+
+    Raises:
+        UsageError: none of them says anything of what the subscribers take.
+    """
+    found = sizings(results, asked)
+    if not found:
+        wanted = " or ".join(name for need in asked.needs() for name in _metrics_of(need))
+        have = ", ".join(dict.fromkeys(result.metric for result in results)) or "none"
+        raise UsageError(f"size: needs results of {wanted}; these are {have}; measure one, or name its folder")
+    return found
+
+
+def exit_status(found: Sequence[Sizing], subscribers: int) -> int:
+    """0 where every gateway carries them, 1 where one does not, 5 where it cannot be told of one."""
+    fits = {sizing.fits(subscribers) for sizing in found}
+    return 1 if "does not carry" in fits else 5 if "cannot tell" in fits else 0
+
+
+def text(found: Sequence[Sizing], asked: Subscribers) -> str:
+    """Return the answers, each with its table, then what they rest on."""
+    return "\n\n".join("\n".join(_lines(sizing, asked)) for sizing in found)
+
+
+def document(found: Sequence[Sizing], asked: Subscribers) -> dict[str, Any]:
+    """Return the answers as JSON objects; an end that is not known is null."""
+    return {
+        "schema": "natgauge-size-1",
+        "subscribers": asked.number,
+        "each": {
+            "connections": asked.connections,
+            "new_per_second": asked.new,
+            "megabits": asked.megabits,
+            "mean_frame": asked.mean_frame,
+        },
+        "outside_addresses": asked.outside_addresses,
+        "gateways": [_gateway(sizing, asked) for sizing in found],
+    }
+
+
+def _gateway(sizing: Sizing, asked: Subscribers) -> dict[str, Any]:
+    first = sizing.results[0]
+    return {
+        "gateway": first.gateway,
+        "placement": first.placement,
+        "device_cores": first.device_cores,
+        "answer": sizing.fits(asked.number),
+        "text": _answer(sizing, asked),
+        "functional": any(result.functional for result in sizing.results),
+        "missing": list(sizing.missing),
+        "least_outside_addresses": addresses_for(sizing, asked),
+        "limits": [
+            {
+                "ended": limit.ended,
+                "unit": limit.unit,
+                "each": limit.each,
+                "all": limit.each * asked.number,
+                "measured": _ends(limit.measured),
+                "subscribers": _ends(limit.subscribers),
+                "answer": limit.fits(asked.number),
+                "metric": limit.result.metric if limit.result else None,
+                "result": limit.result.results if limit.result else None,
+            }
+            for limit in sizing.limits
+        ],
+    }
+
+
+def _ends(span: Span) -> list[float | None]:
+    return [span.lower, None if math.isinf(span.upper) else span.upper]
+
+
+def _lines(sizing: Sizing, asked: Subscribers) -> list[str]:
+    rows = [_HEADINGS, *(_row(limit, asked) for limit in sizing.limits)]
+    lines = [_answer(sizing, asked), "", *aligned(rows, right=range(1, len(_HEADINGS))), ""]
+    lines += [f"To change: {remedy}." for remedy in _remedies(sizing, asked)]
+    addresses = addresses_for(sizing, asked)
+    if addresses is not None and asked.outside_addresses is None:
+        lines.append(
+            f"Outside addresses: at least {whole(addresses)}, if each open connection takes a port of its own "
+            f"({whole(PORTS_OF_AN_ADDRESS)} an address)."
+        )
+    if sizing.larger_frames:
+        lines.append("No throughput was measured with frames as large as the mean: larger frames may cost more.")
+    lines.append("Each limit was measured alone: at most this number is carried when all are used at once.")
+    names = names_of(sizing.results)
+    several = len(names) > 1
+    return lines + graded(
+        ((f"{result.metric} of {name}", result.doubts) for result, name in zip(sizing.results, names, strict=True)),
+        lambda having: f" ({', '.join(having)})" if several else "",
+        brief=True,
+    )
+
+
+def _answer(sizing: Sizing, asked: Subscribers) -> str:
+    """The first line: whether they are carried, what ends it first, and at what number."""
+    first = sizing.results[0]
+    gateway = f"{first.gateway} ({_cores(first)})"
+    stamp = f" ({FUNCTIONAL})" if any(result.functional for result in sizing.results) else ""
+    subscribers = f"{whole(asked.number)} subscribers with {_profile(sizing, asked)} each"
+    fits = sizing.fits(asked.number)
+    # A limit of which only a lower bound is known may come first in the table, and be none.
+    deciding = [limit for limit in sizing.limits if limit.fits(asked.number) == fits]
+    at = f"the first limit is {_at((deciding or sizing.limits)[0])}" if sizing.limits else "no limit is known"
+    if fits == "cannot tell":
+        why = " and ".join(_unknown(sizing, asked))
+        return f"Cannot tell whether {gateway} carries {subscribers}: {why}; {at}{stamp}."
+    return f"{gateway} {fits} {subscribers}; {at}{stamp}."
+
+
+def _cores(result: Result) -> str:
+    cores = result.device_cores
+    return f"{cores} core{'' if cores == 1 else 's'}, placement {result.placement}"
+
+
+def _profile(sizing: Sizing, asked: Subscribers) -> str:
+    parts = [
+        "" if asked.connections is None else f"{number(asked.connections)} open connections",
+        "" if asked.new is None else f"{number(asked.new)} new ones/s",
+        "" if asked.megabits is None else f"{number(asked.megabits)} Mbit/s{_in_frames(sizing, asked)}",
+    ]
+    said = [part for part in parts if part]
+    return f"{', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else said[0]
+
+
+def _in_frames(sizing: Sizing, asked: Subscribers) -> str:
+    octets = asked.mean_frame or next((limit.frame_octets for limit in sizing.limits if limit.frame_octets), None)
+    return f" in frames of {octets:.0f} octets" if octets else ""
+
+
+def _unknown(sizing: Sizing, asked: Subscribers) -> list[str]:
+    open_ones = [limit.ended for limit in sizing.limits if limit.fits(asked.number) == "cannot tell"]
+    said = [f"this number lies within the doubt of {', '.join(open_ones)}"] if open_ones else []
+    gateway = sizing.results[0].gateway
+    return said + [
+        f"no result says how many {need} it has (natgauge measure {_metrics_of(need)[0]} --gateway {gateway})"
+        for need in sizing.missing
+    ]
+
+
+def _at(limit: Limit) -> str:
+    return f"{limit.ended}, at {_span(limit.subscribers)} subscribers"
+
+
+def _remedies(sizing: Sizing, asked: Subscribers) -> list[str]:
+    return [
+        f"{limit.ended}: {_REMEDIES[limit.ended]}" for limit in sizing.limits if limit.fits(asked.number) != "carries"
+    ]
+
+
+def _row(limit: Limit, asked: Subscribers) -> tuple[str, ...]:
+    needed = limit.each * asked.number
+    least, most = (needed / end if end else math.inf for end in (limit.measured.upper, limit.measured.lower))
+    return (
+        limit.ended if limit.result is None else f"{limit.ended} ({limit.result.metric})",
+        f"{number(limit.each)} {limit.unit}",
+        f"{number(needed)} {limit.unit}",
+        f"{_span(limit.measured)} {limit.unit}",
+        _span(limit.subscribers),
+        _used(least, most),
+    )
+
+
+def _used(least: float, most: float) -> str:
+    """The share of a limit that is used, between these ends; 0 = the limit is not known from above."""
+    ends = [f"{share:.0%}" for share in (least, most) if math.isfinite(share)]
+    if not least:
+        return f"up to {ends[-1]}"
+    return " to ".join(dict.fromkeys(ends)) if math.isfinite(most) else f"{ends[0]} or more"
+
+
+def _span(span: Span) -> str:
+    lower = number(math.floor(span.lower))
+    if math.isinf(span.upper):
+        return f"{lower} or more"
+    upper = number(math.floor(span.upper))
+    return lower if lower == upper else f"{lower} to {upper}"
+
+
+def _metrics_of(need: Resource) -> list[str]:
+    return [metric.name for metric in metrics().values() if metric.resource == need]

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Subscribers of a gateway: arithmetic whose answer is known beforehand."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.made_results import keep, made
+
+from natgauge.analysis.bits import bits_of_unit
+from natgauge.analysis.contrast import Span
+from natgauge.analysis.sizing import Ended, Fits, Limit, Subscribers, addresses_for, sizings
+from natgauge.cli import run
+from natgauge.records.measurement import Result
+from natgauge.records.parameters import Parameters
+from natgauge.records.store import Store
+
+NEW = made([1000.0, 1000.0], metric="connection-rate", unit="connections/s")
+OPEN = made([50_000.0, 50_000.0], metric="table-capacity", unit="connections")
+FRAMES = made([10_000.0, 10_000.0], parameters={"directions": "both", "frame_octets": {"initiator": 84}})
+#: 84 octets with FCS are 66 of the packet: so many Mbit/s are one frame a second.
+A_FRAME = 66 * 8 / 1e6
+
+
+def limits(results: list[Result], asked: Subscribers) -> dict[Ended, Span]:
+    (sizing,) = sizings(results, asked)
+    return {limit.ended: limit.subscribers for limit in sizing.limits}
+
+
+@pytest.mark.parametrize(
+    ("asked", "ended", "most"),
+    [
+        (Subscribers(900, new=1.0, megabits=2 * A_FRAME), "new connections", 1000),
+        (Subscribers(4900, new=0.1, megabits=2 * A_FRAME), "frames", 5000),
+        (Subscribers(8300, connections=6.0, new=0.1), "open connections", 50_000 / 6),
+        (Subscribers(10_000, connections=6.0, outside_addresses=1), "open connections", 50_000 / 6),
+        (Subscribers(10_000, connections=6.0, new=0.1, outside_addresses=4), "open connections", 50_000 / 6),
+    ],
+)
+def test_the_limit_that_comes_first_is_the_least_number_of_subscribers(
+    asked: Subscribers, ended: Ended, most: float
+) -> None:
+    (sizing,) = sizings([NEW, OPEN, FRAMES], asked)
+    first = sizing.limits[0]
+    assert first.ended == ended
+    assert first.subscribers.lower == pytest.approx(most)
+    assert sizing.fits(asked.number) == ("carries" if asked.number <= most else "does not carry")
+
+
+def test_ports_of_the_outside_addresses_are_a_limit_of_what_translates_ports() -> None:
+    asked = Subscribers(20_000, connections=10.0, outside_addresses=2)
+    assert limits([OPEN], asked)["outside ports"].upper == 2 * 64_512 / 10
+    stateless = made([50_000.0], metric="table-capacity", unit="connections", parameters={"kind": "siit"})
+    assert "outside ports" not in limits([stateless], asked)
+    (translating,), (keeping,) = sizings([OPEN], asked), sizings([stateless], asked)
+    assert (addresses_for(translating, asked), addresses_for(keeping, asked)) == (math.ceil(200_000 / 64_512), None)
+
+
+@pytest.mark.parametrize(("number", "fits"), [(90, "carries"), (100, "cannot tell"), (111, "does not carry")])
+def test_a_number_within_the_range_of_a_limit_cannot_be_told(number: int, fits: Fits) -> None:
+    limit = Limit("frames", "frames/s", 1.0, Span(90.0, 110.0))
+    assert limit.fits(number) == fits
+
+
+def test_a_lower_bound_never_says_that_subscribers_are_too_many() -> None:
+    bound = made([1000.0], metric="connection-rate", unit="connections/s", limited_by="tester")
+    (sizing,) = sizings([bound], Subscribers(10**6, new=1.0))
+    assert (sizing.fits(1000), sizing.fits(10**6)) == (
+        "cannot tell" if sizing.limits[0].subscribers.lower < 1000 else "carries",
+        "cannot tell",
+    )
+
+
+def test_what_no_result_measured_is_missing_and_nothing_is_carried() -> None:
+    (sizing,) = sizings([NEW], Subscribers(1, connections=1.0, new=1.0))
+    assert (sizing.missing, sizing.fits(1), sizing.fits(10**9)) == (
+        ("open connections",),
+        "cannot tell",
+        "does not carry",
+    )
+
+
+def test_the_throughput_of_the_next_larger_frames_counts() -> None:
+    sizes = {64: 10_000.0, 594: 8000.0, 1518: 5000.0}
+    every = [made([rate], parameters={"directions": "both", "frame_size": size}) for size, rate in sizes.items()]
+
+    def rate(mean: int) -> tuple[float, bool]:
+        (sizing,) = sizings(every, Subscribers(1, megabits=1.0, mean_frame=mean))
+        (limit,) = sizing.limits
+        assert limit.each == pytest.approx(1e6 / 8 / (mean - 18))
+        return limit.measured.lower, sizing.larger_frames
+
+    assert [rate(mean) for mean in (64, 65, 594, 1000, 1518, 1519)] == [
+        (10_000, False), (8000, False), (8000, False), (5000, False), (5000, False), (5000, True)
+    ]  # fmt: skip
+
+
+def test_gateways_and_numbers_of_cores_have_an_answer_each() -> None:
+    two = made([2000.0], metric="connection-rate", unit="connections/s", parameters={"device_cores": 2})
+    other = made([3000.0], metric="connection-rate", unit="connections/s", parameters={"gateway": "y"})
+    found = sizings([NEW, two, other, OPEN], Subscribers(1, new=1.0))
+    assert [sizing.limits[0].subscribers.lower for sizing in found] == [1000, 2000, 3000]
+
+
+@pytest.mark.parametrize(
+    ("metric", "parameters", "wire", "packets", "frames"),
+    [
+        ("throughput", {"frame_size": 64, "directions": "both"}, 84 * 8, 46 * 8, 1),
+        ("throughput", {"frame_size": 1518, "directions": "down"}, 1538 * 8, 1500 * 8, 1),
+        ("throughput", {"frame_size": 64, "directions": "both", "down_share": 0.75}, 1.5 * 84 * 8, 1.5 * 46 * 8, 1.5),
+        ("throughput", {"frame_octets": {"initiator": 84, "responder": 64}, "directions": "up"}, 104 * 8, 66 * 8, 1),
+        ("connection-rate", {"frame_size": 64}, 84 * 8, 46 * 8, 1),
+        # SYN of 78 octets and ACK of 70 from the Initiator.
+        ("connection-rate", {"transport": "tcp"}, (78 + 70 + 40) * 8, (78 + 70 - 36) * 8, 2),
+    ],
+)
+def test_bits_are_those_of_the_busier_direction(
+    metric: str, parameters: dict[str, Any], wire: float, packets: float, frames: float
+) -> None:
+    bits = bits_of_unit(metric, Parameters.grouped(traffic=parameters))
+    assert bits is not None
+    assert (bits.wire, bits.packets, bits.frames) == pytest.approx((wire, packets, frames))
+
+
+def test_what_is_no_rate_of_known_frames_has_no_bits() -> None:
+    assert bits_of_unit("table-capacity", Parameters.grouped(traffic={"frame_size": 64})) is None
+    assert bits_of_unit("throughput", Parameters.grouped(traffic={})) is None
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for result in (NEW, OPEN, FRAMES):
+        keep(Store.create(tmp_path, result.metric, result.gateway), result)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("number", "status"), [(900, 0), (1001, 1)])
+def test_the_exit_status_says_whether_they_fit(
+    number: int, status: int, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["size", str(folder), "--subscribers", str(number), "--new-each", "1", "--connections-each", "2"]
+    assert run([*asked, "--json"]) == status
+    (gateway,) = json.loads(capsys.readouterr().out)["gateways"]
+    assert gateway["limits"][0]["ended"] == "new connections"
+    assert run(asked) == status
+    assert capsys.readouterr().out.splitlines()[0] == gateway["text"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        [],
+        ["--new-each", "0"],
+        ["--mbit-each", "nan"],
+        ["--new-each", "1", "--subscribers", "0"],
+        ["--mean-frame", "63"],
+    ],
+)
+def test_what_says_nothing_of_subscribers_is_refused(
+    asked: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["size", str(folder), "--subscribers", "1", *asked]) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, len(shown.err.splitlines())) == ("", 1)
+
+
+def test_results_that_say_nothing_of_the_need_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    connection_rate = next(each for each in folder.iterdir() if "connection-rate" in each.name)
+    assert run(["size", str(connection_rate), "--subscribers", "1", "--mbit-each", "1"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
