@@ -84,6 +84,8 @@ class Gateway(Measurer):
         ages: is called before each period of a trial with the gateway and the period's number, from 0; it changes the
             gateway, or raises what ends the trial.
         free_octets: available memory of its machine; None = not known.
+        alters: gets the number of each trial, from 0, and the trial, and returns the trial as it ends
+            (`tests.unit.counted.change_trial`).
     """
 
     establishes: float = 1e6
@@ -124,6 +126,7 @@ class Gateway(Measurer):
     ring: int | None = None
     ages: Callable[[Gateway, int], None] | None = None
     free_octets: int | None = None
+    alters: Callable[[int, Any], Any] | None = None
 
     def __post_init__(self) -> None:
         """Seed the random choices."""
@@ -144,7 +147,7 @@ class Gateway(Measurer):
 
     def measure(self, plan: TrialPlan) -> TrialOutcome:
         """Run a trial in no time."""
-        trial = self._trial(plan)
+        trial = self.trial(plan)
         outcome = TrialOutcome(
             **judge(trial, self.limits()).parts,
             phase1=trial.phase1,
@@ -203,6 +206,11 @@ class Gateway(Measurer):
         if alone:
             return BlockWork(quantity, (device,))
         return BlockWork(quantity, (device, slice_of(FORWARDING_NS), slice_of(TESTER_NS)))
+
+    def trial(self, plan: TrialPlan) -> Trial:
+        """What it does in the next trial."""
+        trial = self._trial(plan)
+        return trial if self.alters is None else self.alters(len(self.plans), trial)
 
     def _delays(self, plan: TrialPlan, counts: StreamCounts) -> Delays:
         """Of the first frames; a direction's delays are the more often repeated, the more frames it has."""

@@ -8,20 +8,19 @@ import random
 from typing import Any
 
 import pytest
+from tests import simulated_lab
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.procedures.enumeration_orders import PROCEDURE, EnumerationOrdersSettings
 from natgauge.procedures.kit.measure.draws import expected_connections, expected_new
-from natgauge.procedures.kit.result.results import MeasurementResult
 
 N = 100_000
+#: N four tuples.
+SPACE = {"source_ports": "1024-51023", "destination_ports": "1-2"}
 
 
-def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
-    return PROCEDURE.measure(
-        gateway, EnumerationOrdersSettings(**{"connections": N, "placement": gateway.placement, "repeat": 1, **others})
-    )
+def measure(truth: Gateway | None = None, /, **others: Any) -> Any:
+    return simulated_lab.measure("enumeration-orders", truth, **{"connections": N, **SPACE, **others}).result
 
 
 def test_as_many_draws_as_four_tuples_hit_63_percent_and_end_with_37_percent_new_ones() -> None:
@@ -50,7 +49,7 @@ def test_each_order_has_its_rate_and_its_connections() -> None:
 
 
 def test_a_larger_space_is_hit_twice_less_often() -> None:
-    assert measure(Gateway(four_tuples=4 * N), four_tuples=4 * N).summary.median == pytest.approx(88.5, abs=0.1)
+    assert measure(Gateway(four_tuples=4 * N), destination_ports="1-8").summary.median == pytest.approx(88.5, abs=0.1)
 
 
 def test_more_draws_than_four_tuples_open_nearly_all_of_them() -> None:
@@ -71,7 +70,7 @@ def test_more_draws_than_four_tuples_open_nearly_all_of_them() -> None:
 
 def test_connections_of_draws_that_the_device_does_not_count_are_no_figure() -> None:
     with pytest.raises(BrokenError, match="does not report its connections, so those of draws are not known"):
-        measure(Gateway(knows_count=False))
+        measure(gateway=simulated_lab.ROUTING)
 
 
 def test_a_table_too_small_is_told() -> None:
@@ -81,6 +80,4 @@ def test_a_table_too_small_is_told() -> None:
 
 def test_bad_settings_are_refused_in_one_line() -> None:
     with pytest.raises(UsageError, match="draws: 0 is outside of 1 to 2147483648 frames"):
-        EnumerationOrdersSettings(connections=N, placement="shared", draws=0)
-    with pytest.raises(UsageError, match="four tuples: 5 is outside of 100000 to 4294967296"):
-        EnumerationOrdersSettings(connections=N, placement="shared", four_tuples=5)
+        measure(draws=0)

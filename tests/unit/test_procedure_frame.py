@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from tests.unit.counted import make_counts
 from tests.unit.simulated import Gateway
 
-from natgauge.errors import UsageError
+from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import Ability, Measurer, TrialOutcome, TrialPlan
 from natgauge.metrics.metric import Metric
@@ -190,3 +191,10 @@ def test_an_answer_that_is_known_before_is_not_repeated() -> None:
     assert result.summary.repetitions == (0.0,)
     assert result.notes[:2] == (Note("method", "nothing to be done"), Note("trials", "of one"))
     assert not gateway.plans
+
+
+@pytest.mark.parametrize("ceiling", [0.0, -1.0, math.nan, math.inf])
+def test_a_tester_without_a_rate_is_refused(ceiling: float) -> None:
+    procedure = get("connection-rate")
+    with pytest.raises(BrokenError, match="highest rate"):
+        procedure.measure(Gateway(ceiling=ceiling), make_settings(procedure, {"repeat": 1}, **DECIDED))

@@ -6,22 +6,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests import simulated_lab
 from tests.unit.counted import change_counts, change_trial, make_counts
 from tests.unit.simulated import LONG_STALL, Gateway
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.measurer import TrialPlan
-from natgauge.one_trial import Trial
-from natgauge.procedures.frame_loss import PROCEDURE, FrameLossSettings, shares_of
+from natgauge.procedures.frame_loss import shares_of
 from natgauge.procedures.kit.result.frame_counts import shortfall
-from natgauge.procedures.kit.result.results import MeasurementResult
 
 N = 1000
 
 
-def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
-    given = {"repeat": 1, "connection_rate": 1e5, **others}
-    return PROCEDURE.measure(gateway, FrameLossSettings(connections=N, placement=gateway.placement, **given))
+def measure(truth: Gateway | None = None, /, **others: Any) -> Any:
+    return simulated_lab.measure("frame-loss", truth, **{"connections": N, "connection_rate": 1e5, **others}).result
 
 
 def test_the_series_goes_down_in_steps_until_two_in_a_row_lose_nothing() -> None:
@@ -98,34 +95,31 @@ def test_a_device_without_connections_has_no_loss_rate() -> None:
         ("step", 0.2, "step: 20% is outside of 1% to 10%"),
         ("full_rate", 0.0, "full rate: 0.0 is not a finite number"),
         ("throughput_rate", -1.0, "throughput rate: -1.0"),
-        ("repeat", "often", "repeat: 'often' is unknown; choose one of auto"),
+        ("repeat", "often", "repeat: 'often' is neither a number nor auto"),
     ],
 )
 def test_bad_settings_are_refused_in_one_line(name: str, value: Any, says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        FrameLossSettings(**{"connections": N, "placement": "shared", name: value})
+        measure(**{name: value})
     assert says in str(caught.value)
 
 
-class _StandsStill(Gateway):
-    """Loses a tenth of its frames to a stall, besides what it cannot forward."""
-
-    def _trial(self, plan: TrialPlan) -> Trial:
-        trial = super()._trial(plan)
-        streams = {
-            direction: change_counts(
-                counts,
-                received=counts.received_frames - counts.received_frames // 10,
-                lost_in_stalls=counts.intended_frames // 10,
-            )
-            for direction, counts in trial.phase2.items()
-        }
-        return change_trial(trial, phase2=streams, cpus=(LONG_STALL,))
+def stands_still(_number: int, trial: Any) -> Any:
+    """Lose a tenth of the frames to a stall, besides what the device cannot forward."""
+    streams = {
+        direction: change_counts(
+            counts,
+            received=counts.received_frames - counts.received_frames // 10,
+            lost_in_stalls=counts.intended_frames // 10,
+        )
+        for direction, counts in trial.phase2.items()
+    }
+    return change_trial(trial, phase2=streams, cpus=(LONG_STALL,))
 
 
 def test_frames_that_a_stall_lost_are_in_no_share_and_their_number_bounds_it() -> None:
     """At 1 M frames/s a device of 550 k loses 45 %; with the stall 50.5 % of the frames are lost."""
-    result = measure(_StandsStill(forwards=550_000), full_rate=1e6, invalid_repeats=0)
+    result = measure(Gateway(forwards=550_000, alters=stands_still), full_rate=1e6, invalid_repeats=0)
     first: Any = result.measurements[0].series[0]
     assert (first["verdict"], first["lost_percent"]) == ("FAIL", pytest.approx(45, abs=0.001))
     assert first["lost_percent_from_initiator"] == pytest.approx(45, abs=0.001)
@@ -136,25 +130,22 @@ def test_frames_that_a_stall_lost_are_in_no_share_and_their_number_bounds_it() -
     assert {note.word for note in measured.notes if note.is_doubt} == {"excused frames"}
 
 
-class _LosesInStallsAsAlways(Gateway):
-    """Loses every 50th frame; a stall of a tenth of the trial loses no further frame."""
-
-    def _trial(self, plan: TrialPlan) -> Trial:
-        trial = super()._trial(plan)
-        streams = {
-            direction: change_counts(
-                counts,
-                received=counts.intended_frames - counts.intended_frames // 50,
-                lost_in_stalls=counts.intended_frames // 500,
-            )
-            for direction, counts in trial.phase2.items()
-        }
-        return change_trial(trial, phase2=streams, cpus=(LONG_STALL,))
+def loses_as_always(_number: int, trial: Any) -> Any:
+    """Lose every 50th frame; a stall of a tenth of the trial loses no further frame."""
+    streams = {
+        direction: change_counts(
+            counts,
+            received=counts.intended_frames - counts.intended_frames // 50,
+            lost_in_stalls=counts.intended_frames // 500,
+        )
+        for direction, counts in trial.phase2.items()
+    }
+    return change_trial(trial, phase2=streams, cpus=(LONG_STALL,))
 
 
 def test_loss_of_the_device_itself_in_a_stall_is_within_the_bounds() -> None:
     """The device loses 2 %; without the excused frames it would be 1.80 %."""
-    measured = measure(_LosesInStallsAsAlways(), full_rate=1e6, invalid_repeats=0).measurements[0]
+    measured = measure(Gateway(alters=loses_as_always), full_rate=1e6, invalid_repeats=0).measurements[0]
     assert measured.value < 2 - 0.1
     assert measured.upper == pytest.approx(2, abs=0.001)
 

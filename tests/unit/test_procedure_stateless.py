@@ -1,40 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measurements without a state: no phase 1 is measured or slowed down, and the tester must be able to."""
+"""Measurements without a state: no phase 1 is measured or slowed down, and the device must keep no connections."""
 
 from __future__ import annotations
 
 import pytest
+from tests import simulated_lab
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import UsageError
-from natgauge.measurer import Ability
-from natgauge.procedures import frame_loss, get, latency, throughput
-
-ABLE = frozenset({Ability.STATELESS})
 
 
-def test_throughput_without_a_state_has_no_phase_1() -> None:
-    gateway = Gateway(establishes=1.0, forwards=300_000, abilities=ABLE, placement="shared")
-    settings = throughput.ThroughputSettings(connections=1000, placement="shared", repeat=1, stateless=True)
-    result = throughput.PROCEDURE.measure(gateway, settings)
-    assert result.summary.median == pytest.approx(300_000, rel=0.012)
-    assert all(plan.stateless and plan.phase2 is not None for plan in gateway.plans)
-    assert any("there was no phase 1" in note.text for note in result.notes)
-
-
-def test_latency_and_loss_are_stateless_all_the_way() -> None:
-    for metric in (latency, frame_loss):
-        gateway = Gateway(establishes=1.0, forwards=300_000, abilities=ABLE, placement="shared")
-        settings = metric.PROCEDURE.settings(connections=1000, placement="shared", repeat=1, stateless=True)
-        metric.PROCEDURE.measure(gateway, settings)
-        assert gateway.plans
-        assert all(plan.stateless for plan in gateway.plans)
+@pytest.mark.parametrize("metric", ["throughput", "latency", "frame-loss", "pdv"])
+def test_no_trial_of_a_stateless_measurement_has_a_phase_1(metric: str) -> None:
+    truth = Gateway(establishes=1.0, forwards=300_000, placement="shared")
+    found = simulated_lab.measure(metric, truth, gateway=simulated_lab.ROUTING, connections=1000, stateless=True)
+    assert found.plans("stateless") == {True}
+    assert all(trial["result"].get("phase1") is None and trial["plan"]["phase2"] for trial in found.trials)
+    if metric == "throughput":
+        assert found.median == pytest.approx(300_000, rel=0.012)
+        assert found.notes("there was no phase 1")
 
 
 @pytest.mark.parametrize("metric", ["throughput", "latency", "pdv", "frame-loss"])
-def test_the_tester_must_be_able_to(metric: str) -> None:
-    procedure, gateway = get(metric), Gateway()
-    settings = procedure.settings(connections=1000, placement="isolated", stateless=True)
-    with pytest.raises(UsageError, match=f"metric {metric}: this tester lacks trials without a state table"):
-        procedure.measure(gateway, settings, lambda _: None)
-    assert not gateway.plans
+def test_a_device_that_replaces_the_source_needs_its_state(metric: str) -> None:
+    truth = Gateway()
+    with pytest.raises(UsageError, match="stateless: this device replaces the Initiator's source"):
+        simulated_lab.measure(metric, truth, connections=1000, stateless=True)
+    assert not truth.plans

@@ -6,20 +6,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests import simulated_lab
+from tests.unit.counted import change_counts, change_trial
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import UsageError
-from natgauge.measurer import TrialOutcome, TrialPlan
-from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.procedures.validated_connection_rate import PROCEDURE, ValidatedConnectionRateSettings
 
 N = 100_000
 
 
-def measure(gateway: Gateway, **others: Any) -> MeasurementResult:
-    return PROCEDURE.measure(
-        gateway, ValidatedConnectionRateSettings(connections=N, placement=gateway.placement, **{"repeat": 1, **others})
-    )
+def measure(truth: Gateway | None = None, /, **others: Any) -> Any:
+    return simulated_lab.measure("validated-connection-rate", truth, **{"connections": N, **others}).result
 
 
 @pytest.mark.parametrize("cliff", [3_000.0, 250_000.0, 3e6])
@@ -61,24 +58,23 @@ def test_a_known_throughput_from_the_responder_bounds_the_asking() -> None:
 
 def test_a_table_that_evicts_and_so_loses_no_frame_of_phase_1_is_found_out() -> None:
     """The connection rate alone would have been measured happily if the device could not tell its count."""
-    for knows in (True, False):
-        result = measure(Gateway(establishes=250_000, table_size=N // 2, when_full="evict", knows_count=knows))
+    for gateway in (simulated_lab.NAT44, simulated_lab.ROUTING):
+        result = measure(Gateway(establishes=250_000, table_size=N // 2, when_full="evict"), gateway=gateway)
         assert result.summary.median == 0
     assert measure(Gateway(table_size=N // 2, when_full="evict")).limited_by == "table"
 
 
-class _LosesOnce(Gateway):
-    """The first trial of all loses a frame on the way back, by chance."""
-
-    def measure(self, plan: TrialPlan) -> TrialOutcome:
-        self.rare_loss = float(not self.plans)
-        return super().measure(plan)
+def loses_once(number: int, trial: Any) -> Any:
+    """Lose a frame of the first trial on the way back, by chance."""
+    if number:
+        return trial
+    ((direction, counts),) = trial.phase2.items()
+    return change_trial(trial, phase2={direction: change_counts(counts, received=counts.received_frames - 1)})
 
 
 def test_a_frame_lost_by_chance_does_not_slow_the_asking_of_later_repetitions() -> None:
     """Before, all three repetitions asked at 20,000 frames/s, and alpha 0.08 was published for 0.8."""
-    gateway = _LosesOnce(establishes=250_000, forwards=1e7)
-    result = measure(gateway, repeat=3)
+    result = measure(Gateway(establishes=250_000, forwards=1e7, alters=loses_once), repeat=3)
     slowed, *others = (one.figures["alpha"] for one in result.measurements)
     assert slowed < 0.2
     assert others == [0.8, 0.8]
@@ -102,9 +98,7 @@ def test_a_fixed_alpha_is_not_lowered_by_a_known_throughput() -> None:
     with pytest.raises(
         UsageError, match="download rate: would lower the validation rate, which failed validation fail fixes"
     ):
-        ValidatedConnectionRateSettings(
-            connections=N, placement="shared", failed_validation="fail", download_rate=258_000.0
-        )
+        measure(failed_validation="fail", download_rate=258_000.0)
 
 
 @pytest.mark.parametrize("repeat", [1, 2])
@@ -127,5 +121,5 @@ def test_the_alpha_that_is_told_is_one_that_trials_had(repeat: int) -> None:
 )
 def test_bad_settings_are_refused_in_one_line(name: str, value: Any, says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        ValidatedConnectionRateSettings(**{"connections": N, "placement": "shared", name: value})
+        measure(**{name: value})
     assert says in str(caught.value)

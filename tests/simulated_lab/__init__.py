@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A kind of lab without a network: tests enter natgauge by its public functions, with a gateway of known truth.
+
+Everything between `natgauge.measure(...)` and the engine is real: questions, plans, the driver of recipes, searches,
+verdicts, doubts, records and reports. Simulated are the lab, the device that takes a recipe's commands, the tester's
+own highest rates, and the engine. A gateway's truth is a `tests.unit.simulated.Gateway`:
+
+    measured = measure("throughput", Gateway(forwards=5e5), trial_seconds=10)
+    assert measured.document["median"] == pytest.approx(5e5, rel=0.01)
+
+`simulated()` is a `with` block in which the kind of lab `simulated` exists for every function, and for the command line
+(`--lab simulated --gateway FILE`, with a recipe of `gateways/`). It makes a gateway for each lab in which one is
+started, so that a campaign or a comparison has several.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from tests.simulated_lab import engine
+from tests.simulated_lab.lab import COMMANDS, LABS, STARTS
+from tests.unit.recorded_delays import recorded
+from tests.unit.simulated import TESTER_NS, Gateway
+
+import natgauge
+from natgauge import labs
+from natgauge.tester.highest import HighestRates
+from natgauge.trial.lab_measurer import LabMeasurer
+
+if TYPE_CHECKING:
+    from natgauge.measurer import Delays
+    from natgauge.procedures.kit.result.results import MeasurementResult
+
+_FOLDER: Final = Path(__file__).parent
+_GATEWAYS: Final = _FOLDER / "gateways"
+#: Recipes of a gateway with connections, of one without, and of one that keeps closed connections for two minutes.
+NAT44, ROUTING = _GATEWAYS / "simulated.toml", _GATEWAYS / "simulated-routing.toml"
+LINGERING: Final = _GATEWAYS / "simulated-lingering.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What `natgauge.measure` returned and stored.
+
+    Attributes:
+        document: JSON of the result.
+        result: the same with every trial of every repetition.
+        trials: the lines of `trials.jsonl`.
+        commands: what the device ran, in order.
+        slept: every pause in seconds, in order; none of them took time.
+    """
+
+    document: Any
+    result: MeasurementResult
+    trials: list[Any]
+    commands: list[str]
+    slept: list[float]
+
+    @property
+    def median(self) -> float:
+        """Of the repetitions."""
+        return float(self.document["median"])
+
+    @property
+    def limited_by(self) -> str:
+        """What ended the search."""
+        return str(self.document["limited_by"])
+
+    @property
+    def repetitions(self) -> list[Any]:
+        """Each with its value, its upper bound and its trials."""
+        return list(self.document["repetitions"])
+
+    @property
+    def bounds(self) -> tuple[float, float | None]:
+        """Value and upper bound of the first repetition."""
+        first = self.repetitions[0]
+        return first["value"], first["upper"]
+
+    def figure(self, name: str) -> float:
+        """Median of a further figure."""
+        return float(self.document["figures"][name]["median"])
+
+    def notes(self, text: str) -> bool:
+        """Whether a note or a doubt says this."""
+        return any(text in note["text"] for note in [*self.document["notes"], *self.document["doubts"]])
+
+    def words(self) -> set[str]:
+        """The words of all notes and doubts."""
+        return {note["word"] for note in [*self.document["notes"], *self.document["doubts"]]}
+
+    def plans(self, name: str) -> set[Any]:
+        """Every value that the trials had of an input of a trial: `connections`, `phase2.seconds`."""
+        first, _, second = name.partition(".")
+        values = [trial["plan"][first] for trial in self.trials]
+        return set(values) if not second else {value[second] for value in values if value is not None}
+
+
+@dataclass(slots=True)
+class Simulation:
+    """Gateways that are started.
+
+    Attributes:
+        start: makes the gateway that is started in the lab of a name.
+        ceiling: the tester's own highest rate, frames/s.
+        slept: every pause in seconds, in order.
+    """
+
+    start: Callable[[str], Gateway] = lambda _lab: Gateway()
+    ceiling: float = 16e6
+    slept: list[float] = field(default_factory=list)
+
+
+def measure(metric: str, truth: Gateway | None = None, *, gateway: Path = NAT44, **choices: Any) -> Measured:
+    """Measure a gateway of this truth once by `natgauge.measure`; it knows its trials afterwards (`Gateway.plans`).
+
+    Args:
+        choices: of `natgauge.measure`; `repeat` is 1, and placement and seed are those of the truth unless chosen.
+    """
+    truth = Gateway() if truth is None else truth
+    given = {"repeat": 1, "placement": truth.placement, "seed": truth.seed, **choices}
+    with tempfile.TemporaryDirectory() as folder, simulated() as simulation:
+        simulation.start, simulation.ceiling = lambda _lab: truth, truth.ceiling
+        answer = natgauge.measure(metric, gateway, lab="simulated", results=folder, **given)
+        lines = (answer.folder / "trials.jsonl").read_text().splitlines()
+        commands = COMMANDS.pop()
+        return Measured(answer.document, answer.result, list(map(json.loads, lines)), commands, simulation.slept)
+
+
+@contextmanager
+def simulated() -> Iterator[Simulation]:
+    """Have the kind of lab `simulated` for as long as the block lasts."""
+    simulation = Simulation()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _file: None)
+        patch.setattr(labs, "__path__", [*labs.__path__, str(_FOLDER / "kinds")])
+        for module in ("measurements.measure", "setup.setup", "comparisons.compare"):
+            patch.setattr(f"natgauge.{module}.check_host", lambda: None)
+        measurer = partial(LabMeasurer, runner=engine.run, sleep=simulation.slept.append)
+        patch.setattr("natgauge.trial.bench.LabMeasurer", measurer)
+        patch.setattr(
+            "natgauge.trial.bench.highest_rates",
+            lambda *_frames: HighestRates(simulation.ceiling, simulation.ceiling),
+        )
+        patch.setattr("natgauge.trial.bench.own_delays", _own_delays)
+        patch.setattr("natgauge.trial.trial_run.carrier_losses", lambda *_port: 0)
+        STARTS.append(lambda name: simulation.start(name))  # noqa: PLW0108 - a test sets `start` later
+        try:
+            yield simulation
+        finally:
+            STARTS.pop()
+            LABS.clear()
+            sys.modules.pop("natgauge.labs.simulated", None)
+
+
+def _own_delays(*_frames: object, **_others: object) -> Delays:
+    return recorded([TESTER_NS / 1e9] * 100)

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers requests for trials with what the gateway in the named lab would have caused, in no time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tests.simulated_lab.lab import LABS, SimulatedDevice
+from tests.unit.counted import make_counts, make_trial
+from tests.unit.simulated import PERIOD_PAUSE_SECONDS, Gateway
+
+from natgauge.agreement import DelayCounts, Progress, TrialRequest, TrialResult, VariationCounts
+from natgauge.measurer import Delays, Phase2Plan, TrialPlan
+from natgauge.trial import forwarding
+
+if TYPE_CHECKING:
+    from natgauge.one_trial import Trial
+
+#: Frames that prove that a gateway forwards; no trial of a test is so slow.
+_PROBE = forwarding.probe(8)
+
+
+def run(request: TrialRequest, progress: Callable[[Progress], None], seconds: float) -> TrialResult:
+    """Stand in for `natgauge-engine`, with its request and its result."""
+    del seconds
+    device = LABS[request.initiator.interface].device
+    assert device.truth is not None, "a trial of a gateway that was not started"
+    plan = _plan_of(request)
+    if plan.phase1_rate == _PROBE.phase1_rate and not plan.stateless:
+        return _result(_probed(plan, device), request)
+    if request.record_receiver_time:
+        # Timing the tester's own receivers is no trial.
+        return _result(deepcopy(device.truth)._trial(plan), request)
+    periods = 1 if plan.phase2 is None else plan.phase2.periods
+    for number in range(periods):
+        if device.truth.ages is not None:
+            device.truth.ages(device.truth, number)
+        result = _result(_trial(plan, device, device.truth), request, number)
+        if number < periods - 1:
+            state = {"phase": "phase2", "seconds": 0.0, "intended_frames": 0, "made_frames": 0, "received_frames": 0}
+            progress(Progress.model_validate({**state, "period": result}))
+    return result
+
+
+def _probed(plan: TrialPlan, device: SimulatedDevice) -> Trial:
+    """A few frames, which come back unless the gateway has collapsed."""
+    came = 0 if device.dead else plan.connections
+    device.held = came
+    counts = make_counts(plan.connections, plan.connections, came, nominal_seconds=0.1, sending_seconds=0.1)
+    directions = Gateway()._trial(plan).phase2
+    return make_trial(plan, phase1=counts, phase2=dict.fromkeys(directions, counts), stored=came)
+
+
+def _trial(plan: TrialPlan, device: SimulatedDevice, gateway: Gateway) -> Trial:
+    """One trial, or one period of it."""
+    trial = gateway.trial(plan)
+    timed = {direction: gateway._delays(plan, counts) for direction, counts in trial.phase2.items()}
+    gateway.plans.append(plan)
+    device.held = trial.readings.count_after or 0
+    device.machine.memory = gateway.free_octets or device.machine.memory
+    device.dead = trial.readings.forwards is False
+    if plan.record_delays and not trial.phase2:
+        delay = _delay(gateway._delays(plan, trial.phase1))
+        return _changed(trial, phase1=trial.phase1.model_copy(update={"delay": delay}))
+    if not plan.record_delays:
+        return trial
+    phase2 = {
+        name.value: counts.model_copy(update={"delay": _delay(timed[name])}) for name, counts in trial.phase2.items()
+    }
+    assert trial.result.phase2 is not None
+    return _changed(trial, phase2=trial.result.phase2.model_copy(update=phase2))
+
+
+def _changed(trial: Trial, **others: Any) -> Trial:
+    return replace(trial, result=trial.result.model_copy(update=others))
+
+
+def _result(trial: Trial, request: TrialRequest, number: int = 0) -> TrialResult:
+    """The result as the engine would have printed it at the end of this period, from 0."""
+    result = trial.result
+    seconds = 0.0 if trial.plan.phase2 is None else trial.plan.phase2.seconds
+    return result.model_copy(
+        update={
+            "engine": "simulated",
+            "mark": request.mark,
+            "seed": request.seed,
+            "wall_ns": round((number + 1) * (seconds + PERIOD_PAUSE_SECONDS) * 1e9),
+        }
+    )
+
+
+def _plan_of(request: TrialRequest) -> TrialPlan:
+    """What the gateway is asked for; what only a verdict needs is not known here."""
+    phase2, closing = request.phase2, request.frame.closing
+    streams = () if phase2 is None else (phase2.initiator, phase2.responder)
+    rates = [0.0 if stream is None else stream.rate for stream in streams]
+    planned = None
+    if phase2 is not None:
+        planned = Phase2Plan(
+            rates[0],
+            rates[1],
+            max(stream.frames / stream.rate for stream in streams if stream is not None),
+            "pseudorandom" if phase2.responder is None else phase2.responder.reading_order,
+            periods=phase2.periods,
+        )
+    return TrialPlan(
+        request.connections,
+        1e-9 if request.phase1 is None else request.phase1.rate,
+        planned,
+        request.order,
+        record_delays=request.record_delays,
+        frame_timeout_seconds=None if request.frame_timeout_ms is None else request.frame_timeout_ms / 1e3,
+        stateless=request.stateless,
+        delay_samples=None if request.delay_samples is None else request.delay_samples.frames,
+        record_variation=request.record_variation,
+        query=request.frame.query,
+        accept_zero_checksum=request.accept_zero_checksum,
+        close=None if closing is None else closing.by,
+        request_octets=None if closing is None else closing.request_octets,
+        half_open=request.frame.half_open,
+    )
+
+
+def _delay(delays: Delays) -> DelayCounts:
+    variation = delays.variation
+    return DelayCounts(
+        frames=delays.frames,
+        negative=delays.negative,
+        due_in_stalls=delays.due_in_stalls,
+        minimum_ns=round(delays.minimum * 1e9),
+        maximum_ns=round(delays.maximum * 1e9),
+        sum_ns=round(delays.mean * delays.frames * 1e9),
+        buckets=_buckets(delays.buckets),
+        variation=None
+        if variation is None
+        else VariationCounts(
+            pairs=variation.pairs,
+            minimum_ns=round(variation.minimum * 1e9),
+            maximum_ns=round(variation.maximum * 1e9),
+            buckets=_buckets(variation.buckets),
+        ),
+    )
+
+
+def _buckets(buckets: tuple[tuple[float, float, int], ...]) -> list[tuple[int, int, int]]:
+    return [(round(lower * 1e9), round(upper * 1e9), frames) for lower, upper, frames in buckets]

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kind `simulated`: natgauge finds it in `natgauge.labs` while `tests.simulated_lab.simulated` is entered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from tests.simulated_lab.lab import SimulatedLab
+
+from natgauge.inputs.input import described
+from natgauge.labs.contract import Kind, LabNeeds
+from natgauge.words import Placement
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SimulatedOptions:
+    """Options of a simulated lab."""
+
+    placement: Placement = field(default="isolated", metadata=described("Where the gateway works"))
+
+
+def plan(name: str, options: SimulatedOptions, need: LabNeeds) -> SimulatedLab:
+    """A lab for any gateway with one device."""
+    return SimulatedLab(name, options.placement, need)
+
+
+KIND: Final = Kind("a simulated gateway of known truth", SimulatedOptions, plan)

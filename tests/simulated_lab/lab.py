@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A lab without a network: its device takes the commands of a recipe, and knows what the gateway on it would say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from natgauge.errors import HostError
+from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE
+from natgauge.labs.contract import (
+    CommandResult,
+    Device,
+    DeviceCores,
+    ExternalDevice,
+    Ground,
+    LabCounters,
+    LabNeeds,
+    Link,
+    Port,
+)
+from natgauge.table_memory import ObjectCaches
+from natgauge.words import Placement
+
+if TYPE_CHECKING:
+    from tests.unit.simulated import Gateway
+
+    from natgauge.host.settings import MachineSetting
+    from natgauge.labs.common.addresses import LinkSide
+
+#: Labs that are up, by their name, which their ports have, too: so the engine finds the gateway of a request.
+LABS: Final[dict[str, SimulatedLab]] = {}
+#: Makes the gateway that is started next in the lab of this name.
+STARTS: Final[list[Callable[[str], Gateway]]] = []
+#: Commands of each device, the newest last.
+COMMANDS: Final[list[list[str]]] = []
+
+
+@dataclass(slots=True)
+class SimulatedMachine:
+    """A machine that has nothing but memory."""
+
+    memory: int = 1 << 34
+    system: str = "Linux"
+    has_tester_files: bool = True
+
+    def free_octets(self) -> int:
+        """Octets of available memory."""
+        return self.memory
+
+    def object_caches(self) -> ObjectCaches:
+        """Its kernel reports none."""
+        return {}
+
+    def setting(self, name: str, paths: Sequence[str], module: str | None) -> MachineSetting:
+        """It has no global settings."""
+        del paths, module
+        raise HostError(f"a simulated machine has no {name}")
+
+
+@dataclass(slots=True)
+class SimulatedDevice:
+    """Takes the words of the recipes in `gateways/` as commands.
+
+    Attributes:
+        truth: the gateway that was started; None = none runs.
+        held: connections in its table.
+        dead: it collapsed, so it neither forwards nor answers until it is started again.
+        ran: every command, in order.
+    """
+
+    lab: str
+    name: str = "gateway"
+    inside: str = "inside"
+    outside: str = "outside"
+    environment: Mapping[str, str] = field(default_factory=dict)
+    machine: SimulatedMachine = field(default_factory=SimulatedMachine)
+    truth: Gateway | None = None
+    held: int = 0
+    dead: bool = False
+    ran: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Keep its commands."""
+        COMMANDS.append(self.ran)
+
+    def run(
+        self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0
+    ) -> CommandResult:
+        """Run one word."""
+        del environment, timeout
+        self.ran.append(snippet)
+        seconds = 0.0
+        if snippet == "start":
+            self.truth = STARTS[-1](self.lab) if self.truth is None else self.truth
+            self.dead = False
+        elif self.dead and snippet != "stop":
+            return CommandResult(1, "", "it does not answer", 0.0)
+        elif snippet == "empty":
+            seconds, self.held = 0.001 + self.held / 1e6, 0
+        said = {
+            "count": str(self.held),
+            "version": "simulated 1",
+            "count-established": str(self._open),
+            "lingering": "fin 120\nrst 120",
+        }
+        return CommandResult(0, said.get(snippet, ""), "", seconds)
+
+    @property
+    def _open(self) -> int:
+        return 0 if self.truth is None else self.truth.left_open
+
+    def frame_processes(self) -> tuple[str, ...]:
+        """None handles its frames."""
+        return ()
+
+
+class SimulatedLab:
+    """Two ports that do not exist, and one device between them."""
+
+    external: ExternalDevice | None = None
+    server: Device | None = None
+    sender_cpus: tuple[int, ...] = (0,)
+    grace_seconds = 0.3
+    virtual = True
+    emulated = False
+    is_reused = False
+
+    def __init__(self, name: str, placement: Placement, need: LabNeeds) -> None:
+        self.name = name
+        self.placement: Placement = placement
+        self.initiator = Port(name, "ng-simulated", "02:00:00:00:00:01", None)
+        self.responder = Port(name, "ng-simulated", "02:00:00:00:00:02", None)
+        self.device = SimulatedDevice(name, need.devices[0])
+        self.devices: Sequence[Device] = (self.device,)
+        self.device_cpus: tuple[int, ...] = (0,) if placement == "shared" else (1,)
+        self.device_cores = DeviceCores.of(self.device_cpus)
+        inside, outside = INSIDE[need.families[0]], OUTSIDE[need.families[1]]
+        self.ground = Ground(_link(inside), _link(outside), mtu=3498, nat64_prefix=NAT64_PREFIX)
+
+    def __enter__(self) -> Self:
+        LABS[self.name] = self
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        del LABS[self.name]
+
+    def dropped(self) -> Mapping[str, int]:
+        """Nothing is dropped where nobody counts."""
+        return {}
+
+    def counters(self) -> LabCounters:
+        """Nobody counts."""
+        return LabCounters({})
+
+    def keep(self) -> None:
+        """It goes with its process."""
+
+    def parameters(self) -> Mapping[str, Any]:
+        """What the tester knows of the queue before the device."""
+        return {}
+
+
+def _link(side: LinkSide) -> Link:
+    return Link(side.device.network, side.device.ip, side.host(0))
