@@ -22,7 +22,7 @@ from natgauge.published.model import Table
 
 ROOT: Final = Path(__file__).parents[1]
 #: Folders of pages, with the patterns of their Markdown.
-_PAGES: Final = ("*.md", "docs/*.md", "benchmarks/*.md", "benchmarks/results/*.md")
+_PAGES: Final = ("*.md", "docs/*.md", "docs/method/*.md", "benchmarks/*.md", "benchmarks/results/*.md")
 _LINK: Final = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 _DATED: Final = re.compile(r"\d{4}-\d\d-\d\d-")
 #: A line of text directly above a list, which Python-Markdown reads as part of the paragraph.

@@ -35,7 +35,7 @@ FRAMES = 1_000
 OPEN = TrialPlan(N, 5_000.0)
 ONCE = replace(OPEN, phase2=Phase2Plan(0.0, 5_000.0, 0.1, reading_order="once"))
 BOTH = replace(OPEN, phase2=Phase2Plan(5_000.0, 5_000.0, FRAMES / 5_000.0))
-#: What the expert system of an analyser may say of them, and METHOD.md says before: connections are opened and closed,
+#: What the expert system of an analyser may say of them, and the method of TCP says: connections are opened and closed,
 #: and each segment of data of phase 2 has the first sequence number of its connection.
 OPENED = ("Connection establish request (SYN)", "Connection establish acknowledge (SYN+ACK)")
 REPEATED = ("(suspected) retransmission", "(suspected) spurious retransmission")

@@ -30,7 +30,7 @@ from natgauge.published import load
 from natgauge.reports.answers import answers
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/**/*.md")})
+PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/**/*.md")})
 #: A picture in Markdown, with the link around it.
 PICTURE = re.compile(r"(?:\[)?!\[([^\]]*)\]\(([^)]+)\)(?:\]\(([^)]+)\))?")
 #: Elements whose number is the same where GitHub and the site read a page alike.

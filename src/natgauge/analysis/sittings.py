@@ -18,7 +18,7 @@ from natgauge.records.measurement import Result
 Sitting = Literal["", "one lab each", "one sitting each"]
 
 #: By how much the speed of a virtual machine changes from one sitting to the next, as a share of a figure, each way:
-#: twice the standard deviation that medians of runs had beyond that of their repetitions (5.0 and 5.3 %; METHOD.md).
+#: twice the standard deviation that medians of runs had beyond that of their repetitions (5.0 and 5.3 %).
 DRIFT: Final = 0.10
 #: Seconds between the first and the last repetition that contain this change.
 CONTAINS_DRIFT: Final = 600.0
