@@ -25,6 +25,7 @@ from natgauge.campaigns.journal import Journal, entry_of, text_of
 from natgauge.campaigns.repetition import write_result
 from natgauge.campaigns.state import CampaignState
 from natgauge.errors import UsageError
+from natgauge.procedures.kit.repetitions import in_rounds
 from natgauge.records.store import result_name
 from natgauge.trial.observer import Observer, Silent
 
@@ -55,25 +56,36 @@ class LocalRunner:
 
     def __call__(self, session: Session, points: Sequence[PlannedCell]) -> None:
         """Run all rounds in order."""
-        for round_number in range(1, most_rounds(points) + 1):
-            for point in session.order(points, round_number):
-                if pending(session.state, point, round_number):
-                    self._run(session, point, round_number)
+        turns = {point.name: _Turn(self, session, point) for point in points}
+        in_rounds(most_rounds(points), lambda number: [turns[each.name] for each in session.order(points, number)])
 
-    def _run(self, session: Session, point: PlannedCell, round_number: int) -> None:
-        session.append_line("visit", cell=point.name, round=round_number)
-        session.observer.stage(f"cell {point.name}, round {round_number}: {session.left()}")
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A cell whose turn comes in each round."""
+
+    runner: LocalRunner
+    session: Session
+    point: PlannedCell
+
+    def lacks(self, number: int) -> bool:
+        return bool(pending(self.session.state, self.point, number))
+
+    def measure(self, number: int) -> None:
+        session = self.session
+        session.append_line("visit", cell=self.point.name, round=number)
+        session.observer.stage(f"cell {self.point.name}, round {number}: {session.left()}")
         run = CellRun(
-            point=point,
-            round_number=round_number,
+            point=self.point,
+            round_number=number,
             state=session.state,
             append_line=session.append_line,
-            make_bench=self.make_bench,
-            facts=self.facts,
+            make_bench=self.runner.make_bench,
+            facts=self.runner.facts,
             observer=session.observer,
         )
         run.run()
-        session.finish_all(point)
+        session.finish_all(self.point)
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from natgauge.campaigns.evidence import STORED, Extent
 from natgauge.campaigns.journal import JournalLine
 from natgauge.campaigns.journal_lines import REMEDY
 from natgauge.errors import UsageError
-from natgauge.procedures.kit.repetitions import well_known
+from natgauge.procedures.kit.repetitions import is_enough
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.settings import Repeat
 from natgauge.records.parameters import Parameters
@@ -128,11 +128,8 @@ class MeasurementState:
 
     def is_done(self, repeat: Repeat, most: int) -> bool:
         """Whether all requested repetitions have ended."""
-        if len(self.ended) >= most:
-            return True
-        if not isinstance(repeat, str):
-            return False
-        return well_known([one.value for repetition in self.ended for one in repetition.result.measurements])
+        values = [one.value for repetition in self.ended for one in repetition.result.measurements]
+        return is_enough(values, repeat, most)
 
 
 @dataclass(slots=True)

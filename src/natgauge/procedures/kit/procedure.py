@@ -17,7 +17,7 @@ from natgauge.measurer import Ability, Measurer
 from natgauge.metrics.metric import Metric
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import EventHandler, ignore
-from natgauge.procedures.kit.repetitions import Answered, Repetitions, SettingsT, repeat
+from natgauge.procedures.kit.repetitions import Answered, Repetitions, Series, SettingsT, in_rounds
 from natgauge.procedures.kit.result.device_figures import with_device_figures
 from natgauge.procedures.kit.result.notes import command_failures_note, disturbed_note, zero_checksum_note
 from natgauge.procedures.kit.result.results import Attempt, Measurement, MeasurementResult, make_result
@@ -144,9 +144,10 @@ class Procedure(Generic[SettingsT]):
         started = self.start(runner, settings)
         if isinstance(started, Answered):
             return [started.measurement], [*started.notes]
-        repetitions, left_out = repeat(runner, settings.repeat, started.once)
-        measurements = [_with_device_figures(repetition) for repetition in repetitions]
-        return measurements, [*self._notes(started, settings, measurements), *left_out]
+        series = Series(runner, settings.repeat, started.once)
+        in_rounds(runner.repetitions, lambda _number: [series])
+        measurements = [_with_device_figures(repetition) for repetition in series.done]
+        return measurements, [*self._notes(started, settings, measurements), *series.notes]
 
     def _notes(
         self, started: Repetitions[SettingsT], settings: SettingsT, measurements: Sequence[Measurement]

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A running measurement: the part specific to a metric, and the number of repetitions."""
+"""A running measurement: the part specific to a metric, and the repetitions of whatever is measured several times."""
 
 from __future__ import annotations
 
 import statistics
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
 
 from natgauge.errors import NatgaugeError
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import GoneError, TrialRunner
-from natgauge.procedures.kit.settings import MOST_AUTO_REPETITIONS, Repeat, TrialSettings
+from natgauge.procedures.kit.settings import Repeat, TrialSettings
 from natgauge.procedures.kit.time_budget import TIME, TimeUpError, stopped
 from natgauge.statistics.interval import CONFIDENCE
 from natgauge.statistics.order_statistics import median_interval
@@ -52,49 +52,91 @@ class Answered:
     notes: Sequence[Note]
 
 
-def repeat(
-    runner: TrialRunner, times: Repeat, once: Callable[[float | None], Measurement]
-) -> tuple[list[Measurement], list[Note]]:
-    """Measure several times; the measurements, and a note where the time did not suffice for all of them.
+class Repeated(Protocol):
+    """What is measured several times: a metric of a gateway, or a cell of a campaign."""
 
-    A device that is gone after some repetitions ends the series, and so does a further repetition that cannot begin,
-    for example because its lab cannot be made; a note says so. A repetition that the time cut off counts only where
-    there is no other: its value is no more than a bound. "auto" repeats until the interval that holds the median with
-    95 % is narrow, at most 20 times. `once` gets the answer of the repetition before, or None. What ends the first
-    repetition is raised.
+    def lacks(self, number: int) -> bool:
+        """Whether its repetition of this number, from 1, is still to be measured."""
+
+    def measure(self, number: int) -> None:
+        """Measure that repetition."""
+
+
+def in_rounds(most: int, turns: Callable[[int], Iterable[Repeated]]) -> None:
+    """Measure what lacks repetitions, in at most so many rounds; `turns` returns all in the order of a round.
+
+    A measurement is a run of one, and a campaign is a run of many that take turns.
     """
-    done: list[Measurement] = []
-    most = MOST_AUTO_REPETITIONS if isinstance(times, str) else times
-    while len(done) < most and not (isinstance(times, str) and well_known([repetition.value for repetition in done])):
+    for number in range(1, most + 1):
+        for each in turns(number):
+            if each.lacks(number):
+                each.measure(number)
+
+
+@dataclass(slots=True)
+class Series:
+    """The repetitions of one metric of one gateway, in one go.
+
+    A device that is gone after some repetitions ends them, and so does a further repetition that cannot begin, for
+    example because its lab cannot be made. A repetition that the time cut off counts only where there is no other: its
+    value is no more than a bound. What ends the first repetition is raised.
+
+    Attributes:
+        once: gets the answer of the repetition before, or None.
+        notes: why there are fewer repetitions than requested.
+    """
+
+    runner: TrialRunner
+    times: Repeat
+    once: Callable[[float | None], Measurement]
+    done: list[Measurement] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    has_ended: bool = False
+
+    def lacks(self, number: int) -> bool:
+        """Whether the repetition is requested, and may begin."""
+        enough = is_enough([repetition.value for repetition in self.done], self.times, self.runner.repetitions)
+        return len(self.done) < number and not (self.has_ended or enough)
+
+    def measure(self, number: int) -> None:
+        """Measure once more."""
         try:
-            runner.start_repetition(len(done) + 1)
+            self.runner.start_repetition(number)
         except NatgaugeError as error:
-            if not done:
-                raise
-            return done, [_ended(len(done), most, error)]
+            self._end(error)
+            return
         try:
-            repetition = once(done[-1].value or None if done else None)
+            repetition = self.once(self.done[-1].value or None if self.done else None)
         except TimeUpError as error:
-            if not done:
-                return [stopped(runner.attempts, error)], []
-            return done, [_left_out(len(done), most, str(error))]
+            self._cut_off(str(error), None if self.done else stopped(self.runner.attempts, error))
         except GoneError as error:
-            if not done:
-                raise
-            return done, [_ended(len(done), most, error)]
-        if repetition.limited_by == TIME:
-            why = next((note.text for note in repetition.notes if note.word == "undecided"), "")
-            return (done, [_left_out(len(done), most, why)]) if done else ([repetition], [])
-        done.append(repetition)
-    return done, []
+            self._end(error)
+        else:
+            if repetition.limited_by == TIME:
+                why = next((note.text for note in repetition.notes if note.word == "undecided"), "")
+                self._cut_off(why, repetition)
+            else:
+                self.done.append(repetition)
+
+    def _end(self, error: NatgaugeError) -> None:
+        if not self.done:
+            raise error
+        text = f"repetitions after {len(self.done)} of {self.runner.repetitions} at most: {error}"
+        self.notes.append(Note("ended early", text))
+        self.has_ended = True
+
+    def _cut_off(self, why: str, repetition: Measurement | None) -> None:
+        self.has_ended = True
+        if self.done:
+            of = f"{len(self.done)} of {self.runner.repetitions} at most"
+            self.notes.append(Note("time used up", f"repetitions after {of}; of the next one is known: {why}"))
+        elif repetition is not None:
+            self.done.append(repetition)
 
 
-def _ended(done: int, most: int, error: NatgaugeError) -> Note:
-    return Note("ended early", f"repetitions after {done} of {most} at most: {error}")
-
-
-def _left_out(done: int, most: int, why: str) -> Note:
-    return Note("time used up", f"repetitions after {done} of {most} at most; of the next one is known: {why}")
+def is_enough(values: Sequence[float], times: Repeat, most: int) -> bool:
+    """Whether these are all repetitions that are requested: "auto" ends once the median is well known."""
+    return len(values) >= most or (isinstance(times, str) and well_known(values))
 
 
 def well_known(values: Sequence[float]) -> bool:
