@@ -21,9 +21,9 @@ from typing import Final
 
 from tests.unit.campaigning import PLAN, Benches, Dies, Killed, Recorded, Simulated
 
-from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.inputs.question import Cell
+from natgauge.measurements.prepared import Prepared
 from natgauge.trial.lab_measurer import Recorder
 from natgauge.trial.observer import Observer
 from natgauge.trial.planned import Planned

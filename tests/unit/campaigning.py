@@ -14,12 +14,12 @@ from typing import Any, Self
 import pytest
 from tests.unit.simulated import Gateway
 
-from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.campaigns.journal import Journal
 from natgauge.campaigns.state import CampaignState
 from natgauge.errors import UsageError
 from natgauge.inputs.question import Cell, Question
+from natgauge.measurements.prepared import Prepared
 from natgauge.measurer import Ability, Measurer, TearDown, TrialOutcome, TrialPlan
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import plain

@@ -84,8 +84,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "table_memory", "tester", "verdicts", "words",
     },
     "measurements": {
-        "analysis", "causes", "doubts", "ethernet", "gateways", "host", "inputs", "labs", "metrics", "notes",
-        "procedures", "records", "setup", "statistics", "tester", "trial", "words",
+        "analysis", "causes", "doubts", "ethernet", "gateways", "host", "inputs", "labs", "measurer", "metrics",
+        "notes", "procedures", "records", "setup", "statistics", "tester", "trial", "words",
     },
     "audits": {"errors", "gateways", "host", "inputs", "labs", "notes", "records", "setup", "suggestions", "words"},
     "campaigns": {

@@ -236,7 +236,7 @@ def test_a_campaign_that_is_gone_on_with_undoes_what_the_killed_session_left(
     monkeypatch.setattr(namespaces, "all_processes", tuple)
     monkeypatch.setattr("natgauge.campaigns.campaign.check_host", lambda: None)
     benches = Benches(killed=Dies(3))
-    monkeypatch.setattr("natgauge.campaigns.campaign.LabBench", lambda _facts, cell, observer: benches(cell, observer))
+    monkeypatch.setattr("natgauge.campaigns.campaign.LabBench", benches)
     with pytest.raises(Killed):
         campaign(tmp_path, benches, plan=ONLY_SEARCHES)
     gone = [left_behind("selftest-4711"), left_behind("cost-4711-cable")]
@@ -263,7 +263,7 @@ def test_what_cannot_be_undone_does_not_end_the_campaign_that_goes_on(
     monkeypatch.setattr(cleanup, "undo_left_behind", refuse)
     monkeypatch.setattr("natgauge.campaigns.campaign.check_host", lambda: None)
     benches = Benches(killed=Dies(3))
-    monkeypatch.setattr("natgauge.campaigns.campaign.LabBench", lambda _facts, cell, observer: benches(cell, observer))
+    monkeypatch.setattr("natgauge.campaigns.campaign.LabBench", benches)
     with pytest.raises(Killed):
         campaign(tmp_path, benches, plan=ONLY_SEARCHES)
     benches.killed = Dies()

@@ -27,12 +27,13 @@ from natgauge.inputs.question import Cell, Question
 from natgauge.labs import netns
 from natgauge.measurements.making import make
 from natgauge.measurements.measure import Answer, answer
+from natgauge.measurements.prepared import LabBench
 from natgauge.measurer import Ability
 from natgauge.procedures import stability, throughput
 from natgauge.procedures.kit.events import Event
 from natgauge.records.measurement import Result
 from natgauge.reports.text import table, verdict
-from natgauge.trial.bench import Bench, Ready
+from natgauge.trial.bench import Ready
 from natgauge.trial.lab_measurer import Recorder
 from natgauge.trial.planned import Planned
 from natgauge.trial.question import ask
@@ -248,7 +249,7 @@ def test_what_nobody_foresaw_is_one_line_that_names_a_fault_of_natgauge_and_wher
 def test_a_fault_in_a_measurement_keeps_its_traceback_beside_the_evidence(
     *, measured: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    class Faulty(Bench):
+    class Faulty(LabBench):
         def __enter__(self) -> Self:
             return self
 
@@ -257,7 +258,7 @@ def test_a_fault_in_a_measurement_keeps_its_traceback_beside_the_evidence(
                 recorder.add_trial({"verdict": "PASS"})
             raise KeyError("table_size")
 
-    monkeypatch.setattr("natgauge.measurements.measure.Bench", Faulty)
+    monkeypatch.setattr("natgauge.measurements.measure.LabBench", Faulty)
     monkeypatch.setattr("natgauge.measurements.measure.check_host", lambda: None)
     with pytest.raises(FaultError, match="KeyError: 'table_size'") as caught:
         answer(ask("throughput", "nftables-nat44", {"connections": 1000}), results=tmp_path)

@@ -41,7 +41,10 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "measurements": (39_800, "one measurement on its own bench, and its record"),
     "metrics": (700, "a declaration for each metric; stands on nothing"),
     "paired": (1_240, "arithmetic and places of rounds for costs, comparisons and stored ones; statistics; notes"),
-    "procedures": (12_100, "all 18 metrics and their kit; what makes rounds void; no lab, gateway or engine"),
+    "procedures": (
+        12_130,
+        "all 18 metrics, their kit, the loop of campaigns; what makes rounds void; no lab, gateway, engine",
+    ),
     "published": (6_100, "tables and their plans as files, and views of results in their shape"),
     "records": (3_300, "types of outcomes, and their store"),
     "reports": (12_500, "all views of records; nothing that measures"),

@@ -19,12 +19,12 @@ from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
-from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.inputs.question import Cell
 from natgauge.measurements.conditions import gateway_parameters
+from natgauge.measurements.prepared import Prepared
 from natgauge.measurer import Ability
 from natgauge.published import like, plans
 from natgauge.published.cells import Printed, read

@@ -15,11 +15,11 @@ from tests.unit.simulated import Gateway
 
 from natgauge import procedures
 from natgauge.analysis.comparing import comparable
-from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.joined import join
 from natgauge.errors import HostError
 from natgauge.measurements.conditions import with_neighbours
 from natgauge.measurements.making import make
+from natgauge.measurements.prepared import Prepared
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, differing, joined
 from natgauge.reports.text import table, verdict

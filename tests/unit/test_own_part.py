@@ -23,11 +23,11 @@ from tests.unit.campaigning import (
 )
 
 from natgauge import procedures
-from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.joined import join
 from natgauge.campaigns.journal import entries
 from natgauge.measurements.conditions import RECEIVER_SECONDS, SERVER_ALONE, with_own_part, with_receiver, with_server
 from natgauge.measurements.making import make
+from natgauge.measurements.prepared import Prepared
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.stored.find_results import read_summary

@@ -23,7 +23,7 @@ from natgauge.labs import kinds
 from natgauge.labs.contract import DeviceCores
 from natgauge.measurements.conditions import Conditions, gateway_parameters, record, with_receiver, without_search
 from natgauge.measurements.making import make
-from natgauge.measurements.measure import parameters_of
+from natgauge.measurements.prepared import parameters_of
 from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.procedures import procedures, throughput
 from natgauge.procedures.kit.result.results import Measurement, make_result

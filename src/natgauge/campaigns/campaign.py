@@ -11,13 +11,11 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from natgauge.campaigns import plan as plans
 from natgauge.campaigns import spread
-from natgauge.campaigns.bench_protocol import LabBench, MakeBench
 from natgauge.campaigns.cells import PlannedCell, points
 from natgauge.campaigns.estimate import checked_estimate, repetitions
 from natgauge.campaigns.journal import Journal, entries
@@ -29,6 +27,7 @@ from natgauge.gateways.recipe import digest
 from natgauge.host import machine
 from natgauge.inputs.question import LabOptions
 from natgauge.measurements.conditions import moving_facts
+from natgauge.measurements.prepared import LabBench, MakeBench
 from natgauge.records.campaign import CampaignCell, CampaignMeasurement, CampaignRecord
 from natgauge.records.parameters import describe
 from natgauge.records.reading import read_document, read_record
@@ -167,7 +166,7 @@ def _measuring(order: RunOrder, plan: plans.Plan, make_bench: MakeBench | None) 
         if make_bench is None:
             check_host()
         facts = machine.facts(host_name=order.host_name)
-        yield _Setup(cells, LocalRunner(make_bench or partial(LabBench, machine.facts), facts), [facts])
+        yield _Setup(cells, LocalRunner(make_bench or LabBench, facts), [facts])
         return
     where = spread.where(order.on)
     spread.need_dask()

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from natgauge.campaigns.bench_protocol import CampaignBench, MakeBench, Prepared
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
 from natgauge.campaigns.evidence import EVIDENCE
 from natgauge.campaigns.journal import AppendLine
@@ -20,6 +19,7 @@ from natgauge.campaigns.state import CampaignState, RecordedRepetition
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.inputs.question import Cell, Question
 from natgauge.measurements.conditions import with_neighbours
+from natgauge.measurements.prepared import MakeBench, MeasuringBench, Prepared
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
 from natgauge.procedures.kit.search import permanent_loss
 from natgauge.records.parameters import Parameters, shown
@@ -104,7 +104,7 @@ class CellRun:
         cell = self.point.cell
         return in_repetition(cell, cell.lab.seed, self.round_number)
 
-    def _measure(self, bench: CampaignBench, measurement: CellMeasurement) -> str:
+    def _measure(self, bench: MeasuringBench, measurement: CellMeasurement) -> str:
         """Measure one repetition; a failure is journaled with its cause.
 
         Returns:
@@ -208,5 +208,5 @@ class CellRun:
         return {}
 
 
-def _single(bench: CampaignBench, measurement: CellMeasurement, given: Mapping[str, Any]) -> Planned:
+def _single(bench: MeasuringBench, measurement: CellMeasurement, given: Mapping[str, Any]) -> Planned:
     return bench.plan(measurement.metric, {**measurement.settings, **given, "repeat": 1})

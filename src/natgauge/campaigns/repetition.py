@@ -9,7 +9,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from natgauge.campaigns.bench_protocol import Prepared
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
 from natgauge.campaigns.evidence import EvidenceFile
 from natgauge.campaigns.joined import counted, join
@@ -17,6 +16,7 @@ from natgauge.campaigns.journal_lines import REMEDY
 from natgauge.campaigns.state import MeasurementState, RecordedRepetition
 from natgauge.errors import UsageError
 from natgauge.measurements.measure import keep, of_repetitions, write_conditions
+from natgauge.measurements.prepared import Prepared
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.result.results import Attempt, MeasurementResult

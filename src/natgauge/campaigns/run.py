@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from natgauge.campaigns.bench_protocol import MakeBench
 from natgauge.campaigns.cell_run import CellRun, is_open, pending
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
 from natgauge.campaigns.estimate import repetitions
@@ -25,6 +24,7 @@ from natgauge.campaigns.journal import Journal, entry_of, text_of
 from natgauge.campaigns.repetition import write_result
 from natgauge.campaigns.state import CampaignState
 from natgauge.errors import UsageError
+from natgauge.measurements.prepared import MakeBench
 from natgauge.procedures.kit.repetitions import in_rounds
 from natgauge.records.store import result_name
 from natgauge.trial.observer import Observer, Silent

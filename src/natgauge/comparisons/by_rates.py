@@ -30,7 +30,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.host import machine
 from natgauge.inputs.question import Cell
 from natgauge.measurements.conditions import with_receiver, without_search
-from natgauge.measurements.measure import parameters_of
+from natgauge.measurements.prepared import parameters_of
 from natgauge.paired.rounds import Void, VoidRounds
 from natgauge.procedures.kit.result.frame_counts import losses
 from natgauge.procedures.kit.result.notes import tolerance_note
@@ -71,7 +71,7 @@ class RatedGateway:
     label: str
     bench: Bench
     round_number: int = 1
-    labs: dict[Quantity, FreshLabs] = field(default_factory=dict)
+    labs: dict[Quantity, FreshLabs[Bench]] = field(default_factory=dict)
     ready: dict[Quantity, Ready] = field(default_factory=dict)
     found: dict[Quantity, Measurement] = field(default_factory=dict)
     searched: dict[Quantity, Searched] = field(default_factory=dict)

@@ -3,40 +3,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
-from natgauge.ethernet import SEGMENT_OCTETS
 from natgauge.gateways.recipe import Recipe, as_played, digest
 from natgauge.host import machine
 from natgauge.host.settings import reliance_kept
 from natgauge.inputs.question import Question
-from natgauge.measurements.conditions import (
-    RECEIVER_SECONDS,
-    SERVER_ALONE,
-    Conditions,
-    chain_of,
-    record,
-    with_conduct,
-    with_own_part,
-)
+from natgauge.measurements.conditions import with_conduct, with_own_part
 from natgauge.measurements.keywords import MeasureKeywords
 from natgauge.measurements.making import make
+from natgauge.measurements.prepared import LabBench, Prepared
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.measurement import PublishedCell
 from natgauge.records.parameters import Parameters, joined
 from natgauge.records.store import RESULTS, Store
-from natgauge.setup.place_parameters import place_parameters
 from natgauge.setup.setup import check_host
-from natgauge.trial.bench import Bench, Ready
-from natgauge.trial.far_side import rate_alone
+from natgauge.trial.bench import Ready
 from natgauge.trial.observer import Observer
 from natgauge.trial.question import ask, command
-from natgauge.trial.receiver_time import receiver_seconds
-from natgauge.trial.renewal import BenchOf, FreshLabs
+from natgauge.trial.renewal import FreshLabs
 from natgauge.trial.seeds import in_repetition
 
 
@@ -95,102 +83,40 @@ def answer(
         BrokenError: something broke on the way.
         FaultError: a fault of natgauge; its traceback lies in the results folder.
     """
-    bench = Bench(question.cell, observer)
+    bench = LabBench(question.cell, observer)
     planned = bench.plan(question.metric, question.settings)
     check_host()
     store = Store.create(results, question.metric, bench.recipe.name)
     with store.evidence(command(question)):
-        conditions: list[Parameters] = []
+        every: list[Prepared] = []
 
-        def start(each: Bench) -> list[Ready]:
+        def start(each: LabBench) -> list[Ready]:
             ready = each.ready(planned, store)
-            conditions.append(parameters_of(each, ready, machine.facts()))
+            every.append(each.prepared(ready))
             return [ready]
 
         with reliance_kept(), FreshLabs(_benches(question, bench, observer), start) as labs:
-            (ready,) = labs.ready
             facts = machine.facts(host_name=host_name)
-            (parameters,) = conditions
-            write_conditions(store, parameters, bench.recipe, facts, device_of(bench))
+            write_conditions(store, every[0].parameters, bench.recipe, facts, every[0].device)
             # The first bench may have found that the device works in processes, which changes the settings.
-            result = ready.run(labs.begin)
-            (ready,) = labs.ready
-            # Where the next lab could not be made, the last one has gone, and neither of these is known.
-            own_part = own_part_of(bench, ready) if labs.has_lab else {}
+            result = labs.ready[0].run(labs.begin)
+            # Where the next lab could not be made, the last one has gone, and the tester's own part is not known.
+            own_part = every[-1].own_part(()) if labs.has_lab else {}
             conduct = labs.conduct(len(result.measurements))
-            parameters = of_repetitions(conditions, planned.procedure.metric, conduct, own_part)
+            conditions = [each.parameters for each in every]
+            parameters = of_repetitions(conditions, question.metric, conduct, own_part)
         return keep(result, parameters, store)
 
 
-def _benches(question: Question, first: Bench, observer: Observer | None) -> BenchOf:
+def _benches(question: Question, first: LabBench, observer: Observer | None) -> Callable[[int], LabBench]:
     """Return a function that plans the bench of a repetition: after the first, the same cell with another seed."""
 
-    def plan(number: int) -> Bench:
+    def plan(number: int) -> LabBench:
         if number == 1:
             return first
-        return Bench(in_repetition(question.cell, first.seed, number), observer, processes=first.processes)
+        return LabBench(in_repetition(question.cell, first.seed, number), observer, processes=first.processes)
 
     return plan
-
-
-def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Parameters:
-    """Return all parameters that decide the figures."""
-    lab, addresses, query = bench.lab, bench.address_plan, ready.planned.settings.query
-    cell = replace(bench.cell, lab=replace(bench.cell.lab, seed=bench.seed))
-    question = Question(metric=ready.planned.procedure.metric, cell=cell, settings=ready.planned.chosen)
-    segment = partial(addresses.octets, SEGMENT_OCTETS)
-    return record(
-        Conditions(
-            settings=ready.planned.settings,
-            recipe=bench.recipe,
-            traffic=bench.traffic,
-            frame_octets={
-                "initiator": bench.octets_on(addresses.inside.family, query),
-                "responder": bench.octets_on(addresses.outside.family, query),
-            },
-            segment_octets=(
-                {"initiator": segment(addresses.inside.family), "responder": segment(addresses.outside.family)}
-                if bench.traffic.transport == "tcp"
-                else None
-            ),
-            lab_kind=bench.cell.lab.lab,
-            lab=lab.name,
-            chosen={
-                "command": command(question),
-                **place_parameters(lab),
-                **chain_of(lab),
-                **_server(ready),
-                **({} if lab.devices else bench.cell.device.named()),
-                **({"lab_stays": True} if lab.is_reused else {}),
-            },
-            placement=lab.placement,
-            emulated=lab.emulated,
-            sender_cpus=lab.sender_cpus,
-            device_cores=lab.device_cores,
-            grace_seconds=bench.grace_of(ready.planned.settings),
-            seed=bench.seed,
-            rates=ready.rates,
-            machine=facts,
-            device=ready.device,
-            port_sets=addresses.port_sets,
-            own_processes=bench.own_processes,
-        )
-    )
-
-
-def device_of(bench: Bench) -> Mapping[str, Any] | None:
-    """Return version and settings of the device; None = natgauge does not start it."""
-    return None if bench.device is None else bench.device.as_dict()
-
-
-def own_part_of(bench: Bench, ready: Ready, known: Collection[str] = ()) -> dict[str, float]:
-    """Measure the tester's own part after the trials of a repetition, as far as it applies, without what is `known`."""
-    own_part: dict[str, float | None] = {}
-    if RECEIVER_SECONDS not in known:
-        own_part[RECEIVER_SECONDS] = receiver_seconds(ready.measurer)
-    if SERVER_ALONE not in known:
-        own_part[SERVER_ALONE] = rate_alone(ready.measurer, ready.planned, bench.address_plan.outside.family)
-    return {name: value for name, value in own_part.items() if value is not None}
 
 
 def of_repetitions(
@@ -211,12 +137,6 @@ def write_conditions(
     store.write_plan(parameters.flat())
     store.write_recipe(as_played(recipe), digest(recipe))
     store.write_environment({"machine": facts, "device": device})
-
-
-def _server(ready: Ready) -> dict[str, object]:
-    """Return the parameters of the real server, if there is one."""
-    server = ready.measurer.server
-    return {} if server is None else {"server_version": server.version, "server_cpus": server.cpus}
 
 
 def keep(

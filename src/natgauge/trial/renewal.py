@@ -10,19 +10,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from natgauge.labs import kinds
 from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.lab_measurer import LabMeasurer
 
-#: Plans the bench of a repetition, from 1.
-BenchOf = Callable[[int], Bench]
-#: Starts the device of a new bench, and makes the procedures ready that run on it: at least one, always the same.
-Start = Callable[[Bench], Sequence[Ready]]
+BenchT = TypeVar("BenchT", bound=Bench)
 
 
-class FreshLabs:
+class FreshLabs(Generic[BenchT]):
     """Successive benches of one device; the procedures of the last one are `ready`.
 
     As a context manager it makes the first one, and removes the last one.
@@ -31,8 +28,21 @@ class FreshLabs:
         has_lab: whether a lab exists now; False also where the lab of a further repetition could not be made.
     """
 
-    def __init__(self, bench_of: BenchOf, start: Start, *, now: Callable[[], float] = time.time) -> None:
-        """Make no lab yet; `now` returns seconds since the epoch."""
+    def __init__(
+        self,
+        bench_of: Callable[[int], BenchT],
+        start: Callable[[BenchT], Sequence[Ready]],
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """Make no lab yet.
+
+        Args:
+            bench_of: plans the bench of a repetition, from 1.
+            start: starts the device of a new bench, and makes the procedures ready that run on it: at least one, always
+                the same.
+            now: returns seconds since the epoch.
+        """
         self._bench_of, self._start, self._now = bench_of, start, now
         self._conducted: list[tuple[int, int, float]] = []
         self._made = ExitStack()

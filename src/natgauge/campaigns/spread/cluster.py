@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 from distributed import Nanny, Security, SpecCluster, Status
 from tornado.ioloop import PeriodicCallback
 
-from natgauge.campaigns.bench_protocol import MakeBench
 from natgauge.campaigns.spread import Where, signals
 from natgauge.campaigns.spread.access import local_address
 from natgauge.campaigns.spread.closed import ClosedScheduler, ClosedWorker, address_of, listening
@@ -28,6 +27,7 @@ from natgauge.campaigns.spread.workers import Workers, connected
 from natgauge.cleaning import cleanup
 from natgauge.errors import HostError
 from natgauge.host import machine
+from natgauge.measurements.prepared import MakeBench
 from natgauge.system_errors import in_a_line
 
 _START_SECONDS: Final = 60

@@ -17,7 +17,6 @@ from typing import Any, Final, Literal, NamedTuple, TypedDict
 from distributed import Reschedule, Status, WorkerPlugin, get_worker
 from distributed import Worker as DaskWorker
 
-from natgauge.campaigns.bench_protocol import CampaignBench, LabBench, MakeBench
 from natgauge.campaigns.cell_run import CellRun
 from natgauge.campaigns.cells import PlannedCell
 from natgauge.campaigns.evidence import EVIDENCE, stored_apart
@@ -28,6 +27,7 @@ from natgauge.errors import UsageError
 from natgauge.gateways.recipe import digest, load
 from natgauge.host import machine
 from natgauge.inputs.question import Cell
+from natgauge.measurements.prepared import LabBench, MakeBench, MeasuringBench
 from natgauge.procedures.kit.events import Event
 from natgauge.records.store import plain
 from natgauge.setup.setup import check_host
@@ -75,11 +75,11 @@ class NatgaugeWorker(WorkerPlugin):
             with suppress(ProcessLookupError):
                 os.sched_setaffinity(int(thread.name), self.offer.cores)
 
-    def bench(self, cell: Cell, observer: Observer) -> CampaignBench:
+    def bench(self, cell: Cell, observer: Observer) -> MeasuringBench:
         """Make a bench for a cell, in a lab that only this worker uses."""
         if self._make_bench is not None:
             return self._make_bench(cell, observer)
-        return LabBench(machine.facts, self.offer.lab_of(cell), observer)
+        return LabBench(self.offer.lab_of(cell), observer)
 
     def check(self) -> None:
         """Refuse a host that cannot measure."""

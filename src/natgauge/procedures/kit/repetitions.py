@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from natgauge.errors import NatgaugeError
-from natgauge.notes import Note
+from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import GoneError, TrialRunner
 from natgauge.procedures.kit.settings import Repeat, TrialSettings
@@ -53,13 +53,10 @@ class Answered:
 
 
 class Repeated(Protocol):
-    """What is measured several times: a metric of a gateway, or a cell of a campaign."""
+    """A metric of a gateway, or a cell of a campaign: `lacks` a repetition of a number, from 1, or `measure` it."""
 
-    def lacks(self, number: int) -> bool:
-        """Whether its repetition of this number, from 1, is still to be measured."""
-
-    def measure(self, number: int) -> None:
-        """Measure that repetition."""
+    def lacks(self, number: int) -> bool: ...  # noqa: D102
+    def measure(self, number: int) -> None: ...  # noqa: D102
 
 
 def in_rounds(most: int, turns: Callable[[int], Iterable[Repeated]]) -> None:
@@ -83,7 +80,6 @@ class Series:
 
     Attributes:
         once: gets the answer of the repetition before, or None.
-        notes: why there are fewer repetitions than requested.
     """
 
     runner: TrialRunner
@@ -100,38 +96,31 @@ class Series:
 
     def measure(self, number: int) -> None:
         """Measure once more."""
+        known, begun = self.done[-1].value or None if self.done else None, False
+        repetition: Measurement | None = None
         try:
             self.runner.start_repetition(number)
-        except NatgaugeError as error:
-            self._end(error)
-            return
-        try:
-            repetition = self.once(self.done[-1].value or None if self.done else None)
+            begun = True
+            repetition = self.once(known)
+            why = next((note.text for note in repetition.notes if note.word == "undecided"), "")
         except TimeUpError as error:
-            self._cut_off(str(error), None if self.done else stopped(self.runner.attempts, error))
-        except GoneError as error:
-            self._end(error)
+            why = str(error)
+            if not self.done:
+                repetition = stopped(self.runner.attempts, error)
+        except NatgaugeError as error:
+            if not self.done or (begun and not isinstance(error, GoneError)):
+                raise
+            self._end("ended early", f": {error}")
+            return
+        if repetition is None or (self.done and repetition.limited_by == TIME):
+            self._end("time used up", f"; of the next one is known: {why}")
         else:
-            if repetition.limited_by == TIME:
-                why = next((note.text for note in repetition.notes if note.word == "undecided"), "")
-                self._cut_off(why, repetition)
-            else:
-                self.done.append(repetition)
-
-    def _end(self, error: NatgaugeError) -> None:
-        if not self.done:
-            raise error
-        text = f"repetitions after {len(self.done)} of {self.runner.repetitions} at most: {error}"
-        self.notes.append(Note("ended early", text))
-        self.has_ended = True
-
-    def _cut_off(self, why: str, repetition: Measurement | None) -> None:
-        self.has_ended = True
-        if self.done:
-            of = f"{len(self.done)} of {self.runner.repetitions} at most"
-            self.notes.append(Note("time used up", f"repetitions after {of}; of the next one is known: {why}"))
-        elif repetition is not None:
             self.done.append(repetition)
+            self.has_ended = repetition.limited_by == TIME
+
+    def _end(self, word: NoteWord, why: str) -> None:
+        self.has_ended = True
+        self.notes.append(Note(word, f"repetitions after {len(self.done)} of {self.runner.repetitions} at most{why}"))
 
 
 def is_enough(values: Sequence[float], times: Repeat, most: int) -> bool:
