@@ -59,15 +59,19 @@ def interval_in(text: str) -> tuple[float, float]:
 def test_one_result_says_its_value_its_range_and_its_limit() -> None:
     result = made([1.0e5, 1.2e5, 1.1e5], median=1.1e5, metric="connection-rate", unit="connections/s")
     assert texts([result]) == [
-        "x opens 110,000 connections/s: 100,000 to 120,000 (3 repetitions).",
+        (
+            "x opens 110,000 connections/s: 100,000 to 120,000 (3 repetitions); 73.9 Mbit/s on the wire, 40.5 Mbit/s of IP "
+            "packets."
+        ),
         "Bottleneck: the device.",
     ]
 
 
 def test_a_rate_that_the_tester_limited_is_at_least_that_and_a_time_that_the_host_lengthened_at_most() -> None:
     rate = made([1e5], metric="throughput", unit="frames/s", limited_by="tester")
-    assert (
-        one(rate).text == "x forwards at least 100,000 frames/s in each direction without loss: in a single repetition."
+    assert one(rate).text == (
+        "x forwards at least 100,000 frames/s in each direction without loss: in a single repetition; at least 67.2 "
+        "Mbit/s on the wire, at least 36.8 Mbit/s of IP packets."
     )
     time = made([70.0], metric="reset", unit="ms", limited_by="host")
     assert "forwards nothing for at most 70 ms after a restart" in one(time).text

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.unit.made_results import keep, made
 
-from natgauge.analysis.bits import bits_of_unit
+from natgauge.analysis.bits import Way, bits_of_unit
 from natgauge.analysis.contrast import Span
 from natgauge.analysis.sizing import Ended, Fits, Limit, Subscribers, addresses_for, sizings
 from natgauge.cli import run
@@ -107,23 +107,24 @@ def test_gateways_and_numbers_of_cores_have_an_answer_each() -> None:
 
 
 @pytest.mark.parametrize(
-    ("metric", "parameters", "wire", "packets", "frames"),
+    ("metric", "traffic", "octets", "frames", "way"),
     [
-        ("throughput", {"frame_size": 64, "directions": "both"}, 84 * 8, 46 * 8, 1),
-        ("throughput", {"frame_size": 1518, "directions": "down"}, 1538 * 8, 1500 * 8, 1),
-        ("throughput", {"frame_size": 64, "directions": "both", "down_share": 0.75}, 1.5 * 84 * 8, 1.5 * 46 * 8, 1.5),
-        ("throughput", {"frame_octets": {"initiator": 84, "responder": 64}, "directions": "up"}, 104 * 8, 66 * 8, 1),
-        ("connection-rate", {"frame_size": 64}, 84 * 8, 46 * 8, 1),
+        ("throughput", {"frame_size": 64, "directions": "both"}, 64, 1, "each"),
+        ("throughput", {"frame_size": 1518, "directions": "down"}, 1518, 1, "one"),
+        ("throughput", {"frame_size": 64, "directions": "both", "down_share": 0.75}, 96, 1.5, "busier"),
+        ("throughput", {"frame_octets": {"initiator": 84, "responder": 64}, "directions": "up"}, 84, 1, "one"),
+        ("connection-rate", {"frame_size": 64}, 64, 1, "one"),
         # SYN of 78 octets and ACK of 70 from the Initiator.
-        ("connection-rate", {"transport": "tcp"}, (78 + 70 + 40) * 8, (78 + 70 - 36) * 8, 2),
+        ("connection-rate", {"transport": "tcp"}, 148, 2, "busier"),
     ],
 )
 def test_bits_are_those_of_the_busier_direction(
-    metric: str, parameters: dict[str, Any], wire: float, packets: float, frames: float
+    metric: str, traffic: dict[str, Any], octets: float, frames: float, way: Way
 ) -> None:
-    bits = bits_of_unit(metric, Parameters.grouped(traffic=parameters))
+    bits = bits_of_unit(metric, Parameters.grouped(traffic=traffic))
     assert bits is not None
-    assert (bits.wire, bits.packets, bits.frames) == pytest.approx((wire, packets, frames))
+    assert (bits.wire, bits.packets) == (8 * (octets + 20 * frames), 8 * (octets - 18 * frames))
+    assert (bits.frames, bits.way) == (frames, way)
 
 
 def test_what_is_no_rate_of_known_frames_has_no_bits() -> None:

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, get_args
+from typing import Final, Literal, get_args
 
 from natgauge.analysis.unit_frames import UnitFrame, frames_of
 from natgauge.ethernet import BETWEEN_FRAMES, FRAME_OVERHEAD
 from natgauge.records.parameters import Parameters
 from natgauge.words import Side
 
+Way = Literal["one", "each", "busier"]
 _SIDES: Final[tuple[Side, ...]] = get_args(Side)
 
 
@@ -23,12 +25,14 @@ class Bits:
         wire: with FCS, preamble and the least gap between frames (RFC 5180 appendix A.1).
         packets: of the IP packets alone.
         frames: number of the frames.
+        way: "one" = all frames of a unit go one way; "each" = the other direction has as many bits; "busier" = fewer.
     """
 
     side: Side
     wire: float
     packets: float
     frames: float
+    way: Way
 
 
 def bits_of_unit(metric: str, parameters: Parameters) -> Bits | None:
@@ -37,11 +41,13 @@ def bits_of_unit(metric: str, parameters: Parameters) -> Bits | None:
     side = next((side for side in _SIDES if frames and all(side in frame.octets for frame in frames)), None)
     if side is None:
         return None
-    directions = [[frame for frame in frames if frame.sender == sender] for sender in _SIDES]
-    return max((_sum(each, side) for each in directions), key=lambda bits: bits.wire)
+    ways = [[frame for frame in frames if frame.sender == sender] for sender in _SIDES]
+    busier, other = sorted((_octets(way, side) for way in ways), reverse=True)
+    octets, number = busier
+    way: Way = "each" if busier == other else "busier" if other[1] else "one"
+    return Bits(side, 8 * (octets + number * BETWEEN_FRAMES), 8 * (octets - number * FRAME_OVERHEAD), number, way)
 
 
-def _sum(frames: list[UnitFrame], side: Side) -> Bits:
-    octets = sum(frame.share * frame.octets[side] for frame in frames)
-    number = sum(frame.share for frame in frames)
-    return Bits(side, 8 * (octets + number * BETWEEN_FRAMES), 8 * (octets - number * FRAME_OVERHEAD), number)
+def _octets(frames: Sequence[UnitFrame], side: Side) -> tuple[float, float]:
+    """Octets with FCS of frames on a link, and their number."""
+    return sum(frame.share * frame.octets[side] for frame in frames), sum(frame.share for frame in frames)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from natgauge.analysis import conditions
+from natgauge.analysis.bits import Way, bits_of_unit
 from natgauge.analysis.claims import (
     LEAST_COVERAGE,
     Certainty,
@@ -37,7 +38,7 @@ from natgauge.metrics.stability import JUDGED
 from natgauge.records.measurement import Result
 from natgauge.reports import criterion, doubtful, labels
 from natgauge.reports.doubtful import bottleneck
-from natgauge.reports.rows import UNIT_IN_ALL, number, unit_of, unit_of_frames, whole
+from natgauge.reports.rows import UNIT_IN_ALL, number, rate_in_bits, unit_of, unit_of_frames, whole
 from natgauge.statistics.interval import CONFIDENCE
 
 #: Meaning of each certainty, for a legend.
@@ -50,6 +51,8 @@ CERTAINTY_MEANINGS: Final[Mapping[Certainty, str]] = {
 MOST_NAMES: Final = 4
 #: Parameters that distinguish points, in words.
 _VARIED: Final = {"connections": "connections", "device_cores": "cores", "frame_size": "frame size"}
+#: Ends of sentences by the directions that have these bits.
+_WAYS: Final[Mapping[Way, str]] = {"one": "", "each": " in each direction", "busier": " in the busier direction"}
 #: In what a device does: a relative clause about the value.
 _CLAUSE: Final = "{value}, "
 
@@ -122,7 +125,16 @@ def one(result: Result, point: str = "") -> Sentence:
     }
     more = "".join(f"; {text.format(number(figure.median), **words)}" for text, figure in named)
     does = f"{_does(result, sized=not point)}{f' {point}' if point else ''}"
-    return Sentence(f"{does}: {_range(result)}{more}.")
+    return Sentence(f"{does}: {_range(result)}{more}{_in_bits(result)}.")
+
+
+def _in_bits(result: Result) -> str:
+    """Bits of the frames of a rate, as the end of a sentence; empty where the value is no rate of known frames."""
+    bits = bits_of_unit(result.metric, result.parameters)
+    if bits is None or not result.median:
+        return ""
+    wire, packets = (_number(result, rate_in_bits, per_unit) for per_unit in (bits.wire, bits.packets))
+    return f"; {wire} on the wire, {packets} of IP packets{_WAYS[bits.way]}"
 
 
 def _range(result: Result) -> str:
@@ -163,15 +175,19 @@ def _value(result: Result) -> str:
     return f"{_number(result)}{unit}{unit_of(result)}"
 
 
-def _number(result: Result) -> str:
-    """The median, or the bounds that are left where something other than the device limited, or a doubt is grave."""
+def _number(result: Result, written: Callable[[float], str] = number, scale: float = 1.0) -> str:
+    """The median, or the bounds that are left where something other than the device limited, or a doubt is grave.
+
+    Args:
+        scale: what each is multiplied by before it is written.
+    """
     stated = doubtful.stated(result)
     if stated.is_median:
-        return number(result.median)
+        return written(scale * result.median)
     if math.isinf(stated.upper):
-        return f"at least {number(stated.lower)}"
-    upper = number(stated.upper)
-    return f"at most {upper}" if stated.lower <= 0 else f"between {number(stated.lower)} and {upper}"
+        return f"at least {written(scale * stated.lower)}"
+    upper = written(scale * stated.upper)
+    return f"at most {upper}" if stated.lower <= 0 else f"between {written(scale * stated.lower)} and {upper}"
 
 
 def _ranked(every: Sequence[Ranking], results: Sequence[Result]) -> Iterator[Sentence]:

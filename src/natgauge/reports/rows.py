@@ -7,16 +7,18 @@ and differs between results of one metric, then the comparisons.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import JsonValue
 
 from natgauge.analysis import derived
+from natgauge.analysis.bits import bits_of_unit
 from natgauge.analysis.chain import limiting_device
 from natgauge.analysis.halves import rows_of_halves
 from natgauge.analysis.loads import ByLoad, by_load
@@ -57,6 +59,8 @@ class Ranged:
 
 Cell = str | float | Bounded | Ranged | None
 
+#: Prefixes of bits/s, the largest first.
+_PREFIXES: Final = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 #: The most characters of a parameter in a table for people.
 _WIDEST: Final = 32
 
@@ -137,9 +141,31 @@ def number(value: Cell) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 or value == 0 else f"{value:,.3g}"
 
 
+def rate_in_bits(value: float) -> str:
+    """Format bits/s by their usual prefix, with three digits."""
+    unit, prefix = next(((unit, prefix) for unit, prefix in _PREFIXES if value >= unit), (1.0, ""))
+    return f"{_digits(value / unit, 3)} {prefix}bit/s"
+
+
 def whole(value: Cell | JsonValue) -> str:
     """Format a number with thousands separators; other values as they are."""
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _digits(value: float, digits: int) -> str:
+    """A number with so many significant digits, and never an exponent."""
+    rounded = float(f"{value:.{digits}g}")
+    return f"{rounded:,.{max(0, digits - 1 - math.floor(math.log10(abs(rounded))))}f}" if rounded else "0"
+
+
+def _gigabits(part: Literal["wire", "packets"]) -> Callable[[Result], Cell]:
+    """Return a reader of the median in Gbit/s of its busier direction; None where it is no rate of known frames."""
+
+    def read(result: Result) -> Cell:
+        bits = bits_of_unit(result.metric, result.parameters)
+        return None if bits is None else result.median * getattr(bits, part) / 1e9
+
+    return read
 
 
 def _decimals(digits: int) -> Callable[[Cell], str]:
@@ -387,6 +413,8 @@ _BEFORE: Final = (
     _Described("mean", _with_several("mean"), text=number, measured=True),
     _Described("standard deviation", _with_several("standard_deviation"), text=number, measured=True),
     _Described("all directions", _figure(IN_ALL), "frames/s", text=number, measured=True),
+    _Described("on the wire", _gigabits("wire"), "Gbit/s", text=partial(_digits, digits=3), measured=True),
+    _Described("of IP packets", _gigabits("packets"), "Gbit/s", text=partial(_digits, digits=3), measured=True),
     *_delays(),
     *(
         _Described(label, _rate_of_loss(name), "frames/s in each direction", text=number, measured=True)
