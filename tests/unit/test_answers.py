@@ -60,8 +60,8 @@ def test_one_result_says_its_value_its_range_and_its_limit() -> None:
     result = made([1.0e5, 1.2e5, 1.1e5], median=1.1e5, metric="connection-rate", unit="connections/s")
     assert texts([result]) == [
         (
-            "x opens 110,000 connections/s: 100,000 to 120,000 (3 repetitions); 73.9 Mbit/s on the wire, 40.5 Mbit/s of IP "
-            "packets."
+            "x opens 110,000 connections/s: 100,000 to 120,000 (3 repetitions); 73.9 Mbit/s on the wire, "
+            "40.5 Mbit/s of IP packets."
         ),
         "Bottleneck: the device.",
     ]
