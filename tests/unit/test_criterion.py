@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.unit.made_results import made
+from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
@@ -18,7 +19,6 @@ from natgauge.reports import csv_table, latex, markdown
 from natgauge.reports.answers import answers, one
 from natgauge.reports.sheet import sheet
 from natgauge.reports.text import table, verdict
-from natgauge.trial.choices import make_settings
 
 QUERIES = frozenset({Ability.QUERIES})
 
@@ -26,7 +26,7 @@ QUERIES = frozenset({Ability.QUERIES})
 def found(metric: str, gateway: Gateway, traffic: dict[str, Any] | None = None, **asked: Any) -> Result:
     """What a simulated gateway has, by a measurement with these settings."""
     procedure = procedures.get(metric)
-    settings = make_settings(
+    settings = settings_of(
         procedure,
         {"repeat": 3, **asked},
         connections=10_000,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.unit.made_results import made
+from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
@@ -17,7 +18,6 @@ from natgauge.measurer import Ability
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.procedures.kit.search.rate_search import near, own_grid
 from natgauge.reports.text import spread_text, verdict
-from natgauge.trial.choices import make_settings
 from natgauge.words import Placement
 
 CAPACITY = 360_000.0
@@ -31,7 +31,7 @@ def values(placement: Placement, seed: int, repeat: int = 3, **asked: Any) -> li
         placement=placement, establishes=CAPACITY, noise=0.01, abilities=costs, slice_noise=0.02, seed=seed
     )
     procedure = procedures.get("connection-rate")
-    settings = make_settings(
+    settings = settings_of(
         procedure,
         {"repeat": repeat, "error": "5%", **asked},
         connections=100_000,

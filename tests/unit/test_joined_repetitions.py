@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 
 from natgauge.campaigns.joined import join
@@ -13,7 +14,6 @@ from natgauge.notes import Note
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
 from natgauge.procedures.kit.time_budget import TIME
-from natgauge.trial.choices import make_settings
 from natgauge.words import LimitedBy, Verdict
 
 DECIDED: dict[str, Any] = {"connections": 1000, "placement": "isolated", "order": "permutation", "four_tuples": 1000}
@@ -27,12 +27,12 @@ def test_they_are_summed_up_alike(metric: str, profile: str) -> None:
     def measured(repeat: int) -> MeasurementResult:
         asked = {"profile": profile, "repeat": repeat, "error": "10%", "confirm": False}
         known = {item.name for item in procedure.inputs()}
-        settings = make_settings(procedure, {name: value for name, value in asked.items() if name in known}, **DECIDED)
+        settings = settings_of(procedure, {name: value for name, value in asked.items() if name in known}, **DECIDED)
         gateway = Gateway(establishes=30_000, forwards=60_000)
         return procedure.measure(gateway, settings, clock=gateway.clock)
 
-    whole = make_settings(procedure, {"profile": profile, "repeat": 3}, **DECIDED)
-    single = make_settings(procedure, {"profile": profile, "repeat": 1}, **DECIDED)
+    whole = settings_of(procedure, {"profile": profile, "repeat": 3}, **DECIDED)
+    single = settings_of(procedure, {"profile": profile, "repeat": 1}, **DECIDED)
     joined, in_one_go = join([measured(1) for _ in range(3)], whole, single), measured(3)
     assert joined.summary.median == pytest.approx(in_one_go.summary.median, rel=0.1)
     assert joined.summary.interval is not None
@@ -49,8 +49,8 @@ def single(value: float, limited_by: LimitedBy = "device") -> MeasurementResult:
 
 
 def test_one_that_its_time_cut_off_counts_only_where_there_is_no_other() -> None:
-    settings = make_settings(get("connection-rate"), {"repeat": 3}, **DECIDED)
-    once = make_settings(get("connection-rate"), {"repeat": 1}, **DECIDED)
+    settings = settings_of(get("connection-rate"), {"repeat": 3}, **DECIDED)
+    once = settings_of(get("connection-rate"), {"repeat": 1}, **DECIDED)
     joined = join([single(10.0), single(3.0, TIME), single(12.0)], settings, once)
     assert joined.summary.repetitions == (10.0, 12.0)
     assert Note("time used up", "1 of 3 repetitions left out, which their time cut off") in joined.notes

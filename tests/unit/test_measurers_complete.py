@@ -7,12 +7,12 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 
 import natgauge
 from natgauge import procedures
 from natgauge.measurer import Measurer
-from natgauge.trial.choices import make_settings
 from natgauge.trial.lab_measurer import LabMeasurer
 
 #: Those that make their answers up, for whom a default of the base class is an answer, too.
@@ -37,7 +37,7 @@ def test_no_measurer_of_natgauge_is_missing_above() -> None:
 
 def test_each_repetition_is_measured_by_the_measurer_that_its_beginning_returned() -> None:
     procedure = procedures.get("connection-rate")
-    settings = make_settings(
+    settings = settings_of(
         procedure,
         {"repeat": 3, "error": "1%"},
         connections=100_000,

@@ -21,6 +21,7 @@ from tests.unit.campaigning import (
     journal_dies,
     quick_disk,
 )
+from tests.unit.made_settings import settings_of
 
 from natgauge import procedures
 from natgauge.campaigns.joined import join
@@ -31,7 +32,6 @@ from natgauge.measurements.prepared import Prepared
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.stored.find_results import read_summary
-from natgauge.trial.choices import make_settings
 
 __all__ = ["quick_disk"]
 
@@ -82,7 +82,7 @@ def measured_alone(folder: Path) -> Result:
     ended = [entry for entry in entries(folder / "out") if entry["event"] == "repetition"]
     parameters = Parameters.model_validate(ended[0]["parameters"])
     procedure = procedures.get("connection-rate")
-    settings = make_settings(procedure,
+    settings = settings_of(procedure,
         {"error": "30%", "profile": "quick", "repeat": 1},
         connections=1000, placement="isolated", order="permutation", four_tuples=1000,
     )  # fmt: skip

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from natgauge.cli.generator import ClickInputType
 from natgauge.errors import UsageError
+from natgauge.inputs.input import Input
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Addresses, Link
 from natgauge.procedures import get
@@ -20,6 +22,7 @@ from natgauge.setup.traffic import AddressPlan, Range, make_plan
 from natgauge.setup.traffic.plan import DEFAULT_CONNECTIONS
 from natgauge.setup.traffic.ranges import parse_ports
 from natgauge.trial.bench import Bench
+from natgauge.trial.planned import Planned
 from natgauge.trial.question import ask
 from natgauge.trial.requests import traffic_frame
 from natgauge.words import MAXIMUM_CONNECTIONS
@@ -236,7 +239,32 @@ def test_a_space_beyond_the_largest_number_needs_a_number() -> None:
 @pytest.mark.parametrize("rate", [0.0, -1.0, math.nan, math.inf, 200_000_001.0])
 def test_rates_the_clock_cannot_pace_are_refused(rate: float) -> None:
     with pytest.raises(UsageError, match=r"connection rate: .* connections/s "):
-        get("throughput").taken({"connection_rate": rate})
+        planned_of("throughput", {"connection_rate": rate})
+
+
+def test_a_rate_is_checked_once_between_the_command_line_and_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[str] = []
+    check = Input.checked
+
+    def counted(self: Input, value: Any) -> Any:
+        checked.append(self.name)
+        return check(self, value)
+
+    monkeypatch.setattr(Input, "checked", counted)
+    (described,) = [one for one in get("throughput").own_inputs() if one.name == "connection_rate"]
+    rate = ClickInputType(described).convert("5000", None, None)
+    planned = planned_of("throughput", {"connection_rate": rate})
+    assert (rate, planned.settings.parameters()["connection_rate"], planned.chosen) == (
+        5000,
+        5000,
+        {"connection_rate": 5000},
+    )
+    assert checked.count("connection_rate") == 1
+
+
+def planned_of(metric: str, choices: dict[str, object]) -> Planned:
+    question = ask(metric, "nftables-nat44", choices)
+    return Bench(question.cell).plan(metric, question.settings)
 
 
 def test_a_single_port_is_a_range_of_one() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.unit.counted import make_counts
+from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
@@ -23,7 +24,6 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Answered, Repetitions
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE, TrialSettings
-from natgauge.trial.choices import make_settings
 from natgauge.words import Verdict
 
 DECIDED: dict[str, Any] = {
@@ -36,21 +36,21 @@ DECIDED: dict[str, Any] = {
 
 
 def test_settings_are_made_of_what_traffic_and_lab_decided_and_of_what_was_asked() -> None:
-    found = make_settings(get("throughput"), {"error": "2%", "repeat": "7", "trial_seconds": 0.5}, **DECIDED)
+    found = settings_of(get("throughput"), {"error": "2%", "repeat": "7", "trial_seconds": 0.5}, **DECIDED)
     assert (found.connections, found.placement, found.order) == (1000, "isolated", "increasing")
     assert (found.error, found.repeat, found.trial_seconds) == (SearchError(share=0.02), 7, 0.5)
 
 
 def test_what_is_asked_goes_before_the_metrics_profile_and_that_before_the_common_one() -> None:
-    found = make_settings(get("throughput"), {"profile": "standard", "goals": "rfc2544"}, **DECIDED)
+    found = settings_of(get("throughput"), {"profile": "standard", "goals": "rfc2544"}, **DECIDED)
     assert (found.goals, found.search, found.trial_seconds, found.repeat) == ("rfc2544", "mlrsearch", 1.0, 1)
     assert (found.error, found.profile) == (SearchError(share=0.005), "standard")
 
 
 def test_only_a_metric_that_draws_four_tuples_gets_their_number() -> None:
-    assert make_settings(get("enumeration-orders"), {}, **DECIDED).space == 5000
-    assert make_settings(get("connection-rate"), {}, **DECIDED).four_tuples is None
-    assert not hasattr(make_settings(get("throughput"), {}, **DECIDED), "four_tuples")
+    assert settings_of(get("enumeration-orders"), {}, **DECIDED).space == 5000
+    assert settings_of(get("connection-rate"), {}, **DECIDED).four_tuples is None
+    assert not hasattr(settings_of(get("throughput"), {}, **DECIDED), "four_tuples")
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_only_a_metric_that_draws_four_tuples_gets_their_number() -> None:
 )
 def test_what_cannot_be_asked_is_refused_in_one_line(metric: str, asked: dict[str, object], says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        make_settings(get(metric), asked, **DECIDED)
+        settings_of(get(metric), asked, **DECIDED)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -76,12 +76,12 @@ def test_what_cannot_be_asked_is_refused_in_one_line(metric: str, asked: dict[st
 def test_what_traffic_and_lab_decide_is_no_setting_of_a_metric(name: str) -> None:
     for metric in procedures():
         with pytest.raises(UsageError, match=f"^{name.replace('_', ' ')}: the metric {metric} has no such setting"):
-            make_settings(get(metric), {name: DECIDED[name]}, **DECIDED)
+            settings_of(get(metric), {name: DECIDED[name]}, **DECIDED)
 
 
 def test_every_ability_that_is_missing_is_named_before_anything_starts() -> None:
     procedure, gateway = get("system-recovery"), Gateway()
-    settings = make_settings(procedure, {"stateless": True}, **DECIDED)
+    settings = settings_of(procedure, {"stateless": True}, **DECIDED)
     says = (
         "^metric system-recovery: this tester lacks a change of the rate in the middle of phase 2 and the sending "
         "times of lost frames and trials without a state table; choose another metric or setting$"
@@ -114,7 +114,7 @@ class _Least(Measurer):
 
 def test_a_measurer_that_only_measures_is_enough_for_a_plain_metric() -> None:
     procedure = get("connection-rate")
-    result = procedure.measure(_Least(), make_settings(procedure, {"repeat": 1}, **DECIDED))
+    result = procedure.measure(_Least(), settings_of(procedure, {"repeat": 1}, **DECIDED))
     assert result.summary.median == pytest.approx(1e5, rel=0.01)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.unit.fake_engine import FakeEngine
+from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 from tests.unit.test_measurer import FakeTable, measurer
 from tests.unit.test_recording import result, settings
@@ -18,7 +19,6 @@ from natgauge.procedures import get, procedures
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.trial.bench import Bench
-from natgauge.trial.choices import make_settings
 from natgauge.trial.question import ask
 
 #: Metrics over standing connections.
@@ -39,7 +39,7 @@ class Seen(Gateway):
 
 
 def make(metric: str, **asked: object) -> Any:
-    return make_settings(
+    return settings_of(
         get(metric), asked, connections=1000, placement="isolated", order="permutation", four_tuples=1000
     )
 

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import pytest
+from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 from tests.unit.test_rare_loss import LosesAFew
 
@@ -20,7 +21,6 @@ from natgauge.notes import Note
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.records.parameters import Parameters
-from natgauge.trial.choices import make_settings
 from natgauge.words import LimitedBy, Placement
 
 RATE = get("connection-rate")
@@ -29,7 +29,7 @@ ASKED: dict[str, Any] = {"profile": "quick", "error": "2%"}
 
 
 def settings(connections: int, placement: Placement = "isolated", *, own_processes: bool = False) -> Any:
-    return make_settings(
+    return settings_of(
         RATE,
         ASKED,
         connections=connections,

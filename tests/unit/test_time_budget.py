@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 from tests.unit.counted import make_counts
+from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 
 from natgauge.cli.progress import ProgressDisplay
@@ -31,7 +32,6 @@ from natgauge.procedures.kit.time_budget import (
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports.text import verdict
-from natgauge.trial.choices import make_settings
 from natgauge.words import Verdict
 
 N = 100_000
@@ -46,7 +46,7 @@ class _WithTime:
 
     def __call__(self, metric: str, gateway: Gateway, **asked: Any) -> MeasurementResult:
         procedure = get(metric)
-        settings = make_settings(procedure, asked, **DECIDED)
+        settings = settings_of(procedure, asked, **DECIDED)
         return procedure.measure(gateway, settings, self.events.append, clock=gateway.clock)
 
 
@@ -297,13 +297,13 @@ def test_without_an_end_nothing_is_told_of_one(measure: _WithTime) -> None:
     ],
 )
 def test_a_profile_gives_the_time_and_more_of_it_for_more_work(asked: dict[str, Any], seconds: float | None) -> None:
-    assert make_settings(get("throughput"), asked, **DECIDED).most_seconds == seconds
+    assert settings_of(get("throughput"), asked, **DECIDED).most_seconds == seconds
 
 
 @pytest.mark.parametrize("seconds", [-1.0, float("inf"), float("nan")])
 def test_a_time_that_is_none_is_refused(seconds: float) -> None:
     with pytest.raises(UsageError, match=r"^most seconds: "):
-        make_settings(get("throughput"), {"most_seconds": seconds}, **DECIDED)
+        settings_of(get("throughput"), {"most_seconds": seconds}, **DECIDED)
 
 
 def test_a_trial_begins_only_where_it_fits() -> None:

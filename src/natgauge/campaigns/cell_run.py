@@ -209,4 +209,4 @@ class CellRun:
 
 
 def _single(bench: MeasuringBench, measurement: CellMeasurement, given: Mapping[str, Any]) -> Planned:
-    return bench.plan(measurement.metric, {**measurement.settings, **given, "repeat": 1})
+    return bench.plan(measurement.metric, {**measurement.planned.chosen, **given, "repeat": 1})

@@ -39,13 +39,18 @@ class CellMeasurement:
 
     Attributes:
         name: unique in its cell: the metric, and its values of the series if there are any.
+        settings: its settings as the plan has them.
     """
 
     name: str
-    metric: str
     settings: Mapping[str, Any]
     planned: Planned
     published: tuple[PublishedCell, ...] = ()
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric."""
+        return self.planned.procedure.metric
 
     @property
     def repeat(self) -> Repeat:
@@ -174,7 +179,7 @@ def _point(plan: Plan, name: str, device: str, together: Mapping[str, Any], seri
     planned, faults = [], []
     for title, metric, settings, path, published in measurements:
         try:
-            planned.append(CellMeasurement(title, metric, settings, bench.plan(metric, settings), published))
+            planned.append(CellMeasurement(title, settings, bench.plan(metric, settings), published))
         except UsageError as error:
             faults.append(f"{_path(error.at, plan, values, path)}{error}")
     if faults:
@@ -292,4 +297,4 @@ def _rank(measurement: CellMeasurement) -> int:
 def accepts(measurement: CellMeasurement, setting: str) -> bool:
     """Whether a measurement has a setting that the plan leaves open."""
     names = {item.name for item in dataclasses.fields(measurement.planned.settings)}
-    return setting in names and setting not in measurement.settings
+    return setting in names and setting not in measurement.planned.chosen

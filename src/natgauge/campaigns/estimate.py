@@ -209,7 +209,7 @@ def _run(measurement: CellMeasurement, knobs: Mapping[str, int], *, rate_known: 
     assumed = {"connection_rate": ASSUMED_CONNECTIONS} if rate_known and accepts(measurement, "connection_rate") else {}
     single = make_settings(
         measurement.planned.procedure,
-        {**measurement.settings, **assumed, "repeat": 1, **others},
+        {**measurement.planned.chosen, **assumed, "repeat": 1, **others},
         connections=settings.connections,
         placement=settings.placement,
         own_processes=settings.own_processes,

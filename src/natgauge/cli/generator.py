@@ -12,6 +12,7 @@ import cloup
 from click.shell_completion import CompletionItem
 
 from natgauge.cli.names import LAB, known_names
+from natgauge.errors import about
 from natgauge.inputs import cores, types
 from natgauge.inputs import options as of_input
 from natgauge.inputs.checks import spoken
@@ -48,8 +49,9 @@ class ClickInputType(click.ParamType[Any]):
         self.input = described
 
     def convert(self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None) -> Any:
-        """Read a text."""
-        return self.input.read(value) if isinstance(value, str) else value
+        """Read a text; what the option is for checks its value."""
+        with about(self.input.name):
+            return self.input.type.read(spoken(self.input.name), value) if isinstance(value, str) else value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The words that fit, or the names that are known."""

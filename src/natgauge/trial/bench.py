@@ -138,7 +138,8 @@ class Bench(Setup):
             UsageError: the metric or a setting is unknown, a value is refused, or it cannot be measured here.
         """
         procedure = procedures.get(metric)
-        settings = self._settings(procedure, choices)
+        chosen = procedure.taken(choices)
+        settings = self._settings(procedure, chosen)
         addresses = self.address_plan
         if Ability.STATELESS in settings.needs():
             refuse_stateless(
@@ -163,7 +164,7 @@ class Bench(Setup):
             )
         if not self.recipe.stateful and (settings.fills_table or settings.needs() & OF_TABLE):
             raise UsageError(f"{procedure.metric}: {self.recipe.name} keeps no connections, so it has no table")
-        planned = Planned(procedure, settings, self._demand(settings), procedure.taken(choices))
+        planned = Planned(procedure, settings, self._demand(settings), chosen)
         if self.lab.devices:
             # Only limits that the user chose can be checked here; the device's own are read when it runs.
             choose(self.recipe, planned.demand, self.cell.device, {})
@@ -191,10 +192,10 @@ class Bench(Setup):
             what = "DNS queries" if settings.query is not None else "native IPv6 in the background"
             raise UsageError(f"transport: {transport}, but {metric} sends {what} by UDP; leave it out", at="transport")
 
-    def _settings(self, procedure: Procedure[Any], choices: Mapping[str, object]) -> TrialSettings:
+    def _settings(self, procedure: Procedure[Any], chosen: Mapping[str, Any]) -> TrialSettings:
         settings: TrialSettings = make_settings(
             procedure,
-            choices,
+            chosen,
             connections=self.traffic.connections,
             placement=self.lab.placement,
             own_processes=self.own_processes,

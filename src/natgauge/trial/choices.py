@@ -16,7 +16,7 @@ from natgauge.words import Order, Placement
 
 def make_settings(  # noqa: PLR0913 - what is decided elsewhere, each by its name
     procedure: Procedure[SettingsT],
-    choices: Mapping[str, object],
+    chosen: Mapping[str, Any],
     *,
     connections: int,
     placement: Placement,
@@ -24,15 +24,15 @@ def make_settings(  # noqa: PLR0913 - what is decided elsewhere, each by its nam
     order: Order,
     four_tuples: int,
 ) -> SettingsT:
-    """Return the settings: the user's choices, and values of the profile for all others."""
-    values = with_profile(procedure, procedure.taken(choices))
+    """Return the settings: what the user chose, as `Procedure.taken` returns it, and the profile's for all others."""
+    values = with_profile(procedure, chosen)
     if "four_tuples" in {item.name for item in dataclasses.fields(procedure.settings)}:
         values["four_tuples"] = four_tuples
-    if "most_seconds" not in choices:
-        values |= _more_time(procedure, values)
-    return procedure.settings(
+    settings = procedure.settings(
         connections=connections, placement=placement, own_processes=own_processes, order=order, **values
     )
+    seconds = None if "most_seconds" in chosen else _more_time(procedure, values)
+    return settings if seconds is None else dataclasses.replace(settings, most_seconds=seconds)
 
 
 def with_profile(procedure: Procedure[Any], choices: Mapping[str, object]) -> dict[str, Any]:
@@ -45,15 +45,15 @@ def with_profile(procedure: Procedure[Any], choices: Mapping[str, object]) -> di
     return {**{name: value for name, value in defaults.items() if name in names}, **choices}
 
 
-def _more_time(procedure: Procedure[Any], values: Mapping[str, Any]) -> dict[str, float]:
+def _more_time(procedure: Procedure[Any], values: Mapping[str, Any]) -> float | None:
     """A profile's time is for its own trials; longer ones, and more repetitions, get as much more."""
     usual: dict[str, Any] = {item.name: item.default for item in dataclasses.fields(procedure.settings)}
     usual |= with_profile(procedure, {"profile": values.get("profile", "default")})
     if usual["most_seconds"] is None:
-        return {}
+        return None
     share = 1.0
     for name in ("trial_seconds", "repeat"):
         chosen, other = values.get(name), usual.get(name)
         if isinstance(chosen, int | float) and isinstance(other, int | float):
             share *= max(1.0, chosen / other)
-    return {"most_seconds": usual["most_seconds"] * share} if share > 1 else {}
+    return usual["most_seconds"] * share if share > 1 else None

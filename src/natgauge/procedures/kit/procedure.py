@@ -10,8 +10,8 @@ from typing import Any, Final, Generic, get_args
 
 from natgauge.causes.cause import Cause, DeviceLimit, most_frequent
 from natgauge.causes.counters import facts_of
-from natgauge.errors import BrokenError, UsageError
-from natgauge.inputs.checks import wrong
+from natgauge.errors import BrokenError, UsageError, about
+from natgauge.inputs.checks import spoken, wrong
 from natgauge.inputs.input import Input, inputs_of, own_first
 from natgauge.measurer import Ability, Measurer
 from natgauge.metrics.metric import Metric
@@ -61,12 +61,15 @@ class Procedure(Generic[SettingsT]):
         return tuple(known[name] for name in own_first(self.settings) if name in known)
 
     def taken(self, choices: Mapping[str, object]) -> dict[str, Any]:
-        """Return the settings that are chosen by name, each as a value of its type; texts such as "1%" are read."""
+        """Return the settings that are chosen by name, each as a value of its type; texts such as "1%" are read.
+
+        The settings check the values when they are made.
+        """
         known = {input_.name: input_ for input_ in self.own_inputs()}
         for name in choices:
             if name not in known:
                 raise wrong(name, f"the metric {self.metric} has no such setting; leave it out")
-        return {name: None if value is None else known[name].take(value) for name, value in choices.items()}
+        return {name: None if value is None else _typed(known[name], value) for name, value in choices.items()}
 
     def refuse_unable(self, able: frozenset[Ability], settings: SettingsT) -> None:
         """Refuse a measurement that needs what the tester cannot do here, before anything starts."""
@@ -156,6 +159,11 @@ class Procedure(Generic[SettingsT]):
         notes = [*own, *started.phase1_notes(), *settings.notes()]
         notes += zero_checksum_note(settings, measurements)
         return [*notes, *disturbed_note(measurements), *command_failures_note(measurements)]
+
+
+def _typed(described: Input, value: object) -> Any:
+    with about(described.name):
+        return described.type.take(spoken(described.name), value)
 
 
 def _with_device_figures(repetition: Measurement) -> Measurement:
