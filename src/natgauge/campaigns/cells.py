@@ -39,7 +39,6 @@ class CellMeasurement:
 
     Attributes:
         name: unique in its cell: the metric, and its values of the series if there are any.
-        settings: its settings as the plan has them.
     """
 
     name: str
