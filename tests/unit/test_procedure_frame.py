@@ -197,4 +197,4 @@ def test_an_answer_that_is_known_before_is_not_repeated() -> None:
 def test_a_tester_without_a_rate_is_refused(ceiling: float) -> None:
     procedure = get("connection-rate")
     with pytest.raises(BrokenError, match="highest rate"):
-        procedure.measure(Gateway(ceiling=ceiling), make_settings(procedure, {"repeat": 1}, **DECIDED))
+        procedure.measure(Gateway(ceiling=ceiling), settings_of(procedure, {"repeat": 1}, **DECIDED))

@@ -51,8 +51,12 @@ class Input:
 
     def take(self, value: object) -> Any:
         """A value of a plan or of Python."""
+        return self.checked(self.typed(value))
+
+    def typed(self, value: object) -> Any:
+        """A value of a plan or of Python, which is checked where it is used."""
         with about(self.name):
-            return self.checked(self.type.take(spoken(self.name), value))
+            return self.type.take(spoken(self.name), value)
 
     def read(self, text: str) -> Any:
         """A value of the command line."""

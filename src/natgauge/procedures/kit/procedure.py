@@ -10,8 +10,8 @@ from typing import Any, Final, Generic, get_args
 
 from natgauge.causes.cause import Cause, DeviceLimit, most_frequent
 from natgauge.causes.counters import facts_of
-from natgauge.errors import BrokenError, UsageError, about
-from natgauge.inputs.checks import spoken, wrong
+from natgauge.errors import BrokenError, UsageError
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import Input, inputs_of, own_first
 from natgauge.measurer import Ability, Measurer
 from natgauge.metrics.metric import Metric
@@ -61,15 +61,12 @@ class Procedure(Generic[SettingsT]):
         return tuple(known[name] for name in own_first(self.settings) if name in known)
 
     def taken(self, choices: Mapping[str, object]) -> dict[str, Any]:
-        """Return the settings that are chosen by name, each as a value of its type; texts such as "1%" are read.
-
-        The settings check the values when they are made.
-        """
+        """Return the chosen settings by name, as values of their types, not checked; texts such as "1%" are read."""
         known = {input_.name: input_ for input_ in self.own_inputs()}
         for name in choices:
             if name not in known:
                 raise wrong(name, f"the metric {self.metric} has no such setting; leave it out")
-        return {name: None if value is None else _typed(known[name], value) for name, value in choices.items()}
+        return {name: None if value is None else known[name].typed(value) for name, value in choices.items()}
 
     def refuse_unable(self, able: frozenset[Ability], settings: SettingsT) -> None:
         """Refuse a measurement that needs what the tester cannot do here, before anything starts."""
@@ -138,7 +135,7 @@ class Procedure(Generic[SettingsT]):
         if isinstance(started, Answered):
             return _with_notes(started.measurement, started.notes)
         try:
-            repetition = _with_device_figures(started.once(known))
+            repetition = with_cause(with_device_figures(started.once(known)))
         except TimeUpError as error:
             repetition = stopped(runner.attempts, error)
         return _with_notes(repetition, self._notes(started, settings, [repetition]))
@@ -149,7 +146,7 @@ class Procedure(Generic[SettingsT]):
             return [started.measurement], [*started.notes]
         series = Series(runner, settings.repeat, started.once)
         in_rounds(runner.repetitions, lambda _number: [series])
-        measurements = [_with_device_figures(repetition) for repetition in series.done]
+        measurements = [with_cause(with_device_figures(repetition)) for repetition in series.done]
         return measurements, [*self._notes(started, settings, measurements), *series.notes]
 
     def _notes(
@@ -159,15 +156,6 @@ class Procedure(Generic[SettingsT]):
         notes = [*own, *started.phase1_notes(), *settings.notes()]
         notes += zero_checksum_note(settings, measurements)
         return [*notes, *disturbed_note(measurements), *command_failures_note(measurements)]
-
-
-def _typed(described: Input, value: object) -> Any:
-    with about(described.name):
-        return described.type.take(spoken(described.name), value)
-
-
-def _with_device_figures(repetition: Measurement) -> Measurement:
-    return with_cause(with_device_figures(repetition))
 
 
 def _with_notes(repetition: Measurement, notes: Iterable[Note]) -> Measurement:
