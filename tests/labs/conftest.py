@@ -10,7 +10,7 @@ import pytest
 from tests.labs.moments import Moments
 
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.procedures.kit.search import rate_search
+from natgauge.procedures.kit.search import searched_rate
 from natgauge.tester.highest import HighestRates
 from natgauge.trial import bench
 
@@ -37,8 +37,11 @@ GRACE_SECONDS = 0.1
 
 @pytest.fixture(autouse=True)
 def searches_begin_fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search for a rate of connections begins with a trial of two seconds, for a device may be slow."""
-    monkeypatch.setattr(rate_search, "FIRST_TRIAL_SECONDS", FIRST_TRIAL_SECONDS)
+    """A search for a rate of connections begins with a trial of two seconds, for a device may be slow.
+
+    The name is replaced in the module that reads it: a copy would stay as it was.
+    """
+    monkeypatch.setattr(searched_rate, "FIRST_TRIAL_SECONDS", FIRST_TRIAL_SECONDS)
 
 
 @pytest.fixture(autouse=True)

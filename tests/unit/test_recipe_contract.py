@@ -111,6 +111,8 @@ class FakeDevice:
             return said(str(self.entries))
         if any(what in snippet for what in READING):
             return said("300")
+        if listed := re.match(r"for file in (.+?); do ", snippet):
+            return said("\n".join("30" for _ in listed[1].split()))
         return said("30" if "cat /proc/sys/net/netfilter" in snippet or "threads" in snippet else "Linux 6.18")
 
     def snippets(self) -> list[str]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -87,7 +88,14 @@ class DeviceKnobs:
 
     def files(self) -> dict[str, int]:
         """Return the values of knobs that are files, by file name."""
-        return {Path(path).name: self._file(path) for knob in self._knobs.values() for path in knob.paths}
+        paths = [path for knob in self._knobs.values() for path in knob.paths]
+        # One snippet for all, which prints a line for each: every snippet is a shell of its own over there.
+        each = f'for file in {" ".join(paths)}; do value=$(cat "$file"); echo $value; done'
+        lines = self._run("read", each).stdout.splitlines() if paths else []
+        return {
+            Path(path).name: self._number("read", line)
+            for path, line in zip_longest(paths, lines[: len(paths)], fillvalue="")
+        }
 
     def _value(self, name: str, knob: Knob) -> int:
         lines = self._run("read", knob.read or f"cat {' '.join(knob.paths)}").stdout.split()
