@@ -12,7 +12,7 @@ import pytest
 from tests.unit.campaigning import ONE_CONNECTION_RATE, Benches, Dies, Killed, campaign, quick_disk
 
 from natgauge.campaigns.journal import entries
-from natgauge.campaigns.journal_lines import check
+from natgauge.campaigns.journal_lines import typed
 from natgauge.campaigns.status import status
 from natgauge.errors import UsageError
 
@@ -152,4 +152,4 @@ def test_any_octets_in_a_last_line_that_was_cut_off_are_left_out(tmp_path: Path)
 def test_a_repetition_of_a_device_that_natgauge_does_not_start_is_read_again(journal: list[Line]) -> None:
     """Seen: the journal had no device, and the campaign could not be resumed."""
     line = next(line for line in journal if line["event"] == "repetition")
-    check({**line, "device": None}, "journal.jsonl:4")
+    typed({**line, "device": None}, "journal.jsonl:4")

@@ -11,8 +11,7 @@ from tests.unit.simulated import Gateway
 from tests.unit.test_rare_loss import LosesAFew
 
 from natgauge.campaigns.joined import join
-from natgauge.campaigns.journal import JournalLine
-from natgauge.campaigns.state import RecordedRepetition
+from natgauge.campaigns.journal_lines import RepetitionLine
 from natgauge.errors import BrokenError
 from natgauge.measurements.making import make
 from natgauge.measurer import Ability
@@ -84,7 +83,5 @@ def test_repetitions_that_are_joined_keep_the_doubts_of_each_throughput() -> Non
 
 def test_a_campaign_that_is_gone_on_with_knows_the_doubts_of_the_throughput() -> None:
     measured = measure("pdv", Gateway(**FASTER_THAN_THE_TESTER))
-    others: dict[str, object] = {"machine": {}, "device": None, "began": 0.0, "seconds": 1.0, "own_part": {}}
-    entry: JournalLine = {"given": {}, "parameters": Parameters().model_dump(mode="json"), **others}
-    read = RecordedRepetition.of({**entry, "measured": json.loads(json.dumps(plain(measured)))})
+    read = RepetitionLine.model_construct(measured=json.loads(json.dumps(plain(measured))))
     assert doubted(read.result) == doubted(measured)

@@ -18,7 +18,7 @@ from natgauge.campaigns import plan as plans
 from natgauge.campaigns import spread
 from natgauge.campaigns.cells import PlannedCell, points
 from natgauge.campaigns.estimate import checked_estimate, repetitions
-from natgauge.campaigns.journal import Journal, entries
+from natgauge.campaigns.journal import Journal
 from natgauge.campaigns.run import CellRunner, LocalRunner, Session
 from natgauge.campaigns.state import CampaignState
 from natgauge.cleaning import cleanup
@@ -132,7 +132,7 @@ def run(
                 points=setup.cells,
                 seed=seed,
                 journal=journal,
-                state=CampaignState.of(entries(folder)),
+                state=CampaignState.of(folder),
                 runner=setup.runner,
                 observer=observer or Silent(),
                 only=order.only,

@@ -14,8 +14,9 @@ from typing import Any, Final
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
 from natgauge.campaigns.evidence import EVIDENCE
 from natgauge.campaigns.journal import AppendLine
+from natgauge.campaigns.journal_lines import RepetitionLine
 from natgauge.campaigns.repetition import run_repetition
-from natgauge.campaigns.state import CampaignState, RecordedRepetition
+from natgauge.campaigns.state import CampaignState
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.inputs.question import Cell, Question
 from natgauge.measurements.conditions import with_neighbours
@@ -158,7 +159,7 @@ class CellRun:
         )
         return ""
 
-    def _ended(self, measurement: CellMeasurement) -> Sequence[RecordedRepetition]:
+    def _ended(self, measurement: CellMeasurement) -> Sequence[RepetitionLine]:
         return self.state.measurement(self.point.name, measurement.name).ended
 
     def _refuse_other_version(self, ready: Prepared) -> None:

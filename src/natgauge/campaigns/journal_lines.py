@@ -1,26 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields of the journal's lines, by event: an edited or damaged line is refused before anything follows from it.
+"""The journal's lines, typed by event: an edited or damaged line is refused before anything follows from it.
 
-A line may have more fields than these, which no state follows from. The result of a repetition is checked when the
-state takes it (`state.py`).
+A line may have more fields than these, which no state follows from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from functools import cache, cached_property
+from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from natgauge.errors import UsageError
+from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
 from natgauge.records.record import first_fault
+
+#: What helps where a journal is damaged.
+REMEDY: Final = "the journal is damaged; restore it, or begin a new campaign: --out"
+
+T = TypeVar("T")
+
+
+@cache
+def adapter_of(kind: type[T]) -> TypeAdapter[T]:
+    """What reads values of a type with outcomes of trials from JSON."""
+    # Outcomes of trials name this type, which natgauge.measurer does not load; pydantic looks for it here.
+    from natgauge.agreement.generated import StreamCounts  # noqa: F401, PLC0415
+
+    return TypeAdapter(kind)
+
 
 _Number = Annotated[int, Field(ge=1)]
 _Seconds = Annotated[float, Field(ge=0)]
 
 
-class _Line(BaseModel):
+class Line(BaseModel):
     """A line of any event; `at` in seconds since 1970."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
@@ -29,7 +45,7 @@ class _Line(BaseModel):
     at: float
 
 
-class _OfCell(_Line):
+class _OfCell(Line):
     cell: str
 
 
@@ -39,6 +55,10 @@ class _OfMeasurement(_OfCell):
 
 class _OfRepetition(_OfMeasurement):
     repetition: _Number
+
+    @property
+    def name(self) -> str:
+        return f"{self.event} {self.repetition} of {self.cell} {self.measurement}"
 
 
 class _Bounds(BaseModel):
@@ -60,6 +80,7 @@ class _Worker(BaseModel):
     model_config = ConfigDict(strict=True)
 
     name: str
+    like: str
 
 
 class _Stored(BaseModel):
@@ -69,7 +90,14 @@ class _Stored(BaseModel):
     octets: Annotated[int, Field(ge=0)]
 
 
-class _Repetition(_OfRepetition):
+class RepetitionLine(_OfRepetition):
+    """A repetition that has ended, with all that was set.
+
+    Attributes:
+        worker: that measured it; None = the campaign had no workers.
+        own_part: figures of the tester's receivers and of the server alone, measured after its trials.
+    """
+
     given: dict[Literal["connection_rate"], Annotated[float, Field(gt=0)]]
     parameters: Parameters
     machine: dict[str, Any]
@@ -81,57 +109,73 @@ class _Repetition(_OfRepetition):
     own_part: dict[str, float]
     stored: _Stored
 
+    @cached_property
+    def result(self) -> MeasurementResult:
+        """What was measured."""
+        try:
+            result: MeasurementResult = adapter_of(MeasurementResult).validate_python(self.measured)
+        except ValidationError as error:
+            raise UsageError(f"campaign: {self.name}: measured.{first_fault(error)}; {REMEDY}") from None
+        return result
 
-class _Result(_OfMeasurement):
+
+class ResultLine(_OfMeasurement):
+    """A results folder; `cause` = why it lacks repetitions, empty = it has all."""
+
     folder: Annotated[str, Field(min_length=1)]
     cause: str
 
 
-class _DeviceBroken(_Line):
+class DeviceBroken(Line):
+    """A device that is not measured any more."""
+
     scope: Literal["device"]
     device: str
+    cell: str | None = None
     cause: str
 
 
-class _CellBroken(_OfCell):
+class CellBroken(_OfCell):
+    """A cell that is not measured any more."""
+
     scope: Literal["cell"]
     cause: str
 
 
-class _MeasurementBroken(_OfRepetition):
+class MeasurementBroken(_OfRepetition):
+    """A measurement that does not go on."""
+
     scope: Literal["measurement"]
     cause: str
     stored: _Stored
 
 
-_LINES: Final[Mapping[str, type[_Line]]] = {
-    "session": _Line,
-    "retried": _Line,
-    "session-ended": _Line,
+_LINES: Final[Mapping[str, type[Line]]] = {
+    "session": Line,
+    "retried": Line,
+    "session-ended": Line,
     "visit": _OfCell,
-    "repetition": _Repetition,
+    "repetition": RepetitionLine,
     "trial": _Trial,
     "device-failed": _OfMeasurement,
-    "result": _Result,
+    "result": ResultLine,
 }
-_BROKEN: Final[Mapping[str, type[_Line]]] = {
-    "device": _DeviceBroken,
-    "cell": _CellBroken,
-    "measurement": _MeasurementBroken,
+_BROKEN: Final[Mapping[str, type[Line]]] = {
+    "device": DeviceBroken,
+    "cell": CellBroken,
+    "measurement": MeasurementBroken,
 }
-#: What helps where a journal is damaged.
-REMEDY: Final = "the journal is damaged; restore it, or begin a new campaign: --out"
 
 
-def check(line: Mapping[str, Any], where: str) -> None:
-    """Refuse a line whose fields are not those of its event."""
-    event = line.get("event")
-    kinds, key = (_BROKEN, line.get("scope")) if event == "broken" else (_LINES, event)
+def typed(entry: Mapping[str, Any], where: str) -> Line:
+    """Return a line by its event, if it has the fields of that."""
+    event = entry.get("event")
+    kinds, key = (_BROKEN, entry.get("scope")) if event == "broken" else (_LINES, event)
     kind = kinds.get(key) if isinstance(key, str) else None
     if kind is None:
         field = "scope" if event == "broken" else "event"
         raise UsageError(f"campaign: {where}: {field}: {key!r}: there is none of this name; {REMEDY}")
     try:
-        kind.model_validate(line)
+        return kind.model_validate(entry)
     except ValidationError as error:
         raise UsageError(f"campaign: {where}: {first_fault(error)}; {REMEDY}") from None

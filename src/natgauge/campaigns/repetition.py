@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
 from natgauge.campaigns.evidence import EvidenceFile
 from natgauge.campaigns.joined import counted, join
-from natgauge.campaigns.journal_lines import REMEDY
-from natgauge.campaigns.state import MeasurementState, RecordedRepetition
+from natgauge.campaigns.journal_lines import REMEDY, RepetitionLine
+from natgauge.campaigns.state import MeasurementState
 from natgauge.errors import UsageError
 from natgauge.measurements.measure import keep, of_repetitions, write_conditions
 from natgauge.measurements.prepared import Prepared
@@ -80,7 +80,8 @@ def write_result(
     first, number = known.ended[0], len(known.ended)
     broken = f"broken after {number} of {measurement.most_repetitions} repetitions: {cause}"
     notes = [Note("ended early", broken)] if cause else []
-    single = replace(measurement.planned.settings, **{**first.given, "repeat": 1})
+    given: dict[str, Any] = {**first.given, "repeat": 1}
+    single = replace(measurement.planned.settings, **given)
     results = [repetition.result for repetition in known.ended]
     measured = join(results, measurement.planned.settings, single, notes)
     try:
@@ -107,7 +108,7 @@ def _as_requested(parameters: Parameters, measurement: CellMeasurement) -> Param
     return parameters.model_copy(update={"settings": {**parameters.settings, "repeat": measurement.repeat}})
 
 
-def _conduct(repetitions: Sequence[RecordedRepetition]) -> Mapping[str, Any]:
+def _conduct(repetitions: Sequence[RepetitionLine]) -> Mapping[str, Any]:
     """Labs, seeds and times of the repetitions that count. Every cell run makes a new lab, unless the lab is kept."""
     return {
         "labs": 1 if any(each.parameters.get("lab_stays") for each in repetitions) else len(repetitions),

@@ -3,82 +3,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, Final, TypeVar
+from pathlib import Path
+from typing import Final
 
-from pydantic import TypeAdapter, ValidationError
-
-from natgauge.campaigns.evidence import STORED, Extent
-from natgauge.campaigns.journal import JournalLine
-from natgauge.campaigns.journal_lines import REMEDY
+from natgauge.campaigns.evidence import Extent
+from natgauge.campaigns.journal import JournalLine, entries
+from natgauge.campaigns.journal_lines import (
+    REMEDY,
+    CellBroken,
+    DeviceBroken,
+    MeasurementBroken,
+    RepetitionLine,
+    ResultLine,
+    typed,
+)
 from natgauge.errors import UsageError
 from natgauge.procedures.kit.repetitions import is_enough
-from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.settings import Repeat
-from natgauge.records.parameters import Parameters
-from natgauge.records.record import first_fault
+from natgauge.records.store import JOURNAL
 
 #: Events of a cell before which its trial has ended; before any other event, the trial was ended.
 _AFTER_A_TRIAL: Final = frozenset({"trial", "repetition"})
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RecordedRepetition:
-    """One repetition of one measurement of one cell, as its line of the journal has it.
-
-    Attributes:
-        began: seconds since 1970.
-        worker: name, cores and likeness of the worker that measured it; None = the campaign had no workers.
-        own_part: figures of the tester's receivers and of the server alone, measured after its trials, by their names
-            in the journal.
-    """
-
-    given: Mapping[str, Any]
-    parameters: Parameters
-    machine: Mapping[str, Any]
-    device: Mapping[str, Any] | None
-    worker: Mapping[str, Any] | None
-    began: float
-    seconds: float
-    own_part: Mapping[str, float]
-    result: MeasurementResult
-
-    @classmethod
-    def of(cls, entry: JournalLine) -> RecordedRepetition:
-        """Read a line of the journal."""
-        try:
-            result = adapter_of(MeasurementResult).validate_python(entry["measured"])
-        except ValidationError as error:
-            raise UsageError(f"campaign: {_name_of(entry)}: measured.{first_fault(error)}; {REMEDY}") from None
-        return cls(
-            given=entry["given"],
-            parameters=Parameters.model_validate(entry["parameters"]),
-            machine=entry["machine"],
-            device=entry["device"],
-            worker=entry.get("worker"),
-            began=entry["began"],
-            seconds=entry["seconds"],
-            own_part=entry["own_part"],
-            result=result,
-        )
-
-
-T = TypeVar("T")
-
-
-@cache
-def adapter_of(kind: type[T]) -> TypeAdapter[T]:
-    """What reads values of a type with outcomes of trials from JSON."""
-    # Outcomes of trials name this type, which natgauge.measurer does not load; pydantic looks for it here.
-    from natgauge.agreement.generated import StreamCounts  # noqa: F401, PLC0415
-
-    return TypeAdapter(kind)
-
-
-def _name_of(entry: JournalLine) -> str:
-    return f"{entry['event']} {entry['repetition']} of {entry['cell']} {entry['measurement']}"
 
 
 @dataclass(slots=True)
@@ -92,23 +38,24 @@ class MeasurementState:
         broken: first reason why the measurement cannot continue; empty = it can.
     """
 
-    ended: list[RecordedRepetition] = field(default_factory=list)
+    ended: list[RepetitionLine] = field(default_factory=list)
     stored: Extent = field(default_factory=Extent)
     folder: str = ""
     partial: bool = False
     broken: str = ""
     _of_ended: Extent = field(default_factory=Extent)
 
-    def take(self, entry: JournalLine) -> None:
-        """Add a repetition that has ended."""
-        self._store(entry)
-        self.ended.append(RecordedRepetition.of(entry))
+    def take(self, line: RepetitionLine) -> None:
+        """Add a repetition that has ended; one that is no result is refused."""
+        self._store(line)
+        _ = line.result
+        self.ended.append(line)
         self._of_ended = self.stored
 
-    def take_broken(self, entry: JournalLine) -> None:
+    def take_broken(self, line: MeasurementBroken) -> None:
         """Note why it cannot continue."""
-        self._store(entry)
-        self.broken = self.broken or entry["cause"]
+        self._store(line)
+        self.broken = self.broken or line.cause
 
     def retry(self) -> None:
         """Forget why it could not continue, so that its next repetition begins again."""
@@ -117,13 +64,11 @@ class MeasurementState:
         if self.partial:
             self.folder, self.partial = "", False
 
-    def _store(self, entry: JournalLine) -> None:
-        stored = Extent(**entry[STORED])
+    def _store(self, line: RepetitionLine | MeasurementBroken) -> None:
+        stored = Extent(line.stored.trials, line.stored.octets)
         shrinks = min(stored.trials - self.stored.trials, stored.octets - self.stored.octets) < 0
-        if entry["repetition"] != len(self.ended) + 1 or shrinks:
-            raise UsageError(
-                f"campaign: {_name_of(entry)}: lines before it are missing, or it is there twice; {REMEDY}"
-            )
+        if line.repetition != len(self.ended) + 1 or shrinks:
+            raise UsageError(f"campaign: {line.name}: lines before it are missing, or it is there twice; {REMEDY}")
         self.stored = stored
 
     def is_done(self, repeat: Repeat, most: int) -> bool:
@@ -151,61 +96,53 @@ class CampaignState:
     visits: int = 0
 
     @classmethod
-    def of(cls, entries: Iterable[JournalLine]) -> CampaignState:
-        """Return the state after these journal lines, which begin with the campaign's first."""
+    def of(cls, folder: Path) -> CampaignState:
+        """Return the state of the campaign in a folder, after the last line of its journal."""
         state = cls()
-        for entry in entries:
-            state.take(entry)
+        for number, entry in enumerate(entries(folder), start=1):
+            state.take(entry, f"{folder / JOURNAL}:{number}")
         return state
 
     def measurement(self, cell: str, measurement: str) -> MeasurementState:
         """State of a measurement, also of one that has not begun."""
         return self.measurements.setdefault((cell, measurement), MeasurementState())
 
-    def take(self, entry: JournalLine) -> None:
-        """Update the state with the journal's next line."""
-        self.began = self.began or entry["at"]
-        self.last = entry["at"]
-        if entry["event"] in _AFTER_A_TRIAL:
-            self.trials += entry["cell"] in self.running
-        if entry["event"] == "trial":
-            self.running[entry["cell"]] = entry
-        elif "cell" in entry:
-            self.running.pop(entry["cell"], None)
-        else:
+    def take(self, entry: JournalLine, where: str = JOURNAL) -> None:
+        """Update the state with the journal's next line; `where` that is."""
+        line = typed(entry, where)
+        self.began = self.began or line.at
+        self.last = line.at
+        cell: str | None = getattr(line, "cell", None)
+        if cell is None:
             # Sessions begin and end without a trial.
             self.running.clear()
-        taking = getattr(self, f"_take_{entry['event'].replace('-', '_')}", None)
-        if taking is not None:
-            taking(entry)
+        else:
+            had_begun = self.running.pop(cell, None) is not None
+            self.trials += had_begun and line.event in _AFTER_A_TRIAL
+            if line.event == "trial":
+                self.running[cell] = entry
+        self.visits += line.event == "visit"
+        if line.event == "retried":
+            self._retry()
+        match line:
+            case RepetitionLine():
+                self.measurement(line.cell, line.measurement).take(line)
+            case MeasurementBroken():
+                self.measurement(line.cell, line.measurement).take_broken(line)
+            case ResultLine():
+                known = self.measurement(line.cell, line.measurement)
+                known.folder, known.partial = line.folder, bool(line.cause)
+            case CellBroken():
+                self.broken_cells.setdefault(line.cell, line.cause)
+            case DeviceBroken():
+                self.broken_devices.setdefault(line.device, line.cause)
 
-    def _of(self, entry: JournalLine) -> MeasurementState:
-        return self.measurement(entry["cell"], entry["measurement"])
-
-    def _take_visit(self, _entry: JournalLine) -> None:
-        self.visits += 1
-
-    def _take_repetition(self, entry: JournalLine) -> None:
-        self._of(entry).take(entry)
-
-    def _take_result(self, entry: JournalLine) -> None:
-        known = self._of(entry)
-        known.folder, known.partial = entry["folder"], bool(entry["cause"])
-
-    def _take_retried(self, _entry: JournalLine) -> None:
+    def _retry(self) -> None:
         """Broken measurements begin their repetition again; results that lack repetitions are written again."""
         self.broken_cells.clear()
         self.broken_devices.clear()
         for known in self.measurements.values():
             known.retry()
-
-    def _take_broken(self, entry: JournalLine) -> None:
-        if entry["scope"] == "device":
-            self.broken_devices.setdefault(entry["device"], entry["cause"])
-        elif entry["scope"] == "cell":
-            self.broken_cells.setdefault(entry["cell"], entry["cause"])
-        else:
-            self._of(entry).take_broken(entry)
 
     def broken(self, cell: str, device: str, measurement: str) -> str:
         """Reason why a measurement cannot go on; empty = it can."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from natgauge.campaigns.journal import entries, is_written
+from natgauge.campaigns.journal import is_written
 from natgauge.campaigns.state import CampaignState
 from natgauge.procedures.kit.time_budget import TIME
 from natgauge.records.campaign import CampaignCell, CampaignMeasurement, CampaignRecord
@@ -68,7 +68,7 @@ def status(folder: Path, state: CampaignState | None = None) -> CampaignStatus:
     """Read the status of a campaign; a session that has just ended knows the `state`."""
     campaign = read_record(folder / CAMPAIGN, CampaignRecord)
     if state is None:
-        state = CampaignState.of(entries(folder)) if (folder / JOURNAL).exists() else CampaignState()
+        state = CampaignState.of(folder) if (folder / JOURNAL).exists() else CampaignState()
     measurements = tuple(
         _measurement(state, cell, measurement) for cell in campaign.cells for measurement in cell.measurements
     )

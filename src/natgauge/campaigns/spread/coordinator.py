@@ -23,11 +23,11 @@ from distributed import Future, KilledWorker
 
 from natgauge.campaigns.cell_run import pending
 from natgauge.campaigns.cells import MOST_CELLS, CellMeasurement, PlannedCell
+from natgauge.campaigns.journal_lines import adapter_of
 from natgauge.campaigns.run import Session, most_rounds
 from natgauge.campaigns.spread.resources import Resources, like, likeness, workers_on
 from natgauge.campaigns.spread.worker import TOPIC, Made, Message, RepetitionTask
 from natgauge.campaigns.spread.workers import Workers, of_worker
-from natgauge.campaigns.state import adapter_of
 from natgauge.errors import NatgaugeError
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
@@ -93,7 +93,7 @@ class Coordinator:
         for measurement in point.measurements:
             for first in self._session.state.measurement(point.name, measurement.name).ended[:1]:
                 worker, machine = first.worker, first.machine
-                alike = likeness(machine, len(machine["cpus_online"])) if worker is None else worker["like"]
+                alike = likeness(machine, len(machine["cpus_online"])) if worker is None else worker.like
                 return {**wanted, **like(alike)}
         return wanted
 
