@@ -47,7 +47,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     ),
     "published": (6_100, "tables and their plans as files, and views of results in their shape"),
     "records": (3_300, "types of outcomes, and their store"),
-    "reports": (12_500, "all views of records; nothing that measures"),
+    "reports": (12_800, "all views of records, also as files for papers, and of subscribers; nothing that measures"),
     "statistics": (700, "arithmetic; stands on nothing"),
     "stored": (36_400, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
     "setup": (15_850, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),

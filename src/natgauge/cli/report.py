@@ -17,6 +17,7 @@ from natgauge.cli.say import say
 if TYPE_CHECKING:
     from natgauge.reports.answers import Sentence
     from natgauge.reports.collected import StoredResults
+    from natgauge.reports.html.drawings import Form
     from natgauge.reports.sheet import Sheet
 
 #: Form of a table -> the module of `natgauge.reports` that makes it.
@@ -74,6 +75,13 @@ _FORMS: Final[Mapping[str, str]] = {
     type=click.Path(path_type=Path),
     help="Write data frames as Parquet files instead, for notebooks: trials, measurements, series, estimates.",
 )
+@click.option(
+    "--svg",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Write each figure of the page as an SVG file instead, for papers and slides.",
+)
+@click.option("--pdf", metavar="FOLDER", type=click.Path(path_type=Path), help="The same as PDF files.")
 def command(
     *,
     folders: tuple[Path, ...],
@@ -84,6 +92,8 @@ def command(
     beside: bool,
     html: Path | None,
     parquet: Path | None,
+    svg: Path | None,
+    pdf: Path | None,
 ) -> None:
     """Print the table of RFC 9693 section 6, one column per result, and a table per comparison and audit.
 
@@ -97,24 +107,52 @@ def command(
     for folder in collected.unended:
         left_out = "left out" if html is None else "without result"
         say(f"natgauge: {folder}: {left_out}, because its measurement did not end", err=True)
+    _write_files(collected, html=html, parquet=parquet, svg=svg, pdf=pdf)
+    if form is not None or like is not None or all(to is None for to in (html, parquet, svg, pdf)):
+        _print_tables(collected, form or "text", against=against, published=published, like=like, beside=beside)
+
+
+def _print_tables(
+    collected: StoredResults,
+    form: str,
+    *,
+    against: str | None,
+    published: tuple[str, ...],
+    like: str | None,
+    beside: bool,
+) -> None:
+    """Print a table of measurements, one for each comparison, and those of audits, with an empty line between them."""
+    tables = []
+    if collected.stored and like is None:
+        tables.append(_measured(collected, form, against, published))
+    elif collected.stored and like is not None:
+        tables.append(_shaped(collected, form, like, beside=beside))
+    if collected.comparisons:
+        tables.append(_compared(collected, form))
+    if collected.audits:
+        tables.append(_audited(collected, form))
+    say("\n\n".join(tables))
+
+
+def _write_files(
+    collected: StoredResults, *, html: Path | None, parquet: Path | None, svg: Path | None, pdf: Path | None
+) -> None:
+    """Write what is to go to files, and print the names of the files."""
     if html is not None:
         _write_page(collected, html)
+    written: list[Path] = []
     if parquet is not None:
         from natgauge.reports import frames
 
-        for path in frames.write(collected, parquet):
-            say(path)
-    if form is not None or like is not None or (html is None and parquet is None):
-        if collected.stored:
-            if like is None:
-                say(_measured(collected, form or "text", against, published))
-            else:
-                say(_shaped(collected, form or "text", like, beside=beside))
-        if collected.comparisons:
-            say(("\n" if collected.stored else "") + _compared(collected, form or "text"))
-        if collected.audits:
-            others = collected.stored or collected.comparisons
-            say(("\n" if others else "") + _audited(collected, form or "text"))
+        written += frames.write(collected, parquet)
+    drawn: tuple[tuple[Path | None, Form], ...] = ((svg, "svg"), (pdf, "pdf"))
+    for folder, form in drawn:
+        if folder is not None:
+            from natgauge.reports.html import drawings
+
+            written += drawings.write(collected, folder, form)
+    for path in written:
+        say(path)
 
 
 def _write_page(collected: StoredResults, path: Path) -> None:

@@ -67,12 +67,23 @@ def _harmless(part: Any) -> Any:
     return [_harmless(inner) for inner in part] if isinstance(part, list | tuple) else part
 
 
+def svg(spec: Row) -> str:
+    """A chart as SVG."""
+    text: str = need("vl_convert", "report", "a figure").vegalite_to_svg(_harmless(spec), vl_version=_VERSION)
+    return text
+
+
+def pdf(spec: Row) -> bytes:
+    """A chart as PDF."""
+    content: bytes = need("vl_convert", "report", "a figure").vegalite_to_pdf(_harmless(spec), vl_version=_VERSION)
+    return content
+
+
 def drawn(spec: Row, name: str) -> str:
-    """The SVG of a chart."""
-    svg: str = need("vl_convert", "report", "the page").vegalite_to_svg(_harmless(spec), vl_version=_VERSION)
+    """The SVG of a chart within a page."""
     # All drawings of a page share one name space: a mark would be clipped by a shape of another drawing.
-    svg = re.sub(r'(\bid="|url\(#|href="#)([\w-]+)', rf"\g<1>{name}-\g<2>", svg)
-    return re.sub(r'(<svg\b[^>]*?) width="\d+(?:\.\d+)?" height="\d+(?:\.\d+)?"', r"\1", svg, count=1)
+    text = re.sub(r'(\bid="|url\(#|href="#)([\w-]+)', rf"\g<1>{name}-\g<2>", svg(spec))
+    return re.sub(r'(<svg\b[^>]*?) width="\d+(?:\.\d+)?" height="\d+(?:\.\d+)?"', r"\1", text, count=1)
 
 
 def lines(rows: Sequence[Row], axes: tuple[ChartAxis, ChartAxis], *, band: bool, ideal: Sequence[Row] = ()) -> Row:

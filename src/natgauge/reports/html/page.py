@@ -27,7 +27,7 @@ from natgauge.reports.commands import CommandAgain, shell_options
 from natgauge.reports.failures import MeasurementFailure, failures_of
 from natgauge.reports.html import charts, evidence, figures, metrics_table
 from natgauge.reports.html.evidence import Trials
-from natgauge.reports.html.figures import FigureGroup
+from natgauge.reports.html.figures import FigureGroup, Looks
 from natgauge.reports.optional_deps import need
 from natgauge.reports.rows import whole
 from natgauge.reports.sheet import Sheet, SheetRow, lines_of, notes
@@ -62,12 +62,9 @@ def page(collected: StoredResults, again: CommandAgain) -> str:
     need("vl_convert", "report", "the page")
     results, records = collected.results, collected.records
     names = labels.names_of(results)
-    most = evidence.listed_of_each(len(results) or 1)
-    trials = [evidence.trials_of(stored, most) for stored in collected.stored]
+    trials = _trials(collected)
     looks = figures.looks_of(results, records)
-    forests = [figures.forest_figures(at, record, looks) for at, record in enumerate(records, start=1)]
-    questions = figures.question_figures(results, [each.delays.distributions() for each in trials], looks)
-    questions += [forest for forest in forests if forest.figures]
+    questions = _questions(collected, trials, looks)
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_harmless
     )
@@ -112,6 +109,24 @@ def page(collected: StoredResults, again: CommandAgain) -> str:
         environments=evidence.environments_of(collected.stored, names),
     )
     return html
+
+
+def question_groups(collected: StoredResults) -> list[FigureGroup]:
+    """The figures that answer questions, as the page has them."""
+    looks = figures.looks_of(collected.results, collected.records)
+    return _questions(collected, _trials(collected), looks)
+
+
+def _trials(collected: StoredResults) -> list[Trials]:
+    most = evidence.listed_of_each(len(collected.results) or 1)
+    return [evidence.trials_of(stored, most) for stored in collected.stored]
+
+
+def _questions(collected: StoredResults, trials: Sequence[Trials], looks: Looks) -> list[FigureGroup]:
+    distributions = [each.delays.distributions() for each in trials]
+    forests = [figures.forest_figures(at, record, looks) for at, record in enumerate(collected.records, start=1)]
+    questions = figures.question_figures(collected.results, distributions, looks)
+    return [*questions, *(forest for forest in forests if forest.figures)]
 
 
 def _harmless(value: object) -> object:

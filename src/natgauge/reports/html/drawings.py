@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of the page as files of their own, for papers and slides: light colours, title and legend within."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from natgauge import outputs
+from natgauge.errors import UsageError
+from natgauge.reports.collected import StoredResults
+from natgauge.reports.html import charts, page
+from natgauge.reports.html.figures import Figure, FigureGroup
+from natgauge.system_errors import unwritable
+
+Form = Literal["svg", "pdf"]
+
+#: End of the error of files that cannot be written.
+_REMEDY: Final = "name a folder of yours"
+#: The light colour of a variable of the page's style.
+_LIGHT: Final = re.compile(r"(--[\w-]+): light-dark\((#[0-9a-f]+),")
+#: Characters in a line of a title.
+_TITLE: Final = 48
+#: Characters of a title in the name of a file.
+_LONGEST: Final = 60
+_CONVERTERS: Final[Mapping[Form, Callable[[charts.Row], str | bytes]]] = {"svg": charts.svg, "pdf": charts.pdf}
+
+
+def write(collected: StoredResults, folder: Path, form: Form) -> list[Path]:
+    """Write each figure as a file into a folder, which is made if missing; return the files.
+
+    Raises:
+        UsageError: the results have no figure, or a file cannot be written.
+    """
+    figures = list(_figures(collected))
+    if not figures:
+        raise UsageError(f"report: --{form}: the folders hold nothing that is drawn; name results or comparisons")
+    contents = [(name, _CONVERTERS[form](spec)) for name, spec in figures]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(folder, error, what="report", remedy=_REMEDY) from error
+    written = []
+    for name, content in contents:
+        path = folder / f"{name}.{form}"
+        outputs.write(path, content, what="report", remedy=_REMEDY)
+        written.append(path)
+    return written
+
+
+def _figures(collected: StoredResults) -> Iterator[tuple[str, charts.Row]]:
+    """Names of the files, without their end, and specifications of the drawings."""
+    colours = dict(_LIGHT.findall(resources.files(page.__package__ or "").joinpath("page.css").read_text("utf-8")))
+    every = [(group, figure) for group in page.question_groups(collected) for figure in group.figures]
+    for at, (group, figure) in enumerate(every, start=1):
+        title = ", ".join(part for part in (group.title, figure.title) if part)
+        words = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:_LONGEST].rstrip("-")
+        yield f"{at:0{len(str(len(every)))}}-{words}", _alone(group, figure, title, colours)
+
+
+def _alone(group: FigureGroup, figure: Figure, title: str, colours: Mapping[str, str]) -> charts.Row:
+    """A drawing that needs no page around it."""
+    spec: dict[str, Any] = {
+        **figure.spec,
+        "background": "var(--paper)",
+        "title": {"text": textwrap.wrap(title, _TITLE), "anchor": "start", "fontSize": 13, "fontWeight": "normal", "color": "var(--ink)"},
+    }
+    if group.legend:
+        spec["layer"] = [_with_legend(layer, group.legend) for layer in spec["layer"]]
+    text = re.sub(r"var\((--[\w-]+)\)", lambda found: colours[found[1]], json.dumps(spec))
+    drawn: charts.Row = json.loads(text)
+    return drawn
+
+
+def _with_legend(layer: Mapping[str, Any], legend: tuple[tuple[str, str, str], ...]) -> charts.Row:
+    """A layer whose colours are explained below the plot."""
+    colour = layer["encoding"].get("color")
+    if colour is None or colour.get("field") != "colour":
+        return layer
+    range_of = list(dict.fromkeys(shade for _, shade, _ in legend))
+    names = {shade: " / ".join(name for name, own, _ in legend if own == shade) for shade in range_of}
+    explained = {
+        **colour,
+        "scale": {"domain": range_of, "range": range_of},
+        "legend": {
+            "title": None, "orient": "bottom", "columns": 2, "labelLimit": 300, "symbolOpacity": 1,
+            "labelExpr": f"{json.dumps(names)}[datum.label]",
+        },
+    }  # fmt: skip
+    return {**layer, "encoding": {**layer["encoding"], "color": explained}}
