@@ -68,7 +68,13 @@ def _alone(group: FigureGroup, figure: Figure, title: str, colours: Mapping[str,
     spec: dict[str, Any] = {
         **figure.spec,
         "background": "var(--paper)",
-        "title": {"text": textwrap.wrap(title, _TITLE), "anchor": "start", "fontSize": 13, "fontWeight": "normal", "color": "var(--ink)"},
+        "title": {
+            "text": textwrap.wrap(title, _TITLE),
+            "anchor": "start",
+            "fontSize": 13,
+            "fontWeight": "normal",
+            "color": "var(--ink)",
+        },
     }
     if group.legend:
         spec["layer"] = [_with_legend(layer, group.legend) for layer in spec["layer"]]
