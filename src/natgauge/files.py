@@ -39,15 +39,6 @@ def replace(path: Path, content: str | bytes, *, mode: int = 0o666) -> None:
         raise
 
 
-def write_through(path: Path, content: str | bytes) -> None:
-    """Write a text or octets to a device or a pipe, such as /dev/stdout or that of a shell's `>(...)`."""
-    # Without O_NONBLOCK, opening a pipe waits for a reader, for ever if none comes.
-    handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    os.set_blocking(handle, True)
-    with os.fdopen(handle, "wb") as file:
-        file.write(octets_of(content))
-
-
 def write_private(path: Path, content: bytes) -> None:
     """Write a file that nobody but its owner can read at any moment, in place of any that is there."""
     with _new(path, 0o600) as file:

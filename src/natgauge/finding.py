@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,16 +34,3 @@ class Finding:
     at: str | None = None
     cause: str | None = None
     is_choice: bool = False
-
-
-def as_rows(findings: Iterable[Finding]) -> list[Sequence[str]]:
-    """Return the cells of a table: state, where it was found if anywhere, name, and what was found with the remedy."""
-    return [
-        (
-            finding.state,
-            *(() if finding.at is None else (finding.at,)),
-            finding.name,
-            finding.what + (f"; mend: {finding.mend}" if finding.mend else ""),
-        )
-        for finding in findings
-    ]

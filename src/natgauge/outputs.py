@@ -48,7 +48,7 @@ def write(path: Path, content: str | bytes, *, what: str, remedy: str) -> None:
         if handle is not None:
             _to_stream(content, handle)
         elif _is_open_pipe(path):
-            files.write_through(path, content)
+            write_through(path, content)
         else:
             files.replace(Path(os.path.realpath(path)), content)
     except BrokenPipeError:
@@ -90,6 +90,15 @@ def _is_open_pipe(path: Path) -> bool:
         return path.parent in _OPEN_FILES and stat.S_ISFIFO(path.stat().st_mode)
     except OSError:
         return False
+
+
+def write_through(path: Path, content: str | bytes) -> None:
+    """Write a text or octets to a device or a pipe, such as /dev/stdout or that of a shell's `>(...)`."""
+    # Without O_NONBLOCK, opening a pipe waits for a reader, for ever if none comes.
+    handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    os.set_blocking(handle, True)
+    with os.fdopen(handle, "wb") as file:
+        file.write(files.octets_of(content))
 
 
 def _same(found: os.stat_result, handle: int) -> bool:

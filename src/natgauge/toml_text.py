@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TOML text as natgauge reads and writes it: recipes, plans and published tables."""
+"""TOML text as natgauge reads it: recipes, plans and published tables."""
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from typing import Any, Final
 
 #: TOML 1.0 guarantees integers of 64 bits; Python's have no limit, and cannot all be printed.
 _LEAST: Final = -(2**63)
 _MOST: Final = 2**63 - 1
-#: A key that needs no quotes.
-_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 #: The most parts of a dotted key; the time that the parser takes grows with their square.
 _MOST_PARTS: Final = 256
 _PART: Final = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
@@ -57,51 +53,3 @@ def _deepest(text: str) -> int:
     """The number of the line up to which most brackets are open."""
     depths = list(accumulate(sum(map(line.count, "[{")) - sum(map(line.count, "]}")) for line in text.splitlines()))
     return max(range(len(depths)), key=depths.__getitem__, default=0) + 1
-
-
-def dump(document: Mapping[str, Any]) -> str:
-    """Write a TOML document: its plain values first, then its tables, then its arrays of tables, in their order.
-
-    Args:
-        document: values are texts, whole numbers, finite floats, truth values, lists of these, tables of these, and
-            lists of such tables.
-    """
-    parts = ["".join(_lines({key: value for key, value in document.items() if not _is_table(value)}))]
-    for key, value in document.items():
-        if isinstance(value, Mapping):
-            parts.append("".join([f"[{_key(key)}]\n", *_lines(value)]))
-        elif _is_table(value):
-            parts += ["".join([f"[[{_key(key)}]]\n", *_lines(item)]) for item in value]
-    return "\n".join(part for part in parts if part)
-
-
-def _is_table(value: object) -> bool:
-    """Whether a value is a table, or an array of tables."""
-    first = value[0] if isinstance(value, list | tuple) and value else value
-    return isinstance(first, Mapping)
-
-
-def _lines(table: Mapping[str, Any]) -> Iterator[str]:
-    for key, value in table.items():
-        yield f"{_key(key)} = {_value(value)}\n"
-
-
-def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else _text(key)
-
-
-def _value(value: object) -> str:
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_value, value))}]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int):
-        return f"{value:_}"
-    return repr(value)
-
-
-def _text(text: str) -> str:
-    """A basic string; TOML's escapes are those of JSON, and TOML also escapes U+007F."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

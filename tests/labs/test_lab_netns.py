@@ -24,18 +24,18 @@ from tests.labs.datagrams import Datagram, checksum
 from tests.labs.known_costs.devices import BUSY_SOURCE, program
 
 from natgauge.cleaning import cleanup
-from natgauge.core_work import imbalance
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities, programs
 from natgauge.host.cpus import online_cpus, usable_cpus
 from natgauge.labs.common import links, locks, marks, namespaces
 from natgauge.labs.common.boot import BootCommand
 from natgauge.labs.common.cable import CableLab
-from natgauge.labs.common.decisions import Gone, carry_out
+from natgauge.labs.common.decisions import Gone
 from natgauge.labs.contract import Port
 from natgauge.labs.netns.lab import FRONT, NetnsLab
 from natgauge.labs.wire.lab import WireLab
 from natgauge.measurer import Phase2Plan, TrialPlan
+from natgauge.procedures.kit.result.device_figures import imbalance
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
@@ -416,7 +416,7 @@ def test_what_no_lab_has_goes_by_its_mark_and_not_by_its_name() -> None:
         namespaces.path_of(half_made).touch()
         present = (marked, theirs, half_made)
         lines: list[str] = []
-        carry_out(cleanup._of_ownerless(present, Gone()), lines.append)
+        cleanup.carry_out(cleanup._of_ownerless(present, Gone()), lines.append)
         assert sorted(lines) == [f"deleted namespace {half_made}", f"deleted namespace {marked}"]
         (stray,) = cleanup.find_strays(present)
         assert (stray.name, stray.processes, stray.why) == (theirs, (), "")

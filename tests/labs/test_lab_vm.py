@@ -19,7 +19,6 @@ from tests.labs.trying import passing
 import natgauge
 from natgauge import guest_building
 from natgauge.cleaning import cleanup
-from natgauge.core_work import imbalance
 from natgauge.doubts.cores import UNEVEN
 from natgauge.errors import BrokenError
 from natgauge.gateways.recipe import load
@@ -29,6 +28,7 @@ from natgauge.labs.contract import LabNeeds
 from natgauge.labs.vm import image
 from natgauge.labs.vm.qemu import PROGRAM
 from natgauge.measurer import Phase2Plan, TrialPlan
+from natgauge.procedures.kit.result.device_figures import imbalance
 from natgauge.records.reading import read_lines
 from natgauge.records.store import TRIAL_SCHEMA, Memory
 from natgauge.trial.bench import Bench

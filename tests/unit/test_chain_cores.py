@@ -14,7 +14,7 @@ from tests.unit.simulated import Gateway, reading
 from natgauge.analysis.scalability import scale_up
 from natgauge.comparisons.compare import length_notes
 from natgauge.comparisons.request import read_gateways
-from natgauge.core_work import CoreWork, idle_cores, imbalance
+from natgauge.core_work import CoreWork
 from natgauge.errors import UsageError
 from natgauge.host import cpus
 from natgauge.inputs.cores import DeviceCoreList, by_device, cores_in
@@ -27,6 +27,7 @@ from natgauge.measurements.making import make
 from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.metrics.shared_figures import LOST_PERCENT_AT
 from natgauge.procedures import get
+from natgauge.procedures.kit.result.device_figures import idle_cores, imbalance
 from natgauge.records.measurement import FigureSummary, Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports.rows import rows

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from natgauge.core_work import CoreWork, imbalance
+from natgauge.core_work import CoreWork
 from natgauge.errors import BrokenError, UsageError
 from natgauge.labs import ssh
 from natgauge.labs.contract import DeviceCores, LabNeeds
@@ -18,6 +18,7 @@ from natgauge.labs.ssh.facts import RemoteFacts
 from natgauge.labs.ssh.lab import RemoteLab
 from natgauge.labs.ssh.openssh import SshHost
 from natgauge.labs.ssh.segment import numbered_apart
+from natgauge.procedures.kit.result.device_figures import imbalance
 
 PAIR = LabNeeds(families=("ipv4", "ipv4"), devices=("ce", "pe"))
 THREE = LabNeeds(families=("ipv4", "ipv4"), devices=("nat", "ce", "br"))

@@ -11,12 +11,13 @@ from pydantic import JsonValue
 from tests.unit.simulated import Gateway, reading
 
 from natgauge import doubts
-from natgauge.core_work import CoreWork, idle_cores, imbalance, total
+from natgauge.core_work import CoreWork, total
 from natgauge.labs.ssh.segment import read_work
 from natgauge.measurements.making import make
 from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.metrics.shared_figures import CORE_IMBALANCE, IDLE_CORES
 from natgauge.procedures import get
+from natgauge.procedures.kit.result.device_figures import idle_cores, imbalance
 from natgauge.records.parameters import Parameters
 from natgauge.trial.trial_run import since
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import natgauge
-from natgauge import files, foreign
+from natgauge import foreign, outputs
 from natgauge.cli import run
 from natgauge.errors import UsageError
 
@@ -214,9 +214,9 @@ def test_a_pipe_in_place_of_a_file_is_refused_as_such_and_not_taken_for_a_missin
 def test_a_page_waits_for_no_reader_of_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "page")
     with pytest.raises(OSError, match="No such device"):
-        files.write_through(tmp_path / "page", "x")
+        outputs.write_through(tmp_path / "page", "x")
     reader = os.open(tmp_path / "page", os.O_RDONLY | os.O_NONBLOCK)
-    files.write_through(tmp_path / "page", "x")
+    outputs.write_through(tmp_path / "page", "x")
     assert os.read(reader, 10) == b"x"
     os.close(reader)
 

@@ -17,7 +17,6 @@ from natgauge.cli import lab, run
 from natgauge.host import capabilities
 from natgauge.labs.common import locks, marks, namespaces, protected
 from natgauge.labs.common import register as registers
-from natgauge.labs.common.decisions import carry_out, would
 from natgauge.labs.common.locks import Lock
 from natgauge.labs.common.register import Register
 
@@ -164,7 +163,7 @@ def _cleaned(*, strays: bool) -> list[str]:
     lines: list[str] = []
     decisions = cleanup.decide(strays=strays)
     try:
-        carry_out(decisions, lines.append)
+        cleanup.carry_out(decisions, lines.append)
     except Exception as error:  # noqa: BLE001 - compared below
         lines.append(str(error))
     return lines
@@ -192,7 +191,7 @@ def test_in_many_states_cleaning_does_what_the_dry_run_said(tmp_path: Path) -> N
                 machine.plant(chance)
                 strays = chance.random() < 0.5
                 before = machine.everything()
-                said = [_as_done(line) for line in would(cleanup.decide(strays=strays))]
+                said = [_as_done(line) for line in cleanup.would(cleanup.decide(strays=strays))]
                 assert machine.everything() == before, f"state {seed}: a dry run changes nothing"
                 done = _cleaned(strays=strays)
                 # What stays though it was to go is told by the error alone; of several errors the first is raised.
@@ -301,10 +300,10 @@ def test_of_two_cleanings_at_once_both_end_well(machine: Machine) -> None:
     marks.write("ng-b-gateway", marks.cookie())
     first, second = cleanup.decide(), cleanup.decide()
     lines: list[str] = []
-    carry_out(first, lines.append)
+    cleanup.carry_out(first, lines.append)
     assert "deleted namespace ng-a-gateway" in lines
     again: list[str] = []
-    carry_out(second, again.append)
+    cleanup.carry_out(second, again.append)
     assert again == ["left lab a: another natgauge has taken it down meanwhile"]
 
 
@@ -318,7 +317,7 @@ def test_a_lab_that_is_taken_meanwhile_is_left_and_its_user_named(machine: Machi
     lock = Lock("a")
     lock.take()
     lines: list[str] = []
-    carry_out(decisions, lines.append)
+    cleanup.carry_out(decisions, lines.append)
     assert lines == [f"left lab a: in use by process {os.getpid()}"]
     lock.release()
 

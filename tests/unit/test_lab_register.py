@@ -21,7 +21,7 @@ from natgauge.cleaning import cleanup, remains
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.labs.common import locks, marks, namespaces
 from natgauge.labs.common import register as registers
-from natgauge.labs.common.decisions import Decision, Gone, carry_out
+from natgauge.labs.common.decisions import Decision, Gone
 from natgauge.labs.common.register import Register
 
 HOLDER = """
@@ -78,7 +78,7 @@ def holder(root: Path) -> Iterator[subprocess.Popen[str]]:
 def done(decisions: Iterable[Decision]) -> list[str]:
     """The lines of these decisions once they are carried out."""
     lines: list[str] = []
-    carry_out(list(decisions), lines.append)
+    cleanup.carry_out(list(decisions), lines.append)
     return lines
 
 

@@ -110,10 +110,6 @@ class TrialHops:
         return min(hop.lost, self.lost)
 
 
-#: Hops of a trial of which nothing but its counts is known.
-NO_HOPS: Final = TrialHops(0, 0, (), has_kernel_counters=False)
-
-
 def hops_of(trial: Mapping[str, Any]) -> TrialHops:
     """Return the hops of a trial from its record, as `trials.jsonl` has it, with a result."""
     result, network = trial["result"], _spoken(trial)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Final, Literal
 
 from natgauge.cleaning import remains
-from natgauge.errors import NatgaugeError
+from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.host import process_files
 from natgauge.labs.common import locks, marks, namespaces, protected, undoing
-from natgauge.labs.common.decisions import Decision, Deed, Gone, Left, Tell, carry_out
+from natgauge.labs.common.decisions import Decision, Deed, Gone, Left, Tell
 from natgauge.labs.common.locks import InUseError, Lock
 from natgauge.labs.common.processes import has_ended
 from natgauge.labs.common.register import Register, read, refuse_hidden, registered
@@ -150,6 +150,31 @@ def decide(only: Collection[str] | None = None, *, strays: bool = False) -> list
         partial(_of_strays, present, gone, doomed=strays),
     ]
     return [*_of_orphans(), *labs, *(decision for each in others for decision in _guarded(each))]
+
+
+def would(decisions: Iterable[Decision]) -> list[str]:
+    """Return the lines of a dry run."""
+    return [outcome.would for decision in decisions for outcome in decision.outcomes]
+
+
+def carry_out(decisions: Collection[Decision], tell: Tell) -> None:
+    """Carry out every decision, whatever becomes of the others.
+
+    A machine that cannot be reached keeps no other from its turn.
+    """
+    failed: list[NatgaugeError] = []
+    for decision in decisions:
+        try:
+            decision.act(tell)
+        except NatgaugeError as error:
+            failed.append(error)
+        for left in () if decision.whole else decision.left:
+            if left.fails:
+                failed.append(left.error or BrokenError(f"{left.what}: {left.why}"))
+            else:
+                tell(left.done)
+    if failed:
+        raise failed[0]
 
 
 def _guarded(look: Callable[[], Iterable[Decision]]) -> list[Decision]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import cloup
 
-from natgauge.cli.say import say
+from natgauge.cli.say import say, say_findings
 
 if TYPE_CHECKING:
     from natgauge.finding import Finding
@@ -28,8 +28,6 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
 
     The exit status is 3 if a requirement of every measurement is missing.
     """
-    from natgauge.finding import as_rows
-    from natgauge.tables import aligned
     from natgauge.tester.doctor import examine, worst_state
 
     findings = examine()
@@ -42,8 +40,7 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
     else:
         say(_answer(findings))
         shown = [finding for finding in findings if verbose or finding.state != "ok"]
-        for line in aligned(as_rows(shown)):
-            say(line)
+        say_findings(shown)
         if len(shown) < len(findings):
             say(f"{len(findings) - len(shown)} more are in order; see natgauge doctor -v")
     context.exit(3 if state == "missing" else 0)

@@ -10,7 +10,7 @@ import click
 import cloup
 
 from natgauge.cli.help import epilog
-from natgauge.cli.say import say
+from natgauge.cli.say import say, say_findings
 
 _ports = click.option("--ports", metavar="IF,IF", help="Ports of the tester, as `ip link` names them.")
 
@@ -28,7 +28,6 @@ def check(ports: str | None, *, as_json: bool) -> int:
 
     Without --ports every interface of a network card is checked.
     """
-    from natgauge.finding import as_rows
     from natgauge.host.tuning import tuner
     from natgauge.host.tuning.changes import HiddenStateError
 
@@ -49,7 +48,7 @@ def check(ports: str | None, *, as_json: bool) -> int:
         }
         json_object("host", document)
     else:
-        _table(as_rows(settings))
+        say_findings(settings)
         reasons = {
             setting.name: f"{setting.cause} ({setting.source})" for setting in settings if setting.better is not None
         }

@@ -79,15 +79,15 @@ def clean(*, dry_run: bool, strays: bool) -> None:
     never touched.
     """
     from natgauge.cleaning import cleanup
-    from natgauge.labs.common.decisions import Left, carry_out, would
+    from natgauge.labs.common.decisions import Left
 
     decisions = cleanup.decide(strays=strays)
     if dry_run:
-        for line in would(decisions):
+        for line in cleanup.would(decisions):
             say(line)
     else:
         with _told() as tell:
-            carry_out(decisions, tell)
+            cleanup.carry_out(decisions, tell)
     outcomes = [outcome for decision in decisions for outcome in decision.outcomes]
     if all(isinstance(outcome, Left) and not outcome.fails for outcome in outcomes):
         say("nothing to clean")

@@ -10,7 +10,7 @@ import click
 import cloup
 
 from natgauge.cli.help import epilog
-from natgauge.cli.say import say
+from natgauge.cli.say import say, say_findings
 
 if TYPE_CHECKING:
     from natgauge.tester.port_probe import PortReport
@@ -48,8 +48,6 @@ def command(
     arrive if a cable joins them. A port that does not exist, or that is named twice, is a wrong argument (status 2).
     --json then prints nothing.
     """
-    from natgauge.finding import as_rows
-    from natgauge.tables import aligned
     from natgauge.tester.port_probe import FRAME_SIZES, probe
 
     reports = probe(
@@ -65,9 +63,8 @@ def command(
         json_object("probe", {"ports": plain(reports)})
     else:
         say(_answer(reports))
-        findings = (finding for report in reports for finding in report.findings)
-        for line in aligned(as_rows(finding for finding in findings if verbose or finding.state != "ok")):
-            say(line)
+        every = (finding for report in reports for finding in report.findings)
+        say_findings(finding for finding in every if verbose or finding.state != "ok")
     context.exit(0 if all(report.usable for report in reports) else 3)
 
 

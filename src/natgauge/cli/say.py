@@ -7,11 +7,15 @@ Every command prints by these functions, so that no name or version of somebody 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import click
 
 from natgauge.plain_text import visible
+
+if TYPE_CHECKING:
+    from natgauge.finding import Finding
 
 
 def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
@@ -30,6 +34,23 @@ def document(of: Mapping[str, object]) -> None:
 def json_object(kind: str, of: Mapping[str, object]) -> None:
     """Print what `--json` promises: one object on one line, with the name and the version of its schema."""
     document({"schema": f"natgauge-{kind}-1", **of})
+
+
+def say_findings(of: Iterable[Finding]) -> None:
+    """Print a line for each finding: state, place if any, name, and what was found with the remedy."""
+    from natgauge.tables import aligned
+
+    rows = [
+        (
+            finding.state,
+            *(() if finding.at is None else (finding.at,)),
+            finding.name,
+            finding.what + (f"; mend: {finding.mend}" if finding.mend else ""),
+        )
+        for finding in of
+    ]
+    for line in aligned(rows):
+        say(line)
 
 
 def wrapped(text: str) -> str:

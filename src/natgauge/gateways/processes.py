@@ -25,7 +25,6 @@ _MARK: Final = "natgauge-end "
 _CUT: Final = "cut"
 #: Octets of a part of the log, at most, and reads that fill it. A log has three parts: the last ones that were printed.
 _PART_OCTETS: Final = 4096 * 1024
-LOG_PARTS: Final = 3
 #: Of a core dump, KiB at most, and the share of the room that the private directory has when the process starts.
 _CORE_KIB: Final = 256 * 1024
 _CORE_PART: Final = 4

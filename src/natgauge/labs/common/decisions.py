@@ -6,12 +6,12 @@ The same decisions are printed by a dry run and carried out by cleaning, so the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from natgauge.errors import BrokenError, NatgaugeError
+from natgauge.errors import NatgaugeError
 
 Verb = Literal["delete", "end", "restore", "take down"]
 _PAST: Final[dict[Verb, str]] = {
@@ -124,28 +124,3 @@ class Gone:
     def has_path(self, path: Path) -> bool:
         """Whether a file or folder goes, by itself or with a folder that it is in."""
         return not self.paths.isdisjoint((path, *path.parents))
-
-
-def would(decisions: Iterable[Decision]) -> list[str]:
-    """Return the lines of a dry run."""
-    return [outcome.would for decision in decisions for outcome in decision.outcomes]
-
-
-def carry_out(decisions: Collection[Decision], tell: Tell) -> None:
-    """Carry out every decision, whatever becomes of the others.
-
-    A machine that cannot be reached keeps no other from its turn.
-    """
-    failed: list[NatgaugeError] = []
-    for decision in decisions:
-        try:
-            decision.act(tell)
-        except NatgaugeError as error:
-            failed.append(error)
-        for left in () if decision.whole else decision.left:
-            if left.fails:
-                failed.append(left.error or BrokenError(f"{left.what}: {left.why}"))
-            else:
-                tell(left.done)
-    if failed:
-        raise failed[0]

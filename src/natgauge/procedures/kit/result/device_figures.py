@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from natgauge import core_work
+from natgauge.core_work import CoreWork, WorkByCore, total
 from natgauge.measurer import TrialOutcome
 from natgauge.metrics.shared_figures import (
     CORE_IMBALANCE,
@@ -23,6 +23,10 @@ from natgauge.words import Verdict
 
 #: Messages of a handshake: what opens, its answer, and the Initiator's reaction to the answer. A transaction has more.
 _HANDSHAKE: Final = 3
+#: A core is idle with less than this share of the mean frames and of the busiest core's time.
+IDLE_SHARE: Final = 0.1
+#: With fewer frames for each core, chance alone spreads them unevenly.
+LEAST_FRAMES: Final = 100
 
 
 def with_device_figures(measurement: Measurement) -> Measurement:
@@ -40,11 +44,51 @@ def with_device_figures(measurement: Measurement) -> Measurement:
 
 def _core_figures(attempts: Sequence[Attempt]) -> Mapping[str, float]:
     """Return `CORE_IMBALANCE` and `IDLE_CORES` over the deciding trials together; empty where no work is known."""
-    work = core_work.total(attempt.outcome.readings.core_work for attempt in _deciding_work(attempts))
-    imbalance = core_work.imbalance(work)
-    if imbalance is None:
-        return {}
-    return {CORE_IMBALANCE: imbalance, IDLE_CORES: float(len(core_work.idle_cores(work)))}
+    work = total(attempt.outcome.readings.core_work for attempt in _deciding_work(attempts))
+    uneven = imbalance(work)
+    return {} if uneven is None else {CORE_IMBALANCE: uneven, IDLE_CORES: float(len(idle_cores(work)))}
+
+
+def imbalance(work: WorkByCore) -> float | None:
+    """Return the frames of the busiest core divided by the mean of all cores, from 1 to the number of cores.
+
+    Where devices of a chain have cores of their own, each device is taken by itself, and the largest value counts.
+    None where no device has several cores, or where each has fewer than `LEAST_FRAMES` frames for each core.
+    """
+    known = [each for each in map(_imbalance, _by_devices(work)) if each is not None]
+    return max(known, default=None)
+
+
+def idle_cores(work: WorkByCore) -> list[int]:
+    """Return the cores that did next to nothing (`IDLE_SHARE`), ascending; empty where `imbalance` is None."""
+    return sorted(core for of_device in _by_devices(work) for core in _idle(of_device))
+
+
+def _by_devices(work: WorkByCore) -> Iterable[WorkByCore]:
+    groups: dict[str, dict[int, CoreWork]] = {}
+    for core, of_core in work.items():
+        groups.setdefault(of_core.devices, {})[core] = of_core
+    return groups.values()
+
+
+def _imbalance(work: WorkByCore) -> float | None:
+    frames = sum(of_core.frames for of_core in work.values())
+    if len(work) < 2 or frames < LEAST_FRAMES * len(work):
+        return None
+    return max(of_core.frames for of_core in work.values()) * len(work) / frames
+
+
+def _idle(work: WorkByCore) -> list[int]:
+    if _imbalance(work) is None:
+        return []
+    mean = sum(of_core.frames for of_core in work.values()) / len(work)
+    longest = max(of_core.busy_seconds or 0.0 for of_core in work.values())
+    return [
+        core
+        for core, of_core in work.items()
+        if of_core.frames < IDLE_SHARE * mean
+        and (of_core.busy_seconds is None or not longest or of_core.busy_seconds < IDLE_SHARE * longest)
+    ]
 
 
 def _deciding_work(attempts: Sequence[Attempt]) -> Sequence[Attempt]:
