@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine made up of files, for what looks at settings and changes them."""
+"""A machine made up of files, for what looks at settings and changes them; and how a lab undoes its changes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from natgauge.errors import HostError
 from natgauge.host.ethtool import Part
 from natgauge.host.tuning import tuner
 from natgauge.host.tuning.contract import TunedMachine
+from natgauge.labs.common.register import Register
 
 PORT: dict[str, Any] = {
     "most queues": {"combined": 8},
@@ -150,3 +151,10 @@ class Memory:
         for path, value in self.known.items():
             path.write_text(value)
         self.known.clear()
+
+
+def undoing(register: Register) -> list[str]:
+    """Undo a lab; return what was done."""
+    done: list[str] = []
+    register.undo(done.append)
+    return done

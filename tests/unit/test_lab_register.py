@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from tests.unit.made_machine import undoing
 
 from natgauge.cleaning import cleanup, remains
 from natgauge.errors import BrokenError, HostError, UsageError
@@ -120,7 +121,7 @@ def test_undoing_leaves_nothing(root: Path) -> None:
     register.record("directory", path=str(folder))
     folder.mkdir()
     register.record("directory", path=f"{folder}/never-made")
-    assert register.undo() == [f"deleted directory {folder}"]
+    assert undoing(register) == [f"deleted directory {folder}"]
     register.release()
     assert _left() == [path.name for path in root.iterdir()] == []
 
@@ -197,7 +198,7 @@ def test_globals_come_back_in_reverse_to_their_first_value(root: Path) -> None:
     register.set_global(second, 20)
     register.set_global(first, 11)
     assert (first.read_text(), second.read_text()) == ("11", "20")
-    assert register.undo() == [f"restored {second} to 2", f"restored {first} to 1"]
+    assert undoing(register) == [f"restored {second} to 2", f"restored {first} to 1"]
     register.release()
 
 
@@ -209,9 +210,9 @@ def test_the_last_of_two_labs_restores_what_the_first_found(root: Path, last: st
     labs["a"].set_global(knob, 2)
     labs["b"].set_global(knob, 3)
     first = "a" if last == "b" else "b"
-    assert labs[first].undo() == []
+    assert undoing(labs[first]) == []
     assert knob.read_text() == "3"
-    assert labs[last].undo() == [f"restored {knob} to 1"]
+    assert undoing(labs[last]) == [f"restored {knob} to 1"]
     for lab in labs.values():
         lab.release()
 
@@ -220,7 +221,7 @@ def test_a_setting_that_has_its_old_value_is_not_written(root: Path) -> None:
     (root / "knob").write_text("1")
     register = _begin()
     register.remember_global(root / "knob", "1")
-    assert register.undo() == []
+    assert undoing(register) == []
     register.release()
 
 

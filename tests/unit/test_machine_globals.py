@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.unit.made_machine import undoing
 
 from natgauge import files
 from natgauge.cleaning import cleanup
@@ -35,7 +36,9 @@ register = registers.Register.begin("x", "netns", {})
 register.set_global(sys.argv[3], sys.argv[4])
 print("set", flush=True)
 sys.stdin.readline()
-print(*register.undo(), *register.left, sep="; ", flush=True)
+done = []
+register.undo(done.append)
+print(*done, *register.left, sep="; ", flush=True)
 """
 NOBODY = 65534
 #: The first line of cleaning on a lab that was left behind.
@@ -80,7 +83,7 @@ def lab(knob: Path, value: int, name: str = "x") -> Register:
 def test_a_value_that_another_program_set_stays_and_is_told_with_the_first_one(knob: Path) -> None:
     register = lab(knob, 2)
     knob.write_text("7\n")
-    assert register.undo() == []
+    assert undoing(register) == []
     assert register.left == [f"left {knob} at 7: natgauge had set 2, and another program changed it; it was 1 before"]
     register.release()
     assert knob.read_text() == "7\n"
@@ -92,7 +95,7 @@ def test_the_value_is_the_one_that_the_kernel_made_of_it(knob: Path) -> None:
     register.remember_global(knob, "1")
     knob.write_text("512\n")
     register.confirm_global(knob, "512")
-    assert register.undo() == [f"restored {knob} to 1"]
+    assert undoing(register) == [f"restored {knob} to 1"]
     register.release()
 
 
@@ -107,7 +110,7 @@ def test_a_kill_between_setting_and_confirming_is_undone(knob: Path) -> None:
 def test_of_two_containers_the_last_restores_the_first_value(knob: Path, tmp_path: Path) -> None:
     register = lab(knob, 2)
     with other(knob, tmp_path / "elsewhere", 3) as process:
-        assert register.undo() == []
+        assert undoing(register) == []
         register.release()
         assert knob.read_text() == "3", "the other one relies on it"
         assert undone(process) == f"restored {knob} to 1"
@@ -118,7 +121,7 @@ def test_of_two_containers_the_one_that_remains_gets_its_value_back(knob: Path, 
     register = lab(knob, 2)
     with other(knob, tmp_path / "elsewhere", 3) as process:
         assert undone(process) == f"restored {knob} to 2"
-    assert register.undo() == [f"restored {knob} to 1"]
+    assert undoing(register) == [f"restored {knob} to 1"]
     register.release()
 
 
@@ -127,7 +130,7 @@ def test_a_killed_natgauge_of_another_container_is_replaced_by_the_one_that_runs
         register = lab(knob, 4)
         process.kill()
         process.wait()
-    assert register.undo() == [f"restored {knob} to 1"]
+    assert undoing(register) == [f"restored {knob} to 1"]
     register.release()
 
 
@@ -145,10 +148,10 @@ def test_a_lab_that_relies_on_the_value_of_another_lab_keeps_it(knob: Path) -> N
     first = lab(knob, 2)
     second = Register.begin("y", "netns", {})
     second.share_global(knob, "2")
-    assert first.undo() == []
+    assert undoing(first) == []
     first.release()
     assert knob.read_text() == "2"
-    assert second.undo() == [f"restored {knob} to 1"]
+    assert undoing(second) == [f"restored {knob} to 1"]
     second.release()
 
 
@@ -202,7 +205,7 @@ def test_undoing_needs_no_room(knob: Path, monkeypatch: pytest.MonkeyPatch) -> N
         patch.setattr(files, "replace", full)
         with pytest.raises(HostError, match=r"x\.json: cannot be written .*the file system of /run is full; make room"):
             register.record("directory", path="more")
-        assert register.undo() == [f"deleted directory {register.directory}", f"restored {knob} to 1"]
+        assert undoing(register) == [f"deleted directory {register.directory}", f"restored {knob} to 1"]
         register.release()
     assert [path.name for path in locks.RUN.glob("*/*")] == []
 
@@ -241,7 +244,7 @@ def test_another_user_can_neither_hold_a_setting_nor_the_turn(knob: Path) -> Non
         assert squatter.stdout.readline() == "bound\n"
         assert announcements.others(knob, ["lowered", "restores"]) == []
         register = lab(knob, 2)
-        assert register.undo() == [f"restored {knob} to 1"]
+        assert undoing(register) == [f"restored {knob} to 1"]
         register.release()
         squatter.communicate("\n")
 

@@ -19,7 +19,7 @@ from natgauge.labs.common import namespaces
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.links import VethCable, drop_counters, make, prepare_namespace
 from natgauge.labs.common.locks import check_name, directory_of
-from natgauge.labs.common.register import Register, kept_settings, make_directory, say_left
+from natgauge.labs.common.register import Register, kept_settings
 from natgauge.labs.contract import TESTER_PLACES, Device, ExternalDevice, LabCounters, Port
 from natgauge.system_errors import of_host
 from natgauge.words import Placement
@@ -142,20 +142,16 @@ class MadeLab(ABC):
     def _let_go(self) -> None:
         """Leave a kept lab as it was found."""
         register, self._register = self._register, None
-        if register is None:
-            return
-        try:
-            if self._adopts:
-                register.undo_since(self._adopted_length)
-        finally:
-            say_left(register)
-            register.release()
+        if register is not None:
+            with register.ended():
+                if self._adopts:
+                    register.undo_since(self._adopted_length)
 
     def _make(self, register: Register) -> None:
         cables = self._cables()
         self._make_directories(register)
         for name in dict.fromkeys(end.netns for cable in cables for end in cable.ends):
-            self._make_namespace(register, name)
+            make_namespace(register, name, forwards=name != self.tester)
         for cable in cables:
             make(cable)
         self._finish()
@@ -165,9 +161,8 @@ class MadeLab(ABC):
         """Give each device, and a server, the directory its environment names."""
         homes = [*self.devices, *(() if self.server is None else (self.server,))]
         private = [home.environment["NG_WORK"] for home in homes]
-        for directory in [str(register.directory), *private] if private else []:
-            register.record("directory", path=directory)
-            make_directory(Path(directory))
+        for directory in [register.directory, *map(Path, private)] if private else []:
+            register.make_directory(directory)
 
     def _home_of_server(self, gateway_mac: str, cpus: Sequence[int]) -> NamespaceDevice:
         """A server's home: the tester's namespace, at whose port the frames arrive that it answers."""
@@ -180,26 +175,16 @@ class MadeLab(ABC):
         port = RESPONDER_PORT
         return NamespaceDevice(SERVER, self.tester, port, port, environment, ThisMachine(lambda: self.register), FIRST)
 
-    def _make_namespace(self, register: Register, name: str) -> None:
-        namespaces.refuse_existing(name)
-        register.record("namespace", name=name)
-        namespaces.create(name)
-        namespaces.inside(name, lambda: prepare_namespace(forwards=name != self.tester))
-
-    def down(self) -> list[str]:
+    def down(self) -> None:
         """Undo all that was made, last first; nothing happens when nothing is up.
 
         Raises:
             BrokenError: something could not be undone.
         """
         register, self._register = self._register, None
-        if register is None:
-            return []
-        try:
-            return register.undo()
-        finally:
-            say_left(register)
-            register.release()
+        if register is not None:
+            with register.ended():
+                register.undo()
 
     def keep(self) -> None:
         """Let the lab stay up when this process ends; `natgauge lab down` takes it down."""
@@ -223,13 +208,12 @@ class MadeLab(ABC):
 
         A frame that finds a full ring between two veths may be counted at both ends.
         """
-        figures = {}
+        figures: dict[str, int] = {}
         places = dict(zip((INITIATOR_PORT, RESPONDER_PORT), TESTER_PLACES, strict=True))
         for netns, prefix in self._counted().items():
             for interface, dropped in drop_counters(netns).items():
                 if place := places.get(interface) if netns == self.tester else interface:
-                    figures[f"{prefix}{place} received"] = dropped.received
-                    figures[f"{prefix}{place} sent"] = dropped.sent
+                    figures |= dropped.at(f"{prefix}{place}")
         return figures
 
     def _counted(self) -> Mapping[str, str]:
@@ -244,3 +228,11 @@ class MadeLab(ABC):
             self._let_go()
         else:
             self.down()
+
+
+def make_namespace(register: Register, name: str, *, forwards: bool) -> None:
+    """Make a namespace of a lab, written down before, whose interfaces never speak by themselves."""
+    namespaces.refuse_existing(name)
+    register.record("namespace", name=name)
+    namespaces.create(name)
+    namespaces.inside(name, lambda: prepare_namespace(forwards=forwards))

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv6Interface
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pyroute2 import IPRoute
 from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool
@@ -207,6 +207,10 @@ class Dropped:
     received: int
     sent: int
 
+    def at(self, place: str) -> dict[str, int]:
+        """Return the numbers by the names of the lab's counters: "initiator port received" and so on."""
+        return {f"{place} received": self.received, f"{place} sent": self.sent}
+
 
 def drop_counters(netns: str | None) -> Mapping[str, Dropped]:
     """Drop counters of all interfaces of a namespace (None = ours) but the loopback."""
@@ -218,19 +222,21 @@ def drop_counters(netns: str | None) -> Mapping[str, Dropped]:
         raise BrokenError(f"namespace {netns or 'of the host'}: drop counters cannot be read ({error})") from error
 
 
-def carrier_losses(netns: str | None, interface: str) -> int:
-    """Number of times that an interface lost its carrier since it exists (IFLA_CARRIER_DOWN_COUNT, rtnetlink(7)).
+def link_attribute(netns: str | None, interface: str, name: str) -> Any:
+    """Return an attribute of an interface in a namespace (None = ours); None where there is no such interface."""
 
-    It is 0 where the interface or its namespace is gone, or has no such counter.
-    """
-
-    def read() -> int:
+    def read() -> Any:
+        # Not of /sys, which shows the namespace it was mounted in.
         with IPRoute() as routes:
-            links = routes.get_links(ifname=interface)
-            return max((link.get_attr("IFLA_CARRIER_DOWN_COUNT") or 0 for link in links), default=0)
+            return next((link.get_attr(name) for link in routes.get_links(ifname=interface)), None)
 
+    return inside(netns, read)
+
+
+def carrier_losses(netns: str | None, interface: str) -> int:
+    """Number of times that an interface lost its carrier since it exists; 0 where it or its namespace is gone."""
     try:
-        return inside(netns, read)
+        return link_attribute(netns, interface, "IFLA_CARRIER_DOWN_COUNT") or 0
     except (BrokenError, NetlinkError, OSError):
         return 0
 

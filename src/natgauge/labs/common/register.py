@@ -12,7 +12,7 @@ import logging
 import os
 import pwd
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, get_args
 
@@ -34,6 +34,10 @@ _LOG: Final = logging.getLogger("natgauge")
 #: What a namespace may be called: a file of /run/netns, and of no other folder.
 _FILE_NAME: Final = r"^[^/\x00]*[^/\x00.][^/\x00]*$"
 _Path = Annotated[str, Field(pattern=r"^/[^\x00]*$")]
+
+
+def _ignore(_line: str) -> None:
+    """Undo without a word."""
 
 
 class _Namespace(Strict):
@@ -97,7 +101,7 @@ class Register:
             if old := cls._load(name, lock):
                 old.refuse_kept()
                 old.undo()
-                say_left(old)
+                old.say_left()
             return cls(name, kind, settings, lock=lock)
         except BaseException:
             lock.release()
@@ -153,6 +157,14 @@ class Register:
         `natgauge.labs.ssh.openssh.Host` has it, and the lab's token.
         """
         self._journal.record({"what": what, **values})
+
+    def make_directory(self, path: Path) -> None:
+        """Make a private directory of the lab, written down before."""
+        self.record("directory", path=str(path))
+        try:
+            path.mkdir(FOLDER_MODE, exist_ok=True)
+        except OSError as error:
+            raise unwritable(path, error) from error
 
     def refuse_kept(self) -> None:
         """Refuse to replace a lab that is kept."""
@@ -251,27 +263,19 @@ class Register:
             gone.labs.add(self.name)
         return decisions
 
-    def undo(self, tell: Tell | None = None) -> list[str]:
+    def undo(self, tell: Tell = _ignore) -> None:
         """Undo all that is written down, last first, and delete the register. The lock stays taken."""
-        done = self.undo_since(0, tell)
+        self.undo_since(0, tell)
         self._journal.remove()
-        return done
 
-    def undo_since(self, length: int, tell: Tell | None = None) -> list[str]:
+    def undo_since(self, length: int, tell: Tell = _ignore) -> None:
         """Undo all recorded changes after the first `length` ones, last change first."""
-        done: list[str] = []
         failed: list[Item] = []
         reasons: list[str] = []
-
-        def both(line: str) -> None:
-            done.append(line)
-            if tell is not None:
-                tell(line)
-
         left = self._journal.items
         while len(left) > length:
             step = _last_step(left, length)
-            if why := self._undo_step(step, both):
+            if why := self._undo_step(step, tell):
                 failed = step + failed
                 reasons.append(why)
             del left[-len(step) :]
@@ -279,7 +283,6 @@ class Register:
             self._journal.shorten([*left, *failed])
         if failed:
             raise BrokenError(f"lab {self.name}: {reasons[0]}; then run: natgauge lab clean")
-        return done
 
     def _decide_step(self, step: list[Item], gone: Gone) -> list[Decision]:
         """Decide on items of one kind."""
@@ -309,6 +312,21 @@ class Register:
         except (NatgaugeError, OSError) as error:
             reasons.append(_reason(error, step))
         return reasons[0] if reasons else ""
+
+    @contextmanager
+    def ended(self) -> Iterator[None]:
+        """Let go of the lab at the end of the block, which undoes it, and say what was left."""
+        try:
+            yield
+        finally:
+            self.say_left()
+            self.release()
+
+    def say_left(self) -> None:
+        """Tell the user what was left because others changed it, even where nobody asked what was undone."""
+        for line in self.left:
+            # Without a configuration of logging, Python prints warnings on standard error.
+            _LOG.warning("natgauge: %s", line)
 
     def release(self) -> None:
         """Release the lock on the lab's name; another process may take it."""
@@ -340,21 +358,6 @@ def _last_step(items: Sequence[Item], length: int) -> list[Item]:
     while last > length and items[last - 1]["what"] == items[-1]["what"]:
         last -= 1
     return list(items[last:])
-
-
-def make_directory(path: Path) -> None:
-    """Make a private directory of a lab."""
-    try:
-        path.mkdir(FOLDER_MODE, exist_ok=True)
-    except OSError as error:
-        raise unwritable(path, error) from error
-
-
-def say_left(register: Register) -> None:
-    """Tell the user what was left because others changed it, even where nobody asked what was undone."""
-    for line in register.left:
-        # Without a configuration of logging, Python prints warnings on standard error.
-        _LOG.warning("natgauge: %s", line)
 
 
 def user_name() -> str:

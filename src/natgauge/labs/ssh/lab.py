@@ -7,7 +7,7 @@ import re
 import secrets
 import socket
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
@@ -17,7 +17,7 @@ from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.labs.common.addresses import prefix_parameter
 from natgauge.labs.common.boot import BootCommand
 from natgauge.labs.common.locks import check_name, directory_of
-from natgauge.labs.common.register import Register, make_directory, say_left
+from natgauge.labs.common.register import Register
 from natgauge.labs.contract import Device, DeviceCores, ExternalDevice, FarSettings, Ground, LabCounters, LabNeeds, Port
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.ssh.openssh import control_of
@@ -195,8 +195,7 @@ class RemoteLab:
         """Take ports and machines, and lay the devices there; when that fails half way, it is undone."""
         self._register = register = Register.begin(self.name, self.kind, self._settings())
         try:
-            register.record("directory", path=str(register.directory))
-            make_directory(register.directory)
+            register.make_directory(register.directory)
             self._prepare(register)
             self._boot_machine()
             self._ports.take()
@@ -242,18 +241,15 @@ class RemoteLab:
         if self._register is not None:
             self._register.record("remote", undo=undo, says=says, at=str(at))
 
-    def down(self) -> list[str]:
+    def down(self) -> None:
         """Give back machines and ports; nothing happens when nothing is up."""
         register, self._register = self._register, None
         self._ports.down()
-        try:
+        with nullcontext() if register is None else register.ended():
             for segment in self._segments:
                 segment.remote.close()
-            return [] if register is None else register.undo()
-        finally:
             if register is not None:
-                say_left(register)
-                register.release()
+                register.undo()
 
     def dropped(self) -> Mapping[str, int]:
         """Frames dropped so far at the tester's ports and, while the machines answer, at the devices' interfaces."""

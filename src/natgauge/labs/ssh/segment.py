@@ -260,8 +260,7 @@ class Segment:
                     figures[f"{home.name} backlog"] = counters["softnet dropped"]
                 for interface, side in ((home.inside, "inside"), (home.outside, "outside")):
                     if interface in drops:
-                        figures[f"{home.name} {side} received"] = drops[interface].received
-                        figures[f"{home.name} {side} sent"] = drops[interface].sent
+                        figures |= drops[interface].at(f"{home.name} {side}")
         return LabCounters(figures, network=network)
 
     def core_work(self) -> WorkByCore:

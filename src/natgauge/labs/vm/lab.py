@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from natgauge.host import capabilities
-from natgauge.labs.common import namespaces
-from natgauge.labs.common.links import prepare_namespace
+from natgauge.labs.common.base import make_namespace
 from natgauge.labs.common.locks import directory_of
+from natgauge.labs.common.namespaces import PREFIX
 from natgauge.labs.common.register import Register
 from natgauge.labs.contract import LabNeeds
 from natgauge.labs.ssh.lab import RemoteLab
@@ -41,7 +41,7 @@ class GuestLab(RemoteLab):
         files: str | None = None,
     ) -> None:
         """Plan the lab; nothing is made before the `with` block."""
-        self._tester = f"{namespaces.PREFIX}{name}-tester"
+        self._tester = f"{PREFIX}{name}-tester"
         folder = directory_of(name)
         super().__init__(
             name,
@@ -71,10 +71,7 @@ class GuestLab(RemoteLab):
         capabilities.require("starting a guest", *capabilities.MEASURING)
         base_image = image.find()
         self._shape.refuse_short_memory()
-        namespaces.refuse_existing(self._tester)
-        register.record("namespace", name=self._tester)
-        namespaces.create(self._tester)
-        namespaces.inside(self._tester, lambda: prepare_namespace(forwards=False))
+        make_namespace(register, self._tester, forwards=False)
         self._guest = guest = Guest(base_image, self._shape, self._tester, register.directory, _TAPS, self._files)
         guest.prepare()
         self._accelerator = guest.boot(self._wanted)
@@ -90,12 +87,12 @@ class GuestLab(RemoteLab):
             (segment,) = self._segments
             segment.remote.ask(f"for queue in {queues}; do echo {mask_of(self._shape.cores)} > $queue || exit 1; done")
 
-    def down(self) -> list[str]:
+    def down(self) -> None:
         """End the guest, and give back what it needed; nothing happens when nothing is up."""
         guest, self._guest = self._guest, None
         if guest is not None:
             guest.end()
-        return super().down()
+        super().down()
 
     def _remember(self, at: int, undo: str, says: str) -> None:
         """The guest ends with the lab, and all that was made in it."""

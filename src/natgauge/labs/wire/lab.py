@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from ipaddress import IPv6Network, ip_address, ip_network
 from typing import Any, Final, Self
-
-from pyroute2 import IPRoute
 
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities
 from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE, LinkSide, prefix_parameter
 from natgauge.labs.common.boot import BootCommand
-from natgauge.labs.common.links import drop_counters
+from natgauge.labs.common.links import drop_counters, link_attribute
 from natgauge.labs.common.locks import Lock
 from natgauge.labs.common.namespaces import exists, inode_of, inside
 from natgauge.labs.contract import (
@@ -143,65 +142,48 @@ class WireLab:
 
     def up(self) -> Self:
         """Examine and lock both ports, and restart the device if there is a command for it."""
-        self.take()
         try:
+            self.take()
             if self._boot is not None:
-                self._boot_seconds = self._boot.run(self.device_cores.count, self._without_carrier)
+                self._boot_seconds = self._boot.run(self.device_cores.count, self._why_not_back)
+            self.await_carrier(0.0)
         except BaseException:
             self.down()
             raise
-        self.await_carrier(0.0)
         return self
 
     def _without_carrier(self) -> str:
-        """Return the first port whose link is not up, in words; empty when both are."""
-        for port in (self.initiator, self.responder):
-            if not inside(port.netns, lambda port=port: _has_carrier(port.interface)):  # type: ignore[misc]
-                return f"interface {port.interface} has no carrier"
-        return ""
+        """Return the first port whose link is not up; empty when both are."""
+        ports = (self.initiator, self.responder)
+        down = (port for port in ports if not link_attribute(port.netns, port.interface, "IFLA_CARRIER"))
+        return next((port.interface for port in down), "")
+
+    def _why_not_back(self) -> str:
+        without = self._without_carrier()
+        return f"interface {without} has no carrier" if without else ""
 
     def take(self) -> None:
-        """Lock both ports and check that they can be used once their links are up."""
+        """Lock both ports and check that they can be used once their links are up; `down` if it fails."""
         capabilities.require("using ports", *capabilities.PORTS)
         # Not added to those of the lab's last use.
         remarks: list[str] = []
-        try:
-            for port in (self.initiator, self.responder):
-                if port.netns is not None and not exists(port.netns):
-                    raise UsageError(f'namespace {port.netns}: does not exist; "ip netns" lists those there are')  # noqa: TRY301
-                self._lock(port)
-                remarks += inside(port.netns, lambda port=port: self._examine(port))  # type: ignore[misc]
-            self.remarks = tuple(remarks)
-        except BaseException:
-            self.down()
-            raise
+        for port in (self.initiator, self.responder):
+            if port.netns is not None and not exists(port.netns):
+                raise UsageError(f'namespace {port.netns}: does not exist; "ip netns" lists those there are')
+            lock = port_lock(port.interface, port.netns)
+            lock.take()
+            self._locks.append(lock)
+            remarks += inside(port.netns, partial(self._examine, port))
+        self.remarks = tuple(remarks)
 
     def await_carrier(self, seconds: float) -> None:
-        """Wait until both links are up; their properties are known then.
-
-        Args:
-            seconds: longest wait; twisted pair links take three seconds to negotiate their speed.
-        """
+        """Wait for both links, at most for these seconds; their properties are known then. `down` if it fails."""
         deadline = time.monotonic() + seconds
-        try:
-            for port in (self.initiator, self.responder):
-                while not (has_carrier := inside(port.netns, lambda port=port: _has_carrier(port.interface))):  # type: ignore[misc]
-                    if time.monotonic() >= deadline:
-                        break
-                    time.sleep(0.05)
-                if not has_carrier:
-                    raise HostError(  # noqa: TRY301
-                        f"interface {port.interface}: has no carrier; see to the cable and the device's port"
-                    )
-            self.media = (_media(self.initiator), _media(self.responder))
-        except BaseException:
-            self.down()
-            raise
-
-    def _lock(self, port: Port) -> None:
-        lock = port_lock(port.interface, port.netns)
-        lock.take()
-        self._locks.append(lock)
+        while without := self._without_carrier():
+            if time.monotonic() >= deadline:
+                raise HostError(f"interface {without}: has no carrier; see to the cable and the device's port")
+            time.sleep(0.05)
+        self.media = (_media(self.initiator), _media(self.responder))
 
     def _examine(self, port: Port) -> tuple[str, ...]:
         """Refuse a port that cannot or should not be used; called in its namespace."""
@@ -223,13 +205,12 @@ class WireLab:
 
     def dropped(self) -> Mapping[str, int]:
         """Frames the two ports dropped since they exist: "initiator port received", "initiator port sent" ..."""
-        figures = {}
+        figures: dict[str, int] = {}
         for place, port in zip(TESTER_PLACES, (self.initiator, self.responder), strict=True):
             counters = drop_counters(port.netns)
             if port.interface not in counters:
                 raise HostError(f"interface {port.interface}: is gone; plug it in and begin again")
-            figures[f"{place} received"] = counters[port.interface].received
-            figures[f"{place} sent"] = counters[port.interface].sent
+            figures |= counters[port.interface].at(place)
         return figures
 
     def __enter__(self) -> Self:
@@ -262,18 +243,6 @@ def _media(port: Port) -> Media:
 def _mtu(port: Port) -> int:
     """Ethernet's own where it cannot be read; a missing port is refused when the lab is entered."""
     try:
-        return inside(port.netns, lambda: _read_mtu(port.interface))
+        return link_attribute(port.netns, port.interface, "IFLA_MTU") or ETHERNET_MTU
     except BrokenError:
         return ETHERNET_MTU
-
-
-def _read_mtu(interface: str) -> int:
-    # Not of /sys, which shows the namespace it was mounted in.
-    with IPRoute() as routes:
-        indices = routes.link_lookup(ifname=interface)
-        return int(routes.get_links(indices[0])[0].get_attr("IFLA_MTU")) if indices else ETHERNET_MTU
-
-
-def _has_carrier(interface: str) -> bool:
-    with IPRoute() as routes:
-        return any(link.get_attr("IFLA_CARRIER") for link in routes.get_links(ifname=interface))

@@ -11,11 +11,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from pyroute2 import IPRoute
 from pyroute2.ethtool.common import LINK_PORT_NAMES, PORT_NONE, PORT_OTHER
 from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool
 
 from natgauge.host import ethtool
+from natgauge.labs.common.links import link_attribute
 
 NOT_KNOWN: Final = "not known"
 VIRTUAL: Final = "virtual"
@@ -76,8 +76,7 @@ def media_of(interface: str) -> Media:
 
 def _has_card(interface: str) -> bool:
     """Whether there is a device on a bus behind the port; what a veth or tap says of speed and medium is made up."""
-    with IPRoute() as routes:
-        return any(link.get_attr("IFLA_PARENT_DEV_NAME") for link in routes.get_links(ifname=interface))
+    return bool(link_attribute(None, interface, "IFLA_PARENT_DEV_NAME"))
 
 
 def _driver(interface: str) -> tuple[str, str | None]:
