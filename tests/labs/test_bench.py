@@ -182,8 +182,9 @@ def test_of_a_chain_the_holder_is_asked_and_state_anywhere_else_is_a_fail(first:
 def test_a_new_kind_of_lab_is_one_file_found_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    known = set(kinds.kinds())
     monkeypatch.setattr(labs, "__path__", [*labs.__path__, str(Path(__file__).parent / "kinds")])
-    assert list(kinds.kinds()) == ["netns", "plain", "ssh", "vm", "wire"]
+    assert set(kinds.kinds()) - known == {"plain"}
     asked = {**QUICK, "lab": "plain", "results": tmp_path}
     with slow_tester():
         answer = natgauge.measure("connection-rate", "linux-ipv4", lab_name=NAME, hops=30, **asked)  # type: ignore[call-arg]

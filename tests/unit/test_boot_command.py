@@ -11,6 +11,7 @@ import pytest
 from natgauge.errors import HostError, UsageError
 from natgauge.labs.common import boot
 from natgauge.labs.common.boot import BootCommand
+from natgauge.labs.common.port_options import PortOptions
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +21,9 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def command(text: str, seconds: float = 20.0, settle: float = 0.0) -> BootCommand:
-    return BootCommand("boot command", text, seconds, settle).checked()
+    made = PortOptions(boot_seconds=seconds, boot_settle_seconds=settle).boot("boot command", text)
+    assert made is not None
+    return made
 
 
 @pytest.mark.parametrize(("cores", "told"), [(4, "4"), (None, "none")])

@@ -15,6 +15,7 @@ from natgauge import procedures
 from natgauge.cleaning import cleanup
 from natgauge.cli import app, run
 from natgauge.errors import HostError
+from natgauge.labs import kinds
 from natgauge.published import load
 
 SHELLS = ("bash", "zsh", "fish")
@@ -42,7 +43,7 @@ def offered(*words: str) -> list[str]:
         (("gateways", "show", "tayga-s"), ["tayga-siit"]),
         (("lab", "up", "--gateway", "iptables"), ["iptables-nat44", "iptables-nat66"]),
         (("measure", "throughput", "--profile", ""), ["default", "quick", "standard", "rfc"]),
-        (("measure", "throughput", "--lab", ""), ["netns", "ssh", "vm", "wire"]),
+        (("measure", "throughput", "--lab", ""), list(kinds.kinds())),
         (("plan", "new", "--metric", "thr"), ["throughput"]),
         (("plan", "new", "--gateway", "tayga-s"), ["tayga-siit"]),
         (("compare", "tayga-s"), ["tayga-siit"]),

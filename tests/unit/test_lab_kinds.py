@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import inspect
 from ipaddress import IPv6Network
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from natgauge import labs
 from natgauge.errors import UsageError
 from natgauge.gateways.recipe import load
 from natgauge.gateways.toml_layers import BUILT_IN
@@ -17,6 +19,7 @@ from natgauge.host.cpus import idlest_core, usable_cpus
 from natgauge.inputs.input import inputs_of
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs import kinds, netns, wire
+from natgauge.labs.common.port_options import PortOptions
 from natgauge.labs.contract import LabNeeds, Port
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.setup.setup import need_of
@@ -252,15 +255,16 @@ def test_a_foreign_devices_pool_is_not_known() -> None:
 
 
 def test_a_kind_is_found_by_its_modules_name_and_an_unknown_one_is_told_with_the_known_ones() -> None:
-    assert list(kinds.kinds()) == ["netns", "ssh", "vm", "wire"]
-    with pytest.raises(UsageError, match="lab: 'cloud' is unknown; choose one of netns, ssh, vm, wire"):
+    folders = sorted(file.parent.name for folder in labs.__path__ for file in Path(folder).glob("*/__init__.py"))
+    assert list(kinds.kinds()) == [name for name in folders if name != "common"]
+    with pytest.raises(UsageError, match=f"lab: 'cloud' is unknown; choose one of {', '.join(kinds.kinds())}$"):
         kinds.get("cloud")
 
 
 def test_options_of_another_kind_are_refused_with_the_kind_that_has_them() -> None:
-    with pytest.raises(
-        UsageError, match="initiator port: lab netns has no such option, lab ssh, wire has; leave it out"
-    ):
+    having = [name for name, kind in kinds.kinds().items() if issubclass(kind.options, PortOptions)]
+    text = f"initiator port: lab netns has no such option, lab {', '.join(having)} has; leave it out"
+    with pytest.raises(UsageError, match=text):
         ask("pdv", "linux-ipv4", {"initiator_port": "eth0"})
 
 

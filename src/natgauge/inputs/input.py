@@ -119,13 +119,6 @@ def check_all(instance: Any) -> None:
         input_.checked(getattr(instance, input_.name))
 
 
-def own_first(kind: type) -> tuple[str, ...]:
-    """Names of a dataclass's fields: its own first, then the inherited ones, those of the nearest class first."""
-    names = [name for each in kind.__mro__ for name in vars(each).get("__annotations__", {})]
-    known = {item.name for item in dataclasses.fields(kind)}
-    return tuple(dict.fromkeys(name for name in names if name in known))
-
-
 def _input(item: dataclasses.Field[Any], hint: Any, group: Group) -> Input:
     description: Mapping[str, Any] = item.metadata[_KEY]
     read = description["type"] or _type_of(hint, description["unit"])

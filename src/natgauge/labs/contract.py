@@ -341,6 +341,8 @@ class LabNeeds:
 class Lab(Protocol):
     """A lab. Use it as a context manager: on leaving, all changes are undone in reverse order.
 
+    A kind inherits the values given here: those of a device on another machine.
+
     Attributes:
         initiator: the tester's port on the Initiator's side.
         responder: the tester's port on the Responder's side.
@@ -360,13 +362,13 @@ class Lab(Protocol):
     initiator: Port
     responder: Port
     devices: Sequence[Device]
-    external: ExternalDevice | None
-    server: Device | None
+    external: ExternalDevice | None = None
+    server: Device | None = None
     sender_cpus: tuple[int, ...]
-    device_cpus: tuple[int, ...]
+    device_cpus: tuple[int, ...] = ()
     grace_seconds: float
-    virtual: bool
-    emulated: bool
+    virtual: bool = False
+    emulated: bool = False
 
     @property
     def device_cores(self) -> DeviceCores:
@@ -375,6 +377,7 @@ class Lab(Protocol):
     @property
     def is_reused(self) -> bool:
         """Whether every use has the same lab."""
+        return False
 
     @property
     def ground(self) -> Ground:

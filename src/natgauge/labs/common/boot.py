@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from natgauge.errors import HostError, UsageError
+from natgauge.errors import HostError
 from natgauge.labs.common.shell import run_shell
 
 #: Variable of the command's environment with the number of cores.
@@ -32,13 +32,6 @@ class BootCommand:
     command: str
     seconds: float
     settle_seconds: float
-
-    def checked(self) -> BootCommand:
-        """Return this command after a check."""
-        if not self.command.strip():
-            what = f"{self.name}: is empty; name a shell command, or leave it out"
-            raise UsageError(what, at=self.name.replace(" ", "_"))
-        return self
 
     def run(self, cores: int | None, is_back: Callable[[], str] = lambda: "") -> float:
         """Run the command, wait until the device is back, and let it settle.

@@ -10,7 +10,7 @@ import fcntl
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal
@@ -103,26 +103,21 @@ class Lock:
         A process that a killed run was starting holds the run's lock until it executes a program of its own. It is
         waited for.
         """
-        begun = time.monotonic()
-        while not self.try_take():
-            if not self._worth_waiting(begun, patience):
-                return False
-            time.sleep(0.02)
-        return True
+        return self._becomes(self.try_take, patience)
 
     def is_held(self, patience: float = 0.0) -> bool:
         """Whether another process holds the lock; nothing is made or changed."""
-        begun = time.monotonic()
-        while self._is_locked():
-            if not self._worth_waiting(begun, patience):
-                return True
-            time.sleep(0.02)
-        return False
+        return not self._becomes(lambda: not self._is_locked(), patience)
 
-    def _worth_waiting(self, begun: float, patience: float) -> bool:
-        # A holder whose number cannot be read may be writing it just now.
-        patience = _ORPHAN_PATIENCE_SECONDS if self._names_a_dead_process() else patience
-        return time.monotonic() - begun <= patience
+    def _becomes(self, true: Callable[[], bool], patience: float) -> bool:
+        """Whether something is true before the patience is at its end."""
+        begun = time.monotonic()
+        while not true():
+            # A holder whose number cannot be read may be writing it just now.
+            if time.monotonic() - begun > (_ORPHAN_PATIENCE_SECONDS if self._names_a_dead_process() else patience):
+                return False
+            time.sleep(0.02)
+        return True
 
     def _is_locked(self) -> bool:
         try:

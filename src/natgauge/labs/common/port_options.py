@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from natgauge.inputs.checks import in_range
+from natgauge.inputs.checks import in_range, wrong
 from natgauge.inputs.cores import MOST_CORES, CoreList
 from natgauge.inputs.input import described
 from natgauge.inputs.types import Text
@@ -83,4 +83,6 @@ class PortOptions(SenderOptions):
         """Return a command that restarts the device, with these times; None without a command."""
         if command is None:
             return None
-        return BootCommand(name, command, self.boot_seconds, self.boot_settle_seconds).checked()
+        if not command.strip():
+            raise wrong(name.replace(" ", "_"), "is empty; name a shell command, or leave it out")
+        return BootCommand(name, command, self.boot_seconds, self.boot_settle_seconds)

@@ -38,7 +38,7 @@ from natgauge.labs.common.links import MTU, End, VethCable, neighbour_limits
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.namespaces import PREFIX
 from natgauge.labs.common.network_counters import read_counters
-from natgauge.labs.contract import Addresses, DeviceCores, Ground, LabCounters, Link, Port
+from natgauge.labs.contract import Addresses, DeviceCores, Ground, Lab, LabCounters, Link, Port
 from natgauge.words import EACH_ITS_OWN, FAMILIES, Family, Interface
 
 #: The device's interfaces, in its namespace.
@@ -79,7 +79,7 @@ _DEVICE_NAME = re.compile(r"[a-z0-9]{1,16}")
 _FRONT_SECONDS = 20.0
 
 
-class NetnsLab(MadeLab):
+class NetnsLab(MadeLab, Lab):
     """A tester namespace with both ports, and a chain of devices, each in a namespace of its own.
 
     Placement `shared`: a device works in the sender's context, on the sender's core. It cannot lose frames; overload
@@ -89,7 +89,6 @@ class NetnsLab(MadeLab):
 
     kind = "netns"
     virtual = True
-    emulated = False
     grace_seconds = GRACE_SECONDS
 
     def __init__(  # noqa: PLR0913 - one argument per choice, all but the name by keyword

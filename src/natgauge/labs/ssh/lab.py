@@ -9,6 +9,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
@@ -18,7 +19,7 @@ from natgauge.labs.common.addresses import prefix_parameter
 from natgauge.labs.common.boot import BootCommand
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.register import Register
-from natgauge.labs.contract import Device, DeviceCores, ExternalDevice, FarSettings, Ground, LabCounters, LabNeeds, Port
+from natgauge.labs.contract import Device, DeviceCores, FarSettings, Ground, Lab, LabCounters, LabNeeds, Port
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.ssh.openssh import control_of
 from natgauge.labs.ssh.segment import ChosenMachine, Segment, numbered_apart
@@ -30,7 +31,7 @@ _CARRIER_SECONDS: Final = 10.0
 _INTERFACE: Final = re.compile(r"[A-Za-z0-9_.-]{1,15}")
 
 
-class RemoteLab:
+class RemoteLab(Lab):
     """Devices in namespaces of other machines, whose own interfaces are cabled to ports of this one and to each other.
 
     One machine has all devices of a chain, or each has neighbouring ones. OpenBSD and FreeBSD have no such namespaces:
@@ -43,12 +44,7 @@ class RemoteLab:
 
     kind: ClassVar[str] = "ssh"
     placement: Placement = "external"
-    external: ExternalDevice | None = None
-    server: Device | None = None
-    device_cpus: tuple[int, ...] = ()
     grace_seconds = GRACE_SECONDS
-    virtual = False
-    is_reused = False
 
     def __init__(  # noqa: PLR0913 - one argument per choice, all but the name by keyword
         self,
@@ -97,7 +93,6 @@ class RemoteLab:
             allow_addresses=allow_addresses,
         )
         self.sender_cpus = self._ports.sender_cpus
-        self.emulated = False
         tester = re.sub("[^A-Za-z0-9.-]", "-", socket.gethostname())
         self._token = f"{tester}:{name}:{secrets.token_hex(8)}"
         self._segments = self._planned(machines, need.far_settings)
@@ -117,10 +112,6 @@ class RemoteLab:
         first = 0
         for at, chosen in enumerate(machines):
             count = len(self._blueprint.devices) if chosen.devices is None else chosen.devices
-
-            def remember(undo: str, says: str, at: int = at) -> None:
-                self._remember(at, undo, says)
-
             segments.append(
                 Segment.of(
                     lab=self.name,
@@ -129,7 +120,7 @@ class RemoteLab:
                     chosen=chosen,
                     devices=self._blueprint.devices[first : first + count],
                     cables=self._blueprint.cables[first : first + count + 1],
-                    remember=remember,
+                    remember=partial(self._remember, at),
                     far=far,
                 )
             )

@@ -24,6 +24,7 @@ from natgauge.labs.contract import (
     DeviceCores,
     ExternalDevice,
     Ground,
+    Lab,
     LabCounters,
     Link,
     Port,
@@ -39,7 +40,7 @@ ETHERNET_MTU: Final = 1500
 _HOSTS4: Final = Link(ip_network("0.0.0.0/0"), OUTSIDE["ipv4"].device.ip, OUTSIDE["ipv4"].host(0))
 
 
-class WireLab:
+class WireLab(Lab):
     """Two named ports. They are examined and locked, nothing of them is changed.
 
     Attributes:
@@ -49,11 +50,8 @@ class WireLab:
 
     placement: Placement = "external"
     devices: Sequence[Device] = ()
-    server: Device | None = None
-    device_cpus: tuple[int, ...] = ()
     grace_seconds = GRACE_SECONDS
-    virtual = False
-    emulated = False
+    device_cores = DeviceCores()
     is_reused = True
 
     def __init__(  # noqa: PLR0913 - one argument per choice, all but the ports by keyword

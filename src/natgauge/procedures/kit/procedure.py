@@ -12,7 +12,7 @@ from natgauge.causes.cause import Cause, DeviceLimit, most_frequent
 from natgauge.causes.counters import facts_of
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.checks import wrong
-from natgauge.inputs.input import Input, inputs_of, own_first
+from natgauge.inputs.input import Input, inputs_of
 from natgauge.measurer import Ability, Measurer
 from natgauge.metrics.metric import Metric
 from natgauge.notes import Note
@@ -58,7 +58,8 @@ class Procedure(Generic[SettingsT]):
     def own_inputs(self) -> tuple[Input, ...]:
         """Return the settings that the user gives as the metric's own; settings of its own class come first."""
         known = {input_.name: input_ for input_ in self.inputs() if input_.name not in DECIDED_ELSEWHERE}
-        return tuple(known[name] for name in own_first(self.settings) if name in known)
+        names = [name for each in self.settings.__mro__ for name in vars(each).get("__annotations__", {})]
+        return tuple(known[name] for name in dict.fromkeys(names) if name in known)
 
     def taken(self, choices: Mapping[str, object]) -> dict[str, Any]:
         """Return the chosen settings by name, as values of their types, not checked; texts such as "1%" are read."""
