@@ -43,8 +43,10 @@ if TYPE_CHECKING:
 
 _FOLDER: Final = Path(__file__).parent
 _GATEWAYS: Final = _FOLDER / "gateways"
-#: Recipes of a gateway with connections, of one without, and of one that keeps closed connections for two minutes.
+#: Recipes of a gateway with connections, of one without, of one whose
+#: table has a limit that natgauge reads, and of one that keeps closed connections for two minutes.
 NAT44, ROUTING = _GATEWAYS / "simulated.toml", _GATEWAYS / "simulated-routing.toml"
+LIMITED: Final = _GATEWAYS / "simulated-limited.toml"
 LINGERING: Final = _GATEWAYS / "simulated-lingering.toml"
 
 

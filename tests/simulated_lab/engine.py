@@ -12,7 +12,7 @@ from tests.simulated_lab.lab import LABS, SimulatedDevice
 from tests.unit.counted import make_counts, make_trial
 from tests.unit.simulated import PERIOD_PAUSE_SECONDS, Gateway
 
-from natgauge.agreement import DelayCounts, Progress, TrialRequest, TrialResult, VariationCounts
+from natgauge.agreement import DelayCounts, Progress, StreamCounts, TrialRequest, TrialResult, VariationCounts
 from natgauge.measurer import Delays, Phase2Plan, TrialPlan
 from natgauge.trial import forwarding
 
@@ -57,21 +57,23 @@ def _probed(plan: TrialPlan, device: SimulatedDevice) -> Trial:
 def _trial(plan: TrialPlan, device: SimulatedDevice, gateway: Gateway) -> Trial:
     """One trial, or one period of it."""
     trial = gateway.trial(plan)
-    timed = {direction: gateway._delays(plan, counts) for direction, counts in trial.phase2.items()}
     gateway.plans.append(plan)
+    for cause, number in gateway.refused.items():
+        device.faults[cause] = device.faults.get(cause, 0) + number
     device.held = trial.readings.count_after or 0
     device.machine.memory = gateway.free_octets or device.machine.memory
     device.dead = trial.readings.forwards is False
-    if plan.record_delays and not trial.phase2:
-        delay = _delay(gateway._delays(plan, trial.phase1))
-        return _changed(trial, phase1=trial.phase1.model_copy(update={"delay": delay}))
     if not plan.record_delays:
         return trial
-    phase2 = {
-        name.value: counts.model_copy(update={"delay": _delay(timed[name])}) for name, counts in trial.phase2.items()
-    }
+    if not trial.phase2:
+        return _changed(trial, phase1=_timed(trial.phase1, gateway._delays(plan, trial.phase1)))
     assert trial.result.phase2 is not None
+    phase2 = {name.value: _timed(counts, gateway._delays(plan, counts)) for name, counts in trial.phase2.items()}
     return _changed(trial, phase2=trial.result.phase2.model_copy(update=phase2))
+
+
+def _timed(counts: StreamCounts, delays: Delays) -> StreamCounts:
+    return counts.model_copy(update={"delay": _delay(delays)})
 
 
 def _changed(trial: Trial, **others: Any) -> Trial:

@@ -66,6 +66,7 @@ class SimulatedDevice:
     Attributes:
         truth: the gateway that was started; None = none runs.
         held: connections in its table.
+        faults: frames that it refused so far, by its names of causes.
         dead: it collapsed, so it neither forwards nor answers until it is started again.
         ran: every command, in order.
     """
@@ -79,6 +80,7 @@ class SimulatedDevice:
     truth: Gateway | None = None
     held: int = 0
     dead: bool = False
+    faults: dict[str, int] = field(default_factory=dict)
     ran: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -103,6 +105,8 @@ class SimulatedDevice:
             "count": str(self.held),
             "version": "simulated 1",
             "count-established": str(self._open),
+            "faults": "\n".join(f"{cause} {number}" for cause, number in self.faults.items()),
+            "table-size": "" if self.truth is None else str(self.truth.table_size),
             "lingering": "fin 120\nrst 120",
         }
         return CommandResult(0, said.get(snippet, ""), "", seconds)
@@ -120,7 +124,6 @@ class SimulatedLab:
     """Two ports that do not exist, and one device between them."""
 
     external: ExternalDevice | None = None
-    server: Device | None = None
     sender_cpus: tuple[int, ...] = (0,)
     grace_seconds = 0.3
     virtual = True
@@ -132,6 +135,7 @@ class SimulatedLab:
         self.placement: Placement = placement
         self.initiator = Port(name, "ng-simulated", "02:00:00:00:00:01", None)
         self.responder = Port(name, "ng-simulated", "02:00:00:00:00:02", None)
+        self.server: Device | None = SimulatedDevice(name, "server", environment={"NG_CPUS": "2"})
         self.device = SimulatedDevice(name, need.devices[0])
         self.devices: Sequence[Device] = (self.device,)
         self.device_cpus: tuple[int, ...] = (0,) if placement == "shared" else (1,)

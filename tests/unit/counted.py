@@ -26,9 +26,10 @@ from natgauge.agreement import (
 )
 from natgauge.agreement.generated import LateDelay
 from natgauge.late_delays import LateDelays
-from natgauge.measurer import Direction, TrialPlan
+from natgauge.measurer import Direction, TrialOutcome, TrialPlan
 from natgauge.one_trial import Trial
 from natgauge.readings import NO_READINGS, Readings
+from natgauge.words import Verdict
 
 _EXAMPLE: Final = Path(__file__).parents[2] / "trial" / "examples" / "nat44-both-phases.json"
 #: What no verdict reads of a trial.
@@ -84,6 +85,12 @@ def change_trial(trial: Trial, **others: Any) -> Trial:
         result=trial.result.model_copy(update=counted),
         readings=replace(trial.readings, **read),
     )
+
+
+def make_outcome(verdict: str = "PASS", **parts: Any) -> TrialOutcome:
+    """An outcome of which only what is named is known."""
+    named = {"reason": "", "phase1": make_counts(0, 0, 0), **parts}
+    return TrialOutcome(verdict=Verdict(verdict), **named)
 
 
 def make_port(**counts: Any) -> PortCounters:

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 from tests.unit.counted import arrivals, change_counts, make_counts, make_cpu, make_trial
 from tests.unit.recorded_delays import recorded
 
-from natgauge.agreement import StreamCounts
+from natgauge.agreement import Cpu, StreamCounts
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability, Delays, Direction, Measurer, Period, TrialOutcome, TrialPlan
 from natgauge.one_trial import Trial
@@ -86,6 +86,10 @@ class Gateway(Measurer):
         free_octets: available memory of its machine; None = not known.
         alters: gets the number of each trial, from 0, and the trial, and returns the trial as it ends
             (`tests.unit.counted.change_trial`).
+        becomes: is called before each trial with the gateway and the trial's plan, and changes the gateway.
+        due_in_stalls: timed frames of each direction that were due in stalls; None = not known.
+        cpus: disturbances of CPUs in each trial.
+        refused: frames that the device says it refused in the next trial, by its names of causes.
     """
 
     establishes: float = 1e6
@@ -127,6 +131,10 @@ class Gateway(Measurer):
     ages: Callable[[Gateway, int], None] | None = None
     free_octets: int | None = None
     alters: Callable[[int, Any], Any] | None = None
+    becomes: Callable[[Gateway, Any], None] | None = None
+    refused: dict[str, int] = field(default_factory=dict)
+    due_in_stalls: int | None = None
+    cpus: tuple[Cpu, ...] = ()
 
     def __post_init__(self) -> None:
         """Seed the random choices."""
@@ -209,6 +217,8 @@ class Gateway(Measurer):
 
     def trial(self, plan: TrialPlan) -> Trial:
         """What it does in the next trial."""
+        if self.becomes is not None:
+            self.becomes(self, plan)
         trial = self._trial(plan)
         return trial if self.alters is None else self.alters(len(self.plans), trial)
 
@@ -216,6 +226,7 @@ class Gateway(Measurer):
         """Of the first frames; a direction's delays are the more often repeated, the more frames it has."""
         frames = min(counts.received_frames, MOST_TIMED, plan.delay_samples or MOST_TIMED)
         timed = recorded(list(itertools.islice(itertools.cycle(self.delays), frames)))
+        timed = replace(timed, due_in_stalls=self.due_in_stalls)
         return timed if plan.record_variation else replace(timed, variation=None)
 
     def _trial(self, plan: TrialPlan) -> Trial:
@@ -261,7 +272,7 @@ class Gateway(Measurer):
                 device_error="" if load <= self.collapses_above else "it does not answer",
                 forwards=None if load <= self.collapses_above else False,
             ),
-            cpus=(LONG_STALL,) if disturbed else (),
+            cpus=(LONG_STALL,) if disturbed else self.cpus,
         )
 
     def _counted(self, held: int) -> int | None:

@@ -7,43 +7,36 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from tests.unit.made_results import grouped
+from tests import simulated_lab
+from tests.simulated_lab import Measured
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.measurements.making import make
-from natgauge.measurer import Ability
-from natgauge.procedures import stability
-from natgauge.procedures.kit.events import Event
-from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.reports.answers import answers
 
 N = 1000
 #: 100 periods of 1 s at half of the throughput.
 HUNDRED: Mapping[str, Any] = {"hours": 100 / 3600, "throughput_rate": 1e6, "connection_rate": 1e6}
 
 
-def measure(
-    ages: Callable[[Gateway, int], None] | None = None,
-    observe: Callable[[Event], None] | None = None,
-    *,
-    may_be_cut: bool = True,
-    **given: Any,
-) -> MeasurementResult:
+def measured(ages: Callable[[Gateway, int], None] | None = None, **given: Any) -> Measured:
     known = {name: given.pop(name) for name in tuple(given) if name in SETTINGS}
-    gateway = Gateway(ages=ages, abilities=frozenset({Ability.PERIODS}), **given)
-    settings = stability.StabilitySettings(connections=N, placement=gateway.placement, **{**HUNDRED, **known})
-    return stability.PROCEDURE.measure(gateway, settings, observe or (lambda _event: None), may_be_cut=may_be_cut)
+    truth = Gateway(ages=ages, **given)
+    return simulated_lab.measure("stability", truth, **{"connections": N, **HUNDRED, **known})
 
 
-SETTINGS = {"hours", "repeat", "most_seconds", "load", "trial_seconds", "throughput_rate", "connection_rate"}
+def measure(ages: Callable[[Gateway, int], None] | None = None, **given: Any) -> Any:
+    return measured(ages, **given).result
 
 
-def notes(result: MeasurementResult) -> str:
+#: What is chosen; all else is of the gateway.
+SETTINGS = {"gateway", "observe", "repeat", "most_seconds", "load", "trial_seconds", *HUNDRED}
+
+
+def notes(result: Any) -> str:
     return "\n".join(f"{note.word}: {note.text}" for note in result.notes)
 
 
-def figures(result: MeasurementResult) -> Any:
+def figures(result: Any) -> Any:
     return result.measurements[0].figures
 
 
@@ -121,7 +114,7 @@ def test_a_leak_of_memory_is_reported_from_a_twentieth_of_what_was_available(lea
 
 
 def test_a_device_that_tells_neither_count_nor_memory_is_measured() -> None:
-    result = measure(knows_count=False)
+    result = measure(gateway=simulated_lab.ROUTING)
     assert {row["connections"] for row in result.measurements[0].series} == {None}
 
 
@@ -135,11 +128,6 @@ def test_the_user_may_end_the_trial_and_gets_the_periods_so_far_and_no_further_r
     assert (len(result.measurements), figures(result)["periods"]) == (1, 30)
     assert "ended early: the user ended the trial after 30 of 100 periods" in notes(result)
     assert "ended early: repetitions after 1 of 3 at most: the user ended the measurement" in notes(result)
-
-
-def test_a_campaign_that_can_go_on_is_ended_without_a_part_of_a_trial() -> None:
-    with pytest.raises(KeyboardInterrupt):
-        measure(interrupted, may_be_cut=False)
 
 
 def test_a_phase_1_that_was_too_fast_begins_again_more_slowly() -> None:
@@ -158,28 +146,38 @@ def test_a_time_limit_leaves_periods_out() -> None:
         measure(most_seconds=0.5)
 
 
+class Observed:
+    """Keeps the events."""
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+        self.event = self.events.append
+
+    def stage(self, text: str) -> None:
+        """Not looked at."""
+
+    def running(self, progress: object) -> None:
+        """Not looked at."""
+
+
 def test_each_period_is_an_event_with_its_number_and_the_time_that_is_left() -> None:
-    events: list[Event] = []
-    measure(observe=events.append)
+    observed = Observed()
+    measure(observe=observed)
+    events = observed.events
     assert [event.period for event in events] == list(range(101))
     assert events[0].outcome is None
     assert events[-1].seconds_left == 0
 
 
 def test_more_periods_than_a_result_has_rows_are_refused() -> None:
-    text = r"^hours: 168 h are 604800 periods of 1 s, more than 200000; give more --trial-seconds$"
-    with pytest.raises(UsageError, match=text):
-        stability.StabilitySettings(connections=N, placement="shared", hours=168.0)
-    assert stability.StabilitySettings(connections=N, placement="shared", hours=168.0, trial_seconds=10.0).periods == (
-        60_480
-    )
+    with pytest.raises(UsageError, match=r"^hours: 168 h are 604800 periods of 1 s, more than 200000; give more --tr"):
+        measure(hours=168.0)
 
 
 @pytest.mark.parametrize(("name", "value", "said"), [("hours", 0, "hours: 0 is outside of"), ("load", 0, "load: 0%")])
 def test_wrong_settings_are_refused(name: str, value: float, said: str) -> None:
-    wrong: dict[str, Any] = {name: value}
     with pytest.raises(UsageError, match=said):
-        stability.StabilitySettings(connections=N, placement="shared", **wrong)
+        measure(**{name: value})
 
 
 def late_but_once(gateway: Gateway, period: int) -> None:
@@ -189,12 +187,11 @@ def late_but_once(gateway: Gateway, period: int) -> None:
 
 def test_one_period_that_was_judged_is_no_stability_of_a_hundred() -> None:
     """99 INVALID periods of 100 were "fails in 0 % of the periods", for information."""
-    result = measure(late_but_once)
-    (one,) = result.measurements
+    found = measured(late_but_once)
+    (one,) = found.result.measurements
     assert (one.value, one.upper) == (0, 99)
-    assert "undecided: 99 of 100 periods were INVALID, and only 1 judged" in notes(result)
-    shown = make(result, grouped({}))
-    assert "(doubtful): in a single repetition; 1 of 100 periods judged." in answers([shown])[0].text
+    assert "undecided: 99 of 100 periods were INVALID, and only 1 judged" in notes(found.result)
+    assert "undecided" in found.words()
 
 
 def test_a_few_invalid_periods_widen_the_share_and_leave_it_decided() -> None:

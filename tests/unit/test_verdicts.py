@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.counted import change_counts, change_trial, make_counts, make_cpu, make_port, make_trial
+from tests.unit.counted import arrivals, change_counts, change_trial, make_counts, make_cpu, make_port, make_trial
 
 from natgauge.agreement import Cpu, PortCounters, StreamCounts
 from natgauge.counts import is_disturbed
@@ -789,3 +789,32 @@ def test_what_no_pass_can_hide(  # noqa: PLR0917 - hypothesis hands them over in
         assert judged.limited_by
     if judged.verdict is Verdict.FAIL:
         assert judged.failed_phase in {1, 2}
+
+
+def answered(phase2: StreamCounts, placement: Placement, tolerance: float = 0.0001, **read: Any) -> Judgement:
+    """What is said of a stateless trial of queries with these counts and readings."""
+    plan = TrialPlan(N, 1.0, Phase2Plan(1.0, 0.0, 1.0), stateless=True, loss_tolerance=tolerance)
+    return judge(make_trial(plan, phase2={Direction.INITIATOR: phase2}, readings=Readings(**read)), Limits(placement))
+
+
+def test_a_wrong_answer_is_told_apart_from_a_lost_one() -> None:
+    phase2 = make_counts(
+        intended=1000, offered=1000, received=990, messages=(arrivals("query", 996), arrivals("response", 990, 4))
+    )
+    found = answered(phase2, "shared")
+    assert (found.verdict, found.limited_by) == (Verdict.FAIL, "device")
+    assert "4 with wrong content of 1000 frames, 10 lost in all" in found.reason
+    assert answered(phase2, "shared", tolerance=0.01).verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("received", "late", "dropped", "limited_by"),
+    [(900, 0, 100, "server"), (890, 10, 100, "server"), (900, 0, 50, "device"), (900, 100, 0, "device")],
+)
+def test_what_a_server_did_not_read_in_time_is_not_the_devices(
+    received: int, late: int, dropped: int, limited_by: str
+) -> None:
+    phase2 = make_counts(intended=1000, offered=1000, received=received, late=late)
+    found = answered(phase2, "isolated", server_refused={"socket": dropped})
+    assert (found.verdict, found.limited_by) == (Verdict.FAIL, limited_by)
+    assert (f"{dropped} at the server's sockets" in found.reason) is (dropped > 0)
