@@ -26,7 +26,7 @@ def measure(truth: Gateway | None = None, /, **others: Any) -> Any:
 
 @given(st.floats(5e3, 7e6), st.sampled_from(["isolated", "shared"]))
 @settings(max_examples=8)
-def test_a_hard_cliff_is_found_within_error_and_tolerance(cliff: float, placement: str) -> None:
+def test_a_hard_cliff_is_found_within_error_and_tolerance(cliff: float, placement: Any) -> None:
     result = measure(Gateway(forwards=cliff, placement=placement), trial_seconds=10.0)
     one = result.measurements[0]
     assert one.upper is not None

@@ -176,8 +176,9 @@ def test_more_periods_than_a_result_has_rows_are_refused() -> None:
 
 @pytest.mark.parametrize(("name", "value", "said"), [("hours", 0, "hours: 0 is outside of"), ("load", 0, "load: 0%")])
 def test_wrong_settings_are_refused(name: str, value: float, said: str) -> None:
+    wrong: dict[str, Any] = {name: value}
     with pytest.raises(UsageError, match=said):
-        measure(**{name: value})
+        measure(**wrong)
 
 
 def late_but_once(gateway: Gateway, period: int) -> None:

@@ -24,7 +24,7 @@ def measure(gateway: Gateway | None = None, **others: Any) -> Measured:
 
 
 @given(st.floats(1e3, 7e6), st.sampled_from(["both", "up", "down"]))
-@settings(max_examples=12)
+@settings(max_examples=6)
 def test_a_hard_cliff_is_found_within_the_error(cliff: float, directions: str) -> None:
     found = measure(Gateway(forwards=cliff), directions=directions, connection_rate=1e5)
     low, high = found.bounds
