@@ -3,7 +3,8 @@
 
     python -m tools.run_tests {unit,test,soak} [PYTEST ARGUMENT...]
 
-Tests of labs mostly wait. `test` runs the calm tests meanwhile, in processor time that the other tests leave over.
+Tests of labs mostly wait. `test` runs the calm tests meanwhile, in processor time that the other tests leave over, and
+those that hardly do anything but wait in a process of their own.
 
 With arguments only the parts that pytest runs are run, one after the other, each with these arguments. The exit status
 is 0 when nothing failed and few enough lab tests needed a second try, 130 after Ctrl-C, otherwise 1. `soak` without
@@ -82,7 +83,8 @@ class Part:
         name: as the summary calls it.
         command: the command.
         paths: where pytest looks for tests unless the user says where; empty = in all of tests/.
-        aside: whether it runs at the same time as the parts after it, and only when a core has nothing else to do.
+        aside: whether it runs at the same time as the parts after it.
+        last: whether it runs only when a core has nothing else to do.
         alone: whether it begins when all parts before it have ended, those aside too.
     """
 
@@ -90,6 +92,7 @@ class Part:
     command: tuple[str, ...]
     paths: tuple[str, ...] = ()
     aside: bool = False
+    last: bool = False
     alone: bool = False
 
     @property
@@ -102,16 +105,17 @@ def _cargo(*words: str) -> Part:
     return Part("cargo", ("cargo", "test", "--release", "--locked", "--quiet", "--no-fail-fast", *words))
 
 
-def _tests(name: str, marks: str, *options: str, paths: tuple[str, ...] = (), aside: bool = False) -> Part:
-    return Part(name, (*_PYTEST, *options, "-m", marks), paths, aside=aside, alone=name == "alone")
+def _tests(name: str, marks: str, *options: str, paths: tuple[str, ...] = ()) -> Part:
+    return Part(name, (*_PYTEST, *options, "-m", marks), paths, alone=name == "alone")
 
 
 TIERS: Final[Mapping[str, tuple[Part, ...]]] = {
     "unit": (_cargo("--lib"), _tests("unit", "not soak", *_PARALLEL, paths=("tests/unit",))),
     "test": (
-        _tests("calm", "calm and not alone and not soak", *_PARALLEL, aside=True),
-        replace(_cargo("--no-run"), name="compile", aside=True),
-        _tests("parallel", "not calm and not alone and not soak", *_PARALLEL, paths=_LABS),
+        replace(_tests("calm", "calm and not alone and not soak", *_PARALLEL), aside=True, last=True),
+        replace(_cargo("--no-run"), name="compile", aside=True, last=True),
+        replace(_tests("waiting", "waits and not calm and not alone and not soak", paths=_LABS), aside=True),
+        _tests("parallel", "not waits and not calm and not alone and not soak", *_PARALLEL, paths=_LABS),
         _cargo(),
         _tests("alone", "alone and not soak", paths=_LABS),
     ),
@@ -128,8 +132,8 @@ class _Running:
     Args:
         part: the part.
         arguments: of the user's, for pytest.
-        aside: whether it lets all others go first and keeps its output until it is asked for. Such a part is a session
-            of its own, which the terminal sends no Ctrl-C: for Linux a session is what shares a core with the others.
+        aside: whether it keeps its output until it is asked for. Such a part is a session of its own, which the
+            terminal sends no Ctrl-C: for Linux a session is what shares a core with the others.
     """
 
     def __init__(self, part: Part, arguments: Sequence[str], *, aside: bool) -> None:
@@ -151,7 +155,7 @@ class _Running:
                 start_new_session=aside,
             )
             self._undo = undo.pop_all()
-        if aside:
+        if aside and part.last:
             _let_others_go_first(self.process.pid)
         self._ended = self._begin
         self._clock = threading.Thread(target=self._note_end, daemon=True)

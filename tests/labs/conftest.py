@@ -16,13 +16,13 @@ from natgauge.trial import bench
 
 HERE = Path(__file__).parent
 #: Modules that take longest, longest first. A long module at the end would keep one process busy while the others have
-#: nothing to do. Those that use the far machine wait for each other, so they are far apart.
+#: nothing to do. Those that use the far machine wait for each other, so they are far apart: test_audit uses it late.
 LONGEST = (
-    "test_lab_ssh", "test_every_metric", "test_audit", "test_tester", "test_lab_netns", "test_bench", "test_measure",
-    "test_chains", "test_gateways", "test_spread", "test_lab_ssh_pair", "test_known_answers",
-    "test_receiver_time", "test_border_relay", "test_gateways_measured", "test_python_api", "test_subscribers",
-    "test_compare", "test_reports", "test_campaign", "test_lost_controls", "test_worker", "test_resolution",
-    "test_frame_sizes", "test_metrics",
+    "test_lab_ssh", "test_known_answers", "test_tester", "test_every_metric", "test_tcp", "test_chains",
+    "test_gateways", "test_bench", "test_gateways_measured", "test_measure", "test_python_api", "test_lab_netns",
+    "test_border_relay", "test_spread", "test_lab_ssh_pair", "test_receiver_time", "test_resolution", "test_far_side", "test_frame_sizes",
+    "test_compare", "test_explain", "test_external", "test_reports", "test_campaign", "test_lost_controls",
+    "test_worker", "test_metrics",
 )  # fmt: skip
 
 #: Beyond what a device of these tests does, and fast enough to be offered.

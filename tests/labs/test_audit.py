@@ -28,6 +28,8 @@ from natgauge.cli import run
 from natgauge.labs.common import namespaces
 from natgauge.words import Transport
 
+pytestmark = pytest.mark.waits
+
 
 def audited(gateway: str | Path, folder: Path, **choices: Any) -> Audited:
     few = {"wait": 0.0, "mappings": 512, "lab_name": "audit"}

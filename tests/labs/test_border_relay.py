@@ -21,6 +21,8 @@ from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.question import ask
 from natgauge.words import Verdict
 
+pytestmark = pytest.mark.waits
+
 EDGES: Final = 1000
 RATE, SECONDS = 16_000.0, 0.25
 BOTH_WAYS: Final = TrialPlan(100_000, 1.0, Phase2Plan(RATE, RATE, SECONDS), stateless=True)

@@ -17,6 +17,8 @@ from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 from natgauge.words import Verdict
 
+pytestmark = pytest.mark.waits
+
 
 def question(gateway: str, subscribers: int) -> Question:
     asked = {"lab_name": own(f"e2e-{gateway}"), "subscribers": subscribers, "connections": 1000}

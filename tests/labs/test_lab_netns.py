@@ -41,7 +41,10 @@ from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 
 MISSING = capabilities.missing(*capabilities.MEASURING)
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"needs root: {', '.join(MISSING)} missing")
+pytestmark = [
+    pytest.mark.waits,
+    pytest.mark.skipif(bool(MISSING), reason=f"needs root: {', '.join(MISSING)} missing"),
+]
 
 NAME = f"ngtest-{os.getpid()}"
 #: A lab of another test may change the same setting of the machine meanwhile.

@@ -28,6 +28,8 @@ from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.namespaces import inside
 from natgauge.labs.netns.lab import NetnsLab
 
+pytestmark = pytest.mark.waits
+
 #: So many frames are on their way at one time.
 TOGETHER: Final = 250
 SERVER: Final = OUTSIDE["ipv4"].host(0)

@@ -22,6 +22,8 @@ from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.wire.lab import port_lock
 from natgauge.tester.cable import untranslated_request
 
+pytestmark = pytest.mark.waits
+
 NAMESPACE = f"{PREFIX}probe-{os.getpid()}"
 
 
@@ -160,6 +162,7 @@ import socket, struct, sys, time
 from pyroute2 import IPRoute
 from natgauge.labs.wire.xdp import bpf
 from natgauge.tester import xdp_trial
+
 mode, index, program = int(sys.argv[1]), socket.if_nametoindex("left"), xdp_trial._load()
 if mode:
     with IPRoute() as routes:

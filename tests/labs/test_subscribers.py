@@ -29,6 +29,8 @@ from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 from natgauge.words import Verdict
 
+pytestmark = pytest.mark.waits
+
 soak = pytest.mark.soak
 #: A tunnel with a table of bindings, and a translator with a rule; a tunnel with a rule is in `make soak`.
 KINDS = ("lw4o6", pytest.param("map-e", marks=soak), "map-t")

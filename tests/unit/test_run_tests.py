@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -61,9 +62,9 @@ def test_of_truth_has_one_try():
 """
 
 
-def part(name: str, script: str, *, aside: bool = False, alone: bool = False) -> Part:
+def part(name: str, script: str, *, aside: bool = False, last: bool = False, alone: bool = False) -> Part:
     """A part that is run by a script in the place of pytest; its arguments follow."""
-    return Part(name, (sys.executable, "-c", script, "pytest"), aside=aside, alone=alone)
+    return Part(name, (sys.executable, "-c", script, "pytest"), aside=aside, last=last, alone=alone)
 
 
 def writing(**figures: int | list[str]) -> str:
@@ -125,8 +126,8 @@ def test_chosen_tests_of_which_nothing_is_known_are_a_failure() -> None:
 def test_the_marks_of_a_test_choose_one_part_of_a_tier(tier: str) -> None:
     parts = [part for part in run_tests.TIERS[tier] if part.by_pytest]
     chosen = [part.command[part.command.index("-m", 3) + 1] for part in parts]
-    for of_test in product((False, True), repeat=3):
-        marks = dict(zip(("alone", "calm", "soak"), of_test, strict=True))
+    for of_test in product((False, True), repeat=4):
+        marks = dict(zip(("alone", "calm", "soak", "waits"), of_test, strict=True))
         times = sum(eval(expression, {}, marks) for expression in chosen)  # noqa: S307 - pytest's marks are Python here
         assert times == (marks["soak"] == (tier == "soak"))
 
@@ -138,6 +139,19 @@ def test_a_part_that_looks_in_one_folder_misses_no_unit_test() -> None:
         assert part.paths == ("tests/labs",)
         # Every unit test is calm, and none is alone.
         assert {"not calm", "alone"} & set(part.command[-1].split(" and "))
+
+
+def test_a_module_waits_or_does_not() -> None:
+    """Tests of a module share a lab's name, and the processes of two parts would make it at the same time."""
+    marked = [
+        path for path in ROOT.glob("tests/**/*.py") if "mark.waits" in path.read_text() and path != Path(__file__)
+    ]
+    assert len(marked) > 1
+    assert [
+        path.name
+        for path in marked
+        if not re.search(r"^pytestmark = (\[\n    )?pytest\.mark\.waits", path.read_text(), re.MULTILINE)
+    ] == []
 
 
 def test_a_unit_test_that_is_marked_alone_is_refused(tmp_path: Path) -> None:
@@ -197,7 +211,7 @@ def test_the_time_of_a_part_aside_ends_with_its_program_and_not_when_it_is_asked
     assert 0 < found.seconds <= ended - began
 
 
-def test_a_part_aside_lets_all_others_go_first() -> None:
+def test_a_part_that_is_last_lets_all_others_go_first() -> None:
     """Within its session by its scheduling class, and among sessions by the figure of its own."""
     # Others may change the figure of a session ten times in a second, all together.
     changes = os.geteuid() == 0 and os.access("/proc/self/autogroup", os.W_OK)
@@ -210,7 +224,7 @@ while {changes} and not open("/proc/self/autogroup").read().endswith(" nice 19\\
 {writing(passed=1)}
 """
     before = os.sched_getscheduler(0)
-    (found,) = Runner().run([part("unit", script, aside=True)], [])
+    (found,) = Runner().run([part("unit", script, aside=True, last=True)], [])
     assert found.passed == 1
     assert os.sched_getscheduler(0) == before
 

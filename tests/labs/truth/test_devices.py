@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tests.labs.datagrams import Datagram
     from tests.labs.truth.conftest import Programs, Wire
 
+pytestmark = pytest.mark.waits
+
 EVERY = 5
 OFFSET = 3
 COUNT = 48
