@@ -30,12 +30,12 @@ import click
 from tests.labs.program import begins, command_line, small_plan
 
 from natgauge.campaigns.journal import entries
-from natgauge.campaigns.spread.resources import Offer
 from natgauge.campaigns.status import status
 from natgauge.cleaning import cleanup
 from natgauge.errors import NatgaugeError
 from natgauge.labs.common import namespaces
 from natgauge.records.store import JOURNAL
+from natgauge.spread.resources import Offer
 from natgauge.tester.highest import cable_name
 
 NAME: Final = "kills"

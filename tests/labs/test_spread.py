@@ -18,10 +18,10 @@ from tests.unit.campaigning import quick_disk, results
 from tests.unit.spreading import SMALL, alone, counted_once, deadly, own_run, spread_out
 
 from natgauge.campaigns.journal import entries
-from natgauge.campaigns.spread import cluster
 from natgauge.campaigns.status import status
 from natgauge.labs.common import locks
 from natgauge.procedures.kit.events import Event
+from natgauge.spread import cluster
 from natgauge.trial.observer import Silent
 
 __all__ = ["alone", "own_run", "quick_disk"]

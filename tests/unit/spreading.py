@@ -9,6 +9,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 from tests.unit.campaigning import PLAN, Benches, Simulated, campaign
 from tests.unit.simulated import Gateway
 
-from natgauge.campaigns import spread
+from natgauge import spread
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.campaigns.journal import entries
 from natgauge.campaigns.state import CampaignState
@@ -25,6 +26,7 @@ from natgauge.host.cpus import core_groups
 from natgauge.inputs.question import Cell
 from natgauge.labs.common import locks
 from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.spread.elsewhere import workers_of
 from natgauge.trial.observer import Observer
 
 #: Two cells, of which one has a setting of the whole machine.
@@ -77,7 +79,8 @@ def spread_out(
     path, out = folder / "small.toml", folder / "out"
     path.write_text(plan)
     resume = (out / "campaign.json").exists()
-    return run(RunOrder(plan=path, out=out, resume=resume, on=on, **order), observer, make_bench=bench)[1]
+    elsewhere = None if on is None else partial(workers_of, on, make_bench=bench)
+    return run(RunOrder(plan=path, out=out, resume=resume, elsewhere=elsewhere, **order), observer, make_bench=bench)[1]
 
 
 def counted_once(folder: Path) -> None:

@@ -89,9 +89,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "audits": {"errors", "gateways", "host", "inputs", "labs", "notes", "records", "setup", "suggestions", "words"},
     "campaigns": {
-        "agreement", "cleaning", "errors", "files", "foreign", "gateways", "host", "inputs", "labs", "measurements",
-        "measurer", "metrics", "notes", "paired", "plain_text", "procedures", "readings", "records", "setup",
-        "suggestions", "system_errors", "toml_text", "trial", "version", "words",
+        "agreement", "cleaning", "errors", "foreign", "gateways", "host", "inputs", "labs", "measurements", "measurer",
+        "metrics", "notes", "paired", "plain_text", "procedures", "readings", "records", "setup", "suggestions",
+        "system_errors", "toml_text", "trial", "version", "words",
+    },
+    "spread": {
+        "campaigns", "cleaning", "errors", "files", "gateways", "host", "inputs", "labs", "measurements", "procedures",
+        "records", "setup", "system_errors", "trial", "version", "words",
     },
     "comparisons": {
         "agreement", "analysis", "doubts", "errors", "gateways", "host", "inputs", "labs", "measurements", "metrics",

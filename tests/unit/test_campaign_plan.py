@@ -15,12 +15,12 @@ from natgauge.campaigns.cells import PlannedCell, points
 from natgauge.campaigns.estimate import CELL_RUN_SECONDS, estimate, repetitions
 from natgauge.campaigns.formula import evaluate
 from natgauge.campaigns.plan import PlanError, parse, read
-from natgauge.campaigns.spread.resources import MACHINE_WIDE, needs
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.host import memory
 from natgauge.host.cpus import as_if, usable_cpus
 from natgauge.procedures import procedures
+from natgauge.spread.resources import MACHINE_WIDE, needs
 from natgauge.trial.far_side import ALONE_SECONDS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "laptop.toml"

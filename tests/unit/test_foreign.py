@@ -25,7 +25,7 @@ OWN_FILES = {
     "bounded_output.py", "host/control_groups.py", "tester/finding.py", "causes/hops.py", "causes/cause.py",
     "records/parameters.py", "causes/counters.py", "known_doubts.py", "system_errors.py",
     "labs/common/queue_counters.py",
-    "audits/kit/pcapng.py", "campaigns/spread/resources.py", "campaigns/spread/worker.py",
+    "audits/kit/pcapng.py", "spread/resources.py", "spread/worker.py",
     "cli/__init__.py", "errors.py", "files.py", "foreign.py", "host/caches.py", "host/capabilities.py", "host/cpus.py",
     "outputs.py", "host/kernel.py", "host/process_files.py", "host/private_folder.py",
     "labs/common/machine_globals.py", "labs/common/marks.py",

@@ -17,16 +17,15 @@ import pytest
 from tests.unit.campaigning import PLAN, asked, quick_disk, results
 from tests.unit.spreading import WORKERS, alone, counted_once, make_bench, own_run, spread_out
 
-from natgauge.campaigns import spread
+from natgauge import spread
 from natgauge.campaigns.journal import entries
 from natgauge.campaigns.plan import parse, read
-from natgauge.campaigns.spread import access, certificates, resources, workers
-from natgauge.campaigns.spread.closed import ClosedScheduler, listening
-from natgauge.campaigns.spread.cluster import workers_at
-from natgauge.campaigns.spread.worker import WorkerMachine
-from natgauge.campaigns.spread.workers import Workers
 from natgauge.cli import run as command_line
 from natgauge.errors import HostError, UsageError
+from natgauge.spread import access, certificates, resources, workers
+from natgauge.spread.cluster import ClosedScheduler, listening, workers_at
+from natgauge.spread.worker import WorkerMachine
+from natgauge.spread.workers import Workers
 
 __all__ = ["alone", "own_run", "quick_disk"]
 

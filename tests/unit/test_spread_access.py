@@ -24,11 +24,11 @@ from tests.unit import strangers
 from tests.unit.campaigning import PLAN
 from tests.unit.spreading import own_run
 
-from natgauge.campaigns import spread
-from natgauge.campaigns.spread import access, certificates, cluster
-from natgauge.campaigns.spread.resources import Offer
+from natgauge import spread
 from natgauge.cli import run as command_line_here
 from natgauge.errors import HostError, UsageError
+from natgauge.spread import access, certificates, cluster
+from natgauge.spread.resources import Offer
 
 __all__ = ["own_run"]
 

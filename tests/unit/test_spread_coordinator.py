@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import pickle
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,16 +20,17 @@ from tests.unit.campaigning import PLAN, Benches, campaign, quick_disk, results
 from tests.unit.simulated import Gateway
 from tests.unit.spreading import SMALL, alone, counted_once, own_run, spread_out
 
-from natgauge.campaigns.journal import entries, entry_of
-from natgauge.campaigns.spread import cluster, coordinator, worker
-from natgauge.campaigns.spread.resources import Offer, Resources
-from natgauge.campaigns.spread.worker import NatgaugeWorker
-from natgauge.campaigns.spread.workers import Workers
+from natgauge.campaigns.journal import JournalLine, entries
+from natgauge.campaigns.state import CampaignState
 from natgauge.campaigns.status import status
 from natgauge.errors import BrokenError, HostError, NatgaugeError
 from natgauge.host import machine
 from natgauge.inputs.question import Cell
 from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.spread import cluster, coordinator, worker
+from natgauge.spread.resources import Offer, Resources
+from natgauge.spread.worker import NatgaugeWorker
+from natgauge.spread.workers import Workers
 from natgauge.stored.find_results import read_summary
 from natgauge.trial.observer import Observer
 
@@ -235,7 +236,11 @@ def test_the_command_of_a_result_has_the_lab_of_the_plan(
 
 @pytest.mark.usefixtures("dask")
 def test_a_line_has_the_time_at_which_it_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "entry_of", lambda event, fields: entry_of(event, {**fields, "at": 1000.0}))
+    class Earlier(CampaignState):
+        def line_of(self, event: str, fields: Mapping[str, Any]) -> tuple[JournalLine, bytes]:
+            return super().line_of(event, {**fields, "at": 1000.0})
+
+    monkeypatch.setattr(worker, "CampaignState", Earlier)
     spread_out(tmp_path)
     assert {one["at"] for one in entries(tmp_path / "out") if one["event"] == "repetition"} == {1000.0}
 

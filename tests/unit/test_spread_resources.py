@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from natgauge.campaigns import spread
+from natgauge import spread
 from natgauge.campaigns.cells import PlannedCell, each, points
 from natgauge.campaigns.plan import Plan, parse
-from natgauge.campaigns.spread import resources
 from natgauge.errors import HostError, UsageError
 from natgauge.host import cpus
 from natgauge.labs.common import locks
+from natgauge.spread import resources
 from natgauge.version import VERSION
 
 FACTS = {"kernel": "6.18", "cpu": {"model": "Made up"}}

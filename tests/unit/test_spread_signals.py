@@ -11,8 +11,8 @@ from types import FrameType
 
 import pytest
 
-from natgauge.campaigns.spread import signals
 from natgauge.errors import EndedBySignal
+from natgauge.spread import signals
 
 
 def second(_number: int, _frame: FrameType | None) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from natgauge.campaigns import plan as plans
-from natgauge.campaigns import spread
 from natgauge.campaigns.cells import PlannedCell, points
 from natgauge.campaigns.estimate import checked_estimate, repetitions
 from natgauge.campaigns.journal import Journal
@@ -25,7 +25,6 @@ from natgauge.cleaning import cleanup
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.gateways.recipe import digest
 from natgauge.host import machine
-from natgauge.inputs.question import LabOptions
 from natgauge.measurements.conditions import moving_facts
 from natgauge.measurements.prepared import LabBench, MakeBench
 from natgauge.records.campaign import CampaignCell, CampaignMeasurement, CampaignRecord
@@ -48,6 +47,26 @@ from natgauge.trial.observer import Observer, Silent
 from natgauge.version import VERSION
 
 
+@dataclass(frozen=True, slots=True)
+class Means:
+    """A plan's cells, and what measures them.
+
+    Attributes:
+        machines: facts of each machine that measures, at least one.
+    """
+
+    cells: Sequence[PlannedCell]
+    runner: CellRunner
+    machines: Sequence[Mapping[str, Any]]
+
+
+class Place(Protocol):
+    """Where repetitions are measured: in this process, or by workers."""
+
+    def __call__(self, plan: plans.Plan, file: str, *, host_name: bool) -> AbstractContextManager[Means]:
+        """Plan the cells of the plan in a file for the machines that measure them."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunOrder:
     """Options of `natgauge run`.
@@ -55,9 +74,7 @@ class RunOrder:
     Attributes:
         out: folder of the campaign; None = `results/<name of the plan>`.
         only: names or patterns of cells; empty = all.
-        on: the workers: `dask://HOST:PORT` = workers at that scheduler, `local:N` = N on this machine; None = this
-            process measures.
-        certificates: folder with the certificates for that scheduler; None = those that Dask's configuration names.
+        elsewhere: what measures the campaign's repetitions; None = this process.
     """
 
     plan: Path
@@ -66,9 +83,7 @@ class RunOrder:
     only: Sequence[str] = ()
     retry_broken: bool = False
     host_name: bool = False
-    on: str | None = None
-    certificates: Path | None = None
-    insecure: bool = False
+    elsewhere: Place | None = None
 
 
 def orders(plans_of: Sequence[Path], order: RunOrder) -> list[RunOrder]:
@@ -88,7 +103,7 @@ def orders(plans_of: Sequence[Path], order: RunOrder) -> list[RunOrder]:
     every: dict[str, RunOrder] = {}
     for path in plans_of:
         plan = plans.read(path)
-        if order.on is None:
+        if order.elsewhere is None:
             checked_estimate(points(plan, str(path)), str(path))
         if plan.name in every:
             raise UsageError(
@@ -118,13 +133,15 @@ def run(
         _refuse_other(plan, begun, folder)
         if make_bench is None:
             _undo_left_behind(observer or Silent())
-    with _measuring(order, plan.model_copy(update={"seed": seed}), make_bench) as setup:
+    seeded = plan.model_copy(update={"seed": seed})
+    here: Place = partial(_here, make_bench)
+    with (order.elsewhere or here)(seeded, str(order.plan), host_name=order.host_name) as setup:
         if begun is None:
             checked_estimate(setup.cells, str(order.plan))
             _begin(folder, plan, setup, seed)
         else:
             _refuse_other_recipes(setup.cells, begun, folder)
-            if order.on is None:
+            if order.elsewhere is None:
                 _refuse_other_machine(folder, setup.machines[0])
         with Journal(folder) as journal:
             session = Session(
@@ -142,44 +159,14 @@ def run(
         return folder, session.state
 
 
-@dataclass(frozen=True, slots=True)
-class _Setup:
-    """A plan and the means to measure it.
-
-    Attributes:
-        machines: facts of each machine that measures, at least one.
-    """
-
-    cells: Sequence[PlannedCell]
-    runner: CellRunner
-    machines: Sequence[Mapping[str, Any]]
-
-
 @contextmanager
-def _measuring(order: RunOrder, plan: plans.Plan, make_bench: MakeBench | None) -> Iterator[_Setup]:
-    """Plan the cells, and connect to the workers; labs are made by the cell runs."""
-    if order.on is None:
-        if order.insecure or order.certificates is not None:
-            option = "--insecure" if order.insecure else "--certificates"
-            raise UsageError(f"{option}: belongs to --on dask://HOST:PORT; add that, or leave it out")
-        cells = points(plan, str(order.plan))
-        if make_bench is None:
-            check_host()
-        facts = machine.facts(host_name=order.host_name)
-        yield _Setup(cells, LocalRunner(make_bench or LabBench, facts), [facts])
-        return
-    where = spread.where(order.on)
-    spread.need_dask()
-    # Dask takes seconds to load.
-    from natgauge.campaigns.spread.access import client_of  # noqa: PLC0415
-    from natgauge.campaigns.spread.cluster import workers_at  # noqa: PLC0415
-    from natgauge.campaigns.spread.coordinator import Coordinator  # noqa: PLC0415
-
-    security = client_of(where, order.certificates, insecure=order.insecure)
-    labs = [plan.lab.get("lab_name", LabOptions().lab_name)]
-    with workers_at(where, labs, security, make_bench=make_bench, host_name=order.host_name) as workers:
-        cells = workers.plan_cells(plan, str(order.plan))
-        yield _Setup(cells, lambda session, points: Coordinator(workers, session, points).run(), workers.machines)
+def _here(make_bench: MakeBench | None, plan: plans.Plan, file: str, *, host_name: bool) -> Iterator[Means]:
+    """Plan the cells for this machine; labs are made by the cell runs."""
+    cells = points(plan, file)
+    if make_bench is None:
+        check_host()
+    facts = machine.facts(host_name=host_name)
+    yield Means(cells, LocalRunner(make_bench or LabBench, facts), [facts])
 
 
 def _undo_left_behind(observer: Observer) -> None:
@@ -233,7 +220,7 @@ def _begun(folder: Path, *, resume: bool) -> CampaignRecord | None:
     return None
 
 
-def _begin(folder: Path, plan: plans.Plan, setup: _Setup, seed: int) -> None:
+def _begin(folder: Path, plan: plans.Plan, setup: Means, seed: int) -> None:
     refuse_name(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)

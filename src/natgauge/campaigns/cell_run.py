@@ -63,7 +63,7 @@ class CellRun:
     Attributes:
         round_number: from 1.
         state: state of at least this cell, kept up to date by `append_line`.
-        worker: name, cores and likeness of the worker that this is (`natgauge.campaigns.spread.worker`); None = the
+        worker: name, cores and likeness of the worker that this is; None = the
             campaign has no workers.
         only: name of the one measurement to run; empty = all.
     """

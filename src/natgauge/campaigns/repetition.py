@@ -80,7 +80,7 @@ def write_result(
     first, number = known.ended[0], len(known.ended)
     broken = f"broken after {number} of {measurement.most_repetitions} repetitions: {cause}"
     notes = [Note("ended early", broken)] if cause else []
-    given: dict[str, Any] = {**first.given, "repeat": 1}
+    given: dict[str, Any] = {"repeat": 1, **{str(name): value for name, value in first.given.items()}}
     single = replace(measurement.planned.settings, **given)
     results = [repetition.result for repetition in known.ended]
     measured = join(results, measurement.planned.settings, single, notes)

@@ -19,8 +19,8 @@ from typing import Protocol
 from natgauge.campaigns.cell_run import CellRun, is_open, pending
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
 from natgauge.campaigns.estimate import repetitions
-from natgauge.campaigns.evidence import EVIDENCE, EvidenceFile, stored_apart
-from natgauge.campaigns.journal import Journal, entry_of, text_of
+from natgauge.campaigns.evidence import EvidenceFile
+from natgauge.campaigns.journal import Journal, text_of
 from natgauge.campaigns.repetition import write_result
 from natgauge.campaigns.state import CampaignState
 from natgauge.errors import UsageError
@@ -133,12 +133,9 @@ class Session:
 
     def append_line(self, event: str, *, sync: bool = True, **fields: object) -> None:
         """Append a line to the journal, its evidence to that of the measurement, and update the state."""
-        if EVIDENCE in fields:
-            cell, measurement = str(fields["cell"]), str(fields["measurement"])
-            known = self.state.measurement(cell, measurement).stored
-            fields, evidence = stored_apart(fields, known)
-            EvidenceFile(self.folder, result_name(cell, measurement)).append(evidence, known)
-        entry = entry_of(event, fields)
+        entry, evidence = self.state.line_of(event, fields)
+        if evidence:
+            self._append_evidence(entry["cell"], entry["measurement"], evidence)
         self.journal.append([text_of(entry)], sync=sync)
         self.state.take(entry)
 
@@ -146,12 +143,14 @@ class Session:
         self, cell: str, measurement: str, lines: Sequence[str], evidence: bytes = b"", *, sync: bool = True
     ) -> None:
         """Append the lines of a repetition, as a worker made them, and update the state."""
-        EvidenceFile(self.folder, result_name(cell, measurement)).append(
-            evidence, self.state.measurement(cell, measurement).stored
-        )
+        self._append_evidence(cell, measurement, evidence)
         self.journal.append(lines, sync=sync)
         for line in lines:
             self.state.take(json.loads(line))
+
+    def _append_evidence(self, cell: str, measurement: str, evidence: bytes) -> None:
+        known = self.state.measurement(cell, measurement).stored
+        EvidenceFile(self.folder, result_name(cell, measurement)).append(evidence, known)
 
     def _chosen(self) -> Sequence[PlannedCell]:
         for pattern in self.only:

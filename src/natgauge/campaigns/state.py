@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from natgauge.campaigns.evidence import Extent
-from natgauge.campaigns.journal import JournalLine, entries
+from natgauge.campaigns.evidence import EVIDENCE, Extent, stored_apart
+from natgauge.campaigns.journal import JournalLine, entries, entry_of
 from natgauge.campaigns.journal_lines import (
     REMEDY,
     CellBroken,
@@ -136,6 +137,13 @@ class CampaignState:
                 self.broken_cells.setdefault(line.cell, line.cause)
             case DeviceBroken():
                 self.broken_devices.setdefault(line.device, line.cause)
+
+    def line_of(self, event: str, fields: Mapping[str, Any]) -> tuple[JournalLine, bytes]:
+        """Return the next line of the journal, and the lines of trials that go with it to the file of evidence."""
+        evidence = b""
+        if EVIDENCE in fields:
+            fields, evidence = stored_apart(fields, self.measurement(fields["cell"], fields["measurement"]).stored)
+        return entry_of(event, fields), evidence
 
     def _retry(self) -> None:
         """Broken measurements begin their repetition again; results that lack repetitions are written again."""

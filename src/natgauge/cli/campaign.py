@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,9 +69,16 @@ def command(
     from natgauge.campaigns import campaign
     from natgauge.campaigns.plan import PlanError
     from natgauge.cli import plan as complaints
-    from natgauge.errors import NatgaugeError
+    from natgauge.errors import NatgaugeError, UsageError
     from natgauge.records.store import CAMPAIGN
+    from natgauge.spread.elsewhere import workers_of
 
+    elsewhere = None
+    if on is not None:
+        elsewhere = partial(workers_of, on, certificates=certificates, insecure=insecure)
+    elif insecure or certificates is not None:
+        option = "--insecure" if insecure else "--certificates"
+        raise UsageError(f"{option}: belongs to --on dask://HOST:PORT; add that, or leave it out")
     order = campaign.RunOrder(
         plan=plans[0],
         out=out,
@@ -78,9 +86,7 @@ def command(
         only=only,
         retry_broken=retry_broken,
         host_name=host_name,
-        on=on,
-        certificates=certificates,
-        insecure=insecure,
+        elsewhere=elsewhere,
     )
     warn(insecure=insecure and on is not None)
     statuses = [0]

@@ -19,10 +19,10 @@ def command(folder: Path) -> None:
 
     Copy the folder to each of these machines. Whoever has one of its keys can run programs as root on all workers.
     """
-    from natgauge.campaigns import spread
+    from natgauge import spread
 
     spread.need_dask()
-    from natgauge.campaigns.spread import certificates
+    from natgauge.spread import certificates
 
     certificates.make(folder)
     say(f"{folder}: valid for {certificates.DAYS} days; whoever has a key of it can run programs as root on workers")

@@ -21,13 +21,13 @@ def command(address: str, certificates: Path | None, *, insecure: bool) -> None:
     It needs no privilege, measures nothing, and ends by Ctrl-C. Only the holders of certificates can connect: see
     `natgauge certificates`.
     """
-    from natgauge.campaigns import spread
+    from natgauge import spread
 
     where = spread.scheduler_at(address)
     spread.need_dask()
 
-    from natgauge.campaigns.spread.access import security_of
-    from natgauge.campaigns.spread.cluster import schedule
+    from natgauge.spread.access import security_of
+    from natgauge.spread.cluster import schedule
 
     security = security_of("scheduler", where, certificates, insecure=insecure)
     warn(insecure=insecure)

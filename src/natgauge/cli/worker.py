@@ -37,21 +37,21 @@ def command(
     `natgauge run` can run any program on this machine as root. So each proves by a certificate that it is one of them
     (see `natgauge certificates`), and the worker listens only at the address from which it reaches the scheduler.
     """
-    from natgauge.campaigns import spread
+    from natgauge import spread
     from natgauge.host.cpus import check_cpus, usable_cpus
     from natgauge.inputs.cores import format_cores
     from natgauge.setup.setup import check_host
 
     where = spread.scheduler_at(scheduler)
     spread.need_dask()
-    from natgauge.campaigns.spread.access import security_of
+    from natgauge.spread.access import security_of
 
     security = security_of("worker", where, certificates, insecure=insecure)
     check_host()
     mine = check_cpus(cores or usable_cpus(), "cores", "cores")
 
-    from natgauge.campaigns.spread.cluster import serve
-    from natgauge.campaigns.spread.resources import machine_digest, reserved
+    from natgauge.spread.cluster import serve
+    from natgauge.spread.resources import machine_digest, reserved
 
     # Not the host's name, because journals are published.
     called = name or f"{machine_digest()[:6]}-{format_cores(mine).replace(',', '-')}"

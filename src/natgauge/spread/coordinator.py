@@ -25,12 +25,12 @@ from natgauge.campaigns.cell_run import pending
 from natgauge.campaigns.cells import MOST_CELLS, CellMeasurement, PlannedCell
 from natgauge.campaigns.journal_lines import adapter_of
 from natgauge.campaigns.run import Session, most_rounds
-from natgauge.campaigns.spread.resources import Resources, like, likeness, workers_on
-from natgauge.campaigns.spread.worker import TOPIC, Made, Message, RepetitionTask
-from natgauge.campaigns.spread.workers import Workers, of_worker
 from natgauge.errors import NatgaugeError
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
+from natgauge.spread.resources import Resources, like, likeness, workers_on
+from natgauge.spread.worker import TOPIC, Made, Message, RepetitionTask
+from natgauge.spread.workers import Workers, of_worker
 
 #: Interval between two looks at which workers are there.
 POLL_SECONDS: Final = 5.0

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 from distributed import Security
 
-from natgauge.campaigns.spread import Where
-from natgauge.campaigns.spread.certificates import AUTHORITY, Role, certificate_name, key_name
 from natgauge.errors import HostError, UsageError
+from natgauge.spread import Where
+from natgauge.spread.certificates import AUTHORITY, Role, certificate_name, key_name
 from natgauge.system_errors import in_a_line
 
 T = TypeVar("T")

@@ -19,9 +19,7 @@ from distributed import Worker as DaskWorker
 
 from natgauge.campaigns.cell_run import CellRun
 from natgauge.campaigns.cells import PlannedCell
-from natgauge.campaigns.evidence import EVIDENCE, stored_apart
-from natgauge.campaigns.journal import entry_of, text_of
-from natgauge.campaigns.spread.resources import Offer, likeness, machine_digest
+from natgauge.campaigns.journal import text_of
 from natgauge.campaigns.state import CampaignState, MeasurementState
 from natgauge.errors import UsageError
 from natgauge.gateways.recipe import digest, load
@@ -31,6 +29,7 @@ from natgauge.measurements.prepared import LabBench, MakeBench, MeasuringBench
 from natgauge.procedures.kit.events import Event
 from natgauge.records.store import plain
 from natgauge.setup.setup import check_host
+from natgauge.spread.resources import Offer, likeness, machine_digest
 from natgauge.trial.observer import Observer, Silent
 
 #: Dask topic of all progress messages. One for all campaigns: a scheduler keeps 1,000 messages of each topic for ever.
@@ -142,11 +141,8 @@ def measure(task: RepetitionTask) -> Made:
     def append(event: str, *, sync: bool = True, **fields: Any) -> None:
         del sync
         run.check_wanted()
-        if EVIDENCE in fields:
-            known = state.measurement(fields["cell"], fields["measurement"]).stored
-            fields, of_trials = stored_apart(fields, known)
-            evidence.append(of_trials)
-        entry = entry_of(event, fields)
+        entry, of_trials = state.line_of(event, fields)
+        evidence.append(of_trials)
         state.take(entry)
         if event == "trial":
             run.send("trial", text_of(entry))

@@ -15,25 +15,54 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from distributed import Nanny, Security, SpecCluster, Status
+from distributed import Nanny, Scheduler, Security, SpecCluster, Status, Worker
 from tornado.ioloop import PeriodicCallback
 
-from natgauge.campaigns.spread import Where, signals
-from natgauge.campaigns.spread.access import local_address
-from natgauge.campaigns.spread.closed import ClosedScheduler, ClosedWorker, address_of, listening
-from natgauge.campaigns.spread.resources import Offer, reserved, shares
-from natgauge.campaigns.spread.worker import NatgaugeWorker
-from natgauge.campaigns.spread.workers import Workers, connected
 from natgauge.cleaning import cleanup
 from natgauge.errors import HostError
 from natgauge.host import machine
 from natgauge.measurements.prepared import MakeBench
+from natgauge.spread import Where, signals
+from natgauge.spread.access import local_address
+from natgauge.spread.resources import Offer, reserved, shares
+from natgauge.spread.worker import NatgaugeWorker
+from natgauge.spread.workers import Workers, connected
 from natgauge.system_errors import in_a_line
 
 _START_SECONDS: Final = 60
 #: Interval between two looks for workers that died during their start.
 REVIVE_SECONDS: Final = 5.0
 _HERE: Final = "127.0.0.1"
+
+
+class ClosedScheduler(Scheduler):
+    """A scheduler without HTTP pages: Dask opens a port for these, which takes no certificate, whatever is set."""
+
+    def start_http_server(self, *_args: Any, **_options: Any) -> None:
+        """Open no port."""
+
+
+class ClosedWorker(Worker):
+    """A worker without HTTP pages."""
+
+    def start_http_server(self, *_args: Any, **_options: Any) -> None:
+        """Open no port."""
+
+
+def address_of(where: Where, security: Security) -> str:
+    """Return a scheduler's address with Dask's protocol: "host:8786" becomes "tls://host:8786"."""
+    return f"{_protocol(security)}://{where.scheduler}"
+
+
+def listening(address: str, security: Security) -> dict[str, Any]:
+    """Options of a scheduler, nanny or worker that listens at this address of the machine alone."""
+    # Dask puts a port behind it.
+    host = f"[{address}]" if ":" in address else address
+    return {"security": security, "protocol": _protocol(security), "host": host, "dashboard": False}
+
+
+def _protocol(security: Security) -> str:
+    return "tls" if security.require_encryption else "tcp"
 
 
 @contextmanager

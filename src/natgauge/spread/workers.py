@@ -16,11 +16,11 @@ from distributed import Client, Future, Security
 
 from natgauge.campaigns.cells import PlannedCell, points
 from natgauge.campaigns.plan import Plan
-from natgauge.campaigns.spread import resources
-from natgauge.campaigns.spread.resources import Resources
-from natgauge.campaigns.spread.worker import Made, RepetitionTask, WorkerMachine, look, measure
 from natgauge.errors import HostError, NatgaugeError
 from natgauge.host.cpus import as_if
+from natgauge.spread import resources
+from natgauge.spread.resources import Resources
+from natgauge.spread.worker import Made, RepetitionTask, WorkerMachine, look, measure
 from natgauge.system_errors import in_a_line
 from natgauge.version import VERSION
 
