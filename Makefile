@@ -25,8 +25,8 @@ UPGRADE ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo examples wheel try-wheel try-install try-clean test soak test-guest record-runs test-unit check format schemas \
-        lock site bench clean
+.PHONY: help setup build demo examples golden wheel try-wheel try-install try-clean test soak test-guest record-runs test-unit check format \
+        schemas lock site bench clean
 
 help: ## list what this Makefile can do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -44,6 +44,9 @@ wheel: setup ## build the wheel that installs without compilers, into dist/
 
 examples: setup ## write the text and picture of the demo's example again; NAMES="demo laptop sessions" measures these first (root)
 	$(BIN)/python -m tools.example_reports $(NAMES)
+
+golden: setup ## write what natgauge says into tests/golden again, to be read as a difference; ARGS=tests/unit/test_answers.py for one file
+	$(BIN)/python -m pytest --quiet --golden $(or $(ARGS),tests/unit)
 
 try-wheel: wheel $(STAMPS)/release-packages ## try the wheel in a clean Debian 12 root, up to the demo's result (root; about 4 minutes)
 	tools/try-wheel dist/natgauge-*.whl

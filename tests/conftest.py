@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests.unit import golden
 
 HERE = Path(__file__).parent
 #: Names the file into which the figures of the run are written, for tools/run_tests.py.
@@ -21,6 +22,10 @@ FIGURES = "NATGAUGE_TEST_FIGURES"
 settings.register_profile("natgauge", deadline=None)
 settings.load_profile("natgauge")
 PRIVILEGED = {"frames": "loads BPF programs", "labs": "makes network namespaces"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(golden.WRITE, action="store_true", help="write the texts of these tests into tests/golden")
 
 
 def pytest_configure() -> None:
@@ -48,8 +53,14 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write golden files where that was the purpose of the run."""
+    golden.end(session.config)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip what needs root where there is none; CI runs as root, so nothing is skipped there."""
+    golden.begin(config, items)
     if os.geteuid() == 0:
         return
     for item in items:

@@ -13,8 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.unit.golden import golden
 
+from natgauge.host import cpus
 from natgauge.labs.common.protected import parent_of
+
+__all__ = ["golden"]
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -23,6 +27,20 @@ def the_disk_is_not_waited_for() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _file: None)
         yield
+
+
+@pytest.fixture
+def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said of this machine's cores is the same on any machine."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    monkeypatch.setattr(cpus, "online_cpus", lambda: (0, 1, 2, 3))
+
+
+@pytest.fixture
+def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder of a command line."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture(autouse=True)

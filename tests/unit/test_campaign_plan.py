@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.unit.campaigning import Benches
+from tests.unit.golden import Golden
 
 from natgauge.campaigns import campaign
 from natgauge.campaigns.cells import PlannedCell, points
@@ -24,6 +25,8 @@ from natgauge.spread.resources import MACHINE_WIDE, needs
 from natgauge.trial.far_side import ALONE_SECONDS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "laptop.toml"
+pytestmark = pytest.mark.usefixtures("four_cores")
+
 RIGHT: dict[str, Any] = {
     "name": "right",
     "gateways": ["nftables-nat44", "linux-ipv4"],
@@ -109,107 +112,65 @@ def test_what_is_no_formula_is_refused_in_one_line(formula: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    "changed",
     [
-        ({"colour": 1}, "x.toml: colour: unknown key"),
-        ({"profile": "fast"}, "x.toml: profile: 'fast'"),
-        ({"gateways": []}, "x.toml: gateways: []"),
-        (
-            {"gateways": ["nftables-nat4"]},
-            'x.toml: gateways[0]: gateway "nftables-nat4": unknown; did you mean nftables',
-        ),
-        ({"gateways": ["linux-ipv4", "linux-ipv4"]}, "x.toml: gateways[1]: 'linux-ipv4' occurs twice"),
-        ({"measure": [{}]}, "x.toml: measure[0].metric: is missing"),
-        (
-            {"measure": [{"metric": "thruput"}]},
-            "x.toml: measure[0].metric: 'thruput' is unknown; did you mean throughput",
-        ),
-        (
-            {"measure": [{"metric": "throughput", "eror": 1}]},
-            "x.toml: measure[0].eror: unknown key; did you mean error",
-        ),
-        ({"measure": [{"metric": "throughput", "error": "x"}]}, "x.toml: measure[0].error: error: 'x' is neither"),
-        ({"measure": [{"metric": "throughput", "confirm": 1}]}, "x.toml: measure[0].confirm: 1 is not true or false"),
-        ({"lab": {"placment": "shared"}}, "x.toml: lab.placment: unknown key; did you mean placement?"),
-        ({"lab": {"placement": "up"}}, "x.toml: lab.placement: 'up' is unknown; choose one of shared, isolated"),
-        ({"lab": {"empty_command": "x"}}, "x.toml: lab.empty_command: empty command: lab netns has no such option"),
-        ({"traffic": {"frame_size": 10}}, "x.toml: traffic.frame_size: frame size: 10 octets is too small"),
-        ({"traffic": {"frame_size": "64"}}, "x.toml: traffic.frame_size: '64' is not a whole number"),
-        ({"traffic": {"source_ports": "9-1"}}, "x.toml: traffic.source_ports: source ports"),
-        ({"device": {"hash_size": "2^log(N)"}}, "x.toml: device.hash_size: formula '2^log(N)' has no value"),
-        ({"device": {"udp_timeout": True}}, "x.toml: device.udp_timeout: True is not a whole number"),
-        ({"series": {"connections": [0]}}, "x.toml: series.connections[0]: connections: 0 is outside of 1"),
-        ({"series": {"connections": [1, 1]}}, "x.toml: series.connections[1]: 1 occurs twice"),
-        ({"series": {"connections": []}}, "x.toml: series.connections: []"),
-        ({"series": {"frame_size": [64]}}, "x.toml: series.frame_size: is in traffic.frame_size, too"),
-        ({"series": {"cores": [4096]}}, "x.toml: series.cores[0]: cores: 4096 asked for, this machine has"),
-        ({"series": {"cores": [0]}}, "x.toml: series.cores[0]: 0 is outside of 1 to 4096"),
-        ({"series": {"burst_frames": [1]}}, "x.toml: series.burst_frames"),
-        ({"series": {"way": ["rfc8219"]}}, "x.toml: series.way: none of the metrics of this plan has it"),
-        (
-            {"series": {"connections": list(range(1, 1001)), "frame_size": list(range(64, 80))}},
-            "32000 cells are more than",
-        ),
-        ({"repetitions": 0}, "x.toml: repetitions"),
-        ({"point": [{}]}, "x.toml: point[0]: has no key of a cell; give it one such as source_ports"),
-        ({"point": [{"name": "a b", "order": "increasing"}]}, "x.toml: point[0].name: 'a b'"),
-        ({"point": [{"repetitions": 0, "order": "increasing"}]}, "x.toml: point[0].repetitions: 0"),
-        ({"point": [{"ordr": 1}]}, "x.toml: point[0].ordr: unknown key; did you mean order?"),
-        ({"point": [{"order": "up"}]}, "x.toml: point[0].order: 'up' is unknown; choose one of"),
-        ({"point": [{"frame_size": 64}]}, "x.toml: point[0].frame_size: is in traffic.frame_size, too"),
-        ({"point": [{"connections": 64}]}, "x.toml: point[0].connections: is in series.connections, too"),
-        ({"point": [{"order": "increasing"}] * 2}, "x.toml: point[1]: occurs twice; leave one out"),
-        (
-            {"point": [{"order": "increasing"}, {"order": "decreasing", "table_size": 8192}]},
-            "x.toml: point[0].table_size: is missing; point[1] has it",
-        ),
-        (
-            {"point": [{"source_ports": "1024-1025", "destination_ports": "1-10"}]},
-            "x.toml: series.connections",
-        ),
-        ({"published": "A"}, "x.toml: published: 'A'"),
-        (
-            {"point": [{"order": "increasing", "columns": [1]}]},
-            "point[0].columns: are cells of a published table; name",
-        ),
-        ({"published": "a", "point": [{"order": "increasing", "columns": [0]}]}, "x.toml: point[0].columns.0: 0"),
-        (
-            {"published": "a", "measure": [{"metric": "throughput", "quantities": "x", "columns": [1]}]},
-            "x.toml: measure[0].quantities: 'x'",
-        ),
-        ({"published": "a", "measure": [{"metric": "throughput", "quantities": ["x"]}]}, "quantities: have no columns"),
-        ({"published": "a", "measure": [{"metric": "throughput", "columns": [1]}]}, "columns: have no quantities"),
-        (
-            {"measure": [{"metric": "throughput", "gateways": []}]},
-            "x.toml: measure[0].gateways: [] is no list of gateways",
-        ),
-        (
-            {"measure": [{"metric": "throughput", "gateways": ["linux-ipv5"]}]},
-            "measure[0].gateways[0]: 'linux-ipv5' is none of the gateways of this plan; did you mean linux-ipv4?",
-        ),
-        (
-            {"measure": [{"metric": "throughput", "gateways": 5}]},
-            "x.toml: measure[0].gateways: 5 is no list of gateways",
-        ),
-        (
-            {"measure": [{"metric": "throughput", "gateways": ["linux-ipv4"]}]},
-            "x.toml: gateways[0]: no measurement is of 'nftables-nat44'",
-        ),
-        (
-            {"series": {"udp_timeout": [400]}, "device": {}},
-            "x.toml: series.udp_timeout[0]: udp_timeout: linux-ipv4 has no",
-        ),
-        (
-            {"gateways": ["linux-ipv4"], "device": {"udp_timeout": 9}},
-            "x.toml: device.udp_timeout: udp_timeout: linux-ipv4 has no such knob",
-        ),
+        {"colour": 1},
+        {"profile": "fast"},
+        {"gateways": []},
+        {"gateways": ["nftables-nat4"]},
+        {"gateways": ["linux-ipv4", "linux-ipv4"]},
+        {"measure": [{}]},
+        {"measure": [{"metric": "thruput"}]},
+        {"measure": [{"metric": "throughput", "eror": 1}]},
+        {"measure": [{"metric": "throughput", "error": "x"}]},
+        {"measure": [{"metric": "throughput", "confirm": 1}]},
+        {"lab": {"placment": "shared"}},
+        {"lab": {"placement": "up"}},
+        {"lab": {"empty_command": "x"}},
+        {"traffic": {"frame_size": 10}},
+        {"traffic": {"frame_size": "64"}},
+        {"traffic": {"source_ports": "9-1"}},
+        {"device": {"hash_size": "2^log(N)"}},
+        {"device": {"udp_timeout": True}},
+        {"series": {"connections": [0]}},
+        {"series": {"connections": [1, 1]}},
+        {"series": {"connections": []}},
+        {"series": {"frame_size": [64]}},
+        {"series": {"cores": [4096]}},
+        {"series": {"cores": [0]}},
+        {"series": {"burst_frames": [1]}},
+        {"series": {"way": ["rfc8219"]}},
+        {"series": {"connections": list(range(1, 1001)), "frame_size": list(range(64, 80))}},
+        {"repetitions": 0},
+        {"point": [{}]},
+        {"point": [{"name": "a b", "order": "increasing"}]},
+        {"point": [{"repetitions": 0, "order": "increasing"}]},
+        {"point": [{"ordr": 1}]},
+        {"point": [{"order": "up"}]},
+        {"point": [{"frame_size": 64}]},
+        {"point": [{"connections": 64}]},
+        {"point": [{"order": "increasing"}] * 2},
+        {"point": [{"order": "increasing"}, {"order": "decreasing", "table_size": 8192}]},
+        {"point": [{"source_ports": "1024-1025", "destination_ports": "1-10"}]},
+        {"published": "A"},
+        {"point": [{"order": "increasing", "columns": [1]}]},
+        {"published": "a", "point": [{"order": "increasing", "columns": [0]}]},
+        {"published": "a", "measure": [{"metric": "throughput", "quantities": "x", "columns": [1]}]},
+        {"published": "a", "measure": [{"metric": "throughput", "quantities": ["x"]}]},
+        {"published": "a", "measure": [{"metric": "throughput", "columns": [1]}]},
+        {"measure": [{"metric": "throughput", "gateways": []}]},
+        {"measure": [{"metric": "throughput", "gateways": ["linux-ipv5"]}]},
+        {"measure": [{"metric": "throughput", "gateways": 5}]},
+        {"measure": [{"metric": "throughput", "gateways": ["linux-ipv4"]}]},
+        {"series": {"udp_timeout": [400]}, "device": {}},
+        {"gateways": ["linux-ipv4"], "device": {"udp_timeout": 9}},
     ],
 )
-def test_every_fault_is_one_line_with_its_keys_path(changed: dict[str, Any], told: str) -> None:
+def test_every_fault_is_one_line_with_its_keys_path(changed: dict[str, Any], golden: Golden) -> None:
     changed = {"measure": RIGHT["measure"][1:], **changed}
     if "series" in changed and "frame_size" in changed["series"] and len(changed["series"]) > 1:
         changed["traffic"] = {}
-    assert any(told in fault for fault in faults(**changed)), faults(**changed)
+    golden(faults(**changed))
 
 
 def test_all_faults_are_told_at_once() -> None:
@@ -293,32 +254,21 @@ def test_a_measurement_may_be_of_some_points_only() -> None:
     assert of_point == {1000: {"throughput", "connection-rate"}, 9000: {"connection-rate"}}
 
 
-@pytest.mark.parametrize(
-    ("named", "words"),
-    [
-        (
-            ["few", "mani"],
-            "x.toml: measure[0].points[1]: 'mani' is none of the points of this plan; did you mean many?",
-        ),
-        ("few", "x.toml: measure[0].points: 'few' is no list of points; leave it out for all of them"),
-        (7, "x.toml: measure[0].points: 7 is no list of points; leave it out for all of them"),
-        (["few"], "x.toml: point[1]: no measurement of 'nftables-nat44' is of it; leave it out, or add it to measure"),
-    ],
-)
-def test_points_that_are_none_or_that_nobody_measures_are_refused(named: object, words: str) -> None:
+@pytest.mark.parametrize("named", [["few", "mani"], "few", 7, ["few"]])
+def test_points_that_are_none_or_that_nobody_measures_are_refused(named: object, golden: Golden) -> None:
     found = faults(**FEW_AND_MANY, gateways=["nftables-nat44"], measure=[{"metric": "throughput", "points": named}])
-    assert any(fault.startswith(words) for fault in found), found
+    golden(found)
 
 
 def test_a_plan_for_another_machine_is_checked_as_if_this_were_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
     path = tmp_path / "x.toml"
     path.write_text(
         'gateways = ["nftables-nat44"]\n[lab]\nplacement = "isolated"\ncores = 64\n[[measure]]\nmetric = "throughput"\n'
     )
     assert run(["plan", "check", str(path)]) == 2
-    assert "lab.cores: cores: 64 asked for, this machine has" in capsys.readouterr().err
+    golden(capsys.readouterr().err)
     before = usable_cpus()
     assert run(["plan", "check", "--cores", "65", str(path)]) == 0
     assert run(["plan", "check", "--cores", "0", str(path)]) == 2
@@ -353,41 +303,43 @@ def test_a_number_of_cores_is_that_of_the_device_wherever_it_is(lab: dict[str, A
 
 
 @pytest.mark.parametrize(
-    ("lab", "cores", "told"),
+    ("lab", "cores"),
     [
-        (SSH, "0-1", "series.cores[0]: cores: lab ssh has no such option, lab netns has; give --device-cores N, or"),
-        ({**SSH, "device_cores": 2}, 2, "series.cores[0]: cores: device_cores gives the number of cores, too"),
-        ({"lab": "vm"}, 65, "guest cores: 65 is outside of 1 to 64"),
-        ({**SSH, "boot_command": " "}, 2, "lab.boot_command: boot command: is empty; name a shell command, or leave"),
-        ({**SSH, "boot_seconds": 0.5}, 2, "lab.boot_seconds: boot seconds: 0.5 is outside of 1 to 86400 s"),
+        (SSH, "0-1"),
+        ({**SSH, "device_cores": 2}, 2),
+        ({"lab": "vm"}, 65),
+        ({**SSH, "boot_command": " "}, 2),
+        ({**SSH, "boot_seconds": 0.5}, 2),
     ],
 )
-def test_cores_that_a_lab_cannot_give_are_refused(lab: dict[str, Any], cores: object, told: str) -> None:
+def test_cores_that_a_lab_cannot_give_are_refused(lab: dict[str, Any], cores: object, golden: Golden) -> None:
     found = faults(lab=lab, series={"cores": [cores]}, measure=RIGHT["measure"][1:])
-    assert any(told in fault for fault in found), found
+    golden(found)
 
 
 @pytest.mark.parametrize(("lab", "option"), [(WIRE, "reboot_command"), (SSH, "boot_command")])
-def test_several_numbers_of_cores_need_a_command_that_changes_them(lab: dict[str, Any], option: str) -> None:
+def test_several_numbers_of_cores_need_a_command_that_changes_them(
+    lab: dict[str, Any], option: str, golden: Golden
+) -> None:
     """Each step would be measured on the same cores, and recorded with others."""
     without = {name: value for name, value in lab.items() if name != option}
     (fault,) = faults(lab=without, series={"cores": [1, 2]}, **ONE)
-    assert fault.startswith(f"x.toml: series.cores: several numbers of cores need lab.{option}, a command")
+    golden(fault)
     (point,) = cells(lab=without, series={"cores": [2]}, **ONE)
     assert point.values == {"cores": 2}
 
 
 def test_a_plan_of_more_memory_than_there_is_says_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     path = tmp_path / "x.toml"
     path.write_text(
         'gateways = ["nftables-nat44"]\n[traffic]\nconnections = 1000000\n[[measure]]\nmetric = "throughput"\n'
     )
-    for mebibytes, told in ((100, True), (100_000, False)):
+    for mebibytes in (100, 100_000):
         monkeypatch.setattr(memory, "memory_octets", lambda _, octets=mebibytes * 2**20: octets)
         assert run(["plan", "check", str(path)]) == 0
-        assert ("only 100.0 MiB are available here" in capsys.readouterr().out) == told
+        golden(capsys.readouterr().out)
     # Nobody knows how much another machine has.
     monkeypatch.setattr(memory, "memory_octets", lambda _: 1)
     assert run(["plan", "check", "--cores", "4", str(path)]) == 0
@@ -503,13 +455,15 @@ def checked(tmp_path: Path, capsys: pytest.CaptureFixture[str], profile: str, co
     return capsys.readouterr().out.splitlines()
 
 
-def test_memory_that_a_recipe_does_not_tell_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_memory_that_a_recipe_does_not_tell_is_unknown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
     (memory,) = (line for line in checked(tmp_path, capsys, "quick", 10_000) if line.startswith("  memory"))
-    assert memory.endswith("unknown on the device")
+    golden(memory)
 
 
 def test_a_plan_whose_trials_outlast_a_time_out_of_the_user_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
     path = tmp_path / "plan.toml"
     path.write_text(RFC.format(profile="rfc", connections=1_600_000_000) + "\n[device]\nudp_timeout = 2430\n")
@@ -520,7 +474,7 @@ def test_a_plan_whose_trials_outlast_a_time_out_of_the_user_is_refused(
         campaign.run(campaign.RunOrder(plan=path, out=tmp_path / "out"), make_bench=Benches())
     assert [f"natgauge: {fault}" for fault in refused.value.faults] == [said]
     assert not (tmp_path / "out").exists()
-    assert "1,600,000,000 connections at less than 658,436 a second outlasts the UDP time-out of 2,430 s" in said
+    golden(said)
 
 
 def test_a_time_out_that_natgauge_chooses_outlasts_hundreds_of_millions_of_connections(
@@ -531,15 +485,18 @@ def test_a_time_out_that_natgauge_chooses_outlasts_hundreds_of_millions_of_conne
     assert not capsys.readouterr().err
 
 
-def test_an_estimate_that_its_time_cuts_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_estimate_that_its_time_cuts_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
     def time_of(profile: str, connections: int) -> str:
         return next(line for line in checked(tmp_path, capsys, profile, connections) if line.startswith("  time"))
 
-    assert "10 of 10 repetitions are cut by --most-seconds" in time_of("quick", 100_000_000)
+    golden(time_of("quick", 100_000_000))
     assert "cut" not in time_of("quick", 10_000)
     assert "cut" not in time_of("rfc", 100_000_000)
 
 
-def test_of_very_many_faults_the_first_ones_are_named() -> None:
+def test_of_very_many_faults_the_first_ones_are_named(golden: Golden) -> None:
     faults = PlanError("p.toml", [f"k{number}: unknown key" for number in range(1000)]).faults
-    assert (len(faults), faults[-1]) == (51, "p.toml: 950 more faults; mend these first")
+    assert len(faults) == 51
+    golden(faults[-1])

@@ -8,9 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+from tests.unit.golden import Golden
 
-from natgauge.cli import run
+from natgauge.cli import app, run
 from natgauge.errors import HostError, NatgaugeError
 from natgauge.records.store import Store
 
@@ -25,151 +27,158 @@ PORTS = [
 
 COMPARE = ["compare", "nftables-nat44"]
 
+#: Command lines, and the input that the refusal is about.
 WRONG = [
     # Comparisons.
-    (["compare"], "nothing alone"),
-    (COMPARE, "nftables-nat44 alone"),
-    ([*COMPARE, "nftables-nat45"], "nftables-nat45"),
-    ([*COMPARE, "./nothing.toml"], "nothing.toml"),
-    ([*COMPARE, "nftables-nat44:speed=9"], "speed"),
-    ([*COMPARE, "nftables-nat44:connections=many"], "many"),
-    ([*COMPARE, "nftables-nat44:connections=0"], "connections: 0"),
-    ([*COMPARE, "nftables-nat44:order=sideways"], "sideways"),
-    ([*COMPARE, "nftables-nat44:hash_size=65536", "--by", "slices"], "a setting of the whole machine"),
-    ([*COMPARE, "linux-ipv4"], "--unlike"),
-    ([*COMPARE, "nftables-nat66"], "--unlike"),
-    (["compare", "tayga-nat64", "tayga-nat64", "--by", "slices"], "processes of its own"),
-    ([*COMPARE, *["nftables-nat44"] * 14], "at most 16"),
-    ([*COMPARE, "nftables-nat44", "--quantities", "sideways"], "sideways"),
+    (["compare"], ""),
+    (COMPARE, ""),
+    ([*COMPARE, "nftables-nat45"], ""),
+    ([*COMPARE, "./nothing.toml"], ""),
+    ([*COMPARE, "nftables-nat44:speed=9"], ""),
+    ([*COMPARE, "nftables-nat44:connections=many"], "connections"),
+    ([*COMPARE, "nftables-nat44:connections=0"], "connections"),
+    ([*COMPARE, "nftables-nat44:order=sideways"], "order"),
+    ([*COMPARE, "nftables-nat44:hash_size=65536", "--by", "slices"], ""),
+    ([*COMPARE, "linux-ipv4"], ""),
+    ([*COMPARE, "nftables-nat66"], ""),
+    (["compare", "tayga-nat64", "tayga-nat64", "--by", "slices"], ""),
+    ([*COMPARE, *["nftables-nat44"] * 14], ""),
+    ([*COMPARE, "nftables-nat44", "--quantities", "sideways"], "quantities"),
     ([*COMPARE, "nftables-nat44", "--quantities", ""], "quantities"),
     ([*COMPARE, "nftables-nat44", "--resolve", "1"], "resolve"),
     ([*COMPARE, "nftables-nat44", "--resolve", "0%"], "resolve"),
     ([*COMPARE, "nftables-nat44", "--level", "nan%"], "level"),
-    ([*COMPARE, "nftables-nat44", "--fail-above", "-3%"], "fail above"),
-    ([*COMPARE, "nftables-nat44", "--fail-above", "10"], "fail above: '10' is unclear without a % sign; write 10% or"),
-    ([*COMPARE, "nftables-nat44", "--most-seconds", "0"], "most seconds"),
-    ([*COMPARE, "nftables-nat44", "--slice-frames", "1"], "slice frames"),
-    ([*COMPARE, "nftables-nat44", "--connections", "100"], "too few for the cost of new ones"),
-    ([*COMPARE, "nftables-nat44", "--core", "9999"], "9999"),
+    ([*COMPARE, "nftables-nat44", "--fail-above", "-3%"], "fail_above"),
+    ([*COMPARE, "nftables-nat44", "--fail-above", "10"], "fail_above"),
+    ([*COMPARE, "nftables-nat44", "--most-seconds", "0"], "most_seconds"),
+    ([*COMPARE, "nftables-nat44", "--slice-frames", "1"], "slice_frames"),
+    ([*COMPARE, "nftables-nat44", "--connections", "100"], "connections"),
+    ([*COMPARE, "nftables-nat44", "--core", "9999"], "core"),
     ([*COMPARE, "nftables-nat44", "--seed", "-1"], "seed"),
     # Names.
-    (["measure"], "METRIC"),
-    (["measure", "--gateway", "nftables-nat44", "throughput"], "METRIC comes before the options"),
-    ([*MEASURE, "--loads", "50%"], "loads: the metric throughput has no such setting"),
-    ([*MEASURE, "--loss-tolerance", "much"], "loss tolerance: 'much' is not a share; write it like 1% or 0.01"),
-    ([*MEASURE, "--profile", "slow"], "profile: 'slow' is unknown; choose one of default, quick"),
-    ([*MEASURE, "--most-seconds", "-1"], "most seconds: -1.0 is not"),
-    ([*COMPARE, "nftables-nat44:cores=0-", "linux-ipv4"], 'cores "0-"'),
-    (["measure", "throughput"], "--gateway"),
-    (["measure", "thruput", "--gateway", "nftables-nat44"], "thruput"),
-    (["measure", "throughput", "--gateway", "nftables-nat45"], "nftables-nat45"),
-    (["measure", "throughput", "--gateway", "./nothing.toml"], "nothing.toml"),
-    (["nonsense"], "nonsense"),
-    ([*MEASURE, "--nonsense"], "--nonsense"),
+    (["measure"], ""),
+    (["measure", "--gateway", "nftables-nat44", "throughput"], ""),
+    ([*MEASURE, "--loads", "50%"], ""),
+    ([*MEASURE, "--loss-tolerance", "much"], "loss_tolerance"),
+    ([*MEASURE, "--profile", "slow"], "profile"),
+    ([*MEASURE, "--most-seconds", "-1"], "most_seconds"),
+    ([*COMPARE, "nftables-nat44:cores=0-", "linux-ipv4"], "cores"),
+    (["measure", "throughput"], "gateway"),
+    (["measure", "thruput", "--gateway", "nftables-nat44"], ""),
+    (["measure", "throughput", "--gateway", "nftables-nat45"], ""),
+    (["measure", "throughput", "--gateway", "./nothing.toml"], ""),
+    (["nonsense"], ""),
+    ([*MEASURE, "--nonsense"], ""),
     # Real servers.
-    ([*QUERIES, "--far-side", "unbound"], 'far side "unbound": unknown'),
-    ([*QUERIES, "--far-side", "./nothing.toml"], "nothing.toml: cannot be read"),
-    ([*QUERIES, "--far-side", "knot", "--lab", "wire", *PORTS, "--device-timeout", "9"], "a place for a real server"),
-    ([*QUERIES, "--far-side", "knot", "--server-cores", "9999"], "server cores: core 9999 cannot be used here"),
-    ([*QUERIES, "--far-side", "knot", "--lab", "vm", "--server-cores", "0"], "lab vm has no such option"),
-    (["gateways", "show", "nothing"], "nothing"),
-    (["lab", "down", "ng-none-such"], "ng-none-such"),
-    (["lab", "down", "Not A Name"], "Not A Name"),
-    ([*MEASURE, "--lab-name", "Not A Name"], "Not A Name"),
+    ([*QUERIES, "--far-side", "unbound"], "far_side"),
+    ([*QUERIES, "--far-side", "./nothing.toml"], ""),
+    ([*QUERIES, "--far-side", "knot", "--lab", "wire", *PORTS, "--device-timeout", "9"], ""),
+    ([*QUERIES, "--far-side", "knot", "--server-cores", "9999"], "server_cores"),
+    ([*QUERIES, "--far-side", "knot", "--lab", "vm", "--server-cores", "0"], "server_cores"),
+    (["gateways", "show", "nothing"], ""),
+    (["lab", "down", "ng-none-such"], ""),
+    (["lab", "down", "Not A Name"], "lab_name"),
+    ([*MEASURE, "--lab-name", "Not A Name"], "lab_name"),
     # Connections and ranges.
     ([*MEASURE, "--connections", "0"], "connections"),
     ([*MEASURE, "--connections", "-1"], "connections"),
-    ([*MEASURE, "--connections", "many"], "many"),
-    ([*MEASURE, "--connections", "1e6"], "1e6"),
-    ([*MEASURE, "--connections", str(2**31 + 1)], str(2**31 + 1)),
-    ([*MEASURE, "--source-ports", "0-10"], "port 0"),
-    ([*MEASURE, "--source-ports", "10-1"], "reversed"),
-    ([*MEASURE, "--source-ports", ""], "source ports"),
-    ([*MEASURE, "--destination-ports", "1-70000"], "70000"),
-    ([*MEASURE, "--source-addresses", "10.0.0.1-10.0.0.5"], "device's own"),
-    ([*MEASURE, "--source-addresses", "10.0.0.5-10.0.0.2"], "reversed"),
-    ([*MEASURE, "--source-addresses", "8.8.8.8"], "not a test address"),
-    ([*MEASURE, "--destination-addresses", "2001:2::9"], "IPv6"),
-    ([*MEASURE, "--connections", "11", "--source-ports", "1-10", "--destination-ports", "1"], "10 four tuples"),
-    ([*MEASURE, "--source-addresses", "10.0.0.2-10.0.0.3", "--destination-ports", "1"], "outside ports"),
+    ([*MEASURE, "--connections", "many"], "connections"),
+    ([*MEASURE, "--connections", "1e6"], "connections"),
+    ([*MEASURE, "--connections", str(2**31 + 1)], "connections"),
+    ([*MEASURE, "--source-ports", "0-10"], "source_ports"),
+    ([*MEASURE, "--source-ports", "10-1"], "source_ports"),
+    ([*MEASURE, "--source-ports", ""], "source_ports"),
+    ([*MEASURE, "--destination-ports", "1-70000"], "destination_ports"),
+    ([*MEASURE, "--source-addresses", "10.0.0.1-10.0.0.5"], "source_addresses"),
+    ([*MEASURE, "--source-addresses", "10.0.0.5-10.0.0.2"], "source_addresses"),
+    ([*MEASURE, "--source-addresses", "8.8.8.8"], "source_addresses"),
+    ([*MEASURE, "--destination-addresses", "2001:2::9"], "destination_addresses"),
+    ([*MEASURE, "--connections", "11", "--source-ports", "1-10", "--destination-ports", "1"], "connections"),
+    ([*MEASURE, "--source-addresses", "10.0.0.2-10.0.0.3", "--destination-ports", "1"], "connections"),
     # Frames.
-    ([*MEASURE, "--frame-size", "63"], "63"),
-    ([*MEASURE, "--frame-size", "9000"], "9000"),
-    (["measure", "throughput", "--gateway", "nftables-nat66", "--frame-size", "64"], "84"),
-    ([*MEASURE, "--frame-side", "left"], "left"),
+    ([*MEASURE, "--frame-size", "63"], "frame_size"),
+    ([*MEASURE, "--frame-size", "9000"], "frame_size"),
+    (["measure", "throughput", "--gateway", "nftables-nat66", "--frame-size", "64"], "frame_size"),
+    ([*MEASURE, "--frame-side", "left"], "frame_side"),
     # Rates, durations, repetitions.
-    ([*MEASURE, "--connection-rate", "0"], "connection rate"),
-    ([*MEASURE, "--connection-rate", "-5"], "connection rate"),
-    ([*MEASURE, "--connection-rate", "nan"], "connection rate"),
-    ([*MEASURE, "--connection-rate", "inf"], "connection rate"),
-    ([*MEASURE, "--connection-rate", "1e12"], "connection rate"),
-    ([*MEASURE, "--trial-seconds", "0"], "trial seconds"),
-    ([*MEASURE, "--trial-seconds", "nan"], "trial seconds"),
-    ([*MEASURE, "--trial-seconds", "-1"], "trial seconds"),
-    ([*RATE, "--trial-seconds", "1"], "trial seconds"),
-    ([*RATE, "--direction", "up"], "directions"),
+    ([*MEASURE, "--connection-rate", "0"], "connection_rate"),
+    ([*MEASURE, "--connection-rate", "-5"], "connection_rate"),
+    ([*MEASURE, "--connection-rate", "nan"], "connection_rate"),
+    ([*MEASURE, "--connection-rate", "inf"], "connection_rate"),
+    ([*MEASURE, "--connection-rate", "1e12"], "connection_rate"),
+    ([*MEASURE, "--trial-seconds", "0"], "trial_seconds"),
+    ([*MEASURE, "--trial-seconds", "nan"], "trial_seconds"),
+    ([*MEASURE, "--trial-seconds", "-1"], "trial_seconds"),
+    ([*RATE, "--trial-seconds", "1"], ""),
+    ([*RATE, "--direction", "up"], ""),
     ([*MEASURE, "--error", "0"], "error"),
     ([*MEASURE, "--error", "nan"], "error"),
-    ([*MEASURE, "--error", "a lot"], "a lot"),
+    ([*MEASURE, "--error", "a lot"], "error"),
     ([*MEASURE, "--error", "200%"], "error"),
     ([*MEASURE, "--repeat", "0"], "repeat"),
-    ([*MEASURE, "--loss-tolerance", "2"], "loss tolerance"),
-    ([*MEASURE, "--loss-tolerance", "nan"], "loss tolerance"),
-    ([*MEASURE, "--frame-timeout", "0"], "frame timeout"),
+    ([*MEASURE, "--loss-tolerance", "2"], "loss_tolerance"),
+    ([*MEASURE, "--loss-tolerance", "nan"], "loss_tolerance"),
+    ([*MEASURE, "--frame-timeout", "0"], "frame_timeout_seconds"),
     ([*MEASURE, "--seed", "-1"], "seed"),
     ([*MEASURE, "--seed", str(2**64)], "seed"),
-    ([*MEASURE, "--grace-seconds", "61"], "grace"),
-    ([*MEASURE, "--grace-seconds", "nan"], "grace"),
+    ([*MEASURE, "--grace-seconds", "61"], "grace_seconds"),
+    ([*MEASURE, "--grace-seconds", "nan"], "grace_seconds"),
     # Places.
-    ([*MEASURE, "--cores", "4095"], "4095"),
-    ([*MEASURE, "--cores", "0,0"], "twice"),
-    ([*MEASURE, "--cores", "zero"], "zero"),
+    ([*MEASURE, "--cores", "4095"], "sender_cores"),
+    ([*MEASURE, "--cores", "0,0"], "cores"),
+    ([*MEASURE, "--cores", "zero"], "cores"),
     ([*MEASURE, "--cores", ""], "cores"),
-    ([*MEASURE, "--sender-cores", "4095"], "4095"),
-    ([*MEASURE, "--placement", "beside"], "beside"),
+    ([*MEASURE, "--sender-cores", "4095"], "sender_cores"),
+    ([*MEASURE, "--placement", "beside"], "placement"),
     ([*MEASURE, "--ring", "0"], "ring"),
-    ([*MEASURE, "--lab", "cloud"], "cloud"),
-    ([*MEASURE, "--initiator-port", "eth0"], "choose another --lab"),
-    ([*WIRE, "--initiator-port", "eth0"], "--initiator-gateway"),
-    (WIRE, "--initiator-port"),
-    ([*WIRE, *PORTS, "--cores", "0"], "lab wire has no such option"),
-    ([*WIRE, *PORTS, "--hash-size", "10"], "does not control the device"),
-    ([*WIRE, *PORTS, "--table-size", "10"], "keeps no connections"),
-    ([*WIRE[:3], "nftables-nat44", *WIRE[4:], *PORTS], "--device-timeout"),
-    ([*WIRE, *PORTS, "--fresh-trials", "never"], "never"),
-    ([*WIRE, *PORTS[:3], "not-an-address", *PORTS[4:]], "not-an-address"),
+    ([*MEASURE, "--lab", "cloud"], "lab"),
+    ([*MEASURE, "--initiator-port", "eth0"], "initiator_port"),
+    ([*WIRE, "--initiator-port", "eth0"], "initiator_gateway"),
+    (WIRE, "initiator_port"),
+    ([*WIRE, *PORTS, "--cores", "0"], "cores"),
+    ([*WIRE, *PORTS, "--hash-size", "10"], ""),
+    ([*WIRE, *PORTS, "--table-size", "10"], "table_size"),
+    ([*WIRE[:3], "nftables-nat44", *WIRE[4:], *PORTS], ""),
+    ([*WIRE, *PORTS, "--fresh-trials", "never"], "fresh_trials"),
+    ([*WIRE, *PORTS[:3], "not-an-address", *PORTS[4:]], "initiator_gateway"),
     # The device's limits.
-    ([*MEASURE, "--connections", "1000", "--table-size", "999"], "999"),
-    ([*MEASURE, "--udp-timeout", "1"], "time-out"),
+    ([*MEASURE, "--connections", "1000", "--table-size", "999"], ""),
+    ([*MEASURE, "--udp-timeout", "1"], ""),
     ([*MEASURE, "--hash-size", "1"], "hash_size"),
     (["measure", "throughput", "--gateway", "linux-ipv4", "--table-size", "10"], "table_size"),
     # Others.
-    (["selftest", "--frames-at-90", "0"], "frames at 90"),
-    (["selftest", "--cores", "4095"], "4095"),
-    (["report", "./no-such-folder"], "no-such-folder"),
+    (["selftest", "--frames-at-90", "0"], ""),
+    (["selftest", "--cores", "4095"], "sender_cores"),
+    (["report", "./no-such-folder"], ""),
 ]
 
 #: A value that nobody wants to see whole.
 LONG = "x" * 5000
 
 
-@pytest.mark.parametrize(("arguments", "words"), WRONG, ids=[" ".join(arguments[1:])[-60:] for arguments, _ in WRONG])
+def at_of(arguments: list[str]) -> str:
+    """The input that a refusal names for programs; empty = none."""
+    with pytest.raises((NatgaugeError, click.ClickException)) as refused:
+        app.main(arguments, prog_name="natgauge", standalone_mode=False)
+    if isinstance(refused.value, NatgaugeError):
+        return refused.value.at
+    parameter = getattr(refused.value, "param", None)
+    return parameter.name if parameter else ""
+
+
+@pytest.mark.usefixtures("four_cores", "in_an_empty_folder")
+@pytest.mark.parametrize(("arguments", "at"), WRONG, ids=[" ".join(arguments[1:])[-60:] for arguments, _ in WRONG])
 def test_a_wrong_question_is_refused_in_one_line(
-    arguments: list[str],
-    words: str,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str], at: str, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     assert run(arguments) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.count("\n") == 1
     assert shown.err.startswith("natgauge: ")
-    assert words in shown.err
-    assert "Traceback" not in shown.err
-    assert list(tmp_path.iterdir()) == []
+    golden(shown.err)
+    assert at_of(arguments) == at
+    assert list(Path.cwd().iterdir()) == []
 
 
 CHAIN = """
@@ -190,27 +199,24 @@ recipe = "{}"
 
 
 @pytest.mark.parametrize(
-    ("recipes", "words"),
+    "recipes",
     [
-        (
-            ("./mine.toml", "tayga-nat64"),
-            "chain.0: recipe: './mine.toml' is a chain itself; name its devices one by one",
-        ),
-        (("mine", "tayga-nat64"), "chain.0: recipe: 'mine' is a chain itself; name its devices one by one"),
-        (("tayga-clat", "464xlat-tayga"), "chain.1: recipe: '464xlat-tayga' is a chain itself"),
-        (("tayga-clat", "nftables-nat44"), "pe takes ipv4, but ce sends ipv6"),
-        (("tayga-siit", "nftables-nat44"), "ce takes ipv6, but the Initiator sends ipv4"),
-        (("linux-ipv4", "tayga-clat"), "pe sends ipv6, but the Responder takes ipv4"),
-        (("tayga-clat", "tayga-nat46"), 'recipe "tayga-nat46": unknown; did you mean tayga-nat64'),
-        (("tayga-clat", "./nothing.toml"), "nothing.toml: cannot be read"),
+        ("./mine.toml", "tayga-nat64"),
+        ("mine", "tayga-nat64"),
+        ("tayga-clat", "464xlat-tayga"),
+        ("tayga-clat", "nftables-nat44"),
+        ("tayga-siit", "nftables-nat44"),
+        ("linux-ipv4", "tayga-clat"),
+        ("tayga-clat", "tayga-nat46"),
+        ("tayga-clat", "./nothing.toml"),
     ],
 )
 def test_a_chain_that_cannot_be_is_refused_in_one_line(
     recipes: tuple[str, str],
-    words: str,
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    golden: Golden,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "gateways").mkdir()
@@ -220,7 +226,7 @@ def test_a_chain_that_cannot_be_is_refused_in_one_line(
         shown = capsys.readouterr()
         assert (shown.out, shown.err.count("\n")) == ("", 1)
         assert shown.err.startswith("natgauge: ")
-        assert words in shown.err
+        golden(shown.err)
     assert [path.name for path in tmp_path.iterdir()] == ["gateways"]
 
 
@@ -293,36 +299,32 @@ def test_a_kernel_that_is_too_old_is_named_with_the_least_one(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_output_on_a_full_disk_ends_in_one_line_that_blames_the_disk(tmp_path: Path) -> None:
-    program = "import sys; from natgauge.cli import run; sys.exit(run(['lab', 'status']))"
+def test_an_output_on_a_full_disk_ends_in_one_line_that_blames_the_disk(tmp_path: Path, golden: Golden) -> None:
+    program = "import sys; from natgauge.cli import app, run; sys.exit(run(['lab', 'status']))"
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-c", program], check=False, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True
         )
-    line = "natgauge: standard output or a temporary file: cannot be written: No space left on device; make room, then"
-    assert (done.returncode, done.stderr) == (3, f"{line} try again\n")
+    assert done.returncode == 3
+    golden(done.stderr)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_disk_that_is_full_during_a_measurement_is_no_fault_of_natgauge(tmp_path: Path) -> None:
+def test_a_disk_that_is_full_during_a_measurement_is_no_fault_of_natgauge(tmp_path: Path, golden: Golden) -> None:
     store = Store.create(tmp_path, "throughput", "nat")
-    line = r"^results/x: cannot be written: no room; make room, then try again$"
-    with pytest.raises(HostError, match=line), store.evidence():
+    with golden.raises(HostError), store.evidence():
         raise OSError(errno.ENOSPC, "no room", "results/x")
 
 
-@pytest.mark.parametrize(
-    ("number", "status", "remedy"),
-    [(errno.ENOSPC, 3, "make room"), (errno.EDQUOT, 3, "make room"), (errno.EACCES, 2, "see that its folder can be")],
-)
+@pytest.mark.parametrize(("number", "status"), [(errno.ENOSPC, 3), (errno.EDQUOT, 3), (errno.EACCES, 2)])
 def test_results_that_cannot_be_written_blame_the_disk_or_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, status: int, remedy: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, status: int, golden: Golden
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(number, "no")
 
     store = Store.create(tmp_path, "throughput", "nat")
     monkeypatch.setattr("natgauge.files.replace", full)
-    with pytest.raises(NatgaugeError, match=f"results: cannot write .*: no; {remedy}") as raised:
+    with golden.raises(NatgaugeError) as raised:
         store.write_environment({})
     assert raised.value.exit_status == status

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from unittest import mock
 import pytest
 from tests.labs.storms.stored import STORED, figures_of
 from tests.labs.storms.storm import Tally
+from tests.unit.golden import Golden
 from tests.unit.made_corpus import corpus
 from tests.unit.made_results import made
 from tests.unit.mutants import replaced
@@ -60,72 +60,70 @@ def changed(folder: Path, name: str, change: Callable[[Any], None]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("folder", "name", "change", "words"),
+    ("folder", "name", "change"),
     [
-        ("timed", "summary.json", lambda it: it.update(median=120.0), "120 lies outside of the repetitions, 11.9 to"),
-        ("timed", "summary.json", lambda it: it.update(mean=-5), "mean is -5, but its repetitions give 12.1"),
-        ("timed", "summary.json", lambda it: it.update(p1=1e300), "p1 is 1e+300"),
-        ("timed", "summary.json", lambda it: it.update(standard_deviation=-1.0), "standard deviation is -1"),
-        ("timed", "summary.json", lambda it: it["median_interval"].update(coverage=0.99), "the median's interval 3"),
-        ("timed", "summary.json", lambda it: it["trials"].update(PASS=9999), "number of PASS trials is 9,999"),
-        ("timed", "summary.json", lambda it: it.update(disturbed=2), "disturbed trials is 2, but its"),
-        ("timed", "summary.json", lambda it: it.update(limited_by="table"), "limited by is table"),
-        ("timed", "summary.json", lambda it: it.update(metric="pdv"), "metric is pdv, but"),
-        ("timed", "measurements.jsonl", lambda it: it[0].update(value=1.0), "repetition 1: value is 12, but"),
-        ("timed", "measurements.jsonl", lambda it: it.pop(), "the number of repetitions is 3, but"),
-        ("timed", "plan.json", lambda it: it.update(connections=5), "parameter connections is 1,000, but"),
-        ("sampled", "trials.jsonl", lambda it: it.pop(), "the number of trials is 2, but"),
-        ("sampled", "summary.json", lambda it: it["figures"]["full_seconds"].update(median=0.0026), "its values give"),
-        ("sampled", "summary.json", lambda it: it["figures"]["full_seconds"].update(count=6), "there are 5"),
-        ("slices", "comparison.json", lambda it: it.update(rounds=40), "the number of rounds is 40"),
-        ("slices", "comparison.json", lambda it: it["slices"].update(interrupted=40), "interrupted of the slices is"),
-        ("slices", "comparison.json", lambda it: it["estimates"][0].update(nanoseconds=1.0), "nanoseconds is 1, but"),
-        ("slices", "comparison.json", lambda it: it["estimates"][0].update(blocks=1), "other, new: blocks is 1"),
-        ("slices", "comparison.json", lambda it: it["estimates"][1].update(low=1.0), "half the width"),
-        ("audit", "audit.json", lambda it: it["requirements"][0]["evidence"]["frames"].append("x"), "frames is 2, but"),
-        ("audit", "audit.json", lambda it: it["timeouts"].update({"UDP, one frame out": [40.0, 31.4]}), "survived is"),
-        ("audit", "audit.json", lambda it: it["requirements"][0]["evidence"].update(file="/etc/x"), "is no file below"),
-        ("audit", "audit.json", lambda it: it["requirements"].append(it["requirements"][0]), "same one is requirement"),
-        ("timed", "summary.json", lambda it: it.update(unit="ms"), "unit is ms, but the metric latency has us"),
-        ("timed", "summary.json", lambda it: it.update(metric="speed"), "metric 'speed' is unknown"),
-        ("timed", "trials.jsonl", lambda it: it[1].update(verdict="PASS"), "the reason says that it did not pass"),
-        ("timed", "trials.jsonl", lambda it: it[0].update(verdict="FAIL"), "verdict is FAIL, but the reason is none"),
-        ("timed", "trials.jsonl", lambda it: it[0].update(trial=2), "the number of the trial is 2, but its line is 1"),
-        ("timed", "trials.jsonl", lambda it: it.extend(it[:]), "the number of the trial is 1, but its line is 3"),
-        ("timed", "trials.jsonl", lambda it: it.append({**it[0], "trial": 3}), "all else of it is that of trial 1"),
-        ("timed", "trials.jsonl", lambda it: it[0].update(verdict="FAIL", reason="x"), "number of PASS trials is 1"),
-        ("timed", "trials.jsonl", lambda it: it.clear(), "the number of trials is 1, but"),
-        ("slices", "comparison.json", lambda it: it["estimates"][0].update(verdict="costs less"), "is costs less"),
-        ("slices", "comparison.json", lambda it: it.update(decided=not it["decided"]), "its verdicts give"),
-        ("slices", "comparison.json", lambda it: it.update(above=True), "above is True, but its verdicts give None"),
-        ("rates", "comparison.json", lambda it: it["estimates"][0].update(ratio=1.2501), "nat, new: half the width"),
-        ("rates", "comparison.json", lambda it: it["estimates"][0].update(verdict="no difference"), "nat, new: ver"),
-        ("rates", "comparison.json", lambda it: it["estimates"][0].update(blocks=7), "blocks is 7, but its"),
-        ("rates", "comparison.json", lambda it: it["estimates"][0].update(nanoseconds=1.0), "its rounds give"),
-        ("rates", "comparison.json", lambda it: it["gateways"][1]["rates"].update(new=1e6), "new: rate is 1,000,000"),
-        ("rates", "comparison.json", lambda it: it["baseline_costs"][0].update(nanoseconds=1.0), "its rounds give"),
-        ("rates", "comparison.json", lambda it: it.update(rounds=1), "the number of rounds is 1, but"),
-        ("rates", "rounds.jsonl", lambda it: it[0]["rates"].pop("nat"), "the gateways is"),
-        ("rates", "rounds.jsonl", lambda it: it.clear(), "the number of rounds is 8, but"),
-        ("rates", "trials.jsonl", lambda it: it[1].update(gateway="x"), "gateway is x, but the record has"),
-        ("slices", "rounds.jsonl", lambda it: it.pop(), "the number of rounds is 4"),
-        ("slices", "rounds.jsonl", lambda it: it[0]["result"]["blocks"][0].update(ns=[1]), "a block is not of its 5"),
+        ("timed", "summary.json", lambda it: it.update(median=120.0)),
+        ("timed", "summary.json", lambda it: it.update(mean=-5)),
+        ("timed", "summary.json", lambda it: it.update(p1=1e300)),
+        ("timed", "summary.json", lambda it: it.update(standard_deviation=-1.0)),
+        ("timed", "summary.json", lambda it: it["median_interval"].update(coverage=0.99)),
+        ("timed", "summary.json", lambda it: it["trials"].update(PASS=9999)),
+        ("timed", "summary.json", lambda it: it.update(disturbed=2)),
+        ("timed", "summary.json", lambda it: it.update(limited_by="table")),
+        ("timed", "summary.json", lambda it: it.update(metric="pdv")),
+        ("timed", "measurements.jsonl", lambda it: it[0].update(value=1.0)),
+        ("timed", "measurements.jsonl", lambda it: it.pop()),
+        ("timed", "plan.json", lambda it: it.update(connections=5)),
+        ("sampled", "trials.jsonl", lambda it: it.pop()),
+        ("sampled", "summary.json", lambda it: it["figures"]["full_seconds"].update(median=0.0026)),
+        ("sampled", "summary.json", lambda it: it["figures"]["full_seconds"].update(count=6)),
+        ("slices", "comparison.json", lambda it: it.update(rounds=40)),
+        ("slices", "comparison.json", lambda it: it["slices"].update(interrupted=40)),
+        ("slices", "comparison.json", lambda it: it["estimates"][0].update(nanoseconds=1.0)),
+        ("slices", "comparison.json", lambda it: it["estimates"][0].update(blocks=1)),
+        ("slices", "comparison.json", lambda it: it["estimates"][1].update(low=1.0)),
+        ("audit", "audit.json", lambda it: it["requirements"][0]["evidence"]["frames"].append("x")),
+        ("audit", "audit.json", lambda it: it["timeouts"].update({"UDP, one frame out": [40.0, 31.4]})),
+        ("audit", "audit.json", lambda it: it["requirements"][0]["evidence"].update(file="/etc/x")),
+        ("audit", "audit.json", lambda it: it["requirements"].append(it["requirements"][0])),
+        ("timed", "summary.json", lambda it: it.update(unit="ms")),
+        ("timed", "summary.json", lambda it: it.update(metric="speed")),
+        ("timed", "trials.jsonl", lambda it: it[1].update(verdict="PASS")),
+        ("timed", "trials.jsonl", lambda it: it[0].update(verdict="FAIL")),
+        ("timed", "trials.jsonl", lambda it: it[0].update(trial=2)),
+        ("timed", "trials.jsonl", lambda it: it.extend(it[:])),
+        ("timed", "trials.jsonl", lambda it: it.append({**it[0], "trial": 3})),
+        ("timed", "trials.jsonl", lambda it: it[0].update(verdict="FAIL", reason="x")),
+        ("timed", "trials.jsonl", lambda it: it.clear()),
+        ("slices", "comparison.json", lambda it: it["estimates"][0].update(verdict="costs less")),
+        ("slices", "comparison.json", lambda it: it.update(decided=not it["decided"])),
+        ("slices", "comparison.json", lambda it: it.update(above=True)),
+        ("rates", "comparison.json", lambda it: it["estimates"][0].update(ratio=1.2501)),
+        ("rates", "comparison.json", lambda it: it["estimates"][0].update(verdict="no difference")),
+        ("rates", "comparison.json", lambda it: it["estimates"][0].update(blocks=7)),
+        ("rates", "comparison.json", lambda it: it["estimates"][0].update(nanoseconds=1.0)),
+        ("rates", "comparison.json", lambda it: it["gateways"][1]["rates"].update(new=1e6)),
+        ("rates", "comparison.json", lambda it: it["baseline_costs"][0].update(nanoseconds=1.0)),
+        ("rates", "comparison.json", lambda it: it.update(rounds=1)),
+        ("rates", "rounds.jsonl", lambda it: it[0]["rates"].pop("nat")),
+        ("rates", "rounds.jsonl", lambda it: it.clear()),
+        ("rates", "trials.jsonl", lambda it: it[1].update(gateway="x")),
+        ("slices", "rounds.jsonl", lambda it: it.pop()),
+        ("slices", "rounds.jsonl", lambda it: it[0]["result"]["blocks"][0].update(ns=[1])),
     ],
-)  # fmt: skip
+)
 def test_a_contradiction_is_refused_with_file_field_and_both_values(
-    folder: str, name: str, change: Callable[[Any], None], words: str, folders: dict[str, Path]
+    folder: str, name: str, change: Callable[[Any], None], folders: dict[str, Path], golden: Golden
 ) -> None:
     said = changed(folders[folder], name, change)
-    assert words in said
+    golden(said)
     assert str(folders[folder]) in said
     assert said.endswith(("measure again", "measure again."))
 
 
 @pytest.mark.parametrize("old", [False, True], ids=["as now", "without the rates that passed"])
 def test_a_ratio_by_rates_that_is_changed_with_its_interval_contradicts_the_rounds(
-    old: bool,  # noqa: FBT001 - by name
-    folders: dict[str, Path],
-    tmp_path: Path,
+    *, old: bool, folders: dict[str, Path], tmp_path: Path, golden: Golden
 ) -> None:
     shutil.copytree(folders["rates"], tmp_path / "edited")
     rounds = tmp_path / "edited" / "rounds.jsonl"
@@ -140,7 +138,7 @@ def test_a_ratio_by_rates_that_is_changed_with_its_interval_contradicts_the_roun
         estimate[name] *= 4
     estimate["half_width"] = relative_half_width(estimate["ratio"], estimate["low"], estimate["high"])
     path.write_text(json.dumps(document))
-    with pytest.raises(NatgaugeError, match="nat, new: the interval of the ratio is"):
+    with golden.raises(NatgaugeError):
         find([tmp_path / "edited"])
 
 
@@ -166,7 +164,7 @@ def doubtful(folder: Path) -> Result:
     return result
 
 
-def test_a_doubt_that_follows_from_the_figures_cannot_be_removed(tmp_path: Path) -> None:
+def test_a_doubt_that_follows_from_the_figures_cannot_be_removed(tmp_path: Path, golden: Golden) -> None:
     words = [doubt.word for doubt in doubtful(tmp_path / "x").doubts if doubt.word not in NOT_STORED]
     assert find([tmp_path / "x"])
     for word in words:
@@ -174,11 +172,11 @@ def test_a_doubt_that_follows_from_the_figures_cannot_be_removed(tmp_path: Path)
         def without(record: Any, word: str = word) -> None:
             record["doubts"] = [each for each in record["doubts"] if each["word"] != word]
 
-        assert f"figures and parameters give {word}" in changed(tmp_path / "x", "summary.json", without)
+        golden(changed(tmp_path / "x", "summary.json", without))
     assert {"tester limited", "single repetition", "CPU quota", "functional", "INVALID trials", "collapsed"} <= {*words}
 
 
-def test_a_doubt_whose_value_is_changed_is_refused(tmp_path: Path) -> None:
+def test_a_doubt_whose_value_is_changed_is_refused(tmp_path: Path, golden: Golden) -> None:
     place: dict[str, Any] = {"placement": "isolated", "device_cores": 1, "receiver_ns": 100.0}
     parameters = Parameters.grouped(settings={**made().parameters.flat(), **place})
     repetition = Measurement(1e6, None, "device", {"PASS": 1}, figures={"frames_per_second_total": 2e6})
@@ -193,47 +191,44 @@ def test_a_doubt_whose_value_is_changed_is_refused(tmp_path: Path) -> None:
     def less(record: Any) -> None:
         record["doubts"][at]["value"] /= 10
 
-    assert "tester on device cores: value is 0.02, but" in changed(tmp_path, "summary.json", less)
+    golden(changed(tmp_path, "summary.json", less))
 
 
-def test_a_ratio_by_rates_inside_of_its_interval_is_that_of_the_rates_that_passed(folders: dict[str, Path]) -> None:
+def test_a_ratio_by_rates_inside_of_its_interval_is_that_of_the_rates_that_passed(
+    folders: dict[str, Path], golden: Golden
+) -> None:
     def a_little_more(record: Any) -> None:
         estimate = record["estimates"][0]
         estimate["ratio"] *= 1.001
         estimate["half_width"] = relative_half_width(estimate["ratio"], estimate["low"], estimate["high"])
 
-    assert "nat, new: ratio is" in changed(folders["rates"], "comparison.json", a_little_more)
+    golden(changed(folders["rates"], "comparison.json", a_little_more))
 
 
-def test_a_passed_trial_that_lost_frames_is_refused(folders: dict[str, Path]) -> None:
+def test_a_passed_trial_that_lost_frames_is_refused(folders: dict[str, Path], golden: Golden) -> None:
     def one_less(trials: Any) -> None:
         trials[0]["result"]["phase1"]["received_frames"] -= 1
 
-    assert "phase 1 received 99 frames, of at least 100" in changed(folders["timed"], "trials.jsonl", one_less)
+    golden(changed(folders["timed"], "trials.jsonl", one_less))
 
 
 @pytest.mark.parametrize("junk", [b"", b"x", b'{"schema":"natgauge-trial-2"}'])
-def test_trials_that_are_empty_or_cut_off_are_not_read_as_none(junk: bytes, folders: dict[str, Path]) -> None:
+def test_trials_that_are_empty_or_cut_off_are_not_read_as_none(
+    junk: bytes, folders: dict[str, Path], golden: Golden
+) -> None:
     path = folders["timed"] / "trials.jsonl"
     before = path.read_bytes()
     path.write_bytes(junk)
     try:
-        with pytest.raises(NatgaugeError, match=r"number of trials is 1, but .* has 0|line 1 is cut off"):
+        with golden.raises(NatgaugeError):
             find([folders["timed"]])
     finally:
         path.write_bytes(before)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("connections", -3, "parameter connections: -3"),
-        ("frame_size", -64, "parameter frame size: -64 is below 0"),
-        ("placement", "elsewhere", "parameter placement: 'elsewhere' is unknown"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value"), [("connections", -3), ("frame_size", -64), ("placement", "elsewhere")])
 def test_a_parameter_that_no_input_accepts_is_refused_though_the_plan_has_it_too(
-    name: str, value: object, words: str, folders: dict[str, Path], tmp_path: Path
+    name: str, value: object, folders: dict[str, Path], tmp_path: Path, golden: Golden
 ) -> None:
     shutil.copytree(folders["timed"], tmp_path / "edited")
     for file in ("summary.json", "plan.json"):
@@ -243,7 +238,7 @@ def test_a_parameter_that_no_input_accepts_is_refused_though_the_plan_has_it_too
         for group in groups:
             group.update({name: value} if name in group else {})
         path.write_text(json.dumps(document))
-    with pytest.raises(NatgaugeError, match=re.escape(words)):
+    with golden.raises(NatgaugeError):
         find([tmp_path / "edited"])
 
 
@@ -272,14 +267,12 @@ def test_a_metric_that_is_changed_in_all_files_has_settings_and_figures_of_anoth
             find([tmp_path])
 
 
-def test_values_that_are_changed_together_contradict_the_rounds(folders: dict[str, Path]) -> None:
+def test_values_that_are_changed_together_contradict_the_rounds(folders: dict[str, Path], golden: Golden) -> None:
     def ten_percent_less(record: Any) -> None:
         for name in ("ratio", "low", "high", "half_width"):
             record["estimates"][0][name] *= 0.9
 
-    assert "the ratio with its interval" in changed(folders["slices"], "comparison.json", ten_percent_less) or (
-        "half the width" in changed(folders["slices"], "comparison.json", ten_percent_less)
-    )
+    golden(changed(folders["slices"], "comparison.json", ten_percent_less))
 
 
 def test_every_single_figure_of_a_record_is_refused_when_it_is_wrong(folders: dict[str, Path]) -> None:
@@ -297,24 +290,22 @@ def test_every_single_figure_of_a_record_is_refused_when_it_is_wrong(folders: di
         path.write_text(before)
 
 
-def test_a_document_that_is_nested_too_deeply_is_one_line(folders: dict[str, Path]) -> None:
+def test_a_document_that_is_nested_too_deeply_is_one_line(folders: dict[str, Path], golden: Golden) -> None:
     deep: Any = 1
     for _ in range(80):
         deep = [deep]
-    assert "is nested deeper than 64 levels" in changed(
-        folders["timed"], "summary.json", lambda it: it["parameters"]["device"].update(x=deep)
-    )
+    golden(changed(folders["timed"], "summary.json", lambda it: it["parameters"]["device"].update(x=deep)))
 
 
 def test_a_count_that_no_data_frame_holds_is_one_line(
-    folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
     pytest.importorskip("polars")
     document = json.loads((folders["rates"] / "comparison.json").read_bytes())
     document["estimates"][0]["blocks"] = 2**63
     (tmp_path / "comparison.json").write_text(json.dumps(document))
     assert run(["report", str(tmp_path), "--parquet", str(tmp_path / "frames")]) == 2
-    assert "more than 64 bits" in capsys.readouterr().err
+    golden(capsys.readouterr().err)
 
 
 def test_files_that_are_missing_contradict_nothing(folders: dict[str, Path], tmp_path: Path) -> None:

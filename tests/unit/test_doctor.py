@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.unit.golden import Golden
 
 from natgauge.cleaning import cleanup
 from natgauge.errors import HostError
@@ -94,34 +95,22 @@ def test_the_worst_state_is_the_one_that_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "text", "name", "state", "mend"),
+    ("path", "text", "name", "state"),
     [
-        ("sys/kernel/btf/vmlinux", None, "BTF", "missing", "apt-get install linux-image-amd64"),
-        ("proc/sys/net/core/bpf_jit_enable", "0", "BPF JIT", "warning", "sysctl -w net.core.bpf_jit_enable=1"),
-        ("proc/sys/net/core/bpf_jit_enable", "2", "BPF JIT", "warning", "sysctl -w net.core.bpf_jit_enable=1"),
-        ("proc/sys/net/netfilter/nf_conntrack_max", None, "conntrack", "missing", "modprobe nf_conntrack"),
-        (
-            "sys/devices/system/clocksource/clocksource0/current_clocksource",
-            "hpet",
-            "clock",
-            "warning",
-            "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource",
-        ),
-        ("sys/devices/system/cpu/smt/active", "1", "SMT", "warning", "natgauge host tune"),
-        (
-            "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor",
-            "powersave",
-            "clock speed",
-            "warning",
-            "natgauge host tune",
-        ),
-        ("proc/sys/kernel/sched_rt_runtime_us", "0", "real time", "warning", "kernel.sched_rt_runtime_us=950000"),
-        ("proc/stat", "cpu 1000 0 1000 9000 0 0 0 50 0 0", "stolen time", "warning", "cores of its own"),
-        ("proc/meminfo", "MemAvailable:    524288 kB", "memory", "warning", "ps -e --sort -rss"),
+        ("sys/kernel/btf/vmlinux", None, "BTF", "missing"),
+        ("proc/sys/net/core/bpf_jit_enable", "0", "BPF JIT", "warning"),
+        ("proc/sys/net/core/bpf_jit_enable", "2", "BPF JIT", "warning"),
+        ("proc/sys/net/netfilter/nf_conntrack_max", None, "conntrack", "missing"),
+        ("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet", "clock", "warning"),
+        ("sys/devices/system/cpu/smt/active", "1", "SMT", "warning"),
+        ("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave", "clock speed", "warning"),
+        ("proc/sys/kernel/sched_rt_runtime_us", "0", "real time", "warning"),
+        ("proc/stat", "cpu 1000 0 1000 9000 0 0 0 50 0 0", "stolen time", "warning"),
+        ("proc/meminfo", "MemAvailable:    524288 kB", "memory", "warning"),
     ],
 )
 def test_each_thing_in_the_way_is_found_and_mended(  # noqa: PLR0917 - one argument per column
-    root: Path, path: str, text: str | None, name: str, state: str, mend: str
+    root: Path, path: str, text: str | None, name: str, state: str, golden: Golden
 ) -> None:
     if text is None:
         (root / path).unlink()
@@ -129,7 +118,7 @@ def test_each_thing_in_the_way_is_found_and_mended(  # noqa: PLR0917 - one argum
         (root / path).write_text(text + "\n")
     found = finding(host(root), name)
     assert found.state == state
-    assert mend in (found.mend or "")
+    golden(found.mend or "")
     others = [one for one in examine(host(root)) if one.name != name]
     assert worst_state(others) == "ok"
 
@@ -152,12 +141,13 @@ def test_kernels_are_told_apart_by_number(root: Path, release: str, state: str) 
     assert release in found.what
 
 
-def test_programs_that_are_missing_are_told_with_their_packages(root: Path) -> None:
+def test_programs_that_are_missing_are_told_with_their_packages(root: Path, golden: Golden) -> None:
     place = host(root, find=lambda program: None if program in ("tayga", "conntrack") else f"/bin/{program}")
     tayga = finding(place, "gateway tayga-nat64")
-    assert (tayga.state, tayga.mend) == ("missing", "apt-get install conntrack tayga")
+    assert tayga.state == "missing"
+    golden(tayga.mend)
     assert finding(place, "gateway linux-ipv4").state == "ok"
-    assert finding(place, "gateway packages").mend == "apt-get install conntrack tayga"
+    golden(finding(place, "gateway packages").mend)
     assert tayga.packages == finding(place, "gateway packages").packages == ("conntrack", "tayga")
     assert finding(host(root), "gateway packages").state == "ok"
 
@@ -185,18 +175,18 @@ def failing() -> CableProof:
 
 
 @pytest.mark.parametrize(
-    ("prove", "state", "what"),
+    ("prove", "state"),
     [
-        (lambda: CableProof(1000, 999), "warning", "999 of 1000"),
-        (lambda: CableProof(1000, 0), "missing", "0 of 1000"),
-        (lambda: CableProof(0, 0), "missing", "0 of 0"),
-        (failing, "missing", "interface ng0i: cannot redirect"),
+        (lambda: CableProof(1000, 999), "warning"),
+        (lambda: CableProof(1000, 0), "missing"),
+        (lambda: CableProof(0, 0), "missing"),
+        (failing, "missing"),
     ],
 )
-def test_frames_are_tried_not_believed(root: Path, prove: Callable[[], CableProof], state: str, what: str) -> None:
+def test_frames_are_tried_not_believed(root: Path, prove: Callable[[], CableProof], state: str, golden: Golden) -> None:
     found = finding(host(root, prove=prove), "frames")
     assert found.state == state
-    assert what in found.what
+    golden(found.what)
     assert found.mend == "natgauge selftest --quick"
 
 
@@ -207,24 +197,24 @@ def test_an_engine_that_does_not_run_is_missing(root: Path) -> None:
     assert "exit status 3" in found.what
 
 
-def test_lacking_capabilities_are_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lacking_capabilities_are_named(root: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     monkeypatch.setattr(capabilities, "missing", lambda *_: ("CAP_BPF", "CAP_PERFMON"))
     found = finding(host(root), "capabilities")
-    uses = "CAP_BPF (the frame programs and their maps), CAP_PERFMON (tracing of frames that a port accepts)"
-    assert (found.state, found.what) == ("missing", f"this process lacks {uses}")
-    assert found.mend == "sudo natgauge doctor; in a container: --cap-add BPF --cap-add PERFMON"
+    assert found.state == "missing"
+    golden(found.what)
+    golden(found.mend)
 
 
-def test_what_a_user_may_not_read_is_not_off(root: Path) -> None:
+def test_what_a_user_may_not_read_is_not_off(root: Path, golden: Golden) -> None:
     """A folder in a file's place cannot be read by root, either."""
     for path in ("sys/module/nf_conntrack/parameters/hashsize", "proc/sys/net/core/bpf_jit_enable"):
         (root / path).unlink()
         (root / path).mkdir()
     conntrack, jit = finding(host(root), "conntrack"), finding(host(root), "BPF JIT")
     assert (conntrack.state, conntrack.mend) == ("ok", None)
-    assert conntrack.what.endswith("its buckets: cannot be read by this user")
+    golden(conntrack.what)
     assert (jit.state, jit.mend) == ("warning", "sudo natgauge doctor")
-    assert jit.what == "not known: /proc/sys/net/core/bpf_jit_enable cannot be read by this user"
+    golden(jit.what)
 
 
 def test_a_network_namespace_hides_the_setting_of_the_jit(root: Path) -> None:
@@ -235,17 +225,17 @@ def test_a_network_namespace_hides_the_setting_of_the_jit(root: Path) -> None:
     assert (found.state, "interpreted" in found.what) == ("warning", True), "a kernel without a JIT"
 
 
-def test_without_sys_nothing_is_said_of_what_would_be_in_it(root: Path) -> None:
+def test_without_sys_nothing_is_said_of_what_would_be_in_it(root: Path, golden: Golden) -> None:
     shutil.rmtree(root / "sys")
     found = {one.name: one for one in examine(host(root))}
     for name in ("BTF", "clock", "SMT", "clock speed"):
         assert found[name].state == "warning"
-        assert found[name].what.endswith("cannot be read, because /sys is not mounted")
-        assert found[name].mend == "mount -t sysfs sysfs /sys"
+        golden(found[name].what)
+        golden(found[name].mend)
     assert found["conntrack"].state == "ok"
 
 
-def test_a_quota_is_found_with_how_often_it_stopped_us(root: Path) -> None:
+def test_a_quota_is_found_with_how_often_it_stopped_us(root: Path, golden: Golden) -> None:
     files = {
         "proc/self/mountinfo": "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
         "proc/self/cgroup": "0::/\n",
@@ -260,9 +250,10 @@ def test_a_quota_is_found_with_how_often_it_stopped_us(root: Path) -> None:
         (root / name).write_text(text)
     quota = finding(host(root), "CPU quota")
     assert quota.state == "warning"
-    assert "permits 0.5 cores, and has stopped this group 275 times, for 1.5 s" in quota.what
-    assert finding(host(root), "control group").what == "permits 200 MiB of memory, 100 processes and threads"
-    assert finding(host(root), "memory").what == "only 200 MiB available", "less than the machine has"
+    golden(quota.what)
+    golden(finding(host(root), "control group").what)
+    # Less than the machine has.
+    golden(finding(host(root), "memory").what)
 
 
 @pytest.mark.parametrize(("path", "text"), [("proc/2/comm", "sh\n"), ("proc/2/comm", None), ("proc/self", "1")])
@@ -286,22 +277,19 @@ def test_where_the_kernels_threads_are_not_shown_the_isolated_placement_is_refus
         isolated._prepare()
 
 
-def test_what_killed_runs_left_is_found(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_killed_runs_left_is_found(root: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     dead = cleanup.LabStatus("demo", "netns", "left behind", None, ("ng-demo-tester",), {})
     monkeypatch.setattr(cleanup, "status", lambda: [dead])
     monkeypatch.setattr(cleanup, "ownerless", lambda: ["ng-mine-gateway"])
     monkeypatch.setattr(cleanup, "find_strays", list)
     found = finding(host(root), "leftovers")
     assert (found.state, found.mend) == ("warning", "natgauge lab clean")
-    assert found.what == "a killed run left lab demo, namespace ng-mine-gateway"
+    golden(found.what)
 
 
-@pytest.mark.parametrize(
-    ("place", "mend"),
-    [("labs/x.json", "rm -r {path} && natgauge lab clean"), ("namespaces", "rm {path}"), ("", "rm {path}")],
-)
+@pytest.mark.parametrize("place", ["labs/x.json", "namespaces", ""])
 def test_the_remedy_for_what_cleaning_cannot_read_mends_it(
-    root: Path, monkeypatch: pytest.MonkeyPatch, place: str, mend: str
+    root: Path, monkeypatch: pytest.MonkeyPatch, place: str, golden: Golden
 ) -> None:
     monkeypatch.setattr(locks, "RUN", root / "natgauge")
     monkeypatch.setattr(cleanup, "status", STATUS)
@@ -311,7 +299,8 @@ def test_the_remedy_for_what_cleaning_cannot_read_mends_it(
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.write_text("{")
     found = finding(host(root), "leftovers")
-    assert (found.state, found.mend) == ("warning", mend.format(path=path))
+    assert found.state == "warning"
+    golden(found.mend)
     with pytest.raises(HostError):
         cleanup.clean()
     clean = str(found.mend).replace("natgauge lab clean", "true")
@@ -320,20 +309,25 @@ def test_the_remedy_for_what_cleaning_cannot_read_mends_it(
     assert finding(host(root), "leftovers").state == "ok"
 
 
-def test_a_namespace_of_others_is_no_remains_of_a_killed_run(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_namespace_of_others_is_no_remains_of_a_killed_run(
+    root: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
     monkeypatch.setattr(cleanup, "find_strays", lambda: [cleanup.Stray("ng-theirs", ())])
     found = finding(host(root), "leftovers")
-    assert found.what.startswith("left namespace ng-theirs: natgauge did not make it")
+    golden(found.what)
     assert "--strays" in found.what
 
 
-def test_an_ordinary_user_is_told_that_labs_cannot_be_seen(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ordinary_user_is_told_that_labs_cannot_be_seen(
+    root: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
     def hidden() -> list[cleanup.LabStatus]:
         raise HiddenLabsError("labs of root are private: run as root to list them")
 
     monkeypatch.setattr(cleanup, "status", hidden)
     found = finding(host(root), "leftovers")
-    assert (found.state, found.what) == ("warning", "labs of root are private: run as root to list them")
+    assert found.state == "warning"
+    golden(found.what)
 
 
 def test_one_core_is_enough_for_one_placement_only(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

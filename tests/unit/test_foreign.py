@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.unit.golden import Golden
 
 import natgauge
 from natgauge import foreign, outputs
@@ -91,12 +92,12 @@ def test_a_regular_file_is_read_with_or_without_a_byte_order_mark(tmp_path: Path
         assert list(foreign.read_lines(path, SMALL)) == ["näher"]
 
 
-def test_what_is_no_regular_file_is_refused_by_its_kind_without_waiting(tmp_path: Path) -> None:
+def test_what_is_no_regular_file_is_refused_by_its_kind_without_waiting(tmp_path: Path, golden: Golden) -> None:
     fifo, link = tmp_path / "fifo", tmp_path / "gateway.toml"
     os.mkfifo(fifo)
     link.symlink_to("/dev/zero")
-    assert f"plan: {fifo}: cannot be read (it is a FIFO; only regular files are read)" in refused(fifo)
-    assert "(it is a device, by a symbolic link to /dev/zero; only regular files are read)" in refused(link)
+    golden(refused(fifo))
+    golden(refused(link))
     assert "a folder" in refused(tmp_path)
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "socket"))
@@ -106,15 +107,15 @@ def test_what_is_no_regular_file_is_refused_by_its_kind_without_waiting(tmp_path
 
 
 @pytest.mark.parametrize("name", ["/proc/self/maps", "/proc/uptime", "/sys/kernel/uevent_seqnum"])
-def test_files_of_the_kernel_are_refused_also_behind_a_link(name: str, tmp_path: Path) -> None:
+def test_files_of_the_kernel_are_refused_also_behind_a_link(name: str, tmp_path: Path, golden: Golden) -> None:
     link = tmp_path / "trials.jsonl"
     link.symlink_to(name)
-    assert "a file of the kernel" in refused(link, foreign.DOCUMENT)
-    with pytest.raises(UsageError, match="a file of the kernel"):
+    golden(refused(link, foreign.DOCUMENT))
+    with golden.raises(UsageError):
         list(foreign.read_lines(link, foreign.LINES))
 
 
-def test_sizes_and_lines_have_a_limit(tmp_path: Path) -> None:
+def test_sizes_and_lines_have_a_limit(tmp_path: Path, golden: Golden) -> None:
     path = tmp_path / "plan"
     with path.open("wb") as file:
         file.truncate(10 << 30)
@@ -122,15 +123,15 @@ def test_sizes_and_lines_have_a_limit(tmp_path: Path) -> None:
     path.write_bytes(b"a" * 100 + b"\n" + b"b" * 200 + b"\n")
     lines = foreign.read_lines(path, SMALL)
     assert next(lines) == "a" * 100
-    with pytest.raises(UsageError, match="line 2 has more than"):
+    with golden.raises(UsageError):
         next(lines)
 
 
-def test_octets_that_are_no_text_are_named_and_a_cut_off_line_is_left_out(tmp_path: Path) -> None:
+def test_octets_that_are_no_text_are_named_and_a_cut_off_line_is_left_out(tmp_path: Path, golden: Golden) -> None:
     path = tmp_path / "plan"
     path.write_bytes(b"a\n\xff\n")
-    assert "is not UTF-8 text (octet 3 is 0xff)" in refused(path)
-    with pytest.raises(UsageError, match=r"plan:2: is not UTF-8 text"):
+    golden(refused(path))
+    with golden.raises(UsageError):
         list(foreign.read_lines(path, SMALL))
     path.write_bytes(b"a\n\xff")
     assert list(foreign.read_lines(path, SMALL)) == ["a"]
@@ -171,13 +172,13 @@ def test_gateways_of_the_folder_that_cannot_be_read_are_left_out_of_the_list(
     assert [("it is a FIFO" in shown.err), ("it is a device" in shown.err)] == [True, True]
 
 
-def test_a_folder_that_was_removed_is_one_line_and_help_needs_none(tmp_path: Path) -> None:
+def test_a_folder_that_was_removed_is_one_line_and_help_needs_none(tmp_path: Path, golden: Golden) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     script = f"rmdir {gone};"
     done = natgauge_in(gone, "gateways", script=script)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1), done.stderr
-    assert "the working folder: No such file or directory; it was removed" in done.stderr
+    golden(done.stderr)
     gone.mkdir()
     assert natgauge_in(gone, "--version", script=script).returncode == 0
 
@@ -190,25 +191,27 @@ def test_a_closed_standard_output_or_error_is_no_fault(tmp_path: Path) -> None:
         assert (done.returncode, "Traceback" in done.stderr) == (2, False), (closed, done.stderr)
 
 
-def test_names_that_no_record_can_hold_are_refused_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_that_no_record_can_hold_are_refused_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
     assert run(["report", "x\udcff"]) == 2
-    assert "argument x\\udcff: is not UTF-8 text" in capsys.readouterr().err
-    assert run(["report", str(tmp_path / ("x" * 300))]) == 2
-    assert "File name too long" in capsys.readouterr().err
+    golden(capsys.readouterr().err)
+    assert run(["report", "x" * 300]) == 2
+    golden(capsys.readouterr().err)
     shutil.rmtree(tmp_path)
 
 
 def test_a_pipe_in_place_of_a_file_is_refused_as_such_and_not_taken_for_a_missing_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
     for name in ("summary.json", "comparison.json", "audit.json"):
         (tmp_path / name).symlink_to("/dev/zero")
         assert run(["report", str(tmp_path)]) == 2
-        assert f"{tmp_path / name}: cannot be read (it is a device" in capsys.readouterr().err
+        golden(capsys.readouterr().err)
         (tmp_path / name).unlink()
     os.mkfifo(tmp_path / "trials.jsonl")
     assert run(["explain", str(tmp_path)]) == 2
-    assert "(it is a FIFO" in capsys.readouterr().err
+    golden(capsys.readouterr().err)
 
 
 def test_a_page_waits_for_no_reader_of_a_pipe(tmp_path: Path) -> None:
@@ -222,11 +225,11 @@ def test_a_page_waits_for_no_reader_of_a_pipe(tmp_path: Path) -> None:
 
 
 def test_an_output_for_reading_only_and_narrow_terminals_are_no_fault(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     done = natgauge_in(tmp_path, "gateways", "1</dev/null")
     assert (done.returncode, done.stderr.count("\n")) == (3, 1)
-    assert "standard output: is open for reading only" in done.stderr
+    golden(done.stderr)
     for columns in ("1", "2", "0", "-3", "x"):
         monkeypatch.setenv("COLUMNS", columns)
         assert natgauge_in(tmp_path, "measure", "--help").returncode == 0

@@ -10,6 +10,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from tests.unit.golden import Golden
 from tests.unit.made_corpus import by_rates, by_slices, doubted
 
 from natgauge.cli import run
@@ -54,13 +55,11 @@ def refused(words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize("words", READING.values(), ids=READING)
 def test_a_doubt_that_was_removed_is_missed(
-    words: list[str], sound: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], sound: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
     folder = shutil.copytree(sound / "doubted", tmp_path / "x")
     undoubted(folder)
-    assert "the list of doubts is none, but its figures and parameters give single repetition" in refused(
-        words, folder, capsys
-    )
+    golden(refused(words, folder, capsys))
 
 
 def test_a_doubt_that_was_removed_is_missed_by_functions(sound: Path, tmp_path: Path) -> None:
@@ -104,7 +103,11 @@ def test_a_ratio_that_is_changed_with_its_interval_is_refused(
 
 @pytest.mark.parametrize("words", READING.values(), ids=READING)
 def test_a_folder_that_may_not_be_looked_into_is_named_in_one_line(
-    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    words: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    golden: Golden,
 ) -> None:
     hidden = tmp_path / "x"
     hidden.mkdir()
@@ -115,4 +118,4 @@ def test_a_folder_that_may_not_be_looked_into_is_named_in_one_line(
     monkeypatch.setattr(Path, "lstat", lstat)
     line = refused(words, hidden, capsys)
     assert line.startswith(f"natgauge: report: '{hidden}/")
-    assert "cannot be read (Permission denied)" in line
+    golden(line)

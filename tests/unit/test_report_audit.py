@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.labs.nat44 import variant
+from tests.unit.golden import Golden
 
 import natgauge
 from natgauge.audits.request import audit_request
@@ -65,35 +65,34 @@ def test_a_record_is_read_as_it_was_written() -> None:
     assert AuditRecord.from_document(record().document()) == record()
 
 
-def test_the_text_has_classes_verdicts_and_counts() -> None:
+def test_the_text_has_classes_verdicts_and_counts(golden: Golden) -> None:
     text = audit.text(record(requirement(), requirement("REQ-9", "fails", measured="not delivered")))
     first, second, *_ = text.splitlines()
-    assert first == "mine meets 1 of 2 requirements that were examined."
-    assert second == "It fails 1 of level MUST: RFC4787-REQ-9 (udp)."
-    assert "RFC 4787 REQ-9   MUST        udp    fails         filtering: not delivered" in text
-    assert "UDP: mapping endpoint-independent, filtering not seen" in text
+    golden(first)
+    golden(second)
+    golden(text)
     assert text.endswith("Evidence: results/1")
 
 
-def test_an_audit_without_a_verdict_begins_with_the_reason() -> None:
+def test_an_audit_without_a_verdict_begins_with_the_reason(golden: Golden) -> None:
     unseen = [requirement(f"REQ-{number}", "not seen", measured="no frame arrived") for number in (1, 2)]
     lines = audit.text(record(*unseen, requirement("REQ-3", "not applicable"))).splitlines()
-    assert lines[0] == "mine has no verdict on any of 3 requirements."
-    assert lines[1] == "Reason for 2 of them: no frame arrived."
+    golden(lines[0])
+    golden(lines[1])
 
 
-def test_sentences_of_a_table_have_the_rest_of_the_line() -> None:
+def test_sentences_of_a_table_have_the_rest_of_the_line(golden: Golden) -> None:
     measured = "all flows of all inside hosts had one outside address"
     text = audit.text(record(*(requirement(f"REQ-{number}", measured=measured) for number in range(9))), 80)
-    assert re.search(r"meets  filtering: all flows of all inside\n {30,}hosts had one outside address\n", text)
+    golden(text)
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_a_declaration_that_differs_is_shown_beside_the_verdict() -> None:
+def test_a_declaration_that_differs_is_shown_beside_the_verdict(golden: Golden) -> None:
     one = record(requirement(declared=False), requirement("REQ-9", declared=True))
     assert "meets (declared: fails)" in audit.text(one)
     (sentence,) = audit.chart([one]).below
-    assert sentence == "mine: its recipe declares that it fails RFC4787-REQ-8, but: endpoint-independent."
+    golden(sentence)
 
 
 def test_levels_decide_what_fails() -> None:
@@ -132,38 +131,29 @@ def test_a_difference_lists_changes_and_its_status_says_what_is_worse(
     ]
 
 
-def test_audits_without_a_common_gateway_are_not_compared() -> None:
+def test_audits_without_a_common_gateway_are_not_compared(golden: Golden) -> None:
     pair = [record(), record(gateway="other")]
     assert {line.outcome for line in diff(pair, pair).lines} == {"no difference seen"}
-    with pytest.raises(UsageError, match="no gateway in common"):
+    with golden.raises(UsageError):
         diff(pair, [record(gateway="third"), record(gateway="fourth")])
 
 
-def test_an_audit_that_only_one_run_has_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_audit_that_only_one_run_has_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
     for name, gateways in (("a", ("mine", "other")), ("b", ("mine", "third"))):
         (tmp_path / name).mkdir()
         for gateway in gateways:
             stored(tmp_path / name, gateway, record(gateway=gateway))
     assert run(["diff", str(tmp_path / "a"), str(tmp_path / "b")]) == 5
-    assert capsys.readouterr().out.splitlines() == [
-        "Audits of mine: no verdict and no class changed",
-        "Only in the first run: audit of other.",
-        "Only in the second run: audit of third.",
-    ]
+    golden(capsys.readouterr().out.splitlines())
 
 
 @pytest.mark.parametrize(
-    ("choices", "says"),
-    [
-        ({"wait": -1.0}, "wait: -1.0 is outside"),
-        ({"profile": "office"}, "profile"),
-        ({"mappings": 65_000}, "mappings: 65000 is outside of 0 to 64512"),
-        ({"frame_size": 64}, "frame size: audit has no such option"),
-        ({"lab": "nowhere"}, "nowhere"),
-    ],
+    "choices", [{"wait": -1.0}, {"profile": "office"}, {"mappings": 65_000}, {"frame_size": 64}, {"lab": "nowhere"}]
 )
-def test_wrong_options_are_refused(choices: dict[str, Any], says: str) -> None:
-    with pytest.raises(UsageError, match=says):
+def test_wrong_options_are_refused(choices: dict[str, Any], golden: Golden) -> None:
+    with golden.raises(UsageError):
         audit_request("nftables-nat44", choices)
 
 
@@ -172,14 +162,14 @@ def test_long_is_a_wait_for_open_tcp_connections() -> None:
     assert audit_request("nftables-nat44", {"long": True, "wait": 8000.0})[1].wait == 8000.0
 
 
-def test_gateways_without_mappings_and_halves_are_refused() -> None:
-    with pytest.raises(UsageError, match="linux-ipv4: keeps no mappings"):
+def test_gateways_without_mappings_and_halves_are_refused(golden: Golden) -> None:
+    with golden.raises(UsageError):
         natgauge.audit("linux-ipv4")
-    with pytest.raises(UsageError, match=r"keeps no mappings|one half"):
+    with golden.raises(UsageError):
         natgauge.audit("map-t-br")
 
 
-def test_a_recipe_that_declares_what_is_no_requirement_is_refused(tmp_path: Path) -> None:
+def test_a_recipe_that_declares_what_is_no_requirement_is_refused(tmp_path: Path, golden: Golden) -> None:
     path = variant(tmp_path, "mine", '[declares]\n"4787 REQ-9" = true\n')
-    with pytest.raises(UsageError, match=r'mine.toml: declares.*a requirement has a name like "RFC4787-REQ-9"'):
+    with golden.raises(UsageError):
         natgauge.audit(path)

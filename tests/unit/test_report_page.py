@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 import pytest
 from tests.absent import absent
 from tests.unit.browser import CHROMIUM, Browser
+from tests.unit.golden import Golden
 from tests.unit.made_campaign import bell, campaign, rate, trial
 from tests.unit.made_comparisons import compared, estimate
 from tests.unit.made_results import keep, made
@@ -78,8 +79,15 @@ def latency_of(number: int) -> Result:
 
 def text_of(written: Path) -> str:
     """What a reader sees, marks taken away."""
+    return " ".join(lines_on(written))
+
+
+def lines_on(written: Path) -> list[str]:
+    """What a reader sees, a line for each paragraph, row or heading."""
     body = re.sub(r"<(style|script|svg)\b.*?</\1>", " ", written.read_text(), flags=re.DOTALL)
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())
+    rows = re.split(r"</?(?:p|tr|h\d|li|summary|figcaption|caption|pre|div)\b[^>]*>", body)
+    plain = (" ".join(html.unescape(re.sub(r"<[^>]+>", " ", row)).split()) for row in rows)
+    return [row for row in plain if row]
 
 
 def test_the_page_is_one_file_of_bearable_size_that_names_nothing_outside(written: Path) -> None:
@@ -114,9 +122,11 @@ def test_a_large_campaign_still_makes_a_page_of_bearable_size(results: int, tmp_
     assert shown.count(", latency</figcaption>") == results // 4
 
 
-def test_answers_come_first_with_the_figure_of_the_question_then_results_and_the_evidence(written: Path) -> None:
+def test_answers_come_first_with_the_figure_of_the_question_then_results_and_the_evidence(
+    written: Path, golden: Golden
+) -> None:
     titles = re.findall(r"<h2>([^<]+)</h2>", written.read_text())
-    assert titles == [FIGURES[0], "Further figures", "Results", "Evidence"]
+    golden(titles)
 
 
 def test_the_answers_of_the_page_are_those_of_the_records(folder: Path, written: Path) -> None:
@@ -125,16 +135,16 @@ def test_the_answers_of_the_page_are_those_of_the_records(folder: Path, written:
         assert sentence.text in shown
 
 
-def test_doubts_that_could_change_the_answer_are_words_and_others_wait_behind_a_click(tmp_path: Path) -> None:
+def test_doubts_that_could_change_the_answer_are_words_and_others_wait_behind_a_click(
+    tmp_path: Path, golden: Golden
+) -> None:
     words = {"taking turns": "half of the core", "wide spread": "12 % of the median", "disturbed trials": "3 of 40"}
     doubts = [{"word": word, "text": text} for word, text in words.items()]
     Store(tmp_path).write_summary(made([1.0], doubts=doubts).document())
     shown = page(find([tmp_path]), command_again).partition('<section id="results">')[0]
     open_, *folded = shown.split("<details><summary>")
-    assert "half of the core" in open_
-    assert not any(words[word] in open_ for word in ("wide spread", "disturbed trials"))
-    titles = [part.partition("</summary>")[0] for part in folded]
-    assert titles == ["Why intervals are wide: wide spread", "For information: disturbed trials"]
+    assert [word for word, text in words.items() if text in open_] == ["taking turns"]
+    golden([part.partition("</summary>")[0] for part in folded])
 
 
 def test_every_row_of_the_text_is_on_the_page(folder: Path, written: Path) -> None:
@@ -155,10 +165,12 @@ def test_a_figure_at_a_glance_leads_to_its_result(folder: Path, written: Path) -
         assert found.count(f'id="{place}"') == 1
 
 
-def test_figures_are_those_that_the_results_call_for_each_with_words_and_table(folder: Path, written: Path) -> None:
+def test_figures_are_those_that_the_results_call_for_each_with_words_and_table(
+    folder: Path, written: Path, golden: Golden
+) -> None:
     found = written.read_text()
     drawn = re.findall(r'<div class="group[^>]*>\s*<h[23]>([^<]+)</h[23]>', found.partition("Every repetition")[0])
-    assert drawn == FIGURES
+    golden(drawn)
     shown = text_of(written)
     for group in groups_of(find([folder]).results):
         for one in group.figures:
@@ -214,7 +226,7 @@ def test_the_cost_is_defined_before_the_figure_that_uses_it(tmp_path: Path) -> N
     store.write_plan({})
     store.write_comparison(compared().document())
     text = page(find([tmp_path]), command_again)
-    assert 0 < text.index("for a frame, in ns.") < text.index('class="chart"')
+    assert 0 < text.index("in ns.") < text.index('class="chart"')
 
 
 def test_charts_of_a_group_have_the_same_axes() -> None:
@@ -266,18 +278,15 @@ def test_marks_of_one_drawing_never_name_those_of_another(written: Path) -> None
 def test_what_results_say_is_text_and_no_mark(written: Path) -> None:
     found = written.read_text()
     assert "<script>alert" not in found
-    assert "a sender stood still &lt;script&gt;alert(1)" in found
+    assert "&lt;script&gt;alert(1)" in found
     assert "Made &lt;up&gt;" in found
 
 
-def test_trials_that_were_disturbed_or_not_counted_are_told(written: Path) -> None:
-    shown = text_of(written)
-    assert "4 trials: 2 PASS, 1 FAIL, 1 INVALID; 2 disturbed." in shown
-    assert "CPU 0 stood still for 3 ms" in shown
-    assert "No result: 99-unended" in shown
+def test_trials_that_were_disturbed_or_not_counted_are_told(written: Path, golden: Golden) -> None:
+    golden([line for line in lines_on(written) if "trials: " in line or "stood still" in line or "unended" in line])
 
 
-def test_a_measurement_that_failed_says_what_happened_and_what_to_do(tmp_path: Path) -> None:
+def test_a_measurement_that_failed_says_what_happened_and_what_to_do(tmp_path: Path, golden: Golden) -> None:
     store = Store.create(tmp_path, "throughput", "nat")
     store.write_plan({"gateway": "nat", "command": "natgauge measure throughput --gateway nat"})
     store.add_trial(trial("FAIL", reason="12 of 5000 frames lost"))
@@ -285,20 +294,11 @@ def test_a_measurement_that_failed_says_what_happened_and_what_to_do(tmp_path: P
         raise BrokenError("lab: the device ended; see its log")
     path = tmp_path / "failed.html"
     assert run(["report", "--html", str(path), str(store.folder)]) == 0
-    shown = text_of(path)
-    for said in (
-        "No result: throughput of nat",
-        "Lab: the device ended; see its log.",
-        "Trials before that: 1 FAIL.",
-        "The last trial that did not pass: 12 of 5000 frames lost.",
-        "What to do: ",
-        "natgauge measure throughput --gateway nat",
-    ):
-        assert said in shown
+    golden(lines_on(path))
     assert run(["report", str(store.folder)]) == 2, "there is no table of it"
 
 
-def test_a_measurement_that_failed_before_its_plan_was_known_has_its_page(tmp_path: Path) -> None:
+def test_a_measurement_that_failed_before_its_plan_was_known_has_its_page(tmp_path: Path, golden: Golden) -> None:
     store = Store.create(tmp_path, "connection-rate", "mine")
     store.add_trial(trial("FAIL", reason="none of 8 frames came back"))
     command = "natgauge measure connection-rate --gateway ./mine.toml --seed 7"
@@ -307,16 +307,12 @@ def test_a_measurement_that_failed_before_its_plan_was_known_has_its_page(tmp_pa
     assert raised.value.evidence == store.folder
     path = tmp_path / "failed.html"
     assert run(["report", "--html", str(path), str(tmp_path)]) == 0
-    shown = text_of(path)
-    for said in (
-        "No result: connection-rate of mine",
-        "Device does not forward: 0 of 8 frames came back.",
-        command,
-    ):
-        assert said in shown
+    golden(lines_on(path))
 
 
-def test_a_campaign_whose_measurements_broke_has_a_page_with_the_cause_and_the_command(tmp_path: Path) -> None:
+def test_a_campaign_whose_measurements_broke_has_a_page_with_the_cause_and_the_command(
+    tmp_path: Path, golden: Golden
+) -> None:
     cells: list[dict[str, Any]] = [
         {"name": gateway, "device": gateway, "values": {}, "measurements": [
             {"name": "throughput", "repetitions": 2, "estimated_seconds": 1.0}
@@ -329,34 +325,25 @@ def test_a_campaign_whose_measurements_broke_has_a_page_with_the_cause_and_the_c
     (tmp_path / "journal.jsonl").write_text(json.dumps({**line, "cause": "nat is not installed"}) + "\n")
     path = tmp_path / "failed.html"
     assert run(["report", "--html", str(path), str(tmp_path)]) == 0
-    shown = text_of(path)
-    assert "No result: throughput of nat Nat is not installed." in shown
-    assert f"natgauge run PLAN --out {tmp_path} --resume --retry-broken" in shown
-    assert "1 of 2 measurements have not ended." in shown
+    golden(lines_on(path))
 
 
-def test_a_folder_of_all_kinds_is_one_page(tmp_path: Path) -> None:
+def test_a_folder_of_all_kinds_is_one_page(tmp_path: Path, golden: Golden) -> None:
     Store.create(tmp_path, "throughput", "nat").write_summary(made([1.0]).document())
     Store.create(tmp_path, "compare", "nat").write_comparison(compared().document())
     Store.create(tmp_path, "latency", "nat").write_plan({"gateway": "nat"})
     campaign(tmp_path / "campaign")
     path = tmp_path / "page.html"
     assert run(["report", "--html", str(path), str(tmp_path)]) == 0
-    shown = text_of(path)
-    for said in (
-        "A frame from the Initiator costs 10.0 % more through other",
-        "No result: ",
-        "nat-a opens most connections",
-        "forwards 1 frames/s",
-    ):
-        assert said in shown
+    shown = lines_on(path)
+    golden(shown[: shown.index("Further figures")])
 
 
-def test_a_folder_without_trials_says_so(tmp_path: Path) -> None:
+def test_a_folder_without_trials_says_so(tmp_path: Path, golden: Golden) -> None:
     Store(tmp_path).write_summary(made([1.0]).document())
-    shown = page(find([tmp_path]), command_again)
-    assert "The folder holds no trials" in shown
-    assert "No folder holds an environment" in shown
+    path = tmp_path / "page.html"
+    path.write_text(page(find([tmp_path]), command_again))
+    golden(lines_on(path))
 
 
 def test_the_limit_of_the_tester_is_of_each_direction_and_known_or_not() -> None:
@@ -394,7 +381,7 @@ def test_the_note_of_the_tester_s_own_delay_is_read_as_the_metric_writes_it() ->
     assert limit_of(make(latency.PROCEDURE.measure(Gateway(), asked), Parameters())) is None
 
 
-def test_a_line_that_is_no_limit_is_not_called_one() -> None:
+def test_a_line_that_is_no_limit_is_not_called_one(golden: Golden) -> None:
     """On a wire nobody knows the tester's limit: the line is where the search ended."""
     wire = [
         made([value], metric="connection-rate", unit="connections/s", parameters={"connections": number, **TRIED})
@@ -404,10 +391,10 @@ def test_a_line_that_is_no_limit_is_not_called_one() -> None:
     drawn = charts.drawn(group.figures[0].spec, "x")
     assert "own limit" not in drawn + group.caption
     assert "highest rate tried" in drawn
-    assert all(row[-1] == "not known; 150,000 tried" for row in group.figures[0].data)
+    golden(group.figures[0].data)
 
 
-def test_the_connections_that_fill_a_cache_are_marked_where_they_are_drawn() -> None:
+def test_the_connections_that_fill_a_cache_are_marked_where_they_are_drawn(golden: Golden) -> None:
     caches = {"device_caches": {"L2": 2**21, "L3": 2**29}}
     series = [
         made(
@@ -420,9 +407,9 @@ def test_the_connections_that_fill_a_cache_are_marked_where_they_are_drawn() -> 
         for number, value, octets in ((1000, 1e5, 400.0), (100_000, 9e4, 384.0))
     ]
     (curve,) = groups_of(series)[0].figures
-    assert "From 5,243 connections on the table fills the L2 cache." in curve.finding
+    golden(curve.finding)
     assert "L3" not in curve.finding, "1.4 million connections are beyond the axis"
-    assert "table fills the L2 cache" in charts.drawn(curve.spec, "x")
+    assert "L2" in charts.drawn(curve.spec, "x")
 
 
 def test_names_stand_left_of_bars_and_ratios() -> None:
@@ -479,7 +466,7 @@ def test_the_page_has_the_command_that_each_result_was_measured_with(folder: Pat
 )
 @pytest.mark.parametrize("form", ["--html", "--parquet"])
 def test_a_damaged_trial_is_one_line_or_taken_as_it_is(
-    form: str, damage: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    form: str, damage: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
     folder = tmp_path / "damaged"
     folder.mkdir()
@@ -491,7 +478,7 @@ def test_a_damaged_trial_is_one_line_or_taken_as_it_is(
     errors = capsys.readouterr().err.splitlines()
     # Data frames keep what they do not read; what they do read must be of its kind.
     assert (status, len(errors)) in ([(2, 1)] if form == "--html" else [(2, 1), (0, 0)])
-    assert all(f"{folder / 'trials.jsonl'}:2 is no trial" in line for line in errors)
+    golden(errors)
 
 
 def test_a_library_that_is_missing_is_one_line_with_the_command(
@@ -507,14 +494,14 @@ def test_a_library_that_is_missing_is_one_line_with_the_command(
     assert not (tmp_path / "x.html").exists()
 
 
-@pytest.mark.parametrize(("place", "why"), [("", "it is a folder"), ("no/x.html", "there is no folder")])
+@pytest.mark.parametrize("place", ["", "no/x.html"])
 def test_a_place_that_cannot_be_written_is_one_line(
-    place: str, why: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    place: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
     assert run(["report", "--html", str(tmp_path / place), str(folder)]) == 2
     *_, line = capsys.readouterr().err.splitlines()
     assert "cannot write" in line
-    assert why in line
+    golden(line)
 
 
 @pytest.fixture(scope="module")
@@ -735,23 +722,17 @@ def audited() -> AuditRecord:
     )  # fmt: skip
 
 
-def test_an_audit_has_its_page_and_its_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_audit_has_its_page_and_its_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
     Store.create(tmp_path, "audit", "nat").write_audit(audited().document())
     path = tmp_path / "page.html"
     assert run(["report", "--html", str(path), str(tmp_path)]) == 0
-    shown = text_of(path)
-    for said in (
-        "nat meets 1 of 2 requirements that were examined.",
-        "It fails 1 of level MUST: RFC4787-REQ-2 (udp).",
-        "No verdict on 1 more: 1 not seen.",
-        "mapping endpoint-independent, filtering not seen",
-        "measured 2",
-    ):
-        assert said in shown
+    golden(lines_on(path))
     capsys.readouterr()
     assert run(["report", str(tmp_path)]) == 0
     printed_text = capsys.readouterr().out
-    assert printed_text.startswith("nat meets 1 of 2 requirements")
+    golden(printed_text)
     assert "RFC 4787 REQ-2" in printed_text
     assert run(["diff", str(tmp_path), str(tmp_path)]) == 0
-    assert "no verdict and no class changed" in capsys.readouterr().out
+    golden(capsys.readouterr().out)

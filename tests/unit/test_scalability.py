@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.golden import Golden
 from tests.unit.made_results import made
 
 from natgauge.analysis.scalability import DerivedRow, derived_rows
@@ -110,7 +111,7 @@ def test_what_is_neither_better_nor_worse_does_not_degrade() -> None:
     assert values(f"{PREVIOUS}sessions", *series) == [None, 0.5]
 
 
-def test_more_hosts_with_as_many_sessions_are_a_series_of_their_own() -> None:
+def test_more_hosts_with_as_many_sessions_are_a_series_of_their_own(golden: Golden) -> None:
     series = [
         result(8.0, source_address_count=1, source_port_count=100),
         result(6.0, source_address_count=10, source_port_count=10),
@@ -118,36 +119,35 @@ def test_more_hosts_with_as_many_sessions_are_a_series_of_their_own() -> None:
     assert values(f"{WORSE}hosts", *series) == [None, 25.0]
     assert values(f"{PREVIOUS}hosts", *series) == [None, 0.75]
     assert values(f"{WORSE}sessions", *series) == [None, None]
-    assert "over hosts is relative to the result with 1 host; RFC 8219" in table(series)
+    golden(table(series))
 
 
-def test_that_a_series_begins_with_more_than_one_flow_is_told_once() -> None:
+def test_that_a_series_begins_with_more_than_one_flow_is_told_once(golden: Golden) -> None:
     series = [sessions(8.0, 1000), sessions(6.0, 10_000), sessions(5.0, 100_000)]
     said = [line for line in table(series).splitlines() if "RFC 8219" in line]
     (line,) = said
-    reference = "relative to the result with 1,000 sessions"
-    assert line.startswith(f"nat, throughput: degradation over sessions is {reference}; RFC 8219")
+    golden(line)
     alone = [sessions(8.0, 1), sessions(6.0, 10_000)]
     assert "RFC 8219" not in table(alone)
     assert values(f"{WORSE}sessions", *alone) == [None, 25.0]
 
 
-def test_a_step_that_was_measured_otherwise_is_not_skipped() -> None:
+def test_a_step_that_was_measured_otherwise_is_not_skipped(golden: Golden) -> None:
     """The step before it would pass for the previous one."""
     series = [sessions(8.0, 1000), sessions(6.0, 10_000, ring=512), sessions(5.0, 100_000)]
     told = "not compared with column 2, nat: ring (frames) none against 512"
     assert values(f"{PREVIOUS}sessions", *series) == [None, None, None]
-    assert doubts(f"{PREVIOUS}sessions", *series)[2] == f"{PREVIOUS}sessions {told}"
+    golden(doubts(f"{PREVIOUS}sessions", *series)[2])
     assert values(f"{WORSE}sessions", *series) == [None, None, 37.5]
     reason = f"Column 3, nat: {PREVIOUS}sessions {told}."
     assert reason in table(series).splitlines()
 
 
 @pytest.mark.parametrize("name", [f"{PREVIOUS}sessions", f"{WORSE}sessions"])
-def test_nothing_is_compared_with_nothing(name: str) -> None:
+def test_nothing_is_compared_with_nothing(name: str, golden: Golden) -> None:
     series = [sessions(0.0, 1000), sessions(6.0, 10_000)]
     assert values(name, *series) == [None, None]
-    assert doubts(name, *series)[1] == f"{name} not compared with column 1, nat: its median is 0"
+    golden(doubts(name, *series)[1])
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def forms(results: list[Result]) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("by", ["tester", "host", "server"])
-def test_a_share_of_forwarding_that_the_tester_limited_is_at_most_that(by: str) -> None:
+def test_a_share_of_forwarding_that_the_tester_limited_is_at_most_that(by: str, golden: Golden) -> None:
     results = [result(300_000.0, **RATE), limited([1_000_000.0], by, **FORWARDS)]
     found = row("share of plain forwarding", *results).comparisons[0]
     assert (found.value, found.bound) == (30.0, "<=")
@@ -227,7 +227,7 @@ def test_a_share_of_forwarding_that_the_tester_limited_is_at_most_that(by: str) 
     assert "<= 30.0" in marked or "&lt;= 30.0" in marked
     assert "<= 30.0" in as_csv
     assert r"\textless{}= 30.0" in as_latex
-    assert "at most 0.30 times the connection-rate of linux-ipv4" in drawn
+    golden(drawn)
 
 
 def test_a_scale_up_that_the_tester_limited_is_at_least_that_and_a_degradation_at_most() -> None:
@@ -243,17 +243,14 @@ def test_a_scale_up_that_the_tester_limited_is_at_least_that_and_a_degradation_a
     assert (found.bound, found.value) == ("<=", 25.0)
 
 
-def test_what_limits_on_both_sides_or_an_undecided_search_leave_no_figure_but_the_reason() -> None:
+def test_what_limits_on_both_sides_or_an_undecided_search_leave_no_figure_but_the_reason(golden: Golden) -> None:
     both = [limited([300_000.0], "tester"), limited([1_000_000.0], "tester", **FORWARDS)]
     undecided = [result(300_000.0, **RATE), limited([500_000.0], "time", 2_000_000.0, **FORWARDS)]
-    for results, why in (
-        (both, "the bottleneck was tester: it may be anything"),
-        (undecided, "between 0.15 and 0.6 times"),
-    ):
+    for results in (both, undecided):
         found = row("share of plain forwarding", *results).comparisons[0]
         assert (found.value, found.bound) == (None, "")
-        assert why in found.doubt
-        assert why in table(results)
+        assert found.doubt in table(results)
+        golden(found.doubt)
     # Without an upper bound only one side is open.
     half = row("share of plain forwarding", undecided[0], limited([500_000.0], "time", **FORWARDS)).comparisons[0]
     assert (half.value, half.bound) == (60.0, "<=")

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The golden files: what they hold is what tests gave, and a text that differs, lacks or is left over is a failure."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from tests.unit.golden import FOLDER, Golden, file_of, read, shown, written
+
+from natgauge.errors import UsageError
+
+HERE = Path(__file__).parent
+
+
+def test_a_file_that_is_written_is_read_back_the_same(tmp_path: Path) -> None:
+    texts = {"test_a[1-2]": ["one\n\n  two", ""], "test_b": ["-", "test_c"]}
+    (tmp_path / "x.txt").write_text(written(texts))
+    assert read(tmp_path / "x.txt") == texts
+    assert read(tmp_path / "none.txt") == {}
+
+
+def test_a_text_that_differs_lacks_or_is_left_over_fails(tmp_path: Path) -> None:
+    one = Golden("test_x", ["at TMP/x:\n  2 frames"], write=False, places={tmp_path: "TMP"})
+    one(f"at {tmp_path}/x:\n  2 frames  \n")
+    with pytest.raises(pytest.fail.Exception, match="more"):
+        one("more")
+    with pytest.raises(pytest.fail.Exception, match="other"):
+        Golden("test_x", ["stored"], write=False, places={})("other")
+    with pytest.raises(AssertionError, match="test_x"):
+        Golden("test_x", ["stored"], write=False, places={}).ended()
+
+
+def test_a_refusal_is_its_type_its_input_its_status_and_its_words() -> None:
+    one = Golden("test_x", ["UsageError 2 at error: x"], write=False, places={})
+    with one.raises(UsageError, at="error"):
+        raise UsageError("x", at="error")
+    assert shown(UsageError("y")) == "UsageError 2: y"
+
+
+def test_what_passes_is_no_part_of_a_text() -> None:
+    one = Golden("test_x", ["Time: ..., in MOMENT-x"], write=False, places={})
+    one("Time: 0.25 s, in 2026-11-26-120000-x", passing=r"(?<=Time: )[\d.]+ s")
+
+
+def test_every_stored_text_is_of_a_test() -> None:
+    modules = {file_of(path): path for path in HERE.glob("test_*.py")}
+    for file in FOLDER.glob("*.txt"):
+        tree = ast.parse(modules[file].read_text())
+        tests = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        assert {name.partition("[")[0] for name in read(file)} <= tests, file
