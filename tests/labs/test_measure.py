@@ -111,7 +111,7 @@ def test_the_results_folder_tells_everything(tmp_path: Path) -> None:
     assert device["knobs"]["table_size"] >= CONNECTIONS
     assert device["connections_per_bucket"] == pytest.approx(CONNECTIONS / device["knobs"]["hash_size"])
     values = [line["value"] for line in read_lines(answer.folder / "measurements.jsonl", MEASUREMENT_SCHEMA)]
-    assert values == list(answer.result.summary.repetitions)
+    assert values == list(answer.result.values)
     assert len(values) == 2
     assert json.loads((answer.folder / "summary.json").read_text()) == answer.document
     parameters = read_summary(answer.folder).parameters

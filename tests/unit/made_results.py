@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from natgauge.analysis.figure import figure_of
 from natgauge.doubts import find
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement, make_result, verdict_counts
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, descriptions
 from natgauge.records.store import Store
+from natgauge.statistics.order_statistics import median_interval
 from natgauge.statistics.summary import summarize
 from natgauge.stored.doubt_consistency import following
 
@@ -36,7 +36,7 @@ def in_turns(number: int) -> dict[str, Any]:
 
 def _summary(given: float | Sequence[float]) -> dict[str, Any]:
     values = given if isinstance(given, Sequence) else [given]
-    return figure_of(summarize(values)).model_dump(mode="json")
+    return asdict(summarize(values))
 
 
 def _of_repetition(given: float | Sequence[float], number: int) -> float | None:
@@ -55,7 +55,7 @@ def made(
     **changed: Any,
 ) -> Result:
     """A result with these repetitions; fields and parameters by name, figures by a value or by those of repetitions."""
-    actual = summarize(values)
+    actual, interval = summarize(values), median_interval(values)
     document = {
         "schema": "natgauge-summary-5",
         "metric": "throughput",
@@ -67,7 +67,7 @@ def made(
         "maximum": actual.maximum,
         "mean": actual.mean,
         "standard_deviation": actual.standard_deviation,
-        "median_interval": actual.interval and asdict(actual.interval),
+        "median_interval": interval and asdict(interval),
         "error": None,
         "limited_by": "device",
         "doubts": [],

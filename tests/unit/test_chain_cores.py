@@ -28,14 +28,15 @@ from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.metrics.shared_figures import LOST_PERCENT_AT
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.device_figures import idle_cores, imbalance
-from natgauge.records.measurement import FigureSummary, Result
+from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports.rows import rows
+from natgauge.statistics.figure import FigureSummary
 from natgauge.trial.question import ask, words
 from natgauge.trial.trial_run import since
 from natgauge.words import Verdict
 
-FIGURE = {
+FIGURE: dict[str, Any] = {
     "median": 781.2, "p1": 781.2, "p99": 781.2, "minimum": 781.2, "maximum": 781.2, "mean": 781.2,
     "standard_deviation": None, "count": 1,
 }  # fmt: skip
@@ -242,7 +243,7 @@ def test_devices_on_the_same_cores_say_that_their_times_add_up() -> None:
 
 
 def test_the_cost_of_a_chain_names_the_hop_of_plain_forwarding() -> None:
-    figures = {"up_forwarding_ns": FigureSummary.model_validate(FIGURE), "up_ns": FigureSummary.model_validate(FIGURE)}
+    figures = {"up_forwarding_ns": FigureSummary(**FIGURE), "up_ns": FigureSummary(**FIGURE)}
     parameters = Parameters.grouped(place={"placement": "shared"}, device={"chain": ["ce", "pe"]})
     (note,) = chain_notes("x forwarding", figures, parameters)
     assert "2 devices in a row (ce and pe)" in note.text

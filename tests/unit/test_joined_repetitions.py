@@ -35,7 +35,7 @@ def test_they_are_summed_up_alike(metric: str, profile: str) -> None:
     single = settings_of(procedure, {"profile": profile, "repeat": 1}, **DECIDED)
     joined, in_one_go = join([measured(1) for _ in range(3)], whole, single), measured(3)
     assert joined.summary.median == pytest.approx(in_one_go.summary.median, rel=0.1)
-    assert joined.summary.interval is not None
+    assert joined.median_interval is not None
     assert len(joined.measurements) == 3
     assert joined.parameters["repeat"] == 3
     # Each repetition begins elsewhere, so that figures in the notes differ a little.
@@ -52,8 +52,8 @@ def test_one_that_its_time_cut_off_counts_only_where_there_is_no_other() -> None
     settings = settings_of(get("connection-rate"), {"repeat": 3}, **DECIDED)
     once = settings_of(get("connection-rate"), {"repeat": 1}, **DECIDED)
     joined = join([single(10.0), single(3.0, TIME), single(12.0)], settings, once)
-    assert joined.summary.repetitions == (10.0, 12.0)
+    assert joined.values == (10.0, 12.0)
     assert Note("time used up", "1 of 3 repetitions left out, which their time cut off") in joined.notes
     joined = join([single(4.0, TIME), single(3.0, TIME)], settings, once)
-    assert joined.summary.repetitions == (4.0,)
+    assert joined.values == (4.0,)
     assert joined.limited_by == TIME

@@ -47,4 +47,4 @@ def test_each_repetition_is_measured_by_the_measurer_that_its_beginning_returned
     )
     gateways = [Gateway(establishes=rate) for rate in (100_000.0, 200_000.0, 300_000.0)]
     result = procedure.measure(gateways[0], settings, begins=lambda number: gateways[number - 1])
-    assert result.summary.repetitions == pytest.approx([100_000, 200_000, 300_000], rel=0.02)
+    assert result.values == pytest.approx([100_000, 200_000, 300_000], rel=0.02)

@@ -170,7 +170,7 @@ def counted(start: Any) -> Procedure[Any]:
 def test_the_frame_repeats_and_tells_the_notes_of_all_in_one_order() -> None:
     gateway = Gateway(disturbed=1.0)
     result = counted(_Counted).measure(gateway, _Told(connections=10, placement="isolated", repeat=3))
-    assert result.summary.repetitions == (1, 2, 3)
+    assert result.values == (1, 2, 3)
     assert result.notes[:5] == (
         Note("method", "own, after 3"),
         Note("phase 1", "of phase 1"),
@@ -188,7 +188,7 @@ def test_an_answer_that_is_known_before_is_not_repeated() -> None:
     procedure = counted(lambda _runner, _settings: Answered(measurement, [Note("method", "nothing to be done")]))
     gateway = Gateway()
     result = procedure.measure(gateway, _Told(connections=10, placement="isolated", repeat=3))
-    assert result.summary.repetitions == (0.0,)
+    assert result.values == (0.0,)
     assert result.notes[:2] == (Note("method", "nothing to be done"), Note("trials", "of one"))
     assert not gateway.plans
 

@@ -170,7 +170,7 @@ def test_settings_and_repetitions_of_a_measurement_are_those_that_were_run() -> 
     assert found.parameters.settings["frame_timeout_seconds"] == LONGEST_WAIT_SECONDS
     assert found.parameters.traffic["connections"] == 1000
     assert found.parameters.device == {"gateway": "x"}
-    assert found.values == measurement.summary.repetitions
+    assert found.values == measurement.values
     assert [one.error for one in found.repetitions] == [one.error for one in measurement.measurements]
     assert [one.trials for one in found.repetitions] == [dict(one.trials) for one in measurement.measurements]
 

@@ -112,7 +112,7 @@ def test_every_trial_of_a_repetition_is_a_value_of_the_figure() -> None:
     )
     result = procedure.measure(gateway, settings)
     found = result.figures[OCTETS_PER_CONNECTION]
-    assert len(found.repetitions) == len(gateway.plans)
+    assert found.count == len(gateway.plans)
     assert (found.minimum, found.maximum) == (384, 386)
     # The rate itself has no sample.
     assert not result.is_sampled

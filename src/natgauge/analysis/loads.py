@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from natgauge.analysis.figure import figure_of
-from natgauge.records.measurement import FigureSummary, Result
+from natgauge.records.measurement import Result
+from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.summary import summarize
 
 #: Columns of a series that contain the load, in percent. A series without such a column is not one over loads.
@@ -44,7 +44,6 @@ def by_load(result: Result) -> ByLoad | None:
             if name != column and isinstance(value, int | float):
                 at_load.setdefault(name, []).append(value)
     summaries = {
-        load: {name: figure_of(summarize(numbers)) for name, numbers in at_load.items()}
-        for load, at_load in values.items()
+        load: {name: summarize(numbers) for name, numbers in at_load.items()} for load, at_load in values.items()
     }
     return ByLoad(column, summaries, next(iter(values)))

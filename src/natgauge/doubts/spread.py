@@ -20,7 +20,7 @@ WIDE: Final = 0.05
 
 
 def _single(facts: Facts) -> Iterator[Said]:
-    if len(facts.measured.summary.repetitions) == 1 and not facts.measured.is_sampled:
+    if len(facts.measured.values) == 1 and not facts.measured.is_sampled:
         yield Said("a single repetition says nothing about spread")
 
 
@@ -30,11 +30,9 @@ def _wide(facts: Facts) -> Iterator[Said]:
     disagree = _disagree(measured.measurements)
     if disagree or spread > WIDE * abs(summary.median):
         share = f"{spread / abs(summary.median):.1%}" if summary.median else "more than all"
-        values = ", ".join(f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.6g}" for value in summary.repetitions)
+        values = ", ".join(f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.6g}" for value in measured.values)
         beyond = f", which is more than the errors of their searches explain: {values}" if disagree else ""
-        yield Said(
-            f"{len(summary.repetitions)} repetitions differ by {share} of their median{beyond}; {_causes(measured)}"
-        )
+        yield Said(f"{summary.count} repetitions differ by {share} of their median{beyond}; {_causes(measured)}")
 
 
 def _disagree(measurements: Sequence[Measurement]) -> bool:
@@ -64,7 +62,7 @@ def _causes(measured: MeasurementResult) -> str:
 
 def _autocorrelated(facts: Facts) -> Iterator[Said]:
     """A host that drifts makes neighbours alike, and the interval of the median too narrow."""
-    values = facts.measured.summary.repetitions
+    values = facts.measured.values
     if are_autocorrelated(values):
         yield Said(
             f"repetitions resemble the ones before them (lag-1 autocorrelation {autocorrelation(values):.2f}); the "
@@ -74,7 +72,7 @@ def _autocorrelated(facts: Facts) -> Iterator[Said]:
 
 def _drift(facts: Facts) -> Iterator[Said]:
     """A device or a host that changes with time has no single value that more repetitions would find."""
-    values = facts.measured.summary.repetitions
+    values = facts.measured.values
     trend = mann_kendall(values)
     if trend is None or not trend.is_significant:
         return

@@ -9,8 +9,8 @@ from typing import Final
 from natgauge.analysis.chain import limiting_device
 from natgauge.metrics.cost import FORWARDING
 from natgauge.notes import Note
-from natgauge.records.measurement import FigureSummary
 from natgauge.records.parameters import Parameters
+from natgauge.statistics.figure import FigureSummary
 
 #: End of the names of figures of the metric cost: work of plain forwarding for the same frames.
 _FORWARDING: Final = f"_{FORWARDING}"

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from natgauge.analysis.figure import figure_of, statistics_of
 from natgauge.analysis.own_work import own_work
 from natgauge.analysis.shares import widened_interval
 from natgauge.analysis.unit_frames import is_of_frames, most_units
@@ -16,8 +15,9 @@ from natgauge.measurements.chain_notes import chain_notes
 from natgauge.metrics.shared_figures import CORE_IMBALANCE, IN_ALL
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
-from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, PublishedCell, Repetition, Result
+from natgauge.records.measurement import SHARE_OF_LINK, STATISTICS, PublishedCell, Repetition, Result
 from natgauge.records.parameters import METHODS, RAISED_TIMEOUT, Parameters
+from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.summary import summarize
 from natgauge.words import Verdict
 
@@ -41,15 +41,15 @@ def make(
         parameters = parameters.with_settings({RAISED_TIMEOUT: measured.raised_timeout})
     parameters = _with_link(measured.metric, parameters)
     summary = measured.summary
-    figures = {name: figure_of(summary) for name, summary in measured.figures.items()}
+    figures = measured.figures
     if (share := _share_of_link(measured, parameters)) is not None:
         figures[SHARE_OF_LINK] = share
     found = find(measured, parameters)
     return Result(
         metric=measured.metric,
         unit=measured.unit,
-        **statistics_of(summary),
-        median_interval=widened_interval(summary.interval, found),
+        **{name: getattr(summary, name) for name in STATISTICS},
+        median_interval=widened_interval(measured.median_interval, found),
         error=measured.error,
         limited_by=measured.limited_by,
         cause=_cause(measured),
@@ -128,7 +128,7 @@ def _with_link(metric: str, parameters: Parameters) -> Parameters:
 def _share_of_link(measured: MeasurementResult, parameters: Parameters) -> FigureSummary | None:
     """Share of the rate that the links carry at most, where that is known (RFC 2544 section 26.1)."""
     most = most_units(measured.metric, parameters)
-    return None if most is None else figure_of(summarize([value / most for value in measured.summary.repetitions]))
+    return None if most is None else summarize([value / most for value in measured.values])
 
 
 def _cause(measured: MeasurementResult) -> Cause | None:

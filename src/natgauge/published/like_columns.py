@@ -18,8 +18,9 @@ from natgauge.published.cells import NOTHING, read
 from natgauge.published.load import sources
 from natgauge.published.model import OwnFigure, Quantity, Table
 from natgauge.published.plans import needs
-from natgauge.records.measurement import FigureSummary, Result
+from natgauge.records.measurement import Result
 from natgauge.records.parameters import shown
+from natgauge.statistics.figure import FigureSummary
 
 #: The parameter of a result that an axis varies.
 _PARAMETER: Final[Mapping[str, str]] = {"cores": "device_cores", "connections": "connections"}

@@ -11,6 +11,7 @@ from natgauge.causes.cause import Cause
 from natgauge.notes import Note
 from natgauge.records.parameters import Parameters
 from natgauge.records.record import Record, RecordPart
+from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.words import LimitedBy, Verdict
 
@@ -52,25 +53,6 @@ class Repetition(RecordPart):
 
 #: Statistics of the values of a figure, and of a result itself, each with a field of this name.
 STATISTICS: Final = ("median", "p1", "p99", "minimum", "maximum", "mean", "standard_deviation")
-
-
-class FigureSummary(RecordPart):
-    """A further figure of a result over all repetitions, in the figure's unit (RFC 9693 section 6).
-
-    Attributes:
-        median: median of the values, as are the next six fields of these values.
-        standard_deviation: standard deviation of the sample; None for a single value.
-        count: number of values: one for each repetition that has the figure, or all values of the repetitions' samples.
-    """
-
-    median: float
-    p1: float
-    p99: float
-    minimum: float
-    maximum: float
-    mean: float
-    standard_deviation: float | None
-    count: Annotated[int, Field(ge=1)]
 
 
 class PublishedCell(RecordPart):

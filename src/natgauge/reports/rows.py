@@ -30,9 +30,10 @@ from natgauge.metrics.cost import OWN, RATIO, TESTER
 from natgauge.metrics.frame_loss import WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.metrics.shared_figures import CORE_IMBALANCE, ESTABLISHED, IDLE_CORES, IN_ALL, OCTETS_PER_CONNECTION
 from natgauge.records.comparison import FRAME_OF
-from natgauge.records.measurement import SHARE_OF_LINK, FigureSummary, Result
+from natgauge.records.measurement import SHARE_OF_LINK, Result
 from natgauge.records.parameters import describe, shown
 from natgauge.reports import criterion
+from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.summary import VALUES_FOR_PERCENTILES
 
 

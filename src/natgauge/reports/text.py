@@ -15,7 +15,7 @@ from natgauge.analysis.sittings import drift
 from natgauge.metrics import declared
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
 from natgauge.notes import NoteWord
-from natgauge.records.measurement import FUNCTIONAL, SHARE_OF_LINK, FigureSummary, Result
+from natgauge.records.measurement import FUNCTIONAL, SHARE_OF_LINK, Result
 from natgauge.records.parameters import METHODS
 from natgauge.reports import criterion, draft
 from natgauge.reports.answers import Sentence, answers, not_sure
@@ -32,6 +32,7 @@ from natgauge.reports.rows import (
     whole,
 )
 from natgauge.reports.sheet import Sheet, SheetRow, sheet
+from natgauge.statistics.figure import FigureSummary
 from natgauge.table_memory import LEAST_CONNECTIONS
 from natgauge.tables import aligned
 from natgauge.words import Verdict

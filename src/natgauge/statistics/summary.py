@@ -6,9 +6,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.statistics.order_statistics import median_interval, percentile
 
@@ -18,30 +19,7 @@ VALUES_FOR_PERCENTILES: Final = 100
 LEAST_AUTOCORRELATED: Final = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """Repetitions of one measurement, all in the measurement's unit.
-
-    Attributes:
-        median: middle value, of an even number the mean of the middle two (RFC 2330 section 11.3).
-        p1: 1st percentile, nearest rank.
-        p99: 99th percentile, nearest rank.
-        standard_deviation: standard deviation of the sample (n - 1); None for a single value.
-        interval: distribution-free confidence interval of the median; None for a single value.
-    """
-
-    median: float
-    p1: float
-    p99: float
-    minimum: float
-    maximum: float
-    mean: float
-    standard_deviation: float | None
-    repetitions: tuple[float, ...]
-    interval: ConfidenceInterval | None
-
-
-def summarize(values: Sequence[float], *, is_tried: bool = False) -> Summary:
+def summarize(values: Sequence[float], *, is_tried: bool = False) -> FigureSummary:
     """Summarize one or more repetitions.
 
     `is_tried`: a trial was run with each value; the median is then the lower one of two, so that a trial had it.
@@ -50,7 +28,8 @@ def summarize(values: Sequence[float], *, is_tried: bool = False) -> Summary:
         raise ValueError("no values to summarize")
     if not all(math.isfinite(value) for value in values):
         raise ValueError(f"values must be finite, not {list(values)}")
-    return Summary(
+    values = [float(value) for value in values]
+    return FigureSummary(
         median=statistics.median_low(values) if is_tried else statistics.median(values),
         p1=percentile(values, 1),
         p99=percentile(values, 99),
@@ -58,8 +37,7 @@ def summarize(values: Sequence[float], *, is_tried: bool = False) -> Summary:
         maximum=max(values),
         mean=statistics.fmean(values),
         standard_deviation=statistics.stdev(values) if len(values) > 1 else None,
-        repetitions=tuple(values),
-        interval=median_interval(values),
+        count=len(values),
     )
 
 

@@ -23,12 +23,14 @@ from natgauge.analysis.unit_frames import is_of_frames, most_units
 from natgauge.causes.cause import most_frequent
 from natgauge.errors import UsageError
 from natgauge.metrics import figures
-from natgauge.records.measurement import SHARE_OF_LINK, STATISTICS, FigureSummary, Repetition, Result
+from natgauge.records.measurement import SHARE_OF_LINK, STATISTICS, Repetition, Result
 from natgauge.records.parameters import SEVERAL
 from natgauge.records.reading import read_document, read_lines
 from natgauge.records.record import first_fault
 from natgauge.records.store import MEASUREMENT_SCHEMA, MEASUREMENTS, PLAN, PLAN_SCHEMA, SUMMARY, TRIALS
+from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.interval import ConfidenceInterval
+from natgauge.statistics.order_statistics import median_interval
 from natgauge.statistics.summary import interval_of, summarize
 from natgauge.stored.contradiction import ContradictionError, agree, compare, expect, is_number, same
 from natgauge.stored.doubt_consistency import check_doubts
@@ -93,7 +95,7 @@ def _check_statistics(result: Result, where: Path) -> None:
     uppers = [repetition.upper for repetition in result.repetitions]
     now = widened_interval(interval_of(result.values, uppers), result.doubts)
     # Before 2026-11-25 the interval was that of the values alone.
-    known = [None if one is None else _ends(one) for one in (now, actual.interval)]
+    known = [None if one is None else _ends(one) for one in (now, median_interval(result.values))]
     if not any(agree(interval, one, where) for one in known):
         compare(interval, known[0], where, "the median's interval", "its repetitions give")
 

@@ -75,7 +75,6 @@ def _measured(result: Result) -> MeasurementResult:
         made.unit,
         made.parameters,
         made.measurements,
-        made.summary,
         made.notes,
         disturbed_trials=result.disturbed,
     )

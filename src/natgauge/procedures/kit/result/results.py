@@ -12,7 +12,14 @@ from natgauge.causes.cause import Cause
 from natgauge.measurer import TrialOutcome
 from natgauge.metrics import figures
 from natgauge.notes import Note
-from natgauge.statistics.summary import LEAST_AUTOCORRELATED, VALUES_FOR_PERCENTILES, Summary, interval_of, summarize
+from natgauge.statistics.figure import FigureSummary
+from natgauge.statistics.interval import ConfidenceInterval
+from natgauge.statistics.summary import (
+    LEAST_AUTOCORRELATED,
+    VALUES_FOR_PERCENTILES,
+    interval_of,
+    summarize,
+)
 from natgauge.words import LimitedBy, Verdict
 
 
@@ -101,9 +108,23 @@ class MeasurementResult:
     unit: str
     parameters: Mapping[str, Any]
     measurements: tuple[Measurement, ...]
-    summary: Summary
     notes: tuple[Note, ...] = ()
     first: tuple[MeasurementResult, ...] = ()
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Values of all repetitions in their order."""
+        return tuple(measurement.value for measurement in self.measurements)
+
+    @property
+    def summary(self) -> FigureSummary:
+        """Summary of these values."""
+        return summarize(self.values)
+
+    @property
+    def median_interval(self) -> ConfidenceInterval | None:
+        """Confidence interval of the population's median; None for a single repetition."""
+        return interval_of(self.values, [measurement.upper for measurement in self.measurements])
 
     @property
     def error(self) -> float | None:
@@ -143,7 +164,7 @@ class MeasurementResult:
         return max(filter(None, (*first, *(outcome.raised_timeout for outcome in trials))), default=None)
 
     @property
-    def figures(self) -> dict[str, Summary]:
+    def figures(self) -> dict[str, FigureSummary]:
         """Summary of each further figure over all repetitions; of a sample over all its values.
 
         The median of a figure that a trial was run with is the lower one of two, so that a trial had it.
@@ -151,7 +172,7 @@ class MeasurementResult:
         names = dict.fromkeys(name for measurement in self.measurements for name in measurement.figures)
         return {name: self._figure(name) for name in names}
 
-    def _figure(self, name: str) -> Summary:
+    def _figure(self, name: str) -> FigureSummary:
         values: list[float] = []
         for repetition in self.measurements:
             if name in repetition.figures:
@@ -162,16 +183,12 @@ class MeasurementResult:
     @property
     def is_sampled(self) -> bool:
         """Whether the value of each repetition rests on a sample, so that one repetition already shows spread."""
-        return _sampled(self.measurements)
+        return all(measurement.is_sampled for measurement in self.measurements)
 
     @property
     def repetition_notes(self) -> list[Note]:
         """What a reader must know of the number of repetitions; these notes are among `notes`."""
         return repetition_notes(len(self.measurements), sampled=self.is_sampled)
-
-
-def _sampled(measurements: Sequence[Measurement]) -> bool:
-    return all(measurement.is_sampled for measurement in measurements)
 
 
 def make_result(
@@ -182,13 +199,9 @@ def make_result(
     notes: Iterable[Note] = (),
 ) -> MeasurementResult:
     """Put the repetitions together; equal notes appear once."""
-    summary = summarize([measurement.value for measurement in measurements])
-    uppers = [measurement.upper for measurement in measurements]
-    summary = replace(summary, interval=interval_of(summary.repetitions, uppers))
+    result = MeasurementResult(metric, unit, parameters, tuple(measurements))
     of_repetitions = [note for measurement in measurements for note in measurement.notes]
-    of_number = repetition_notes(len(measurements), sampled=_sampled(measurements))
-    every_note = [*notes, *of_repetitions, *of_number]
-    return MeasurementResult(metric, unit, parameters, tuple(measurements), summary, tuple(dict.fromkeys(every_note)))
+    return replace(result, notes=tuple(dict.fromkeys([*notes, *of_repetitions, *result.repetition_notes])))
 
 
 def verdict_counts(attempts: Iterable[Attempt]) -> dict[str, int]:
