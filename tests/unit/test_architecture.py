@@ -59,7 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "statistics", "words",
     },
     "published": {
-        "analysis", "errors", "foreign", "records", "reports", "suggestions", "tables", "toml_text",
+        "analysis", "errors", "foreign", "records", "reports", "statistics", "suggestions", "tables", "toml_text",
     },
     "agreement": {"bounded_output", "errors", "host", "late_delays", "system_errors", "words"},
     "counts": {"agreement", "measurer", "other_traffic"},

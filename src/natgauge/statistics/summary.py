@@ -24,10 +24,8 @@ def summarize(values: Sequence[float], *, is_tried: bool = False) -> FigureSumma
 
     `is_tried`: a trial was run with each value; the median is then the lower one of two, so that a trial had it.
     """
-    if not values:
-        raise ValueError("no values to summarize")
-    if not all(math.isfinite(value) for value in values):
-        raise ValueError(f"values must be finite, not {list(values)}")
+    if not values or not all(math.isfinite(value) for value in values):
+        raise ValueError(f"there must be values, all finite, not {list(values)}")
     values = [float(value) for value in values]
     return FigureSummary(
         median=statistics.median_low(values) if is_tried else statistics.median(values),
@@ -44,10 +42,7 @@ def summarize(values: Sequence[float], *, is_tried: bool = False) -> FigureSumma
 def interval_of(values: Sequence[float], uppers: Sequence[float | None]) -> ConfidenceInterval | None:
     """Return the confidence interval of the median, which reaches from the values up to the upper bounds.
 
-    A search's value is the lower bound of what the device can.
-
-    Args:
-        uppers: upper bound of each; None = there is none.
+    A search's value is the lower bound of what the device can. `uppers` has the upper bounds; None = there is none.
     """
     interval = median_interval(values)
     ends = [value if upper is None else max(value, upper) for value, upper in zip(values, uppers, strict=True)]

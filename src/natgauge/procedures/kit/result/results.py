@@ -14,12 +14,7 @@ from natgauge.metrics import figures
 from natgauge.notes import Note
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.interval import ConfidenceInterval
-from natgauge.statistics.summary import (
-    LEAST_AUTOCORRELATED,
-    VALUES_FOR_PERCENTILES,
-    interval_of,
-    summarize,
-)
+from natgauge.statistics.summary import LEAST_AUTOCORRELATED, VALUES_FOR_PERCENTILES, interval_of, summarize
 from natgauge.words import LimitedBy, Verdict
 
 
@@ -141,10 +136,7 @@ class MeasurementResult:
     @property
     def trials(self) -> dict[str, int]:
         """Trials per verdict, all repetitions together."""
-        total: Counter[str] = Counter(dict.fromkeys(Verdict, 0))
-        for measurement in self.measurements:
-            total.update(measurement.trials)
-        return {str(verdict): count for verdict, count in total.items()}
+        return {str(verdict): sum(each.trials.get(verdict, 0) for each in self.measurements) for verdict in Verdict}
 
     @property
     def disturbed(self) -> int:
@@ -173,10 +165,8 @@ class MeasurementResult:
         return {name: self._figure(name) for name in names}
 
     def _figure(self, name: str) -> FigureSummary:
-        values: list[float] = []
-        for repetition in self.measurements:
-            if name in repetition.figures:
-                values += repetition.sample.get(name, (repetition.figures[name],))
+        having = [each for each in self.measurements if name in each.figures]
+        values = [value for each in having for value in each.sample.get(name, (each.figures[name],))]
         figure = figures().get(name)
         return summarize(values, is_tried=figure is not None and figure.is_tried)
 
@@ -200,8 +190,8 @@ def make_result(
 ) -> MeasurementResult:
     """Put the repetitions together; equal notes appear once."""
     result = MeasurementResult(metric, unit, parameters, tuple(measurements))
-    of_repetitions = [note for measurement in measurements for note in measurement.notes]
-    return replace(result, notes=tuple(dict.fromkeys([*notes, *of_repetitions, *result.repetition_notes])))
+    every = [*notes, *(note for each in measurements for note in each.notes), *result.repetition_notes]
+    return replace(result, notes=tuple(dict.fromkeys(every)))
 
 
 def verdict_counts(attempts: Iterable[Attempt]) -> dict[str, int]:
