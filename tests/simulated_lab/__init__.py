@@ -19,10 +19,10 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +34,7 @@ from tests.unit.simulated import TESTER_NS, Gateway
 
 import natgauge
 from natgauge import labs
+from natgauge.host import machine
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.lab_measurer import LabMeasurer
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from natgauge.measurer import Delays
     from natgauge.procedures.kit.result.results import MeasurementResult
 
+_READ: Final = machine.facts
 _FOLDER: Final = Path(__file__).parent
 _GATEWAYS: Final = _FOLDER / "gateways"
 #: Recipes of a gateway with connections, of one without, of one whose
@@ -156,6 +158,8 @@ def simulated() -> Iterator[Simulation]:
         )
         patch.setattr("natgauge.trial.bench.own_delays", _own_delays)
         patch.setattr("natgauge.trial.trial_run.carrier_losses", lambda *_port: 0)
+        patch.setattr("natgauge.host.control_groups.ControlGroups._groups", lambda *_controller: ())
+        patch.setattr("natgauge.host.machine.facts", _facts)
         STARTS.append(lambda name: simulation.start(name))  # noqa: PLW0108 - a test sets `start` later
         try:
             yield simulation
@@ -163,6 +167,12 @@ def simulated() -> Iterator[Simulation]:
             STARTS.pop()
             LABS.clear()
             sys.modules.pop("natgauge.labs.simulated", None)
+
+
+@cache
+def _facts(*, host_name: bool = False) -> Mapping[str, object]:
+    """Facts of this machine, read once."""
+    return _READ(host_name=host_name)
 
 
 def _own_delays(*_frames: object, **_others: object) -> Delays:

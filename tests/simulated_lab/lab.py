@@ -43,7 +43,7 @@ class SimulatedMachine:
 
     memory: int = 1 << 34
     system: str = "Linux"
-    has_tester_files: bool = True
+    has_tester_files: bool = False
 
     def free_octets(self) -> int:
         """Octets of available memory."""
