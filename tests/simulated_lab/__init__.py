@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from tests.simulated_lab import engine
-from tests.simulated_lab.lab import COMMANDS, LABS, STARTS
+from tests.simulated_lab.lab import CLOCK, COMMANDS, LABS, STARTS
 from tests.unit.recorded_delays import recorded
 from tests.unit.simulated import TESTER_NS, Gateway
 
@@ -157,6 +157,7 @@ def simulated() -> Iterator[Simulation]:
             lambda *_frames: HighestRates(simulation.ceiling, simulation.ceiling),
         )
         patch.setattr("natgauge.trial.bench.own_delays", _own_delays)
+        patch.setattr("natgauge.trial.lab_measurer.time", CLOCK)
         patch.setattr("natgauge.trial.trial_run.carrier_losses", lambda *_port: 0)
         patch.setattr("natgauge.host.control_groups.ControlGroups._groups", lambda *_controller: ())
         patch.setattr("natgauge.host.machine.facts", _facts)

@@ -60,7 +60,7 @@ def _trial(plan: TrialPlan, device: SimulatedDevice, gateway: Gateway) -> Trial:
     gateway.plans.append(plan)
     for cause, number in gateway.refused.items():
         device.faults[cause] = device.faults.get(cause, 0) + number
-    device.held = trial.readings.count_after or 0
+    device.fill(trial.readings.count_after or 0)
     device.machine.memory = gateway.free_octets or device.machine.memory
     device.dead = trial.readings.forwards is False
     if not plan.record_delays:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -38,6 +39,28 @@ COMMANDS: Final[list[list[str]]] = []
 
 
 @dataclass(slots=True)
+class Clock:
+    """Time that passes only while somebody sleeps, in seconds."""
+
+    seconds: float = 0.0
+
+    def time(self) -> float:
+        """The clock of dates is the machine's."""
+        return time.time()
+
+    def monotonic(self) -> float:
+        """Seconds so far."""
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.seconds += seconds
+
+
+CLOCK: Final = Clock()
+
+
+@dataclass(slots=True)
 class SimulatedMachine:
     """A machine that has nothing but memory."""
 
@@ -66,6 +89,7 @@ class SimulatedDevice:
     Attributes:
         truth: the gateway that was started; None = none runs.
         held: connections in its table.
+        filled: whether a trial filled it since it was emptied, `filled_at` in seconds of the clock.
         faults: frames that it refused so far, by its names of causes.
         dead: it collapsed, so it neither forwards nor answers until it is started again.
         ran: every command, in order.
@@ -79,6 +103,8 @@ class SimulatedDevice:
     machine: SimulatedMachine = field(default_factory=SimulatedMachine)
     truth: Gateway | None = None
     held: int = 0
+    filled: bool = False
+    filled_at: float = 0.0
     dead: bool = False
     faults: dict[str, int] = field(default_factory=dict)
     ran: list[str] = field(default_factory=list)
@@ -100,9 +126,11 @@ class SimulatedDevice:
         elif self.dead and snippet != "stop":
             return CommandResult(1, "", "it does not answer", 0.0)
         elif snippet == "empty":
-            seconds, self.held = 0.001 + self.held / 1e6, 0
+            seconds = 0.0 if self.truth is None else self.truth.empties(self.held)
+            kept = 0 if self.truth is None or not self.filled else self.truth.keeps
+            self.held, self.filled = kept, False
         said = {
-            "count": str(self.held),
+            "count": str(self._counted),
             "version": "simulated 1",
             "count-established": str(self._open),
             "faults": "\n".join(f"{cause} {number}" for cause, number in self.faults.items()),
@@ -110,6 +138,16 @@ class SimulatedDevice:
             "lingering": "fin 120\nrst 120",
         }
         return CommandResult(0, said.get(snippet, ""), "", seconds)
+
+    def fill(self, connections: int) -> None:
+        """A trial left so many connections."""
+        self.held, self.filled, self.filled_at = connections, True, CLOCK.seconds
+
+    @property
+    def _counted(self) -> int:
+        if self.truth is None or self.truth.expires is None or not self.filled:
+            return self.held
+        return min(self.held, self.truth.expires(CLOCK.seconds - self.filled_at))
 
     @property
     def _open(self) -> int:

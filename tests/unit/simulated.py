@@ -89,6 +89,9 @@ class Gateway(Measurer):
         becomes: is called before each trial with the gateway and the trial's plan, and changes the gateway.
         due_in_stalls: timed frames of each direction that were due in stalls; None = not known.
         cpus: disturbances of CPUs in each trial.
+        empties: seconds that emptying takes it with so many connections.
+        keeps: connections that its first emptying after a trial leaves.
+        expires: connections that it holds so many seconds after a trial; None = it forgets none.
         refused: frames that the device says it refused in the next trial, by its names of causes.
     """
 
@@ -135,6 +138,9 @@ class Gateway(Measurer):
     refused: dict[str, int] = field(default_factory=dict)
     due_in_stalls: int | None = None
     cpus: tuple[Cpu, ...] = ()
+    empties: Callable[[int], float] = lambda held: 0.001 + held / 1e6
+    keeps: int = 0
+    expires: Callable[[float], int] | None = None
 
     def __post_init__(self) -> None:
         """Seed the random choices."""
