@@ -35,6 +35,7 @@ from tests.unit.simulated import TESTER_NS, Gateway
 import natgauge
 from natgauge import labs
 from natgauge.host import machine
+from natgauge.procedures.kit.procedure import Procedure
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.lab_measurer import LabMeasurer
 
@@ -124,6 +125,11 @@ class Simulation:
     ceiling: float = 16e6
     slept: list[float] = field(default_factory=list)
 
+    def sleep(self, seconds: float) -> None:
+        """Let time pass, and note it."""
+        self.slept.append(seconds)
+        CLOCK.sleep(seconds)
+
 
 def measure(metric: str, truth: Gateway | None = None, *, gateway: Path = NAT44, **choices: Any) -> Measured:
     """Measure a gateway of this truth once by `natgauge.measure`; it knows its trials afterwards (`Gateway.plans`).
@@ -150,7 +156,8 @@ def simulated() -> Iterator[Simulation]:
         patch.setattr(labs, "__path__", [*labs.__path__, str(_FOLDER / "kinds")])
         for module in ("measurements.measure", "setup.setup", "comparisons.compare"):
             patch.setattr(f"natgauge.{module}.check_host", lambda: None)
-        measurer = partial(LabMeasurer, runner=engine.run, sleep=simulation.slept.append)
+        patch.setitem(Procedure.measure.__kwdefaults__, "clock", CLOCK.monotonic)  # type: ignore[arg-type]
+        measurer = partial(LabMeasurer, runner=engine.run, sleep=simulation.sleep)
         patch.setattr("natgauge.trial.bench.LabMeasurer", measurer)
         patch.setattr(
             "natgauge.trial.bench.highest_rates",
@@ -158,6 +165,7 @@ def simulated() -> Iterator[Simulation]:
         )
         patch.setattr("natgauge.trial.bench.own_delays", _own_delays)
         patch.setattr("natgauge.trial.lab_measurer.time", CLOCK)
+        patch.setattr("natgauge.trial.trial_run.RestartInTrial", engine.Restarting)
         patch.setattr("natgauge.trial.trial_run.carrier_losses", lambda *_port: 0)
         patch.setattr("natgauge.host.control_groups.ControlGroups._groups", lambda *_controller: ())
         patch.setattr("natgauge.host.machine.facts", _facts)

@@ -6,14 +6,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from tests.simulated_lab.lab import LABS, SimulatedDevice
+from tests.simulated_lab.lab import CLOCK, LABS, SimulatedDevice
 from tests.unit.counted import make_counts, make_trial
 from tests.unit.simulated import PERIOD_PAUSE_SECONDS, Gateway
 
-from natgauge.agreement import DelayCounts, Progress, StreamCounts, TrialRequest, TrialResult, VariationCounts
-from natgauge.measurer import Delays, Phase2Plan, TrialPlan
+from natgauge.agreement import (
+    DelayCounts,
+    Progress,
+    StreamCounts,
+    TrialRequest,
+    TrialResult,
+    VariationCounts,
+    nominal_seconds,
+)
+from natgauge.measurer import Delays, Phase2Plan, RateStep, Restart, TrialPlan
 from natgauge.trial import forwarding
 
 if TYPE_CHECKING:
@@ -34,6 +42,7 @@ def run(request: TrialRequest, progress: Callable[[Progress], None], seconds: fl
     if request.record_receiver_time:
         # Timing the tester's own receivers is no trial.
         return _result(deepcopy(device.truth)._trial(plan), request)
+    CLOCK.sleep(nominal_seconds(request) + device.truth.more_seconds)
     periods = 1 if plan.phase2 is None else plan.phase2.periods
     for number in range(periods):
         if device.truth.ages is not None:
@@ -43,6 +52,30 @@ def run(request: TrialRequest, progress: Callable[[Progress], None], seconds: fl
             state = {"phase": "phase2", "seconds": 0.0, "intended_frames": 0, "made_frames": 0, "received_frames": 0}
             progress(Progress.model_validate({**state, "period": result}))
     return result
+
+
+class Restarting:
+    """Restarts the device in the middle of a trial, when it was to be, and takes an eighth of a second for it."""
+
+    said = ""
+
+    def __init__(self, act: Callable[[], None], seconds: float) -> None:
+        """Keep what is to be done, and when, in seconds of phase 2."""
+        self._act, self._seconds = act, seconds
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._act()
+
+    def take(self, progress: Progress) -> None:
+        """The time is known."""
+
+    def ended(self) -> Restart:
+        """When it began and ended."""
+        late = max(lab.device.truth.restart_late for lab in LABS.values() if lab.device.truth is not None)
+        return Restart(self._seconds + late, self._seconds + late + 0.125)
 
 
 def _probed(plan: TrialPlan, device: SimulatedDevice) -> Trial:
@@ -106,6 +139,7 @@ def _plan_of(request: TrialRequest) -> TrialPlan:
             rates[1],
             max(stream.frames / stream.rate for stream in streams if stream is not None),
             "pseudorandom" if phase2.responder is None else phase2.responder.reading_order,
+            step=None if phase2.step is None else RateStep(phase2.step.share, phase2.step.seconds),
             periods=phase2.periods,
         )
     return TrialPlan(
@@ -123,6 +157,7 @@ def _plan_of(request: TrialRequest) -> TrialPlan:
         close=None if closing is None else closing.by,
         request_octets=None if closing is None else closing.request_octets,
         half_open=request.frame.half_open,
+        record_loss_times=request.record_loss_times,
     )
 
 

@@ -201,7 +201,8 @@ class SimulatedLab:
 
     def parameters(self) -> Mapping[str, Any]:
         """What the tester knows of the queue before the device."""
-        return {}
+        ring = None if self.device.truth is None else self.device.truth.ring
+        return {} if ring is None else {"ring": ring}
 
 
 def _link(side: LinkSide) -> Link:

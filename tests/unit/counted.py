@@ -24,7 +24,7 @@ from natgauge.agreement import (
     TrialResult,
     stream_of,
 )
-from natgauge.agreement.generated import LateDelay
+from natgauge.agreement.generated import LateDelay, Stall
 from natgauge.late_delays import LateDelays
 from natgauge.measurer import Direction, TrialOutcome, TrialPlan
 from natgauge.one_trial import Trial
@@ -110,6 +110,11 @@ def make_cpu(role: Any, stalls: int, stalled_seconds: float, *, cpu: int = 0, **
         longest_stalls=[],
         stolen_ns=round(others.get("stolen_seconds", 0.0) * 1e9),
     )
+
+
+def make_stall(phase: Any, seconds: float) -> Stall:
+    """A stall of a CPU from the beginning of a phase."""
+    return Stall(phase=phase, from_ns=0, to_ns=round(seconds * 1e9))
 
 
 def make_counts(intended: int, offered: int, received: int, **others: Any) -> StreamCounts:

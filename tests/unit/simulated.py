@@ -91,6 +91,8 @@ class Gateway(Measurer):
         cpus: disturbances of CPUs in each trial.
         empties: seconds that emptying takes it with so many connections.
         keeps: connections that its first emptying after a trial leaves.
+        more_seconds: that a trial takes beside its frames.
+        restart_late: seconds by which a restart in a trial begins too late.
         expires: connections that it holds so many seconds after a trial; None = it forgets none.
         refused: frames that the device says it refused in the next trial, by its names of causes.
     """
@@ -140,6 +142,8 @@ class Gateway(Measurer):
     cpus: tuple[Cpu, ...] = ()
     empties: Callable[[int], float] = lambda held: 0.001 + held / 1e6
     keeps: int = 0
+    more_seconds: float = 0.0
+    restart_late: float = 0.0
     expires: Callable[[float], int] | None = None
 
     def __post_init__(self) -> None:

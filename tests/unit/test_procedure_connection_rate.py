@@ -37,7 +37,7 @@ def supported_by_a_pass(result: Any) -> bool:
 @given(st.floats(1e3, 1e7), st.sampled_from([0.001, 0.01, 0.1]))
 @settings(max_examples=6)
 def test_a_hard_cliff_is_found_within_the_error(cliff: float, share: float) -> None:
-    result = measure(Gateway(establishes=cliff), error=f"{share:%}", repeat=2)
+    result = measure(Gateway(establishes=cliff), error=f"{share:%}", repeat=2, most_seconds=86_400)
     for one in result.measurements:
         assert one.upper is not None
         assert one.value <= cliff < one.upper

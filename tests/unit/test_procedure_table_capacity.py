@@ -152,7 +152,7 @@ def slowing(share: float = 0.05, **truth: Any) -> Gateway:
 
 @pytest.mark.parametrize("method", ["quick", "full"])
 def test_a_device_that_keeps_all_but_slows_down_is_at_its_limit_too(method: str) -> None:
-    result = measure(slowing(), method=method)
+    result = measure(slowing(), method=method, most_seconds=86_400)
     assert (result.summary.median, result.limited_by) == (200_000, "device")
 
 
@@ -274,7 +274,7 @@ def test_a_deep_queue_before_a_slow_device_takes_no_more_than_the_time_there_is(
 
 
 def test_a_device_that_slows_down_is_told_from_a_full_table_in_the_steps() -> None:
-    (rows,) = (one.series for one in measure(slowing(knows_limit=False)).measurements)
+    (rows,) = (one.series for one in measure(slowing(knows_limit=False), most_seconds=86_400).measurements)
     unsafe = [str(row["why"]) for row in rows if row["decided"] == "unsafe"]
     assert unsafe
     assert all(why.startswith("kept when opened at ") for why in unsafe)
