@@ -32,7 +32,6 @@ from natgauge.measurements.prepared import LabBench
 from natgauge.measurer import Ability
 from natgauge.procedures import stability, throughput
 from natgauge.procedures.kit.events import Event
-from natgauge.records.measurement import Result
 from natgauge.reports.text import table, verdict
 from natgauge.trial.bench import Ready
 from natgauge.trial.lab_measurer import Recorder
@@ -46,7 +45,7 @@ def answered(question: Question, observer: Any) -> Answer:
     """What a gateway of known rates would have answered."""
     settings = throughput.ThroughputSettings(connections=1000, placement="shared", repeat=2, connection_rate=100_000.0)
     result = throughput.PROCEDURE.measure(Gateway(forwards=400_000.0, placement="shared"), settings, observer.event)
-    return Answer(result, make(result, grouped({"gateway": question.cell.gateway})).document(), Path("results/x"))
+    return Answer(result, make(result, grouped({"gateway": question.cell.gateway})), Path("results/x"))
 
 
 @pytest.fixture
@@ -336,8 +335,8 @@ def test_the_table_has_the_rows_of_the_rfc_and_one_column_a_result() -> None:
 
 def test_a_result_the_tester_limited_says_so(golden: Golden) -> None:
     question = Question(metric="throughput", cell=Cell(gateway="x"))
-    document = dict(answered(question, ProgressDisplay(Console(quiet=True))).document)
-    golden(verdict(Result.from_document({**document, "limited_by": "tester"})))
+    record = answered(question, ProgressDisplay(Console(quiet=True))).record
+    golden(verdict(record.model_copy(update={"limited_by": "tester"})))
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(5.4, "5 s"), (125, "2 min 05 s"), (7260, "2 h 01 min")])

@@ -35,7 +35,6 @@ def command(results: Path, verbose: bool) -> None:
     from natgauge.cli.progress import ProgressDisplay
     from natgauge.cli.say import wrapped
     from natgauge.measurements.measure import Answer, measure
-    from natgauge.records.measurement import Result
     from natgauge.tables import columns
 
     common: dict[str, Any] = {
@@ -53,7 +52,7 @@ def command(results: Path, verbose: bool) -> None:
     rate = measured("connection-rate")
     known = {"connection_rate": rate.result.summary.median} if rate.result.summary.median else {}
     answers = [rate, measured("throughput", trial_seconds=_TRIAL_SECONDS, **known)]
-    found = {str(each.folder): Result.from_document(each.document) for each in answers}
+    found = {str(each.folder): each.record for each in answers}
     for part in shown(found, verbose=verbose, width=columns()):
         say()
         say(wrapped(part))

@@ -199,9 +199,8 @@ def show(answered: Answer, *, verbose: bool = False, as_json: bool = False) -> N
         document(answered.document)
         return
     from natgauge.cli.say import wrapped
-    from natgauge.records.measurement import Result
     from natgauge.reports.text import verdict
     from natgauge.tables import columns
 
-    text = verdict(Result.from_document(answered.document), brief=not verbose, width=columns())
+    text = verdict(answered.record, brief=not verbose, width=columns())
     say(wrapped(f"{text}\n  Evidence: {answered.folder}"))

@@ -17,7 +17,7 @@ from natgauge.measurements.keywords import MeasureKeywords
 from natgauge.measurements.making import make
 from natgauge.measurements.prepared import LabBench, Prepared
 from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.records.measurement import PublishedCell
+from natgauge.records.measurement import PublishedCell, Result
 from natgauge.records.parameters import Parameters, joined
 from natgauge.records.store import RESULTS, Store
 from natgauge.setup.setup import check_host
@@ -34,13 +34,18 @@ class Answer:
 
     Attributes:
         result: every repetition with its evidence, and their summary.
-        document: JSON of the result, as `--json` prints it.
+        record: the result as it is stored, with its parameters and doubts.
         folder: the results folder.
     """
 
     result: MeasurementResult
-    document: Mapping[str, Any]
+    record: Result
     folder: Path
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """JSON of the result, as `--json` prints it."""
+        return self.record.document()
 
 
 def measure(
@@ -165,6 +170,5 @@ def keep(
         # The summary has only what follows from these.
         more = {"samples": made.sample, "disturbed": made.disturbed}
         store.add_measurement({**of_all, **repetition.model_dump(mode="json"), **more})
-    document = result.document()
-    store.write_summary(document)
-    return Answer(measured, document, folder)
+    store.write_summary(result.document())
+    return Answer(measured, result, folder)
