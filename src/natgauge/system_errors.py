@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions of Python and of the system as errors for the user, in one line each."""
+"""Refusals of the system as errors for the user, in one line each."""
 
 from __future__ import annotations
 
 import errno
 import threading
-import traceback
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from natgauge.errors import FaultError, HostError, NatgaugeError, UsageError
+from natgauge.errors import HostError, NatgaugeError, UsageError
 
 #: Errors of a disk without room, or without room for this user.
-_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 #: What to do where the system refuses something to this process for want of a resource or a privilege.
 _REMEDIES: Final = {
     errno.EMFILE: "raise the limit of open files: ulimit -n 1024",
@@ -26,16 +24,13 @@ _REMEDIES: Final = {
     errno.ENOSPC: "make room, then try again",
     errno.EDQUOT: "make room, then try again",
 }
-#: Errors of paths that can be none, and of file systems that fail.
-_OF_PATHS: Final = frozenset({errno.ENAMETOOLONG, errno.ELOOP})
-_OF_DISKS: Final = frozenset({errno.EIO, errno.ESTALE})
 #: Characters of an unexpected exception's own words that are repeated in the line.
 _MOST_WORDS: Final = 200
 
 
 def unwritable(path: Path, error: OSError, *, what: str, remedy: str) -> NatgaugeError:
     """Return the error of a path that cannot be written: of the host if its disk is full, else of the request."""
-    if error.errno in _FULL:
+    if error.errno in FULL:
         return HostError(f"{what}: cannot write {path}: {error.strerror}; make room, then try again")
     return UsageError(f"{what}: cannot write {path}: {error.strerror}; {remedy}")
 
@@ -85,32 +80,3 @@ def can_start_threads(count: int) -> bool:
 def in_a_line(error: Exception | str) -> str:
     """The first words of what was said, without its line breaks."""
     return " ".join(str(error).split())[:_MOST_WORDS]
-
-
-def fault(error: Exception, places: Iterable[Path]) -> NatgaugeError:
-    """Return a one-line error for an unexpected exception; write its traceback to the first writable place.
-
-    A full disk is no fault of natgauge, wherever it shows, nor is a path that cannot be used, nor another refusal of
-    the system: such errors have no traceback.
-    """
-    if isinstance(error, OSError) and error.errno in _FULL:
-        where = error.filename or "standard output or a temporary file"
-        return HostError(f"{where}: cannot be written: {error.strerror}; make room, then try again")
-    if (refused := of_host(error)) is not None:
-        return refused
-    if isinstance(error, OSError) and error.filename is not None and error.errno in (_OF_PATHS | _OF_DISKS):
-        kind = UsageError if error.errno in _OF_PATHS else HostError
-        where = error.filename if isinstance(error.filename, str) else repr(error.filename)
-        return kind(f"{where}: cannot be used: {error.strerror}; name another path, or see that it may be used")
-    line = f"a fault of natgauge, not of your question: {type(error).__name__}: {in_a_line(error)}; "
-    text = "".join(traceback.format_exception(error))
-    for place in places:
-        try:
-            # The name can be guessed, and the folder may be everybody's: a link that waits there is not followed.
-            place.unlink(missing_ok=True)
-            with place.open("x", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
-        except OSError:
-            continue
-        return FaultError(f"{line}please report it with its traceback: {place}")
-    return FaultError(f"{line}please report it; its traceback could be written nowhere")

@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plain_text": set(),
     "errors": {"plain_text"},
     "ethernet": {"words"},
+    "faults": {"errors", "system_errors"},
     "files": set(),
     "finding": set(),
     "foreign": {"errors"},
@@ -52,7 +53,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "agreement", "causes", "core_work", "errors", "inputs", "known_doubts", "late_delays", "measurer", "metrics",
         "notes", "other_traffic", "paired", "statistics", "words",
     },
-    "records": {"causes", "errors", "files", "foreign", "metrics", "notes", "statistics", "system_errors", "words"},
+    "records": {
+        "causes", "errors", "faults", "files", "foreign", "metrics", "notes", "statistics", "system_errors", "words",
+    },
     "analysis": {"errors", "ethernet", "known_doubts", "metrics", "notes", "records", "statistics", "words"},
     "doubts": {
         "analysis", "known_doubts", "measurer", "metrics", "notes", "other_traffic", "procedures", "records",
@@ -89,8 +92,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "audits": {"errors", "gateways", "host", "inputs", "labs", "notes", "records", "setup", "suggestions", "words"},
     "campaigns": {
-        "agreement", "cleaning", "errors", "foreign", "gateways", "host", "inputs", "labs", "measurements", "measurer",
-        "metrics", "notes", "paired", "plain_text", "procedures", "readings", "records", "setup", "suggestions",
+        "agreement", "cleaning", "errors", "faults", "foreign", "gateways", "host", "inputs", "labs", "measurements",
+        "measurer", "metrics", "notes", "paired", "plain_text", "procedures", "readings", "records", "setup", "suggestions",
         "system_errors", "toml_text", "trial", "version", "words",
     },
     "spread": {

@@ -16,8 +16,8 @@ from natgauge.cleaning import cleanup
 from natgauge.errors import HostError
 from natgauge.finding import Finding
 from natgauge.host import capabilities, kernel, programs
+from natgauge.host.private_folder import HiddenLabsError
 from natgauge.labs.common import locks, namespaces
-from natgauge.labs.common.register import HiddenLabsError
 from natgauge.labs.netns import lab
 from natgauge.tester import doctor
 from natgauge.tester.doctor import examine, worst_state

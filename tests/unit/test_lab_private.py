@@ -17,11 +17,11 @@ import pytest
 from natgauge.cleaning import cleanup
 from natgauge.cli import run
 from natgauge.errors import HostError
-from natgauge.host.private_folder import unwritable
+from natgauge.host.private_folder import HiddenLabsError, unwritable
 from natgauge.host.tuning.changes import Changed, read, state
 from natgauge.labs.common import locks, namespaces, protected
 from natgauge.labs.common.locks import Lock
-from natgauge.labs.common.register import HiddenLabsError, Register, kept_settings
+from natgauge.labs.common.register import Register, kept_settings
 
 NOBODY = 65534
 AS_ROOT = pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")

@@ -14,10 +14,11 @@ from tests.unit.golden import Golden
 
 from natgauge import system_errors
 from natgauge.errors import HostError
+from natgauge.faults import fault
 from natgauge.host import capabilities, resources
-from natgauge.inputs import meant
+from natgauge.inputs.types import meant_number
 from natgauge.setup.traffic.ranges import meant_range
-from natgauge.system_errors import can_start_threads, fault, of_host
+from natgauge.system_errors import can_start_threads, of_host
 from natgauge.toml_text import parse
 
 
@@ -98,18 +99,18 @@ def test_a_missing_capability_is_named_with_its_use_and_the_options_of_container
     [("1M", "1_000_000"), ("100k", "100_000"), ("1.5k", "1_500"), ("1e6", "1_000_000"), ("1,000", "1_000")],
 )
 def test_a_number_as_people_write_it_has_its_form(text: str, form: str) -> None:
-    assert meant.number(text, whole=True) == f"; write {form}"
+    assert meant_number(text, whole=True) == f"; write {form}"
     assert int(form) == int(float(form.replace("_", "")))
 
 
 def test_times_have_units_and_counts_have_not() -> None:
-    assert [meant.number(text, seconds=True) for text in ("60s", "5m", "250ms", "1h")] == [
+    assert [meant_number(text, seconds=True) for text in ("60s", "5m", "250ms", "1h")] == [
         "; write 60",
         "; write 300",
         "; write 0.25",
         "; write 3_600",
     ]
-    assert [meant.number(text, whole=True) for text in ("60s", "1.2345k", "many", "", "9e99")] == [""] * 5
+    assert [meant_number(text, whole=True) for text in ("60s", "1.2345k", "many", "", "9e99")] == [""] * 5
 
 
 def test_a_network_has_the_form_of_a_range() -> None:

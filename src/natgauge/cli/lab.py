@@ -98,7 +98,7 @@ def clean(*, dry_run: bool, strays: bool) -> None:
 def status(as_json: bool) -> None:
     """List the labs of this machine."""
     from natgauge.cleaning import cleanup
-    from natgauge.labs.common.register import HiddenLabsError
+    from natgauge.host.private_folder import HiddenLabsError
 
     hidden = ""
     try:

@@ -7,18 +7,28 @@
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Self
 
 from natgauge.errors import UsageError, shown
-from natgauge.inputs import meant
 from natgauge.inputs.checks import of_value
 
 #: Names that a shell may complete, by what they are of.
 Names = Literal["kinds", "labs"]
+
+#: A number as people write it, with a unit or with separators.
+_NUMBER: Final = re.compile(r"([+-]?\d[\d_,' ]*(?:\.\d+)?(?:e\+?\d{1,2})?)\s*([a-zµ]*)", re.IGNORECASE)
+_THOUSANDS: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+_SECONDS: Final = {
+    "": Decimal(1), "ms": Decimal("0.001"), "s": Decimal(1), "sec": Decimal(1), "m": Decimal(60), "min": Decimal(60),
+    "h": Decimal(3600),
+}  # fmt: skip
+#: No number that was meant has more digits.
+_LARGEST: Final = 10**15
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,22 @@ class InputType(ABC):
 def plain_number(number: float) -> str:
     """Return a number so that `float` reads the same one again."""
     return str(int(number)) if float(number).is_integer() else repr(number)
+
+
+def meant_number(text: str, *, seconds: bool = False, whole: bool = False) -> str:
+    """Return "; write NUMBER" for a number with a unit or with separators; empty where none was meant.
+
+    Of a time in seconds "m" means minutes, and not millions; `whole`: only whole numbers will do.
+    """
+    match = _NUMBER.fullmatch(text.strip())
+    units = _SECONDS if seconds else _THOUSANDS
+    factor = units.get(match[2].lower()) if match else None
+    if match is None or factor is None:
+        return ""
+    meant = Decimal(re.sub(r"[_,' ]", "", match[1])) * factor
+    if abs(meant) > _LARGEST or (whole and meant != int(meant)):
+        return ""
+    return f"; write {int(meant):_}" if meant == int(meant) else f"; write {meant.normalize():f}"
 
 
 def _is_number(value: object) -> bool:
@@ -141,7 +167,7 @@ class Whole(InputType):
         raise self._refused(name, value)
 
     def _refused(self, name: str, value: object) -> UsageError:
-        form = meant.number(value, seconds=self.seconds, whole=True) if isinstance(value, str) else ""
+        form = meant_number(value, seconds=self.seconds, whole=True) if isinstance(value, str) else ""
         return UsageError(of_value(name, f"{shown(value)} is not a whole number{form}"))
 
 
@@ -167,7 +193,7 @@ class Number(InputType):
         raise self._refused(name, value)
 
     def _refused(self, name: str, value: object) -> UsageError:
-        form = meant.number(value, seconds=self.seconds) if isinstance(value, str) else ""
+        form = meant_number(value, seconds=self.seconds) if isinstance(value, str) else ""
         return UsageError(of_value(name, f"{shown(value)} is not a number{form}"))
 
     def write(self, value: Any) -> str:

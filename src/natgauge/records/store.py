@@ -23,7 +23,8 @@ from pydantic import BaseModel
 
 from natgauge import files
 from natgauge.errors import NatgaugeError, UsageError
-from natgauge.system_errors import fault, unwritable
+from natgauge.faults import fault
+from natgauge.system_errors import unwritable
 
 PLAN_SCHEMA = "natgauge-plan-1"
 ENVIRONMENT_SCHEMA = "natgauge-environment-1"

@@ -20,8 +20,7 @@ from pydantic import Field
 
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.host import announcements
-from natgauge.host.private_folder import FOLDER_MODE, refusal, unwritable
-from natgauge.host.private_folder import HiddenLabsError as HiddenLabsError  # noqa: PLC0414 - of labs, for their users
+from natgauge.host.private_folder import FOLDER_MODE, HiddenLabsError, refusal, unwritable
 from natgauge.host.undo_journal import Content, Item, Strict, UndoJournal
 from natgauge.labs.common import locks, machine_globals, undoing
 from natgauge.labs.common.decisions import Decision, Gone, Left, Tell
