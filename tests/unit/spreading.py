@@ -21,8 +21,8 @@ from tests.unit.simulated import Gateway
 from natgauge import spread
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.campaigns.journal import entries
+from natgauge.campaigns.spread.resources import core_groups
 from natgauge.campaigns.state import CampaignState
-from natgauge.host.cpus import core_groups
 from natgauge.inputs.question import Cell
 from natgauge.labs.common import locks
 from natgauge.measurer import TrialOutcome, TrialPlan

@@ -40,7 +40,7 @@ def use(monkeypatch: pytest.MonkeyPatch, number: int, siblings: int = 1) -> None
     monkeypatch.setattr(cpus, "online_cpus", lambda: there)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(there))
     monkeypatch.setattr(
-        cpus, "_siblings", lambda cpu: tuple(range(cpu // siblings * siblings, (cpu // siblings + 1) * siblings))
+        resources, "_siblings", lambda cpu: tuple(range(cpu // siblings * siblings, (cpu // siblings + 1) * siblings))
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cores of this machine, their groups, and the check of a choice of cores."""
+"""Cores of this machine, and the check of a choice of cores."""
 
 from __future__ import annotations
 
@@ -47,21 +47,6 @@ def as_if(cores: int | Sequence[int] | None) -> Iterator[None]:
         yield
     finally:
         _assumed.reset(token)
-
-
-def core_groups() -> list[tuple[int, ...]]:
-    """Return the usable cores in groups that share one physical core each, ascending."""
-    usable = usable_cpus()
-    groups = {tuple(cpu for cpu in _siblings(cpu) if cpu in usable) for cpu in usable}
-    return sorted(groups)
-
-
-def _siblings(cpu: int) -> tuple[int, ...]:
-    """Return the cores of the same physical core; only `cpu` where the kernel does not report them."""
-    try:
-        return parse_cores(Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text())
-    except (OSError, UsageError):
-        return (cpu,)
 
 
 def check_cpus(cpus: Sequence[int], what: str, at: str = "") -> tuple[int, ...]:

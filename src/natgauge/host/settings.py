@@ -91,26 +91,14 @@ class MachineSetting(ABC):
         """The present values by name of their files."""
 
     def read(self) -> int:
-        """The present value, the smallest one of several files.
-
-        Raises:
-            HostError: the machine does not have it, or it is no number.
-        """
+        """The present value, the smallest one of several files."""
         return min(self.values().values())
 
     def rely(self) -> None:  # noqa: B027 - no other natgauge uses a machine that is locked
-        """See that no other natgauge lowers it from now on.
-
-        Raises:
-            HostError: another one has lowered it and still runs.
-        """
+        """See that no other natgauge lowers it from now on; HostError if one has, and still runs."""
 
     def write(self, value: int) -> None:
-        """Set the value, and rely on it; the lab stores the previous value, and restores it even after a kill.
-
-        Raises:
-            HostError: it is refused, or another natgauge relies on a higher value.
-        """
+        """Set the value, and rely on it; the lab stores the previous value, and restores it even after a kill."""
         # Reading loads the module where that is what is missing.
         before = self.values()
         self._claim(value, min(before.values()))

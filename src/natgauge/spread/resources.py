@@ -21,8 +21,8 @@ from natgauge.campaigns.cells import PlannedCell
 from natgauge.campaigns.keys import CORES as CORE_KEYS
 from natgauge.campaigns.plan import Plan
 from natgauge.errors import UsageError
-from natgauge.host.cpus import core_groups
-from natgauge.inputs.cores import cores_in, format_cores
+from natgauge.host.cpus import usable_cpus
+from natgauge.inputs.cores import cores_in, format_cores, parse_cores
 from natgauge.inputs.question import Cell, LabOptions
 from natgauge.labs import kinds
 from natgauge.labs.common.locks import Lock, check_name
@@ -192,6 +192,21 @@ def lacking(wanted: Mapping[str, float], every: Sequence[Mapping[str, float]]) -
             return "no worker is like the machine that measured its first repetitions"
         return f"no worker has {name}"
     return f"no worker has all it needs at once: {', '.join(wanted)}"
+
+
+def core_groups() -> list[tuple[int, ...]]:
+    """Return the usable cores in groups that share one physical core each, ascending."""
+    usable = usable_cpus()
+    groups = {tuple(cpu for cpu in _siblings(cpu) if cpu in usable) for cpu in usable}
+    return sorted(groups)
+
+
+def _siblings(cpu: int) -> tuple[int, ...]:
+    """Return the cores of the same physical core; only `cpu` where the kernel does not report them."""
+    try:
+        return parse_cores(Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text())
+    except (OSError, UsageError):
+        return (cpu,)
 
 
 @contextmanager

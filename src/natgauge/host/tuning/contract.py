@@ -45,25 +45,13 @@ class TuningKnob(Protocol):
         """Standard or document that describes the effect."""
 
     def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[FoundSetting]:
-        """Every setting of this kind: of the machine, or of these ports.
-
-        Raises:
-            HostError: it cannot be looked at.
-        """
+        """Every setting of this kind: of the machine, or of these ports; HostError if it cannot be looked at."""
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
-        """The present value; None = it is gone.
-
-        Raises:
-            HostError: it cannot be looked at.
-        """
+        """The present value; None = it is gone. HostError if it cannot be looked at."""
 
     def put(self, machine: TunedMachine, key: str, value: str) -> None:
-        """Set it.
-
-        Raises:
-            HostError: the kernel or the driver refuses.
-        """
+        """Set it; HostError if the kernel or the driver refuses."""
 
 
 @dataclass(frozen=True, slots=True)

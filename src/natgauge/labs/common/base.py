@@ -63,9 +63,6 @@ class MadeLab(ABC):
         """A lab of this kind that was kept under this name (`natgauge lab up`); None = there is none.
 
         It is taken in its `with` block, and stays up afterwards as it was found.
-
-        Raises:
-            HostError: its register is damaged or of another version.
         """
         settings = kept_settings(check_name(name), cls.kind)
         if settings is None:
@@ -98,12 +95,7 @@ class MadeLab(ABC):
         """Adapt the lab to its present use; called for each use."""
 
     def up(self) -> Self:
-        """Make the lab, or take the kept one; when that fails half way, it is undone.
-
-        Raises:
-            HostError: a capability is missing, another process uses the lab, or the kernel refuses something.
-            UsageError: a kept lab has the name, or the lab to be adopted is kept no longer.
-        """
+        """Make the lab, or take the kept one; when that fails half way, it is undone."""
         capabilities.require("making a lab", *capabilities.MEASURING)
         resources.refuse_lacking()
         try:
@@ -176,11 +168,7 @@ class MadeLab(ABC):
         return NamespaceDevice(SERVER, self.tester, port, port, environment, ThisMachine(lambda: self.register), FIRST)
 
     def down(self) -> None:
-        """Undo all that was made, last first; nothing happens when nothing is up.
-
-        Raises:
-            BrokenError: something could not be undone.
-        """
+        """Undo all that was made, last first; nothing happens when nothing is up."""
         register, self._register = self._register, None
         if register is not None:
             with register.ended():

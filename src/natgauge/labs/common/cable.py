@@ -20,12 +20,7 @@ class CableLab(MadeLab):
     devices: Sequence[Device] = ()
 
     def __init__(self, name: str = "cable", server_cpus: Sequence[int] = ()) -> None:
-        """Plan the lab; nothing is made before `up` or the `with` block.
-
-        Args:
-            name: 1 to 32 of a-z, 0-9 and "-".
-            server_cpus: cores of a real server at the Responder's port; none = there will be no such server.
-        """
+        """Plan the lab, with a real server at the Responder's port if it gets cores; nothing is made yet."""
         super().__init__(check_name(name), {})
         first, second = self._cables()[0].ends
         self.initiator = Port(first.interface, first.netns, second.mac, None)

@@ -31,32 +31,20 @@ def end_processes(pids: Sequence[int], patience: float = 1.0) -> tuple[int, ...]
             if pid not in never:
                 with suppress(ProcessLookupError):
                     handles[pid] = _opened(pid)
-        running = alive = [pid for pid, handle in handles.items() if not _ended(handle, 0.0)]
+        running = alive = [pid for pid, handle in handles.items() if not ended(handle, 0.0)]
         for signal_number, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, 5.0)):
-            alive = [pid for pid in alive if not _ended(handles[pid], 0.0)]
+            alive = [pid for pid in alive if not ended(handles[pid], 0.0)]
             for pid in alive:
                 with suppress(ProcessLookupError):
                     signal.pidfd_send_signal(handles[pid], signal_number)
             until = time.monotonic() + seconds
-            alive = [pid for pid in alive if not _ended(handles[pid], until - time.monotonic())]
+            alive = [pid for pid in alive if not ended(handles[pid], until - time.monotonic())]
         if alive:
             raise BrokenError(f"process {alive[0]}: did not end after SIGKILL; end it, then run: natgauge lab clean")
         return tuple(running)
     finally:
         for handle in handles.values():
             os.close(handle)
-
-
-def has_ended(pid: int) -> bool:
-    """Whether a process has ended, also where its parent has not taken it off the list of processes yet."""
-    try:
-        handle = os.pidfd_open(pid)
-    except OSError as error:
-        return isinstance(error, ProcessLookupError)
-    try:
-        return _ended(handle, 0.0)
-    finally:
-        os.close(handle)
 
 
 def _opened(pid: int) -> int:
@@ -69,7 +57,7 @@ def _opened(pid: int) -> int:
         raise BrokenError(f"process {pid}: cannot be ended ({error.strerror}); then run: natgauge lab clean") from error
 
 
-def _ended(handle: int, seconds: float) -> bool:
+def ended(handle: int, seconds: float) -> bool:
     """Whether the process behind a pidfd ends within `seconds`."""
     poll = select.poll()
     poll.register(handle, select.POLLIN)

@@ -112,8 +112,6 @@ class NetnsLab(MadeLab, Lab):
         """Plan a lab; nothing is made before `up` or the `with` block.
 
         Args:
-            name: 1 to 32 of a-z, 0-9 and "-".
-            initiator_family: family on the Initiator's side, "ipv4" or "ipv6".
             devices: names of the devices from the Initiator to the Responder, 1 to 65, each 1 to 16 of a-z and 0-9.
             cores_of: cores of each device by its name, in the isolated placement; they replace `device_cpus`. Only
                 here a device may have a core of named senders. None = each device works on all of `device_cpus`.
@@ -122,7 +120,7 @@ class NetnsLab(MadeLab, Lab):
             ring: frames that wait in front of each core of an isolated device, 1 to 16384.
             hosts: addresses the tester uses on both sides together. The devices must hold them all in their neighbour
                 tables, whose limits are global settings of the machine: raised when too low, restored at the end.
-            background: whether the device routes native IPv6, too, between two networks of its own; one device only.
+            background: native IPv6 has two networks of its own; one device only.
             idle_core: without named cores, the sender gets the least busy core when the lab is made: other work on its
                 core stalls the sender, and stalled trials are void.
             nat64_prefix: see `LabNeeds`; None = that of `natgauge.labs.common.addresses`.

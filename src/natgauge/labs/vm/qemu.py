@@ -143,8 +143,8 @@ class Guest:
             if _kvm_works() is None:
                 _remember_kvm(works=False)
             accelerator = "tcg"
-        if not self._up(accelerator, _TCG_SECONDS if accelerator == "tcg" else _KVM_SECONDS):
-            seconds = _TCG_SECONDS if accelerator == "tcg" else _KVM_SECONDS
+        seconds = _TCG_SECONDS if accelerator == "tcg" else _KVM_SECONDS
+        if not self._up(accelerator, seconds):
             raise BrokenError(
                 f"guest: did not come up with {accelerator} within {seconds:g} s; the last it said: {self._said()}"
             )
