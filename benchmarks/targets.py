@@ -23,7 +23,6 @@ from benchmarks.tester import Load
 from natgauge import agreement
 from natgauge.agreement.process import compare
 from natgauge.errors import BrokenError, NatgaugeError
-from natgauge.labs.common.cable import CableLab
 from natgauge.labs.netns.lab import GRACE_SECONDS
 from natgauge.paired.ratios import work_of_block
 from natgauge.paired.slices import LEAD_FRAMES
@@ -31,6 +30,7 @@ from natgauge.statistics.interval import MedianEstimate
 from natgauge.statistics.order_statistics import median_estimate
 from natgauge.statistics.rounds import LEAST_ROUNDS, estimate_over_rounds
 from natgauge.tester.cable import FrameKind
+from natgauge.tester.cable_lab import CableLab
 from natgauge.tester.floor import SLICE_FRAMES, FloorTester
 from natgauge.trial.rounds import TimedFrames, fault_of, over_cable
 

@@ -19,9 +19,9 @@ from typing import Final
 
 from natgauge.agreement.process import compare
 from natgauge.errors import NatgaugeError
-from natgauge.labs.common.cable import CableLab
 from natgauge.statistics.order_statistics import median_estimate
 from natgauge.tester.cable import FrameKind
+from natgauge.tester.cable_lab import CableLab
 from natgauge.tester.floor import FloorTester
 
 #: A round of few blocks: it is the loads that differ, not the blocks of one.

@@ -10,7 +10,7 @@ from tests.labs.program import own
 
 from natgauge.audits.kit.other_traffic import Missed
 from natgauge.audits.kit.sockets import PacketSockets
-from natgauge.labs.common.cable import CableLab
+from natgauge.tester.cable_lab import CableLab
 
 #: More frames than a queue has room for.
 _FLOOD = 20_000

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from natgauge.labs.common.cable import CableLab
 from natgauge.tester.cable import FrameKind
+from natgauge.tester.cable_lab import CableLab
 from natgauge.tester.floor import FloorTester
 from natgauge.tester.highest import cable_name
 from natgauge.words import Quantity

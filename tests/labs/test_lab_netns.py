@@ -29,7 +29,6 @@ from natgauge.host import capabilities, programs
 from natgauge.host.cpus import online_cpus, usable_cpus
 from natgauge.labs.common import links, locks, marks, namespaces
 from natgauge.labs.common.boot import BootCommand
-from natgauge.labs.common.cable import CableLab
 from natgauge.labs.common.decisions import Gone
 from natgauge.labs.contract import Port
 from natgauge.labs.netns.lab import FRONT, NetnsLab
@@ -37,6 +36,7 @@ from natgauge.labs.wire.lab import WireLab
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.procedures.kit.result.device_figures import imbalance
 from natgauge.records.store import Memory
+from natgauge.tester.cable_lab import CableLab
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 

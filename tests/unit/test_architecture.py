@@ -102,7 +102,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "comparisons": {
         "agreement", "analysis", "doubts", "errors", "gateways", "host", "inputs", "labs", "measurements", "metrics",
-        "notes", "other_traffic", "paired", "procedures", "records", "setup", "statistics", "trial", "words",
+        "notes", "other_traffic", "paired", "procedures", "records", "setup", "statistics", "tester", "trial", "words",
     },
     "reports": {
         "analysis", "causes", "errors", "ethernet", "foreign", "known_doubts", "late_delays", "metrics", "notes",

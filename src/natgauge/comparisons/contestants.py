@@ -14,8 +14,8 @@ from natgauge.comparisons.method import named
 from natgauge.comparisons.request import ComparedGateway
 from natgauge.errors import UsageError
 from natgauge.inputs.question import Cell
-from natgauge.labs.common.cable import CableLab
 from natgauge.paired.ratios import Seat, Seating
+from natgauge.tester.cable_lab import CableLab
 from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.observer import Observer, Unread
 from natgauge.trial.rounds import NO_SEARCH, TimedFrames, TimedGateway, forwarding_of, over_cable

@@ -20,9 +20,9 @@ from natgauge import files, foreign
 from natgauge.errors import UsageError
 from natgauge.host import programs
 from natgauge.host.machine import cpu_model
-from natgauge.labs.common.cable import CableLab
 from natgauge.measurer import Delays
 from natgauge.tester.cable import LEAST_CONNECTIONS, MOST_CONNECTIONS, CableTester, FrameKind
+from natgauge.tester.cable_lab import CableLab
 
 #: Number of measurements on a host that is always disturbed, after which the best is stored permanently.
 DISTURBED_ENOUGH: Final = 3

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from natgauge.agreement import Phase1, phase1_of
 from natgauge.agreement.process import run
 from natgauge.host.cpus import usable_cpus
-from natgauge.labs.common.cable import CableLab
 from natgauge.tester.cable import untranslated_request
+from natgauge.tester.cable_lab import CableLab
 
 _FRAMES = 1000
 _RATE = 100_000.0

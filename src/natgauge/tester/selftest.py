@@ -14,8 +14,8 @@ from natgauge.errors import UsageError
 from natgauge.ethernet import IP_HEADER, LEAST_OCTETS, QUERY_OCTETS
 from natgauge.host import programs
 from natgauge.host.cpus import check_cpus, usable_cpus
-from natgauge.labs.common.cable import CableLab
 from natgauge.tester.cable import CableFigures, CableTester, FrameKind
+from natgauge.tester.cable_lab import CableLab
 from natgauge.tester.floor import FloorTester
 from natgauge.tester.highest import cable_name
 from natgauge.words import FAMILIES, Transport

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Final
 
 from natgauge.host.sampling import Sampling, Stack
-from natgauge.labs.common.cable import CableLab
 from natgauge.paired.slices import LEAD_FRAMES, HotSpot, RoundPlan, TimedRound
+from natgauge.tester.cable_lab import CableLab
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.rounds import TimedFrames, TimedGateway, over_cable, perform
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 from natgauge.errors import NatgaugeError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE, LinkSide
-from natgauge.labs.common.cable import CableLab
 from natgauge.labs.contract import Link
 from natgauge.setup.traffic import AddressPlan, TrafficPlan, make_plan
+from natgauge.tester.cable_lab import CableLab
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.observer import Unread
 from natgauge.trial.planned import Planned

@@ -17,11 +17,11 @@ from natgauge import agreement
 from natgauge.agreement import process
 from natgauge.counts import phase2_streams
 from natgauge.host.cpus import usable_cpus
-from natgauge.labs.common.cable import CableLab
 from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.one_trial import Trial
 from natgauge.readings import NO_READINGS
 from natgauge.tester.cable import BEYOND_REACH, SAFE_SHARE, untranslated_request
+from natgauge.tester.cable_lab import CableLab
 from natgauge.trial.judging import judged
 from natgauge.verdicts import Limits
 from natgauge.words import Verdict

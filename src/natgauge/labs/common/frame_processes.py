@@ -19,7 +19,7 @@ from socket import AF_UNIX, SO_DOMAIN, SOL_SOCKET, socket
 from typing import Final
 
 from natgauge.host import process_files
-from natgauge.labs.common import marks
+from natgauge.labs.common import marks, protected
 from natgauge.labs.common.joined_namespaces import call_in, joined
 from natgauge.labs.common.processes import all_processes
 
@@ -67,7 +67,7 @@ def frame_processes(netns: str, work: str) -> dict[int, str]:
             found.append(pid)
         elif work and process_files.has_variable(own, WORK, work):
             found += [pid] if _handles_frames(own, _handles_in([own / "ns" / "net"])) else []
-    return {pid: _name_of(pid) for pid in found}
+    return {pid: protected.name_of(pid, "a process") for pid in found}
 
 
 def keep_on(pid: int, cpus: Collection[int]) -> None:
@@ -122,9 +122,3 @@ def _xdp_cookie(file: Path) -> int | None:
         if same.getsockopt(SOL_SOCKET, SO_DOMAIN) == _AF_XDP:
             return marks.number_of(same)
     return None
-
-
-def _name_of(pid: int) -> str:
-    with suppress(OSError):
-        return process_files.name_of(Path(f"/proc/{pid}"))
-    return "a process"

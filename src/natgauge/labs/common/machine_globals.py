@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from natgauge import files
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError
 from natgauge.host.announcements import Announced, Announcement, group_of, others
 from natgauge.host.private_folder import FILE_MODE, unwritable
 from natgauge.labs.common import locks
@@ -38,11 +38,6 @@ class GlobalSettings:
         if path.startswith(self.roots) and ".." not in path and os.path.realpath(path).startswith(self.roots):
             return ""
         return f"only files below {' or '.join(self.roots)} can be remembered or restored"
-
-    def check(self, path: str) -> None:
-        """Refuse a path that is no global setting."""
-        if why := self.refusal(path):
-            raise UsageError(f"global setting {path}: {why}")
 
     def first_of(self, path: str, registers: Iterable[tuple[str, str]]) -> str | None:
         """Return the first value of a setting that another lab changed; None = no other lab has."""

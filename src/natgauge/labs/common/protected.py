@@ -57,8 +57,8 @@ def using() -> frozenset[int]:
     return locks.holders() - {os.getpid()}
 
 
-def name_of(pid: int) -> str:
-    """Return the name of a process's program; "?" when it has ended."""
+def name_of(pid: int, ended: str = "?") -> str:
+    """Return the name of a process's program; `ended` when it has ended."""
     with suppress(OSError):
         return process_files.name_of(Path(f"/proc/{pid}"))
-    return "?"
+    return ended

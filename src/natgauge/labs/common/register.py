@@ -197,7 +197,8 @@ class Register:
         is taken, and the last of the labs restores it.
         """
         path = str(path)
-        self.globals.check(path)
+        if why := self.globals.refusal(path):
+            raise UsageError(f"global setting {path}: {why}")
         with announcements.turn():
             # Until the value is known that the kernel accepts, any value is natgauge's.
             machine_globals.store_value(path, "")

@@ -80,26 +80,21 @@ def plan(name: str, options: SshOptions, need: LabNeeds) -> RemoteLab:
     # What may be chosen is known without what looks at ports and machines.
     from natgauge.labs.ssh.lab import RemoteLab  # noqa: PLC0415
 
-    named = {
-        "ssh_host": options.ssh_host,
-        "device_inside": options.device_inside,
-        "device_outside": options.device_outside,
-        "initiator_port": options.initiator_port,
-        "responder_port": options.responder_port,
-    }
-    for option, value in named.items():
-        if value is None:
+    for option in ("ssh_host", "device_inside", "device_outside", "initiator_port", "responder_port"):
+        if getattr(options, option) is None:
             raise UsageError(
                 f"--{option.replace('_', '-')} is missing; the ssh lab needs a machine, its two interfaces and the "
                 "two ports here that they are cabled to",
                 at=option,
             )
-    texts = {option: value or "" for option, value in named.items()}
     return RemoteLab(
         name,
         need,
         machines=_machines(options, need.devices),
-        ports=((texts["initiator_port"], options.initiator_netns), (texts["responder_port"], options.responder_netns)),
+        ports=(
+            (options.initiator_port or "", options.initiator_netns),
+            (options.responder_port or "", options.responder_netns),
+        ),
         sender_cpus=options.sender_cores,
         allow_addresses=options.allow_addresses,
         device_cores=options.device_cores,
