@@ -243,20 +243,6 @@ class LabCounters:
     error: str = ""
     network: NetworkCounters | None = None
 
-    def at_devices(self) -> Mapping[str, int]:
-        """Return the frames dropped at the places of the devices."""
-        return {place: count for place, count in self.dropped.items() if not place.startswith(TESTER_PLACES)}
-
-    def network_since(self, before: LabCounters) -> NetworkCounters | None:
-        """Return the counters of the network stacks that rose since an earlier reading, by how much."""
-        if self.network is None or before.network is None:
-            return None
-        return {
-            device: {name: rise for name, count in now.items() if (rise := count - earlier.get(name, 0)) > 0}
-            for device, now in self.network.items()
-            for earlier in [before.network.get(device, {})]
-        }
-
 
 #: How a trial avoids connections that earlier trials left at a device that natgauge cannot empty.
 FreshTrials = Literal["new-tuples", "wait", "no-wait"]

@@ -15,7 +15,7 @@ from natgauge.counts import received_in_all, streams_of
 from natgauge.errors import BrokenError, NatgaugeError, UsageError
 from natgauge.host.control_groups import ControlGroups, Throttling
 from natgauge.labs.common.links import carrier_losses
-from natgauge.labs.contract import LabCounters
+from natgauge.labs.contract import TESTER_PLACES, LabCounters, NetworkCounters
 from natgauge.measurer import Restart, TrialPlan
 from natgauge.one_trial import Trial
 from natgauge.readings import Readings
@@ -171,7 +171,7 @@ class TrialRun:
             found_changed=report.found_changed,
             server_refused=refused,
             device_error=None if self.device is None else error,
-            network_counters=after.network_since(before),
+            network_counters=risen(before.network, after.network),
             taps=self.place.initiator.tap,
             link_losses=self._new_link_losses(links_before),
             throttled_seconds=stopped.seconds,
@@ -208,7 +208,7 @@ class TrialRun:
                 device_error=error,
                 found_changed=changed,
                 free_octets=free_octets,
-                network_counters=counters.network_since(before),
+                network_counters=risen(before.network, counters.network),
                 taps=self.place.initiator.tap,
                 link_losses=self._new_link_losses(links_before),
                 throttled_seconds=throttled.since(throttled_before).seconds,
@@ -271,7 +271,8 @@ class TrialRun:
         counters = self.place.counters()
         if counters.error:
             self.asking.failures.append(counters.error)
-        return replace(counters, dropped=counters.at_devices())
+        at_devices = {name: frames for name, frames in counters.dropped.items() if not name.startswith(TESTER_PLACES)}
+        return replace(counters, dropped=at_devices)
 
     def _link_losses(self) -> dict[str, int]:
         ports = {"Initiator": self.place.initiator, "Responder": self.place.responder}
@@ -338,3 +339,14 @@ def since(before: WorkByCore, after: WorkByCore) -> dict[int, CoreWork]:
             seconds = max(0.0, end.busy_seconds - begin.busy_seconds)
         by_core[core] = CoreWork(end.frames - begin.frames, seconds, end.devices)
     return by_core
+
+
+def risen(before: NetworkCounters | None, after: NetworkCounters | None) -> NetworkCounters | None:
+    """Return the counters of the network stacks that rose between two readings, by how much; None = one is missing."""
+    if before is None or after is None:
+        return None
+    return {
+        device: {name: rise for name, count in now.items() if (rise := count - earlier.get(name, 0)) > 0}
+        for device, now in after.items()
+        for earlier in [before.get(device, {})]
+    }
