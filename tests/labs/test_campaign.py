@@ -16,11 +16,11 @@ from tests.labs.moments import Moments
 from tests.labs.program import command_line, small_plan
 
 from natgauge.campaigns.journal import entries
-from natgauge.campaigns.spread.resources import core_groups
 from natgauge.campaigns.status import status
 from natgauge.cleaning import cleanup
 from natgauge.labs.common import locks, namespaces
 from natgauge.records.store import JOURNAL
+from natgauge.spread.resources import core_groups
 from natgauge.stored.find_results import read_summary
 
 NAME = "e2e-campaign"

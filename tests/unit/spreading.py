@@ -21,12 +21,12 @@ from tests.unit.simulated import Gateway
 from natgauge import spread
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.campaigns.journal import entries
-from natgauge.campaigns.spread.resources import core_groups
 from natgauge.campaigns.state import CampaignState
 from natgauge.inputs.question import Cell
 from natgauge.labs.common import locks
 from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.spread.elsewhere import workers_of
+from natgauge.spread.resources import core_groups
 from natgauge.trial.observer import Observer
 
 #: Two cells, of which one has a setting of the whole machine.

@@ -93,8 +93,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "audits": {"errors", "gateways", "host", "inputs", "labs", "notes", "records", "setup", "suggestions", "words"},
     "campaigns": {
         "agreement", "cleaning", "errors", "faults", "foreign", "gateways", "host", "inputs", "labs", "measurements",
-        "measurer", "metrics", "notes", "paired", "plain_text", "procedures", "readings", "records", "setup", "suggestions",
-        "system_errors", "toml_text", "trial", "version", "words",
+        "measurer", "metrics", "notes", "paired", "plain_text", "procedures", "readings", "records", "setup",
+        "suggestions", "system_errors", "toml_text", "trial", "version", "words",
     },
     "spread": {
         "campaigns", "cleaning", "errors", "files", "gateways", "host", "inputs", "labs", "measurements", "procedures",
