@@ -9,7 +9,7 @@ import pytest
 from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 
-from natgauge.campaigns.joined import join
+from natgauge.campaigns.result import join
 from natgauge.notes import Note
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result

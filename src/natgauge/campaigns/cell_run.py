@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
 from natgauge.campaigns.evidence import EVIDENCE
 from natgauge.campaigns.journal import AppendLine
 from natgauge.campaigns.journal_lines import RepetitionLine
-from natgauge.campaigns.repetition import run_repetition
 from natgauge.campaigns.state import CampaignState
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.inputs.question import Cell, Question
 from natgauge.measurements.conditions import with_neighbours
 from natgauge.measurements.prepared import MakeBench, MeasuringBench, Prepared
+from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
+from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
 from natgauge.procedures.kit.search import permanent_loss
 from natgauge.records.parameters import Parameters, shown
 from natgauge.records.store import Memory
@@ -132,11 +133,16 @@ class CellRun:
         parameters = with_neighbours(self._as_planned(measurement, ready), self.worker)
         began, since = round(time.time(), 3), time.monotonic()
 
-        def begins(search: Mapping[str, Any]) -> None:
-            self.append_line("trial", sync=False, **where, **search)
+        def observe(event: Event) -> None:
+            if event.outcome is None:
+                self.append_line("trial", sync=False, **where, **_search_state(event))
+            counted = replace(event, repetition=number, repetitions=measurement.most_repetitions)
+            self.observer.event(counted if event.metric == measurement.metric else event)
 
+        procedure = ready.planned.procedure
         try:
-            measured = run_repetition(ready, number, measurement.most_repetitions, self.observer, begins)
+            # A trial that the user ends is repeated by the session that resumes the campaign.
+            measured = procedure.measure(ready.measurer, ready.planned.settings, observe, may_be_cut=False)
         except HostError:
             raise
         except (BrokenError, UsageError) as error:
@@ -154,7 +160,7 @@ class CellRun:
             worker=self.worker,
             began=began,
             seconds=seconds,
-            measured=measured,
+            measured=_slim(measured),
             own_part=ready.own_part(known),
         )
         return ""
@@ -211,3 +217,28 @@ class CellRun:
 
 def _single(bench: MeasuringBench, measurement: CellMeasurement, given: Mapping[str, Any]) -> Planned:
     return bench.plan(measurement.metric, {**measurement.planned.chosen, **given, "repeat": 1})
+
+
+def _search_state(event: Event) -> dict[str, Any]:
+    """State of a search when a trial begins."""
+    return {
+        "metric": event.metric,
+        "trial": event.trial,
+        "plan": event.plan,
+        "load": event.load,
+        "bounds": event.bounds,
+        "seconds_left": event.seconds_left,
+    }
+
+
+def _slim(measured: MeasurementResult) -> MeasurementResult:
+    """Leave out the delays of each trial, also of the measurements made first: the trial's own line has them."""
+
+    def without(attempt: Attempt) -> Attempt:
+        return replace(attempt, outcome=replace(attempt.outcome, delays={}))
+
+    measurements = tuple(
+        replace(measurement, attempts=tuple(map(without, measurement.attempts)))
+        for measurement in measured.measurements
+    )
+    return replace(measured, measurements=measurements, first=tuple(map(_slim, measured.first)))

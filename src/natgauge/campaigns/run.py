@@ -21,7 +21,7 @@ from natgauge.campaigns.cells import CellMeasurement, PlannedCell
 from natgauge.campaigns.estimate import repetitions
 from natgauge.campaigns.evidence import EvidenceFile
 from natgauge.campaigns.journal import Journal, text_of
-from natgauge.campaigns.repetition import write_result
+from natgauge.campaigns.result import write_result
 from natgauge.campaigns.state import CampaignState
 from natgauge.errors import UsageError
 from natgauge.measurements.prepared import MakeBench

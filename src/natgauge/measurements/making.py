@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what a procedure measured to the result that is stored and shown."""
+"""From what a procedure measured to the result that is stored and shown, and its folder."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
 
 from natgauge.analysis.own_work import own_work
 from natgauge.analysis.shares import widened_interval
 from natgauge.analysis.unit_frames import is_of_frames, most_units
 from natgauge.causes.cause import Cause, most_frequent
 from natgauge.doubts import find
+from natgauge.gateways.recipe import Recipe, as_played, digest
 from natgauge.measurements.chain_notes import chain_notes
+from natgauge.measurements.conditions import with_conduct, with_own_part
 from natgauge.metrics.shared_figures import CORE_IMBALANCE, IN_ALL
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
 from natgauge.records.measurement import SHARE_OF_LINK, STATISTICS, PublishedCell, Repetition, Result
-from natgauge.records.parameters import METHODS, RAISED_TIMEOUT, Parameters
+from natgauge.records.parameters import METHODS, RAISED_TIMEOUT, Parameters, joined
+from natgauge.records.store import Store
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.summary import summarize
 from natgauge.words import Verdict
@@ -150,3 +154,45 @@ def _repetition(measurement: Measurement) -> Repetition:
         notes=measurement.notes,
         series=tuple(dict(row) for row in measurement.series),
     )
+
+
+def of_repetitions(
+    each: Sequence[Parameters], metric: str, conduct: Mapping[str, Any], own_part: Mapping[str, float]
+) -> Parameters:
+    """Return the parameters of a result, from those of each of its repetitions."""
+    return with_own_part(with_conduct(joined(each, metric), conduct), own_part)
+
+
+def write_conditions(
+    store: Store,
+    parameters: Parameters,
+    recipe: Recipe,
+    facts: Mapping[str, object],
+    device: Mapping[str, Any] | None,
+) -> None:
+    """Write the parameters, the recipe, and the facts of the machine and the device."""
+    store.write_plan(parameters.flat())
+    store.write_recipe(as_played(recipe), digest(recipe))
+    store.write_environment({"machine": facts, "device": device})
+
+
+def keep(
+    measured: MeasurementResult,
+    parameters: Parameters,
+    store: Store,
+    folder: Path | None = None,
+    published: tuple[PublishedCell, ...] = (),
+) -> Result:
+    """Make the result, and write it.
+
+    Args:
+        folder: final name of the folder; None = its present name.
+    """
+    result = make(measured, parameters, str(store.folder if folder is None else folder), published)
+    for number, (repetition, made) in enumerate(zip(result.repetitions, measured.measurements, strict=True), start=1):
+        of_all = {"metric": result.metric, "unit": result.unit, "repetition": number}
+        # The summary has only what follows from these.
+        more = {"samples": made.sample, "disturbed": made.disturbed}
+        store.add_measurement({**of_all, **repetition.model_dump(mode="json"), **more})
+    store.write_summary(result.document())
+    return result

@@ -3,22 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Unpack
 
-from natgauge.gateways.recipe import Recipe, as_played, digest
 from natgauge.host import machine
 from natgauge.host.settings import reliance_kept
 from natgauge.inputs.question import Question
-from natgauge.measurements.conditions import with_conduct, with_own_part
 from natgauge.measurements.keywords import MeasureKeywords
-from natgauge.measurements.making import make
+from natgauge.measurements.making import keep, of_repetitions, write_conditions
 from natgauge.measurements.prepared import LabBench, Prepared
 from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.records.measurement import PublishedCell, Result
-from natgauge.records.parameters import Parameters, joined
+from natgauge.records.measurement import Result
 from natgauge.records.store import RESULTS, Store
 from natgauge.setup.setup import check_host
 from natgauge.trial.bench import Ready
@@ -110,7 +107,7 @@ def answer(
             conduct = labs.conduct(len(result.measurements))
             conditions = [each.parameters for each in every]
             parameters = of_repetitions(conditions, question.metric, conduct, own_part)
-        return keep(result, parameters, store)
+        return Answer(result, keep(result, parameters, store), store.folder)
 
 
 def _benches(question: Question, first: LabBench, observer: Observer | None) -> Callable[[int], LabBench]:
@@ -122,53 +119,3 @@ def _benches(question: Question, first: LabBench, observer: Observer | None) -> 
         return LabBench(in_repetition(question.cell, first.seed, number), observer, processes=first.processes)
 
     return plan
-
-
-def of_repetitions(
-    each: Sequence[Parameters], metric: str, conduct: Mapping[str, Any], own_part: Mapping[str, float]
-) -> Parameters:
-    """Return the parameters of a result, from those of each of its repetitions."""
-    return with_own_part(with_conduct(joined(each, metric), conduct), own_part)
-
-
-def write_conditions(
-    store: Store,
-    parameters: Parameters,
-    recipe: Recipe,
-    facts: Mapping[str, object],
-    device: Mapping[str, Any] | None,
-) -> None:
-    """Write the parameters, the recipe, and the facts of the machine and the device."""
-    store.write_plan(parameters.flat())
-    store.write_recipe(as_played(recipe), digest(recipe))
-    store.write_environment({"machine": facts, "device": device})
-
-
-def keep(
-    measured: MeasurementResult,
-    parameters: Parameters,
-    store: Store,
-    folder: Path | None = None,
-    published: tuple[PublishedCell, ...] = (),
-) -> Answer:
-    """Make the result and write it.
-
-    Args:
-        measured: by the procedure.
-        parameters: all that was set.
-        store: the open folder.
-        folder: final name of the folder; None = its present name.
-        published: cells of a published table that the measurement was planned for.
-
-    Raises:
-        UsageError: it cannot be written.
-    """
-    folder = store.folder if folder is None else folder
-    result = make(measured, parameters, str(folder), published)
-    for number, (repetition, made) in enumerate(zip(result.repetitions, measured.measurements, strict=True), start=1):
-        of_all = {"metric": result.metric, "unit": result.unit, "repetition": number}
-        # The summary has only what follows from these.
-        more = {"samples": made.sample, "disturbed": made.disturbed}
-        store.add_measurement({**of_all, **repetition.model_dump(mode="json"), **more})
-    store.write_summary(result.document())
-    return Answer(measured, result, folder)

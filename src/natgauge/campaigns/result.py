@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run one repetition of a measurement, and write the results folder of all its repetitions."""
+"""The result of a measurement whose repetitions were measured one by one, and its folder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,62 +11,18 @@ from pydantic import ValidationError
 
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
 from natgauge.campaigns.evidence import EvidenceFile
-from natgauge.campaigns.joined import counted, join
 from natgauge.campaigns.journal_lines import REMEDY, RepetitionLine
 from natgauge.campaigns.state import MeasurementState
 from natgauge.errors import UsageError
-from natgauge.measurements.measure import keep, of_repetitions, write_conditions
-from natgauge.measurements.prepared import Prepared
+from natgauge.measurements.making import keep, of_repetitions, write_conditions
 from natgauge.notes import Note
-from natgauge.procedures.kit.events import Event
-from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
+from natgauge.procedures.kit.result.results import MeasurementResult, make_result
+from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.procedures.kit.time_budget import TIME
 from natgauge.records.parameters import Parameters
 from natgauge.records.record import first_fault
 from natgauge.records.store import Store
 from natgauge.system_errors import unwritable
-from natgauge.trial.observer import Observer
-
-
-def run_repetition(
-    ready: Prepared, number: int, most: int, observer: Observer, begins: Callable[[Mapping[str, Any]], None]
-) -> MeasurementResult:
-    """Measure one repetition on a bench that is ready; `begins` receives the state of the search at each trial."""
-    procedure = ready.planned.procedure
-
-    def observe(event: Event) -> None:
-        if event.outcome is None:
-            begins(_search_state(event))
-        own = event.metric == procedure.metric
-        observer.event(replace(event, repetition=number, repetitions=most) if own else event)
-
-    # A trial that the user ends is repeated by the session that resumes the campaign.
-    measured = procedure.measure(ready.measurer, ready.planned.settings, observe, may_be_cut=False)
-    return _slim(measured)
-
-
-def _search_state(event: Event) -> dict[str, Any]:
-    """State of a search when a trial begins."""
-    return {
-        "metric": event.metric,
-        "trial": event.trial,
-        "plan": event.plan,
-        "load": event.load,
-        "bounds": event.bounds,
-        "seconds_left": event.seconds_left,
-    }
-
-
-def _slim(measured: MeasurementResult) -> MeasurementResult:
-    """Leave out the delays of each trial, also of the measurements made first: the trial's own line has them."""
-
-    def without(attempt: Attempt) -> Attempt:
-        return replace(attempt, outcome=replace(attempt.outcome, delays={}))
-
-    measurements = tuple(
-        replace(measurement, attempts=tuple(map(without, measurement.attempts)))
-        for measurement in measured.measurements
-    )
-    return replace(measured, measurements=measurements, first=tuple(map(_slim, measured.first)))
 
 
 def write_result(
@@ -115,3 +71,35 @@ def _conduct(repetitions: Sequence[RepetitionLine]) -> Mapping[str, Any]:
         "seeds": [each.parameters.get("seed") for each in repetitions],
         "begun": [each.began for each in repetitions],
     }
+
+
+def counted(singles: Sequence[MeasurementResult]) -> list[int]:
+    """Return the indices of the repetitions that count: those that time did not end, or else the first one."""
+    return [at for at, result in enumerate(singles) if result.limited_by != TIME] or [0]
+
+
+def join(
+    singles: Sequence[MeasurementResult], settings: TrialSettings, single: TrialSettings, notes: Sequence[Note] = ()
+) -> MeasurementResult:
+    """Put repetitions together that were measured one by one.
+
+    One that its time cut off counts only where there is no other, for its value is no more than a bound. Each of the
+    singles has one repetition, measured with the settings `single`; they are in the order of their measurement.
+    """
+    kept = [singles[at] for at in counted(singles)]
+    notes = list(notes)
+    if len(kept) < len(singles) and kept[0].limited_by != TIME:
+        cut = len(singles) - len(kept)
+        notes.append(
+            Note("time used up", f"{cut} of {len(singles)} repetitions left out, which their time cut off", cut)
+        )
+    # What one repetition says of the number of repetitions holds for none of them any more.
+    own = set(single.notes())
+    shared = [
+        note for result in kept for note in result.notes if note not in own and note not in result.repetition_notes
+    ]
+    parameters: dict[str, Any] = {**kept[0].parameters, "repeat": settings.repeat}
+    measurements = [measurement for result in kept for measurement in result.measurements]
+    notes += [*settings.notes(), *shared]
+    joined = make_result(kept[0].metric, kept[0].unit, parameters, measurements, notes)
+    return replace(joined, first=tuple(inner for result in kept for inner in result.first))
