@@ -2,8 +2,8 @@
 """What natgauge says, kept in files: the fixture `golden` compares, and `make golden` writes the files again.
 
 A test gives the fixture what was said, and asserts by itself what is data: numbers, order, which doubt, which input.
-The words are in `tests/golden/`, one file for each surface or module of tests: a line with the test's name, then its
-texts, indented. A sentence that changes is thus one line of the source and lines of these files, reviewed as a
+The words are in `tests/golden/`, one file for each module of tests, and for each surface: a line with the test's name,
+then its texts, indented. A sentence that changes is thus one line of the source and lines of these files, reviewed as a
 difference.
 """
 
@@ -29,7 +29,7 @@ _INDENT: Final = "  "
 #: Between two texts of a test.
 _NEXT: Final = "-"
 #: Where a long line is stored as several.
-_SENTENCE_END: Final = re.compile(r"(?<=[.;]) (?=\S)")
+_SENTENCE_END: Final = re.compile(r"(?<=[\w)%][\w)%][.;]) (?=\S)")
 _LONGEST: Final = 160
 #: What differs from run to run, and the name that stands for it: names after the moment, numbers of folders.
 _PASSING: Final = (
@@ -131,9 +131,12 @@ def written(texts: Texts) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def file_of(module: Path) -> Path:
-    """Return the file with the texts of a module of tests."""
-    return FOLDER / f"{module.stem.removeprefix('test_')}.txt"
+def file_of(item: pytest.Item) -> Path:
+    """Return the file with the texts of a test: that of its module, or of its parameter `surface`."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    if "surface" in parameters:
+        return FOLDER / "surfaces" / f"{parameters['surface']}.txt"
+    return FOLDER / f"{item.path.stem.removeprefix('test_')}.txt"
 
 
 @pytest.fixture
@@ -142,7 +145,7 @@ def golden(
 ) -> Iterator[Golden]:
     """The texts of this test."""
     item, config = request.node, request.config
-    file = file_of(item.path)
+    file = file_of(item)
     if file not in config.stash[STORED]:
         config.stash[STORED][file] = read(file)
     places = {tmp_path: "TMP", tmp_path_factory.getbasetemp(): "BASE", ROOT: "ROOT"}
@@ -167,9 +170,9 @@ def begin(config: pytest.Config, items: list[pytest.Item]) -> None:
         return
     own = [item for item in items if "golden" in getattr(item, "fixturenames", ())]
     for item in items:
-        config.stash[GIVEN].setdefault(file_of(item.path), {})
+        config.stash[GIVEN].setdefault(file_of(item), {})
     for item in own:
-        config.stash[GIVEN][file_of(item.path)][item.name] = read(file_of(item.path)).get(item.name, [])
+        config.stash[GIVEN][file_of(item)][item.name] = read(file_of(item)).get(item.name, [])
     config.hook.pytest_deselected(items=[item for item in items if item not in own])
     items[:] = own
 
@@ -182,6 +185,7 @@ def end(config: pytest.Config) -> None:
     for file, given in config.stash[GIVEN].items():
         texts = {**(read(file) if of_part else {}), **given}
         if any(texts.values()):
+            file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(written({name: own for name, own in texts.items() if own}))
         else:
             file.unlink(missing_ok=True)

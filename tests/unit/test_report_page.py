@@ -18,6 +18,7 @@ from tests.unit.golden import Golden
 from tests.unit.made_campaign import bell, campaign, rate, trial
 from tests.unit.made_comparisons import compared, estimate
 from tests.unit.made_results import keep, made
+from tests.unit.pages import lines_of as lines_of_page
 from tests.unit.simulated import Gateway
 
 from natgauge.cli import run
@@ -83,11 +84,7 @@ def text_of(written: Path) -> str:
 
 
 def lines_on(written: Path) -> list[str]:
-    """What a reader sees, a line for each paragraph, row or heading."""
-    body = re.sub(r"<(style|script|svg)\b.*?</\1>", " ", written.read_text(), flags=re.DOTALL)
-    rows = re.split(r"</?(?:p|tr|h\d|li|summary|figcaption|caption|pre|div)\b[^>]*>", body)
-    plain = (" ".join(html.unescape(re.sub(r"<[^>]+>", " ", row)).split()) for row in rows)
-    return [row for row in plain if row]
+    return lines_of_page(written.read_text())
 
 
 def test_the_page_is_one_file_of_bearable_size_that_names_nothing_outside(written: Path) -> None:

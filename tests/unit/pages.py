@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reader of a page sees."""
+
+from __future__ import annotations
+
+import html
+import re
+
+
+def lines_of(page: str) -> list[str]:
+    """Text of a page without its drawings, a line for each paragraph, row or heading."""
+    body = re.sub(r"<(style|script|svg)\b.*?</\1>", " ", page, flags=re.DOTALL)
+    rows = re.split(r"</?(?:p|tr|h\d|li|summary|figcaption|caption|pre|div)\b[^>]*>", body)
+    plain = (" ".join(html.unescape(re.sub(r"<[^>]+>", " ", row)).split()) for row in rows)
+    return [row for row in plain if row]

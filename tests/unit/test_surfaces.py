@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What natgauge prints of stored results, plans and wrong command lines, and its help, as a whole: a file per surface.
+
+`tests/golden/inputs/` has the inputs and the command lines. Its results are the documents of one measurement,
+comparison or audit of each kind, measured in network namespaces, so that these files have each figure that is printed.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import shlex
+import shutil
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from tests.unit.golden import FOLDER, Golden
+from tests.unit.pages import lines_of
+
+from natgauge.cli import app, run
+from natgauge.records.store import AUDIT, COMPARISON, SUMMARY
+
+INPUTS = FOLDER / "inputs"
+COMMANDS = tomllib.loads((INPUTS / "commands.toml").read_text())
+LINES = [(surface, line) for surface, lines in COMMANDS.items() for line in lines]
+_FILES = {"natgauge-summary": SUMMARY, "natgauge-comparison": COMPARISON, "natgauge-audit": AUDIT}
+_CAMPAIGN = "campaign-"
+#: Characters of a line of a table with a column for each figure.
+WIDE = 400
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The working folder of the command lines."""
+    folder = tmp_path_factory.mktemp("inputs")
+    for name in ("plans", "gateways", "trials"):
+        shutil.copytree(INPUTS / name, folder / name)
+    for path in sorted((INPUTS / "results").iterdir()):
+        kind = json.loads(path.read_text())["schema"].rpartition("-")[0]
+        own = [folder / path.stem, *([folder / "campaign" / path.stem] if path.stem.startswith(_CAMPAIGN) else [])]
+        for place in own:
+            place.mkdir(parents=True)
+            shutil.copy(path, place / _FILES[kind])
+    return folder
+
+
+@pytest.fixture
+def folder(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(inputs)
+    return inputs
+
+
+@pytest.mark.usefixtures("four_cores")
+@pytest.mark.parametrize(("surface", "line"), LINES, ids=[f"natgauge {line}" for _, line in LINES])
+def test_what_a_command_prints(
+    surface: str, line: str, folder: Path, golden: Golden, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(folder.rglob("*"))
+    page = Path("page.html")
+    words = [*shlex.split(line), *(["--html", str(page)] if surface == "page" else [])]
+    status = run(words)
+    shown = capsys.readouterr()
+    golden(f"exit status {status}")
+    if surface == "refusals":
+        assert (status, shown.out, shown.err.startswith("natgauge: ")) == (2, "", True)
+    elif surface == "page":
+        golden(lines_of(page.read_text()))
+        page.unlink()
+    else:
+        golden(readable(shown.out, json_document="--json" in words))
+    golden(shown.err)
+    assert sorted(folder.rglob("*")) == before
+
+
+def readable(printed: str, *, json_document: bool) -> str:
+    """JSON and wide tables of values, with a line for each value or column."""
+    if json_document:
+        return json.dumps(json.loads(printed), indent=1)
+    if all(len(line) < WIDE for line in printed.splitlines()):
+        return printed
+    return "\n".join(" | ".join(column) for column in zip(*csv.reader(printed.splitlines()), strict=True))
+
+
+def commands(command: click.Command, names: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words of every command, those with commands of their own included."""
+    yield names
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from commands(below, (*names, name))
+
+
+@pytest.mark.parametrize("surface", ["help"])
+def test_the_help_of_every_command(
+    surface: str, golden: Golden, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert surface
+    monkeypatch.setenv("COLUMNS", "100")
+    for names in commands(app):
+        assert run([*names, "--help"]) == 0
+        golden(capsys.readouterr().out)
+
+
+def test_every_stored_result_is_shown_and_every_surface_has_commands() -> None:
+    words = {word for lines in COMMANDS.values() for line in lines for word in line.split()}
+    assert {path.stem for path in (INPUTS / "results").iterdir()} <= words | {
+        path.stem for path in (INPUTS / "results").glob(f"{_CAMPAIGN}*")
+    }
+    assert all(COMMANDS.values())
