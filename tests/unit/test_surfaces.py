@@ -54,7 +54,7 @@ def folder(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("four_cores")
-@pytest.mark.parametrize(("surface", "line"), LINES, ids=[f"natgauge {line}" for _, line in LINES])
+@pytest.mark.parametrize(("surface", "line"), LINES, ids=[f"{surface}: {line}" for surface, line in LINES])
 def test_what_a_command_prints(
     surface: str, line: str, folder: Path, golden: Golden, capsys: pytest.CaptureFixture[str]
 ) -> None:
