@@ -165,6 +165,7 @@ def simulated() -> Iterator[Simulation]:
         )
         patch.setattr("natgauge.trial.bench.own_delays", _own_delays)
         patch.setattr("natgauge.trial.lab_measurer.time", CLOCK)
+        patch.setattr("natgauge.gateways.gateway.time", CLOCK)
         patch.setattr("natgauge.trial.trial_run.RestartInTrial", engine.Restarting)
         patch.setattr("natgauge.trial.trial_run.carrier_losses", lambda *_port: 0)
         patch.setattr("natgauge.host.control_groups.ControlGroups._groups", lambda *_controller: ())

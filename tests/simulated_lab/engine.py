@@ -80,7 +80,11 @@ class Restarting:
 
 def _probed(plan: TrialPlan, device: SimulatedDevice) -> Trial:
     """A few frames, which come back unless the gateway has collapsed."""
-    came = 0 if device.dead else plan.connections
+    truth = device.truth
+    alive = not device.dead
+    if truth is not None and truth.probed is not None:
+        alive = truth.probed(len(truth.plans))
+    came = plan.connections if alive else 0
     device.held = came
     counts = make_counts(plan.connections, plan.connections, came, nominal_seconds=0.1, sending_seconds=0.1)
     directions = Gateway()._trial(plan).phase2

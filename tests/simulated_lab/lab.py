@@ -120,6 +120,8 @@ class SimulatedDevice:
         del environment, timeout
         self.ran.append(snippet)
         seconds = 0.0
+        if failed := self._failure(snippet):
+            return CommandResult(1, "", failed, 0.0)
         if snippet == "start":
             self.truth = STARTS[-1](self.lab) if self.truth is None else self.truth
             self.dead = False
@@ -127,8 +129,7 @@ class SimulatedDevice:
             return CommandResult(1, "", "it does not answer", 0.0)
         elif snippet == "empty":
             seconds = 0.0 if self.truth is None else self.truth.empties(self.held)
-            kept = 0 if self.truth is None or not self.filled else self.truth.keeps
-            self.held, self.filled = kept, False
+            self.held, self.filled = self._kept(), False
         said = {
             "count": str(self._counted),
             "version": "simulated 1",
@@ -138,6 +139,17 @@ class SimulatedDevice:
             "lingering": "fin 120\nrst 120",
         }
         return CommandResult(0, said.get(snippet, ""), "", seconds)
+
+    def _kept(self) -> int:
+        """Return the connections that emptying leaves."""
+        if self.truth is not None and self.truth.sticky:
+            self.truth.sticky -= 1
+            return 3
+        return 0 if self.truth is None or not self.filled else self.truth.keeps
+
+    def _failure(self, snippet: str) -> str:
+        truth = self.truth
+        return "" if truth is None or truth.says is None else truth.says(snippet, len(truth.plans))
 
     def fill(self, connections: int) -> None:
         """A trial left so many connections."""

@@ -91,8 +91,13 @@ class Gateway(Measurer):
         cpus: disturbances of CPUs in each trial.
         empties: seconds that emptying takes it with so many connections.
         keeps: connections that its first emptying after a trial leaves.
+        sticky: of its next emptyings, so many leave 3 connections.
         more_seconds: that a trial takes beside its frames.
         restart_late: seconds by which a restart in a trial begins too late.
+        probed: gets the number of trials so far, and returns whether a handful of frames that prove forwarding comes
+            back, or raises what the engine would.
+        says: gets each command and the number of trials so far, and returns the error with which it fails; empty = it
+            does not.
         expires: connections that it holds so many seconds after a trial; None = it forgets none.
         refused: frames that the device says it refused in the next trial, by its names of causes.
     """
@@ -142,8 +147,11 @@ class Gateway(Measurer):
     cpus: tuple[Cpu, ...] = ()
     empties: Callable[[int], float] = lambda held: 0.001 + held / 1e6
     keeps: int = 0
+    sticky: int = 0
     more_seconds: float = 0.0
     restart_late: float = 0.0
+    probed: Callable[[int], bool] | None = None
+    says: Callable[[str, int], str] | None = None
     expires: Callable[[float], int] | None = None
 
     def __post_init__(self) -> None:

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway that collapses: it is brought back before the next trial, or named; dead data paths; silent controls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests import simulated_lab
+from tests.simulated_lab import Measured
+from tests.unit.counted import change_counts, change_trial
+from tests.unit.simulated import Gateway
+
+from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError
+
+N = 1000
+#: Connections/s above which the gateway collapses.
+MOST = 100_000.0
+
+
+def rate_of(truth: Gateway, **others: Any) -> Measured:
+    return simulated_lab.measure("connection-rate", truth, **{"connections": N, **others})
+
+
+def one_trial(**truth: Any) -> tuple[Measured, Any]:
+    """A measurement of many trials; the second is the first one whose verdict is not PASS."""
+    found = rate_of(Gateway(**truth), invalid_repeats=0)
+    return found, next(trial for trial in found.trials if trial["verdict"] != "PASS")
+
+
+def gone_for_good(command: str, trials: int) -> str:
+    return "start failed" if command == "start" and trials else ""
+
+
+def test_after_a_collapse_the_gateway_is_started_anew_for_the_next_trial() -> None:
+    found = rate_of(Gateway(collapses_above=MOST))
+    assert found.document["trials"]["COLLAPSED"] == 3
+    assert found.notes("ended because the device collapsed 3 times")
+    assert {"collapsed", "ended early"} <= found.words()
+    assert 0 < found.median <= MOST
+    followers = [
+        after["remarks"]
+        for before, after in zip(found.trials, found.trials[1:], strict=False)
+        if before["verdict"] == "COLLAPSED"
+    ]
+    assert len(followers) >= 2
+    assert all("the device was restarted before this trial" in str(remarks) for remarks in followers)
+    assert found.commands.count("start") >= 1 + len(followers)
+
+
+def test_a_gateway_that_does_not_come_back_bounds_the_answer_where_it_collapsed_and_nowhere_else() -> None:
+    """Trials that were never begun counted as loads too high, and added zeros as further repetitions."""
+    found = rate_of(Gateway(collapses_above=MOST, says=gone_for_good), repeat=3)
+    begun = [trial for trial in found.trials if trial["request"] is not None]
+    (collapsed,) = [trial["plan"]["phase1_rate"] for trial in begun if trial["verdict"] == "COLLAPSED"]
+    passed = max(trial["plan"]["phase1_rate"] for trial in begun if trial["verdict"] == "PASS")
+    assert [(one["value"], one["upper"]) for one in found.repetitions] == [(passed, collapsed)]
+    unbegun = [trial for trial in found.trials if trial["request"] is None]
+    assert unbegun
+    for trial in unbegun:
+        assert (trial["verdict"], trial["limited_by"], trial["result"]) == ("COLLAPSED", "device", None)
+        assert "did not come back" in trial["reason"]
+        assert "start failed" in trial["reason"]
+    assert found.notes("repetitions after 1 of 3")
+    (doubt,) = [doubt["text"] for doubt in found.document["doubts"] if doubt["word"] == "collapsed"]
+    assert f"collapsed in 1 of {len(begun)} trials; 1 more could not begin" in doubt
+
+
+def test_a_gateway_that_is_gone_before_anything_passed_is_an_error() -> None:
+    with pytest.raises(BrokenError, match=r"had collapsed and did not come back \(.*start failed\)"):
+        rate_of(Gateway(collapses_above=0.0, says=gone_for_good))
+
+
+def dead_path(phase: int) -> Callable[[int, Any], Any]:
+    """No frame of a phase comes back of trials above `MOST`, though the controls answer."""
+
+    def alters(_number: int, trial: Any) -> Any:
+        if trial.plan.phase1_rate <= MOST and phase == 1:
+            return trial
+        phase2 = {who: change_counts(one, received=0) for who, one in trial.phase2.items()}
+        phase1 = change_counts(trial.phase1, received=0) if phase == 1 else trial.phase1
+        return change_trial(trial, phase1=phase1, phase2=phase2, stored=phase1.received_frames)
+
+    return alters
+
+
+@pytest.mark.parametrize(("alive", "verdict"), [(False, "COLLAPSED"), (True, "FAIL")])
+def test_a_trial_of_which_nothing_came_back_is_followed_by_single_frames(verdict: str, *, alive: bool) -> None:
+    """Seen: a gateway whose controls answer, but which forwards nothing any more, only failed."""
+    asked = []
+
+    def probed(trials: int) -> bool:
+        asked.append(trials)
+        return alive or not trials or len(asked) > 2
+
+    _, bad = one_trial(alters=dead_path(1), probed=probed)
+    assert bad["verdict"] == verdict
+    assert ("forwards nothing" in bad["reason"]) == (not alive)
+    assert len(asked) > 1
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_phase_2_of_which_nothing_came_back_is_followed_by_single_frames(*, alive: bool) -> None:
+    truth = Gateway(alters=dead_path(2), probed=lambda trials: alive or not trials)
+    asked: dict[str, Any] = {"connections": N, "connection_rate": 1e4}
+    if alive:
+        assert simulated_lab.measure("frame-loss", truth, **asked).document["trials"]["FAIL"]
+    else:
+        with pytest.raises(BrokenError, match="collapsed"):
+            simulated_lab.measure("frame-loss", truth, **asked)
+
+
+def test_a_gateway_that_took_the_carrier_with_it_collapsed_and_comes_back() -> None:
+    down: list[int] = []
+
+    def probed(trials: int) -> bool:
+        if trials and not down:
+            down.append(trials)
+            raise UnreachableError("natgauge-engine: initiator.interface: ng0i: is down or has no carrier")
+        return True
+
+    found, bad = one_trial(alters=dead_path(1), probed=probed)
+    assert bad["verdict"] == "COLLAPSED"
+    after = found.trials[found.trials.index(bad) + 1]
+    assert "was restarted" in str(after["remarks"])
+
+
+def silent(from_trial: int) -> Callable[[str, int], str]:
+    """The controls of a gateway fail from a trial on, but it can be started."""
+
+    def says(command: str, trials: int) -> str:
+        return "ssh: connection lost" if trials >= from_trial and command in {"empty", "count", "check"} else ""
+
+    return says
+
+
+def test_controls_that_are_silent_are_no_collapse_while_single_frames_come_back() -> None:
+    """Seen: "forwards nothing any more", though not a single frame had been sent."""
+    truth = Gateway(says=silent(3), probed=lambda _trials: True)
+    with pytest.raises(BrokenError, match="the device's controls failed in 5 trials in a row, although it forwards"):
+        rate_of(truth, invalid_repeats=9)
+    assert len(truth.plans) == 3
+
+
+def test_silent_controls_do_not_hide_a_dead_path() -> None:
+    found = rate_of(Gateway(says=silent(3), probed=lambda trials: trials < 3))
+    first = next(trial for trial in found.trials if trial["verdict"] != "PASS")
+    assert first["verdict"] == "COLLAPSED"
+    assert "no longer answers its controls" in first["reason"]
+    assert "forwards nothing" in first["reason"]
+    assert first["command_failures"] == 4
+
+
+@pytest.mark.parametrize(("alive", "verdict"), [(False, "COLLAPSED"), (True, "FAIL")])
+def test_a_table_that_cannot_be_emptied_after_a_trial_does_not_hide_whether_the_path_is_dead(
+    verdict: str, *, alive: bool
+) -> None:
+    sticks: list[int] = []
+
+    def becomes(gateway: Gateway, plan: Any) -> None:
+        if plan.phase1_rate > MOST and not sticks:
+            sticks.append(len(gateway.plans))
+            gateway.sticky = 5
+
+    def probed(trials: int) -> bool:
+        return alive or not sticks or trials > sticks[0] + 1
+
+    _, bad = one_trial(alters=dead_path(1), becomes=becomes, probed=probed)
+    assert bad["verdict"] == verdict
+    assert ("although it answers its controls" in bad["reason"]) == (not alive)
+
+
+@pytest.mark.parametrize("error", [BrokenError("engine: SIGKILL"), HostError("engine: no memory")])
+def test_an_engine_that_breaks_before_single_frames_were_sent_says_nothing_of_the_gateway(error: NatgaugeError) -> None:
+    def probed(trials: int) -> bool:
+        if trials:
+            raise error
+        return True
+
+    _, bad = one_trial(alters=dead_path(1), probed=probed)
+    assert (bad["verdict"], bad["limited_by"]) == ("INVALID", "host")
+    assert str(error) in bad["reason"]
+    assert "forwards nothing" not in bad["reason"]
+
+
+def test_a_command_that_fails_now_and_then_is_tried_again_and_counted() -> None:
+    """Seen: "4 commands failed and were tried again", of one command whose fourth try was the last one."""
+    failures = iter(["no answer"] * 2)
+
+    def says(command: str, trials: int) -> str:
+        return next(failures, "") if command == "count" and trials == 3 else ""
+
+    found = rate_of(Gateway(says=says))
+    (failed,) = [trial for trial in found.trials if trial["command_failures"]]
+    assert failed["command_failures"] == 2
+    assert "2 tries of commands to the device failed, the last one with: " in str(failed["remarks"])
+    assert found.slept[:2] == [0.1, 0.5]
+
+
+def test_a_trial_of_which_something_came_back_is_followed_by_nothing() -> None:
+    asked = []
+
+    def probed(trials: int) -> bool:
+        asked.append(trials)
+        return True
+
+    found = rate_of(Gateway(establishes=MOST, probed=probed))
+    assert found.document["trials"]["FAIL"]
+    assert asked == [0]
