@@ -14,6 +14,7 @@ import pytest
 from tests.labs.program import own
 from tests.labs.rough import SLOW_RATES, settings_of, slow_tester
 from tests.labs.trying import decided, passing
+from tests.plans import PlanOfTrial
 
 import natgauge
 from natgauge import labs
@@ -27,7 +28,7 @@ from natgauge.labs import kinds
 from natgauge.labs.common import namespaces
 from natgauge.labs.contract import Device
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.measurer import Phase2Plan, TrialPlan
+from natgauge.measurer import Phase2Plan
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
@@ -94,7 +95,7 @@ def test_many_procedures_run_on_one_bench_and_the_device_is_started_once() -> No
     for trial in kept.trials:
         assert trial["device_count_before"] == 0
         plan = trial["plan"]
-        assert isinstance(plan, TrialPlan)
+        assert isinstance(plan, PlanOfTrial)
         assert trial["verdict"] is not Verdict.PASS or trial["device_count_after"] == plan.connections
 
 
@@ -143,7 +144,7 @@ def test_frames_lost_while_a_link_of_the_testers_own_was_down_are_not_held_again
 
     with bench:
         measurer = bench.ready(bench.plan(question.metric, {}), kept).measurer
-        plan = TrialPlan(100, 1000.0, Phase2Plan(1000.0, 0.0, 2.0))
+        plan = PlanOfTrial(100, 1000.0, Phase2Plan(1000.0, 0.0, 2.0))
         passing(measurer, plan)
         other = Thread(target=flap)
         other.start()
@@ -171,7 +172,7 @@ def test_of_a_chain_the_holder_is_asked_and_state_anywhere_else_is_a_fail(first:
     with bench:
         measurer = bench.ready(bench.plan(question.metric, {}), kept).measurer
         until = passing if verdict is Verdict.PASS else decided
-        outcome = until(measurer, TrialPlan(500, 5000.0, Phase2Plan(1000.0, 1000.0, 0.1)))
+        outcome = until(measurer, PlanOfTrial(500, 5000.0, Phase2Plan(1000.0, 1000.0, 0.1)))
         assert bench.device is not None
         assert [gateway["gateway"] for gateway in bench.device.as_dict()["chain"]] == [first, "nftables-nat44"]
     assert (outcome.verdict, outcome.table_count) == (verdict, 500), outcome.reason

@@ -11,10 +11,11 @@ from typing import Final
 import pytest
 from tests.labs.program import own
 from tests.labs.trying import MOST_TRIALS, passing
+from tests.plans import PlanOfTrial
 
 from natgauge.agreement import StreamCounts, TrialResult
 from natgauge.errors import BrokenError
-from natgauge.measurer import Phase2Plan, TrialPlan
+from natgauge.measurer import Phase2Plan
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.waits
 
 EDGES: Final = 1000
 RATE, SECONDS = 16_000.0, 0.25
-BOTH_WAYS: Final = TrialPlan(100_000, 1.0, Phase2Plan(RATE, RATE, SECONDS), stateless=True)
+BOTH_WAYS: Final = PlanOfTrial(100_000, 1.0, Phase2Plan(RATE, RATE, SECONDS), stateless=True)
 
 Measured = tuple[Bench, LabMeasurer, Memory]
 

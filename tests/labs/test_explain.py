@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from tests.labs.nat44 import with_rules
 from tests.labs.program import own
+from tests.plans import PlanOfTrial
 
 from natgauge.cli import run
 from natgauge.host.cpus import usable_cpus
-from natgauge.measurer import TrialPlan
 from natgauge.records.store import Store
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
@@ -90,9 +90,9 @@ def test_the_hop_of_each_planted_fault_is_named(tmp_path: Path, capsys: pytest.C
         (device,) = bench.lab.devices
         for plant, mend, *_ in FAULTS:
             assert not (planted := device.run(plant)).status, planted.stderr
-            measurer.measure(TrialPlan(CONNECTIONS, 20_000.0))
+            measurer.measure(PlanOfTrial(CONNECTIONS, 20_000.0))
             assert not (mended := device.run(mend)).status, mended.stderr
-        measurer.measure(TrialPlan(CONNECTIONS, 20_000.0))
+        measurer.measure(PlanOfTrial(CONNECTIONS, 20_000.0))
     for number, (*_, hop, counter, kind) in enumerate(FAULTS, start=1):
         document = explained(tmp_path, number, capsys)
         named = document["losing"]
@@ -122,7 +122,7 @@ def test_a_full_connection_tracking_table_is_named(
     with bench:
         measurer = bench.ready(bench.plan("connection-rate", {}), Store(tmp_path)).measurer
         limit.write_text(str(CONNECTIONS // 4))
-        measurer.measure(TrialPlan(CONNECTIONS, 20_000.0))
+        measurer.measure(PlanOfTrial(CONNECTIONS, 20_000.0))
     document = explained(tmp_path, 1, capsys)
     assert document["losing"]["hop"] == "conntrack", document
     assert "conntrack drop" in [each["name"] for each in document["losing"]["counters"]]
@@ -136,7 +136,7 @@ def test_a_ring_that_is_too_short_is_named(tmp_path: Path, capsys: pytest.Captur
     bench = bench_of(placement="isolated", ring=8, connections=20_000)
     with bench:
         measurer = bench.ready(bench.plan("connection-rate", {}), Store(tmp_path)).measurer
-        measurer.measure(TrialPlan(20_000, 1_500_000.0))
+        measurer.measure(PlanOfTrial(20_000, 1_500_000.0))
     document = explained(tmp_path, 1, capsys)
     assert document["losing"]["hop"] == "ring", document
     counters = [(each["name"], each["place"]) for each in document["losing"]["counters"]]

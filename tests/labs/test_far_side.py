@@ -24,6 +24,7 @@ import pytest
 from tests.labs.program import own
 from tests.labs.test_resolution import NAME, PLAN, N, asking, captured, every_one_answered, queries_of
 from tests.labs.trying import decided, passing
+from tests.plans import PlanOfTrial
 
 import natgauge
 from natgauge.agreement import Progress
@@ -36,7 +37,7 @@ from natgauge.host.cpus import usable_cpus
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.locks import directory_of
-from natgauge.measurer import Phase2Plan, TrialPlan
+from natgauge.measurer import Phase2Plan
 from natgauge.procedures.kit.events import Event
 from natgauge.stored.find_results import read_summary
 from natgauge.trial.bench import Bench
@@ -335,6 +336,6 @@ def test_a_lab_that_stays_keeps_nothing_of_a_server() -> None:
 def test_plain_frames_do_not_reach_it(served: tuple[str, Bench, LabMeasurer]) -> None:
     server, bench, measurer = served
     before, _ = statistics(bench, server)
-    plain = decided(measurer, TrialPlan(N, 5_000.0, Phase2Plan(2_000.0, 2_000.0, 0.5)))
+    plain = decided(measurer, PlanOfTrial(N, 5_000.0, Phase2Plan(2_000.0, 2_000.0, 0.5)))
     assert plain.verdict is Verdict.PASS, plain.reason
     assert statistics(bench, server)[0] == before

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.plans import PlanOfTrial
 
 from natgauge.cleaning import cleanup
-from natgauge.measurer import Direction, Phase2Plan, TrialPlan
+from natgauge.measurer import Direction, Phase2Plan
 from natgauge.records.store import Memory, plain
 from natgauge.setup.setup import keep_lab
 from natgauge.trial.bench import Bench
@@ -56,7 +57,7 @@ def test_a_frame_of_this_size_goes_both_ways_whatever_the_reading_order(gateway:
     planned = bench.plan("throughput", {})
     with bench:
         measurer = bench.ready(planned, kept).measurer
-        plan = TrialPlan(500, 2000.0, Phase2Plan(2000.0, 2000.0, 0.2, reading_order=order))
+        plan = PlanOfTrial(500, 2000.0, Phase2Plan(2000.0, 2000.0, 0.2, reading_order=order))
         # A busy host may keep a sender from its core, and such a trial says nothing.
         while (outcome := measurer.measure(plan)).verdict is Verdict.INVALID:
             pass

@@ -12,10 +12,11 @@ from tests.labs.program import own
 from tests.labs.rough import SLOW_RATES
 from tests.labs.test_measure import NAME, left_behind, machine_settings
 from tests.labs.trying import passing
+from tests.plans import PlanOfTrial
 
 from natgauge.agreement import StreamCounts, TrialResult
 from natgauge.host.cpus import usable_cpus
-from natgauge.measurer import Phase2Plan, TrialPlan
+from natgauge.measurer import Phase2Plan
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench
@@ -72,7 +73,7 @@ def tried(bench: Bench, metric: str, phase2: Phase2Plan | None = None, **setting
     """A trial of this metric that passed, at a rate that the gateway keeps up with."""
     kept = Memory()
     measurer = bench.ready(bench.plan(metric, settings), kept).measurer
-    passing(measurer, TrialPlan(CONNECTIONS, OPENING_RATE, phase2, stateless=bool(settings.get("stateless"))))
+    passing(measurer, PlanOfTrial(CONNECTIONS, OPENING_RATE, phase2, stateless=bool(settings.get("stateless"))))
     return kept.trials[-1]
 
 

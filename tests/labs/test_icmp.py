@@ -10,9 +10,10 @@ import pytest
 from tests.labs.last_runs import playable_of
 from tests.labs.program import own
 from tests.labs.trying import passing
+from tests.plans import PlanOfTrial
 from tests.unit.counted import arrivals
 
-from natgauge.measurer import Direction, Phase2Plan, TrialPlan
+from natgauge.measurer import Direction, Phase2Plan
 from natgauge.records.store import Memory
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench
@@ -22,8 +23,8 @@ from natgauge.trial.question import ask
 N = 500
 FRAMES = 1_000
 #: Replies exactly once per connection, as RFC 9693 section 4.6 validates, and requests and replies at random.
-ONCE = TrialPlan(N, 5_000.0, Phase2Plan(0.0, 5_000.0, 0.1, reading_order="once"))
-BOTH = TrialPlan(N, 5_000.0, Phase2Plan(5_000.0, 5_000.0, FRAMES / 5_000.0))
+ONCE = PlanOfTrial(N, 5_000.0, Phase2Plan(0.0, 5_000.0, 0.1, reading_order="once"))
+BOTH = PlanOfTrial(N, 5_000.0, Phase2Plan(5_000.0, 5_000.0, FRAMES / 5_000.0))
 SOAK = [pytest.param(name, marks=pytest.mark.soak) for name in ("iptables-nat44", "linux-ipv4", "linux-ipv6")]
 BUILT = playable_of("vpp-nat44-ed", "vpp-nat64")
 

@@ -22,6 +22,7 @@ import pytest
 from pyroute2 import IPRoute
 from tests.labs.datagrams import Datagram, checksum
 from tests.labs.known_costs.devices import BUSY_SOURCE, program
+from tests.plans import PlanOfTrial
 
 from natgauge.cleaning import cleanup
 from natgauge.errors import BrokenError, HostError, UsageError
@@ -33,7 +34,7 @@ from natgauge.labs.common.decisions import Gone
 from natgauge.labs.contract import Port
 from natgauge.labs.netns.lab import FRONT, NetnsLab
 from natgauge.labs.wire.lab import WireLab
-from natgauge.measurer import Phase2Plan, TrialPlan
+from natgauge.measurer import Phase2Plan
 from natgauge.procedures.kit.result.device_figures import imbalance
 from natgauge.records.store import Memory
 from natgauge.tester.cable_lab import CableLab
@@ -640,7 +641,7 @@ def test_frames_of_one_flow_come_to_one_core_of_an_isolated_device_and_those_of_
     asked = {"placement": "isolated", "lab_name": NAME, "connections": connections, "seed": 3}
     with Bench(ask("throughput", "nftables-nat44", asked).cell) as bench:
         ready = bench.ready(bench.plan("throughput", {}), Memory())
-        outcome = ready.measurer.measure(TrialPlan(connections, 2000.0, Phase2Plan(4000.0, 0.0, 0.5)))
+        outcome = ready.measurer.measure(PlanOfTrial(connections, 2000.0, Phase2Plan(4000.0, 0.0, 0.5)))
         assert bench.lab.device_cores.count == 2
     assert set(outcome.readings.core_work) == set(chosen[1])
     assert sum(one.frames for one in outcome.readings.core_work.values()) >= 2000

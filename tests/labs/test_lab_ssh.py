@@ -23,6 +23,7 @@ from tests.labs.far import LABS, PORT, SSHD, TIMEOUT, FarMachine, far_machine, u
 from tests.labs.nat44 import variant
 from tests.labs.rough import decided, settings_of, slow_tester
 from tests.labs.trying import passing
+from tests.plans import PlanOfTrial
 
 import natgauge
 from natgauge.agreement import Progress
@@ -35,7 +36,6 @@ from natgauge.labs.common.links import MTU
 from natgauge.labs.contract import Lab, LabNeeds
 from natgauge.labs.ssh import remote
 from natgauge.labs.ssh.openssh import Connection, SshHost
-from natgauge.measurer import TrialPlan
 from natgauge.procedures import procedures
 from natgauge.procedures.kit.events import Event
 from natgauge.records.reading import read_lines
@@ -216,7 +216,7 @@ def test_a_chain_is_laid_over_there(far: FarMachine) -> None:
     with planned(far, "464xlat-tayga", connections=200) as bench:
         measurer = bench.ready(bench.plan("connection-rate", {}), Memory()).measurer
         # The test requires that the chain works, whatever its speed: frames may be late.
-        passing(measurer, TrialPlan(200, 1_000.0, frame_timeout_seconds=0.5))
+        passing(measurer, PlanOfTrial(200, 1_000.0, frame_timeout_seconds=0.5))
 
 
 def test_the_counts_of_a_measurement_are_exact(far: FarMachine, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from tests.labs.last_runs import record
 from tests.labs.trying import passing
+from tests.plans import PlanOfTrial
 
 import natgauge
 from natgauge import guest_building
@@ -27,7 +28,7 @@ from natgauge.labs.common import namespaces
 from natgauge.labs.contract import LabNeeds
 from natgauge.labs.vm import image
 from natgauge.labs.vm.qemu import PROGRAM
-from natgauge.measurer import Phase2Plan, TrialPlan
+from natgauge.measurer import Phase2Plan
 from natgauge.procedures.kit.result.device_figures import imbalance
 from natgauge.records.reading import read_lines
 from natgauge.records.store import TRIAL_SCHEMA, Memory
@@ -104,7 +105,7 @@ def test_flows_are_spread_over_all_processors_of_a_guest() -> None:
         assert bench.lab.device_cores.count == 2
         assert bench.lab.parameters()["device_queues"] == ["combined 2", "combined 2"]
         measurer = bench.ready(bench.plan("throughput", {}), Memory()).measurer
-        plan = TrialPlan(2000, 500.0, Phase2Plan(500.0, 0.0, 2.0), frame_timeout_seconds=1.0)
+        plan = PlanOfTrial(2000, 500.0, Phase2Plan(500.0, 0.0, 2.0), frame_timeout_seconds=1.0)
         spread = imbalance(passing(measurer, plan).readings.core_work)
     assert spread is not None
     assert spread < UNEVEN
@@ -171,9 +172,9 @@ def test_jool_lists_every_connection_by_tcp_as_open_and_none_after_its_transacti
         measurer = bench.ready(bench.plan("transaction-rate", {}), Memory()).measurer
         # Both FINs of each connection have passed: Jool's transitory time-out.
         assert measurer.lingering_seconds == 240
-        opened = passing(measurer, TrialPlan(1000, 500.0, frame_timeout_seconds=1.0))
+        opened = passing(measurer, PlanOfTrial(1000, 500.0, frame_timeout_seconds=1.0))
         assert (opened.table_count, opened.readings.established) == (1000, 1000)
-        closed = passing(measurer, TrialPlan(1000, 100.0, frame_timeout_seconds=1.0, request_octets=0, close="fin"))
+        closed = passing(measurer, PlanOfTrial(1000, 100.0, frame_timeout_seconds=1.0, request_octets=0, close="fin"))
         assert (closed.table_count, closed.readings.established) == (1000, 0)
     assert left() == []
 

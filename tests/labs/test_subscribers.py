@@ -15,6 +15,7 @@ from tests.labs.datagrams import Datagram, checksum
 from tests.labs.program import own
 from tests.labs.trying import decided
 from tests.labs.wire import Tap
+from tests.plans import PlanOfTrial
 
 from natgauge.errors import BrokenError
 from natgauge.gateways.chain import Chain
@@ -23,7 +24,6 @@ from natgauge.gateways.limits import DeviceDemand
 from natgauge.gateways.recipe import Recipe, load
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.measurer import TrialPlan
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
@@ -138,7 +138,7 @@ def test_many_connections_of_a_thousand_subscribers_stay_in_their_sets(
     assert bench.traffic.source_addresses.count == SUBSCRIBERS
     with bench:
         measurer = bench.ready(bench.plan("connection-rate", question.settings), Memory()).measurer
-        outcome = decided(measurer, TrialPlan(connections, OPENING_RATE))
+        outcome = decided(measurer, PlanOfTrial(connections, OPENING_RATE))
         assert (outcome.verdict, outcome.table_count) == (Verdict.PASS, connections), outcome.reason
         assert bench.device is not None
         assert bench.device.strays() == {}

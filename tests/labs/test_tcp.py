@@ -16,11 +16,12 @@ from tests.labs.hosts import captured
 from tests.labs.last_runs import playable_of
 from tests.labs.program import own
 from tests.labs.trying import decided, passing
+from tests.plans import PlanOfTrial
 from tests.unit.counted import arrivals
 
 from natgauge.agreement import MessageCounts
 from natgauge.labs.common.device import NamespaceDevice
-from natgauge.measurer import Direction, Phase2Plan, TrialPlan
+from natgauge.measurer import Direction, Phase2Plan
 from natgauge.procedures.expiry import ExpirySettings
 from natgauge.procedures.kit.measure.phase2 import left_in
 from natgauge.records.store import Memory
@@ -32,7 +33,7 @@ from natgauge.words import Close, TcpState, Verdict
 
 N = 500
 FRAMES = 1_000
-OPEN = TrialPlan(N, 5_000.0)
+OPEN = PlanOfTrial(N, 5_000.0)
 ONCE = replace(OPEN, phase2=Phase2Plan(0.0, 5_000.0, 0.1, reading_order="once"))
 BOTH = replace(OPEN, phase2=Phase2Plan(5_000.0, 5_000.0, FRAMES / 5_000.0))
 #: What the expert system of an analyser may say of them, and the method of TCP says: connections are opened and closed,
@@ -203,7 +204,7 @@ def test_an_analyser_finds_every_checksum_right_and_nothing_that_the_method_does
 ) -> None:
     file, rate = tmp_path / "tcp.pcap", 500.0 if connections < 1000 else 1_000.0
     once = Phase2Plan(rate, rate, connections / rate)
-    plan = TrialPlan(connections, rate, once if close is None else None, close=close, request_octets=octets)
+    plan = PlanOfTrial(connections, rate, once if close is None else None, close=close, request_octets=octets)
     with opening("nftables-nat44", connections) as (bench, measurer):
         device = bench.lab.devices[0]
         assert isinstance(device, NamespaceDevice)

@@ -15,10 +15,10 @@ from typing import Final
 import pytest
 from tests.labs.hosts import captured, hosts
 from tests.labs.test_tcp import handshake, opening
+from tests.plans import PlanOfTrial
 
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.contract import Device
-from natgauge.measurer import TrialPlan
 
 N: Final = 500
 SERVER: Final = "198.19.0.2"
@@ -85,7 +85,7 @@ def test_kernel_peers_open_as_many_connections_with_the_same_segments(tmp_path: 
         assert isinstance(device, NamespaceDevice)
         # A late sender opens each connection, too, so the verdict does not matter.
         with captured(device.netns, device.inside, ours):
-            outcome = measurer.measure(TrialPlan(N, 1_000.0))
+            outcome = measurer.measure(PlanOfTrial(N, 1_000.0))
         assert (tuple(outcome.phase1.messages), outcome.readings.established) == (handshake(N), N)
         assert entries(device) == N
         assert device.run("conntrack -F").status == 0

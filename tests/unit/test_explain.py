@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.golden import Golden
 from tests.unit.mutants import mutants
@@ -21,7 +22,6 @@ from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.labs.common.network_counters import counters_of
 from natgauge.labs.contract import LabCounters
-from natgauge.measurer import TrialPlan
 from natgauge.records.store import TRIAL_SCHEMA, Store
 from natgauge.reports import explanation
 
@@ -90,10 +90,10 @@ def test_a_trial_stores_the_counters_that_rose_during_it() -> None:
 
     recorder, engine = Recorder(), FakeEngine()
     counting = measurer(engine, recorder=recorder, place=Counting())
-    counting.measure(TrialPlan(1000, 500.0))
+    counting.measure(PlanOfTrial(1000, 500.0))
     assert recorder.trials[0]["network_counters"] == {"gateway": {"IpInReceives": 10}}
     without = Recorder()
-    measurer(FakeEngine(), recorder=without).measure(TrialPlan(1000, 500.0))
+    measurer(FakeEngine(), recorder=without).measure(PlanOfTrial(1000, 500.0))
     assert without.trials[0]["network_counters"] is None, "this lab reads none"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.made_results import grouped
 from tests.unit.simulated import Gateway
@@ -20,7 +21,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import ExternalDevice
 from natgauge.measurements.making import make
-from natgauge.measurer import Ability, Phase2Plan, TrialPlan
+from natgauge.measurer import Ability, Phase2Plan
 from natgauge.procedures import throughput
 from natgauge.setup.traffic import Range, make_plan
 from natgauge.trial.external import ExternalControls, ExternalMeasurer, abilities
@@ -107,7 +108,7 @@ def test_every_connection_of_every_trial_is_new_to_the_device(method: Any) -> No
     subject = external(engine, tuples(clock, method=method), clock, recorder=recorder)
     subject.check_forwarding()
     for _ in range(5):
-        subject.measure(TrialPlan(1000, 1000.0, Phase2Plan(100.0, 100.0, 0.1)))
+        subject.measure(PlanOfTrial(1000, 1000.0, Phase2Plan(100.0, 100.0, 0.1)))
     assert engine.new == [8, 1000, 1000, 1000, 1000, 1000]
     # What is recorded is what was sent.
     ports = [one["request"]["initiator"]["destination_ports"] for one in recorder.trials]
@@ -121,7 +122,7 @@ def test_without_slices_a_device_would_know_all_connections_from_the_second_tria
     engine = Conntrack(clock)
     subject = external(engine, None, clock)
     for _ in range(3):
-        subject.measure(TrialPlan(1000, 1000.0))
+        subject.measure(PlanOfTrial(1000, 1000.0))
     assert engine.new == [1000, 0, 0]
 
 

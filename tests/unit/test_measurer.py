@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
 
 from natgauge.agreement import TrialRequest, TrialResult
@@ -16,7 +17,7 @@ from natgauge.core_work import CoreWork
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import LabCounters, Link, Port
-from natgauge.measurer import Direction, OutlastingError, Phase2Plan, TrialPlan
+from natgauge.measurer import Direction, OutlastingError, Phase2Plan
 from natgauge.records.store import plain
 from natgauge.setup.traffic import AddressPlan, make_plan
 from natgauge.table_memory import ObjectCache, ObjectCaches
@@ -183,7 +184,7 @@ def measurer(engine: FakeEngine, **others: Any) -> LabMeasurer:
 
 def test_rates_and_seconds_become_frames_of_each_direction() -> None:
     engine = FakeEngine()
-    measurer(engine).measure(TrialPlan(1000, 500.0, Phase2Plan(2000.0, 3000.0, 0.5)))
+    measurer(engine).measure(PlanOfTrial(1000, 500.0, Phase2Plan(2000.0, 3000.0, 0.5)))
     phase2 = engine.requests[0].phase2
     assert phase2 is not None
     assert phase2.initiator is not None
@@ -195,7 +196,7 @@ def test_rates_and_seconds_become_frames_of_each_direction() -> None:
 
 def test_a_silent_direction_is_left_out() -> None:
     engine = FakeEngine()
-    outcome = measurer(engine).measure(TrialPlan(1000, 500.0, Phase2Plan(0.0, 3000.0, 0.5)))
+    outcome = measurer(engine).measure(PlanOfTrial(1000, 500.0, Phase2Plan(0.0, 3000.0, 0.5)))
     phase2 = engine.requests[0].phase2
     assert phase2 is not None
     assert phase2.initiator is None
@@ -204,7 +205,7 @@ def test_a_silent_direction_is_left_out() -> None:
 
 def test_once_sends_exactly_one_frame_for_each_connection() -> None:
     engine = FakeEngine()
-    measurer(engine).measure(TrialPlan(1000, 500.0, Phase2Plan(0.0, 3000.0, 99.0, reading_order="once")))
+    measurer(engine).measure(PlanOfTrial(1000, 500.0, Phase2Plan(0.0, 3000.0, 99.0, reading_order="once")))
     phase2 = engine.requests[0].phase2
     assert phase2 is not None
     assert phase2.responder is not None
@@ -216,7 +217,7 @@ def test_every_trial_has_its_own_mark_the_same_seed_and_an_emptied_table() -> No
     table = FakeTable(engine)
     meter = measurer(engine, device=table)
     for _ in range(3):
-        assert meter.measure(TrialPlan(1000, 500.0)).verdict is Verdict.PASS
+        assert meter.measure(PlanOfTrial(1000, 500.0)).verdict is Verdict.PASS
     assert [request.mark for request in engine.requests] == [1, 2, 3]
     assert {request.seed for request in engine.requests} == {42}
     assert table.emptied == 3
@@ -224,7 +225,7 @@ def test_every_trial_has_its_own_mark_the_same_seed_and_an_emptied_table() -> No
 
 def test_frames_beyond_the_capacity_fail_the_trial_with_figures() -> None:
     engine = FakeEngine(capacity=250.0)
-    outcome = measurer(engine).measure(TrialPlan(1000, 500.0))
+    outcome = measurer(engine).measure(PlanOfTrial(1000, 500.0))
     assert outcome.verdict is Verdict.FAIL
     assert outcome.phase1.lost == 500
     assert "500" in outcome.reason
@@ -232,7 +233,7 @@ def test_frames_beyond_the_capacity_fail_the_trial_with_figures() -> None:
 
 def test_every_trial_is_recorded_with_request_and_raw_result() -> None:
     engine, recorder = FakeEngine(lost=3), Recorder()
-    measurer(engine, recorder=recorder).measure(TrialPlan(1000, 500.0))
+    measurer(engine, recorder=recorder).measure(PlanOfTrial(1000, 500.0))
     (trial,) = recorder.trials
     assert trial["verdict"] == "FAIL"
     assert trial["request"]["connections"] == 1000
@@ -245,7 +246,7 @@ def test_a_setting_of_the_machine_that_others_changed_spoils_the_trial(monkeypat
     engine, recorder = FakeEngine(), Recorder()
     meter = measurer(engine, recorder=recorder)
     monkeypatch.setattr(FakeTable, "found_changed", lambda _self: "table_size: was 3 and is 2 now")
-    outcome = meter.measure(TrialPlan(1000, 500.0))
+    outcome = meter.measure(PlanOfTrial(1000, 500.0))
     assert (outcome.verdict, outcome.reason, outcome.limited_by) == (
         "INVALID",
         "table_size: was 3 and is 2 now",
@@ -258,7 +259,7 @@ def test_a_setting_of_the_machine_that_others_changed_spoils_the_trial(monkeypat
 def test_a_trial_is_excused_by_stalls_only_for_what_was_lost_in_them(in_stalls: int, verdict: str) -> None:
     engine, recorder = FakeEngine(lost=3, lost_in_stalls=in_stalls), Recorder()
     meter = measurer(engine, recorder=recorder, device=None, place=Isolated())
-    outcome = meter.measure(TrialPlan(1000, 500.0))
+    outcome = meter.measure(PlanOfTrial(1000, 500.0))
     assert (outcome.verdict, outcome.excused, outcome.excused_frames) == (verdict, in_stalls == 3, in_stalls)
     assert outcome.disturbed
     (trial,) = recorder.trials
@@ -267,7 +268,7 @@ def test_a_trial_is_excused_by_stalls_only_for_what_was_lost_in_them(in_stalls: 
 
 def test_drops_at_the_testers_ports_are_left_to_the_engines_own_counters() -> None:
     engine, recorder = FakeEngine(), Recorder()
-    measurer(engine, recorder=recorder).measure(TrialPlan(1000, 500.0))
+    measurer(engine, recorder=recorder).measure(PlanOfTrial(1000, 500.0))
     assert recorder.trials[0]["dropped"] == {"gateway inside received": 0}
 
 
@@ -280,7 +281,7 @@ def test_the_work_of_each_device_core_is_recorded_with_every_trial() -> None:
         return engine(*arguments)
 
     meter = measurer(engine, recorder=recorder, runner=trial, place=lab)
-    assert meter.measure(TrialPlan(1000, 500.0)).readings.core_work == {0: CoreWork(100, 0.5), 3: CoreWork(300, 0.0)}
+    assert meter.measure(PlanOfTrial(1000, 500.0)).readings.core_work == {0: CoreWork(100, 0.5), 3: CoreWork(300, 0.0)}
     assert recorder.trials[0]["core_work"] == {
         "0": {"frames": 100, "busy_seconds": 0.5, "devices": ""},
         "3": {"frames": 300, "busy_seconds": 0.0, "devices": ""},
@@ -290,8 +291,8 @@ def test_the_work_of_each_device_core_is_recorded_with_every_trial() -> None:
 def test_the_memory_of_a_connection_is_recorded_with_every_trial_that_fills_the_table() -> None:
     engine, recorder = FakeEngine(), Recorder()
     meter = measurer(engine, recorder=recorder)
-    assert meter.measure(TrialPlan(20_000, 500.0)).readings.octets_per_connection == 320
-    assert meter.measure(TrialPlan(1000, 500.0)).readings.octets_per_connection is None
+    assert meter.measure(PlanOfTrial(20_000, 500.0)).readings.octets_per_connection == 320
+    assert meter.measure(PlanOfTrial(1000, 500.0)).readings.octets_per_connection is None
     assert [trial["octets_per_connection"] for trial in recorder.trials] == [320, None]
 
 
@@ -315,7 +316,7 @@ def test_work_and_memory_that_cannot_be_read_are_unknown_and_each_failure_is_rep
     """Seen: both were silently empty, as on a machine that has neither."""
     engine, recorder = FakeEngine(), Recorder()
     meter = measurer(engine, recorder=recorder, device=SilentTable(engine), place=SilentLab())
-    outcome = meter.measure(TrialPlan(20_000, 500.0))
+    outcome = meter.measure(PlanOfTrial(20_000, 500.0))
     assert (outcome.verdict, outcome.readings.core_work, outcome.readings.octets_per_connection) == (
         Verdict.PASS,
         {},
@@ -346,11 +347,11 @@ def test_frames_of_the_engines_self_test_are_no_drops_of_the_trial() -> None:
     meter.runner = trial
     meter.check_forwarding()
     engine.lost = 5
-    outcome = meter.measure(TrialPlan(1000, 500.0))
+    outcome = meter.measure(PlanOfTrial(1000, 500.0))
     assert " at gateway" not in outcome.reason
     assert set(recorder.trials[0]["dropped"].values()) == {0}
     more |= {"gateway inside received": 3, "gateway card ring": 2, "gateway outside received": 0}
-    outcome = meter.measure(TrialPlan(1000, 500.0))
+    outcome = meter.measure(PlanOfTrial(1000, 500.0))
     assert "2 at gateway card ring, 2 at gateway inside received)" in outcome.reason
     assert "outside" not in outcome.reason
 
@@ -362,7 +363,7 @@ def test_no_more_drops_than_the_self_test_has_frames_are_taken_for_its_own() -> 
     meter.place.counters = lambda: LabCounters({"gateway inside received": next(counts)})  # type: ignore[method-assign]
     meter.check_forwarding()
     engine.lost = 40
-    assert "39 at gateway inside received" in meter.measure(TrialPlan(1000, 500.0)).reason
+    assert "39 at gateway inside received" in meter.measure(PlanOfTrial(1000, 500.0)).reason
 
 
 def test_a_device_that_stops_answering_and_forwarding_collapsed() -> None:
@@ -376,14 +377,14 @@ def test_a_device_that_stops_answering_and_forwarding_collapsed() -> None:
 
     meter = measurer(engine, device=table)
     meter.runner = kill
-    assert meter.measure(TrialPlan(1000, 500.0)).verdict is Verdict.COLLAPSED
+    assert meter.measure(PlanOfTrial(1000, 500.0)).verdict is Verdict.COLLAPSED
 
 
 def test_what_the_device_refused_during_the_trial_is_noted() -> None:
     engine, recorder = FakeEngine(), Recorder()
     meter = measurer(engine, recorder=recorder)
-    meter.measure(TrialPlan(1000, 500.0))
-    outcome = meter.measure(TrialPlan(1000, 500.0))
+    meter.measure(PlanOfTrial(1000, 500.0))
+    outcome = meter.measure(PlanOfTrial(1000, 500.0))
     assert outcome.remarks == ("the device counted 2 x insert_failed",)
     assert recorder.trials[1]["device_faults"] == {"insert_failed": 2, "drop": 0}
 
@@ -393,7 +394,7 @@ def test_a_trial_longer_than_the_devices_timeout_is_refused_before_it_runs() -> 
     meter = measurer(engine)
     meter.settings = replace(SETTINGS, udp_timeout=2)
     with pytest.raises(UsageError, match=r"takes 2\.2 s.*after 2 s"):
-        meter.measure(TrialPlan(1000, 500.0))
+        meter.measure(PlanOfTrial(1000, 500.0))
     assert engine.requests == []
 
 
@@ -403,18 +404,18 @@ def test_a_timeout_that_is_natgauges_own_is_raised_for_a_long_trial_and_stays() 
     meter = measurer(engine, device=table)
     meter.settings = replace(SETTINGS, udp_timeout=2)
     table.timeout = 40
-    outcome = meter.measure(TrialPlan(1000, 500.0))
+    outcome = meter.measure(PlanOfTrial(1000, 500.0))
     assert outcome.remarks[0] == "the device's UDP time-out was raised from 2 to 40 s, because this trial takes longer"
-    second = meter.measure(TrialPlan(1000, 400.0))
+    second = meter.measure(PlanOfTrial(1000, 400.0))
     assert not any("raised" in remark for remark in second.remarks)
     assert (outcome.raised_timeout, second.raised_timeout) == (40, 40)
     with pytest.raises(OutlastingError, match="after 40 s"):
-        meter.measure(TrialPlan(1000, 20.0))
+        meter.measure(PlanOfTrial(1000, 20.0))
     assert len(engine.requests) == 2
 
 
 def test_a_device_that_cannot_be_reached_is_measured_without_counts() -> None:
-    outcome = measurer(FakeEngine(), device=None).measure(TrialPlan(1000, 500.0))
+    outcome = measurer(FakeEngine(), device=None).measure(PlanOfTrial(1000, 500.0))
     assert outcome.verdict is Verdict.PASS
     assert outcome.table_count is None
 
@@ -526,9 +527,9 @@ def test_a_device_that_forwards_nothing_is_asked_once() -> None:
 def test_batches_of_an_overloaded_device_get_smaller_in_shared_placement() -> None:
     engine = FakeEngine(fastest=50_000.0)
     meter = measurer(engine)
-    meter.measure(TrialPlan(1000, 5e6))
-    meter.measure(TrialPlan(1000, 5e6))
-    meter.measure(TrialPlan(1000, 1000.0, Phase2Plan(5e6, 0.0, 0.01)))
+    meter.measure(PlanOfTrial(1000, 5e6))
+    meter.measure(PlanOfTrial(1000, 5e6))
+    meter.measure(PlanOfTrial(1000, 1000.0, Phase2Plan(5e6, 0.0, 0.01)))
     # 20 us a frame: 64 frames would look like a stall. What phase 1 takes says nothing of phase 2.
     assert [request.senders.batch for request in engine.requests] == [64, 5, 64]
     assert [request.senders.stall_ns for request in engine.requests] == [1_000_000] * 3
@@ -550,5 +551,5 @@ def test_what_taps_count_is_the_guests_doing(port: dict[str, int], on_taps: Verd
     for place in (Guest(), Isolated()):
         engine = FakeEngine(lost=100, port=port)
         meter = measurer(engine, place=place)
-        found[place.placement] = meter.measure(TrialPlan(connections=1000, phase1_rate=1e4)).verdict
+        found[place.placement] = meter.measure(PlanOfTrial(connections=1000, phase1_rate=1e4)).verdict
     assert found == {"external": on_taps, "isolated": elsewhere}

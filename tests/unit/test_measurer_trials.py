@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from typing import Any
 
 import pytest
+from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Isolated, Recorder
 
@@ -17,7 +18,7 @@ from natgauge.agreement import AddressRange, Phase2, Progress, Silence, TrialReq
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Addresses
-from natgauge.measurer import Direction, Period, Phase2Plan, RateStep, TrialPlan
+from natgauge.measurer import Direction, Period, Phase2Plan, RateStep
 from natgauge.procedures import ipdv, latency, reset, system_recovery, throughput
 from natgauge.setup.traffic import make_plan
 from natgauge.trial.lab_measurer import LabMeasurer
@@ -26,7 +27,7 @@ from natgauge.words import Verdict
 
 UP, DOWN = Direction.INITIATOR, Direction.RESPONDER
 BOTH = Phase2Plan(2000.0, 3000.0, 0.5)
-PLAN = TrialPlan(1000, 500.0, BOTH)
+PLAN = PlanOfTrial(1000, 500.0, BOTH)
 #: Of a router: nothing is replaced.
 ROUTER = replace(SETTINGS, translated=False)
 TRAFFIC = make_plan(TrafficOptions(connections=1000), AROUND)

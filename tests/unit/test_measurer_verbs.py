@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
 from tests.unit.test_selftest import FakeCable
@@ -15,7 +16,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways.limits import DeviceDemand, choose, refuse_unfit
 from natgauge.gateways.recipe import load
 from natgauge.inputs.question import DeviceOptions, TrafficOptions
-from natgauge.measurer import Ability, Delays, Direction, Phase2Plan, TrialPlan
+from natgauge.measurer import Ability, Delays, Direction, Phase2Plan
 from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.setup.traffic import make_plan
 from natgauge.tester.cable import CableTester, FrameKind
@@ -116,13 +117,13 @@ def test_the_testers_own_delay_is_taken_at_all_directions_together() -> None:
     subject = measurer(None)
     subject.own = own
     assert subject.abilities == TESTER_ABILITIES | {Ability.OWN_DELAYS}
-    plan = TrialPlan(10, 10.0, Phase2Plan(1000.0, 1000.0, 60.0))
+    plan = PlanOfTrial(10, 10.0, Phase2Plan(1000.0, 1000.0, 60.0))
     found = subject.own_delays(plan)
     subject.own_delays(replace(plan, record_variation=True))
     assert (set(found), asked) == (set(Direction), [(2000.0, 2.0, False), (2000.0, 2.0, True)])
-    assert set(subject.own_delays(TrialPlan(10, 10.0, Phase2Plan(0.0, 1000.0, 0.5)))) == {Direction.RESPONDER}
+    assert set(subject.own_delays(PlanOfTrial(10, 10.0, Phase2Plan(0.0, 1000.0, 0.5)))) == {Direction.RESPONDER}
     with pytest.raises(UsageError, match="the tester's own delay cannot be measured here"):
-        measurer(None).own_delays(TrialPlan(10, 10.0))
+        measurer(None).own_delays(PlanOfTrial(10, 10.0))
 
 
 def test_the_cable_is_asked_for_delays_and_must_give_some() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.plans import PlanOfTrial
 from tests.unit.test_plan import NAT44, NAT64, refusal
 
 from natgauge.errors import UsageError
@@ -17,7 +18,6 @@ from natgauge.gateways.port_sets import PortSets
 from natgauge.gateways.recipe import load
 from natgauge.inputs.question import DeviceOptions, TrafficOptions
 from natgauge.labs.contract import Addresses
-from natgauge.measurer import TrialPlan
 from natgauge.setup.traffic import chosen_sets, hosts_of, make_plan, with_pool
 from natgauge.trial.bench import Bench
 from natgauge.trial.each_subscriber import traffic_of
@@ -280,7 +280,7 @@ def test_sets_that_no_map_address_has_have_a_shorter_rule_in_frames_and_in_devic
         seed=1, first_mark=1, grace_seconds=0.1, table_limit=None, udp_timeout=None, highest_phase1_rate=1e6,
         highest_phase2_rate=1e6,
     )  # fmt: skip
-    plan = TrialPlan(100, 1000.0)
+    plan = PlanOfTrial(100, 1000.0)
     requests = Requests(constants, bench.traffic, bench.lab.initiator, bench.lab.responder)
     edges = requests.of(plan, 1, pacing(plan, bench.lab.placement)).responder.customer_edges
     assert edges is not None

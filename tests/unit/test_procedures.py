@@ -8,12 +8,12 @@ import json
 from typing import Any
 
 import pytest
+from tests.plans import PlanOfTrial
 from tests.unit.counted import make_counts
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurements.making import make
-from natgauge.measurer import TrialPlan
 from natgauge.metrics import metrics
 from natgauge.procedures import connection_rate, get, latency, procedures, throughput
 from natgauge.procedures.kit.events import Bounds, Event
@@ -115,7 +115,7 @@ def test_time_left_counts_this_repetition_and_those_to_come() -> None:
     events: list[Event] = []
     ticks = iter(range(1000))
     runner = TrialRunner(Gateway(), "m", 3, events.append, clock=lambda: float(next(ticks)))
-    plan = TrialPlan(connections=10, phase1_rate=10.0)
+    plan = PlanOfTrial(connections=10, phase1_rate=10.0)
     for left in (3, 2, 1):
         runner.run(plan, 10.0, Bounds(trials_left=left))
     runner.start_repetition(2)

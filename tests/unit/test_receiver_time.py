@@ -7,18 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import FakeTable, Isolated, Recorder, measurer
 
 from natgauge.agreement import ReceiverTime, TrialResult
 from natgauge.errors import BrokenError
-from natgauge.measurer import Phase2Plan, RateStep, TrialPlan
+from natgauge.measurer import Phase2Plan, RateStep
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.receiver_time import receiver_seconds, seconds_of, shortened
 from natgauge.words import Verdict
 
 TIME = {"runs": 1000, "runs_ns": 110_000, "empty_runs": 500, "empty_runs_ns": 15_000}
-PLAN = TrialPlan(1000, 500.0, Phase2Plan(2000.0, 3000.0, 9.0))
+PLAN = PlanOfTrial(1000, 500.0, Phase2Plan(2000.0, 3000.0, 9.0))
 
 
 def isolated(engine: FakeEngine, **others: Any) -> LabMeasurer:
@@ -104,5 +105,5 @@ def test_nothing_happens_in_the_timed_trial() -> None:
     asked = replace(PLAN, phase2=step, delays_from_seconds=30.0, delay_samples=500, record_loss_times=True)
     found = shortened(replace(asked, restart_at_seconds=10.0))
     assert found == replace(PLAN, connections=500, phase2=Phase2Plan(2000.0, 0.0, 1.0))
-    assert shortened(TrialPlan(100, 500.0)) == TrialPlan(100, 500.0)
+    assert shortened(PlanOfTrial(100, 500.0)) == PlanOfTrial(100, 500.0)
     assert shortened(replace(PLAN, stateless=True)).connections == PLAN.connections

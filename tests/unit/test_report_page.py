@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 import pytest
 from tests.absent import absent
+from tests.plans import PlanOfTrial
 from tests.unit.browser import CHROMIUM, Browser
 from tests.unit.golden import Golden
 from tests.unit.made_campaign import bell, campaign, rate, trial
@@ -25,7 +26,7 @@ from natgauge.cli import run
 from natgauge.doubt_words import DoubtWord
 from natgauge.errors import BrokenError, HostError
 from natgauge.measurements.making import make
-from natgauge.measurer import Ability, Delays, Direction, TrialPlan
+from natgauge.measurer import Ability, Delays, Direction
 from natgauge.procedures import latency
 from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditRecord, BehaviourClasses
 from natgauge.records.campaign import CAMPAIGN_SCHEMA
@@ -360,7 +361,7 @@ def test_the_limit_of_the_tester_is_of_each_direction_and_known_or_not() -> None
 class _Looped(Gateway):
     """Its tester knows its own delay."""
 
-    def own_delays(self, plan: TrialPlan) -> dict[Direction, Delays]:
+    def own_delays(self, plan: PlanOfTrial) -> dict[Direction, Delays]:
         """Both ways 3.21 us."""
         del plan
         own = 3.21e-6

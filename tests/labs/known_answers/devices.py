@@ -24,6 +24,7 @@ from pyroute2 import IPRoute
 from tests.labs.calibration import Mode, calibrator, forwarder
 from tests.labs.known_costs.devices import program
 from tests.labs.program import own
+from tests.plans import PlanOfTrial
 
 from natgauge.agreement import Progress
 from natgauge.gateways.gateway import Gateway
@@ -35,7 +36,6 @@ from natgauge.labs.common.addresses import INSIDE
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.contract import Device as LabDevice
 from natgauge.labs.contract import Lab, LabCounters, Port
-from natgauge.measurer import TrialPlan
 from natgauge.setup.setup import Player
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench
@@ -512,7 +512,7 @@ class SlowToEmpty(Device):
         def tell() -> Known:
             full, empty = [], []
             for _ in range(self.sample):
-                stored = measurer.measure(TrialPlan(self.connections, self.connections / FILLING_SECONDS)).table_count
+                stored = measurer.measure(PlanOfTrial(self.connections, self.connections / FILLING_SECONDS)).table_count
                 if stored != self.connections:
                     raise NotOnTimeError(f"the table held {stored} connections instead of {self.connections}")
                 full.append(emptied())

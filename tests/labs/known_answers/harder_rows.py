@@ -34,9 +34,10 @@ from tests.labs.known_answers.rows import (
     verdict,
 )
 from tests.labs.known_answers.tcp_rows import TCP_ROWS
+from tests.plans import PlanOfTrial
 
 from natgauge.inputs.measuring_types import SearchError
-from natgauge.measurer import LAG_SHARE, Phase2Plan, TrialPlan
+from natgauge.measurer import LAG_SHARE, Phase2Plan
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.procedures.kit.measure.delay_metrics import MOST_STALLED
 from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE, SHARE_FIGURE
@@ -130,7 +131,7 @@ QUEUED = (
 # Stalls: what they lose is excused, to the frame, and nothing else
 
 SENT, SENDING_RATE, EVERY = 60_000, 20_000.0, 1000
-LONG_TRIAL = TrialPlan(500, 10_000.0, Phase2Plan(SENDING_RATE, 0.0, SENT / SENDING_RATE))
+LONG_TRIAL = PlanOfTrial(500, 10_000.0, Phase2Plan(SENDING_RATE, 0.0, SENT / SENDING_RATE))
 
 
 def excused(evidence: Evidence) -> float:
@@ -230,7 +231,7 @@ COUNTING = (
             Look("verdict", "", verdict, str(Verdict.INVALID)),
             Look("reason", "", lambda evidence: evidence.outcome.reason.rpartition(": ")[2], CONTRADICTED),
         ),
-        trial=TrialPlan(500, 10_000.0),
+        trial=PlanOfTrial(500, 10_000.0),
         answer=Verdict.INVALID,
     ),
 )

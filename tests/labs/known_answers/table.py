@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from tests.labs.known_answers import starved
 from tests.labs.known_answers.devices import ANY_METRIC, NotOnTimeError, Standing
 from tests.labs.known_answers.rows import Evidence, Look, Margins, Row, Value
+from tests.plans import PlanOfTrial
 
 from natgauge.errors import BrokenError
-from natgauge.measurer import TrialPlan
 from natgauge.procedures.kit.events import ignore
 from natgauge.words import Verdict
 
@@ -99,7 +99,7 @@ def _once(row: Row) -> list[Finding]:
     return findings
 
 
-def _single(trial: TrialPlan, answer: Verdict | None, standing: Standing) -> Evidence:
+def _single(trial: PlanOfTrial, answer: Verdict | None, standing: Standing) -> Evidence:
     outcome = standing.measurer.measure(trial)
     if outcome.verdict is Verdict.INVALID and answer is not Verdict.INVALID:
         raise NotOnTimeError(outcome.reason)

@@ -13,14 +13,14 @@ from dataclasses import replace
 
 from tests.labs.known_answers.devices import Device, HalfOpening, Queueing, Ruled
 from tests.labs.known_answers.rows import ROUGH, Evidence, Look, Read, Row, both, searched, verdict
+from tests.plans import PlanOfTrial
 
-from natgauge.measurer import TrialPlan
 from natgauge.words import Verdict
 
 N, EVERY, RATE = 500, 5, 5_000.0
 FIFTH = N // EVERY
 TCP: Mapping[str, object] = {"transport": "tcp"}
-OPENING = TrialPlan(N, RATE)
+OPENING = PlanOfTrial(N, RATE)
 #: Seven segments, as FD.io's CSIT has them.
 TRANSACTION = replace(OPENING, close="fin", request_octets=0)
 RAW = "prerouting priority raw;"
@@ -60,12 +60,12 @@ def judged(expected: Verdict) -> Look:
     return Look("verdict", "", verdict, str(expected))
 
 
-def trial(name: str, device: Device, plan: TrialPlan, *looks: Look) -> Row:
+def trial(name: str, device: Device, plan: PlanOfTrial, *looks: Look) -> Row:
     """A single trial by TCP."""
     return Row(name, device, "single trial", looks, TCP, trial=plan)
 
 
-def losing(message: str, flags: str, where: str = "", plan: TrialPlan = OPENING) -> Row:
+def losing(message: str, flags: str, where: str = "", plan: PlanOfTrial = OPENING) -> Row:
     """A device that drops every fifth one of a kind of segments; all messages before it arrive."""
     names = ("syn", "syn-ack", "ack") if plan is OPENING else TRANSACTION_MESSAGES
     before = names.index(message)

@@ -37,10 +37,11 @@ from tests.labs.storms.victims import (
     program_of,
     undisturbed,
 )
+from tests.plans import PlanOfTrial
 
 from natgauge.errors import NatgaugeError
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.measurer import Phase2Plan, TrialPlan
+from natgauge.measurer import Phase2Plan
 from natgauge.records.reading import read_lines
 from natgauge.records.store import TRIAL_SCHEMA, Memory
 from natgauge.trial.bench import Bench
@@ -252,7 +253,7 @@ def _link_flaps(tally: Tally) -> None:
     seconds = 1.0
     with Bench(question.cell, lab=lab) as bench:
         measurer = bench.ready(bench.plan(question.metric, {}), Memory()).measurer
-        plan = TrialPlan(100, 1000.0, Phase2Plan(1000.0, 0.0, seconds))
+        plan = PlanOfTrial(100, 1000.0, Phase2Plan(1000.0, 0.0, seconds))
         device = lab.devices[0]
         while tally.goes_on:
             begin, down = tally.chance.uniform(0.0, 2 * seconds), tally.chance.uniform(0.005, 0.2)
