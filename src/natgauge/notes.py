@@ -6,7 +6,6 @@ Code compares words. The text may be reworded at any time, and nothing reads it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, get_args
 
@@ -57,13 +56,3 @@ class Note:
     def __str__(self) -> str:
         """The text, after its word where that is a reason for doubt."""
         return f"{self.word}: {self.text}" if self.is_doubt else self.text
-
-
-def by_grade(doubts: Iterable[Note]) -> list[Note]:
-    """Return doubts in the order of their grades: those that could change the answer come first."""
-    return sorted(doubts, key=lambda doubt: GRADES.index(doubt.grade or "information"))
-
-
-def count_of(notes: Iterable[Note], word: NoteWord) -> int:
-    """Return the number of events in the notes with this word."""
-    return sum(note.count for note in notes if note.word == word)

@@ -17,8 +17,9 @@ from tests.unit.made_results import in_turns, made
 
 from natgauge.analysis.claims import claim, rankings
 from natgauge.doubt_words import DoubtWord
+from natgauge.doubts.doubt import by_grade
 from natgauge.known_doubts import words_of
-from natgauge.notes import GRADES, Note, by_grade
+from natgauge.notes import GRADES, Note
 from natgauge.procedures import procedures
 from natgauge.records.measurement import Result
 from natgauge.reports.answers import answers, not_sure, one, ratio

@@ -10,7 +10,8 @@ from pathlib import Path
 from tests.unit.golden import Golden
 
 import natgauge
-from natgauge.notes import Note, count_of
+from natgauge.doubts.doubt import count_of
+from natgauge.notes import Note
 
 ROOT = Path(natgauge.__file__).parent
 #: Methods that read a text.

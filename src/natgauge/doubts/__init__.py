@@ -15,8 +15,8 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Final
 
-from natgauge.doubts.doubt import Doubt, Facts
-from natgauge.notes import Note, by_grade
+from natgauge.doubts.doubt import Doubt, Facts, by_grade
+from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
 

@@ -9,7 +9,7 @@ from typing import Literal, cast
 
 from natgauge.known_doubts import Grade, KnownDoubt
 from natgauge.measurer import TrialOutcome
-from natgauge.notes import Note, NoteWord
+from natgauge.notes import GRADES, Note, NoteWord
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
 from natgauge.words import SearchLimitedBy, Verdict
@@ -84,3 +84,13 @@ class Doubt(KnownDoubt):
         for said in () if self.holds is None else self.holds(facts):
             word = cast("NoteWord", self.word)
             yield Note(word, said.text, said.count, said.value, said.grade or self.grade)
+
+
+def by_grade(doubts: Iterable[Note]) -> list[Note]:
+    """Return doubts in the order of their grades: those that could change the answer come first."""
+    return sorted(doubts, key=lambda doubt: GRADES.index(doubt.grade or "information"))
+
+
+def count_of(notes: Iterable[Note], word: NoteWord) -> int:
+    """Return the number of events in the notes with this word."""
+    return sum(note.count for note in notes if note.word == word)

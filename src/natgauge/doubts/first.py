@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from natgauge.doubts.doubt import Doubt, Facts, Said
-from natgauge.notes import by_grade
+from natgauge.doubts.doubt import Doubt, Facts, Said, by_grade
 
 TURN: Final = 11
 

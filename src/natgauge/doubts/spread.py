@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Final
 
-from natgauge.doubts.doubt import Doubt, Facts, Said
-from natgauge.notes import count_of
+from natgauge.doubts.doubt import Doubt, Facts, Said, count_of
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
 from natgauge.statistics.autocorrelation import are_autocorrelated, autocorrelation
 from natgauge.statistics.trend import mann_kendall

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from natgauge.doubts.doubt import Doubt, Facts, Said
-from natgauge.notes import count_of
+from natgauge.doubts.doubt import Doubt, Facts, Said, count_of
 from natgauge.other_traffic import other_traffic_note
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.words import Verdict

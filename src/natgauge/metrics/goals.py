@@ -38,17 +38,11 @@ PRESETS: Final[Mapping[Preset, tuple[Goal, ...]]] = {
 
 def criteria(preset: Preset, trial_seconds: float) -> str:
     """Return the pass criterion of each goal, in one sentence."""
-    return "; ".join(_criterion(goal, trial_seconds) for goal in PRESETS[preset])
+    return "; ".join(criterion(goal, trial_seconds) for goal in PRESETS[preset])
 
 
-def first_criterion(preset: Preset, trial_seconds: float) -> str | None:
-    """Return the criterion of the goal that gives the value; None where a passing trial loses nothing."""
-    first = PRESETS[preset][0]
-    strict = not first.loss_ratio and not first.exceed_ratio
-    return None if strict else _criterion(first, trial_seconds)
-
-
-def _criterion(goal: Goal, trial_seconds: float) -> str:
+def criterion(goal: Goal, trial_seconds: float) -> str:
+    """Return the pass criterion of a goal."""
     lost = f"no more than {goal.loss_ratio:.3g} of the frames" if goal.loss_ratio else "no frame"
     if goal.sum == 1 and not goal.exceed_ratio:
         return f"{goal.name}: {lost} lost in a trial of {trial_seconds:g} s"

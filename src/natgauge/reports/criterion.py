@@ -12,7 +12,7 @@ from typing import Final, get_args
 from natgauge.analysis.unit_frames import UnitFrame, frames_of, is_of_frames, sends_data
 from natgauge.ethernet import IP_HEADER, LEAST_OCTETS
 from natgauge.metrics import declared
-from natgauge.metrics.goals import Preset, first_criterion
+from natgauge.metrics.goals import PRESETS, Preset, criterion
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import TRANSPORT_NAMES
 
@@ -79,7 +79,9 @@ def goals(result: Result) -> str | None:
     seconds = result.number("trial_seconds")
     if result.parameter("search") != "mlrsearch" or preset is None or seconds is None:
         return None
-    return first_criterion(preset, seconds)
+    first = PRESETS[preset][0]
+    strict = not first.loss_ratio and not first.exceed_ratio
+    return None if strict else criterion(first, seconds)
 
 
 def transport(result: Result) -> str | None:
