@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from natgauge.agreement.generated import Cpu, StreamCounts
-from natgauge.causes.cause import Cause, TableState
-from natgauge.causes.of_trial import cause_of
+from natgauge.causes.cause import Cause
+from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.counts import is_disturbed, lost_seconds
 from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Judgement, TrialPlan
 from natgauge.one_trial import Trial

@@ -16,10 +16,10 @@ from tests.unit.test_explain import PORTS as PORTS_OF_TRIAL
 from tests.unit.test_permanent_loss import measure
 
 from natgauge import causes
-from natgauge.causes.cause import Cause, Kind, TableState, kinds, most_frequent, of_share
+from natgauge.causes.cause import Cause, Kind, kinds, most_frequent, of_share
 from natgauge.causes.counters import facts_of
 from natgauge.causes.hops import hops_of
-from natgauge.causes.of_trial import cause_of
+from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.measurements.making import make
 from natgauge.measurer import TrialOutcome, TrialPlan
 from natgauge.notes import Note

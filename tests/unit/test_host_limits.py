@@ -11,10 +11,10 @@ import pytest
 from tests.unit.test_causes import FEWER, FULL, PORTS
 from tests.unit.test_explain import ALL, trial
 
-from natgauge.causes.cause import Cause, TableState, of_share
+from natgauge.causes.cause import Cause, of_share
 from natgauge.causes.hops import hops_of
 from natgauge.causes.hosts import hosts_of
-from natgauge.causes.of_trial import cause_of
+from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.procedures.kit.procedure import of_search
 from natgauge.reports.explanation import refined
 

@@ -49,32 +49,6 @@ def kinds() -> Mapping[str, KindFacts]:
 #: How sure a cause is: a counter or a reached limit names it, or natgauge infers it.
 Certainty = Literal["seen", "guess"]
 
-#: Share of the table's limit at which the table counts as full: per-CPU counters and eviction leave a little room.
-FULL_SHARE: Final = 0.999
-
-
-@dataclass(frozen=True, slots=True)
-class TableState:
-    """The device's connection tracking table after phase 1.
-
-    Attributes:
-        held: connections that it held; None = not known.
-        limit: the most connections that it may hold; None = not known.
-    """
-
-    held: int | None = None
-    limit: int | None = None
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the known limit was reached."""
-        return self.held is not None and self.limit is not None and self.held >= FULL_SHARE * self.limit
-
-    @property
-    def has_room(self) -> bool:
-        """Whether the known limit was not reached."""
-        return self.held is not None and self.limit is not None and not self.is_full
-
 
 @dataclass(frozen=True, slots=True)
 class Cause:
@@ -140,11 +114,6 @@ class Cause:
     def _who(self) -> str:
         """The hosts that lost connections, where that distinguishes causes: some of them, or each for its own limit."""
         return f" ({self.hosts} lost connections)" if self.hosts and kinds()[self.kind].words else ""
-
-    @property
-    def has_room(self) -> bool:
-        """Whether the known limit of the table was not reached."""
-        return TableState(self.held, self.limit).has_room
 
     @property
     def is_doubtful(self) -> bool:

@@ -3,18 +3,43 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
-from natgauge.causes.cause import Cause, Certainty, TableState
+from natgauge.causes.cause import Cause, Certainty
 from natgauge.causes.hops import HopCounter, HopLoss, TrialHops
 from natgauge.causes.hosts import HostLosses
 
+#: Share of the table's limit at which the table counts as full: per-CPU counters and eviction leave a little room.
+FULL_SHARE: Final = 0.999
 #: From this share of the frames on, failed entries are no accident of two cores.
 PORTS_SHARE: Final = 0.01
 _NOT_ENTERED: Final = "conntrack insert_failed"
 #: Causes by counters that may be a limit for each host: what refuses says nothing of whose connections it counts.
 _MAY_LIMIT_HOSTS: Final = frozenset({"rule", "process", "gateway", "not known"})
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """The device's connection tracking table after phase 1.
+
+    Attributes:
+        held: connections that it held; None = not known.
+        limit: the most connections that it may hold; None = not known.
+    """
+
+    held: int | None = None
+    limit: int | None = None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the known limit was reached."""
+        return self.held is not None and self.limit is not None and self.held >= FULL_SHARE * self.limit
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the known limit was not reached."""
+        return self.held is not None and self.limit is not None and not self.is_full
 
 
 def cause_of(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from natgauge.causes.cause import Cause, TableState
+from natgauge.causes.cause import Cause
 from natgauge.causes.counters import CounterFacts
 from natgauge.causes.hops import LATE, HopLoss, TrialHops, hops_of
-from natgauge.causes.of_trial import cause_of
+from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.errors import UsageError
 from natgauge.foreign import is_there
 from natgauge.late_delays import LateDelays
@@ -208,7 +208,11 @@ def _cause_line(cause: Cause | None) -> list[str]:
     if cause is None:
         return []
     if cause.kind == "not known":
-        room = f"; the table held {cause.held:,} of at most {cause.limit:,} connections" if cause.has_room else ""
+        room = (
+            f"; the table held {cause.held:,} of at most {cause.limit:,} connections"
+            if TableState(cause.held, cause.limit).has_room
+            else ""
+        )
         return [f"Cause: not known{room}."]
     guess = " That is a guess: no counter says so." if cause.is_doubtful and not cause.counter else ""
     return [f"Cause: {cause.words or 'the device was too slow'}.{guess}"]
