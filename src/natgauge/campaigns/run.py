@@ -8,19 +8,18 @@ alone says what is left to do, so a campaign may be run in one session or in man
 from __future__ import annotations
 
 import fnmatch
-import json
 import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from natgauge.campaigns.cell_run import CellRun, is_open, pending
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
 from natgauge.campaigns.estimate import repetitions
-from natgauge.campaigns.evidence import EvidenceFile
-from natgauge.campaigns.journal import Journal, text_of
+from natgauge.campaigns.evidence import STORED, EvidenceFile
+from natgauge.campaigns.journal import Journal, JournalLine, text_of
 from natgauge.campaigns.result import write_result
 from natgauge.campaigns.state import CampaignState
 from natgauge.errors import UsageError
@@ -73,8 +72,7 @@ class _Turn:
 
     def measure(self, number: int) -> None:
         session = self.session
-        session.append_line("visit", cell=self.point.name, round=number)
-        session.observer.stage(f"cell {self.point.name}, round {number}: {session.left()}")
+        session.visit(self.point, number)
         run = CellRun(
             point=self.point,
             round_number=number,
@@ -131,26 +129,27 @@ class Session:
         random.Random(f"{self.seed} {round_number}").shuffle(order)  # noqa: S311 - an order, nothing secret
         return order
 
+    def visit(self, point: PlannedCell, number: int, worker: str = "") -> None:
+        """Note that the turn of a cell has come; `worker` that measures it, empty = this process does."""
+        where: dict[str, Any] = {"cell": point.name, "round": number, **({"worker": worker} if worker else {})}
+        self.append_line("visit", **where)
+        who = f"{worker}: " if worker else ""
+        self.observer.stage(f"{who}cell {point.name}, round {number}: {self.left()}")
+
     def append_line(self, event: str, *, sync: bool = True, **fields: object) -> None:
         """Append a line to the journal, its evidence to that of the measurement, and update the state."""
-        entry, evidence = self.state.line_of(event, fields)
-        if evidence:
-            self._append_evidence(entry["cell"], entry["measurement"], evidence)
-        self.journal.append([text_of(entry)], sync=sync)
-        self.state.take(entry)
+        line, evidence = self.state.line_of(event, fields)
+        self.append([line], evidence, sync=sync)
 
-    def append_made(
-        self, cell: str, measurement: str, lines: Sequence[str], evidence: bytes = b"", *, sync: bool = True
-    ) -> None:
-        """Append the lines of a repetition, as a worker made them, and update the state."""
-        self._append_evidence(cell, measurement, evidence)
-        self.journal.append(lines, sync=sync)
+    def append(self, lines: Sequence[JournalLine], evidence: bytes = b"", *, sync: bool = True) -> None:
+        """Append lines of one measurement to the journal, after the evidence that they count, and update the state."""
+        for line in lines if evidence else ():
+            if STORED in line:
+                known = self.state.measurement(line["cell"], line["measurement"]).stored
+                EvidenceFile(self.folder, result_name(line["cell"], line["measurement"])).append(evidence, known)
+        self.journal.append([text_of(line) for line in lines], sync=sync)
         for line in lines:
-            self.state.take(json.loads(line))
-
-    def _append_evidence(self, cell: str, measurement: str, evidence: bytes) -> None:
-        known = self.state.measurement(cell, measurement).stored
-        EvidenceFile(self.folder, result_name(cell, measurement)).append(evidence, known)
+            self.state.take(line)
 
     def _chosen(self) -> Sequence[PlannedCell]:
         for pattern in self.only:

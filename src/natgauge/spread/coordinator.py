@@ -41,7 +41,6 @@ class _Run:
     """A repetition that Dask has; `worker`: name of the one that began it last, empty = none yet."""
 
     point: PlannedCell
-    measurement: str
     round_number: int
     starts: int
     future: Future[Made]
@@ -121,7 +120,7 @@ class Coordinator:
         future = self._workers.submit(
             key, task, self._wanted(point), priority, lambda ended: self._inbox.put((key, ended))
         )
-        self._runs[key] = _Run(point, measurement.name, number, starts, future)
+        self._runs[key] = _Run(point, number, starts, future)
 
     def _take_message(self) -> None:
         """Handle a progress message, or the end of a repetition; wait for it, but not for long."""
@@ -164,7 +163,7 @@ class Coordinator:
                 cause = f"the worker died in {starts} tries, the last one was {worker}"
                 self._session.append_line("broken", scope="cell", device=run.point.device, cell=cell, cause=cause)
         else:
-            self._session.append_made(cell, run.measurement, *made)
+            self._session.append(*made)
         self._session.finish_all(run.point)
         self._submit(run.point, starts)
         self._drop_broken()
@@ -181,10 +180,9 @@ class Coordinator:
         cell, worker, content, session = run.point.name, message["name"], message["content"], self._session
         if message["kind"] == "begin":
             run.starts, run.worker = run.starts + 1, worker
-            session.append_line("visit", cell=cell, round=run.round_number, worker=worker)
-            session.observer.stage(f"{worker}: cell {cell}, round {run.round_number}: {session.left()}")
+            session.visit(run.point, run.round_number, worker)
         elif message["kind"] == "trial":
-            session.append_made(cell, run.measurement, [content], sync=False)
+            session.append([content], sync=False)
         elif message["kind"] == "stage":
             session.observer.stage(f"{worker}: {content}")
         else:

@@ -19,7 +19,7 @@ from distributed import Worker as DaskWorker
 
 from natgauge.campaigns.cell_run import CellRun
 from natgauge.campaigns.cells import PlannedCell
-from natgauge.campaigns.journal import text_of
+from natgauge.campaigns.journal import JournalLine
 from natgauge.campaigns.state import CampaignState, MeasurementState
 from natgauge.errors import UsageError
 from natgauge.gateways.recipe import digest, load
@@ -122,7 +122,7 @@ class RepetitionTask:
 class Made(NamedTuple):
     """Lines of a repetition: those of the journal, and those of the file with the evidence of its trials."""
 
-    lines: list[str]
+    lines: list[JournalLine]
     evidence: bytes
 
 
@@ -136,7 +136,7 @@ def measure(task: RepetitionTask) -> Made:
     if digest(load(point.cell.gateway).carrying(point.cell.traffic.transport)) != digest(point.recipe):
         raise UsageError(f"the recipe {point.device} is another one than where the campaign was begun; copy that one")
     facts = machine.facts(host_name=task.host_name)
-    state, lines, evidence = CampaignState(measurements=task.known), list[str](), list[bytes]()
+    state, lines, evidence = CampaignState(measurements=task.known), list[JournalLine](), list[bytes]()
 
     def append(event: str, *, sync: bool = True, **fields: Any) -> None:
         del sync
@@ -145,9 +145,9 @@ def measure(task: RepetitionTask) -> Made:
         evidence.append(of_trials)
         state.take(entry)
         if event == "trial":
-            run.send("trial", text_of(entry))
+            run.send("trial", entry)
         else:
-            lines.append(text_of(entry))
+            lines.append(entry)
 
     CellRun(
         point=point,
