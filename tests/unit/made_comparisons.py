@@ -76,7 +76,7 @@ def compared(
             for one in quantities
         ],
         "forwarding_nanoseconds": dict.fromkeys(quantities, 400.0),
-        "decided": all(is_decided(one, changed.get("resolve", 0.01), changed.get("fail_above")) for one in ours),
+        "decided": all(is_decided(one, changed.get("fail_above")) for one in ours),
         "above": None if changed.get("fail_above") is None else any(one.above for one in ours),
         "resolve": 0.01,
         "fail_above": None,

@@ -15,8 +15,9 @@ from tests.unit.made_campaign import trial
 from tests.unit.made_comparisons import compared, compared_by_rates
 from tests.unit.made_results import keep, made
 
+from natgauge.analysis.ratio_verdicts import is_decided
 from natgauge.audits.kit.pcapng import CapturedFrame, pcapng
-from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of, is_decided
+from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.comparisons.searched import RateBounds, Searched, ratio_of
 from natgauge.errors import BrokenError
@@ -138,7 +139,7 @@ def by_slices(folder: Path) -> Path:
         "control": [one.model_dump(mode="json") for one in estimates[len(QUANTITIES) :]],
         "baseline_costs": [one.model_dump(mode="json") for one in costs],
         "forwarding_nanoseconds": {quantity: ratios.forwarding(quantity) for quantity in QUANTITIES},
-        "decided": all(is_decided(one, _GOAL) for one in estimates[: len(QUANTITIES)]),
+        "decided": all(is_decided(one, _GOAL.fail_above) for one in estimates[: len(QUANTITIES)]),
         "rounds": 4,
         "slices": SliceCounts(core=1, frames=FRAMES, **counts).model_dump(mode="json"),
     }
@@ -182,7 +183,7 @@ def by_rates(folder: Path) -> Path:
         "estimates": [estimates[0].model_dump(mode="json")],
         "control": [estimates[1].model_dump(mode="json")],
         "baseline_costs": [cost.model_dump(mode="json")],
-        "decided": is_decided(estimates[0], goal),
+        "decided": is_decided(estimates[0], goal.fail_above),
         "resolve": goal.resolve,
         "rounds": 8,
     }

@@ -156,7 +156,7 @@ def test_the_same_gateway_twice_shows_no_difference(world: World, capsys: pytest
     assert run([*ASKED, "--quantities", "new"]) == 0
     out = capsys.readouterr().out
     assert "Costs are the time for a frame at the highest rate, compared with tayga-nat64." in out
-    assert "costs the same as through tayga-nat64 within" in out
+    assert out.startswith("No practical difference between a new connection through tayga-nat64")
     assert "Rates of tayga-nat64 (A/A control): new 2" in out
     assert {gateway.establishes for gateway in world.started} == {20_000.0}
 
@@ -203,7 +203,7 @@ def test_noise_makes_the_interval_wider_and_keeps_the_truth_in_it(world: World) 
     assert figure.low is not None
     assert figure.high is not None
     assert figure.low <= 1.25 <= figure.high
-    assert (figure.verdict, found.result.decided, found.exit_status) == ("costs more", False, 11)
+    assert (figure.verdict, found.result.decided, found.exit_status) == ("costs more", True, 0)
 
 
 def test_six_rounds_make_an_interval_where_there_is_no_time_for_eight(world: World) -> None:
@@ -272,7 +272,7 @@ def test_a_gateway_as_fast_as_the_tester_leaves_one_end_open(world: World) -> No
     assert (figure.verdict, figure.ratio) == ("costs less", None)
     assert "costs at least 3" in figure.text
     assert "% less: the bottleneck of " in figure.text
-    assert not found.result.decided
+    assert (found.result.decided, found.exit_status) == (True, 0)
 
 
 @pytest.mark.parametrize(

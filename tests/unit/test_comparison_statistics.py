@@ -11,8 +11,9 @@ from fractions import Fraction
 import pytest
 from benchmarks.interval_coverage import Case, Noise, outcome
 
+from natgauge.analysis.ratio_verdicts import is_decided, is_narrow, verdict_of
 from natgauge.comparisons.by_slices import BySlices
-from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of, is_decided
+from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.paired.ratios import PairedRatios, RoundPlace, ratio, work_of_block
 from natgauge.paired.slices import BlockWork
@@ -76,7 +77,7 @@ def looks(host: Host, goal: ComparisonGoal = GOAL, most_rounds: int = 12, blocks
             continue
         figures = estimates_of(ratios, goal, alpha_spent(analysis, goal.alpha))
         analysis += 1
-        if is_decided(figures[0], goal):
+        if is_narrow(figures[0], goal.resolve, goal.fail_above):
             break
     return figures
 
@@ -365,7 +366,7 @@ def test_too_few_blocks_decide_nothing() -> None:
     assert median_estimate([1.0] * 5, 0.05) is None
     ratios = PairedRatios(PLACES, ["up"])
     figure = estimates_of(ratios, GOAL, alpha_spent(1, GOAL.alpha))[0]
-    assert (figure.verdict, figure.ratio, is_decided(figure, GOAL)) == ("undecided", None, False)
+    assert (figure.verdict, figure.ratio, is_decided(figure, GOAL.fail_above)) == ("undecided", None, False)
 
 
 def estimate(ratio: float, lower: float, upper: float) -> MedianEstimate:
@@ -433,8 +434,8 @@ def test_whether_it_is_above_a_limit_is_decided_sooner_than_how_much(cost: float
     goal = ComparisonGoal(level=0.95, resolve=0.001, fail_above=0.03)
     figure = looks(Host(5, cost), goal)[0]
     assert figure.above is above
-    assert is_decided(figure, goal)
-    assert not is_decided(figure, ComparisonGoal(level=0.95, resolve=0.001, fail_above=None))
+    assert is_narrow(figure, goal.resolve, goal.fail_above)
+    assert not is_narrow(figure, 0.001, None)
 
 
 def test_on_the_limit_nothing_is_decided() -> None:
@@ -463,3 +464,31 @@ def test_the_bound_of_a_device_that_noise_hides_is_seldom_below_its_cost(truth: 
     assert missed / 300 <= 0.05
     assert magnitude_over_rounds([[0.0] * 60, [math.inf] * 60, [0.0] * 60], 0.05) == math.inf
     assert magnitude_over_rounds([[0.0] * 60] * 2, 0.05) is None
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "verdict"),
+    [
+        (0.983, 1.017, "no difference"),
+        (1.0, 1.0204, "no difference"),
+        (0.9801, 1.0, "no difference"),
+        (0.99, 1.021, "undecided"),
+        (0.97, 1.01, "undecided"),
+        (0.0, 1.01, "undecided"),
+        (0.99, math.inf, "undecided"),
+        (1.0001, 1.01, "costs more"),
+        (0.9, 0.9999, "costs less"),
+    ],
+)
+def test_an_interval_around_1_says_no_difference_if_it_ends_within_twice_what_was_to_be_resolved(
+    lower: float, upper: float, verdict: str
+) -> None:
+    assert verdict_of(lower, upper, margin=1.0, resolve=0.01) == verdict
+
+
+@pytest.mark.parametrize("half_width", [0.001, 0.004, 0.01])
+@pytest.mark.parametrize("value", [0.99, 0.999, 1.0, 1.003, 1.01])
+def test_an_interval_as_narrow_as_was_asked_for_always_has_a_verdict(half_width: float, value: float) -> None:
+    half = 0.9999 * half_width * max(value, 1)
+    lower, upper = value - half, value + half
+    assert verdict_of(lower, upper, margin=1.0, resolve=half_width) != "undecided"

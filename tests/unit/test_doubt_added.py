@@ -21,7 +21,7 @@ ENTRY = "src/natgauge/doubts/duplicates.py"
 GENERATED = {
     "docs/results.md",
     "records/audit-1.schema.json",
-    "records/comparison-3.schema.json",
+    "records/comparison-4.schema.json",
     "records/summary-5.schema.json",
     "src/natgauge/doubt_words.py",
     "src/natgauge/known_doubts.toml",

@@ -105,6 +105,21 @@ def test_the_table_has_the_baseline_first_and_the_control_last() -> None:
     assert lines[4].cells[:4] == ("new", "-10.0%", "-12.0% to -8.0%", "costs less")
 
 
+def test_several_gateways_are_put_in_order_in_one_line_with_doubtful_neighbours_marked() -> None:
+    record = compared(
+        [estimate("dear", 1.42, 1.4, 1.45), estimate("alike", 1.0, 0.99, 1.01), estimate("dearer", 1.46, 1.43, 1.5)]
+    )
+    first, *_ = comparison.sentences(record)
+    assert first.leads
+    assert [word for word in first.text.split() if word in ("<", "≈")] == ["≈", "<", "≈"]
+    assert re.findall(r"dear(?:er)?|alike", first.text) == ["alike", "dear", "dearer"]
+
+
+def test_two_gateways_need_no_order() -> None:
+    record = compared([estimate("dear", 1.42, 1.4, 1.45)])
+    assert "≈" not in " ".join(sentence.text for sentence in comparison.sentences(record))
+
+
 def test_every_form_has_every_note_once(tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
     folder = str(keep(tmp_path / "a", NOTED))
     for form in ("text", "draft", "latex", "markdown"):

@@ -4,17 +4,21 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from natgauge.records.comparison import CostVerdict, RatioEstimate
 
+#: An interval around 1 says that there is no difference if it ends within so many times `resolve` from 1: one of half
+#: the width `resolve` does so wherever it lies.
+_WITHIN: Final = 2.0
 
-def verdict_of(lower: float, upper: float, half_width: float, margin: float, resolve: float) -> CostVerdict:
+
+def verdict_of(lower: float, upper: float, margin: float, resolve: float) -> CostVerdict:
     """Return the verdict on a ratio whose interval is known.
 
     Args:
         lower: lower end of the interval; 0 = open.
         upper: upper end of the interval; infinite = open.
-        half_width: half the width, as a share of the larger cost; infinite = an end is open.
         margin: factor by which the A/A control may differ from the baseline, as of `margin_of`.
     """
     if lower > margin:
@@ -23,7 +27,9 @@ def verdict_of(lower: float, upper: float, half_width: float, margin: float, res
         return "costs less"
     if margin > 1 and (margin > 1 + resolve or not lower <= 1 <= upper):
         return "undecided"
-    return "no difference" if half_width <= resolve else "undecided"
+    is_bounded = 0 < lower <= upper < math.inf
+    # As half widths are: shares of the larger cost.
+    return "no difference" if is_bounded and max(1 - lower, 1 - 1 / upper) <= _WITHIN * resolve else "undecided"
 
 
 def margin_of(lower: float, upper: float) -> float:
@@ -39,8 +45,12 @@ def above(lower: float, upper: float, margin: float, fail_above: float) -> bool 
     return True if lower > limit * margin else False if upper * margin <= limit else None
 
 
-def is_decided(estimate: RatioEstimate, resolve: float, fail_above: float | None) -> bool:
+def is_decided(estimate: RatioEstimate, fail_above: float | None) -> bool:
     """Whether the question about a gateway and quantity is answered."""
-    if fail_above is not None:
-        return estimate.above is not None
-    return estimate.verdict != "undecided" and estimate.half_width is not None and estimate.half_width <= resolve
+    return estimate.verdict != "undecided" if fail_above is None else estimate.above is not None
+
+
+def is_narrow(estimate: RatioEstimate, resolve: float, fail_above: float | None) -> bool:
+    """Whether measuring longer would not say more than was asked for: it is answered, by an interval as narrow."""
+    narrow = fail_above is not None or (estimate.half_width is not None and estimate.half_width <= resolve)
+    return narrow and is_decided(estimate, fail_above)

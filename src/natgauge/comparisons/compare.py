@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final, Unpack
 
+from natgauge.analysis.ratio_verdicts import is_decided, is_narrow
 from natgauge.comparisons.by_rates import ByRates
 from natgauge.comparisons.by_slices import BySlices
-from natgauge.comparisons.estimates import is_decided
 from natgauge.comparisons.keywords import CompareKeywords
 from natgauge.comparisons.method import ComparisonMethod, Findings, NotMadeAgainError
 from natgauge.comparisons.request import CompareOptions, gateway_inputs, goal_of, read_gateways, with_usual_options
@@ -166,8 +166,11 @@ class ComparisonRun:
             analysis += 1
             if self._on_interim is not None:
                 self._on_interim(now - began, rounds, estimates)
-            if last or all(is_decided(estimate, self.goal) for estimate in estimates[: -len(self.quantities)]):
+            if last or all(map(self._is_narrow, estimates[: -len(self.quantities)])):
                 return now - began, rounds, estimates
+
+    def _is_narrow(self, estimate: RatioEstimate) -> bool:
+        return is_narrow(estimate, self.goal.resolve, self.goal.fail_above)
 
     def _answer(
         self,
@@ -186,7 +189,7 @@ class ComparisonRun:
             control=tuple(control),
             baseline_costs=findings.baseline_costs,
             forwarding_nanoseconds=findings.forwarding_nanoseconds,
-            decided=all(is_decided(estimate, self.goal) for estimate in ours),
+            decided=all(is_decided(estimate, self.goal.fail_above) for estimate in ours),
             above=None if self.goal.fail_above is None else any(estimate.above for estimate in ours),
             resolve=self.goal.resolve,
             fail_above=self.goal.fail_above,

@@ -81,11 +81,6 @@ def estimate_of(
     )
 
 
-def is_decided(estimate: RatioEstimate, goal: ComparisonGoal) -> bool:
-    """Whether the question about a gateway and quantity is answered."""
-    return ratio_verdicts.is_decided(estimate, goal.resolve, goal.fail_above)
-
-
 def _open(subject: Subject, estimate: MedianEstimate, margin: float) -> tuple[CostVerdict, str]:
     """Return the verdict on a ratio with one known end, or none; margin as of `margin_of`."""
     verdict: CostVerdict = "undecided"
@@ -117,7 +112,7 @@ def judge(
     if estimate is None:
         return "undecided", f"{what}: {label}: too few rounds or blocks"
     margin = margin_of(bias)
-    verdict = verdict_of(estimate.lower, estimate.upper, estimate.half_width, margin, goal.resolve)
+    verdict = verdict_of(estimate.lower, estimate.upper, margin, goal.resolve)
     if verdict == "costs more":
         more = f"{_percent(estimate.value - 1)} more ({_percent(estimate.lower - 1)} to {_percent(estimate.upper - 1)})"
         return verdict, f"{what}: {label} costs {more}"

@@ -13,7 +13,7 @@ from natgauge.records.parameters import Parameters
 from natgauge.records.record import Record, RecordPart
 from natgauge.words import Quantity, SearchLimitedBy
 
-COMPARISON_SCHEMA: Final = "natgauge-comparison-3"
+COMPARISON_SCHEMA: Final = "natgauge-comparison-4"
 
 #: What a confidence interval of a ratio of costs means.
 CostVerdict = Literal["costs more", "costs less", "no difference", "undecided"]
@@ -193,7 +193,7 @@ class ComparisonRecord(Record):
 
     schema_version: ClassVar = COMPARISON_SCHEMA
 
-    schema_name: Literal["natgauge-comparison-3"] = Field(default=COMPARISON_SCHEMA, alias="schema")
+    schema_name: Literal["natgauge-comparison-4"] = Field(default=COMPARISON_SCHEMA, alias="schema")
     by: Method
     gateways: Annotated[tuple[GatewayRecord, ...], Field(min_length=3)]
     estimates: Annotated[tuple[RatioEstimate, ...], Field(min_length=1)]

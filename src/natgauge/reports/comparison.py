@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -54,8 +55,35 @@ def sentences(record: ComparisonRecord) -> list[Sentence]:
             ratios = f"{ratio(low, math.floor)} to {ratio(high, math.ceil)}"
             of = f"Compared with itself, {record.baseline.label} seems to differ, too ({FRAME_OF[estimate.quantity]}"
             found.append(Sentence(f"{of}: {ratios}, A/A control): a difference counts only beyond that.", "seen"))
+    order = _order(record)
+    found = [*([Sentence(order)] if order else []), *found]
     unlike = conditions_of(record)
     return [replace(found[0], leads=True), *found[1:], *([Sentence(unlike)] if unlike else [])]
+
+
+def _order(record: ComparisonRecord) -> str:
+    """The order of several gateways by cost, in one line; empty where there are two, or costs that are not known."""
+    texts = []
+    for quantity in dict.fromkeys(estimate.quantity for estimate in record.estimates):
+        own = [estimate for estimate in record.estimates if estimate.quantity == quantity]
+        ends = [(1.0, 1.0, record.baseline.label), *((*_ends(one), _with_change(one)) for one in own if one.is_bounded)]
+        if len(own) > 1 and len(ends) > len(own):
+            texts.append(f"{FRAME_OF[quantity]}: {_joined(sorted(ends, key=lambda each: each[0] * each[1]))}")
+    return f"Cheapest first, {'; '.join(texts)} (≈ is not told apart)." if texts else ""
+
+
+def _joined(ends: Sequence[tuple[float, float, str]]) -> str:
+    """Names in order, with "<" where the intervals of two neighbours leave no doubt of it, and "≈" elsewhere."""
+    text = ends[0][2]
+    for (_, high, _), (low, _, name) in itertools.pairwise(ends):
+        text += f"{' < ' if high < low else ' ≈ '}{name}"
+    return text
+
+
+def _with_change(estimate: RatioEstimate) -> str:
+    if estimate.verdict in ("no difference", "undecided") or estimate.ratio is None:
+        return estimate.gateway
+    return f"{estimate.gateway} ({estimate.ratio - 1:+.0%})"
 
 
 def conditions_of(record: ComparisonRecord) -> str:
@@ -79,8 +107,11 @@ def _compared(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sente
 def _same_cost(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
     largest = max(max(high - 1, 1 - low) for low, high in map(_ends, group))
     what, names = FRAME_OF[group[0].quantity], listed([_through(estimate, record) for estimate in group])
-    same = f"the same as through {record.baseline.label} within {outward(100 * largest, math.ceil)} % ({_level(group)})"
-    return Sentence(f"A {what} through {names} costs {same}.", "sure")
+    within = f"at most {outward(100 * largest, math.ceil)} % ({_level(group)})"
+    return Sentence(
+        f"No practical difference between a {what} through {names} and through {record.baseline.label}: {within}.",
+        "sure",
+    )
 
 
 def _unknown_costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
@@ -156,11 +187,26 @@ def sheet(record: ComparisonRecord, *, brief: bool = True) -> Sheet:
         lines.append(SheetRow(f"{_named(record, record.baseline)} (baseline)", (cost.quantity, "-", "-", "-", *own)))
     for estimate in (*record.estimates, *record.control):
         own = (number(estimate.nanoseconds, 0), number(estimate.ratio_to_forwarding, 2))
-        ratio = "-" if estimate.ratio is None else f"{estimate.ratio - 1:+.1%}"
-        cells = (estimate.quantity, ratio, interval(estimate), estimate.verdict, *own)
+        ratio = "-" if estimate.ratio is None else _signed(estimate.ratio - 1)
+        verdict = _of_control(estimate) if estimate in record.control else estimate.verdict
+        cells = (estimate.quantity, ratio, interval(estimate), verdict, *own)
         lines.append(SheetRow(_named(record, record.gateway(estimate.gateway)), cells))
     notes = tuple(f"{sentence}." for sentence in _notes(record))
     return Sheet(tuple(lines), notes, tuple(_doubts(record, brief=brief)))
+
+
+def _signed(share: float) -> str:
+    """A share in percent with its sign; what rounds to 0 has none."""
+    text = f"{share:+.1%}"
+    return text.lstrip("+-") if float(text[:-1]) == 0 else text
+
+
+def _of_control(estimate: RatioEstimate) -> str:
+    """Whether the baseline compared with itself is as it should be: the interval contains 1."""
+    if estimate.low is None:
+        return "-"
+    low, high = _ends(estimate)
+    return "as expected" if low <= 1 <= high else "seems to differ"
 
 
 def _notes(record: ComparisonRecord) -> Iterator[str]:
@@ -169,8 +215,7 @@ def _notes(record: ComparisonRecord) -> Iterator[str]:
     yield f"Costs are {_COSTS[record.by]}, compared with {record.baseline.label}{forwarding}"
     yield (
         f"Each interval contains the true ratio with a probability of {level:.0%}. The last lines compare the baseline "
-        "with itself (A/A control), and should show no difference. Nanoseconds differ from host to host; ratios differ "
-        "less"
+        "with itself (A/A control): what they show is noise. Nanoseconds differ from host to host; ratios differ less"
     )
     yield f"Measured for {_length(record)}{_where(record)}; evidence: {record.results}"
     yield from (

@@ -23,7 +23,7 @@ def check_verdicts(record: ComparisonRecord, where: Path) -> None:
         if record.fail_above is not None and not _unknown(estimate):
             is_above = above(*_ends(estimate), margin, record.fail_above)
         expect(f"{name}: above", estimate.above, is_above, "its interval gives", where)
-    decided = all(is_decided(estimate, record.resolve, record.fail_above) for estimate in record.estimates)
+    decided = all(is_decided(estimate, record.fail_above) for estimate in record.estimates)
     expect("decided", record.decided, decided, "its verdicts give", where)
     any_above = None if record.fail_above is None else any(estimate.above for estimate in record.estimates)
     expect("above", record.above, any_above, "its verdicts give", where)
@@ -35,8 +35,7 @@ def _verdict(estimate: RatioEstimate, margin: float, record: ComparisonRecord) -
     lower, upper = _ends(estimate)
     if estimate.limits and not 0 < lower <= upper < math.inf:
         return "costs more" if lower > margin else "costs less" if upper < 1 / margin else "undecided"
-    half_width = math.inf if estimate.half_width is None else estimate.half_width
-    return verdict_of(lower, upper, half_width, margin, record.resolve)
+    return verdict_of(lower, upper, margin, record.resolve)
 
 
 def _unknown(estimate: RatioEstimate) -> bool:
