@@ -37,9 +37,9 @@ def _turn(module: ModuleType) -> int:
     return turn
 
 
-def find(measured: MeasurementResult, parameters: Parameters) -> tuple[Note, ...]:
-    """Every doubt about a measurement, by grade."""
-    facts = Facts(measured, parameters)
+def find(measured: MeasurementResult, parameters: Parameters, disturbed: int | None = None) -> tuple[Note, ...]:
+    """Every doubt about a measurement, by grade; `disturbed` None = as many trials as its outcomes say."""
+    facts = Facts(measured, parameters, measured.disturbed if disturbed is None else disturbed)
     own = [*_found(facts)]
     of_first = tuple(_of_first(facts, own))
     inherited = _found(replace(facts, of_first=of_first)) if of_first else iter(())

@@ -20,11 +20,13 @@ class Facts:
     """The facts of a measurement.
 
     Attributes:
+        disturbed: number of trials in which stalls or stolen time were seen, which a folder has without the outcomes.
         of_first: doubts of the throughput that was measured first, except those that the result itself has.
     """
 
     measured: MeasurementResult
     parameters: Parameters
+    disturbed: int
     of_first: tuple[Note, ...] = ()
 
     @property

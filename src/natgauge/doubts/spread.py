@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Final
 
 from natgauge.doubts.doubt import Doubt, Facts, Said, count_of
-from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
+from natgauge.procedures.kit.result.results import Measurement
 from natgauge.statistics.autocorrelation import are_autocorrelated, autocorrelation
 from natgauge.statistics.trend import mann_kendall
 from natgauge.words import Verdict
@@ -31,7 +31,7 @@ def _wide(facts: Facts) -> Iterator[Said]:
         share = f"{spread / abs(summary.median):.1%}" if summary.median else "more than all"
         values = ", ".join(f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.6g}" for value in measured.values)
         beyond = f", which is more than the errors of their searches explain: {values}" if disagree else ""
-        yield Said(f"{summary.count} repetitions differ by {share} of their median{beyond}; {_causes(measured)}")
+        yield Said(f"{summary.count} repetitions differ by {share} of their median{beyond}; {_causes(facts)}")
 
 
 def _disagree(measurements: Sequence[Measurement]) -> bool:
@@ -44,16 +44,17 @@ def _disagree(measurements: Sequence[Measurement]) -> bool:
     )
 
 
-def _causes(measured: MeasurementResult) -> str:
+def _causes(facts: Facts) -> str:
     """Return the facts of the record that can make repetitions differ."""
+    measured = facts.measured
     total = f"of {sum(measured.trials.values())} trials were"
-    facts = {
-        f"{total} disturbed": measured.disturbed,
+    numbers = {
+        f"{total} disturbed": facts.disturbed,
         f"{total} excused": measured.excused,
         f"{total} INVALID": measured.trials[Verdict.INVALID],
         "loads passed one trial and failed another": count_of(measured.notes, "contradictions"),
     }
-    known = [f"{number} {what}" for what, number in facts.items() if number]
+    known = [f"{number} {what}" for what, number in numbers.items() if number]
     if known:
         return f"possible causes: {', '.join(known)}"
     return "no trial was disturbed: the device itself, or its place in memory, may differ between repetitions"

@@ -31,7 +31,7 @@ def _invalid(facts: Facts) -> Iterator[Said]:
 
 
 def _disturbed(facts: Facts) -> Iterator[Said]:
-    if disturbed := facts.measured.disturbed:
+    if disturbed := facts.disturbed:
         yield Said(f"{disturbed} of {_number(facts.measured)} trials were disturbed")
 
 

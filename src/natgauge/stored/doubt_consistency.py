@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -24,18 +23,6 @@ from natgauge.stored.contradiction import ContradictionError, expect
 
 #: Doubts that a folder's other files do not show, and why.
 NOT_STORED: Final[Mapping[str, str]] = {word: doubt.not_stored for word, doubt in doubts().items() if doubt.not_stored}
-
-
-@dataclass(frozen=True, slots=True)
-class _StoredResult(MeasurementResult):
-    """A measurement without the outcomes of its trials; their numbers are those of the record."""
-
-    disturbed_trials: int = 0
-
-    @property
-    def disturbed(self) -> int:
-        """Trials in which stalls or stolen time were seen."""
-        return self.disturbed_trials
 
 
 def check_doubts(result: Result, folder: Path) -> None:
@@ -61,7 +48,7 @@ def check_doubts(result: Result, folder: Path) -> None:
 
 def following(result: Result) -> list[Note]:
     """Return the doubts that follow from a result's figures, notes and parameters."""
-    every = find(_measured(result), result.parameters)
+    every = find(_measured(result), result.parameters, result.disturbed)
     return [doubt for doubt in every if doubt.word not in NOT_STORED]
 
 
@@ -69,15 +56,7 @@ def _measured(result: Result) -> MeasurementResult:
     """Return a result as the procedure handed it over, as far as it is stored."""
     sampled = _is_sampled(result)
     repetitions = [_repetition(repetition, sampled=sampled) for repetition in result.repetitions]
-    made = make_result(result.metric, result.unit, {}, repetitions, result.notes)
-    return _StoredResult(
-        made.metric,
-        made.unit,
-        made.parameters,
-        made.measurements,
-        made.notes,
-        disturbed_trials=result.disturbed,
-    )
+    return make_result(result.metric, result.unit, {}, repetitions, result.notes)
 
 
 def _repetition(repetition: Repetition, *, sampled: bool) -> Measurement:
