@@ -33,6 +33,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from natgauge.causes.cause import FULL, Cause, of_share
+from natgauge.causes.full_table import FullTable
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
@@ -413,14 +414,11 @@ def full_note(outcomes: Iterable[TrialOutcome]) -> list[Note]:
     full = [outcome for outcome in outcomes if outcome.limited_by == "table" and outcome.table_count is not None]
     if not full:
         return []
-    counts, kept = full[-1].phase1, full[-1].table_count or 0
-    removed = max(counts.received_frames - kept, 0)
-    counters = "".join(f"; it counted {number} x {name}" for name, number in sorted(full[-1].readings.faults.items()))
-    text = (
-        f"of {counts.intended_frames} connections the device refused {counts.lost}, and removed {removed} of those "
-        f"that it had forwarded; it kept {kept}{counters}"
-    )
-    return [Note("device", text, value=float(removed))]
+    last = full[-1]
+    counts = last.phase1
+    forwarded = counts.intended_frames - counts.lost
+    table = FullTable(counts.intended_frames, forwarded, last.table_count or 0, last.readings.faults)
+    return [Note("device", str(table), value=float(table.thrown_out))]
 
 
 PROCEDURE = Procedure(

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from natgauge.causes.cause import Cause
 from natgauge.causes.counters import CounterFacts
+from natgauge.causes.full_table import FullTable
 from natgauge.causes.hops import LATE, HopLoss, TrialHops, hops_of
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.errors import UsageError
@@ -160,6 +161,7 @@ def text(explanation: TrialExplanation) -> str:
     lines = [
         _answer(explanation),
         *_cause_line(explanation.cause),
+        *_of_table(explanation),
         f"Verdict: {trial['verdict']}{'; ' if trial.get('reason') else ''}{trial.get('reason') or ''}.",
         *_behind(explanation),
         *_foreign(explanation.other_traffic),
@@ -216,6 +218,17 @@ def _cause_line(cause: Cause | None) -> list[str]:
         return [f"Cause: not known{room}."]
     guess = " That is a guess: no counter says so." if cause.is_doubtful and not cause.counter else ""
     return [f"Cause: {cause.words or 'the device was too slow'}.{guess}"]
+
+
+def _of_table(explanation: TrialExplanation) -> list[str]:
+    """Return what a full table did with the connections of phase 1, if that failed."""
+    cause, trial = explanation.cause, explanation.trial
+    held = trial.get("device_count_after")
+    if cause is None or cause.kind != "table" or trial.get("failed_phase") != 1 or held is None:
+        return []
+    opened = trial["result"]["phase1"]
+    table = FullTable(opened["offered_frames"], opened["received_frames"], held, trial.get("device_faults") or {})
+    return [f"{_capital(str(table))}."]
 
 
 def _answer(explanation: TrialExplanation) -> str:
