@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests import simulated_lab
 from tests.unit.simulated import Gateway, reading
 
+from natgauge.causes.full_table import FullTable
 from natgauge.errors import BrokenError, UsageError
 
 N = 1_000_000
