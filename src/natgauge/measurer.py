@@ -8,20 +8,28 @@ tests use simulated gateways.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field, fields
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from natgauge.causes.cause import Cause
-from natgauge.errors import UsageError
+from natgauge.errors import BrokenError, UsageError
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
 from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.readings import NO_READINGS, Readings
-from natgauge.words import Close, LimitedBy, Order, Query, ReadingOrder, Verdict
+from natgauge.words import Close, LimitedBy, Order, Placement, Query, ReadingOrder, Verdict
 
 if TYPE_CHECKING:
-    from natgauge.agreement.generated import StreamCounts
+    from natgauge.agreement.generated import (
+        Cpu,
+        DelayCounts,
+        PortCounters,
+        StreamCounts,
+        TrialRequest,
+        TrialResult,
+        VariationCounts,
+    )
 
 #: Share of the nominal sending time by which a sender may be late at the end. It is a tenth of the usual error of a
 #: search (1 %), so it does not affect the result, and far more than the few batches of an undisturbed sender.
@@ -183,6 +191,13 @@ class Variation:
     maximum: float
     buckets: tuple[tuple[float, float, int], ...]
 
+    @classmethod
+    def of(cls, counts: VariationCounts | None) -> Variation | None:
+        """Return the engine's counts in seconds; None when they have no pair."""
+        if counts is None or not counts.pairs or counts.minimum_ns is None or counts.maximum_ns is None:
+            return None
+        return cls(counts.pairs, counts.minimum_ns / 1e9, counts.maximum_ns / 1e9, _in_seconds(counts.buckets))
+
 
 @dataclass(frozen=True, slots=True)
 class Delays:
@@ -206,6 +221,31 @@ class Delays:
     variation: Variation | None = None
     due_in_stalls: int | None = None
 
+    @classmethod
+    def of(cls, counts: DelayCounts, most_in_stalls: int | None = None) -> Delays | None:
+        """Return the engine's counts in seconds; None when no frame was timed.
+
+        Args:
+            most_in_stalls: the most frames that stalls can delay; None = all that were due during a stall.
+        """
+        if not counts.frames or counts.minimum_ns is None or counts.maximum_ns is None or counts.sum_ns is None:
+            return None
+        due = counts.due_in_stalls
+        return cls(
+            frames=counts.frames,
+            minimum=counts.minimum_ns / 1e9,
+            maximum=counts.maximum_ns / 1e9,
+            mean=counts.sum_ns / counts.frames / 1e9,
+            negative=counts.negative,
+            buckets=_in_seconds(counts.buckets),
+            variation=Variation.of(counts.variation),
+            due_in_stalls=due if due is None or most_in_stalls is None else min(due, most_in_stalls),
+        )
+
+
+def _in_seconds(buckets: Sequence[tuple[int, int, int]]) -> tuple[tuple[float, float, int], ...]:
+    return tuple((lower / 1e9, upper / 1e9, frames) for lower, upper, frames in buckets)
+
 
 @dataclass(frozen=True, slots=True)
 class Restart:
@@ -220,10 +260,16 @@ class OutlastingError(UsageError):
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    """The verdict on a trial, and what was found on the way to it.
+class Trial:
+    """One trial: what was planned, requested, counted and read, and its verdict. Each of several periods is a trial.
+
+    Procedures judge it, too: they replace the verdict. Whatever follows from the engine's result is a property.
 
     Attributes:
+        request: None for a trial that did not begin, or that no engine ran.
+        result: None for a trial that did not begin.
+        readings: readings of gateway, lab and host; `NO_READINGS` for a trial that did not begin.
+        verdict: INVALID until the trial is judged.
         reason: a sentence with the figures that decided the verdict; empty only for PASS.
         disturbed: whether stalls or stolen time occurred, whatever the verdict.
         excused: whether the trial would have failed, and is INVALID because disturbances explain the failure.
@@ -233,11 +279,18 @@ class Judgement:
         cause: for FAIL: why frames were lost, came back wrong or left late; None = not a matter of frames, or not known
             whether it is one.
         failed_phase: number of the phase that failed, from 1. A FAIL of phase 1 says nothing about the rate of phase 2.
+        raised_timeout: UDP time-out of the device in s, where natgauge raised it so far; None = it did not.
     """
 
-    verdict: Verdict
-    reason: str
+    plan: TrialPlan
+    request: TrialRequest | None
+    result: TrialResult | None
+    readings: Readings = NO_READINGS
+    restart: Restart | None = None
     _: KW_ONLY
+    placement: Placement
+    verdict: Verdict = Verdict.INVALID
+    reason: str = "not judged"
     disturbed: bool = False
     excused: bool = False
     excused_frames: int = 0
@@ -246,33 +299,43 @@ class Judgement:
     cause: Cause | None = None
     failed_phase: int | None = None
     remarks: tuple[str, ...] = ()
+    command_failures: int = 0
+    raised_timeout: int | None = None
 
     @property
-    def parts(self) -> dict[str, Any]:
-        """The fields of the judgement by name, for an outcome, which has more of them."""
-        return {part.name: getattr(self, part.name) for part in fields(Judgement)}
+    def counted(self) -> TrialResult:
+        """The engine's result; BrokenError for a trial that did not begin."""
+        if self.result is None:
+            raise BrokenError(f"trial: it did not begin, so it has no result ({self.reason})")
+        return self.result
 
+    @property
+    def phase1(self) -> StreamCounts:
+        """Counts of phase 1; nothing was sent in that of a stateless trial."""
+        # Help reads this module, and loads no types of the engine.
+        from natgauge.agreement.phase1 import NO_FRAMES, phase1_of  # noqa: PLC0415
 
-@dataclass(frozen=True, slots=True)
-class TrialOutcome(Judgement):
-    """The outcome of a trial: the judgement, and what procedures and results need of counts and readings.
+        return NO_FRAMES if self.result is None or self.plan.stateless else phase1_of(self.result)
 
-    Attributes:
-        readings: readings of gateway, lab and host; `NO_READINGS` for a trial that did not begin.
-        raised_timeout: UDP time-out of the device in s, where natgauge raised it so far; None = it did not.
-    """
+    @property
+    def phase2(self) -> dict[Direction, StreamCounts]:
+        """Counts per active direction of phase 2; empty when there was no phase 2."""
+        return {} if self.result is None else phase2_of(self.result)
 
-    phase1: StreamCounts
-    phase2: dict[Direction, StreamCounts] = field(default_factory=dict)
-    frame_timeout_seconds: float | None = None
-    stored: int = 0
-    readings: Readings = NO_READINGS
-    delays: dict[Direction, Delays] = field(default_factory=dict)
-    restart: Restart | None = None
-    command_failures: int = 0
-    device_stalled_seconds: float = 0.0
-    raised_timeout: int | None = None
-    other_traffic: OtherTraffic = NO_OTHER_TRAFFIC
+    @property
+    def streams(self) -> list[StreamCounts]:
+        """Counts of phase 1, then those of phase 2."""
+        return [self.phase1, *self.phase2.values()]
+
+    @property
+    def begun(self) -> bool:
+        """Whether any frame was intended: none is for a device that did not recover from a collapse."""
+        return bool(self.phase1.intended_frames or self.phase2)
+
+    @property
+    def stored(self) -> int:
+        """Connections that the Responder learned."""
+        return 0 if self.result is None else self.result.state_table.stored
 
     @property
     def table_count(self) -> int | None:
@@ -280,9 +343,51 @@ class TrialOutcome(Judgement):
         return self.readings.count_after
 
     @property
-    def begun(self) -> bool:
-        """Whether any frame was intended: none is for a device that did not recover from a collapse."""
-        return bool(self.phase1.intended_frames or self.phase2)
+    def cpus(self) -> Sequence[Cpu]:
+        """Disturbances of the CPUs of tester and device."""
+        return () if self.result is None else self.result.cpus
+
+    @property
+    def device_stalled_seconds(self) -> float:
+        """Sum of the device's longest stalls since phase 2 began."""
+        stalls = [stall for cpu in self.cpus if cpu.role == "watched" for stall in cpu.longest_stalls]
+        return sum(stall.to_ns - stall.from_ns for stall in stalls if stall.phase == "phase2") / 1e9
+
+    @property
+    def ports(self) -> dict[str, PortCounters]:
+        """Counts of the tester's own ports, by name."""
+        ports = None if self.result is None else self.result.ports
+        return {} if ports is None else {"Initiator": ports.initiator, "Responder": ports.responder}
+
+    @property
+    def other_traffic(self) -> OtherTraffic:
+        """The foreign frames at both of the tester's ports, next to all offered frames."""
+        if self.result is None:
+            return NO_OTHER_TRAFFIC
+        foreign = sum(port.foreign for port in self.ports.values())
+        return OtherTraffic(foreign, sum(each.offered_frames for each in self.streams), self.result.wall_ns / 1e9)
+
+    @property
+    def delays(self) -> dict[Direction, Delays]:
+        """Delays of phase 2 by direction, or those of phase 1 when there was no phase 2.
+
+        Where the sender's core does the device's work, a stall can delay one batch, because nothing is sent meanwhile.
+        """
+        most = None
+        if self.placement == "shared" and self.request is not None:
+            most = self.request.senders.batch * sum(cpu.stalls for cpu in self.cpus)
+        streams = self.phase2 or {Direction.INITIATOR: self.phase1}
+        timed = {direction: stream.delay for direction, stream in streams.items() if stream.delay is not None}
+        delays = {direction: Delays.of(delay, most) for direction, delay in timed.items()}
+        return {direction: each for direction, each in delays.items() if each is not None}
+
+
+def phase2_of(result: TrialResult) -> dict[Direction, StreamCounts]:
+    """Return the engine's counts of each active direction; empty without phase 2."""
+    if result.phase2 is None:
+        return {}
+    both = {Direction.INITIATOR: result.phase2.initiator, Direction.RESPONDER: result.phase2.responder}
+    return {direction: stream for direction, stream in both.items() if stream is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +417,7 @@ class Period:
         free_octets: available memory of the device's machine at the end; None = not known.
     """
 
-    outcome: TrialOutcome
+    outcome: Trial
     seconds: float
     free_octets: int | None = None
 
@@ -353,7 +458,7 @@ class Measurer(ABC):
         return None
 
     @abstractmethod
-    def measure(self, plan: TrialPlan) -> TrialOutcome:
+    def measure(self, plan: TrialPlan) -> Trial:
         """Run one trial: the device's table is emptied first, and its own count is read after phase 1."""
 
     def periods(self, plan: TrialPlan, heard: Callable[[Period], bool]) -> tuple[Period, ...]:

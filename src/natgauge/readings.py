@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Readings of one trial: what the bench read of the gateway, the lab and this host, before and after the engine ran.
 
-They travel as a whole, from the bench to the verdict and to the outcome. A further reading is a field here, which
+They travel as a whole, from the bench to the verdict and to the figures. A further reading is a field here, which
 `natgauge.trial.trial_run` fills in; verdicts, procedures and doubts use it without another copy.
 """
 

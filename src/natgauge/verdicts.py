@@ -14,15 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from natgauge.agreement.generated import Cpu, StreamCounts
 from natgauge.causes.cause import Cause
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.counts import is_disturbed, lost_seconds
-from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Judgement, TrialPlan
-from natgauge.one_trial import Trial
+from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Trial, TrialPlan
 from natgauge.readings import Readings
-from natgauge.words import MAXIMUM_CONNECTIONS, LimitedBy, Placement, Verdict
+from natgauge.trial_record import hops_in
+from natgauge.words import MAXIMUM_CONNECTIONS, LimitedBy, Verdict
 
 #: Share of the nominal sending time by which a phase may end early; beyond it the tester sent faster than intended.
 HASTE_SHARE = 0.01
@@ -36,7 +37,6 @@ EXPLAINED_BY_STALL = 2.0
 class Limits:
     """Limits of what a trial can show: of the device's table, where it is known, and of the traffic's four tuples."""
 
-    placement: Placement
     table_limit: int | None = None
     four_tuples: int = MAXIMUM_CONNECTIONS
 
@@ -61,7 +61,7 @@ class _Case:
     @property
     def disturbed(self) -> list[Cpu]:
         """CPUs that were taken away."""
-        return list(filter(is_disturbed, self.trial.result.cpus))
+        return list(filter(is_disturbed, self.trial.cpus))
 
     @property
     def connections(self) -> int:
@@ -94,6 +94,17 @@ class _Case:
         return None if self.plan.close is None else self.readings.established
 
 
+class _Ruling(NamedTuple):
+    """The decision of one rule; its fields are those of a trial."""
+
+    verdict: Verdict
+    reason: str
+    limited_by: LimitedBy | None = None
+    excused: bool = False
+    failed_phase: int | None = None
+    cause: Cause | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class _Stream:
     """The counts of one direction of one phase, with the phase's name and number; phase 1 has no direction."""
@@ -105,8 +116,8 @@ class _Stream:
     direction: Direction | None = None
 
 
-def judge(trial: Trial, limits: Limits) -> Judgement:
-    """Decide how a trial ended; the first rule that applies decides.
+def judge(trial: Trial, limits: Limits) -> Trial:
+    """Return the trial with its verdict; the first rule that applies decides.
 
     The order is: the device collapsed; others changed a setting of its machine; the table was not empty before the
     trial; the tester did not offer all intended frames, or the queue before the device was full; wrong frames, loss and
@@ -126,10 +137,10 @@ def judge(trial: Trial, limits: Limits) -> Judgement:
         *_streams_judged(case),
         _left_open(case),
     )
-    decided = next((judgement for judgement in rules if judgement is not None), Judgement(Verdict.PASS, ""))
+    decided = next((ruling for ruling in rules if ruling is not None), _Ruling(Verdict.PASS, ""))
     return replace(
-        decided,
-        cause=decided.cause or _cause_of(case, decided),
+        trial,
+        **decided._replace(cause=decided.cause or _cause_of(case, decided))._asdict(),
         disturbed=bool(case.readings.link_losses or case.disturbed) or case.readings.throttled_seconds > 0,
         excused_frames=sum(_excused(case, stream) for stream in _streams(case)),
         excused_by_direction={
@@ -141,7 +152,7 @@ def judge(trial: Trial, limits: Limits) -> Judgement:
     )
 
 
-def _cause_of(case: _Case, decided: Judgement) -> Cause | None:
+def _cause_of(case: _Case, decided: _Ruling) -> Cause | None:
     """Return the cause of a failure of the device; None where it is not a matter of lost frames."""
     if decided.verdict is not Verdict.FAIL or decided.limited_by == "server":
         return None
@@ -155,7 +166,7 @@ def _cause(case: _Case, phase: int | None) -> Cause:
     """Return the cause of the loss in a phase; that of phase 1 may be the table."""
     held = case.established
     refused = phase == 1 and (held is None or held < case.connections)
-    return cause_of(case.trial.hops, TableState(held, case.limits.table_limit), opens=refused)
+    return cause_of(hops_in(case.trial), TableState(held, case.limits.table_limit), opens=refused)
 
 
 def lag_tolerance(nominal_seconds: float, lag_share: float = LAG_SHARE) -> float:
@@ -171,14 +182,14 @@ def _streams(case: _Case) -> Iterable[_Stream]:
         )
 
 
-def _streams_judged(case: _Case) -> Iterable[Judgement | None]:
+def _streams_judged(case: _Case) -> Iterable[_Ruling | None]:
     for stream in _streams(case):
         yield from _stream_judged(case, stream)
         if stream.phase == 1:
             yield _incomplete(case)
 
 
-def _stream_judged(case: _Case, stream: _Stream) -> Iterable[Judgement | None]:
+def _stream_judged(case: _Case, stream: _Stream) -> Iterable[_Ruling | None]:
     yield _too_many(stream)
     yield _not_offered(case, stream)
     yield _hasty(stream)
@@ -187,68 +198,69 @@ def _stream_judged(case: _Case, stream: _Stream) -> Iterable[Judgement | None]:
     yield _behind(case, stream)
 
 
-def _gone(case: _Case) -> Judgement | None:
+def _gone(case: _Case) -> _Ruling | None:
     """A device that forwards nothing has collapsed. Silent controls alone do not show that."""
     read = case.readings
     silent = read.device_alive is False
     if not silent and read.unprobed:
         reason = f"whether the device still forwards is not known: single frames could not be sent ({read.unprobed})"
-        return Judgement(Verdict.INVALID, reason, limited_by="host")
+        return _Ruling(Verdict.INVALID, reason, limited_by="host")
     if not silent and read.forwards is not False:
         return None
     if not silent:
         controls = ", although it answers its controls" if read.device_alive else ""
         reason = f"the device forwards nothing any more{controls}: no single frame came back after the trial"
-        return Judgement(Verdict.COLLAPSED, reason, limited_by="device")
+        return _Ruling(Verdict.COLLAPSED, reason, limited_by="device")
     what = "did not come back from its restart" if case.restarted else "no longer answers its controls"
     why = f" ({read.device_error})" if read.device_error else ""
     if read.forwards is False:
         came = case.trial.phase1.received_frames + sum(counts.received_frames for counts in case.trial.phase2.values())
         back = f"{came} frames had come back" if came else "no frame had come back"
         reason = f"the device {what}{why} and forwards nothing: no single frame came back after the trial; {back}"
-        return Judgement(Verdict.COLLAPSED, reason, limited_by="device")
+        return _Ruling(Verdict.COLLAPSED, reason, limited_by="device")
     forwards = ", although it forwards" if read.forwards else ""
     if read.unprobed:
         forwards = f"; whether it forwards is not known, since single frames could not be sent ({read.unprobed})"
-    return Judgement(Verdict.INVALID, f"the device {what}{why}{forwards}", limited_by="host")
+    return _Ruling(Verdict.INVALID, f"the device {what}{why}{forwards}", limited_by="host")
 
 
-def _changed(case: _Case) -> Judgement | None:
+def _changed(case: _Case) -> _Ruling | None:
     """Judge nothing of a device whose machine had other settings than the result states."""
     changed = case.readings.found_changed
-    return Judgement(Verdict.INVALID, changed, limited_by="host") if changed else None
+    return _Ruling(Verdict.INVALID, changed, limited_by="host") if changed else None
 
 
-def _not_empty(case: _Case) -> Judgement | None:
+def _not_empty(case: _Case) -> _Ruling | None:
     if not case.readings.count_before:
         return None
     reason = f"the device's table held {case.readings.count_before} connections before phase 1 instead of none"
-    return Judgement(Verdict.INVALID, reason, limited_by="host")
+    return _Ruling(Verdict.INVALID, reason, limited_by="host")
 
 
-def _strayed(case: _Case) -> Judgement | None:
+def _strayed(case: _Case) -> _Ruling | None:
     """Fail a chain that keeps connections in a part that must be stateless: it is not the chain under test."""
     if not case.readings.strays:
         return None
     held = ", ".join(f"{count} connections at {name}" for name, count in case.readings.strays.items())
-    return Judgement(Verdict.FAIL, f"the device keeps {held}, which must hold none", limited_by="device")
+    return _Ruling(Verdict.FAIL, f"the device keeps {held}, which must hold none", limited_by="device")
 
 
-def _refused(case: _Case) -> Judgement | None:
-    refused = case.trial.refused
+def _refused(case: _Case) -> _Ruling | None:
+    # A tap refuses the frames that find the queue before the device full.
+    refused = 0 if case.readings.taps else sum(port.refused for port in case.trial.ports.values())
     errors = sum(port.redirect_errors for port in case.trial.ports.values())
     if refused == 0 and errors == 0:
         return None
     reason = f"the tester's own ports refused {refused} frames, with {errors} redirect errors"
     if links := _links(case):
-        return Judgement(Verdict.INVALID, f"{reason}, which {links} can explain", limited_by="host")
-    return Judgement(Verdict.INVALID, reason, limited_by="tester")
+        return _Ruling(Verdict.INVALID, f"{reason}, which {links} can explain", limited_by="host")
+    return _Ruling(Verdict.INVALID, reason, limited_by="tester")
 
 
-def _queue_full(case: _Case) -> Judgement | None:
+def _queue_full(case: _Case) -> _Ruling | None:
     """Judge frames lost to a full queue before the device; a stalled sender catches up in bursts, which fill it."""
-    full = case.trial.queue_full
-    if not full:
+    full = sum(port.refused for port in case.trial.ports.values())
+    if not full or not case.readings.taps:
         return None
     streams = list(_streams(case))
     stream = next(
@@ -260,20 +272,20 @@ def _queue_full(case: _Case) -> Judgement | None:
     stalled = _stalled(case, counts)
     if full <= rate * stalled:
         excuse = f"{reason}, which a sender stalled for {stalled * 1000:.1f} ms can explain"
-        return Judgement(Verdict.INVALID, excuse, limited_by="host", excused=True)
-    return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=stream.phase)
+        return _Ruling(Verdict.INVALID, excuse, limited_by="host", excused=True)
+    return _Ruling(Verdict.FAIL, reason, limited_by="device", failed_phase=stream.phase)
 
 
-def _too_many(stream: _Stream) -> Judgement | None:
+def _too_many(stream: _Stream) -> _Ruling | None:
     """Refuse counts that cannot be: each frame is counted once, so no device can return more of them than were sent."""
     counts = stream.counts
     if counts.received_frames <= counts.offered_frames:
         return None
     reason = f"{stream.name}: more frames arrived than were sent: {counts.received_frames} of {counts.offered_frames}"
-    return Judgement(Verdict.INVALID, reason, limited_by="host")
+    return _Ruling(Verdict.INVALID, reason, limited_by="host")
 
 
-def _not_offered(case: _Case, stream: _Stream) -> Judgement | None:
+def _not_offered(case: _Case, stream: _Stream) -> _Ruling | None:
     """A trial whose frames did not all reach the port never passes (RFC 2544 section 26.1 is about offered frames)."""
     counts = stream.counts
     # Skipped frames are excused only where loss was tolerated and connections really are missing.
@@ -282,10 +294,10 @@ def _not_offered(case: _Case, stream: _Stream) -> Judgement | None:
     if counts.offered_frames == due:
         return None
     reason = f"{stream.name}: {counts.offered_frames} frames were offered instead of {due}"
-    return Judgement(Verdict.INVALID, reason, limited_by="tester")
+    return _Ruling(Verdict.INVALID, reason, limited_by="tester")
 
 
-def _hasty(stream: _Stream) -> Judgement | None:
+def _hasty(stream: _Stream) -> _Ruling | None:
     """Refuse a trial in which the tester sent faster than intended; no device can cause that."""
     counts = stream.counts
     early = counts.nominal_seconds - counts.sending_seconds
@@ -294,10 +306,10 @@ def _hasty(stream: _Stream) -> Judgement | None:
     reason = (
         f"{stream.name}: the tester sent {counts.nominal_seconds:.3f} s of frames in {counts.sending_seconds:.3f} s"
     )
-    return Judgement(Verdict.INVALID, reason, limited_by="tester")
+    return _Ruling(Verdict.INVALID, reason, limited_by="tester")
 
 
-def _wrong(stream: _Stream, case: _Case) -> Judgement | None:
+def _wrong(stream: _Stream, case: _Case) -> _Ruling | None:
     """Judge wrong frames: no stall explains them, and untranslated frames fail a trial whatever loss is tolerated."""
     counts = stream.counts
     wrong = {
@@ -318,10 +330,10 @@ def _wrong(stream: _Stream, case: _Case) -> Judgement | None:
     named = ", ".join(f"{number} {name}" for name, number in faults.items())
     lost = f"{counts.lost} lost in all{_icmp_errors(case)}"
     reason = f"{stream.name}: {named} of {counts.offered_frames} frames, {lost}"
-    return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=stream.phase)
+    return _Ruling(Verdict.FAIL, reason, limited_by="device", failed_phase=stream.phase)
 
 
-def _lost(case: _Case, stream: _Stream) -> Judgement | None:
+def _lost(case: _Case, stream: _Stream) -> _Ruling | None:
     counts = stream.counts
     if counts.received_frames >= (1 - case.plan.loss_tolerance) * counts.offered_frames:
         return None
@@ -331,10 +343,10 @@ def _lost(case: _Case, stream: _Stream) -> Judgement | None:
     if excused and counts.received_frames + excused >= (1 - case.plan.loss_tolerance) * counts.offered_frames:
         cause: LimitedBy = "tester" if _tester_drops(case) else "host"
         excuse = f"{reason}, which {_disturbance(case, stream)} can explain ({_explained(case, stream)})"
-        return Judgement(Verdict.INVALID, excuse, limited_by=cause, excused=True)
+        return _Ruling(Verdict.INVALID, excuse, limited_by=cause, excused=True)
     if excused and counts.lost_in_stalls is not None:
         reason += f", {excused} of them excused by {_disturbance(case, stream)}"
-    return Judgement(Verdict.FAIL, reason, limited_by=limited_by, failed_phase=stream.phase)
+    return _Ruling(Verdict.FAIL, reason, limited_by=limited_by, failed_phase=stream.phase)
 
 
 def _loss_figures(case: _Case, stream: _Stream) -> str:
@@ -414,7 +426,7 @@ def _explained_loss(case: _Case, stream: _Stream) -> float:
         return drops
     if counts.lost_in_stalls is not None:
         return drops + counts.lost_in_stalls
-    if case.limits.placement == "shared":
+    if case.trial.placement == "shared":
         return drops
     rate = counts.offered_frames / counts.nominal_seconds if counts.nominal_seconds > 0 else 0.0
     stalled = sum(map(lost_seconds, case.disturbed))
@@ -430,8 +442,17 @@ def _explained(case: _Case, stream: _Stream) -> str:
     return f"up to {_explained_loss(case, stream):.0f}"
 
 
+def _port_drops(case: _Case) -> dict[str, tuple[int, int]]:
+    """Received and sent frames that each of the tester's own ports dropped."""
+    ports = case.trial.ports
+    if case.readings.taps:
+        # The port's drops include the frames that found its queue full, and frames that receivers took.
+        return {name: (0, max(0, port.tx_dropped - port.refused)) for name, port in ports.items()}
+    return {name: (port.rx_dropped, port.tx_dropped) for name, port in ports.items()}
+
+
 def _tester_drops(case: _Case) -> int:
-    return sum(received + sent for received, sent in case.trial.port_drops.values())
+    return sum(received + sent for received, sent in _port_drops(case).values())
 
 
 def _disturbance(case: _Case, stream: _Stream) -> str:
@@ -462,12 +483,12 @@ def _stalled(case: _Case, counts: StreamCounts) -> float:
 
 def _lag(case: _Case, counts: StreamCounts) -> float:
     """Return how late the phase ended in s; in `shared` placement the device's work is included."""
-    if case.limits.placement != "shared":
+    if case.trial.placement != "shared":
         return counts.final_lag_seconds
     return max(counts.final_lag_seconds, counts.settled_lag_seconds)
 
 
-def _behind(case: _Case, stream: _Stream) -> Judgement | None:
+def _behind(case: _Case, stream: _Stream) -> _Ruling | None:
     counts = stream.counts
     tolerance = lag_tolerance(counts.nominal_seconds, case.plan.lag_share)
     lag = _lag(case, counts)
@@ -483,11 +504,11 @@ def _behind(case: _Case, stream: _Stream) -> Judgement | None:
         quota = f" ({stopped})" if (stopped := _quota(case)) else ""
         reason = f"{figures}, which {stalled * 1000:.2f} ms of a stalled sender explain{quota}"
         # Elsewhere a late sender would not have been held against the device.
-        return Judgement(Verdict.INVALID, reason, limited_by="host", excused=case.limits.placement == "shared")
-    if case.limits.placement != "shared":
-        return Judgement(Verdict.INVALID, f"{figures}: the tester is too slow", limited_by="tester")
+        return _Ruling(Verdict.INVALID, reason, limited_by="host", excused=case.trial.placement == "shared")
+    if case.trial.placement != "shared":
+        return _Ruling(Verdict.INVALID, f"{figures}: the tester is too slow", limited_by="tester")
     slow = Cause("slow", "seen", remedy="a lower rate")
-    return Judgement(Verdict.FAIL, figures, limited_by="device", failed_phase=stream.phase, cause=slow)
+    return _Ruling(Verdict.FAIL, figures, limited_by="device", failed_phase=stream.phase, cause=slow)
 
 
 def _quota(case: _Case) -> str:
@@ -496,7 +517,7 @@ def _quota(case: _Case) -> str:
     return f"a CPU quota stopped the tester for {seconds * 1000:.0f} ms" if seconds else ""
 
 
-def _incomplete(case: _Case) -> Judgement | None:
+def _incomplete(case: _Case) -> _Ruling | None:
     """Compare the device's table with the forwarded frames of a phase 1 whose loss is tolerated.
 
     A forwarded frame is not yet an established connection (RFC 9693 section 4.6). The device may have stored
@@ -505,42 +526,42 @@ def _incomplete(case: _Case) -> Judgement | None:
     """
     if case.each_once and case.trial.stored < (1 - case.plan.loss_tolerance) * case.connections:
         reason = f"phase 1: the Responder learned {case.trial.stored} of {case.connections} connections"
-        return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=1)
+        return _Ruling(Verdict.FAIL, reason, limited_by="device", failed_phase=1)
     count = None if case.plan.close is not None else case.established
     return None if count is None else _contradicted(case, count) or _missing(case, count)
 
 
-def _left_open(case: _Case) -> Judgement | None:
+def _left_open(case: _Case) -> _Ruling | None:
     """Fail a trial whose segments all arrived, but after which the device still calls closed connections open."""
     tolerated = case.plan.loss_tolerance * case.connections
     if case.left_open is None or case.left_open <= tolerated:
         return None
     reason = f"{case.left_open} of {case.connections} closed connections are open by the device's own list"
-    return Judgement(Verdict.FAIL, reason, limited_by="device", failed_phase=2 if case.trial.phase2 else 1)
+    return _Ruling(Verdict.FAIL, reason, limited_by="device", failed_phase=2 if case.trial.phase2 else 1)
 
 
-def _contradicted(case: _Case, count: int) -> Judgement | None:
+def _contradicted(case: _Case, count: int) -> _Ruling | None:
     """Refuse a count that the trial's traffic cannot cause."""
     lost = case.trial.phase1.lost
     text = f"phase 1: {case.trial.stored} connections were forwarded, but the device's table holds {count}"
     if count == 0 and case.trial.stored and not lost:
-        return Judgement(Verdict.INVALID, f"{text}: count and traffic contradict each other", limited_by="host")
+        return _Ruling(Verdict.INVALID, f"{text}: count and traffic contradict each other", limited_by="host")
     if count > case.trial.stored + lost:
-        return Judgement(Verdict.INVALID, f"{text}: something else opens connections too", limited_by="host")
+        return _Ruling(Verdict.INVALID, f"{text}: something else opens connections too", limited_by="host")
     return None
 
 
-def _missing(case: _Case, count: int) -> Judgement | None:
+def _missing(case: _Case, count: int) -> _Ruling | None:
     """Judge connections that were forwarded, or at least tried, and are missing in the table."""
     lost = case.trial.phase1.lost
     # With replacement, the Responder learned frames of the same four tuple as several connections; the device has one.
     if count < case.trial.stored and case.each_once:
         reason = f"phase 1: {case.trial.stored} connections were forwarded, but the device's table holds {count}"
         limited_by: LimitedBy = "table" if _full(case, count) else "device"
-        return Judgement(Verdict.FAIL, reason, limited_by=limited_by, failed_phase=1)
+        return _Ruling(Verdict.FAIL, reason, limited_by=limited_by, failed_phase=1)
     if lost and _full(case, count):
         reason = f"phase 1: {lost} of {case.trial.phase1.offered_frames} frames lost{_table_figures(case)}: it was full"
-        return Judgement(Verdict.FAIL, reason, limited_by="table", failed_phase=1)
+        return _Ruling(Verdict.FAIL, reason, limited_by="table", failed_phase=1)
     return None
 
 
@@ -563,7 +584,7 @@ def _remarks(case: _Case) -> Iterable[str]:
         yield f"disturbed by {links}"
     if quota := _quota(case):
         yield quota
-    for name, (received, sent) in case.trial.port_drops.items():
+    for name, (received, sent) in _port_drops(case).items():
         if received or sent:
             yield f"port {name} dropped {received} received and {sent} sent frames"
     if case.readings.count_after is None and case.connections and not case.restarted:

@@ -24,7 +24,7 @@ import natgauge
 from natgauge.agreement import StreamCounts
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.namespaces import inside
-from natgauge.measurer import Direction, Phase2Plan, TrialOutcome, TrialPlan
+from natgauge.measurer import Direction, Phase2Plan, Trial, TrialPlan
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
@@ -62,11 +62,11 @@ def asking(
         yield bench, bench.ready(planned, Memory()).measurer
 
 
-def queries_of(outcome: TrialOutcome) -> StreamCounts:
+def queries_of(outcome: Trial) -> StreamCounts:
     return outcome.phase2[Direction.INITIATOR]
 
 
-def every_one_answered(outcome: TrialOutcome, queries: int) -> None:
+def every_one_answered(outcome: Trial, queries: int) -> None:
     """All of phase 1 and so many of phase 2, each once and right."""
     assert outcome.verdict is Verdict.PASS, outcome.reason
     counts = queries_of(outcome)
@@ -135,7 +135,7 @@ def test_the_highest_rate_is_found_by_trials_whose_counts_are_exact(tmp_path: Pa
         assert response["wrong"] == 0
 
 
-def captured(device: NamespaceDevice, trial: Callable[[], TrialOutcome]) -> list[Datagram]:
+def captured(device: NamespaceDevice, trial: Callable[[], Trial]) -> list[Datagram]:
     """What crosses the device's link towards the Initiator in a trial, both ways."""
     everything = socket.htons(0x0003)
     with inside(device.netns, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, everything)) as handle:

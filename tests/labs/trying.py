@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.measurer import Trial, TrialPlan
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.words import Verdict
 
@@ -13,7 +13,7 @@ from natgauge.words import Verdict
 MOST_TRIALS: Final = 10
 
 
-def decided(measurer: LabMeasurer, plan: TrialPlan) -> TrialOutcome:
+def decided(measurer: LabMeasurer, plan: TrialPlan) -> Trial:
     """The first trial that is not INVALID.
 
     Raises:
@@ -26,7 +26,7 @@ def decided(measurer: LabMeasurer, plan: TrialPlan) -> TrialOutcome:
     raise AssertionError(outcome.reason)
 
 
-def passing(measurer: LabMeasurer, plan: TrialPlan) -> TrialOutcome:
+def passing(measurer: LabMeasurer, plan: TrialPlan) -> Trial:
     """The first trial that passes: another process may keep the device's core busy, or a stall may take a frame.
 
     Raises:

@@ -5,27 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 
 from tests.simulated_lab.lab import CLOCK, LABS, SimulatedDevice
-from tests.unit.counted import make_counts, make_trial
+from tests.unit.counted import change_trial, make_counts, make_trial, timed
 from tests.unit.simulated import PERIOD_PAUSE_SECONDS, Gateway
 
 from natgauge.agreement import (
-    DelayCounts,
     Progress,
-    StreamCounts,
     TrialRequest,
     TrialResult,
-    VariationCounts,
     nominal_seconds,
 )
-from natgauge.measurer import Delays, Phase2Plan, RateStep, Restart, TrialPlan
+from natgauge.measurer import Phase2Plan, RateStep, Restart, Trial, TrialPlan
 from natgauge.trial import forwarding
-
-if TYPE_CHECKING:
-    from natgauge.one_trial import Trial
 
 #: Frames that prove that a gateway forwards; no trial of a test is so slow.
 _PROBE = forwarding.probe(8)
@@ -103,23 +96,13 @@ def _trial(plan: TrialPlan, device: SimulatedDevice, gateway: Gateway) -> Trial:
     if not plan.record_delays:
         return trial
     if not trial.phase2:
-        return _changed(trial, phase1=_timed(trial.phase1, gateway._delays(plan, trial.phase1)))
-    assert trial.result.phase2 is not None
-    phase2 = {name.value: _timed(counts, gateway._delays(plan, counts)) for name, counts in trial.phase2.items()}
-    return _changed(trial, phase2=trial.result.phase2.model_copy(update=phase2))
-
-
-def _timed(counts: StreamCounts, delays: Delays) -> StreamCounts:
-    return counts.model_copy(update={"delay": _delay(delays)})
-
-
-def _changed(trial: Trial, **others: Any) -> Trial:
-    return replace(trial, result=trial.result.model_copy(update=others))
+        return change_trial(trial, phase1=timed(trial.phase1, gateway._delays(plan, trial.phase1)))
+    return change_trial(trial, delays={name: gateway._delays(plan, counts) for name, counts in trial.phase2.items()})
 
 
 def _result(trial: Trial, request: TrialRequest, number: int = 0) -> TrialResult:
     """The result as the engine would have printed it at the end of this period, from 0."""
-    result = trial.result
+    result = trial.counted
     seconds = 0.0 if trial.plan.phase2 is None else trial.plan.phase2.seconds
     return result.model_copy(
         update={
@@ -163,28 +146,3 @@ def _plan_of(request: TrialRequest) -> TrialPlan:
         half_open=request.frame.half_open,
         record_loss_times=request.record_loss_times,
     )
-
-
-def _delay(delays: Delays) -> DelayCounts:
-    variation = delays.variation
-    return DelayCounts(
-        frames=delays.frames,
-        negative=delays.negative,
-        due_in_stalls=delays.due_in_stalls,
-        minimum_ns=round(delays.minimum * 1e9),
-        maximum_ns=round(delays.maximum * 1e9),
-        sum_ns=round(delays.mean * delays.frames * 1e9),
-        buckets=_buckets(delays.buckets),
-        variation=None
-        if variation is None
-        else VariationCounts(
-            pairs=variation.pairs,
-            minimum_ns=round(variation.minimum * 1e9),
-            maximum_ns=round(variation.maximum * 1e9),
-            buckets=_buckets(variation.buckets),
-        ),
-    )
-
-
-def _buckets(buckets: tuple[tuple[float, float, int], ...]) -> list[tuple[int, int, int]]:
-    return [(round(lower * 1e9), round(upper * 1e9), frames) for lower, upper, frames in buckets]

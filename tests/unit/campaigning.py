@@ -20,7 +20,7 @@ from natgauge.campaigns.state import CampaignState
 from natgauge.errors import UsageError
 from natgauge.inputs.question import Cell, Question
 from natgauge.measurements.prepared import Prepared
-from natgauge.measurer import Ability, Measurer, TearDown, TrialOutcome, TrialPlan
+from natgauge.measurer import Ability, Measurer, TearDown, Trial, TrialPlan
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import plain
 from natgauge.stored.find_results import read_summary
@@ -180,7 +180,7 @@ class Recorded(Measurer):
         """What the tester knows of it."""
         return self.gateway.ring
 
-    def measure(self, plan: TrialPlan) -> TrialOutcome:
+    def measure(self, plan: TrialPlan) -> Trial:
         """Run a trial in no time."""
         self.stand.benches.killed.moment()
         self.stand.benches.trials[self.stand.name] += 1

@@ -10,32 +10,30 @@ from pathlib import Path
 from typing import Any, Final
 
 from natgauge.agreement import (
-    Clock,
     Cpu,
-    FrameSizes,
+    DelayCounts,
     MessageCounts,
     Phase2Counts,
     PortCounters,
     Ports,
     Silence,
-    StateTable,
     StreamCounts,
     TrialRequest,
-    TrialResult,
+    VariationCounts,
+    result_of,
     stream_of,
 )
 from natgauge.agreement.generated import LateDelay, Stall
 from natgauge.late_delays import LateDelays
-from natgauge.measurer import Direction, TrialOutcome, TrialPlan
-from natgauge.one_trial import Trial
+from natgauge.measurer import Delays, Direction, Trial, TrialPlan
 from natgauge.readings import NO_READINGS, Readings
-from natgauge.words import Verdict
+from natgauge.words import Placement, Verdict
 
 _EXAMPLE: Final = Path(__file__).parents[2] / "trial" / "examples" / "nat44-both-phases.json"
 #: What no verdict reads of a trial.
 _REQUEST: Final = TrialRequest.model_validate(json.loads(_EXAMPLE.read_text(encoding="utf-8")))
-_CLOCK, _SIZES = Clock(source="tsc", steps=0), FrameSizes(initiator_octets=64, responder_octets=64)
 _READINGS: Final = {field.name for field in fields(Readings)}
+_OWN: Final = {field.name for field in fields(Trial)} - {"plan", "result"}
 
 
 def make_trial(
@@ -47,50 +45,80 @@ def make_trial(
     cpus: Sequence[Cpu] = (),
     ports: Mapping[str, PortCounters] | None = None,
     readings: Readings = NO_READINGS,
+    placement: Placement = "isolated",
 ) -> Trial:
-    """A trial of these counts; `phase1` is not counted in a stateless one."""
-    table = StateTable(connections=plan.connections, stored=stored, remapped=0, octets=0)
-    result = TrialResult(
-        version=1,
-        engine="none",
-        mark=1,
-        seed=1,
-        phase1=phase1,
-        phase2=_phase2(phase2 or {}),
-        state_table=table,
-        ports=_ports(ports or {}),
-        cpus=cpus,
-        clock=_CLOCK,
-        start_to_first_frame_ns=0,
-        wall_ns=0,
-        frame=_SIZES,
-    )
-    return Trial(plan, _REQUEST, result, readings)
+    """A trial of these counts that nobody has judged; `phase1` is not counted in a stateless one."""
+    result = result_of(plan.connections, stored, phase1, _phase2(phase2 or {}))
+    result = result.model_copy(update={"ports": _ports(ports or {}), "cpus": cpus})
+    return Trial(plan, _REQUEST, result, readings, placement=placement)
 
 
 def change_trial(trial: Trial, **others: Any) -> Trial:
-    """The same trial, but for what is named: as in `make_trial`, or a field of its plan or its readings."""
+    """The same trial, but for what is named.
+
+    It is a field of the trial, its plan or its readings; as in `make_trial`; or `delays` by direction, or `foreign`
+    frames at the Initiator.
+    """
     read = {name: others.pop(name) for name in _READINGS & set(others)}
     plan = others.pop("plan", trial.plan)
+    own = {name: others.pop(name) for name in _OWN & set(others)}
     counted: dict[str, Any] = {name: others.pop(name) for name in ("phase1", "cpus") if name in others}
+    if "foreign" in others:
+        counted["ports"] = _ports({"initiator": make_port(foreign=others.pop("foreign"))})
+    if "delays" in others:
+        given = others.pop("delays")
+        streams = others.pop("phase2", trial.phase2)
+        others["phase2"] = {each: timed(counts, given.get(each)) for each, counts in streams.items()}
     if "phase2" in others:
         counted["phase2"] = _phase2(others.pop("phase2"))
     if "ports" in others:
         counted["ports"] = _ports(others.pop("ports"))
     if "stored" in others:
-        counted["state_table"] = trial.result.state_table.model_copy(update={"stored": others.pop("stored")})
+        counted["state_table"] = trial.counted.state_table.model_copy(update={"stored": others.pop("stored")})
     return replace(
         trial,
         plan=replace(plan, **others),
-        result=trial.result.model_copy(update=counted),
+        result=trial.counted.model_copy(update=counted),
         readings=replace(trial.readings, **read),
+        **own,
     )
 
 
-def make_outcome(verdict: str = "PASS", **parts: Any) -> TrialOutcome:
-    """An outcome of which only what is named is known."""
-    named = {"reason": "", "phase1": make_counts(0, 0, 0), **parts}
-    return TrialOutcome(verdict=Verdict(verdict), **named)
+def make_outcome(verdict: str = "PASS", reason: str = "", phase1: StreamCounts | None = None, **others: Any) -> Trial:
+    """A trial with this verdict, of which only what is named is known; `others` as in `change_trial`."""
+    counts = make_counts(0, 0, 0) if phase1 is None else phase1
+    trial = make_trial(TrialPlan(max(1, counts.intended_frames), 1.0), phase1=counts)
+    return change_trial(trial, verdict=Verdict(verdict), reason=reason, **others)
+
+
+def timed(counts: StreamCounts, delays: Delays | None) -> StreamCounts:
+    """The same counts, with these delays; None = no frame was timed."""
+    return counts.model_copy(update={"delay": None if delays is None else _in_ns(delays)})
+
+
+def _in_ns(delays: Delays) -> DelayCounts:
+    variation = delays.variation
+    return DelayCounts(
+        frames=delays.frames,
+        negative=delays.negative,
+        due_in_stalls=delays.due_in_stalls,
+        minimum_ns=round(delays.minimum * 1e9),
+        maximum_ns=round(delays.maximum * 1e9),
+        sum_ns=round(delays.mean * delays.frames * 1e9),
+        buckets=_buckets(delays.buckets),
+        variation=None
+        if variation is None
+        else VariationCounts(
+            pairs=variation.pairs,
+            minimum_ns=round(variation.minimum * 1e9),
+            maximum_ns=round(variation.maximum * 1e9),
+            buckets=_buckets(variation.buckets),
+        ),
+    )
+
+
+def _buckets(buckets: Sequence[tuple[float, float, int]]) -> list[tuple[int, int, int]]:
+    return [(round(lower * 1e9), round(upper * 1e9), frames) for lower, upper, frames in buckets]
 
 
 def make_port(**counts: Any) -> PortCounters:

@@ -8,15 +8,14 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
-from tests.unit.counted import arrivals, change_counts, make_counts, make_cpu, make_trial
+from tests.unit.counted import arrivals, change_counts, change_trial, make_counts, make_cpu, make_trial
 from tests.unit.recorded_delays import recorded
 
 from natgauge.agreement import Cpu, StreamCounts
 from natgauge.errors import BrokenError
-from natgauge.measurer import Ability, Delays, Direction, Measurer, Period, TrialOutcome, TrialPlan
-from natgauge.one_trial import Trial
+from natgauge.measurer import Ability, Delays, Direction, Measurer, Period, Trial, TrialPlan
 from natgauge.paired.slices import BlockWork, RoundPlan, TimedRound
 from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.readings import Readings
@@ -35,12 +34,9 @@ FORWARDING_NS, TESTER_NS = 700.0, 300.0
 LONG_STALL = make_cpu("watched", 3, 60.0, cpu=1, worst_stall_seconds=40.0)
 
 
-ReadT = TypeVar("ReadT", Trial, TrialOutcome)
-
-
-def reading(thing: ReadT, **others: Any) -> ReadT:
-    """The same trial or outcome, with other readings."""
-    return replace(thing, readings=replace(thing.readings, **others))
+def reading(trial: Trial, **others: Any) -> Trial:
+    """The same trial, with other readings."""
+    return replace(trial, readings=replace(trial.readings, **others))
 
 
 @dataclass(slots=True)
@@ -124,7 +120,7 @@ class Gateway(Measurer):
     seed: int = 1
     abilities: frozenset[Ability] = frozenset()
     plans: list[TrialPlan] = field(default_factory=list)
-    outcomes: list[TrialOutcome] = field(default_factory=list)
+    outcomes: list[Trial] = field(default_factory=list)
     _random: random.Random = field(init=False)
     queue: int = 0
     knows_limit: bool = True
@@ -169,23 +165,17 @@ class Gateway(Measurer):
 
     def limits(self) -> Limits:
         """What is known of its limits."""
-        return Limits(self.placement, self.table_size if self.knows_count and self.knows_limit else None)
+        return Limits(self.table_size if self.knows_count and self.knows_limit else None)
 
-    def measure(self, plan: TrialPlan) -> TrialOutcome:
+    def measure(self, plan: TrialPlan) -> Trial:
         """Run a trial in no time."""
-        trial = self.trial(plan)
-        outcome = TrialOutcome(
-            **judge(trial, self.limits()).parts,
-            phase1=trial.phase1,
-            phase2=trial.phase2,
-            frame_timeout_seconds=plan.frame_timeout_seconds,
-            stored=trial.stored,
-            readings=trial.readings,
-            delays={d: self._delays(plan, counts) for d, counts in trial.phase2.items() if plan.record_delays},
-        )
+        trial = judge(self.trial(plan), self.limits())
+        if plan.record_delays:
+            delays = {direction: self._delays(plan, counts) for direction, counts in trial.phase2.items()}
+            trial = change_trial(trial, delays=delays)
         self.plans.append(plan)
-        self.outcomes.append(outcome)
-        return outcome
+        self.outcomes.append(trial)
+        return trial
 
     def periods(self, plan: TrialPlan, heard: Callable[[Period], bool]) -> tuple[Period, ...]:
         """Many trials in no time, with a pause of a tenth of a second after each."""
@@ -291,6 +281,7 @@ class Gateway(Measurer):
                 forwards=None if load <= self.collapses_above else False,
             ),
             cpus=(LONG_STALL,) if disturbed else self.cpus,
+            placement=self.placement,
         )
 
     def _counted(self, held: int) -> int | None:

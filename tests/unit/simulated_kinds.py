@@ -10,8 +10,7 @@ from tests.unit.simulated import Gateway, reading
 
 from natgauge.agreement import StreamCounts
 from natgauge.late_delays import LateDelays
-from natgauge.measurer import TrialPlan
-from natgauge.one_trial import Trial
+from natgauge.measurer import Trial, TrialPlan
 
 #: Above every time limit that a search sets for a frame by itself.
 DELAY_SECONDS = 0.024

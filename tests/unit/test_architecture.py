@@ -46,12 +46,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "inputs": {"errors", "words"},
     "host": {"errors", "files", "finding", "foreign", "inputs", "system_errors", "table_memory", "version"},
     "metrics": set(),
-    "measurer": {"agreement", "causes", "errors", "late_delays", "other_traffic", "paired", "readings", "words"},
-    "one_trial": {"agreement", "causes", "counts", "measurer", "readings"},
-    "verdicts": {"agreement", "causes", "counts", "measurer", "one_trial", "readings", "words"},
+    "measurer": {"agreement", "causes", "errors", "other_traffic", "paired", "readings", "words"},
+    "trial_record": {"causes", "measurer", "readings"},
+    "verdicts": {"agreement", "causes", "counts", "measurer", "readings", "trial_record", "words"},
     "procedures": {
         "agreement", "causes", "core_work", "errors", "inputs", "known_doubts", "late_delays", "measurer", "metrics",
-        "notes", "other_traffic", "paired", "statistics", "words",
+        "notes", "paired", "statistics", "words",
     },
     "records": {
         "causes", "errors", "faults", "files", "foreign", "metrics", "notes", "statistics", "system_errors", "words",
@@ -65,7 +65,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "analysis", "errors", "foreign", "records", "reports", "statistics", "suggestions", "tables", "toml_text",
     },
     "agreement": {"bounded_output", "errors", "host", "late_delays", "system_errors", "words"},
-    "counts": {"agreement", "measurer", "other_traffic"},
+    "counts": {"agreement", "measurer"},
     "labs": {
         "bounded_output", "core_work", "errors", "files", "finding", "host", "inputs", "system_errors", "table_memory",
         "words",
@@ -83,8 +83,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "setup": {"errors", "ethernet", "gateways", "host", "inputs", "labs", "words"},
     "trial": {
         "agreement", "causes", "core_work", "counts", "errors", "ethernet", "files", "foreign", "gateways", "host",
-        "inputs", "labs", "measurer", "one_trial", "other_traffic", "paired", "procedures", "readings", "setup",
-        "table_memory", "tester", "verdicts", "words",
+        "inputs", "labs", "measurer", "other_traffic", "paired", "procedures", "readings", "setup",
+        "table_memory", "tester", "trial_record", "verdicts", "words",
     },
     "measurements": {
         "analysis", "causes", "doubts", "ethernet", "gateways", "host", "inputs", "labs", "measurer", "metrics",
@@ -102,7 +102,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "comparisons": {
         "agreement", "analysis", "doubts", "errors", "gateways", "host", "inputs", "labs", "measurements", "metrics",
-        "notes", "other_traffic", "paired", "procedures", "records", "setup", "statistics", "tester", "trial", "words",
+        "notes", "paired", "procedures", "records", "setup", "statistics", "tester", "trial", "words",
     },
     "reports": {
         "analysis", "causes", "errors", "ethernet", "foreign", "known_doubts", "late_delays", "metrics", "notes",

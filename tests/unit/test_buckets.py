@@ -12,8 +12,7 @@ from natgauge import procedures
 from natgauge.agreement import StreamCounts
 from natgauge.errors import NatgaugeError
 from natgauge.measurements.making import make
-from natgauge.measurer import TrialPlan
-from natgauge.one_trial import Trial
+from natgauge.measurer import Trial, TrialPlan
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
 from natgauge.trial.choices import make_settings

@@ -14,7 +14,7 @@ from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.status import status
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import Cell
-from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.measurer import Trial, TrialPlan
 from natgauge.notes import Note
 from natgauge.records.reading import read_lines
 from natgauge.records.store import TRIAL_SCHEMA
@@ -235,7 +235,7 @@ def test_a_trial_that_could_not_be_run_breaks_its_measurement_and_is_begun_anew_
     broken = [True]
 
     class Breaks(Gateway):
-        def measure(self, plan: TrialPlan) -> TrialOutcome:
+        def measure(self, plan: TrialPlan) -> Trial:
             if broken[0] and len(self.plans) == 3:
                 raise BrokenError("the engine broke")
             return super().measure(plan)

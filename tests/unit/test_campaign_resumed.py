@@ -156,7 +156,8 @@ def test_the_evidence_of_every_trial_is_kept_once(undisturbed: tuple[Path, int])
 
 
 @pytest.mark.parametrize(
-    "older", ["natgauge-journal-1", "natgauge-journal-2", "natgauge-journal-3", "natgauge-journal-4"]
+    "older",
+    ["natgauge-journal-1", "natgauge-journal-2", "natgauge-journal-3", "natgauge-journal-4", "natgauge-journal-5"],
 )
 def test_a_journal_of_an_older_schema_is_refused_in_one_line(tmp_path: Path, older: str) -> None:
     """Notes were sentences in 1, the remarks of trials notes in 2; 3 had the evidence, 4 a line for each trial."""

@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Any, get_args
 
 import pytest
-from tests.unit.counted import make_counts
+from tests.unit.counted import make_counts, make_outcome
 from tests.unit.simulated import Gateway, reading
 from tests.unit.test_explain import ALL, trial
 from tests.unit.test_explain import PORTS as PORTS_OF_TRIAL
@@ -21,7 +21,7 @@ from natgauge.causes.counters import facts_of
 from natgauge.causes.hops import hops_of
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.measurements.making import make
-from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.measurer import Trial, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures import connection_rate, table_capacity
 from natgauge.procedures.kit.procedure import of_search, with_cause
@@ -168,8 +168,8 @@ def test_a_rule_that_drops_a_frame_now_and_then_limits_no_rate(rare: bool, kind:
     rule = Cause("rule", "seen", hop="rules")
     counts = make_counts(1000, 1000, 999)
     outcomes = {
-        100.0: TrialOutcome(Verdict.PASS, "", phase1=make_counts(1000, 1000, 1000)),
-        200.0: TrialOutcome(Verdict.FAIL, "", phase1=counts, cause=rule, limited_by="device"),
+        100.0: make_outcome(Verdict.PASS, "", phase1=make_counts(1000, 1000, 1000)),
+        200.0: make_outcome(Verdict.FAIL, "", phase1=counts, cause=rule, limited_by="device"),
     }
     attempts = tuple(Attempt(load, short=False, outcome=outcome) for load, outcome in outcomes.items())
     notes = (Note("rare loss", "x"),) if rare else ()
@@ -184,7 +184,7 @@ class _Ports(Gateway):
     refused_by: tuple[str, ...] = ()
 
     def limits(self) -> Limits:
-        return Limits(self.placement, 262_144)
+        return Limits(262_144)
 
     def _trial(self, plan: TrialPlan) -> Any:
         trial = super()._trial(plan)
@@ -236,7 +236,7 @@ def test_a_capacity_that_ports_limit_is_not_the_table() -> None:
 
 def test_an_outcome_keeps_its_cause() -> None:
     outcome = ports("conntrack insert_failed").measure(TrialPlan(24_000, 1000.0))
-    assert isinstance(outcome, TrialOutcome)
+    assert isinstance(outcome, Trial)
     assert outcome.cause is not None
     assert outcome.limited_by == outcome.cause.limited_by == "port pool"
 

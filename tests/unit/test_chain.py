@@ -157,7 +157,7 @@ def test_connections_where_none_may_be_are_strays() -> None:
 def test_a_chain_that_keeps_state_where_it_must_not_fails(strays: Mapping[str, int], verdict: Verdict) -> None:
     sent = make_counts(intended=10, offered=10, received=10)
     read = Readings(count_after=10, strays=strays)
-    judged = judge(make_trial(TrialPlan(10, 10.0), phase1=sent, stored=10, readings=read), Limits("shared"))
+    judged = judge(make_trial(TrialPlan(10, 10.0), phase1=sent, stored=10, readings=read, placement="shared"), Limits())
     assert judged.verdict is verdict
     assert judged.reason == ("the device keeps 3 connections at ce, which must hold none" if strays else "")
 

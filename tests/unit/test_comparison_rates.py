@@ -23,8 +23,7 @@ from natgauge.comparisons.request import CompareOptions
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.wire import WireOptions
-from natgauge.measurer import TrialPlan
-from natgauge.one_trial import Trial
+from natgauge.measurer import Trial, TrialPlan
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.records.comparison import SearchLimit

@@ -25,8 +25,7 @@ from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
 from natgauge.labs.ssh.openssh import LOST, SshHost
 from natgauge.labs.ssh.remote import Remote
 from natgauge.measurements.making import make
-from natgauge.measurer import TrialPlan
-from natgauge.one_trial import Trial
+from natgauge.measurer import Trial, TrialPlan
 from natgauge.procedures import connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters

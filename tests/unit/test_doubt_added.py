@@ -36,13 +36,14 @@ from natgauge.measurements.making import make
 from natgauge.procedures import get
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
-from tests.unit.counted import change_counts
+from tests.unit.counted import change_counts, change_trial
 from tests.unit.simulated import Gateway
 
 class Twice(Gateway):
     def measure(self, plan):
         outcome = super().measure(plan)
-        return replace(outcome, phase1=change_counts(outcome.phase1, duplicates=outcome.phase1.offered_frames // 20))
+        twice = change_counts(outcome.phase1, duplicates=outcome.phase1.offered_frames // 20)
+        return change_trial(outcome, phase1=twice)
 
 folder = Path(sys.argv[1])
 for name, kind in (("plain", Gateway), ("twice", Twice)):

@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.counted import make_counts
+from tests.unit.counted import change_trial, make_counts
 from tests.unit.simulated import Gateway
 
 from natgauge.doubts import find
 from natgauge.errors import BrokenError
-from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.measurer import Trial, TrialPlan
 from natgauge.notes import Note
 from natgauge.other_traffic import OtherTraffic, other_traffic_note
 from natgauge.procedures import connection_rate
@@ -71,12 +70,12 @@ class Busy(Gateway):
         super().__init__(establishes=50_000.0)
         self._foreign, self._verdict = foreign, verdict
 
-    def measure(self, plan: TrialPlan) -> TrialOutcome:
+    def measure(self, plan: TrialPlan) -> Trial:
         """Measure as usual, with other traffic in trials with this verdict."""
         outcome = super().measure(plan)
         if self._verdict not in (None, outcome.verdict):
             return outcome
-        return replace(outcome, other_traffic=OtherTraffic(self._foreign, plan.connections, 1.0))
+        return change_trial(outcome, foreign=self._foreign)
 
 
 def doubts_of(gateway: Gateway) -> list[Note]:

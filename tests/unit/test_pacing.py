@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.counted import make_counts
+from tests.unit.counted import change_trial, make_counts, make_outcome
 
 from natgauge.agreement import LEAST_STALL_SECONDS, LONGEST_PHASE_SECONDS
-from natgauge.measurer import Direction, Phase2Plan, RateStep, TrialOutcome, TrialPlan
+from natgauge.measurer import Direction, Phase2Plan, RateStep, Trial, TrialPlan
 from natgauge.trial.pacing import CATCH_UP_PERCENT, PREPARING_CATCH_UP_PERCENT, learned, pacing, watched_bound
 from natgauge.words import Placement, Verdict
 
@@ -45,9 +45,9 @@ def test_of_timed_frames_a_stall_is_what_a_percentile_does_not_bear_within_2_to_
     assert watched_bound(plan) == pytest.approx(seconds)
 
 
-def outcome(nominal: float, settled_lag: float, frames: int = 1000) -> TrialOutcome:
+def outcome(nominal: float, settled_lag: float, frames: int = 1000) -> Trial:
     counts = make_counts(frames, frames, frames, nominal_seconds=nominal, settled_lag_seconds=settled_lag)
-    return TrialOutcome(Verdict.FAIL, "late", counts)
+    return make_outcome(Verdict.FAIL, "late", counts)
 
 
 @pytest.mark.parametrize(
@@ -80,24 +80,23 @@ def test_only_where_queues_are_a_sender_makes_up_for_a_stall_slowly() -> None:
 def test_an_overloaded_device_is_given_no_more_than_it_did_before() -> None:
     plan = opening(5e6)
     assert pacing(plan, "shared").batch == 64
-    known = learned(None, plan, outcome(0.0002, 0.0198))
+    known = learned(None, outcome(0.0002, 0.0198))
     assert known == pytest.approx(50_000)
     assert pacing(plan, "shared", known_rate=known).batch == 5
 
 
 def test_of_a_device_that_keeps_up_nothing_is_learned_and_a_disturbance_is_outdone() -> None:
-    plan = opening(1000.0)
-    assert learned(None, plan, outcome(1.0, 0.4)) is None
-    slow = learned(None, plan, outcome(1.0, 9.0))
+    assert learned(None, outcome(1.0, 0.4)) is None
+    slow = learned(None, outcome(1.0, 9.0))
     assert slow == pytest.approx(100)
-    assert learned(slow, plan, outcome(1.0, 3.0)) == pytest.approx(250)
-    assert learned(250.0, plan, outcome(1.0, 9.0)) == 250
+    assert learned(slow, outcome(1.0, 3.0)) == pytest.approx(250)
+    assert learned(250.0, outcome(1.0, 9.0)) == 250
 
 
 def test_both_directions_are_one_sender_s_work() -> None:
     counts = make_counts(500, 500, 500, nominal_seconds=0.1, settled_lag_seconds=0.9)
-    both = TrialOutcome(Verdict.FAIL, "late", counts, phase2={Direction.INITIATOR: counts, Direction.RESPONDER: counts})
-    assert learned(None, sending(5000.0, 5000.0), both) == pytest.approx(1000)
+    both = make_outcome(Verdict.FAIL, "late", counts, phase2={Direction.INITIATOR: counts, Direction.RESPONDER: counts})
+    assert learned(None, change_trial(both, plan=sending(5000.0, 5000.0))) == pytest.approx(1000)
 
 
 @pytest.mark.parametrize(("rate", "seconds"), [(1e6, 0.001), (10_000.0, 0.001), (1000.0, 0.01), (10.0, 1.0)])

@@ -12,7 +12,7 @@ from tests.unit.simulated import Gateway
 from natgauge.agreement import StreamCounts
 from natgauge.errors import BrokenError
 from natgauge.measurements.making import make
-from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.measurer import Trial, TrialPlan
 from natgauge.procedures import connection_rate, frame_loss, latency, throughput, validated_connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE, SHARE_FIGURE
@@ -144,7 +144,7 @@ def test_the_frame_loss_of_such_a_device_is_its_whole_series() -> None:
 class _LosesMoreInPhase1(Gateway):
     """Loses ten times as many connections once phase 2 follows."""
 
-    def measure(self, plan: TrialPlan) -> TrialOutcome:
+    def measure(self, plan: TrialPlan) -> Trial:
         self.loses_share = 0.01 if plan.phase2 else 0.001
         return super().measure(plan)
 

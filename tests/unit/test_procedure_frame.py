@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.counted import make_counts
+from tests.unit.counted import make_counts, make_outcome
 from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.measuring_types import SearchError
-from natgauge.measurer import Ability, Measurer, TrialOutcome, TrialPlan
+from natgauge.measurer import Ability, Measurer, Trial, TrialPlan
 from natgauge.metrics.metric import Metric
 from natgauge.notes import Note
 from natgauge.procedures import get, procedures
@@ -103,13 +103,13 @@ class _Least(Measurer):
         """Of the tester."""
         return 1e6
 
-    def measure(self, plan: TrialPlan) -> TrialOutcome:
+    def measure(self, plan: TrialPlan) -> Trial:
         """Pass up to 100,000 connections/s."""
         came = plan.connections if plan.phase1_rate <= 1e5 else plan.connections - 1
         counts = make_counts(plan.connections, plan.connections, came, nominal_seconds=1.0, sending_seconds=1.0)
         if counts.lost:
-            return TrialOutcome(Verdict.FAIL, "1 frame was lost", counts, limited_by="device", failed_phase=1)
-        return TrialOutcome(Verdict.PASS, "", counts, stored=came)
+            return make_outcome(Verdict.FAIL, "1 frame was lost", counts, limited_by="device", failed_phase=1)
+        return make_outcome(Verdict.PASS, "", counts, stored=came)
 
 
 def test_a_measurer_that_only_measures_is_enough_for_a_plain_metric() -> None:

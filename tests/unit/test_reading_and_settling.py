@@ -14,7 +14,7 @@ from tests.unit.test_recording import result, settings
 
 from natgauge.analysis.comparing import comparable
 from natgauge.errors import UsageError
-from natgauge.measurer import Phase2Plan, TrialOutcome, TrialPlan
+from natgauge.measurer import Phase2Plan, Trial, TrialPlan
 from natgauge.procedures import get, procedures
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.time_budget import nominal_seconds
@@ -32,7 +32,7 @@ class Seen(Gateway):
         super().__init__(**given)
         self.plans: list[TrialPlan] = []
 
-    def measure(self, plan: TrialPlan) -> TrialOutcome:
+    def measure(self, plan: TrialPlan) -> Trial:
         """As the gateway does."""
         self.plans.append(plan)
         return super().measure(plan)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.counted import make_counts
+from tests.unit.counted import make_counts, make_outcome
 from tests.unit.golden import Golden
 from tests.unit.made_results import grouped, made
 from tests.unit.simulated import Gateway
@@ -18,7 +18,6 @@ from tests.unit.simulated import Gateway
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.measurements.making import make
-from natgauge.measurer import TrialOutcome
 from natgauge.notes import Note
 from natgauge.procedures import connection_rate, procedures
 from natgauge.procedures.kit.result.notes import disturbed_note
@@ -375,8 +374,8 @@ def test_excused_trials_are_told_and_too_many_decide_nothing(
     passed: int, excused: int, upper: float | None, word: str | None, golden: Golden
 ) -> None:
     none = make_counts(intended=0, offered=0, received=0)
-    kinds = [TrialOutcome(Verdict.PASS, "", none)] * passed
-    kinds += [TrialOutcome(Verdict.INVALID, "why", none, excused=True)] * excused
+    kinds = [make_outcome(Verdict.PASS, "", none)] * passed
+    kinds += [make_outcome(Verdict.INVALID, "why", none, excused=True)] * excused
     attempts = tuple(Attempt(1.0, short=False, outcome=outcome) for outcome in kinds)
     one = Measurement(5.0, upper, "device", verdict_counts(attempts), attempts)
     found = make(make_result("x", "frames/s", {}, [one, one]), Parameters()).doubts

@@ -14,11 +14,10 @@ from benchmarks.second_opinion import siitperf, table, testers
 from benchmarks.second_opinion.gateway import Limits
 from benchmarks.second_opinion.questions import questions
 from benchmarks.second_opinion.search import Range, Trial, highest
-from tests.unit.counted import make_counts
+from tests.unit.counted import make_counts, make_outcome
 
-from natgauge.measurer import Direction, TrialOutcome
+from natgauge.measurer import Direction
 from natgauge.procedures.kit.result.results import Attempt
-from natgauge.readings import Readings
 from natgauge.words import Verdict
 
 LIMITS = Limits(rate=4000, burst=40)
@@ -121,9 +120,7 @@ def test_the_table_shows_spread_difference_and_testers_without_a_figure() -> Non
 
 def test_a_trial_of_natgauge_is_stored_with_its_verdict_and_the_frames_of_each_phase() -> None:
     counts = make_counts(intended=1000, offered=1000, received=990)
-    outcome = TrialOutcome(
-        Verdict.FAIL, "lost", phase1=counts, phase2={Direction.INITIATOR: counts}, readings=Readings(count_after=990)
-    )
+    outcome = make_outcome(Verdict.FAIL, "lost", counts, phase2={Direction.INITIATOR: counts}, count_after=990)
     assert testers._attempt(Attempt(4100.0, short=False, outcome=outcome)) == {
         "load": 4100.0,
         "verdict": "FAIL",

@@ -26,7 +26,7 @@ from natgauge.campaigns.status import status
 from natgauge.errors import BrokenError, HostError, NatgaugeError
 from natgauge.host import machine
 from natgauge.inputs.question import Cell
-from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.measurer import Trial, TrialPlan
 from natgauge.spread import cluster, coordinator, worker
 from natgauge.spread.resources import Offer, Resources
 from natgauge.spread.worker import NatgaugeWorker
@@ -295,7 +295,7 @@ class LosesItsHost(Gateway):
         super().__init__(establishes=30_000, forwards=60_000)
         self.trials_left = trials
 
-    def measure(self, plan: TrialPlan) -> TrialOutcome:
+    def measure(self, plan: TrialPlan) -> Trial:
         """Run a trial."""
         self.trials_left -= 1
         if self.trials_left < 0:

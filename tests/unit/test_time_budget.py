@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from tests.unit.counted import make_counts
+from tests.unit.counted import make_counts, make_outcome
 from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 
 from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurements.making import make
-from natgauge.measurer import Ability, OutlastingError, Phase2Plan, RateStep, TrialOutcome, TrialPlan
+from natgauge.measurer import Ability, OutlastingError, Phase2Plan, RateStep, Trial, TrialPlan
 from natgauge.procedures import connection_rate, get, procedures
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
@@ -120,7 +120,7 @@ def attempts(*trials: tuple[float, int]) -> list[Attempt]:
     for load, lost in trials:
         counts = make_counts(intended=20_000, offered=20_000, received=20_000 - lost)
         verdict = Verdict.FAIL if lost else Verdict.PASS
-        made.append(Attempt(load, short=False, outcome=TrialOutcome(verdict, "", counts)))
+        made.append(Attempt(load, short=False, outcome=make_outcome(verdict, "", counts)))
     return made
 
 
@@ -333,7 +333,7 @@ class _Forgetful(Gateway):
 
     forgets_after: float = 1.0
 
-    def measure(self, plan: TrialPlan) -> TrialOutcome:
+    def measure(self, plan: TrialPlan) -> Trial:
         """Refuse what takes too long."""
         if plan.connections / plan.phase1_rate >= self.forgets_after:
             raise OutlastingError("UDP timeout: too short")

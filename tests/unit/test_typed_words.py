@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from natgauge import measurer
+from natgauge.campaigns.journal_lines import adapter_of
+from natgauge.measurer import Trial
 from natgauge.words import LimitedBy
 
 SOURCES = Path(__file__).parents[2] / "src" / "natgauge"
@@ -47,13 +48,22 @@ def test_a_limit_has_its_type_wherever_it_is_handed_on() -> None:
 
 @pytest.mark.parametrize("word", [*get_args(LimitedBy), None])
 def test_a_journal_may_have_each_limit(word: str | None) -> None:
-    assert TypeAdapter(measurer.Judgement).validate_python(outcome(word)).limited_by == word
+    assert adapter_of(Trial).validate_python(trial(word)).limited_by == word
 
 
 def test_a_journal_with_another_limit_is_refused() -> None:
     with pytest.raises(ValidationError, match="limited_by"):
-        TypeAdapter(measurer.Judgement).validate_python(outcome("the moon"))
+        adapter_of(Trial).validate_python(trial("the moon"))
 
 
-def outcome(limited_by: str | None) -> dict[str, object]:
-    return {"verdict": "FAIL", "reason": "lost", "limited_by": limited_by}
+def trial(limited_by: str | None) -> dict[str, object]:
+    plan = {"connections": 1, "phase1_rate": 1.0}
+    return {
+        "plan": plan,
+        "request": None,
+        "result": None,
+        "placement": "shared",
+        "verdict": "FAIL",
+        "reason": "lost",
+        "limited_by": limited_by,
+    }

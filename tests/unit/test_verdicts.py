@@ -14,7 +14,7 @@ from tests.unit.counted import arrivals, change_counts, change_trial, make_count
 
 from natgauge.agreement import Cpu, PortCounters, StreamCounts
 from natgauge.counts import is_disturbed
-from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Judgement, Phase2Plan, TrialPlan
+from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Phase2Plan, Trial, TrialPlan
 from natgauge.readings import Readings
 from natgauge.verdicts import Limits, judge, lag_tolerance
 from natgauge.words import Placement, Verdict
@@ -41,14 +41,14 @@ class Given:
         return replace(self, changes={**self.changes, **others})
 
     @property
-    def judged(self) -> Judgement:
+    def judged(self) -> Trial:
         """What is said of it."""
         return judge(change_trial(CLEAN, **self.changes), self.limits)
 
 
 def clean(placement: Placement = "isolated", table_limit: int | None = None, **others: Any) -> Given:
     """A clean trial of a connection rate, but for what is named."""
-    return Given(others, Limits(placement, table_limit))
+    return Given({"placement": placement, **others}, Limits(table_limit))
 
 
 def lossy(lost: int, **others: Any) -> StreamCounts:
@@ -772,8 +772,9 @@ def test_what_no_pass_can_hide(  # noqa: PLR0917 - hypothesis hands them over in
         readings=Readings(count_before=0, count_after=count),
         cpus=stalls,
         ports={"initiator": port},
+        placement=placement,
     )
-    judged = judge(trial, Limits(placement))
+    judged = judge(trial, Limits())
     assert judged.disturbed == any(map(is_disturbed, stalls))
     assert 0 <= judged.excused_frames <= first.lost + second.lost
     assert judged.verdict is Verdict.INVALID or not judged.excused
@@ -791,10 +792,11 @@ def test_what_no_pass_can_hide(  # noqa: PLR0917 - hypothesis hands them over in
         assert judged.failed_phase in {1, 2}
 
 
-def answered(phase2: StreamCounts, placement: Placement, tolerance: float = 0.0001, **read: Any) -> Judgement:
+def answered(phase2: StreamCounts, placement: Placement, tolerance: float = 0.0001, **read: Any) -> Trial:
     """What is said of a stateless trial of queries with these counts and readings."""
     plan = TrialPlan(N, 1.0, Phase2Plan(1.0, 0.0, 1.0), stateless=True, loss_tolerance=tolerance)
-    return judge(make_trial(plan, phase2={Direction.INITIATOR: phase2}, readings=Readings(**read)), Limits(placement))
+    counts = {Direction.INITIATOR: phase2}
+    return judge(make_trial(plan, phase2=counts, readings=Readings(**read), placement=placement), Limits())
 
 
 def test_a_wrong_answer_is_told_apart_from_a_lost_one() -> None:

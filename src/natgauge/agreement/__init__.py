@@ -51,14 +51,13 @@ from natgauge.agreement.generated import (
     TrialResult,
     VariationCounts,
 )
+from natgauge.agreement.phase1 import NO_FRAMES, phase1_of, stream_of
 from natgauge.agreement.trial import (
     LEAST_STALL_SECONDS,
     LONGEST_PHASE_SECONDS,
-    NO_FRAMES,
     frame_of,
     nominal_seconds,
-    phase1_of,
-    stream_of,
+    result_of,
 )
 
 __all__ = [
@@ -111,5 +110,6 @@ __all__ = [
     "frame_of",
     "nominal_seconds",
     "phase1_of",
+    "result_of",
     "stream_of",
 ]

@@ -5,8 +5,19 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from natgauge.agreement.generated import Closing, Frame, StreamCounts, TrialRequest, TrialResult
-from natgauge.errors import BrokenError
+from natgauge.agreement.generated import (
+    Clock,
+    Closing,
+    Frame,
+    FrameSizes,
+    Phase2Counts,
+    PortCounters,
+    Ports,
+    StateTable,
+    StreamCounts,
+    TrialRequest,
+    TrialResult,
+)
 from natgauge.words import Close
 
 #: Bounds of the engine's schema that requests are made with. The timer interrupt is no stall.
@@ -58,18 +69,12 @@ def _sending(frames: int, rate: float) -> float:
     return frames / rate if rate > 0 else 0.0
 
 
-def stream_of(**counts: object) -> StreamCounts:
-    """Return counts of which only these are known; the others are 0, or absent."""
-    none = {name: 0 for name, field in StreamCounts.model_fields.items() if field.is_required()}
-    return StreamCounts.model_validate(none | {"messages": []} | counts)
-
-
-#: Counts of a phase in which nothing was sent.
-NO_FRAMES: Final = stream_of()
-
-
-def phase1_of(result: TrialResult) -> StreamCounts:
-    """Return the counts of phase 1, for trials that have a phase 1."""
-    if result.phase1 is None:
-        raise BrokenError("trial: natgauge-engine left phase 1 out of its result")
-    return result.phase1
+def result_of(connections: int, stored: int, phase1: StreamCounts | None, phase2: Phase2Counts | None) -> TrialResult:
+    """Return the result of a trial that no engine ran, of which only these counts are known; the others are 0."""
+    none = {name: 0 for name, field in PortCounters.model_fields.items() if field.is_required()}
+    port = PortCounters.model_validate(none | {"gateway_mac": ""})
+    table = StateTable(connections=connections, stored=stored, remapped=0, octets=0)
+    known = {"phase1": phase1, "phase2": phase2, "state_table": table, "ports": Ports(initiator=port, responder=port)}
+    clock, sizes = Clock(source="none", steps=0), FrameSizes(initiator_octets=0, responder_octets=0)
+    rest = {"mark": 0, "seed": 0, "cpus": (), "start_to_first_frame_ns": 0, "wall_ns": 0}
+    return TrialResult.model_validate({"version": 1, "engine": "none", "clock": clock, "frame": sizes, **rest, **known})

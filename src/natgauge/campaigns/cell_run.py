@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from natgauge.agreement.generated import StreamCounts
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
 from natgauge.campaigns.evidence import EVIDENCE
 from natgauge.campaigns.journal import AppendLine
@@ -20,6 +21,7 @@ from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.inputs.question import Cell, Question
 from natgauge.measurements.conditions import with_neighbours
 from natgauge.measurements.prepared import MakeBench, MeasuringBench, Prepared
+from natgauge.measurer import Trial
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
 from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
@@ -231,11 +233,26 @@ def _search_state(event: Event) -> dict[str, Any]:
     }
 
 
+def slim(trial: Trial) -> Trial:
+    """Leave out the request and the delays of a trial: its own line has them."""
+    result = trial.result
+    if result is not None:
+        phase1, phase2 = result.phase1, result.phase2
+        untimed = {direction.value: _untimed(counts) for direction, counts in trial.phase2.items()}
+        update = {"phase1": phase1 and _untimed(phase1), "phase2": phase2 and phase2.model_copy(update=untimed)}
+        result = result.model_copy(update=update)
+    return replace(trial, request=None, result=result)
+
+
+def _untimed(counts: StreamCounts) -> StreamCounts:
+    return counts.model_copy(update={"delay": None})
+
+
 def _slim(measured: MeasurementResult) -> MeasurementResult:
-    """Leave out the delays of each trial, also of the measurements made first: the trial's own line has them."""
+    """Slim each trial, also those of the measurements made first."""
 
     def without(attempt: Attempt) -> Attempt:
-        return replace(attempt, outcome=replace(attempt.outcome, delays={}))
+        return replace(attempt, outcome=slim(attempt.outcome))
 
     measurements = tuple(
         replace(measurement, attempts=tuple(map(without, measurement.attempts)))

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from natgauge.agreement.generated import Silence, StreamCounts
-from natgauge.agreement.trial import NO_FRAMES, stream_of
+from natgauge.agreement.generated import DelayCounts, Phase2Counts, Silence, StreamCounts, VariationCounts
+from natgauge.agreement.phase1 import NO_FRAMES, stream_of
+from natgauge.agreement.trial import result_of
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
 from natgauge.campaigns.plan import PlanError
 from natgauge.errors import NatgaugeError, UsageError
@@ -26,9 +27,8 @@ from natgauge.measurer import (
     Period,
     Restart,
     TearDown,
-    TrialOutcome,
+    Trial,
     TrialPlan,
-    Variation,
 )
 from natgauge.paired.slices import LEAD_FRAMES, BlockWork, RoundPlan, TimedRound
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
@@ -42,6 +42,8 @@ from natgauge.words import TESTER, Family, Quantity, Verdict
 #: Connections and frames per second of the simulated device, and frames per second of the tester.
 ASSUMED_CONNECTIONS: Final = 300_000.0
 ASSUMED_FRAMES: Final = 500_000.0
+#: Nanoseconds that each frame takes.
+ASSUMED_DELAY_NS: Final = 10_000
 #: Time in addition to sending, measured in namespaces on a small virtual machine: of each phase (starting the engine,
 #: waiting for late frames, emptying the table), and of each cell run (making a lab, starting a device).
 PHASE_SECONDS: Final = 0.25
@@ -253,7 +255,7 @@ class _Assumed(Measurer):
         """Simulated seconds of all trials so far."""
         return self.seconds
 
-    def measure(self, plan: TrialPlan) -> TrialOutcome:
+    def measure(self, plan: TrialPlan) -> Trial:
         self.trials += 1
         self.seconds += nominal_seconds(plan) + PHASE_SECONDS * (1 + (plan.phase2 is not None))
         sent = nominal_seconds(plan) - plan.settle_seconds
@@ -261,32 +263,28 @@ class _Assumed(Measurer):
         self._connections = plan.connections
         phase1 = NO_FRAMES if plan.stateless else _counts(plan.connections, plan.phase1_rate, ASSUMED_CONNECTIONS)
         kept = phase1.received_frames if self.table is None else min(phase1.received_frames, self.table)
-        phase2 = {}
+        phase2 = None
         if plan.phase2 is not None:
-            both = plan.phase2
-            rates = {Direction.INITIATOR: both.initiator_rate, Direction.RESPONDER: both.responder_rate}
-            phase2 = {
-                direction: _counts(
-                    max(1, round(rate * both.seconds)), rate, ASSUMED_FRAMES, kept / max(1, phase1.received_frames)
-                )
-                for direction, rate in rates.items()
-                if rate > 0
-            }
-        failed = 1 if phase1.lost else 2 if any(counts.lost for counts in phase2.values()) else None
-        return TrialOutcome(
-            verdict=Verdict.PASS if failed is None else Verdict.FAIL,
-            reason="" if failed is None else "beyond what is assumed",
-            phase1=phase1,
-            phase2=phase2,
-            stored=phase1.received_frames,
-            readings=Readings(count_after=kept),
-            delays={
-                direction: _delays(counts.received_frames) for direction, counts in phase2.items() if plan.record_delays
-            },
-            restart=None if plan.restart_at_seconds is None else Restart(plan.restart_at_seconds, 1.0),
-            limited_by=None if failed is None else "device",
-            failed_phase=failed,
+            both, share = plan.phase2, kept / max(1, phase1.received_frames)
+            phase2 = Phase2Counts(
+                initiator=_stream(plan, both.initiator_rate, both.seconds, share),
+                responder=_stream(plan, both.responder_rate, both.seconds, share),
+            )
+        trial = Trial(
+            plan,
+            None,
+            result_of(plan.connections, phase1.received_frames, phase1, phase2),
+            Readings(count_after=kept),
+            None if plan.restart_at_seconds is None else Restart(plan.restart_at_seconds, 1.0),
+            placement="isolated",
+            verdict=Verdict.PASS,
+            reason="",
         )
+        failed = 1 if phase1.lost else 2 if any(counts.lost for counts in trial.phase2.values()) else None
+        if failed is None:
+            return trial
+        reason = "beyond what is assumed"
+        return replace(trial, verdict=Verdict.FAIL, reason=reason, limited_by="device", failed_phase=failed)
 
     def periods(self, plan: TrialPlan, heard: Callable[[Period], bool]) -> tuple[Period, ...]:
         if plan.phase2 is None:
@@ -317,7 +315,8 @@ class _Assumed(Measurer):
     def own_delays(self, plan: TrialPlan) -> dict[Direction, Delays]:
         self.seconds += PHASE_SECONDS + 2.0
         del plan
-        return {Direction.INITIATOR: _delays(1)}
+        delays = Delays.of(_delays(1))
+        return {} if delays is None else {Direction.INITIATOR: delays}
 
     def costs(self, plan: RoundPlan) -> TimedRound:
         blocks = [quantity for quantity, number in plan.blocks.items() for _ in range(number)]
@@ -354,7 +353,23 @@ def _counts(frames: int, rate: float, limit: float, kept: float = 1.0) -> Stream
     )
 
 
-def _delays(frames: int) -> Delays:
-    seconds = 10e-6
-    apart = Variation(frames, 0.0, 0.0, ((0.0, 1e-9, frames),))
-    return Delays(frames, seconds, seconds, seconds, 0, ((seconds, seconds * 1.01, frames),), apart)
+def _stream(plan: TrialPlan, rate: float, seconds: float, kept: float) -> StreamCounts | None:
+    """Counts of a direction of phase 2; None where it is silent."""
+    if not rate:
+        return None
+    counts = _counts(max(1, round(rate * seconds)), rate, ASSUMED_FRAMES, kept)
+    return counts.model_copy(update={"delay": _delays(counts.received_frames)}) if plan.record_delays else counts
+
+
+def _delays(frames: int) -> DelayCounts:
+    """Frames that all took as long."""
+    apart = VariationCounts(pairs=frames, minimum_ns=0, maximum_ns=0, buckets=[(0, 1, frames)])
+    return DelayCounts(
+        frames=frames,
+        negative=0,
+        minimum_ns=ASSUMED_DELAY_NS,
+        maximum_ns=ASSUMED_DELAY_NS,
+        sum_ns=ASSUMED_DELAY_NS * frames,
+        buckets=[(ASSUMED_DELAY_NS, ASSUMED_DELAY_NS + 1, frames)],
+        variation=apart,
+    )

@@ -25,9 +25,9 @@ T = TypeVar("T")
 
 @cache
 def adapter_of(kind: type[T]) -> TypeAdapter[T]:
-    """What reads values of a type with outcomes of trials from JSON."""
-    # Outcomes of trials name this type, which natgauge.measurer does not load; pydantic looks for it here.
-    from natgauge.agreement.generated import StreamCounts  # noqa: F401, PLC0415
+    """What reads values of a type with trials from JSON."""
+    # Trials name these types, which natgauge.measurer does not load; pydantic looks for them here.
+    from natgauge.agreement.generated import TrialRequest, TrialResult  # noqa: F401, PLC0415
 
     return TypeAdapter(kind)
 

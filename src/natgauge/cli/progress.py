@@ -13,7 +13,7 @@ from rich.text import Text
 
 from natgauge.agreement import Progress
 from natgauge.agreement.generated import StreamCounts
-from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.measurer import Trial, TrialPlan
 from natgauge.plain_text import one_line, visible
 from natgauge.procedures.kit.events import Bounds, Event
 from natgauge.words import Verdict
@@ -142,7 +142,7 @@ def _number(event: Event) -> str:
     return f"{trial}, period {event.period} of {event.plan.phase2.periods}:"
 
 
-def _line(event: Event, outcome: TrialOutcome) -> Text:
+def _line(event: Event, outcome: Trial) -> Text:
     line = Text(f"{_number(event)} ")
     line.append(f"{outcome.verdict:<9}", style=_COLOURS[outcome.verdict])
     line.append(f" {describe(event.plan)}, {_figures(outcome)}")
@@ -173,7 +173,7 @@ def _load(plan: TrialPlan) -> str:
     return f"{max(rates):,.0f} frames/s {which}"
 
 
-def _figures(outcome: TrialOutcome) -> str:
+def _figures(outcome: Trial) -> str:
     """Offered and received of the phase that decides: phase 2 when there was one."""
     counts: list[StreamCounts] = list(outcome.phase2.values()) or [outcome.phase1]
     offered, received = sum(each.offered_frames for each in counts), sum(each.received_frames for each in counts)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from natgauge.known_doubts import Grade, KnownDoubt
-from natgauge.measurer import TrialOutcome
+from natgauge.measurer import Trial
 from natgauge.notes import GRADES, Note, NoteWord
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
@@ -30,7 +30,7 @@ class Facts:
     of_first: tuple[Note, ...] = ()
 
     @property
-    def counted(self) -> list[TrialOutcome]:
+    def counted(self) -> list[Trial]:
         """Outcomes of the trials that are not INVALID, in the order of the repetitions.
 
         A result that was read from its folder has none: the folder does not have the outcomes.

@@ -30,7 +30,7 @@ from functools import partial
 from natgauge.errors import UsageError
 from natgauge.inputs.checks import paced
 from natgauge.inputs.input import described
-from natgauge.measurer import TrialOutcome
+from natgauge.measurer import Trial
 from natgauge.metrics.back_to_back import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -114,7 +114,7 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         self.throughput = self._throughput()
         self._meant = self.rate
         #: A burst that was tried before the search, and how that ended.
-        self._tried: tuple[float, TrialOutcome] | None = None
+        self._tried: tuple[float, Trial] | None = None
         #: Frames of the longest burst that could not be sent in time, while every longer one could; 0 = none.
         self.late = 0.0
 
@@ -212,16 +212,16 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
             return None
         return min(ring / (1 - throughput / self.rate), self._longest)
 
-    def _burst(self, frames: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
+    def _burst(self, frames: float, _short: bool, bounds: Bounds) -> Trial:  # noqa: FBT001 - the search's signature
         tried, self._tried = self._tried, None
         if tried is not None and tried[0] == frames:
             return self._in_time(*tried)
         return self._in_time(frames, self._sent(frames, bounds))
 
-    def _sent(self, frames: float, bounds: Bounds) -> TrialOutcome:
+    def _sent(self, frames: float, bounds: Bounds) -> Trial:
         return self.trial(frames, self.settings.plan(self.preparation.rate, self.rate, frames / self.rate), bounds)
 
-    def _in_time(self, frames: float, outcome: TrialOutcome) -> TrialOutcome:
+    def _in_time(self, frames: float, outcome: Trial) -> Trial:
         """The outcome; INVALID where the sender or the device's cores were late, and that may have decided."""
         if outcome.verdict is Verdict.PASS and outcome.device_stalled_seconds:
             # A queue or a policer that had more time takes more frames; the loss of one that had less is excused.
@@ -235,7 +235,7 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         cause: LimitedBy = "host" if outcome.disturbed else "tester"
         return replace(outcome, verdict=Verdict.INVALID, limited_by=cause, failed_phase=None, reason=reason)
 
-    def _lost_anyway(self, outcome: TrialOutcome) -> bool:
+    def _lost_anyway(self, outcome: Trial) -> bool:
         """Whether more frames were lost than the device would have forwarded while it waited for a late sender."""
         rate = self.rate if self.throughput is None else self.throughput
         return any(
@@ -249,7 +249,7 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         return self.rate * min(shares, default=1.0)
 
 
-def _least_received(outcome: TrialOutcome) -> float | None:
+def _least_received(outcome: Trial) -> float | None:
     """Frames that came back of a burst that lost some, of the direction that lost most; None where none was lost.
 
     The longest burst without loss has no more: a device that holds B frames and forwards a share x of what arrives
@@ -265,7 +265,7 @@ def _late_loads(repetition: Measurement) -> list[float]:
     return [load for load in late if load < min(decided, default=math.inf)]
 
 
-def _share_of_rate(outcome: TrialOutcome) -> float:
+def _share_of_rate(outcome: Trial) -> float:
     """The rate of the slowest direction as a share of the intended rate; 1 where it was not slower."""
     streams = [counts for counts in outcome.phase2.values() if counts.sending_seconds > 0]
     return min([1.0, *(counts.nominal_seconds / counts.sending_seconds for counts in streams)])

@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from natgauge.errors import UsageError
-from natgauge.measurer import TrialOutcome
+from natgauge.measurer import Trial
 from natgauge.metrics.connection_rate import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -69,7 +69,7 @@ class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
         repetition = with_handshakes(super().search_once(known))
         return repetition if self.settings.order != DRAWN else self._with_drawn(repetition)
 
-    def probe(self, rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
+    def probe(self, rate: float, _short: bool, bounds: Bounds) -> Trial:  # noqa: FBT001 - the search's signature
         outcome = super().probe(rate, _short, bounds)
         if outcome.verdict is Verdict.PASS and outcome.table_count is not None:
             self._counted[rate] = outcome.table_count

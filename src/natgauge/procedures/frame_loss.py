@@ -21,7 +21,7 @@ from functools import partial
 from natgauge.inputs.checks import paced
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import SearchError
-from natgauge.measurer import TrialOutcome
+from natgauge.measurer import Trial
 from natgauge.metrics.frame_loss import METRIC, WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
@@ -170,7 +170,7 @@ def _excused_notes(rows: Sequence[Row], quantity: str) -> list[Note]:
     ]
 
 
-def _row(share: float, rate: float, outcome: TrialOutcome) -> Row:
+def _row(share: float, rate: float, outcome: Trial) -> Row:
     excused = outcome.excused_by_direction
     lost, missing = shares_by_direction(lost_share, outcome, excused), shares_by_direction(shortfall, outcome, excused)
     row: dict[str, float | str | None] = {

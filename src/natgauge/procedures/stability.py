@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.input import described
-from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Ability, Period, TrialOutcome, TrialPlan
+from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Ability, Period, Trial, TrialPlan
 from natgauge.metrics.stability import JUDGED, METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
@@ -166,7 +166,7 @@ class _Stability(HeldConnections[StabilitySettings]):
                 break
         raise BrokenError(f"{METRIC}: phase 1 could not establish the connections: {first.reason}")
 
-    def _are_established(self, outcome: TrialOutcome) -> bool:
+    def _are_established(self, outcome: Trial) -> bool:
         """Whether phase 1 established the connections."""
         phase1, tolerance = outcome.phase1, self.settings.loss_tolerance
         return outcome.failed_phase != 1 and phase1.received_frames >= (1 - tolerance) * phase1.intended_frames
@@ -248,7 +248,7 @@ def _lost_percent(periods: Sequence[Period]) -> float:
     return 100 * (lost - excused) / offered if offered else 0.0
 
 
-def _worst_percent(outcome: TrialOutcome, share: Callable[[StreamCounts, int], float]) -> float:
+def _worst_percent(outcome: Trial, share: Callable[[StreamCounts, int], float]) -> float:
     """A share of the worse direction, without excused frames, in %."""
     return 100 * worst(shares_by_direction(share, outcome, outcome.excused_by_direction))
 

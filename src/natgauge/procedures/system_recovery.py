@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.input import described
-from natgauge.measurer import Ability, Direction, RateStep, TrialOutcome, TrialPlan
+from natgauge.measurer import Ability, Direction, RateStep, Trial, TrialPlan
 from natgauge.metrics.system_recovery import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
@@ -83,10 +83,10 @@ class _SystemRecovery(HeldConnections[SystemRecoverySettings]):
     def once(self, _known: float | None) -> Measurement:
         settings, rate = self.settings, self.rate
 
-        def overload() -> TrialOutcome:
+        def overload() -> Trial:
             return self.must(rate, settings.overload_plan(self.preparation.rate, rate), 1)
 
-        def decides(outcome: TrialOutcome) -> bool:
+        def decides(outcome: Trial) -> bool:
             return not _doubtful(outcome, recovery_seconds(outcome, settings.trial_seconds))
 
         # The overload is meant to lose frames, so these trials FAIL; what counts is when the last one was lost. A stall
@@ -108,7 +108,7 @@ class _SystemRecovery(HeldConnections[SystemRecoverySettings]):
         return [Note("method", text)]
 
 
-def recovery_seconds(outcome: TrialOutcome, change_seconds: float) -> dict[Direction, float]:
+def recovery_seconds(outcome: Trial, change_seconds: float) -> dict[Direction, float]:
     """For each direction the time from the change of the rate to the sending of the last lost frame, at least 0."""
     for direction, counts in outcome.phase2.items():
         if counts.lost and counts.last_lost_ns is None:
@@ -122,12 +122,12 @@ def recovery_seconds(outcome: TrialOutcome, change_seconds: float) -> dict[Direc
     }
 
 
-def _doubtful(outcome: TrialOutcome, each: Mapping[Direction, float]) -> bool:
+def _doubtful(outcome: Trial, each: Mapping[Direction, float]) -> bool:
     return outcome.excused_frames > 0 and max(each.values()) > 0
 
 
 def _doubts(
-    outcome: TrialOutcome, each: Mapping[Direction, float], settings: SystemRecoverySettings
+    outcome: Trial, each: Mapping[Direction, float], settings: SystemRecoverySettings
 ) -> tuple[list[Note], LimitedBy]:
     if not any(counts.lost for counts in outcome.phase2.values()):
         return [Note("tester", "the overload lost no frame, so there was nothing to recover from")], "tester"

@@ -37,7 +37,7 @@ from natgauge.causes.full_table import FullTable
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
-from natgauge.measurer import TrialOutcome
+from natgauge.measurer import Trial
 from natgauge.metrics.table_capacity import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -409,7 +409,7 @@ class _Capacity:
         return Bounds(lower, upper, left)
 
 
-def full_note(outcomes: Iterable[TrialOutcome]) -> list[Note]:
+def full_note(outcomes: Iterable[Trial]) -> list[Note]:
     """Return what a full table did with further connections; empty where no count of the device shows it."""
     full = [outcome for outcome in outcomes if outcome.limited_by == "table" and outcome.table_count is not None]
     if not full:

@@ -25,7 +25,7 @@ from typing import Literal
 
 from natgauge.errors import BrokenError
 from natgauge.inputs.input import described
-from natgauge.measurer import Ability, TearDown, TrialOutcome
+from natgauge.measurer import Ability, TearDown, Trial
 from natgauge.metrics.tear_down_rate import ENTRIES_LEFT, METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -125,7 +125,7 @@ class _ClosingRate(HeldConnections[TearDownRateSettings], SearchedRate[TearDownR
         text = f"connections are closed by {how}; the device may keep an entry of each for a while"
         return [Note("method", text), *super().notes(measurements)]
 
-    def probe(self, rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
+    def probe(self, rate: float, _short: bool, bounds: Bounds) -> Trial:  # noqa: FBT001 - the search's signature
         plan = self.settings.phase1_plan(self.preparation.rate)
         return self.trial(rate, left_in(self.settings.close or "established", plan, rate), bounds)
 

@@ -20,7 +20,7 @@ from typing import Literal
 
 from natgauge.errors import UsageError
 from natgauge.inputs.input import described
-from natgauge.measurer import TrialOutcome
+from natgauge.measurer import Trial
 from natgauge.metrics.validated_connection_rate import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -87,7 +87,7 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
 
     # Phase 1 is the shorter one, as connections are asked no faster than they were established.
 
-    def probe(self, rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
+    def probe(self, rate: float, _short: bool, bounds: Bounds) -> Trial:  # noqa: FBT001 - the search's signature
         validation_rate = self.validation.rate(rate)
         plan = validation.plan(self.settings, self.settings.connections, rate, validation_rate)
         outcome = self.runner.run(plan, rate, bounds)
@@ -108,7 +108,7 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
             return again
         return replace(outcome, reason=f"{outcome.reason} ({why})")
 
-    def fewer(self, rate: float, connections: int, bounds: Bounds) -> TrialOutcome:
+    def fewer(self, rate: float, connections: int, bounds: Bounds) -> Trial:
         plan = validation.plan(self.settings, connections, rate, self.validation.rate(rate))
         return self.runner.run(plan, rate, bounds)
 

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, NamedTuple, TypedDict
 from distributed import Reschedule, Status, WorkerPlugin, get_worker
 from distributed import Worker as DaskWorker
 
-from natgauge.campaigns.cell_run import CellRun
+from natgauge.campaigns.cell_run import CellRun, slim
 from natgauge.campaigns.cells import PlannedCell
 from natgauge.campaigns.journal import JournalLine
 from natgauge.campaigns.state import CampaignState, MeasurementState
@@ -188,7 +188,7 @@ class _Run(Silent):
     def event(self, event: Event) -> None:
         """Send an ended trial, without its delays: these may be 100,000 numbers, and nobody shows them."""
         if event.outcome is not None:
-            self.send("event", plain(replace(event, outcome=replace(event.outcome, delays={}))))
+            self.send("event", plain(replace(event, outcome=slim(event.outcome))))
 
     def check_wanted(self) -> None:
         """End a run whose result would be dropped, so that its lab is undone.

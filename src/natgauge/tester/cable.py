@@ -28,7 +28,7 @@ from natgauge.agreement import (
     phase1_of,
 )
 from natgauge.agreement.process import run
-from natgauge.counts import delays_of, is_disturbed
+from natgauge.counts import is_disturbed
 from natgauge.errors import BrokenError
 from natgauge.inputs.question import USUAL_FRAMES, FrameOptions
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE
@@ -284,7 +284,7 @@ class CableTester:
         frames = max(1, round(rate * seconds))
         # Few connections, because only phase 2 matters and phase 1 must not take longer.
         counts = self._sent(kind, self._run(self._request(kind, rate, frames, min(self._connections, frames))))
-        delays = None if counts.delay is None else delays_of(counts.delay)
+        delays = None if counts.delay is None else Delays.of(counts.delay)
         if delays is None:
             raise BrokenError("selftest: the cable gave no delays, although they were requested")
         return delays

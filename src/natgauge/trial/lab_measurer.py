@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from natgauge.agreement import (
-    NO_FRAMES,
     Progress,
     ReceiverTime,
     StreamCounts,
@@ -31,23 +30,23 @@ from natgauge.measurer import (
     Period,
     Phase2Plan,
     TearDown,
-    TrialOutcome,
+    Trial,
     TrialPlan,
 )
-from natgauge.one_trial import Trial
 from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.setup.traffic import TrafficPlan
 from natgauge.trial import each_subscriber, forwarding
 from natgauge.trial.command_retries import CommandRetries, SilentControlsError
 from natgauge.trial.device_signs import signs_of
-from natgauge.trial.judging import judged, record_of
+from natgauge.trial.judging import judged
 from natgauge.trial.observer import Observer, Silent
 from natgauge.trial.pacing import learned, pacing
 from natgauge.trial.protocols import DeviceControl, OwnDelays, Place, ServerControl
 from natgauge.trial.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds
 from natgauge.trial.trial_run import NOT_OURS, TrialRun, emptied
+from natgauge.trial_record import record_of
 from natgauge.verdicts import Limits
-from natgauge.words import Verdict
+from natgauge.words import LimitedBy, Verdict
 
 #: Longest measurement of the tester's own delay, in seconds.
 _OWN_SECONDS: Final = 2.0
@@ -205,7 +204,7 @@ class LabMeasurer(Measurer):
         """Continue the trial numbers of `before`, and keep its known rates: the device is the same."""
         self.number, self.known_rates = before.number, dict(before.known_rates)
 
-    def measure(self, plan: TrialPlan) -> TrialOutcome:
+    def measure(self, plan: TrialPlan) -> Trial:
         """Run one trial; a device that collapsed in the previous trial is restarted first, if natgauge controls it.
 
         A command to the device that fails is tried again, and the outcome has the number of failed tries. If every try
@@ -219,52 +218,39 @@ class LabMeasurer(Measurer):
         try:
             remarks = [*raised, *self._brought_back()]
         except NatgaugeError as error:
-            return self._ended(plan, began, raised, _gone_for_good(str(error)), device_error="")
+            reason = f"the device had collapsed and did not come back ({error})"
+            gone = self._unbegun(plan, Verdict.COLLAPSED, reason, limited_by="device")
+            return self._ended(gone, began, raised, device_error="")
         try:
             trial = self.trial_run.perform(plan, request)
         except SilentControlsError as error:
-            return self._ended(plan, began, raised, self._unanswered(error), device_error=str(error))
-        outcome = judged(trial, self._limits)
-        if trial.readings.device_error or (outcome.verdict is Verdict.FAIL and _nothing_came(trial.result)):
-            trial = self._probed(trial)
-            outcome = judged(trial, self._limits)
-        return self._ended(plan, began, remarks, outcome, trial, device_error=trial.readings.device_error or "")
+            return self._ended(self._unanswered(plan, error), began, raised, device_error=str(error))
+        trial = judged(trial, self._limits)
+        if trial.readings.device_error or (trial.verdict is Verdict.FAIL and _nothing_came(trial)):
+            trial = judged(self._probed(trial), self._limits)
+        return self._ended(trial, began, remarks, device_error=trial.readings.device_error or "")
 
-    def _ended(  # noqa: PLR0913 - what is known of a trial that is over
-        self,
-        plan: TrialPlan,
-        began: _Begin,
-        remarks: Sequence[str],
-        outcome: TrialOutcome,
-        trial: Trial | None = None,
-        *,
-        device_error: str,
-    ) -> TrialOutcome:
+    def _ended(self, trial: Trial, began: _Begin, remarks: Sequence[str], *, device_error: str) -> Trial:
         """Store a trial, keep what later trials use of it, and give up a device whose controls stay silent.
 
         Args:
-            trial: None = it was never begun.
             device_error: error of the device's controls; empty = they answered.
         """
-        outcome = self._with_commands(replace(outcome, remarks=(*remarks, *outcome.remarks)))
-        if trial is not None:
-            self._learn(plan, outcome, trial)
-        self._record(plan, outcome, trial, began)
-        self.silent = self.silent + 1 if device_error and outcome.verdict is Verdict.INVALID else 0
+        trial = self._with_commands(replace(trial, remarks=(*remarks, *trial.remarks)))
+        if trial.result is not None:
+            self._learn(trial)
+        self._record(trial, began)
+        self.silent = self.silent + 1 if device_error and trial.verdict is Verdict.INVALID else 0
         if self.silent >= MOST_SILENT:
             raise BrokenError(
                 f"the device's controls failed in {self.silent} trials in a row, although it forwards "
                 f"({device_error}); see to the way on which it is controlled"
             )
-        return outcome
+        return trial
 
-    def _record(
-        self, plan: TrialPlan, outcome: TrialOutcome, trial: Trial | None, began: _Begin, **others: object
-    ) -> None:
+    def _record(self, trial: Trial, began: _Begin, **others: object) -> None:
         """Store a trial that has just ended; `others` replace fields of its record."""
-        placement, seconds = self.place.placement, began.seconds
-        record = record_of(plan, outcome, trial, placement=placement, began=began.at, seconds=seconds)
-        self.recorder.add_trial({**record, **others})
+        self.recorder.add_trial({**record_of(trial, began=began.at, seconds=began.seconds), **others})
 
     def periods(self, plan: TrialPlan, heard: Callable[[Period], bool]) -> tuple[Period, ...]:
         """Run one trial with several periods of phase 2, and record each period as a trial."""
@@ -279,21 +265,21 @@ class LabMeasurer(Measurer):
         length, first_ns = plan.phase2.seconds, 0
         began = _Begin.now()
 
-        def seconds_of(result: TrialResult) -> float:
+        def seconds_of(wall_ns: int) -> float:
             nonlocal first_ns
-            first_ns = first_ns or result.wall_ns
-            return length + (result.wall_ns - first_ns) / 1e9
+            first_ns = first_ns or wall_ns
+            return length + (wall_ns - first_ns) / 1e9
 
         def ended(trial: Trial) -> None:
             nonlocal began
-            outcome = self._with_commands(judged(_established(trial), self._limits))
-            outcome = replace(outcome, readings=trial.readings)
-            self.passed = plan if outcome.verdict is Verdict.PASS else self.passed
+            read = trial.readings
+            trial = replace(self._with_commands(judged(_established(trial), self._limits)), readings=read)
+            self.passed = plan if trial.verdict is Verdict.PASS else self.passed
             # The request is the same for all periods.
-            self._record(plan, outcome, trial, began, **({"request": None} if periods else {}))
+            self._record(trial, began, **({"request": None} if periods else {}))
             began = _Begin.now()
             self.asking.begin()
-            periods.append(Period(outcome, seconds_of(trial.result), trial.readings.free_octets))
+            periods.append(Period(trial, seconds_of(trial.counted.wall_ns), read.free_octets))
             if not heard(periods[-1]):
                 raise _EnoughError
 
@@ -302,30 +288,35 @@ class LabMeasurer(Measurer):
             self.trial_run.perform_periods(plan, self.request(plan), ended)
         return tuple(periods)
 
-    def _learn(self, plan: TrialPlan, outcome: TrialOutcome, trial: Trial) -> None:
+    def _learn(self, trial: Trial) -> None:
         """Store properties of this trial that later trials use."""
+        plan = trial.plan
         # The state of a device after a failed restart is not known.
         half_way = bool(trial.readings.device_error) and trial.restart is not None
-        self.collapsed = outcome.verdict is Verdict.COLLAPSED or half_way
-        self.passed = plan if outcome.verdict is Verdict.PASS else self.passed
+        self.collapsed = trial.verdict is Verdict.COLLAPSED or half_way
+        self.passed = plan if trial.verdict is Verdict.PASS else self.passed
         if self.place.placement == "shared":
             alone = plan.phase2 is None
-            self.known_rates[alone] = learned(self.known_rates.get(alone), plan, outcome)
+            self.known_rates[alone] = learned(self.known_rates.get(alone), trial)
 
-    def _with_commands(self, outcome: TrialOutcome) -> TrialOutcome:
-        """Return the outcome with the number of failed tries of commands, and the time-out that was raised."""
-        failures, remarks = self.asking.failures, outcome.remarks
+    def _with_commands(self, trial: Trial) -> Trial:
+        """Return the trial with the number of failed tries of commands, and the time-out that was raised."""
+        failures, remarks = self.asking.failures, trial.remarks
         if failures:
             tries = "1 try of a command" if len(failures) == 1 else f"{len(failures)} tries of commands"
             remarks = (*remarks, f"{tries} to the device failed, the last one with: {failures[-1]}")
-        return replace(outcome, command_failures=len(failures), raised_timeout=self.raised_timeout, remarks=remarks)
+        return replace(trial, command_failures=len(failures), raised_timeout=self.raised_timeout, remarks=remarks)
 
-    def _unanswered(self, error: SilentControlsError) -> TrialOutcome:
-        """Return the outcome of a trial that could not begin because the device's controls are silent."""
+    def _unanswered(self, plan: TrialPlan, error: SilentControlsError) -> Trial:
+        """Return a trial that could not begin because the device's controls are silent."""
         if not received_in_all(self._came_back()):
             raise error
         reason = f"the device did not answer its controls before the trial ({error}), although it forwards"
-        return TrialOutcome(Verdict.INVALID, reason, NO_FRAMES, limited_by="host")
+        return self._unbegun(plan, Verdict.INVALID, reason, limited_by="host")
+
+    def _unbegun(self, plan: TrialPlan, verdict: Verdict, reason: str, *, limited_by: LimitedBy) -> Trial:
+        placement = self.place.placement
+        return Trial(plan, None, None, placement=placement, verdict=verdict, reason=reason, limited_by=limited_by)
 
     def time_receivers(self, plan: TrialPlan) -> ReceiverTime | None:
         """Return the receivers' run time in a trial of this plan, without a verdict; None = not known."""
@@ -333,11 +324,11 @@ class LabMeasurer(Measurer):
             self.restart()
         self.number += 1
         request = self.request(plan).model_copy(update={"record_receiver_time": True})
-        return self.trial_run.perform(plan, request).result.receiver_time
+        return self.trial_run.perform(plan, request).counted.receiver_time
 
     @property
     def _limits(self) -> Limits:
-        return Limits(self.place.placement, self.settings.table_limit, self.traffic.space)
+        return Limits(self.settings.table_limit, self.traffic.space)
 
     def _brought_back(self) -> list[str]:
         """Recover a device that collapsed, and return a remark on it; none where it had not, or is not natgauge's."""
@@ -367,7 +358,7 @@ class LabMeasurer(Measurer):
 
     def _probed(self, trial: Trial) -> Trial:
         """Return the trial with `forwards` and `unprobed`, from single frames sent after the trial."""
-        last = _last_phase(trial.result)
+        last = _last_phase(trial)
         try:
             if not trial.readings.device_error:
                 trial = self._emptied_again(trial)
@@ -487,7 +478,7 @@ class LabMeasurer(Measurer):
             }
             emptied(self.device, self.asking)
             try:
-                if forwarding.whole(trial.result, last=tried == forwarding.HANDFULS, faults=trial.readings.faults):
+                if forwarding.whole(trial.counted, last=tried == forwarding.HANDFULS, faults=trial.readings.faults):
                     return
             except BrokenError as error:
                 before = {
@@ -495,10 +486,10 @@ class LabMeasurer(Measurer):
                     for place, count in trial.readings.dropped_before.items()
                 }
                 trial = _read(trial, dropped_before=before)
-                outcome = judged(trial, self._limits)
+                trial = judged(trial, self._limits)
                 if store:
-                    self._record(plan, outcome, trial, began)
-                raise BrokenError(f"{error}{forwarding.because(outcome.cause)}") from error
+                    self._record(trial, began)
+                raise BrokenError(f"{error}{forwarding.because(trial.cause)}") from error
             self.number += 1
 
     def check_subscribers(self) -> None:
@@ -518,7 +509,7 @@ class LabMeasurer(Measurer):
             plan = each_subscriber.trial(number)
             trial = self.trial_run.perform(plan, self.request(plan, part))
             emptied(self.device, self.asking)
-            return each_subscriber.missing_of(trial.result, trial.readings.faults)
+            return each_subscriber.missing_of(trial.counted, trial.readings.faults)
 
         most = min(each_subscriber.MOST, traffic.connections)
         each_subscriber.check(sets, traffic.sources, most, tried)
@@ -588,21 +579,15 @@ def _established(trial: Trial) -> Trial:
 
     The procedure compares the count of each period with those of the other periods.
     """
-    count = None if trial.readings.count_after is None else trial.result.state_table.stored
+    count = None if trial.readings.count_after is None else trial.stored
     return _read(trial, count_after=count, device_error=None)
 
 
-def _nothing_came(result: TrialResult) -> bool:
+def _nothing_came(trial: Trial) -> bool:
     """Whether no frame of the last phase came back; segments that the device changed arrived all the same."""
-    return not received_in_all(_last_phase(result)) and not signs_of(result)
+    return not received_in_all(_last_phase(trial)) and not signs_of(trial.counted)
 
 
-def _last_phase(result: TrialResult) -> dict[Direction | None, StreamCounts]:
+def _last_phase(trial: Trial) -> Mapping[Direction | None, StreamCounts]:
     """The streams that show how the trial ended."""
-    streams = streams_of(result)
-    return {stream: counts for stream, counts in streams.items() if stream is not None} or streams
-
-
-def _gone_for_good(error_text: str) -> TrialOutcome:
-    reason = f"the device had collapsed and did not come back ({error_text})"
-    return TrialOutcome(Verdict.COLLAPSED, reason, NO_FRAMES, limited_by="device")
+    return dict(trial.phase2.items()) or {None: trial.phase1}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from natgauge.agreement import LEAST_STALL_SECONDS, LONGEST_PHASE_SECONDS
-from natgauge.measurer import BATCH_SECONDS, LEAST_WATCHED_SECONDS, MOST_TOGETHER, TrialOutcome, TrialPlan
+from natgauge.measurer import BATCH_SECONDS, LEAST_WATCHED_SECONDS, MOST_TOGETHER, Trial, TrialPlan
 from natgauge.procedures.kit.result.delay_statistics import ABOVE_WORST_CASE
 from natgauge.words import Placement
 
@@ -79,12 +79,12 @@ def watched_bound(plan: TrialPlan) -> float:
     return min(max(ABOVE_WORST_CASE * (seconds - plan.delays_from_seconds), LEAST_WATCHED_SECONDS), usual)
 
 
-def learned(known_rate: float | None, plan: TrialPlan, outcome: TrialOutcome) -> float | None:
+def learned(known_rate: float | None, trial: Trial) -> float | None:
     """Return the highest rate of the device in overloaded trials, frames/s of all directions; None = not known.
 
     Disturbances only lower the rate, so the highest of several trials counts.
     """
-    streams = [outcome.phase1] if plan.phase2 is None else list(outcome.phase2.values())
+    streams = [trial.phase1] if trial.plan.phase2 is None else list(trial.phase2.values())
     nominal = max((counts.nominal_seconds for counts in streams), default=0.0)
     busy = max((counts.busy_seconds for counts in streams), default=0.0)
     if not nominal or busy < HELD_UP * nominal:

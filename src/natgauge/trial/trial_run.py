@@ -16,8 +16,7 @@ from natgauge.errors import BrokenError, NatgaugeError, UsageError
 from natgauge.host.control_groups import ControlGroups, Throttling
 from natgauge.labs.common.links import carrier_losses
 from natgauge.labs.contract import TESTER_PLACES, LabCounters, NetworkCounters
-from natgauge.measurer import Restart, TrialPlan
-from natgauge.one_trial import Trial
+from natgauge.measurer import Restart, Trial, TrialPlan
 from natgauge.readings import Readings
 from natgauge.table_memory import LEAST_CONNECTIONS, ObjectCaches, octets_per_connection
 from natgauge.trial.command_retries import CommandRetries
@@ -176,7 +175,7 @@ class TrialRun:
             link_losses=self._new_link_losses(links_before),
             throttled_seconds=stopped.seconds,
         )
-        return Trial(plan, request, result, readings, restart)
+        return Trial(plan, request, result, readings, restart, placement=self.place.placement)
 
     def perform_periods(self, plan: TrialPlan, request: TrialRequest, ended: Callable[[Trial], None]) -> None:
         """Empty the device's table and run a trial of several periods.
@@ -213,7 +212,7 @@ class TrialRun:
                 link_losses=self._new_link_losses(links_before),
                 throttled_seconds=throttled.since(throttled_before).seconds,
             )
-            ended(Trial(plan, request, result, readings))
+            ended(Trial(plan, request, result, readings, placement=self.place.placement))
 
         def report(progress: Progress) -> None:
             if progress.period is None:

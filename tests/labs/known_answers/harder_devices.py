@@ -28,9 +28,8 @@ from tests.labs.known_answers.devices import (
 )
 
 from natgauge.agreement import TrialRequest, TrialResult
-from natgauge.counts import phase2_streams
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.measurer import Direction
+from natgauge.measurer import Direction, phase2_of
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
@@ -199,7 +198,7 @@ class Burnt(Device):
 
 def _refuse_bursts(result: TrialResult) -> None:
     """Refuse a trial whose sender stood still for long: it sends the rest in bursts, which a short ring may lose."""
-    counts = phase2_streams(result)[Direction.INITIATOR]
+    counts = phase2_of(result)[Direction.INITIATOR]
     stalled = counts.stalled_seconds or 0.0
     if stalled > MOST_STALLED * counts.nominal_seconds:
         raise NotOnTimeError(f"the sender stood still for {stalled:.3f} s")

@@ -31,7 +31,7 @@ from natgauge import procedures
 from natgauge.agreement import StreamCounts
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.inputs.question import DeviceOptions
-from natgauge.measurer import LAG_SHARE, Direction, Phase2Plan, TrialOutcome, TrialPlan
+from natgauge.measurer import LAG_SHARE, Direction, Phase2Plan, Trial, TrialPlan
 from natgauge.procedures.kit.measure.draws import expected_connections
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.queues import LONGEST_WAIT_SECONDS
@@ -53,7 +53,7 @@ class Evidence:
         said: the results as they were reported, where whole measurements were made.
     """
 
-    outcome: TrialOutcome
+    outcome: Trial
     known: Known
     result: MeasurementResult | None = None
     said: tuple[Result, ...] = ()
@@ -494,7 +494,7 @@ def late(kind: str) -> Look:
     """The delay of the last trial's frames, which are all late."""
 
     def found(evidence: Evidence) -> float:
-        delays = evidence.outcome.phase1.late_delays(evidence.outcome.frame_timeout_seconds)
+        delays = evidence.outcome.phase1.late_delays(evidence.outcome.plan.frame_timeout_seconds)
         assert delays is not None
         return 1e6 * {"least": delays.least, "mean": delays.mean}[kind]
 

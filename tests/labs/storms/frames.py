@@ -15,11 +15,8 @@ from tests.labs.storms.storm import Storm, Tally
 
 from natgauge import agreement
 from natgauge.agreement import process
-from natgauge.counts import phase2_streams
 from natgauge.host.cpus import usable_cpus
-from natgauge.measurer import Phase2Plan, TrialPlan
-from natgauge.one_trial import Trial
-from natgauge.readings import NO_READINGS
+from natgauge.measurer import Phase2Plan, Trial, TrialPlan, phase2_of
 from natgauge.tester.cable import BEYOND_REACH, SAFE_SHARE, untranslated_request
 from natgauge.tester.cable_lab import CableLab
 from natgauge.trial.judging import judged
@@ -69,7 +66,7 @@ class _Cable:
         frames = 1_000_000
         rates = []
         for _ in range(1 + _HIGHEST_TRIALS):
-            counts = phase2_streams(self.run(BEYOND_REACH, frames)[1]).values()
+            counts = phase2_of(self.run(BEYOND_REACH, frames)[1]).values()
             rates.append(sum(each.received_frames for each in counts) / max(each.sending_seconds for each in counts))
             frames = max(frames, int(rates[0] * _HIGHEST_SECONDS / 2))
         return statistics.median(rates[1:])
@@ -89,9 +86,8 @@ def _make(tally: Tally) -> None:
             request, result = cable.run(rate, frames)
             seconds = frames / (rate / 2)
             plan = TrialPlan(CONNECTIONS, _PHASE1_RATE, Phase2Plan(rate / 2, rate / 2, seconds))
-            trial = Trial(plan, request, result, NO_READINGS)
-            outcome = judged(trial, Limits("shared"))
-            counts = phase2_streams(result).values()
+            outcome = judged(Trial(plan, request, result, placement="shared"), Limits())
+            counts = phase2_of(result).values()
             offered = sum(each.offered_frames for each in counts)
             missing = offered - sum(each.received_frames for each in counts)
             if outcome.verdict is Verdict.INVALID:

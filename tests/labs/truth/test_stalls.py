@@ -15,7 +15,7 @@ from tests.unit.counted import make_trial
 from natgauge.agreement import InitiatorStream, Phase1, Phase2, StreamCounts, TrialResult
 from natgauge.agreement.process import run
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.measurer import Direction, Judgement, Phase2Plan, TrialPlan
+from natgauge.measurer import Direction, Phase2Plan, Trial, TrialPlan
 from natgauge.trial import pacing
 from natgauge.verdicts import Limits, judge
 from natgauge.words import Verdict
@@ -88,11 +88,11 @@ def initiator_of(result: TrialResult) -> StreamCounts:
     return result.phase2.initiator
 
 
-def judged(result: TrialResult) -> Judgement:
+def judged(result: TrialResult) -> Trial:
     """By phase 2 alone."""
     plan = TrialPlan(1, RATE, Phase2Plan(RATE, 0.0, SECONDS), stateless=True)
     trial = make_trial(plan, phase2={Direction.INITIATOR: initiator_of(result)}, cpus=result.cpus)
-    return judge(trial, Limits("isolated"))
+    return judge(trial, Limits())
 
 
 def test_loss_at_every_rate_is_not_excused_by_stalls(lab: NetnsLab) -> None:

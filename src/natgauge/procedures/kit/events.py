@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.measurer import Trial, TrialPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Event:
     plan: TrialPlan
     load: float
     bounds: Bounds
-    outcome: TrialOutcome | None = None
+    outcome: Trial | None = None
     seconds_left: float | None = None
     most_seconds: float | None = None
     most_seconds_left: float | None = None

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from natgauge.errors import BrokenError, EndedBySignal
-from natgauge.measurer import Measurer, OutlastingError, Period, TrialOutcome, TrialPlan
+from natgauge.measurer import Measurer, OutlastingError, Period, Trial, TrialPlan
 from natgauge.procedures.kit.events import Bounds, Event, EventHandler, ignore
 from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError
@@ -19,7 +19,7 @@ def unheard(_number: int) -> None:
     """Begin a repetition with the measurer of the one before."""
 
 
-def as_measured(outcome: TrialOutcome) -> TrialOutcome:
+def as_measured(outcome: Trial) -> Trial:
     """The outcome of a trial for which the procedure has no rules of its own."""
     return outcome
 
@@ -66,8 +66,8 @@ class TrialRunner:
         return random.Random(f"{self.measurer.seed} {self.repetition}").uniform(-1.0, 1.0)  # noqa: S311 - nothing secret
 
     def run(
-        self, plan: TrialPlan, load: float, bounds: Bounds, judged: Callable[[TrialOutcome], TrialOutcome] = as_measured
-    ) -> TrialOutcome:
+        self, plan: TrialPlan, load: float, bounds: Bounds, judged: Callable[[Trial], Trial] = as_measured
+    ) -> Trial:
         """Run one trial, and return its outcome as the measurer judged it; the observer is shown it as `judged`.
 
         TimeUpError: it was not begun, because it does not fit into the time that is left, or outlasts the device's
@@ -93,7 +93,7 @@ class TrialRunner:
         refuse_contradiction(self.metric, plan, outcome)
         return outcome
 
-    def run_periods(self, plan: TrialPlan, load: float, go_on: Callable[[TrialOutcome], bool]) -> list[Period]:
+    def run_periods(self, plan: TrialPlan, load: float, go_on: Callable[[Trial], bool]) -> list[Period]:
         """Run one trial with several periods of phase 2, each of which counts as a trial.
 
         Where the user ends the trial (Ctrl-C), the periods so far are the answer, and `interrupted` is true. `go_on` is
@@ -104,7 +104,7 @@ class TrialRunner:
         number = 1 if plan.phase2 is None else plan.phase2.periods
         begin = self.clock()
 
-        def event(outcome: TrialOutcome | None) -> Event:
+        def event(outcome: Trial | None) -> Event:
             done = len(periods)
             left = (number - done) * (self.clock() - begin) / done if done else None
             known = self._event(plan, load, Bounds(), outcome)
@@ -136,7 +136,7 @@ class TrialRunner:
         which = "the only trial" if self.trials == 1 else f"the last of {self.trials} trials"
         return f"; {which} was {last.verdict}{why}"
 
-    def _event(self, plan: TrialPlan, load: float, bounds: Bounds, outcome: TrialOutcome | None) -> Event:
+    def _event(self, plan: TrialPlan, load: float, bounds: Bounds, outcome: Trial | None) -> Event:
         return Event(
             metric=self.metric,
             repetition=self.repetition,
@@ -169,7 +169,7 @@ def _ended(why: str, bounds: Bounds) -> TimeUpError:
     return error
 
 
-def refuse_contradiction(metric: str, plan: TrialPlan, outcome: TrialOutcome) -> None:
+def refuse_contradiction(metric: str, plan: TrialPlan, outcome: Trial) -> None:
     """Refuse a device that counts no connection after it forwarded all of them.
 
     A count of some, but too few, is a table that is full or drops what is old; a count of none is read from the wrong

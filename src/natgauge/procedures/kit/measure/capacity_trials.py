@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from natgauge.causes.cause import FULL, DeviceLimit
 from natgauge.errors import BrokenError
-from natgauge.measurer import Ability, Direction, TrialOutcome, TrialPlan
+from natgauge.measurer import Ability, Direction, Trial, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure import validation
@@ -83,7 +83,7 @@ class CapacityTrials:
         self._proved: _Proved | None = None
 
     @property
-    def last(self) -> TrialOutcome:
+    def last(self) -> Trial:
         """Outcome of the last trial; there must be one."""
         return self.attempts[-1].outcome
 
@@ -168,7 +168,7 @@ class CapacityTrials:
                 return _kept(outcome, count)
         return None
 
-    def _repeated(self, plan: TrialPlan, failed: TrialOutcome) -> TrialOutcome:
+    def _repeated(self, plan: TrialPlan, failed: Trial) -> Trial:
         """The last of further trials; a frame that the device spoils now and then must not pass for a full table."""
         for _ in range(MORE_ASKINGS):
             failed = self._valid(plan, plan.phase1_rate)
@@ -181,10 +181,10 @@ class CapacityTrials:
         self.notes.append(Note("search", text))
         return failed
 
-    def _valid(self, plan: TrialPlan, rate: float) -> TrialOutcome:
+    def _valid(self, plan: TrialPlan, rate: float) -> Trial:
         """Try until a trial measures the device."""
 
-        def kept() -> TrialOutcome:
+        def kept() -> Trial:
             outcome = self._runner.run(plan, rate, self.bounds)
             self.attempts.append(Attempt(rate, short=False, outcome=outcome))
             return outcome
@@ -195,7 +195,7 @@ class CapacityTrials:
             raise UndecidedError(sentence, tried.outcome.limited_by or "host")
         return tried.outcome
 
-    def _recover(self, count: int, outcome: TrialOutcome) -> None:
+    def _recover(self, count: int, outcome: Trial) -> None:
         """Restart the collapsed device (RFC 9693 section 4.9 counts a collapse as an unacceptable drop)."""
         self.notes.append(Note("device", f"the device collapsed with {count} connections: {outcome.reason}"))
         runner = self._runner
@@ -206,7 +206,7 @@ class CapacityTrials:
         runner.measurer.restart()
 
 
-def _holds_all(outcome: TrialOutcome, count: int) -> bool:
+def _holds_all(outcome: Trial, count: int) -> bool:
     """Whether a failed validation is none of the table's fault: the device's own count has every connection."""
     failed = outcome.verdict is Verdict.FAIL and outcome.failed_phase == 2
     return failed and outcome.table_count is not None and outcome.table_count >= count
@@ -217,7 +217,7 @@ def _as_few(before: int, now: int, count: int) -> bool:
     return now - before <= max(1.0, SAME_SHARE * before) and count - now > (count - before) / 2
 
 
-def _kept(outcome: TrialOutcome, count: int) -> int:
+def _kept(outcome: Trial, count: int) -> int:
     """Connections there were at the end: opened, answering, and in the device's own count where it has one."""
     answered = outcome.phase2.get(Direction.RESPONDER)
     known = [

@@ -27,7 +27,7 @@ from natgauge.measurer import (
     Ability,
     Delays,
     Direction,
-    TrialOutcome,
+    Trial,
     TrialPlan,
 )
 from natgauge.notes import Note
@@ -100,8 +100,8 @@ class _Stalled(NamedTuple):
     """A trial that is repeated because frames in stalls moved its figures; `judged` is its outcome by these rules."""
 
     share: float
-    outcome: TrialOutcome
-    judged: TrialOutcome
+    outcome: Trial
+    judged: Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class Timing:
         rest = self.read(left)
         return figures | {_without_stalls(name): rest[name] for name in (*self.percentiles, *self.others)}
 
-    def moved(self, outcome: TrialOutcome) -> list[Moved]:
+    def moved(self, outcome: Trial) -> list[Moved]:
         """The percentiles of each direction that frames in stalls moved, or may have moved, by more than a bucket."""
         moved = []
         for direction, delays in outcome.delays.items():
@@ -211,7 +211,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
             *tolerance_note(self.settings.loss_tolerance),
         ]
 
-    def trial(self, load: float, plan: TrialPlan, bounds: Bounds) -> TrialOutcome:
+    def trial(self, load: float, plan: TrialPlan, bounds: Bounds) -> Trial:
         """Run a trial; it is INVALID where frames that were due in stalls moved a percentile."""
         outcome = super().trial(load, plan, bounds)
         judged = self.judged(outcome)
@@ -219,18 +219,18 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
             self._stalled.append(_Stalled(_stalled_share(outcome), outcome, judged))
         return judged
 
-    def judged(self, outcome: TrialOutcome) -> TrialOutcome:
+    def judged(self, outcome: Trial) -> Trial:
         """Return the outcome, as INVALID where frames that were due in stalls moved a percentile."""
         if outcome.verdict not in {Verdict.PASS, Verdict.FAIL} or not self.timing.moved(outcome):
             return outcome
         reason = f"{_percent(_stalled_share(outcome))} of the timed frames were due while a core was stalled"
         return replace(outcome, verdict=Verdict.INVALID, limited_by="host", failed_phase=None, reason=reason)
 
-    def is_enough(self, outcome: TrialOutcome) -> bool:
+    def is_enough(self, outcome: Trial) -> bool:
         """Whether no repeat is needed; true also after `MOST_STALLED` repeats because of stalls."""
         return super().is_enough(outcome) or len(self._stalled) > min(MOST_STALLED, self.settings.invalid_repeats)
 
-    def best_of_invalid(self) -> TrialOutcome | None:
+    def best_of_invalid(self) -> Trial | None:
         """Return the trial with the fewest frames in stalls, of those at this load whose percentiles stalls moved."""
         if not self._stalled:
             return None
@@ -238,7 +238,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         self.count(least.judged, least.outcome)
         return least.outcome
 
-    def _stalls_note(self, outcome: TrialOutcome, share: float) -> list[Note]:
+    def _stalls_note(self, outcome: Trial, share: float) -> list[Note]:
         moved = self.timing.moved(outcome)
         if not moved:
             return []
@@ -295,7 +295,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         return Note("own delay", text, value=largest)
 
 
-def read(outcome: TrialOutcome, timing: Timing) -> dict[str, float]:
+def read(outcome: Trial, timing: Timing) -> dict[str, float]:
     """Every figure of each direction, of both the one that is farther from 0, and what was lost."""
     if not outcome.delays:
         raise BrokenError(f"{timing.metric}: the trial left no delays, although they were requested")
@@ -328,7 +328,7 @@ def _how_far(moved: Moved) -> float:
     return abs(moved.value - moved.without) / max(abs(moved.value), abs(moved.without))
 
 
-def _stalled_share(outcome: TrialOutcome) -> float:
+def _stalled_share(outcome: Trial) -> float:
     """Share of a direction's timed frames that were due in stalls, of the worse direction.
 
     Where it is not known, all of them may have been, if the trial was disturbed.
@@ -345,7 +345,7 @@ def _percent(share: float) -> str:
     return "an unknown part" if math.isinf(share) else f"{share:.2%}"
 
 
-def _trial_notes(outcome: TrialOutcome, share: float) -> list[Note]:
+def _trial_notes(outcome: Trial, share: float) -> list[Note]:
     notes = []
     negative = sum(delays.negative for delays in outcome.delays.values())
     if negative:

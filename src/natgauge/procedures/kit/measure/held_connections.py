@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from natgauge.causes.cause import FULL
 from natgauge.errors import BrokenError
-from natgauge.measurer import TrialOutcome, TrialPlan
+from natgauge.measurer import Trial, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, UnpreparableError, prepare
@@ -49,7 +49,7 @@ class HeldConnections(Repetitions[Phase1T]):
         """Return notes on the final rate of phase 1 and on metrics that were measured first."""
         return [*self.preparation.notes(), *self.first_notes]
 
-    def trial(self, load: float, plan: TrialPlan, bounds: Bounds) -> TrialOutcome:
+    def trial(self, load: float, plan: TrialPlan, bounds: Bounds) -> Trial:
         """Run one trial, with a slower phase 1 where that has proven too fast; UnpreparableError where none works."""
         slowed = replace(plan, phase1_rate=min(plan.phase1_rate, self.preparation.rate))
         trial = self.runner.run(slowed, load, bounds, self.judged)
@@ -58,17 +58,17 @@ class HeldConnections(Repetitions[Phase1T]):
             raise UnpreparableError(self.runner.metric, self.preparation, trial)
         return outcome
 
-    def judged(self, outcome: TrialOutcome) -> TrialOutcome:
+    def judged(self, outcome: Trial) -> Trial:
         """The outcome by the metric's own rules."""
         return outcome
 
-    def at(self, rate: float, plan: TrialPlan, trials_left: int | None = None) -> TrialOutcome | None:
+    def at(self, rate: float, plan: TrialPlan, trials_left: int | None = None) -> Trial | None:
         """Try a plan until a trial measures the device; None (and a note) when none does.
 
         The rate is in frames/s of each direction. Phase 1 of the plan is slowed down where needed.
         """
 
-        def kept() -> TrialOutcome:
+        def kept() -> Trial:
             outcome = self.trial(rate, plan, Bounds(trials_left=trials_left))
             self._attempts.append(Attempt(rate, short=False, outcome=outcome))
             return outcome
@@ -79,22 +79,22 @@ class HeldConnections(Repetitions[Phase1T]):
             self.repetition_notes.append(Note("trials", f"{rate:.0f} frames/s: {tried.sentence()}"))
         return outcome
 
-    def is_enough(self, outcome: TrialOutcome) -> bool:
+    def is_enough(self, outcome: Trial) -> bool:
         """Whether a trial at a load needs no repeat."""
         return is_valid(outcome)
 
-    def best_of_invalid(self) -> TrialOutcome | None:
+    def best_of_invalid(self) -> Trial | None:
         """A trial that counts where all repeats at a load were INVALID; None = there is no such trial."""
         return None
 
-    def count(self, returned: TrialOutcome, replacement: TrialOutcome) -> None:
+    def count(self, returned: Trial, replacement: Trial) -> None:
         """Let a trial of this repetition count as it was found, in place of how it was judged."""
         self._attempts = [
             replace(attempt, outcome=replacement) if attempt.outcome is returned else attempt
             for attempt in self._attempts
         ]
 
-    def must(self, rate: float, plan: TrialPlan, trials_left: int | None = None) -> TrialOutcome:
+    def must(self, rate: float, plan: TrialPlan, trials_left: int | None = None) -> Trial:
         """Run a trial without which there is no result: BrokenError where none measured the device, or it collapsed."""
         outcome = self.at(rate, plan, trials_left)
         if outcome is None:
@@ -206,7 +206,7 @@ class HeldRate(SearchedRate[SearchT]):
         """Return notes on the final rate of phase 1."""
         return self.preparation.notes()
 
-    def trial(self, rate: float, seconds: float, bounds: Bounds) -> TrialOutcome:
+    def trial(self, rate: float, seconds: float, bounds: Bounds) -> Trial:
         """Try a rate for so long."""
         outcome = self.runner.run(self.load(rate, seconds), rate, bounds)
         judged = self.preparation.judge(outcome)
@@ -215,7 +215,7 @@ class HeldRate(SearchedRate[SearchT]):
             raise UnpreparableError(self.runner.metric, self.preparation, outcome)
         return judged
 
-    def probe(self, rate: float, short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
+    def probe(self, rate: float, short: bool, bounds: Bounds) -> Trial:  # noqa: FBT001 - the search's signature
         """Run the trial of a rate, or a short one."""
         seconds = self.settings.phase2_seconds
         return self.trial(rate, probe_seconds(seconds) if short else seconds, bounds)

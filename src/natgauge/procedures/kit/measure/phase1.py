@@ -19,7 +19,7 @@ from natgauge.causes.cause import FULL
 from natgauge.inputs.checks import paced
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import SearchError
-from natgauge.measurer import TrialOutcome
+from natgauge.measurer import Trial
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.prerequisite import inner, measure_first
 from natgauge.procedures.kit.result.results import MeasurementResult
@@ -82,7 +82,7 @@ class UnpreparableError(GoneError):
     The outcome of the last trial says why.
     """
 
-    def __init__(self, metric: str, preparation: Preparation, outcome: TrialOutcome) -> None:
+    def __init__(self, metric: str, preparation: Preparation, outcome: Trial) -> None:
         mend = "; give a lower --connection-rate, or a --loss-tolerance if the device loses such a share at every rate"
         super().__init__(
             f"{metric}: phase 1 could not establish the connections (failed in a row: {preparation.failures}, at "
@@ -114,7 +114,7 @@ class Preparation:
         """Whether there is no phase 1."""
         return self.rate == NO_PHASE_1
 
-    def judge(self, outcome: TrialOutcome) -> TrialOutcome:
+    def judge(self, outcome: Trial) -> Trial:
         """Take a failed phase 1 out of the count, and slow down for the next trial."""
         if outcome.verdict is not Verdict.FAIL or outcome.failed_phase != 1:
             self.failures, self.hopeless = 0, False
@@ -168,7 +168,7 @@ def prepare(runner: TrialRunner, settings: Phase1Settings, share: float | None =
     return replace(safely_below(rough.summary.median), rough=rough)
 
 
-def _of_phase2(outcome: TrialOutcome) -> TrialOutcome:
+def _of_phase2(outcome: Trial) -> Trial:
     """Return the outcome without phase 2, for a trial whose phase 1 had no more than the tolerated loss."""
     streams = outcome.phase2.values()
     lost, offered = sum(counts.lost for counts in streams), sum(counts.offered_frames for counts in streams)

@@ -17,7 +17,7 @@ from typing import Literal
 
 from natgauge.inputs.checks import paced
 from natgauge.inputs.input import described
-from natgauge.measurer import Direction, Phase2Plan, TrialOutcome, TrialPlan
+from natgauge.measurer import Direction, Phase2Plan, Trial, TrialPlan
 from natgauge.procedures.kit.search.rate_search import FIRST_TRIAL_SECONDS
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.words import Verdict
@@ -84,7 +84,7 @@ def plan(settings: TrialSettings, connections: int, establishing: float, asking:
     return replace(settings.phase1_plan(establishing), connections=connections, phase2=phase2)
 
 
-def cause(failed: TrialOutcome, slower: TrialOutcome | None, connections: int) -> Cause:
+def cause(failed: Trial, slower: Trial | None, connections: int) -> Cause:
     """Return the reason why a validation failed.
 
     `slower` is the outcome of the same trial with phase 2 at half the rate; None = there was none, which leaves open
@@ -106,7 +106,7 @@ def cause(failed: TrialOutcome, slower: TrialOutcome | None, connections: int) -
     return next((why for applies, why in rules if applies), "unknown")
 
 
-def _lost(outcome: TrialOutcome) -> int:
+def _lost(outcome: Trial) -> int:
     counts = outcome.phase2.get(Direction.RESPONDER)
     return 0 if counts is None else counts.lost
 

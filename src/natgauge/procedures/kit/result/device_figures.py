@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from natgauge.core_work import CoreWork, WorkByCore, total
-from natgauge.measurer import TrialOutcome
+from natgauge.measurer import Trial
 from natgauge.metrics.shared_figures import (
     CORE_IMBALANCE,
     ESTABLISHED,
@@ -120,11 +120,11 @@ def _lost_at(attempts: Sequence[Attempt]) -> Mapping[str, float]:
     return {f"{LOST_PERCENT_AT}{device}": 100 * frames / lost for device, frames in dropped.items()}
 
 
-def _lost(outcome: TrialOutcome) -> int:
+def _lost(outcome: Trial) -> int:
     return sum(counts.lost for counts in (outcome.phase1, *outcome.phase2.values()))
 
 
-def _deciding_drops(attempts: Sequence[Attempt]) -> list[TrialOutcome]:
+def _deciding_drops(attempts: Sequence[Attempt]) -> list[Trial]:
     """Return the outcomes of the lowest load that the device failed with counters of drops."""
     failed = [
         attempt

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from natgauge.measurer import Direction, TrialOutcome
+from natgauge.measurer import Direction, Trial
 from natgauge.procedures.kit.result.results import Attempt
 from natgauge.words import Verdict
 
@@ -51,7 +51,7 @@ def shortfall(counts: StreamCounts, excused: int = 0) -> float:
 
 
 def shares_by_direction(
-    share: Callable[[StreamCounts, int], float], outcome: TrialOutcome, excused: Mapping[Direction, int]
+    share: Callable[[StreamCounts, int], float], outcome: Trial, excused: Mapping[Direction, int]
 ) -> dict[Direction, float]:
     """Return `lost_share` or `shortfall` of each direction of phase 2."""
     return {direction: share(counts, excused.get(direction, 0)) for direction, counts in outcome.phase2.items()}
@@ -62,7 +62,7 @@ def worst(values: Mapping[Direction, float]) -> float:
     return max(values.values(), default=0.0)
 
 
-def deciding_counts(outcome: TrialOutcome) -> list[StreamCounts]:
+def deciding_counts(outcome: Trial) -> list[StreamCounts]:
     """Return the counts that decided a trial: those of phase 1 where it failed or was all, otherwise of phase 2."""
     return [outcome.phase1] if outcome.failed_phase == 1 or not outcome.phase2 else list(outcome.phase2.values())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from natgauge.measurer import TrialOutcome
+from natgauge.measurer import Trial
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.settings import TrialSettings
@@ -14,7 +14,7 @@ from natgauge.words import Verdict
 
 def disturbed_note(measurements: Iterable[Measurement]) -> list[Note]:
     """Return a note on the number of disturbed trials, and of those that failed because of it; empty if none."""
-    outcomes: list[TrialOutcome] = [attempt.outcome for repetition in measurements for attempt in repetition.attempts]
+    outcomes: list[Trial] = [attempt.outcome for repetition in measurements for attempt in repetition.attempts]
     disturbed = sum(outcome.disturbed for outcome in outcomes)
     invalid = sum(outcome.verdict is Verdict.INVALID for outcome in outcomes)
     if not disturbed and not invalid:

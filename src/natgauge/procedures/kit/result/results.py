@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from natgauge.causes.cause import Cause
-from natgauge.measurer import TrialOutcome
+from natgauge.measurer import Trial
 from natgauge.metrics import figures
 from natgauge.notes import Note
 from natgauge.statistics.figure import FigureSummary
@@ -50,7 +50,7 @@ class Attempt:
 
     load: float
     short: bool
-    outcome: TrialOutcome
+    outcome: Trial
 
 
 @dataclass(frozen=True, slots=True)

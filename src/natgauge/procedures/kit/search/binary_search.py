@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 from natgauge.causes.cause import FULL
 from natgauge.inputs.measuring_types import SearchError
-from natgauge.measurer import TrialOutcome
+from natgauge.measurer import Trial
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
@@ -55,9 +55,9 @@ FAR_DOWN = 4.0
 MOST_COLLAPSES = 3
 
 #: Runs one trial at a load (frames/s), short or of full length.
-Trial = Callable[[float, bool, Bounds], TrialOutcome]
+RunTrial = Callable[[float, bool, Bounds], Trial]
 #: The rate (frames/s) at which the device forwarded in a trial; None if it is not known.
-Forwarded = Callable[[TrialOutcome], float | None]
+Forwarded = Callable[[Trial], float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +96,9 @@ class _Stop(Exception):  # noqa: N818 - not an error: the search ends with what 
 
 def search(
     plan: SearchPlan,
-    trial: Trial,
+    trial: RunTrial,
     forwarded: Forwarded,
-    fewer: Callable[[float, int, Bounds], TrialOutcome] | None = None,
+    fewer: Callable[[float, int, Bounds], Trial] | None = None,
 ) -> Measurement:
     """Find the highest passing load.
 
@@ -126,9 +126,9 @@ class _Search:
     def __init__(
         self,
         plan: SearchPlan,
-        trial: Trial,
+        trial: RunTrial,
         forwarded: Forwarded,
-        fewer: Callable[[float, int, Bounds], TrialOutcome] | None,
+        fewer: Callable[[float, int, Bounds], Trial] | None,
     ) -> None:
         self._fewer_trial = fewer
         self._plan = plan
@@ -245,13 +245,13 @@ class _Search:
     def _as_tried(self, load: float) -> float:
         return float(round(load)) if self._plan.whole else load
 
-    def _fewer(self, rate: float, connections: int) -> TrialOutcome | None:
+    def _fewer(self, rate: float, connections: int) -> Trial | None:
         """A trial of fewer connections that measures the device; None where there is none."""
         run = self._fewer_trial
         if run is None:
             return None
 
-        def kept() -> TrialOutcome:
+        def kept() -> Trial:
             outcome = run(rate, connections, self._bounds())
             self._attempts.append(Attempt(rate, short=True, outcome=outcome))
             return outcome
@@ -377,7 +377,7 @@ class _Search:
         del self._loads[load.rate]
         self._floor = min(load.rate * NEAR, self._plan.top) if load.rate < self._plan.top else math.inf
 
-    def _valid(self, load: Load, *, short: bool) -> TrialOutcome | None:
+    def _valid(self, load: Load, *, short: bool) -> Trial | None:
         """Repeat until a trial measures the device; None when the limit of repeats is reached."""
         tried = until_decided(lambda: self._run(load.rate, short=short), self._patience)
         if tried.decided:
@@ -387,7 +387,7 @@ class _Search:
             load.doubt = tried.sentence()
         return None
 
-    def _run(self, rate: float, *, short: bool) -> TrialOutcome:
+    def _run(self, rate: float, *, short: bool) -> Trial:
         if len(self._attempts) >= self._plan.most_trials:
             raise self._ended(f"after {self._plan.most_trials} trials")
         outcome = self._trial(rate, short, self._bounds())
@@ -409,7 +409,7 @@ class _Search:
         text = f"the search was ended {why}; the answer lies {where} {self._plan.unit}, wider than asked"
         return _Stop(Note("ended early", text))
 
-    def _note_collapse(self, rate: float, outcome: TrialOutcome) -> None:
+    def _note_collapse(self, rate: float, outcome: Trial) -> None:
         if not outcome.begun:
             # No frame was sent, so it says nothing of this load.
             if self._lower(full=True) is None:

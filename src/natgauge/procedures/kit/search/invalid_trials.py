@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from natgauge.measurer import TrialOutcome
+from natgauge.measurer import Trial
 from natgauge.words import Verdict
 
 #: A search tries many loads, and of a load above the tester's reach every trial is INVALID. A tester that was too slow
@@ -39,7 +39,7 @@ def at_one_load(invalid_repeats: int) -> Patience:
 class Tried:
     """A trial and its repeats."""
 
-    outcome: TrialOutcome
+    outcome: Trial
     trials: int
     decided: bool
 
@@ -48,14 +48,12 @@ class Tried:
         return f"{self.trials} trials were INVALID{meaning}, the last one because of {self.outcome.reason}"
 
 
-def is_valid(outcome: TrialOutcome) -> bool:
+def is_valid(outcome: Trial) -> bool:
     """Whether a trial says something about the device."""
     return outcome.verdict is not Verdict.INVALID
 
 
-def until_decided(
-    trial: Callable[[], TrialOutcome], patience: Patience, decides: Callable[[TrialOutcome], bool] = is_valid
-) -> Tried:
+def until_decided(trial: Callable[[], Trial], patience: Patience, decides: Callable[[Trial], bool] = is_valid) -> Tried:
     """Run a trial, and again until one decides or the patience is at its end."""
     trials = 0
     while True:

@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from natgauge.measurer import TrialOutcome
+from natgauge.measurer import Trial
 from natgauge.metrics.goals import PRESETS, Goal, Preset, criteria
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -61,7 +61,7 @@ _REMEDY: Final = f"--search binary with {rare_loss.LOSS_TOLERANCE}"
 _BAD: Final = frozenset({Verdict.FAIL, Verdict.COLLAPSED})
 
 #: Runs one trial: load of each direction in frames/s, seconds.
-Trial = Callable[[float, float, Bounds], TrialOutcome]
+RunTrial = Callable[[float, float, Bounds], Trial]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class MlrPlan:
     confirm: bool = True
 
 
-def search(plan: MlrPlan, trial: Trial) -> Measurement:
+def search(plan: MlrPlan, trial: RunTrial) -> Measurement:
     """Search all goals of the preset at once.
 
     Returns:
@@ -186,7 +186,7 @@ class _Measurer:
     """The library's view of our trials."""
 
     plan: MlrPlan
-    trial: Trial
+    trial: RunTrial
     attempts: list[Attempt] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     causes: dict[float, Counter[LimitedBy]] = field(default_factory=dict)
@@ -236,7 +236,7 @@ class _Measurer:
             return ()
         return rare_loss.shown(self._valid(faster, self.plan.trial_seconds), faster, upper, "frames/s", _REMEDY).notes
 
-    def _believed(self, rate: float, seconds: float) -> TrialOutcome:
+    def _believed(self, rate: float, seconds: float) -> Trial:
         """A trial that counts; where one bad trial is the end of a load, the majority of up to three."""
         outcome = self._valid(rate, seconds)
         if self.plan.confirm and not _allows_exceptions(self.plan.preset) and outcome.verdict in _BAD:
@@ -245,7 +245,7 @@ class _Measurer:
             self.causes.setdefault(rate, Counter())[outcome.limited_by or "device"] += 1
         return outcome
 
-    def _tried_again(self, rate: float, seconds: float, failed: TrialOutcome) -> TrialOutcome:
+    def _tried_again(self, rate: float, seconds: float, failed: Trial) -> Trial:
         """A PASS where two of three trials pass, else the one that failed."""
         again = self._valid(rate, seconds)
         if again.verdict is not Verdict.PASS:
@@ -259,13 +259,13 @@ class _Measurer:
         self.notes.append(Note("contradictions", text))
         return again if passes > 1 else failed
 
-    def _valid(self, rate: float, seconds: float) -> TrialOutcome:
+    def _valid(self, rate: float, seconds: float) -> Trial:
         tried = until_decided(lambda: self._run(rate, seconds), in_search(self.plan.invalid_repeats))
         if not tried.decided:
             self.notes.append(Note("search", f"{rate:.0f} frames/s: {tried.sentence(' and count as lost')}"))
         return tried.outcome
 
-    def _run(self, rate: float, seconds: float) -> TrialOutcome:
+    def _run(self, rate: float, seconds: float) -> Trial:
         outcome = self.trial(rate, seconds, Bounds())
         self.attempts.append(Attempt(rate, seconds < self.plan.trial_seconds, outcome))
         if outcome.verdict is Verdict.COLLAPSED and not outcome.begun:
@@ -273,7 +273,7 @@ class _Measurer:
         return outcome
 
 
-def _all_directions(outcome: TrialOutcome) -> StreamCounts:
+def _all_directions(outcome: Trial) -> StreamCounts:
     """Return frames and times of phase 2 as those of a single stream."""
     streams = tuple(outcome.phase2.values())
     return outcome.phase1.model_copy(
@@ -287,7 +287,7 @@ def _all_directions(outcome: TrialOutcome) -> StreamCounts:
     )
 
 
-def _forwarded_in_time(outcome: TrialOutcome, counts: StreamCounts) -> int:
+def _forwarded_in_time(outcome: Trial, counts: StreamCounts) -> int:
     """Return the forwarded frames; for a sender that was slowed down, only those of the nominal time."""
     late = outcome.verdict is Verdict.FAIL and counts.sending_seconds > counts.nominal_seconds
     if not late or counts.received_frames < counts.offered_frames:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from natgauge.causes.cause import Cause, of_share
 from natgauge.late_delays import LateDelays, merged
-from natgauge.measurer import TrialOutcome
+from natgauge.measurer import Trial
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
 from natgauge.words import Verdict
@@ -99,7 +99,7 @@ class _Seen:
 
 
 #: Runs one trial of fewer connections (their number) at a rate; None = none could be run, or none spoke of the device.
-Fewer = Callable[[float, int], TrialOutcome | None]
+Fewer = Callable[[float, int], Trial | None]
 
 
 class Reason(Enum):
@@ -239,7 +239,7 @@ class Faults:
 
     _seen: list[_Seen] = field(default_factory=list)
 
-    def add(self, rate: float, outcome: TrialOutcome) -> None:
+    def add(self, rate: float, outcome: Trial) -> None:
         """Take a trial into account; one that is INVALID says nothing."""
         if outcome.verdict is not Verdict.INVALID:
             self._seen.append(_seen(rate, outcome))
@@ -280,17 +280,17 @@ class Faults:
         return None
 
 
-def _seen(rate: float, outcome: TrialOutcome) -> _Seen:
+def _seen(rate: float, outcome: Trial) -> _Seen:
     failed = outcome.verdict is not Verdict.PASS
     of_phase1 = outcome.failed_phase == 1 or not outcome.phase2
     streams = deciding_counts(outcome)
     frames_tell = not failed or (outcome.verdict is Verdict.FAIL and outcome.limited_by == "device")
     bad = {kind: _bad_of(kind, outcome, streams) for kind in _KINDS} if frames_tell else {}
-    late = merged(counts.late_delays(outcome.frame_timeout_seconds) for counts in streams if counts.late)
+    late = merged(counts.late_delays(outcome.plan.frame_timeout_seconds) for counts in streams if counts.late)
     return _Seen(rate, sum(counts.offered_frames for counts in streams), failed, of_phase1, bad, outcome.cause, late)
 
 
-def _bad_of(kind: str, outcome: TrialOutcome, streams: Sequence[StreamCounts]) -> int:
+def _bad_of(kind: str, outcome: Trial, streams: Sequence[StreamCounts]) -> int:
     if kind == LATE:
         return _late_of(streams)
     if kind != "unkept":

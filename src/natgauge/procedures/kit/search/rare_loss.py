@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from natgauge.measurer import TrialOutcome
+from natgauge.measurer import Trial
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
 from natgauge.procedures.kit.result.results import Attempt
@@ -111,7 +111,7 @@ def untried(attempts: Iterable[Attempt], upper: float | None, error: float, unit
     return [Note("rare loss", text)]
 
 
-def shown(outcome: TrialOutcome, load: float, upper: float, unit: str, remedy: str = LOSS_TOLERANCE) -> Shown:
+def shown(outcome: Trial, load: float, upper: float, unit: str, remedy: str = LOSS_TOLERANCE) -> Shown:
     """Return what a trial at the rate that `suspected` returned, `load`, shows of the loss at the upper bound."""
     streams, passed = deciding_counts(outcome), outcome.verdict is Verdict.PASS
     failed = outcome.verdict is Verdict.FAIL and outcome.limited_by == "device"
@@ -126,7 +126,7 @@ def shown(outcome: TrialOutcome, load: float, upper: float, unit: str, remedy: s
     return Shown(upper, (Note("rare loss", text),))
 
 
-def _is_few(outcome: TrialOutcome, error: float) -> bool:
+def _is_few(outcome: Trial, error: float) -> bool:
     """Whether a trial lost fewer frames than any but an unlikely overload by the error of the search."""
     streams = deciding_counts(outcome)
     few = max(FEW, LEAST_SHARE * error * sum(counts.offered_frames for counts in streams))

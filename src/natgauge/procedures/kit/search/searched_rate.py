@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from natgauge.measurer import TrialOutcome
+from natgauge.measurer import Trial
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -58,15 +58,15 @@ class SearchedRate(Repetitions[SearchT]):
         start = frames / FIRST_TRIAL_SECONDS
         return SearchSpan(top, lowest_rate(frames, top), start, expected=self.expected, unit=self.unit)
 
-    def probe(self, rate: float, _short: bool, bounds: Bounds) -> TrialOutcome:  # noqa: FBT001 - the search's signature
+    def probe(self, rate: float, _short: bool, bounds: Bounds) -> Trial:  # noqa: FBT001 - the search's signature
         """Run the trial of a rate."""
         return self.runner.run(self.settings.phase1_plan(rate), rate, bounds)
 
-    def fewer(self, rate: float, connections: int, bounds: Bounds) -> TrialOutcome:
+    def fewer(self, rate: float, connections: int, bounds: Bounds) -> Trial:
         """Run the trial of a rate with fewer connections."""
         return self.runner.run(replace(self.settings.phase1_plan(rate), connections=connections), rate, bounds)
 
-    def _forwarded(self, outcome: TrialOutcome) -> float | None:
+    def _forwarded(self, outcome: Trial) -> float | None:
         return forwarding_rate([outcome.phase1] if self.phase == 1 else outcome.phase2.values())
 
     def length(self) -> late_frames.Length:
