@@ -51,6 +51,8 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+        # Looks at each 700 new objects took a fourteenth of the time of the unit tests.
+        gc.set_threshold(50_000, 20, 100)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -45,6 +45,8 @@ _NO_TESTS: Final = 5  # pytest's exit status when its arguments select no test
 _CARGO_LINE: Final = re.compile(r"test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;")
 _PYTEST: Final = (sys.executable, "-m", "pytest")
 _PARALLEL: Final = ("--numprocesses", "2", "--dist", "loadscope", "--no-loadscope-reorder")
+#: Calm tests of labs wait, too, and a third process uses this time.
+_CALM: Final = ("--numprocesses", "3", *_PARALLEL[2:])
 _LABS: Final = ("tests/labs",)
 #: The last place in the queue for a core: nice(1), sched(7) of autogroups.
 _LAST: Final = 19
@@ -112,7 +114,7 @@ def _tests(name: str, marks: str, *options: str, paths: tuple[str, ...] = ()) ->
 TIERS: Final[Mapping[str, tuple[Part, ...]]] = {
     "unit": (_cargo("--lib"), _tests("unit", "not soak", *_PARALLEL, paths=("tests/unit",))),
     "test": (
-        replace(_tests("calm", "calm and not alone and not soak", *_PARALLEL), aside=True, last=True),
+        replace(_tests("calm", "calm and not alone and not soak", *_CALM), aside=True, last=True),
         replace(_cargo("--no-run"), name="compile", aside=True, last=True),
         replace(_tests("waiting", "waits and not calm and not alone and not soak", paths=_LABS), aside=True),
         _tests("parallel", "not waits and not calm and not alone and not soak", *_PARALLEL, paths=_LABS),

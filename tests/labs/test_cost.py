@@ -52,7 +52,7 @@ def test_plain_forwarding_costs_as_much_as_plain_forwarding(tmp_path: Path) -> N
 @alone
 def test_translation_costs_more_than_forwarding_and_opening_more_than_both(tmp_path: Path) -> None:
     found = natgauge.measure(
-        "cost", "nftables-nat44", connections=20_000, repeat=1, rounds=4, lab_name="known-cost", results=tmp_path
+        "cost", "nftables-nat44", connections=20_000, repeat=1, rounds=3, lab_name="known-cost", results=tmp_path
     )
     figures = {name: one.median for name, one in found.result.figures.items()}
     assert figures["new_ratio_low"] > figures["both_ratio_high"] > figures["both_ratio_low"] > 1.2

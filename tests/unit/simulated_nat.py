@@ -395,9 +395,9 @@ class SimulatedNat:
         if self._is_own(packet.destination):
             self._hairpin(packet, mapping)
             return
-        if len(packet.octets()) > self.mtu and self._refuses_size(packet):
-            return
-        if len(packet.octets()) > self.mtu:
+        if 20 + len(packet.options) + len(packet.payload) > self.mtu:
+            if self._refuses_size(packet):
+                return
             cut = (self.mtu - 20) // 8 * 8
         packet = _with_source(self._identified(packet), mapping.outside, alg=self.behaviour.alg)
         self._forward("responder", packet, cut)
@@ -448,7 +448,7 @@ class SimulatedNat:
             self._emit(side, part)
 
     def _is_own(self, address: object) -> bool:
-        return address in [OUTSIDE + 256 * index for index in range(self.behaviour.addresses)]
+        return any(address == OUTSIDE + 256 * index for index in range(self.behaviour.addresses))
 
     def _hairpin(self, packet: Packet, mapping: _Mapping) -> None:
         if self.behaviour.hairpinning == "none":
