@@ -53,12 +53,6 @@ class LateDelays:
         return f"{who} {milliseconds(self.mean)} ms on average after {since} ({span})"
 
     @property
-    def figures(self) -> str:
-        """The delays alone, as a table has them."""
-        limit = "no limit" if self.limit is None else f"limit {milliseconds(self.limit)} ms"
-        return f"mean {milliseconds(self.mean)} ms, largest {milliseconds(self.largest)} ms, {limit}"
-
-    @property
     def reason(self) -> str:
         """Why these frames are late, with the option to raise."""
         closed = "after the receivers had closed or behind too many later frames"

@@ -88,7 +88,6 @@ class BackToBackSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings
     )
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot give a result."""
         super().__post_init__()
         if self.placement == "shared":
             raise UsageError(

@@ -75,7 +75,6 @@ class CostSettings(TrialSettings):
     slice_frames: int = field(
         default=USUAL_FRAMES, metadata=described("frames of a slice", "frames", (LEAST_FRAMES, MOST_FRAMES))
     )
-
     hot_spots: bool = field(
         default=False, metadata=described("list the kernel functions that take the time (requires perf)")
     )

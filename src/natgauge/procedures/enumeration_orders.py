@@ -41,7 +41,6 @@ class EnumerationOrdersSettings(DrawSettings, Phase1Settings, SearchSettings):
     """Settings of the comparison; draws are those of the one order that draws."""
 
     def __post_init__(self) -> None:
-        """Refuse what is out of range."""
         super().__post_init__()
         if self.four_tuples is not None:
             whole("four tuples", self.four_tuples, self.connections, 2**32)

@@ -55,7 +55,6 @@ class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     load: float = field(default=0.5, metadata=ABOUT_LOAD)
 
     def __post_init__(self) -> None:
-        """Refuse contradictory settings."""
         super().__post_init__()
         if self.before_seconds >= self.trial_seconds:
             raise UsageError(

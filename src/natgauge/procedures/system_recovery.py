@@ -48,7 +48,6 @@ class SystemRecoverySettings(ThroughputShareSettings, Phase2Settings, Phase1Sett
     )
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot give a result."""
         super().__post_init__()
         if self.placement == "shared":
             raise UsageError(

@@ -31,7 +31,7 @@ from natgauge.procedures.kit.search.rate_search import (
     SearchSpan,
     expected_rate,
     near,
-    own_grid,
+    search_plan,
     top_rate,
 )
 from natgauge.procedures.kit.time_budget import TimeUpError, cut_off
@@ -53,7 +53,6 @@ class ThroughputSettings(Phase2Settings, Phase1Settings, SearchSettings):
     )
 
     def __post_init__(self) -> None:
-        """Refuse contradictory settings."""
         super().__post_init__()
         if self.search == "binary":
             if self.goals != "rfc2544":
@@ -122,18 +121,11 @@ class _Throughput(HeldRate[ThroughputSettings]):
 
 
 def _mlr_plan(settings: ThroughputSettings, span: SearchSpan, known: float | None, draw: float) -> mlr_search.MlrPlan:
-    lowest, hint = min(span.floor, span.top), known or span.expected
-    start = own_grid(span.start, draw) if hint is None else near(hint, settings.error, draw)
-    return mlr_search.MlrPlan(
-        preset=settings.goals,
-        top=span.top,
-        start=min(max(start, lowest), span.top),
-        floor=lowest,
-        width=settings.error.share or 0.0,
-        trial_seconds=settings.trial_seconds,
-        invalid_repeats=settings.invalid_repeats,
-        confirm=settings.confirm,
-    )
+    plan, hint = search_plan(settings, span, None, draw=draw, short_probes=True), known or span.expected
+    if hint is not None:
+        start = min(max(near(hint, settings.error, draw), plan.floor), plan.top)
+        plan = replace(plan, start=start)
+    return mlr_search.MlrPlan(plan, settings.goals, settings.trial_seconds)
 
 
 def _figures(value: float, settings: ThroughputSettings) -> dict[str, float]:

@@ -16,7 +16,7 @@ from natgauge.causes.hops import LATE, HopLoss, TrialHops, hops_of
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.errors import UsageError
 from natgauge.foreign import is_there
-from natgauge.late_delays import LateDelays
+from natgauge.late_delays import LateDelays, milliseconds
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
 from natgauge.records.measurement import Result
 from natgauge.records.reading import read_document, read_lines, read_record
@@ -193,7 +193,10 @@ def _fact(name: str, facts: CounterFacts, hops: TrialHops) -> str:
 
 def _figures(name: str, hops: TrialHops) -> str:
     """Return the figures of a counter beyond its count, for the table."""
-    return f" ({delays.figures})" if (delays := _delays(name, hops)) else ""
+    if (delays := _delays(name, hops)) is None:
+        return ""
+    limit = "no limit" if delays.limit is None else f"limit {milliseconds(delays.limit)} ms"
+    return f" (mean {milliseconds(delays.mean)} ms, largest {milliseconds(delays.largest)} ms, {limit})"
 
 
 def _delays(name: str, hops: TrialHops) -> LateDelays | None:

@@ -19,11 +19,6 @@ def unheard(_number: int) -> None:
     """Begin a repetition with the measurer of the one before."""
 
 
-def as_measured(outcome: Trial) -> Trial:
-    """The outcome of a trial for which the procedure has no rules of its own."""
-    return outcome
-
-
 @dataclass(slots=True)
 class TrialRunner:
     """Passes trials to the measurer and events to the observer.
@@ -66,7 +61,7 @@ class TrialRunner:
         return random.Random(f"{self.measurer.seed} {self.repetition}").uniform(-1.0, 1.0)  # noqa: S311 - nothing secret
 
     def run(
-        self, plan: TrialPlan, load: float, bounds: Bounds, judged: Callable[[Trial], Trial] = as_measured
+        self, plan: TrialPlan, load: float, bounds: Bounds, judged: Callable[[Trial], Trial] | None = None
     ) -> Trial:
         """Run one trial, and return its outcome as the measurer judged it; the observer is shown it as `judged`.
 
@@ -89,7 +84,7 @@ class TrialRunner:
             raise _ended(str(error), bounds) from None
         self._spent_seconds += self.clock() - begin
         self.attempts.append(Attempt(load, short=False, outcome=outcome))
-        self.observe(self._event(plan, load, bounds, judged(outcome)))
+        self.observe(self._event(plan, load, bounds, judged(outcome) if judged else outcome))
         refuse_contradiction(self.metric, plan, outcome)
         return outcome
 

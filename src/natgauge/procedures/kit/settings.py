@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings that every measurement has. Groups of further settings are next to the code that uses them.
 
-A metric's settings are one class that names its groups, such as
-`class ThroughputSettings(Phase2Settings, Phase1Settings, SearchSettings)`. Each group inherits `TrialSettings` and
-nothing else. The groups are `rate_search.SearchSettings`, `phase1.Phase1Settings`, `phase2.Phase2Settings`,
-`throughput_shares.ThroughputShareSettings`, `validation.ValidationSettings` and `draws.DrawSettings`;
-`delay_metrics.DelaySettings` is the one class of three metrics. Fields come in the order from the last group named to
-the first.
+A metric's settings are one class that names its groups, each of which inherits `TrialSettings` and nothing else
+(docs/procedures.md). Fields come in the order from the last group named to the first.
 """
 
 from __future__ import annotations
@@ -163,7 +159,6 @@ class TrialSettings:
     settle_seconds: float = field(
         default=0.0, metadata=described("idle time before each trial", "s", (0.0, LONGEST_SETTLE_SECONDS))
     )
-
     most_seconds: float | None = field(default=MOST_SECONDS, metadata=ABOUT_MOST_SECONDS)
 
     def __post_init__(self) -> None:

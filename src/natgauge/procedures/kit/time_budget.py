@@ -86,10 +86,6 @@ def left_out(what: str, why: object) -> Note:
     return Note("time used up", f"{what} left out: {why}")
 
 
-#: The option that lets trials pass which lose more than nothing.
-LOSS_OPTION: Final = "--loss-tolerance"
-
-
 def _cause(attempts: Sequence[Attempt]) -> str:
     """Cause that natgauge saw in every failed trial, in words; empty where it saw none, or several."""
     failed = [attempt.outcome.cause for attempt in attempts if attempt.outcome.verdict is Verdict.FAIL]
@@ -112,7 +108,7 @@ def nothing_passed(upper: float | None, unit: str, attempts: Sequence[Attempt], 
     failed = f"{passed} yet, {upper:,.0f} {unit}".rstrip() + f" failed{f' ({lost})' if lost else ''}"
     advice = ""
     if few_lost(attempts):
-        advice = f"; no overload loses so few frames: find the cause of the rare loss, or tolerate it ({LOSS_OPTION})"
+        advice = "; no overload loses so few frames: find the cause of the rare loss, or tolerate it (--loss-tolerance)"
     elif cause := _cause(attempts):
         advice = f"; cause: {cause}"
     return TimeUpError(f"{failed}: {error}{advice}")

@@ -218,7 +218,8 @@ class HeldRate(SearchedRate[SearchT]):
     def probe(self, rate: float, short: bool, bounds: Bounds) -> Trial:  # noqa: FBT001 - the search's signature
         """Run the trial of a rate, or a short one."""
         seconds = self.settings.phase2_seconds
-        return self.trial(rate, probe_seconds(seconds) if short else seconds, bounds)
+        probe = min(seconds, max(PROBE_SHARE * seconds, LEAST_PROBE_SECONDS))
+        return self.trial(rate, probe if short else seconds, bounds)
 
 
 def _given_up(failure: UnpreparableError, attempts: list[Attempt]) -> Measurement:
@@ -227,8 +228,3 @@ def _given_up(failure: UnpreparableError, attempts: list[Attempt]) -> Measuremen
     return Measurement(
         0.0, None, limit, verdict_counts(attempts), tuple(attempts), notes=(note,), cause=failure.outcome.cause
     )
-
-
-def probe_seconds(trial_seconds: float) -> float:
-    """Length of a search's short trial in s: 10 % of a whole one, but at least 0.25 s."""
-    return min(trial_seconds, max(PROBE_SHARE * trial_seconds, LEAST_PROBE_SECONDS))

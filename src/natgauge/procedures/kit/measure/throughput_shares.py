@@ -14,15 +14,12 @@ from natgauge.inputs.measuring_types import SearchError
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.prerequisite import LITERAL, measure_first
-from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.settings import COMMON, TrialSettings
 from natgauge.procedures.kit.time_budget import TIME
 
 #: The search for the throughput that the rates are shares of: finer than any share that a user may set.
 THROUGHPUT_ERROR = SearchError(share=0.02)
-
-
 #: For metrics with a single load.
 ABOUT_LOAD: Final = described("load, as a share of the throughput", "share", (0.01, 1))
 
@@ -69,15 +66,12 @@ def throughput_of(held: HeldConnections[Any], settings: ThroughputShareSettings,
         f"{result.parameters['error']}, trials of {result.parameters['trial_seconds']:g} s"
     )
     held.first_notes.append(Note("throughput", text))
-    held.first_notes.extend(_short(result))
+    run = result.parameters
+    advice, searched = late_frames.of_trials(run["trial_seconds"]).advice, SearchError.parse(run["error"])
+    held.first_notes += late_frames.short_note(
+        result.measurements, run["placement"], searched, advice, "the throughput"
+    )
     if result.summary.median == 0:
         notes = "; ".join(map(str, result.notes))
         raise BrokenError(f"{runner.metric}: the device forwards at no rate without loss: {notes}")
     return result.summary.median
-
-
-def _short(result: MeasurementResult) -> list[Note]:
-    """Return a note on the effect of the tolerated lag on the throughput that the loads are shares of."""
-    run = result.parameters
-    advice, error = late_frames.of_trials(run["trial_seconds"]).advice, SearchError.parse(run["error"])
-    return late_frames.short_note(result.measurements, run["placement"], error, advice, "the throughput")

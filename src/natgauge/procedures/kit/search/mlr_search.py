@@ -35,7 +35,7 @@ from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.runner import GoneError
 from natgauge.procedures.kit.search import rare_loss
-from natgauge.procedures.kit.search.binary_search import tester_note
+from natgauge.procedures.kit.search.binary_search import SearchPlan, tester_note
 from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
 from natgauge.words import LimitedBy, Verdict
 
@@ -55,8 +55,6 @@ LEAST_SECONDS: Final = 0.25
 MUCH_LOST: Final = 0.9
 #: Options that let trials with some loss pass: goals take the place of a tolerance.
 _REMEDY: Final = f"--search binary with {rare_loss.LOSS_TOLERANCE}"
-
-
 #: Verdicts against the device.
 _BAD: Final = frozenset({Verdict.FAIL, Verdict.COLLAPSED})
 
@@ -66,23 +64,16 @@ RunTrial = Callable[[float, float, Bounds], Trial]
 
 @dataclass(frozen=True, slots=True)
 class MlrPlan:
-    """Parameters of a search; rates in frames/s of each direction.
+    """Parameters of a search, whose loads are frames/s of each direction; it has a share as error."""
 
-    Attributes:
-        start: first load of the doubling series, `floor` <= start <= top.
-        floor: lowest load worth a trial, > 0.
-        width: width of the final bounds, as a share of the upper bound, 0 < width < 1.
-        confirm: whether to repeat a bad trial of a goal that allows no exceptions.
-    """
-
+    search: SearchPlan
     preset: Preset
-    top: float
-    start: float
-    floor: float
-    width: float
     trial_seconds: float
-    invalid_repeats: int
-    confirm: bool = True
+
+    @property
+    def width(self) -> float:
+        """Width of the final bounds, as a share of the upper bound."""
+        return self.search.error.share or 0.0
 
 
 def search(plan: MlrPlan, trial: RunTrial) -> Measurement:
@@ -93,11 +84,11 @@ def search(plan: MlrPlan, trial: RunTrial) -> Measurement:
         lower bound. The figures contain those of each goal; a missing bound is left out.
     """
     measurer = _Measurer(plan, trial)
-    highest = measurer.highest_load(plan.start)
+    highest = measurer.highest_load(plan.search.start)
     results = _searched(plan, measurer, highest)
-    while highest < plan.top and any(goal.relevant_upper_bound is None for goal in results.values()):
+    while highest < plan.search.top and any(goal.relevant_upper_bound is None for goal in results.values()):
         # A trial that was disturbed had ended the series too early.
-        highest = measurer.highest_load(min(highest * DOUBLING, plan.top))
+        highest = measurer.highest_load(min(highest * DOUBLING, plan.search.top))
         results = _searched(plan, measurer, highest)
     figures: dict[str, float] = {}
     for name, result in results.items():
@@ -112,12 +103,13 @@ def _searched(plan: MlrPlan, measurer: _Measurer, highest: float) -> dict[str, G
     goals = {goal.name: _library_goal(goal, plan) for goal in PRESETS[plan.preset]}
     config = Config()
     # In this order: each limit is checked against the other, and the library's own lower one is 9,001 frames/s.
-    config.min_load = min(plan.floor, highest / DOUBLING)
+    config.min_load = min(plan.search.floor, highest / DOUBLING)
     config.max_load = highest
     config.goals = tuple(goals.values())
     config.warmup_duration = 0.0
     config.search_duration_max = NO_LIMIT_SECONDS
-    results = MultipleLossRatioSearch(config=config).search(measurer=measurer, debug=_silent)
+    # Without the library's own log: every trial is recorded anyway.
+    results = MultipleLossRatioSearch(config=config).search(measurer=measurer, debug=lambda _text: None)
     return {name: results[goal] for name, goal in goals.items()}
 
 
@@ -155,7 +147,7 @@ def _measurement(measurer: _Measurer, plan: MlrPlan, figures: Mapping[str, float
     upper = figures.get(f"{first}_upper_bound")
     notes = list(measurer.notes)
     limited_by: LimitedBy = "device" if upper is None else measurer.limit(upper)
-    if limited_by == "device" and (limited := tester_note(value, upper, plan.top, "frames/s")):
+    if limited_by == "device" and (limited := tester_note(value, upper, plan.search.top, "frames/s")):
         limited_by = "tester"
         notes += limited
     above = measurer.looked_above(upper) if upper is not None and limited_by == "device" else ()
@@ -172,15 +164,6 @@ def _measurement(measurer: _Measurer, plan: MlrPlan, figures: Mapping[str, float
     )
 
 
-def _allows_exceptions(preset: Preset) -> bool:
-    """Whether every goal allows some bad trials, so that no single trial decides."""
-    return all(goal.exceed_ratio for goal in PRESETS[preset])
-
-
-def _silent(_text: str) -> None:
-    """The library's own log; every trial is recorded anyway."""
-
-
 @dataclass(slots=True)
 class _Measurer:
     """The library's view of our trials."""
@@ -195,9 +178,9 @@ class _Measurer:
         """The first load of a doubling series of the shortest trials that loses much, or the tester's highest."""
         seconds = min(_shortest(goal, self.plan.trial_seconds) for goal in PRESETS[self.plan.preset])
         rate = start
-        while rate < self.plan.top and not self._loses_much(rate, seconds):
+        while rate < self.plan.search.top and not self._loses_much(rate, seconds):
             rate *= DOUBLING
-        return min(rate, self.plan.top)
+        return min(rate, self.plan.search.top)
 
     def _loses_much(self, rate: float, seconds: float) -> bool:
         outcome = self._valid(rate, seconds)
@@ -232,14 +215,15 @@ class _Measurer:
     def looked_above(self, upper: float) -> Sequence[Note]:
         """Return a note where a trial a little above a bound shows that lost frames made the bound, not overload."""
         faster = rare_loss.suspected(self.attempts, upper, self.plan.width)
-        if faster is None or faster > self.plan.top:
+        if faster is None or faster > self.plan.search.top:
             return ()
         return rare_loss.shown(self._valid(faster, self.plan.trial_seconds), faster, upper, "frames/s", _REMEDY).notes
 
     def _believed(self, rate: float, seconds: float) -> Trial:
         """A trial that counts; where one bad trial is the end of a load, the majority of up to three."""
         outcome = self._valid(rate, seconds)
-        if self.plan.confirm and not _allows_exceptions(self.plan.preset) and outcome.verdict in _BAD:
+        decides_alone = not all(goal.exceed_ratio for goal in PRESETS[self.plan.preset])
+        if self.plan.search.confirm and decides_alone and outcome.verdict in _BAD:
             outcome = self._tried_again(rate, seconds, outcome)
         if outcome.verdict is not Verdict.PASS:
             self.causes.setdefault(rate, Counter())[outcome.limited_by or "device"] += 1
@@ -260,7 +244,7 @@ class _Measurer:
         return again if passes > 1 else failed
 
     def _valid(self, rate: float, seconds: float) -> Trial:
-        tried = until_decided(lambda: self._run(rate, seconds), in_search(self.plan.invalid_repeats))
+        tried = until_decided(lambda: self._run(rate, seconds), in_search(self.plan.search.invalid_repeats))
         if not tried.decided:
             self.notes.append(Note("search", f"{rate:.0f} frames/s: {tried.sentence(' and count as lost')}"))
         return tried.outcome
