@@ -25,7 +25,7 @@ from natgauge.campaigns.state import CampaignState
 from natgauge.inputs.question import Cell
 from natgauge.labs.common import locks
 from natgauge.measurer import Trial, TrialPlan
-from natgauge.spread.elsewhere import workers_of
+from natgauge.spread import workers_of
 from natgauge.spread.resources import core_groups
 from natgauge.trial.observer import Observer
 

@@ -116,6 +116,8 @@ class RepetitionLine(_OfRepetition):
             result: MeasurementResult = adapter_of(MeasurementResult).validate_python(self.measured)
         except ValidationError as error:
             raise UsageError(f"campaign: {self.name}: measured.{first_fault(error)}; {REMEDY}") from None
+        # It is the largest part of a line, and would be sent to workers twice.
+        self.measured.clear()
         return result
 
 

@@ -71,7 +71,7 @@ def command(
     from natgauge.cli import plan as complaints
     from natgauge.errors import NatgaugeError, UsageError
     from natgauge.records.store import CAMPAIGN
-    from natgauge.spread.elsewhere import workers_of
+    from natgauge.spread import workers_of
 
     elsewhere = None
     if on is not None:

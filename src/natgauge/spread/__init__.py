@@ -6,18 +6,26 @@ which has the journal. `workers.py`: requests to the scheduler, and the cells' p
 a worker. `resources.py`: what a worker offers and a cell needs, as Dask's resources.
 `cluster.py`: workers on this machine, `natgauge worker` and `natgauge scheduler`. `certificates.py`: certificates for
 these. `access.py`: certificates are checked there, and so who may connect. `signals.py`: how a signal ends workers.
-`elsewhere.py`: what a campaign knows of all this, the place of its repetitions.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from natgauge.errors import HostError, UsageError
+from natgauge.inputs.question import LabOptions
+
+if TYPE_CHECKING:
+    from natgauge.campaigns.campaign import Means
+    from natgauge.campaigns.plan import Plan
+    from natgauge.measurements.prepared import MakeBench
 
 #: Dask's usual port of a scheduler.
 PORT: Final = 8786
@@ -74,3 +82,36 @@ def where(text: str) -> Where:
         f"workers: {text!r} is neither a Dask scheduler nor workers of this machine; write dask://HOST:{PORT} or "
         "local:N"
     )
+
+
+@contextmanager
+def workers_of(  # noqa: PLR0913 - the options of --on, each by its name
+    on: str,
+    plan: Plan,
+    file: str,
+    *,
+    host_name: bool,
+    certificates: Path | None = None,
+    insecure: bool = False,
+    make_bench: MakeBench | None = None,
+) -> Iterator[Means]:
+    """Plan the cells for the workers, and connect to these; see `natgauge.campaigns.campaign.Place`.
+
+    Args:
+        on: `dask://HOST:PORT` = workers at that scheduler, `local:N` = N on this machine.
+        certificates: folder with the certificates for that scheduler; None = those that Dask's configuration names.
+        make_bench: makes benches on workers that are started here; None = benches in labs.
+    """
+    place = where(on)
+    need_dask()
+    # Dask takes seconds to load, and not all that serves workers knows campaigns.
+    from natgauge.campaigns.campaign import Means  # noqa: PLC0415
+    from natgauge.spread.access import client_of  # noqa: PLC0415
+    from natgauge.spread.cluster import workers_at  # noqa: PLC0415
+    from natgauge.spread.coordinator import Coordinator  # noqa: PLC0415
+
+    security = client_of(place, certificates, insecure=insecure)
+    labs = [plan.lab.get("lab_name", LabOptions().lab_name)]
+    with workers_at(place, labs, security, make_bench=make_bench, host_name=host_name) as workers:
+        cells = workers.plan_cells(plan, file)
+        yield Means(cells, lambda session, points: Coordinator(workers, session, points).run(), workers.machines)
