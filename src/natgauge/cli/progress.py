@@ -14,6 +14,7 @@ from rich.text import Text
 from natgauge.agreement import Progress
 from natgauge.agreement.generated import StreamCounts
 from natgauge.measurer import Trial, TrialPlan
+from natgauge.metrics import declared
 from natgauge.plain_text import one_line, visible
 from natgauge.procedures.kit.events import Bounds, Event
 from natgauge.words import Verdict
@@ -23,6 +24,13 @@ _COLOURS: Final = {
     Verdict.FAIL: "red",
     Verdict.INVALID: "yellow",
     Verdict.COLLAPSED: "bold red",
+}
+#: What a trial of a search for a rate says: that searches need trials that fail is no fault of the device.
+_SEARCHED: Final = {
+    Verdict.PASS: "ok",
+    Verdict.FAIL: "too fast",
+    Verdict.INVALID: "disturbed",
+    Verdict.COLLAPSED: "collapsed",
 }
 _REFRESHES_PER_SECOND: Final = 8
 _PERIODS_A_LINE: Final = 100
@@ -47,6 +55,8 @@ class ProgressDisplay:
         self._stage_due = time.monotonic() + (stage_seconds or 0.0)
         self._stage = ""
         self._stages: list[str] = []
+        # Each lab begins with the same parts, of which a plain line tells once.
+        self._told: set[str] = set()
         # Verdict on the period before: of many periods, only those with another one are lines, and each 100th.
         self._period = Verdict.PASS
 
@@ -74,10 +84,11 @@ class ProgressDisplay:
             if time.monotonic() >= self._stage_due:
                 self._stage_due = time.monotonic() + self._stage_seconds
                 self._console.print(_plain(text))
-        elif self._now is not None:
-            self._console.print(_plain(text))
-        else:
+        elif text not in self._told:
+            self._told.add(text)
             self._stages.append(text)
+            if self._now is not None:
+                self._print_stages()
 
     def interim(self, text: str) -> None:
         """Print an interim result; on a terminal it is the live line, unless every trial is a line."""
@@ -96,8 +107,7 @@ class ProgressDisplay:
 
     def event(self, event: Event) -> None:
         """Update the live line when a trial starts; print a line when it ends."""
-        while self._stages:
-            self._console.print(_plain(self._stages.pop(0)))
+        self._print_stages()
         if self._now is None and event.most_seconds is not None and self._lines:
             most = duration(event.most_seconds)
             self._console.print(_plain(f"{event.metric}: at most {most}; it then ends with the results so far"))
@@ -106,10 +116,14 @@ class ProgressDisplay:
             self._period = Verdict.PASS
             self._show("")
         elif (event.period % _PERIODS_A_LINE and event.outcome.verdict is self._period) or not self._lines:
-            self._show(event.outcome.verdict)
+            self._show(_said(event, event.outcome))
         else:
             self._period = event.outcome.verdict
             self._console.print(_line(event, event.outcome))
+
+    def _print_stages(self) -> None:
+        while self._stages:
+            self._console.print(_plain(self._stages.pop(0)))
 
     def _show(self, where: str) -> None:
         if self._live is None or self._now is None:
@@ -144,11 +158,18 @@ def _number(event: Event) -> str:
 
 def _line(event: Event, outcome: Trial) -> Text:
     line = Text(f"{_number(event)} ")
-    line.append(f"{outcome.verdict:<9}", style=_COLOURS[outcome.verdict])
+    line.append(f"{_said(event, outcome):<9}", style=_COLOURS[outcome.verdict])
     line.append(f" {describe(event.plan)}, {_figures(outcome)}")
     if outcome.reason:
         line.append(f" ({one_line(outcome.reason)})", style="dim")
     return line
+
+
+def _said(event: Event, outcome: Trial) -> str:
+    """The verdict; of a trial of a search for a rate, what it says of the rate."""
+    metric = declared(event.metric)
+    is_rate = metric.better == "higher" and metric.unit.endswith("/s")
+    return _SEARCHED[outcome.verdict] if is_rate else outcome.verdict
 
 
 def _searched(bounds: Bounds) -> str:
