@@ -181,8 +181,9 @@ def test_a_library_of_others_reads_each_query_and_the_servers_answer_to_it(
 @pytest.mark.slow("two searches: the server behind the device, and the server alone")
 @pytest.mark.parametrize("server", ONE_SERVER)
 def test_the_result_tells_the_server_its_version_and_what_it_does_alone(server: str, tmp_path: Path) -> None:
-    quick = {"profile": "quick", "trial_seconds": 0.2, "error": "50%", "confirm": False, "connections": 2000}
-    asked: dict[str, Any] = {**quick, "connection_rate": 50_000.0, "lab_name": NAME}
+    # What a server loses now and then, because others had its core, makes no search longer.
+    quick = {"profile": "quick", "trial_seconds": 0.2, "error": "50%", "confirm": False, "loss_tolerance": 0.05}
+    asked: dict[str, Any] = {**quick, "connections": 2000, "connection_rate": 50_000.0, "lab_name": NAME}
     found = natgauge.measure(
         "resolution-rate", "nftables-nat44", far_side=server, placement="shared", results=tmp_path, **asked
     )
