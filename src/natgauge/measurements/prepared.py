@@ -49,20 +49,10 @@ class MeasuringBench(Protocol):
     """The bench of one cell: a lab, or a simulated gateway of tests. The device is up within the `with` block."""
 
     def plan(self, metric: str, choices: Mapping[str, object]) -> Planned:
-        """Plan a procedure for this bench; nothing is touched.
-
-        Raises:
-            UsageError: it cannot be measured here.
-        """
+        """Plan a procedure for this bench; nothing is touched."""
 
     def prepare(self, planned: Planned, recorder: Recorder) -> Prepared:
-        """Prepare a procedure: start the device, and check that it forwards.
-
-        Raises:
-            BrokenError: the device does not start or does not forward.
-            HostError: a program is missing, memory is short, or a global setting cannot be made.
-            UsageError: a limit or time-out of the device is too small.
-        """
+        """Start the device, or set it for this procedure, and check that it forwards; errors as of `Bench.ready`."""
 
     def __enter__(self) -> Self:
         """Create the lab and enter it."""
@@ -79,7 +69,7 @@ class LabBench(Bench):
     """The bench of a cell in a lab of this machine; see `MeasuringBench`."""
 
     def prepare(self, planned: Planned, recorder: Recorder) -> Prepared:
-        """Start the device, or set it for this procedure, and check that it forwards."""
+        """Make a procedure ready, with its conditions."""
         return self.prepared(self.ready(planned, recorder))
 
     def prepared(self, ready: Ready) -> Prepared:
