@@ -31,10 +31,12 @@ _NEXT: Final = "-"
 #: Where a long line is stored as several.
 _SENTENCE_END: Final = re.compile(r"(?<=[\w)%][\w)%][.;]) (?=\S)")
 _LONGEST: Final = 160
-#: What differs from run to run, and the name that stands for it: names after the moment, numbers of folders.
+#: What differs from run to run, and what stands for it: names after the moment, numbers of folders and processes.
 _PASSING: Final = (
     (re.compile(r"\d{4}-\d\d-\d\d-\d{6}(?:-\d{3,})?"), "MOMENT"),
     (re.compile(r"(?<=BASE/)([a-z_-]+)\d+"), r"\1"),
+    (re.compile(r"(?<=\bprocess )\d+"), "NUMBER"),
+    (re.compile(r"(?<=\b127\.0\.0\.1:)\d+"), "PORT"),
 )
 
 Texts: TypeAlias = dict[str, list[str]]

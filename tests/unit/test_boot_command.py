@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.unit.golden import Golden
 
 from natgauge.errors import HostError, UsageError
 from natgauge.labs.common import boot
@@ -42,20 +43,14 @@ def test_the_device_is_waited_for_and_then_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds", "told"),
-    [
-        ("sleep 60", 0.1, r"boot command: 'sleep 60' did not end within 0\.1 s; see to it, or give it more"),
-        ("echo no power >&2; exit 3", 9.0, r"boot command: 'echo no power >&2; exit 3' failed: no power$"),
-        ("exit 3", 9.0, r"boot command: 'exit 3' failed: exit status 3$"),
-        ("true", 0.1, r"not back 0\.1 s after 'true' began \(it is silent\); see to it by hand, or give it more"),
-    ],
+    ("text", "seconds"), [("sleep 60", 0.1), ("echo no power >&2; exit 3", 9.0), ("exit 3", 9.0), ("true", 0.1)]
 )
-def test_a_device_that_does_not_come_back_ends_in_one_line(text: str, seconds: float, told: str) -> None:
-    with pytest.raises(HostError, match=told) as refused:
+def test_a_device_that_does_not_come_back_ends_in_one_line(text: str, seconds: float, golden: Golden) -> None:
+    with golden.raises(HostError) as refused:
         command(text, seconds).run(2, lambda: "it is silent")
     assert "\n" not in str(refused.value)
 
 
-def test_an_empty_command_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"^boot command: is empty"):
+def test_an_empty_command_is_refused(golden: Golden) -> None:
+    with golden.raises(UsageError):
         command("  ")

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import pytest
 from benchmarks.interval_coverage import Case, Noise, outcome
+from tests.unit.golden import Golden
 
 from natgauge.analysis.ratio_verdicts import is_decided, is_narrow, verdict_of
 from natgauge.comparisons.by_slices import BySlices
@@ -380,18 +381,18 @@ def judged(found: MedianEstimate | None, bias: MedianEstimate | None, goal: Comp
 
 
 @pytest.mark.parametrize(
-    ("found", "verdict", "words"),
+    ("found", "verdict"),
     [
-        (estimate(1.04, 1.036, 1.044), "costs more", "b costs 4.0 % more (3.6 % to 4.4 %)"),
-        (estimate(0.9, 0.88, 0.92), "costs less", "b costs 10.0 % less (8.0 % to 12.0 %)"),
-        (estimate(1.001, 0.995, 1.007), "no difference", "no difference larger than 0.7 % seen"),
-        (estimate(1.0, 0.95, 1.06), "undecided", "between -5.0 % and +6.0 %"),
+        (estimate(1.04, 1.036, 1.044), "costs more"),
+        (estimate(0.9, 0.88, 0.92), "costs less"),
+        (estimate(1.001, 0.995, 1.007), "no difference"),
+        (estimate(1.0, 0.95, 1.06), "undecided"),
     ],
 )
-def test_verdicts_say_what_was_seen(found: MedianEstimate, verdict: str, words: str) -> None:
+def test_verdicts_say_what_was_seen(found: MedianEstimate, verdict: str, golden: Golden) -> None:
     said = judged(found, estimate(1.0, 0.99, 1.01))
     assert said[0] == verdict
-    assert words in said[1]
+    golden(said[1])
 
 
 def test_a_difference_within_that_of_the_first_gateway_against_itself_is_none() -> None:
@@ -401,10 +402,10 @@ def test_a_difference_within_that_of_the_first_gateway_against_itself_is_none() 
     assert judged(estimate(1.04, 1.03, 1.05), estimate(1.006, 1.003, 1.009))[0] == "costs more"
 
 
-def test_a_twin_without_an_upper_bound_decides_nothing_and_is_named_in_words() -> None:
+def test_a_twin_without_an_upper_bound_decides_nothing_and_is_named_in_words(golden: Golden) -> None:
     verdict, text = judged(estimate(1.04, 1.03, 1.05), estimate(2.0, 1.5, math.inf))
     assert verdict == "undecided"
-    assert text.endswith("the A/A control may differ by any factor, too")
+    golden(text)
 
 
 @pytest.mark.parametrize("ratio", [1.0, math.inf])

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from tests.unit.golden import Golden
 from tests.unit.made_results import doubted_for
 
 from natgauge.host.control_groups import ControlGroups, Throttling
@@ -95,8 +96,8 @@ def test_what_is_new_since_an_earlier_reading() -> None:
     assert Throttling().since(Throttling(3, 1.0)) == Throttling(), "the process was moved to another group"
 
 
-def test_a_quota_is_a_doubt_of_every_result() -> None:
+def test_a_quota_is_a_doubt_of_every_result(golden: Golden) -> None:
     (found,) = doubted_for("CPU quota", Parameters(place={"cpu_quota": 0.5}))
     assert (found.word, found.grade) == ("CPU quota", "interval")
-    assert "the time of 0.5 cores" in found.text
+    golden(found.text)
     assert doubted_for("CPU quota", Parameters()) == []

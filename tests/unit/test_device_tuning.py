@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.unit import fake_ethtool
+from tests.unit.golden import Golden
 
 from natgauge.host.tuning import elsewhere
 
@@ -81,13 +82,9 @@ def test_a_machine_without_such_settings_reports_none() -> None:
     assert list(elsewhere.changes("", PORTS)) == []
 
 
-def test_they_are_set_for_measuring_and_restored(machine: Machine) -> None:
+def test_they_are_set_for_measuring_and_restored(machine: Machine, golden: Golden) -> None:
     changes = list(elsewhere.changes(machine.now(), PORTS))
-    assert [what for what, _, _ in changes] == [
-        "governor of cpu0 from powersave to performance",
-        "queues of eth1 from combined 4 to combined 2",
-        "rss of eth1 udp4 from sd to sdfn",
-    ]
+    golden([what for what, _, _ in changes])
     for _, sets, _ in changes:
         machine.run(sets, "-eu")
     assert elsewhere.values(machine.now(), PORTS) == {

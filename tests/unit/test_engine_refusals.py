@@ -7,6 +7,7 @@ import json
 
 import pytest
 from tests.unit.engine_check import EDGE_DEVICE, EDGES, EXAMPLE, changed, check
+from tests.unit.golden import Golden
 
 from natgauge.agreement import TrialRequest
 from natgauge.agreement.process import run
@@ -66,24 +67,24 @@ def test_a_wrong_request_is_refused_in_one_line(asked: str | bytes, words: tuple
 
 
 @pytest.mark.parametrize(
-    ("where", "value", "line"),
+    ("where", "value"),
     [
-        ("frame.size", 63, "frame.size: 63: must be a whole number from 64 to 3412"),
-        ("phase1.rate", -1.0, "phase1.rate: -1.0: must be above 0 and at most 200000000"),
-        ("phase1.rate", "fast", 'phase1.rate: invalid type: string "fast", expected a JSON number'),
-        ("phase2", None, "phase2: null: leave the field out instead"),
-        ("phase2.responder", None, "phase2.responder: null: leave the field out instead"),
-        ("frame", [64, "initiator"], "frame: a list: must be an object: give its fields by name"),
-        ("senders.cpus", [3, 3], "senders.cpus: 3: each CPU only once"),
-        ("senders.cpus", [0, -1], "senders.cpus[1]: -1: must be a whole number from 0 to 8191"),
-        ("version", 2, "version: 2: this engine reads version 1"),
-        ("initiator.mac", "02:00", "initiator.mac: 02:00: must be six octets such as 02:00:00:00:00:01"),
-        ("responder.addresses.last", "x", "responder.addresses.last: x: must be an IPv4 or IPv6 address"),
+        ("frame.size", 63),
+        ("phase1.rate", -1.0),
+        ("phase1.rate", "fast"),
+        ("phase2", None),
+        ("phase2.responder", None),
+        ("frame", [64, "initiator"]),
+        ("senders.cpus", [3, 3]),
+        ("senders.cpus", [0, -1]),
+        ("version", 2),
+        ("initiator.mac", "02:00"),
+        ("responder.addresses.last", "x"),
     ],
     ids=str,
 )
-def test_a_refusal_names_field_value_and_rule(where: str, value: object, line: str) -> None:
-    assert check(text(where, value)) == (2, "", f"natgauge-engine: {line}\n")
+def test_a_refusal_names_field_value_and_rule(where: str, value: object, golden: Golden) -> None:
+    golden(check(text(where, value)))
 
 
 @pytest.mark.parametrize(
@@ -127,9 +128,9 @@ def test_an_overlong_value_is_cut_in_the_refusal(where: str) -> None:
     assert len(said) < 300
 
 
-def test_a_field_that_is_missing_is_named() -> None:
+def test_a_field_that_is_missing_is_named(golden: Golden) -> None:
     _, _, said = check(json.dumps({name: value for name, value in EXAMPLE.items() if name != "mark"}))
-    assert said == "natgauge-engine: request: missing field `mark`\n"
+    golden(said)
 
 
 def test_a_field_given_twice_is_refused() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
+from tests.unit.golden import Golden
 from tests.unit.made_results import grouped
 from tests.unit.simulated import Gateway
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, Recorder
@@ -134,7 +135,7 @@ def test_each_trial_has_as_many_source_ports_as_ever_and_the_next_destination_po
     assert clock.told == []
 
 
-def test_when_the_ports_run_out_the_first_ones_are_waited_for_with_a_count_down() -> None:
+def test_when_the_ports_run_out_the_first_ones_are_waited_for_with_a_count_down(golden: Golden) -> None:
     clock = Clock()
     fresh = tuples(clock, 64_512 * 30_000)
     assert use(fresh, clock) == Range(1, 30_000)
@@ -143,15 +144,15 @@ def test_when_the_ports_run_out_the_first_ones_are_waited_for_with_a_count_down(
     assert use(fresh, clock) == Range(1, 30_000)
     assert clock.now == 10_000 + TIMEOUT + SPARE_SECONDS
     assert [told.split()[1] for told in clock.told] == ["21", "16", "11", "6", "1"]
-    assert clock.told[0] == "waiting 21 s until the device has forgotten earlier connections"
+    golden(clock.told[0])
 
 
-def test_who_wants_no_waiting_is_refused_when_the_ports_run_out() -> None:
+def test_who_wants_no_waiting_is_refused_when_the_ports_run_out(golden: Golden) -> None:
     clock = Clock()
     fresh = tuples(clock, 64_512 * 30_000, method="no-wait")
     use(fresh, clock)
     use(fresh, clock)
-    with pytest.raises(UsageError, match=r"no four tuples are left that the device has forgotten, .* in 31 s"):
+    with golden.raises(UsageError):
         use(fresh, clock)
 
 
@@ -212,53 +213,41 @@ def test_a_device_is_emptied_and_counted_by_the_users_commands(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("device", "says"),
+    "device",
     [
-        (lambda _: ExternalControls("echo no route >&2; exit 5"), "empty command: ended with status 5: no route"),
-        (lambda path: counting(path, left=3), "empty command: the count command says 3 after 5 times emptying"),
-        (lambda _: ExternalControls("true", "echo many"), r"count command: printed 'many' instead of one whole number"),
+        lambda _: ExternalControls("echo no route >&2; exit 5"),
+        lambda path: counting(path, left=3),
+        lambda _: ExternalControls("true", "echo many"),
     ],
 )
 def test_commands_that_do_not_do_it_are_named(
-    device: Callable[[Path], ExternalControls], says: str, tmp_path: Path
+    device: Callable[[Path], ExternalControls], tmp_path: Path, golden: Golden
 ) -> None:
-    with pytest.raises(BrokenError, match=says):
+    with golden.raises(BrokenError):
         device(tmp_path).empty()
 
 
 @pytest.mark.parametrize(
-    ("metric", "choices", "says"),
+    ("metric", "choices"),
     [
-        (
-            "connection-rate",
-            {},
-            "keeps connections, and from the second trial on none would be new; give --device-time",
-        ),
-        (
-            "table-capacity",
-            {"device_timeout": 60},
-            "table-capacity: .* each trial needs its table empty; give --empty-",
-        ),
-        ("expiry", {"empty_command": "true"}, "this tester lacks watching the device's own count fall"),
-        ("throughput", {"count_command": "echo 1"}, "count command: without --empty-command"),
-        ("throughput", {"device_timeout": 0}, "device timeout: 0 is outside of 1 to 86400 s"),
-        (
-            "throughput",
-            {"device_timeout": 60, "udp_timeout": 5},
-            "cannot be set; leave them out, or state what they are",
-        ),
-        ("throughput", {"device_timeout": 60, "table_size": 10}, "100000 connections planned, its table holds 10"),
-        ("throughput", {"device_timeout": 1, "trial_seconds": 2.0}, "UDP time-out 1 s is not longer than"),
-        ("throughput", {"device_timeout": 60, "pool": "198.19.9.9-198.19.0.1"}, "pool: .* is reversed"),
-        ("throughput", {"device_timeout": 60, "pool": "2001:db8::1"}, "pool: 2001:db8::1 is IPv6"),
-        ("throughput", {"device_timeout": 60, "fresh_trials": "never"}, "fresh trials: 'never' is unknown"),
-        ("throughput", {"empty_command": " "}, "empty command: is empty"),
+        ("connection-rate", {}),
+        ("table-capacity", {"device_timeout": 60}),
+        ("expiry", {"empty_command": "true"}),
+        ("throughput", {"count_command": "echo 1"}),
+        ("throughput", {"device_timeout": 0}),
+        ("throughput", {"device_timeout": 60, "udp_timeout": 5}),
+        ("throughput", {"device_timeout": 60, "table_size": 10}),
+        ("throughput", {"device_timeout": 1, "trial_seconds": 2.0}),
+        ("throughput", {"device_timeout": 60, "pool": "198.19.9.9-198.19.0.1"}),
+        ("throughput", {"device_timeout": 60, "pool": "2001:db8::1"}),
+        ("throughput", {"device_timeout": 60, "fresh_trials": "never"}),
+        ("throughput", {"empty_command": " "}),
     ],
 )
 def test_what_cannot_be_measured_on_a_wire_is_refused_in_one_line(
-    metric: str, choices: dict[str, Any], says: str
+    metric: str, choices: dict[str, Any], golden: Golden
 ) -> None:
-    with pytest.raises(UsageError, match=says) as caught:
+    with golden.raises(UsageError) as caught:
         check(metric, NAT, **WIRE, **choices)
     assert "\n" not in str(caught.value)
 
@@ -277,33 +266,32 @@ def test_with_commands_all_that_needs_an_empty_table_can_be_measured(metric: str
     assert bench.lab.parameters()["fresh_trials"] == "empty-command"
 
 
-def test_a_plain_router_needs_nothing_and_is_told_nothing() -> None:
+def test_a_plain_router_needs_nothing_and_is_told_nothing(golden: Golden) -> None:
     lab = check("connection-rate", "linux-ipv4", **WIRE)[0].lab
     assert lab.parameters()["ports"] == ["one", "two"]
     assert lab.external is not None
     assert lab.external.parameters() == {}
-    with pytest.raises(UsageError, match="device timeout: linux-ipv4 keeps no connections"):
+    with golden.raises(UsageError):
         check("connection-rate", "linux-ipv4", **WIRE, device_timeout=5)
 
 
-def test_the_result_says_that_the_table_was_not_emptied() -> None:
+def test_the_result_says_that_the_table_was_not_emptied(golden: Golden) -> None:
     settings = throughput.ThroughputSettings(connections=1000, placement="shared", repeat=1, connection_rate=100_000.0)
     found = throughput.PROCEDURE.measure(Gateway(forwards=400_000.0, placement="shared"), settings)
     told = {"fresh_trials": "new-tuples", "device_timeout": 60}
     words = {doubt.word: doubt.text for doubt in make(found, grouped(told)).doubts}
-    assert "up to 60 s and may have been full" in words["table not emptied"]
+    golden(words["table not emptied"])
     known = make(found, grouped({**told, "table_size": 9000})).doubts
     assert "full" not in next(doubt.text for doubt in known if doubt.word == "table not emptied")
     assert "table not emptied" not in {doubt.word for doubt in make(found, grouped({"fresh_trials": "wait"})).doubts}
 
 
-@pytest.mark.parametrize(("top", "near"), [(1_700_000.0, True), (4_000_000.0, False)])
+@pytest.mark.parametrize("top", [1_700_000.0, 4_000_000.0])
 def test_the_result_says_that_the_testers_rate_is_not_known_and_whether_it_came_near_the_highest_tried(
-    top: float, *, near: bool
+    top: float, golden: Golden
 ) -> None:
     settings = throughput.ThroughputSettings(connections=1000, placement="shared", repeat=1, connection_rate=100_000.0)
     found = throughput.PROCEDURE.measure(Gateway(forwards=800_000.0, placement="shared"), settings)
     doubts = {doubt.word: doubt.text for doubt in make(found, grouped({"search_top_phase2_rate": top})).doubts}
-    assert f"at most {top:,.0f} frames/s were tried" in doubts["tester unknown"]
-    assert ("may be the tester's" in doubts["tester unknown"]) is near
+    golden(doubts["tester unknown"])
     assert "tester unknown" not in {doubt.word for doubt in make(found, grouped({})).doubts}

@@ -11,6 +11,7 @@ from typing import Any
 
 import dns.zone
 import pytest
+from tests.unit.golden import Golden
 
 from natgauge import doubts
 from natgauge.errors import UsageError
@@ -77,33 +78,25 @@ WIRE = {
 
 
 @pytest.mark.parametrize(
-    ("cores", "choices", "words"),
+    ("cores", "choices"),
     [
-        (4, {"far_side": "unbound"}, 'far side "unbound": unknown; there are knot, nsd, tester'),
-        (4, {"far_side": "not"}, 'far side "not": unknown; did you mean knot?'),
-        (4, {"far_side": "./nothing.toml"}, "nothing.toml: cannot be read"),
-        (
-            2,
-            {"placement": "isolated"},
-            f"far side knot: the sender's and the device's cores (0,1) {NO_CORE}leave one out of --cores, or let",
-        ),
-        (1, {}, f"far side knot: the sender's and the device's cores (0) {NO_CORE}it needs a core of its own"),
-        (2, {"sender_cores": "0", "server_cores": "0"}, "server cores: core 0 is a sender's, which keeps it busy"),
-        (2, {"server_cores": "0-1"}, "server cores 0,1: leave none for the sender; use fewer"),
-        (2, {"server_cores": "7"}, "server cores: core 7 cannot be used here"),
-        (
-            4,
-            {"destination_addresses": "198.19.0.2-198.19.0.101"},
-            "destination addresses: 100, but a real server listens on 64 at most; use fewer",
-        ),
+        (4, {"far_side": "unbound"}),
+        (4, {"far_side": "not"}),
+        (4, {"far_side": "./nothing.toml"}),
+        (2, {"placement": "isolated"}),
+        (1, {}),
+        (2, {"sender_cores": "0", "server_cores": "0"}),
+        (2, {"server_cores": "0-1"}),
+        (2, {"server_cores": "7"}),
+        (4, {"destination_addresses": "198.19.0.2-198.19.0.101"}),
     ],
 )
 def test_a_server_that_is_none_or_cannot_stand_there_is_refused_in_one_line(
-    cores: int, choices: dict[str, Any], words: str
+    cores: int, choices: dict[str, Any], golden: Golden
 ) -> None:
     with as_if(cores), pytest.raises(UsageError) as refusal:
         plan(**choices)
-    assert words in str(refusal.value)
+    golden(str(refusal.value))
     assert "\n" not in str(refusal.value)
 
 
@@ -133,23 +126,13 @@ ANSWERED = "Knot 3.2 answered and may have been the bottleneck: "
 ALONE: dict[str, Any] = {"server_version": "Knot 3.2", "server_alone": 80_000.0, "placement": "isolated"}
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({}, "without the device it answered up to 80,000 queries/s, and this is 75% of that"),
-        ({"server_alone": None}, "its own highest rate was not measured"),
-        (
-            {"placement": "shared", "server_alone": None},
-            "its own highest rate was not measured, and its cores did the device's work on the way back",
-        ),
-    ],
-)
-def test_a_result_says_that_the_server_may_be_the_limit(change: dict[str, Any], words: str) -> None:
+@pytest.mark.parametrize("change", [{}, {"server_alone": None}, {"placement": "shared", "server_alone": None}])
+def test_a_result_says_that_the_server_may_be_the_limit(change: dict[str, Any], golden: Golden) -> None:
     one = Measurement(60_000.0, 61_000.0, "server", dict.fromkeys(Verdict, 1))
     measured = make_result("resolution-rate", "queries/s", {}, [one], [])
     parameters = Parameters.grouped(settings={"far_side": "knot"}, place={**ALONE, **change})
     found = {doubt.word: doubt.text for doubt in doubts.find(measured, parameters)}
-    assert found["real server"] == ANSWERED + words
+    golden(found["real server"])
     assert "server limited" in found
     told = doubts.find(measured, Parameters.grouped(settings={"far_side": "tester"}))
     assert "real server" not in {doubt.word for doubt in told}

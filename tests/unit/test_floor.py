@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 import pytest
+from tests.unit.golden import Golden
 from tests.unit.test_selftest import FakeCable
 
 from natgauge.agreement import ComparisonRequest, ComparisonResult
@@ -96,12 +97,9 @@ def test_floor_and_tester_have_the_same_ports_core_and_frames() -> None:
     assert engine.requests[-1].contestants[0].trial.frame.transport == "tcp"
 
 
-@pytest.mark.parametrize(
-    ("engine", "words"),
-    [(Engine(400, 160, lost=1), "of the tester's"), (Engine(400, 160, floor_lost=1), "redirect floor were lost")],
-)
-def test_slices_with_a_lost_frame_say_nothing(engine: Engine, words: str) -> None:
-    with pytest.raises(BrokenError, match=words):
+@pytest.mark.parametrize("engine", [Engine(400, 160, lost=1), Engine(400, 160, floor_lost=1)])
+def test_slices_with_a_lost_frame_say_nothing(engine: Engine, golden: Golden) -> None:
+    with golden.raises(BrokenError):
         FloorTester(FakeCable(), 0, engine).share(KIND)
 
 

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.unit.golden import Golden
 
 from natgauge import guest_building
 from natgauge.errors import BrokenError, HostError, UsageError
@@ -135,12 +136,9 @@ def test_keys_of_a_guest_are_readable_by_root_alone(
     assert {path.name: path.stat().st_mode & 0o077 for path in secrets} == {"natgauge": 0, "initrd": 0}
 
 
-@pytest.mark.parametrize(
-    ("missing", "package"),
-    [("debootstrap", "debootstrap"), ("gpgv", "gpgv"), ("keyring", "debian-archive-keyring")],
-)
+@pytest.mark.parametrize("missing", ["debootstrap", "gpgv", "keyring"])
 def test_a_guest_is_not_built_where_its_packages_cannot_be_verified(
-    missing: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     monkeypatch.setenv(image.VARIABLE, str(tmp_path))
     monkeypatch.setattr(capabilities, "require", lambda *_: None)
@@ -149,7 +147,7 @@ def test_a_guest_is_not_built_where_its_packages_cannot_be_verified(
     if missing != "keyring":
         keyring.touch()
     monkeypatch.setattr(guest_building, "KEYRING", keyring)
-    with pytest.raises(HostError, match=f"^{package}: is not installed here; run: apt-get install {package}$"):
+    with golden.raises(HostError):
         guest_building.build(lambda _: None)
 
 
@@ -167,20 +165,20 @@ def test_a_guest_is_built_of_signed_packages_only(tmp_path: Path, monkeypatch: p
     assert asked[0][:3] == ["debootstrap", "--force-check-gpg", f"--keyring={guest_building.KEYRING}"]
 
 
-def test_files_that_a_guest_cannot_have_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="guest files: /nowhere is no folder; name one that has the guest's folders"):
+def test_files_that_a_guest_cannot_have_are_refused(tmp_path: Path, golden: Golden) -> None:
+    with golden.raises(UsageError):
         user_files.read("/nowhere", 100)
-    with pytest.raises(UsageError, match="is empty; put the files into it, or leave the option out"):
+    with golden.raises(UsageError):
         user_files.read(str(tmp_path), 100)
     (tmp_path / "large").write_bytes(bytes(3 << 20))
     with pytest.raises(UsageError, match=r"contains 3 MiB, .* at most 2 MiB are allowed, .* raise --guest-memory"):
         user_files.read(str(tmp_path), 2 << 20)
     (tmp_path / "large").unlink()
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(UsageError, match="pipe is neither a file, nor a folder, nor a symbolic link; remove it"):
+    with golden.raises(UsageError):
         user_files.read(str(tmp_path), 100)
     (tmp_path / "pipe").rename(tmp_path / "tmp")
-    with pytest.raises(UsageError, match=r"the guest has its own /tmp; put the file into another folder"):
+    with golden.raises(UsageError):
         user_files.read(str(tmp_path), 100)
 
 
@@ -218,10 +216,12 @@ def test_kvm_is_used_where_a_guest_comes_up_with_it(
     assert asked == tried[-1:]
 
 
-def test_a_guest_that_does_not_come_up_tells_its_last_words(guest: Guest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_guest_that_does_not_come_up_tells_its_last_words(
+    guest: Guest, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
     monkeypatch.setattr(Guest, "_up", lambda *_: False)
     (guest.folder / "console").write_text("Linux\nKernel panic - not syncing: no init\n\n")
-    with pytest.raises(BrokenError, match=r"with tcg .* Kernel panic - not syncing: no init"):
+    with golden.raises(BrokenError):
         guest.boot("tcg")
 
 
@@ -237,10 +237,10 @@ def test_shapes_out_of_range_are_refused(shape: Shape) -> None:
         shape.checked()
 
 
-def test_a_guest_that_this_host_has_no_memory_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_guest_that_this_host_has_no_memory_for_is_refused(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     monkeypatch.setattr(qemu, "available_octets", lambda: 1024**3)
     Shape(1, 256).refuse_short_memory()
-    with pytest.raises(HostError, match="guest memory: 512 MiB and 768 MiB in addition are needed, 1024 MiB"):
+    with golden.raises(HostError):
         Shape(1, 512).refuse_short_memory()
 
 

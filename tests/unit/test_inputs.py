@@ -13,6 +13,7 @@ import click
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from tests.unit.golden import Golden
 from tools import described
 
 from natgauge import procedures
@@ -159,32 +160,32 @@ def test_each_error_of_a_search_reads_as_it_was_written(value: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "words"),
+    ("kind", "value"),
     [
-        (types.Share(), "much", "x: 'much' is not a share; write it like 1% or 0.01"),
-        (types.Share(), "sNaN", "x: 'sNaN' is not a share; write it like 1% or 0.01"),
-        (types.Share(), True, "x: True is not a text"),
-        (types.Share(), "10", "x: '10' is unclear without a % sign; write 10% or 1000%"),
-        (types.Share(), "1", "x: '1' is unclear without a % sign; write 1% or 100%"),
-        (types.Whole(), "5", "x: '5' is not a whole number"),
-        (types.Whole(), True, "x: True is not a whole number"),
-        (types.Number(), "5", "x: '5' is not a number"),
-        (types.Flag(), 1, "x: 1 is not true or false"),
-        (cores.CoreList(), "0,0", 'x "0,0": a core is named twice; name each once'),
-        (cores.CoreList(), [1, -2], '"-2" is neither a core nor a range of cores'),
-        (measuring_types.RepetitionCount(), "many", "x: 'many' is neither a number nor auto"),
-        (types.Words.of(("a", "b")), "c", "x: 'c' is unknown; choose one of a, b"),
-        (measuring_types.Shares(), [0.5, "x"], "is no list of shares"),
-        (measuring_types.ErrorOfSearch(), "nan", "neither a share such as 1% nor a rate such as 1000"),
+        (types.Share(), "much"),
+        (types.Share(), "sNaN"),
+        (types.Share(), True),
+        (types.Share(), "10"),
+        (types.Share(), "1"),
+        (types.Whole(), "5"),
+        (types.Whole(), True),
+        (types.Number(), "5"),
+        (types.Flag(), 1),
+        (cores.CoreList(), "0,0"),
+        (cores.CoreList(), [1, -2]),
+        (measuring_types.RepetitionCount(), "many"),
+        (types.Words.of(("a", "b")), "c"),
+        (measuring_types.Shares(), [0.5, "x"]),
+        (measuring_types.ErrorOfSearch(), "nan"),
     ],
     ids=str,
 )
 def test_a_value_of_another_type_is_refused_with_value_and_rule(
-    kind: types.InputType, value: object, words: str
+    kind: types.InputType, value: object, golden: Golden
 ) -> None:
     with pytest.raises(UsageError) as refused:
         kind.take("x", value)
-    assert words in str(refused.value)
+    golden(str(refused.value))
 
 
 # A question, its command line, and the question again

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.golden import Golden
 
 from natgauge.errors import UsageError
 from natgauge.host import cpus
@@ -39,10 +40,8 @@ def test_a_usable_core_is_accepted() -> None:
     assert check_cpus([first], "sender cores") == (first,)
 
 
-@pytest.mark.parametrize(
-    ("chosen", "reason"), [((), "none chosen"), ((0, 0), "named twice"), ((7,), "core 7 cannot be used")]
-)
-def test_bad_choices_are_refused(chosen: tuple[int, ...], reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("chosen", [(), (0, 0), (7,)])
+def test_bad_choices_are_refused(chosen: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     monkeypatch.setattr(cpus, "usable_cpus", lambda: (0, 1))
-    with pytest.raises(UsageError, match=f"sender cores.*{reason}"):
+    with golden.raises(UsageError):
         check_cpus(chosen, "sender cores")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.unit.golden import Golden
 
 from natgauge.cleaning import cleanup
 from natgauge.cli import lab, run
@@ -250,7 +251,7 @@ def test_a_dry_run_lists_locks_and_folders_of_no_lab(machine: Machine, capsys: p
 
 
 def test_a_dry_run_says_that_a_namespace_stays_that_cleaning_leaves(
-    machine: Machine, capsys: pytest.CaptureFixture[str]
+    machine: Machine, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
     register = Register.begin("a", "netns", {})
     register.record("namespace", name="ng-a-gateway")
@@ -260,15 +261,15 @@ def test_a_dry_run_says_that_a_namespace_stays_that_cleaning_leaves(
     machine.protected.add("ng-a-gateway")
     assert run(["lab", "clean", "--dry-run"]) == 0
     shown = capsys.readouterr().out
-    assert "would leave namespace ng-a-gateway: it is the network of this machine\n" in shown
+    golden(shown)
     assert "would delete namespace" not in shown
     assert run(["lab", "clean"]) == 4
-    assert "lab a: namespace ng-a-gateway: it is the network of this machine" in capsys.readouterr().err
+    golden(capsys.readouterr().err)
     assert (machine.netns / "ng-a-gateway").exists()
 
 
 def test_a_register_that_cannot_be_read_is_named_by_both_and_all_else_goes(
-    machine: Machine, capsys: pytest.CaptureFixture[str]
+    machine: Machine, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
     path = locks.made_folder("labs") / "a.json"
     path.write_text("{")
@@ -278,16 +279,15 @@ def test_a_register_that_cannot_be_read_is_named_by_both_and_all_else_goes(
     assert json.loads((path.parent / "b.json").read_text())["kept"]
     assert run(["lab", "clean", "--dry-run"]) == 0
     shown = capsys.readouterr().out
-    assert f"would leave lab a: {path}: is damaged" in shown
-    assert "would take down lab b, kept" in shown
+    golden(shown)
     assert run(["lab", "clean"]) == 3
     out, err = capsys.readouterr()
-    assert "took down lab b, kept" in out
+    golden(out)
     assert err.startswith(f"natgauge: {path}: is damaged")
     assert sorted(each.name for each in machine.run.glob("labs/*")) == ["a.json"]
 
 
-def test_of_two_cleanings_at_once_both_end_well(machine: Machine) -> None:
+def test_of_two_cleanings_at_once_both_end_well(machine: Machine, golden: Golden) -> None:
     """The second one decides before the first one has ended, and carries that out afterwards."""
     register = Register.begin("a", "netns", {})
     register.record("namespace", name="ng-a-gateway")
@@ -304,10 +304,10 @@ def test_of_two_cleanings_at_once_both_end_well(machine: Machine) -> None:
     assert "deleted namespace ng-a-gateway" in lines
     again: list[str] = []
     cleanup.carry_out(second, again.append)
-    assert again == ["left lab a: another natgauge has taken it down meanwhile"]
+    golden(again)
 
 
-def test_a_lab_that_is_taken_meanwhile_is_left_and_its_user_named(machine: Machine) -> None:
+def test_a_lab_that_is_taken_meanwhile_is_left_and_its_user_named(machine: Machine, golden: Golden) -> None:
     del machine
     Register.begin("a", "netns", {}).release()
     (locks.folder("labs") / "a.json").write_text(
@@ -318,12 +318,12 @@ def test_a_lab_that_is_taken_meanwhile_is_left_and_its_user_named(machine: Machi
     lock.take()
     lines: list[str] = []
     cleanup.carry_out(decisions, lines.append)
-    assert lines == [f"left lab a: in use by process {os.getpid()}"]
+    golden(lines)
     lock.release()
 
 
 def test_where_a_capability_is_missing_dry_run_and_cleaning_say_so(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
     register = Register.begin("a", "netns", {})
     register.record("namespace", name="ng-a-gateway")
@@ -334,10 +334,10 @@ def test_where_a_capability_is_missing_dry_run_and_cleaning_say_so(
     monkeypatch.setattr(capabilities, "missing", lambda *_: ("CAP_NET_ADMIN",))
     assert run(["lab", "clean", "--dry-run"]) == 0
     shown = capsys.readouterr().out
-    assert shown.count("deleting it needs CAP_NET_ADMIN") == 2
+    golden(shown)
     assert "would delete namespace" not in shown
     assert run(["lab", "clean"]) == 4
-    assert "lab a: namespace ng-a-gateway: deleting it needs CAP_NET_ADMIN" in capsys.readouterr().err
+    golden(capsys.readouterr().err)
     assert sorted(path.name for path in machine.netns.iterdir()) == ["ng-a-gateway", "ng-b-gateway"]
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.golden import Golden
 
 from natgauge import labs
 from natgauge.errors import UsageError
@@ -158,38 +159,29 @@ def test_a_nat64_prefix_is_in_front_of_the_responders_addresses(lab: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("prefix", "says"),
-    [
-        ("64:ff9b::/64", "NAT64 prefix: 64:ff9b::/64 has 64 bits; natgauge takes 96 bits"),
-        ("64:ff9b::1/96", "NAT64 prefix: '64:ff9b::1/96' is no IPv6 network"),
-        ("198.18.0.0/15", "NAT64 prefix: '198.18.0.0/15' is no IPv6 network"),
-        ("ff0e::/96", "NAT64 prefix: ff0e::/96 holds no unicast addresses of hosts"),
-        ("2001:2:0:8000::/96", "NAT64 prefix: 2001:2:0:8000::/96 overlaps 2001:2:0:8000::/64, which the lab uses"),
-        ("2001:2:0:a3::/96", "overlaps 2001:2:0:a3::/64"),
-    ],
+    "prefix", ["64:ff9b::/64", "64:ff9b::1/96", "198.18.0.0/15", "ff0e::/96", "2001:2:0:8000::/96", "2001:2:0:a3::/96"]
 )
-def test_a_prefix_that_cannot_be_is_refused(prefix: str, says: str) -> None:
-    with pytest.raises(UsageError, match=says):
+def test_a_prefix_that_cannot_be_is_refused(prefix: str, golden: Golden) -> None:
+    with golden.raises(UsageError):
         Bench(ask("pdv", "jool-nat64", {"nat64_prefix": prefix}).cell)
 
 
-def test_a_gateway_that_knows_one_prefix_only_gets_it_and_refuses_others() -> None:
+def test_a_gateway_that_knows_one_prefix_only_gets_it_and_refuses_others(golden: Golden) -> None:
     bench = Bench(ask("connection-rate", "ebpf-nat64", {}).cell)
     assert str(bench.traffic.destination_addresses) == "64:ff9b::c613:2"
     assert bench.lab.devices[0].environment["NG_NAT64_PREFIX"] == "64:ff9b::/96"
     assert Bench(ask("connection-rate", "ebpf-nat64", {"nat64_prefix": "64:ff9b::/96"}).cell).lab.parameters()
-    says = "NAT64 prefix: ebpf-nat64 knows only 64:ff9b::/96, not 2001:db8::/96; leave it out"
-    with pytest.raises(UsageError, match=says):
+    with golden.raises(UsageError):
         Bench(ask("connection-rate", "ebpf-nat64", {"nat64_prefix": "2001:db8::/96"}).cell)
 
 
-def test_a_gateway_with_xdp_programs_gets_no_cards_made_of_such() -> None:
+def test_a_gateway_with_xdp_programs_gets_no_cards_made_of_such(golden: Golden) -> None:
     assert Bench(ask("connection-rate", "ebpf-nat64", {}).cell).lab.placement == "shared"
-    with pytest.raises(UsageError, match=r"placement isolated: the device has XDP programs of its own.*shared"):
+    with golden.raises(UsageError):
         Bench(ask("connection-rate", "ebpf-nat64", {"placement": "isolated"}).cell)
 
 
-def test_a_stateless_translator_on_a_wire_maps_the_source_addresses_to_those_that_are_named() -> None:
+def test_a_stateless_translator_on_a_wire_maps_the_source_addresses_to_those_that_are_named(golden: Golden) -> None:
     sources, mapped = "2001:db8::10-2001:db8::12", "192.0.2.33-192.0.2.35"
     siit = {**WIRE, "source_addresses": sources}
     bench = Bench(ask("throughput", "tayga-siit", {**siit, "mapped_addresses": mapped}).cell)
@@ -198,11 +190,11 @@ def test_a_stateless_translator_on_a_wire_maps_the_source_addresses_to_those_tha
     assert not bench.plan("throughput", {"stateless": True}).settings.has_phase1
     assert bench.lab.parameters()["mapped_addresses"] == mapped
     unknown = Bench(ask("throughput", "tayga-siit", siit).cell)
-    with pytest.raises(UsageError, match=r"stateless: .* where you name them"):
+    with golden.raises(UsageError):
         unknown.plan("throughput", {"stateless": True})
-    with pytest.raises(UsageError, match=r"mapped addresses: 192\.0\.2\.33 are 1, but there are 3 source addresses"):
+    with golden.raises(UsageError):
         Bench(ask("throughput", "tayga-siit", {**siit, "mapped_addresses": "192.0.2.33"}).cell)
-    with pytest.raises(UsageError, match="mapped addresses: tayga-nat64 does not map each source address"):
+    with golden.raises(UsageError):
         Bench(ask("throughput", "tayga-nat64", {**siit, "mapped_addresses": mapped}).cell)
 
 
@@ -216,9 +208,9 @@ def test_a_clat_on_a_wire_has_its_responder_behind_the_prefix() -> None:
 
 
 @pytest.mark.parametrize("part", ["reference-ce", "reference-br", "softwire-ce", "softwire-pe", "tayga-map-br"])
-def test_one_end_of_a_softwire_is_no_gateway_alone(part: str) -> None:
+def test_one_end_of_a_softwire_is_no_gateway_alone(part: str, golden: Golden) -> None:
     path = BUILT_IN / "parts" / f"{part}.toml"
-    with pytest.raises(UsageError, match=f"^{part}: is one end of a softwire and does nothing without the other one"):
+    with golden.raises(UsageError):
         around(str(path))
 
 
@@ -254,17 +246,17 @@ def test_a_foreign_devices_pool_is_not_known() -> None:
     assert str(found.inside.device) == "10.0.0.1"
 
 
-def test_a_kind_is_found_by_its_modules_name_and_an_unknown_one_is_told_with_the_known_ones() -> None:
+def test_a_kind_is_found_by_its_modules_name_and_an_unknown_one_is_told_with_the_known_ones(golden: Golden) -> None:
     folders = sorted(file.parent.name for folder in labs.__path__ for file in Path(folder).glob("*/__init__.py"))
     assert list(kinds.kinds()) == [name for name in folders if name != "common"]
-    with pytest.raises(UsageError, match=f"lab: 'cloud' is unknown; choose one of {', '.join(kinds.kinds())}$"):
+    with golden.raises(UsageError):
         kinds.get("cloud")
 
 
-def test_options_of_another_kind_are_refused_with_the_kind_that_has_them() -> None:
+def test_options_of_another_kind_are_refused_with_the_kind_that_has_them(golden: Golden) -> None:
     having = [name for name, kind in kinds.kinds().items() if issubclass(kind.options, PortOptions)]
-    text = f"initiator port: lab netns has no such option, lab {', '.join(having)} has; leave it out"
-    with pytest.raises(UsageError, match=text):
+    assert having
+    with golden.raises(UsageError, at="initiator_port"):
         ask("pdv", "linux-ipv4", {"initiator_port": "eth0"})
 
 
@@ -297,22 +289,19 @@ def test_a_kept_lab_is_used_where_nothing_else_is_asked_for() -> None:
 
 @pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize(
-    ("options", "need", "says"),
+    ("options", "need"),
     [
-        ({"placement": "isolated"}, IPV4, "lab mine: is kept with placement shared, not isolated; leave that out"),
-        ({"ring": 1024}, IPV4, "is kept with ring 512, not 1024"),
-        ({"sender_cores": "4095"}, IPV4, "is kept with sender cores .*, not 4095"),
-        ({}, LabNeeds(families=("ipv6", "ipv4")), "is kept with families ipv4 to ipv4, not ipv6 to ipv4"),
-        ({}, LabNeeds(families=("ipv4", "ipv4"), background=True), "is kept with native IPv6 False, not True"),
-        (
-            {},
-            LabNeeds(families=("ipv4", "ipv4"), nat64_prefix=IPv6Network("64:ff9b::/96")),
-            "is kept with NAT64 prefix 2001:2:0:1::/96, not 64:ff9b::/96",
-        ),
+        ({"placement": "isolated"}, IPV4),
+        ({"ring": 1024}, IPV4),
+        ({"sender_cores": "4095"}, IPV4),
+        ({}, LabNeeds(families=("ipv6", "ipv4"))),
+        ({}, LabNeeds(families=("ipv4", "ipv4"), background=True)),
+        ({}, LabNeeds(families=("ipv4", "ipv4"), nat64_prefix=IPv6Network("64:ff9b::/96"))),
     ],
 )
 def test_a_kept_lab_that_is_another_one_than_asked_for_is_refused(
-    options: dict[str, Any], need: LabNeeds, says: str
+    options: dict[str, Any], need: LabNeeds, golden: Golden
 ) -> None:
-    with pytest.raises(UsageError, match=says):
+    with pytest.raises(UsageError) as refused:
         netns.plan("mine", netns.NetnsOptions(**options), need)
+    golden(refused.value, passing=r"(?<=with sender cores )\d+")

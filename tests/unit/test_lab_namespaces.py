@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from pyroute2 import netns
+from tests.unit.golden import Golden
 
 from natgauge.cleaning import cleanup
 from natgauge.errors import BrokenError
@@ -48,14 +49,14 @@ def test_a_process_that_was_started_while_others_were_ended_is_ended_too(
 
 
 def test_where_no_thread_can_be_started_the_error_says_so_and_deleting_does_without(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, golden: Golden
 ) -> None:
     def refuse(_thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
     removed: list[str] = []
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    with pytest.raises(NoThreadError, match="no further thread can be started; allow more processes"):
+    with golden.raises(NoThreadError):
         in_thread(lambda: None)
     (tmp_path / "ng-lab-gateway").touch()
     monkeypatch.setattr(namespaces, "path_of", lambda name: tmp_path / name)
@@ -89,7 +90,7 @@ def test_namespaces_are_listed_before_the_registers_are_read(monkeypatch: pytest
 
 
 def test_a_recipe_that_removes_the_private_directory_of_its_device_is_told_so(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, golden: Golden
 ) -> None:
     monkeypatch.setattr(device, "inside", lambda _name, function: function())
     monkeypatch.setattr(device, "within", lambda _name, _pids: ())
@@ -100,7 +101,7 @@ def test_a_recipe_that_removes_the_private_directory_of_its_device_is_told_so(
     machine = ThisMachine(memory=None)  # type: ignore[arg-type]
     gateway = device.NamespaceDevice("gateway", "ng-x-gateway", "inside", "outside", {"NG_WORK": str(work)}, machine)
     assert gateway.run('cd /; rmdir "$NG_WORK"').status == 0
-    with pytest.raises(BrokenError, match=rf"device gateway: its private directory {work} is gone; a recipe must not"):
+    with golden.raises(BrokenError):
         gateway.run("true")
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from tests.unit.golden import Golden
 from tests.unit.made_machine import undoing
 
 from natgauge.cleaning import cleanup, remains
@@ -126,8 +127,8 @@ def test_undoing_leaves_nothing(root: Path) -> None:
     assert _left() == [path.name for path in root.iterdir()] == []
 
 
-def test_a_second_user_is_refused_and_told_who_the_first_is(holder: subprocess.Popen[str]) -> None:
-    with pytest.raises(HostError, match=f"lab x: in use by process {holder.pid}; .*--lab-name"):
+def test_a_second_user_is_refused_and_told_who_the_first_is(holder: subprocess.Popen[str], golden: Golden) -> None:
+    with golden.raises(HostError):
         _begin()
     (lab,) = cleanup.status()
     assert (lab.name, lab.state, lab.pid) == ("x", "in use", holder.pid)
@@ -165,7 +166,7 @@ def test_a_new_run_undoes_what_a_killed_one_left(holder: subprocess.Popen[str], 
     register.release()
 
 
-def test_a_kept_lab_is_not_made_anew_but_can_be_reopened(root: Path) -> None:
+def test_a_kept_lab_is_not_made_anew_but_can_be_reopened(root: Path, golden: Golden) -> None:
     register = _begin()
     register.record("directory", path=f"{root}/a")
     register.keep()
@@ -175,16 +176,16 @@ def test_a_kept_lab_is_not_made_anew_but_can_be_reopened(root: Path) -> None:
         _begin()
     again = Register.reopen("x")
     again.require_kept("netns")
-    with pytest.raises(UsageError, match="no kept cable lab"):
+    with golden.raises(UsageError):
         again.require_kept("cable")
     again.release()
     assert cleanup.take_down("x") == []
     assert cleanup.status() == []
 
 
-def test_taking_down_what_is_not_there_is_refused(root: Path) -> None:
+def test_taking_down_what_is_not_there_is_refused(root: Path, golden: Golden) -> None:
     assert root.exists()
-    with pytest.raises(UsageError, match="lab x: there is none"):
+    with golden.raises(UsageError):
         cleanup.take_down("x")
     assert _left() == []
 
@@ -233,14 +234,14 @@ def test_only_settings_of_the_kernel_can_be_remembered(root: Path, path: str) ->
     register.release()
 
 
-def test_a_setting_that_is_not_there_is_refused(root: Path) -> None:
+def test_a_setting_that_is_not_there_is_refused(root: Path, golden: Golden) -> None:
     register = _begin()
-    with pytest.raises(HostError, match="knob: cannot be set to 5"):
+    with golden.raises(HostError):
         register.set_global(root / "knob", 5)
     register.release()
 
 
-def test_what_cannot_be_undone_stays_written_down(root: Path) -> None:
+def test_what_cannot_be_undone_stays_written_down(root: Path, golden: Golden) -> None:
     register = _begin()
     register.directory.mkdir()
     obstacle = register.directory / "obstacle"
@@ -248,7 +249,7 @@ def test_what_cannot_be_undone_stays_written_down(root: Path) -> None:
     register.record("directory", path=str(obstacle))
     (root / "knob").write_text("1")
     register.set_global(root / "knob", "2")
-    with pytest.raises(BrokenError, match=r"lab x: .*natgauge lab clean"):
+    with golden.raises(BrokenError):
         register.undo()
     register.release()
     assert (root / "knob").read_text() == "1"
@@ -259,28 +260,28 @@ def test_what_cannot_be_undone_stays_written_down(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    "text",
     [
-        ("{", "is damaged"),
-        ("[]", "is damaged"),
-        ('{"version": 99}', "version 99"),
-        ('{"version": true}', "is damaged"),
-        ('{"version": 1}', "is damaged"),
-        (_register_of("7"), "is damaged"),
-        (_register_of('["x"]'), "is damaged"),
-        (_register_of('[{"what": "bogus"}]'), "is damaged"),
-        (_register_of('[{"what": "namespace"}]'), "is damaged"),
-        (_register_of('[{"what": "namespace", "name": 5}]'), "is damaged"),
-        (_register_of('[{"what": "namespace", "name": "../x"}]'), "is damaged"),
-        (_register_of('[{"what": "directory", "path": null}]'), "is damaged"),
-        (_register_of('[{"what": "global", "path": "/proc/sys/x", "value": 1}]'), "is damaged"),
-        (_register_of("[]", name="other"), "is of lab 'other'"),
+        "{",
+        "[]",
+        '{"version": 99}',
+        '{"version": true}',
+        '{"version": 1}',
+        _register_of("7"),
+        _register_of('["x"]'),
+        _register_of('[{"what": "bogus"}]'),
+        _register_of('[{"what": "namespace"}]'),
+        _register_of('[{"what": "namespace", "name": 5}]'),
+        _register_of('[{"what": "namespace", "name": "../x"}]'),
+        _register_of('[{"what": "directory", "path": null}]'),
+        _register_of('[{"what": "global", "path": "/proc/sys/x", "value": 1}]'),
+        _register_of("[]", name="other"),
     ],
 )
-def test_a_register_that_cannot_be_read_is_refused(root: Path, text: str, message: str) -> None:
+def test_a_register_that_cannot_be_read_is_refused(root: Path, text: str, golden: Golden) -> None:
     assert root.exists()
     (locks.made_folder("labs") / "x.json").write_text(text)
-    with pytest.raises(HostError, match=message):
+    with golden.raises(HostError):
         _begin()
     assert _left() == ["x.json"]
 
@@ -400,7 +401,7 @@ def test_a_program_that_has_ended_is_waited_for_until_it_is_off_the_list_of_proc
 
 
 def test_what_does_not_end_is_told_after_all_else_was_undone(
-    holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
+    holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     holder.kill()
     holder.wait()
@@ -412,7 +413,7 @@ def test_what_does_not_end_is_told_after_all_else_was_undone(
     monkeypatch.setattr(cleanup, "_is_orphan", lambda pid: pid == holder.pid)
     monkeypatch.setattr(namespaces, "end_processes", stays)
     monkeypatch.setattr(namespaces, "names", tuple)
-    with pytest.raises(BrokenError, match="process 7: did not end"):
+    with golden.raises(BrokenError):
         cleanup.clean()
     assert not _made().exists()
     assert _left() == []
@@ -429,10 +430,10 @@ def test_a_fifo_in_the_place_of_a_register_a_lock_or_a_mark_keeps_nobody_waiting
         cleanup.status()
 
 
-def test_a_register_named_like_no_lab_is_refused_with_its_path(root: Path) -> None:
+def test_a_register_named_like_no_lab_is_refused_with_its_path(root: Path, golden: Golden) -> None:
     assert root.exists()
     (locks.made_folder("labs") / "A b.json").write_text(_register_of("[]", name="A b"))
-    with pytest.raises(HostError, match=r"A b\.json: is of no lab; delete it"):
+    with golden.raises(HostError):
         cleanup.status()
 
 
@@ -466,7 +467,7 @@ def test_a_file_that_is_no_mark_is_left(root: Path) -> None:
 
 
 @pytest.mark.parametrize("link", ["x", "x/gateway"])
-def test_a_link_in_the_folder_of_a_lab_never_leads_cleaning_elsewhere(root: Path, link: str) -> None:
+def test_a_link_in_the_folder_of_a_lab_never_leads_cleaning_elsewhere(root: Path, link: str, golden: Golden) -> None:
     (root / "gateway" / "work").mkdir(parents=True)
     register = _begin()
     path = locks.folder("labs") / link
@@ -474,6 +475,6 @@ def test_a_link_in_the_folder_of_a_lab_never_leads_cleaning_elsewhere(root: Path
     path.symlink_to(root / "gateway" if link == "x/gateway" else root)
     register.record("directory", path=str(register.directory / "gateway" / "work"))
     register.release()
-    with pytest.raises(BrokenError, match=f"{path} is a link, which leads elsewhere; delete the link"):
+    with golden.raises(BrokenError):
         cleanup.clean({"x"})
     assert (root / "gateway" / "work").is_dir()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.golden import Golden
 
 from natgauge.cli.generator import ClickInputType
 from natgauge.errors import UsageError
@@ -104,10 +105,9 @@ def test_an_initiator_behind_a_stateless_translator_has_an_address_outside_for_e
 
 
 @pytest.mark.parametrize("sources", ["2001:2::3-2001:2::9", "2001:2::2-2001:2::206", "2001:2::ff"])
-def test_source_addresses_that_a_stateless_translator_does_not_map_are_refused(sources: str) -> None:
+def test_source_addresses_that_a_stateless_translator_does_not_map_are_refused(sources: str, golden: Golden) -> None:
     message = refusal(TrafficOptions(source_addresses=sources), SIIT)
-    assert f"source addresses: {sources} are not those this device maps; use 2001:2::2 and" in message
-    assert "at most 515 addresses" in message
+    golden(message)
 
 
 @pytest.mark.parametrize(
@@ -160,13 +160,13 @@ def test_the_size_of_a_nat64_frame_is_checked_on_both_sides() -> None:
     assert "initiator" in message
 
 
-def test_a_frame_larger_than_the_labs_mtu_is_refused() -> None:
+def test_a_frame_larger_than_the_labs_mtu_is_refused(golden: Golden) -> None:
     narrow = AddressPlan(INSIDE4, OUTSIDE4, mtu=1500)
     assert make_plan(TrafficOptions(frame_size=1518), narrow).frame_size == 1518
     message = refusal(TrafficOptions(frame_size=9216), narrow)
-    assert "9216 octets on the initiator side is too large: the ports have an MTU of 1500; the most is 1518" in message
+    golden(message)
     wide = AddressPlan(INSIDE4, OUTSIDE4, mtu=9000)
-    assert "one page of memory" in refusal(TrafficOptions(frame_size=9216), wide)
+    golden(refusal(TrafficOptions(frame_size=9216), wide))
     assert make_plan(TrafficOptions(frame_size=3412), wide).frame_size == 3412
 
 
@@ -179,46 +179,40 @@ def test_more_sources_than_the_outside_address_has_ports_are_refused() -> None:
     assert make_plan(options, routed).connections == 129024
 
 
-def test_echo_requests_have_identifiers_in_place_of_source_ports_and_one_sequence_number() -> None:
+def test_echo_requests_have_identifiers_in_place_of_source_ports_and_one_sequence_number(golden: Golden) -> None:
     plan = make_plan(TrafficOptions(transport="icmp"), NAT44)
     assert (plan.connections, plan.source_ports.count, plan.destination_ports.count) == (64_512, 64_512, 1)
     assert traffic_frame(plan, ("ipv4", "ipv4")).transport == "icmp"
     assert traffic_frame(make_plan(TrafficOptions(), NAT44), ("ipv4", "ipv4")).transport == "udp"
     two = TrafficOptions(transport="icmp", destination_ports="1-2")
-    assert "destination ports: 1-2 with transport icmp" in refusal(two)
+    golden(refusal(two))
     assert "64512 four tuples" in refusal(TrafficOptions(transport="icmp", connections=64_513))
 
 
-def test_tcp_frames_have_a_longer_header_and_each_four_tuple_is_opened_once() -> None:
+def test_tcp_frames_have_a_longer_header_and_each_four_tuple_is_opened_once(golden: Golden) -> None:
     plan = make_plan(TrafficOptions(transport="tcp"), NAT44)
     assert (plan.connections, plan.frame_size) == (100_000, 88)
     assert traffic_frame(plan, ("ipv4", "ipv4")).transport == "tcp"
-    assert "the least with TCP over IPv4 is 88" in refusal(TrafficOptions(transport="tcp", frame_size=87))
-    assert "a four tuple that is drawn twice" in refusal(TrafficOptions(transport="tcp", order="with-replacement"))
+    golden(refusal(TrafficOptions(transport="tcp", frame_size=87)))
+    golden(refusal(TrafficOptions(transport="tcp", order="with-replacement")))
 
 
 @pytest.mark.parametrize(
-    ("metric", "gateway", "choices", "words"),
+    ("metric", "gateway", "choices"),
     [
-        (
-            "throughput", "kube-proxy-nftables-nat44", {"transport": "tcp"},
-            "the recipe of kube-proxy-nftables-nat44 is for udp and icmp only",
-        ),
-        ("resolution-rate", "nftables-nat44", {}, "transport: icmp, but resolution-rate sends DNS queries by UDP"),
-        ("throughput", "gvproxy-nat44", {}, "the recipe of gvproxy-nat44 is for udp only"),
-        (
-            "throughput", "tayga-nat64", {"foreground_share": 0.5},
-            "transport: icmp, but throughput sends native IPv6 in the background by UDP",
-        ),
+        ("throughput", "kube-proxy-nftables-nat44", {"transport": "tcp"}),
+        ("resolution-rate", "nftables-nat44", {}),
+        ("throughput", "gvproxy-nat44", {}),
+        ("throughput", "tayga-nat64", {"foreground_share": 0.5}),
     ],
-)  # fmt: skip
+)
 def test_a_transport_that_gateway_or_metric_does_not_have_is_refused(
-    metric: str, gateway: str, choices: dict[str, Any], words: str
+    metric: str, gateway: str, choices: dict[str, Any], golden: Golden
 ) -> None:
     question = ask(metric, gateway, {"transport": "icmp", **choices})
     with pytest.raises(UsageError) as caught:
         Bench(question.cell).plan(metric, question.settings)
-    assert words in str(caught.value)
+    golden(str(caught.value))
 
 
 @pytest.mark.parametrize(("transport", "files"), [("udp", "udp_timeout"), ("icmp", "icmp"), ("tcp", "tcp_timeout")])
@@ -237,8 +231,8 @@ def test_a_space_beyond_the_largest_number_needs_a_number() -> None:
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, math.nan, math.inf, 200_000_001.0])
-def test_rates_the_clock_cannot_pace_are_refused(rate: float) -> None:
-    with pytest.raises(UsageError, match=r"connection rate: .* connections/s "):
+def test_rates_the_clock_cannot_pace_are_refused(rate: float, golden: Golden) -> None:
+    with golden.raises(UsageError):
         planned_of("throughput", {"connection_rate": rate})
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.plans import PlanOfTrial
+from tests.unit.golden import Golden
 from tests.unit.test_plan import NAT44, NAT64, refusal
 
 from natgauge.errors import UsageError
@@ -64,35 +65,32 @@ def test_subscribers_follow_each_other_and_nobody_has_the_systems_ports() -> Non
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    "change",
     [
-        ('network = "198.18.0.0/33"', "is no IPv4 network"),
-        ('network = "198.18.0.1/16"', "is no IPv4 network"),
-        ('network = "198.18.0.0/31"', "has no set for anybody"),
-        ("psid_length = 17", "port_sets.psid_length: 17"),
-        ("psid_length = 10\npsid_offset = 7", "more than the 16 bits of a port"),
-        ("psid_length = 0", "has no set for anybody"),
+        'network = "198.18.0.0/33"',
+        'network = "198.18.0.1/16"',
+        'network = "198.18.0.0/31"',
+        "psid_length = 17",
+        "psid_length = 10\npsid_offset = 7",
+        "psid_length = 0",
     ],
 )
-def test_sets_that_cannot_be_are_refused_in_one_line(change: str, said: str, tmp_path: Path) -> None:
+def test_sets_that_cannot_be_are_refused_in_one_line(change: str, tmp_path: Path, golden: Golden) -> None:
     lines = load("map-t").origin.read_text().splitlines()
     field = change.split(" ", maxsplit=1)[0]
     path = tmp_path / "map-t.toml"
     path.write_text("\n".join(change if line.startswith(f"{field} =") else line for line in lines))
     with pytest.raises(UsageError) as error:
         load(path)
-    assert said in str(error.value)
+    golden(str(error.value))
     assert "\n" not in str(error.value)
 
 
-def test_only_kinds_that_share_addresses_have_port_sets(tmp_path: Path) -> None:
+def test_only_kinds_that_share_addresses_have_port_sets(tmp_path: Path, golden: Golden) -> None:
     path = tmp_path / "map-t.toml"
     text = load("map-t").origin.read_text()
     path.write_text(text.replace('kind = "map-t"', 'kind = "ds-lite"'))
-    with pytest.raises(
-        UsageError,
-        match=r"port_sets and kind lw4o6 or map-e or map-t or .* or lwb4 or b4 come together",
-    ):
+    with golden.raises(UsageError):
         load(path)
     path.write_text(text.replace('[port_sets]\nnetwork = "198.18.0.0/16"\npsid_length = 5\n', ""))
     with pytest.raises(UsageError, match="come together"):
@@ -142,37 +140,34 @@ def test_addresses_that_are_named_are_subscribers() -> None:
     assert make_plan(both, MAP) == plan
 
 
-def test_a_plan_that_needs_more_ports_than_a_set_has_is_refused_with_the_numbers() -> None:
+def test_a_plan_that_needs_more_ports_than_a_set_has_is_refused_with_the_numbers(golden: Golden) -> None:
     said = refusal(TrafficOptions(connections=100_000, destination_ports="80"), MAP)
-    assert "100000 of 1 subscribers towards 1 remote endpoints need 100000 ports of a set each" in said
-    assert "a set has 1024 ports (PSID length 6, offset 0)" in said
-    assert "use at least 98 destination ports" in said
+    golden(said)
     said = refusal(TrafficOptions(source_ports="1024-65535", connections=2000), MAP)
-    assert "2000 of a subscriber" in said
-    assert "1024 ports (PSID length 6, offset 0)" in said
+    golden(said)
     assert make_plan(TrafficOptions(connections=1024, destination_ports="80"), MAP).source_ports.count == 1024
     assert "need 1025 ports" in refusal(TrafficOptions(connections=1025, destination_ports="80"), MAP)
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    "options",
     [
-        (TrafficOptions(subscribers=0), "0 is outside of 1 to"),
-        (TrafficOptions(subscribers=-1), "-1 is outside of 1 to"),
-        (TrafficOptions(subscribers=5_000_000), "5000000 is outside of 1 to 4128642: sets of 1024 ports"),
-        (TrafficOptions(subscribers=65_534), "65534 addresses from 10.0.0.2 on are more than the 65533 of 10.0.0.0/16"),
-        (TrafficOptions(subscribers=3, source_addresses="10.0.0.2-10.0.0.3"), "10.0.0.2-10.0.0.3 with 3 subscribers"),
-        (TrafficOptions(source_addresses="10.0.0.9"), "the first one is 10.0.0.2"),
+        TrafficOptions(subscribers=0),
+        TrafficOptions(subscribers=-1),
+        TrafficOptions(subscribers=5_000_000),
+        TrafficOptions(subscribers=65_534),
+        TrafficOptions(subscribers=3, source_addresses="10.0.0.2-10.0.0.3"),
+        TrafficOptions(source_addresses="10.0.0.9"),
     ],
 )
-def test_subscribers_that_cannot_be_are_refused(options: TrafficOptions, said: str) -> None:
-    assert said in refusal(options, MAP)
+def test_subscribers_that_cannot_be_are_refused(options: TrafficOptions, golden: Golden) -> None:
+    golden(refusal(options, MAP))
 
 
-def test_a_device_that_serves_one_says_so() -> None:
+def test_a_device_that_serves_one_says_so(golden: Golden) -> None:
     sets = load("map-t-tayga").port_sets
     said = refusal(TrafficOptions(subscribers=2), replace(MAP, port_sets=sets))
-    assert "2 is outside of 1 to 1" in said
+    golden(said)
 
 
 HALF = replace(NAT64, port_sets=SETS, pool=None, translated=False, half=True)
@@ -199,17 +194,17 @@ def test_emulated_edges_send_from_every_port_of_their_sets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    "options",
     [
-        (TrafficOptions(source_addresses="2001:2::2"), "2001:2::2: the customer edges have the addresses of"),
-        (TrafficOptions(source_ports="1024-2047"), "source ports: 1024-2047: the customer edges have the ports of"),
-        (TrafficOptions(subscribers=0), "0 is outside of 1 to"),
-        (TrafficOptions(subscribers=5_000_000), "5000000 is outside of 1 to 4128642: sets of 1024 ports"),
-        (TrafficOptions(subscribers=1, destination_ports="80", connections=1025), "the ranges hold 1024 four tuples"),
+        TrafficOptions(source_addresses="2001:2::2"),
+        TrafficOptions(source_ports="1024-2047"),
+        TrafficOptions(subscribers=0),
+        TrafficOptions(subscribers=5_000_000),
+        TrafficOptions(subscribers=1, destination_ports="80", connections=1025),
     ],
 )
-def test_edges_that_cannot_be_are_refused(options: TrafficOptions, said: str) -> None:
-    assert said in refusal(options, HALF)
+def test_edges_that_cannot_be_are_refused(options: TrafficOptions, golden: Golden) -> None:
+    golden(refusal(options, HALF))
 
 
 TUNNEL = replace(HALF, prefix=None, tunnelled=True)
@@ -218,14 +213,14 @@ AFTR = replace(
 )
 
 
-def test_frames_in_a_tunnel_are_forty_octets_longer() -> None:
+def test_frames_in_a_tunnel_are_forty_octets_longer(golden: Golden) -> None:
     plan = make_plan(TrafficOptions(), TUNNEL)
     assert (plan.frame_size, plan.frame_side) == (104, "initiator")
     assert str(plan.destination_addresses) == str(plan.responder_addresses) == "198.19.0.2"
     outside = make_plan(TrafficOptions(frame_side="responder", frame_size=128), TUNNEL)
     assert (outside.frame_size, TUNNEL.octets(128, "ipv6")) == (128, 168)
-    assert "the least with IPv4 in IPv6 is 104" in refusal(TrafficOptions(frame_size=103), TUNNEL)
-    with pytest.raises(UsageError, match="on the initiator side is too large"):
+    golden(refusal(TrafficOptions(frame_size=103), TUNNEL))
+    with golden.raises(UsageError):
         make_plan(TrafficOptions(frame_side="responder", frame_size=1479), replace(TUNNEL, mtu=1500))
 
 
@@ -291,13 +286,13 @@ def test_sets_that_no_map_address_has_have_a_shorter_rule_in_frames_and_in_devic
     assert sets.environment(3)["NG_RULE_PREFIX6"] == prefix
 
 
-def test_a_b4_is_that_of_a_host_and_keeps_its_ports() -> None:
+def test_a_b4_is_that_of_a_host_and_keeps_its_ports(golden: Golden) -> None:
     bench = Bench(ask("throughput", "b4", {"source_ports": "1-65535", "subscribers": 3, "stateless": True}).cell)
     sets = bench.traffic.tested_edges
     assert sets is not None
     assert [str(sets.of(number)[0]) for number in range(3)] == ["10.0.0.2", "10.0.0.3", "10.0.0.4"]
     bench.plan("throughput", {"stateless": True})
-    with pytest.raises(UsageError, match="subscribers: 2 is outside of 1 to 1: the device serves no more"):
+    with golden.raises(UsageError):
         Bench(ask("throughput", "b4-kernel", {"subscribers": 2}).cell)
 
 
@@ -307,9 +302,9 @@ def test_a_half_that_chooses_ports_has_no_stateless_trials(gateway: str) -> None
         Bench(ask("throughput", gateway, {}).cell).plan("throughput", {"stateless": True})
 
 
-def test_a_real_server_cannot_be_behind_customer_edges_that_tunnel() -> None:
+def test_a_real_server_cannot_be_behind_customer_edges_that_tunnel(golden: Golden) -> None:
     bench = Bench(ask("resolution-rate", "map-e-ce", {}).cell)
-    with pytest.raises(UsageError, match="far side knot: the device sends IPv4 in IPv6 to a relay"):
+    with golden.raises(UsageError):
         refuse("knot", bench.lab, bench.traffic)
 
 
@@ -319,74 +314,63 @@ def test_echoes_of_emulated_edges_have_the_identifiers_of_their_sets() -> None:
     assert plan.connections == 10 * SETS.ports
 
 
-def test_a_rule_whose_addresses_are_too_long_is_refused(tmp_path: Path) -> None:
+def test_a_rule_whose_addresses_are_too_long_is_refused(tmp_path: Path, golden: Golden) -> None:
     path = tmp_path / "map-t-br.toml"
     path.write_text(load("map-t-br").origin.read_text() + 'rule_prefix = "2001:db8::/44"\n')
-    with pytest.raises(UsageError, match="rule_prefix 2001:db8::/44: 21 embedded address bits after it make more than"):
+    with golden.raises(UsageError):
         load(path)
     path.write_text(load("map-t-br").origin.read_text() + 'rule_prefix = "198.18.0.0/16"\n')
-    with pytest.raises(UsageError, match="is no IPv6 prefix"):
+    with golden.raises(UsageError):
         load(path)
     path.write_text(load("map-t-br").origin.read_text() + 'relay = "198.18.0.1"\n')
-    with pytest.raises(UsageError, match=r"relay 198\.18\.0\.1: is no IPv6 address; write for example"):
+    with golden.raises(UsageError):
         load(path)
 
 
-def test_a_device_without_subscribers_is_asked_for_none() -> None:
-    assert "none of this device are known; leave it out" in refusal(TrafficOptions(subscribers=2), NAT44)
+def test_a_device_without_subscribers_is_asked_for_none(golden: Golden) -> None:
+    golden(refusal(TrafficOptions(subscribers=2), NAT44))
 
 
 @pytest.mark.parametrize(
-    ("choices", "ports", "customer"),
+    ("choices", "customer"),
     [
         # By RFC 7597 section 5.2: 40 bits of the rule, 16 of the address, then the PSID of subscriber 0.
-        ({}, "2048 ports (PSID length 5, offset 0)", ("2001:db8:0:108:0:c612:1:1", "2001:db8:0:108::/61")),
-        (
-            {"psid_length": 6},
-            "1024 ports (PSID length 6, offset 0)",
-            ("2001:db8:0:104:0:c612:1:1", "2001:db8:0:104::/62"),
-        ),
-        (
-            {"psid_length": 5, "psid_offset": 6},
-            "2016 ports (PSID length 5, offset 6)",
-            ("2001:db8:0:100:0:c612:1:0", "2001:db8:0:100::/61"),
-        ),
-        (
-            {"psid_offset": 6},
-            "2016 ports (PSID length 5, offset 6)",
-            ("2001:db8:0:100:0:c612:1:0", "2001:db8:0:100::/61"),
-        ),
+        ({}, ("2001:db8:0:108:0:c612:1:1", "2001:db8:0:108::/61")),
+        ({"psid_length": 6}, ("2001:db8:0:104:0:c612:1:1", "2001:db8:0:104::/62")),
+        ({"psid_length": 5, "psid_offset": 6}, ("2001:db8:0:100:0:c612:1:0", "2001:db8:0:100::/61")),
+        ({"psid_offset": 6}, ("2001:db8:0:100:0:c612:1:0", "2001:db8:0:100::/61")),
     ],
 )
 def test_the_user_chooses_the_length_and_the_offset_of_the_psid(
-    choices: dict[str, int], ports: str, customer: tuple[str, str]
+    choices: dict[str, int], customer: tuple[str, str], golden: Golden
 ) -> None:
     for gateway in ("map-t", "map-e", "map-t-tayga"):
         sets = Bench(ask("throughput", gateway, choices).cell).address_plan.port_sets
         assert sets is not None
-        assert str(sets) == ports
+        golden(str(sets))
         variables = sets.environment(1)
         assert (variables["NG_CUSTOMER_ADDRESS6"], variables["NG_CUSTOMER_PREFIX6"]) == customer
 
 
 @pytest.mark.parametrize(
-    ("gateway", "choices", "said"),
+    ("gateway", "choices"),
     [
-        ("map-t", {"psid_length": 11, "psid_offset": 6}, "psid_length 11 and psid_offset 6 are more than the 16 bits"),
-        ("map-t", {"psid_length": 11, "psid_offset": 6}, "no port is left for a set"),
-        ("map-e", {"psid_length": 0}, "psid_length 0: has no set for anybody"),
-        ("map-t", {"psid_length": 9}, "25 embedded address bits after it make more than 64"),
-        ("lw4o6", {"psid_length": 17}, "psid length: 17 is outside of 0 to 16"),
-        ("lw4o6", {"psid_offset": 16}, "psid offset: 16 is outside of 0 to 15"),
-        ("lw4o6", {"psid_offset": 7}, "psid_offset 7: sets would have ports below 1024"),
-        ("nftables-nat44", {"psid_length": 5}, "PSID length: 5 asked for, but the port sets of nftables-nat44"),
-        ("map-t-br-tayga", {"psid_length": 5}, "the devices know only sets of 64512 ports"),
+        ("map-t", {"psid_length": 11, "psid_offset": 6}),
+        ("map-e", {"psid_length": 0}),
+        ("map-t", {"psid_length": 9}),
+        ("lw4o6", {"psid_length": 17}),
+        ("lw4o6", {"psid_offset": 16}),
+        ("lw4o6", {"psid_offset": 7}),
+        ("nftables-nat44", {"psid_length": 5}),
+        ("map-t-br-tayga", {"psid_length": 5}),
     ],
 )
-def test_port_sets_that_cannot_be_are_refused_in_one_line(gateway: str, choices: dict[str, int], said: str) -> None:
+def test_port_sets_that_cannot_be_are_refused_in_one_line(
+    gateway: str, choices: dict[str, int], golden: Golden
+) -> None:
     with pytest.raises(UsageError) as error:
         Bench(ask("throughput", gateway, choices).cell)
-    assert said in str(error.value)
+    golden(str(error.value))
     assert "\n" not in str(error.value)
 
 
@@ -397,11 +381,11 @@ def test_a_binding_has_no_rule_and_so_any_length() -> None:
     assert "NG_CUSTOMER_ADDRESS6" not in sets.environment(1)
 
 
-def test_an_external_chain_has_no_port_sets_that_are_known() -> None:
+def test_an_external_chain_has_no_port_sets_that_are_known(golden: Golden) -> None:
     place = {
         "lab": "wire", "initiator_port": "ngnone0", "initiator_gateway": "10.0.0.1", "responder_port": "ngnone1",
         "responder_gateway": "198.19.0.1",
     }  # fmt: skip
     assert Bench(ask("throughput", "map-t", place).cell).address_plan.port_sets is None
-    with pytest.raises(UsageError, match="are not known here, or it has none; leave it out"):
+    with golden.raises(UsageError):
         Bench(ask("throughput", "map-t", {**place, "psid_length": 5}).cell)

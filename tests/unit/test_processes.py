@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.absent import absent
+from tests.unit.golden import Golden
 from tests.unit.made_machine import Memory
 
 from natgauge.errors import BrokenError, UsageError
@@ -112,12 +113,12 @@ def gone(pid: int) -> bool:
 
 
 def test_a_process_that_dies_while_it_is_waited_for_is_told_at_once(
-    device: HereDevice, mine: Callable[[str], Recipe]
+    device: HereDevice, mine: Callable[[str], Recipe], golden: Golden
 ) -> None:
     gateway = Gateway(mine("sh -c 'echo no such card >&2; exit 3'"), device)
     gateway.prepare(PLAN)
     began = time.monotonic()
-    with pytest.raises(BrokenError, match=r"mine ended with exit status 3; it last said: no such card$"):
+    with golden.raises(BrokenError):
         gateway.start()
     assert time.monotonic() - began < 5
     gateway.stop()
@@ -141,7 +142,9 @@ def test_a_process_is_waited_for_and_killed_when_it_does_not_end(
     assert list(device.work.iterdir()) == []
 
 
-def test_a_process_that_was_killed_is_noticed(device: HereDevice, mine: Callable[[str], Recipe]) -> None:
+def test_a_process_that_was_killed_is_noticed(
+    device: HereDevice, mine: Callable[[str], Recipe], golden: Golden
+) -> None:
     recipe = mine("sleep 600")
     gateway = Gateway(recipe, device)
     gateway.prepare(PLAN)
@@ -150,7 +153,7 @@ def test_a_process_that_was_killed_is_noticed(device: HereDevice, mine: Callable
         patch.setattr(driver, "_READY_SECONDS", 0.3)
         quick = gateway.recipe.process[0].model_copy(update={"ready_seconds": 1})
         gateway.recipe = recipe.model_copy(update={"process": (quick,)})
-        with pytest.raises(BrokenError, match="is not ready within 1 s: cat: "):
+        with golden.raises(BrokenError):
             gateway.start()
     gateway.stop()
     again = Gateway(gateway.recipe, device)
@@ -161,34 +164,28 @@ def test_a_process_that_was_killed_is_noticed(device: HereDevice, mine: Callable
     again.confirm_ready()
     os.kill(int((device.work / "mine.pid").read_text()), signal.SIGKILL)
     time.sleep(0.3)
-    with pytest.raises(BrokenError, match="mine was ended by SIGKILL; it said nothing"):
+    with golden.raises(BrokenError):
         again.confirm_ready()
     device.run(quick.stop)
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    "told",
     [
-        ("", None),
-        ("natgauge-end 0\n|/usr/lib/systemd/systemd-coredump %P\n", "p ended with exit status 0; it said nothing"),
-        ("natgauge-end \ncore\nhello\n", "p is gone, and nobody saw how; it last said: hello"),
-        (
-            "natgauge-end 139\n|/usr/lib/systemd/systemd-coredump %P\na\nb\n",
-            "p was ended by SIGSEGV (core dump handed to /usr/lib/systemd/systemd-coredump %P); it last said: b",
-        ),
-        (
-            "natgauge-end 134\ncore.%p\n",
-            "p was ended by SIGABRT (no core dump found; pattern core.%p); it said nothing",
-        ),
-        ("natgauge-end 143\ncore\n", "p was ended by SIGTERM; it said nothing"),
-        ("natgauge-end 255\ncore\n", "p was ended by signal 127; it said nothing"),
+        "",
+        "natgauge-end 0\n|/usr/lib/systemd/systemd-coredump %P\n",
+        "natgauge-end \ncore\nhello\n",
+        "natgauge-end 139\n|/usr/lib/systemd/systemd-coredump %P\na\nb\n",
+        "natgauge-end 134\ncore.%p\n",
+        "natgauge-end 143\ncore\n",
+        "natgauge-end 255\ncore\n",
     ],
 )
-def test_an_end_is_told_in_words(told: str, words: str | None) -> None:
-    assert Process(name="p", command="p").ended(told) == words
+def test_an_end_is_told_in_words(told: str, golden: Golden) -> None:
+    golden(Process(name="p", command="p").ended(told))
 
 
-def test_a_process_without_a_command_is_refused(tmp_path: Path) -> None:
+def test_a_process_without_a_command_is_refused(tmp_path: Path, golden: Golden) -> None:
     (tmp_path / "mine.toml").write_text(MINE.format(command=""))
-    with pytest.raises(UsageError, match=r"process\.0\.command: '': string should have at least 1 character"):
+    with golden.raises(UsageError):
         load(tmp_path / "mine.toml")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
+from tests.unit.golden import Golden
 from tests.unit.made_machine import Memory
 
 from natgauge.errors import BrokenError, HostError, UsageError
@@ -230,36 +231,40 @@ def test_what_was_made_last_goes_first() -> None:
 
 
 @pytest.mark.usefixtures("machine")
-def test_missing_programs_are_refused_with_their_package() -> None:
+def test_missing_programs_are_refused_with_their_package(golden: Golden) -> None:
     device = FakeDevice(answers={"command -v tayga": said(status=1)})
-    with pytest.raises(HostError, match=r'program "tayga" is missing.*apt-get install tayga') as refusal:
+    with golden.raises(HostError) as refusal:
         Gateway(load("tayga-nat64"), device).prepare(PLAN)
     assert refusal.value.exit_status == 3
 
 
-def test_a_start_that_fails_is_reported_with_the_last_lines_of_its_errors_and_undone(machine: Path) -> None:
+def test_a_start_that_fails_is_reported_with_the_last_lines_of_its_errors_and_undone(
+    machine: Path, golden: Golden
+) -> None:
     device = FakeDevice(answers={"nft -f": said(stderr="table busy\nError: Operation not permitted", status=1)})
-    with pytest.raises(BrokenError, match="failed with exit status 1: table busy; Error: Operation not permitted"):
+    with golden.raises(BrokenError):
         live(Gateway(load("nftables-nat44"), device))
     assert "conntrack -F" in device.snippets(), "the rest of stop runs though its first piece fails"
     assert (machine / "nf_conntrack_max").read_text().strip() == "65536"
 
 
 def test_a_stop_that_fails_after_a_failed_start_does_not_hide_the_error_of_the_start(
-    machine: Path,
+    machine: Path, golden: Golden
 ) -> None:
     device = FakeDevice(answers={"postrouting {": said(stderr="no such table", status=1)})
     device.answers["nft -f"] = said(stderr="table busy", status=1)
     gateway = Gateway(load("nftables-nat44"), device)
-    with pytest.raises(BrokenError, match="start failed with exit status 1: no such table") as refusal:
+    with golden.raises(BrokenError) as refusal:
         live(gateway)
     (note,) = refusal.value.__notes__
-    assert re.search("cannot be undone: .*stop failed with exit status 1: table busy", note)
+    golden(note)
     assert (machine / "nf_conntrack_max").read_text().strip() == "65536"
 
 
 @pytest.mark.usefixtures("machine")
-def test_a_snippet_finds_the_files_next_to_its_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_snippet_finds_the_files_next_to_its_recipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
     own = tmp_path / "good" / "mine.toml"
     own.parent.mkdir()
     table = load("linux-ipv4").origin.read_text().replace("linux-ipv4", "mine", 1)
@@ -271,9 +276,7 @@ def test_a_snippet_finds_the_files_next_to_its_recipe(tmp_path: Path, monkeypatc
     (variables,) = [values for snippet, values in device.asked if "rules.nft" in snippet]
     assert variables["NG_RECIPE_FOLDER"] == str(own.parent)
     device.machine.has_tester_files = False
-    with pytest.raises(
-        HostError, match=r"mine: names files by \$NG_RECIPE_FOLDER.*device gateway runs on another machine"
-    ):
+    with golden.raises(HostError):
         live(Gateway(recipe, device))
     device = FakeDevice()
     device.machine.has_tester_files = False
@@ -310,42 +313,37 @@ def test_a_restart_under_load_stops_and_starts_and_leaves_the_rest_alone(recipe:
 
 
 @pytest.mark.usefixtures("machine")
-@pytest.mark.parametrize(
-    ("fails", "says"),
-    [
-        ("nft list chain", r"is not ready within 0\.1 s: out of order"),
-        ("nft -f", "restart failed with exit status 1: out of order"),
-    ],
-)
-def test_a_restart_under_load_that_fails_says_where(fails: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fails", ["nft list chain", "nft -f"])
+def test_a_restart_under_load_that_fails_says_where(
+    fails: str, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
     monkeypatch.setattr(driver, "_READY_SECONDS", 0.1)
     device = FakeDevice()
     gateway = Gateway(load("nftables-nat44"), device)
     gateway.prepare(PLAN)
     gateway.start()
     device.answers[fails] = said(stderr="out of order", status=1)
-    with pytest.raises(BrokenError, match=says):
+    with golden.raises(BrokenError):
         gateway.restart_under_load()
-    with pytest.raises(BrokenError, match=says):
+    with golden.raises(BrokenError):
         gateway.count()
 
 
 @pytest.mark.usefixtures("machine")
-def test_success_is_not_believed_before_the_check_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_success_is_not_believed_before_the_check_agrees(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     monkeypatch.setattr(driver, "_READY_SECONDS", 0.1)
     device = FakeDevice(answers={"ip_forward) -eq 1": said(stderr="not yet", status=1)})
     gateway = Gateway(load("linux-ipv4"), device)
-    with pytest.raises(BrokenError, match=r"is not ready within 0.1 s: not yet"):
+    with golden.raises(BrokenError):
         live(gateway)
     assert device.snippets().count(gateway.recipe.verbs.check[0]) > 1
 
 
 @pytest.mark.usefixtures("machine")
-def test_a_check_that_fails_and_says_nothing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_that_fails_and_says_nothing_is_named(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     monkeypatch.setattr(driver, "_READY_SECONDS", 0.1)
     device = FakeDevice(answers={"nft list chain": said(status=1)})
-    says = "is not ready within 0.1 s: exit status 1, and it said nothing: nft list chain"
-    with pytest.raises(BrokenError, match=re.escape(says)):
+    with golden.raises(BrokenError):
         live(Gateway(load("nftables-nat44"), device))
 
 
@@ -369,14 +367,16 @@ def test_a_gateway_that_could_not_be_set_repeats_the_first_cause(machine: Path) 
 
 @pytest.mark.usefixtures("machine")
 @pytest.mark.parametrize("ask", [Gateway.count, Gateway.empty, Gateway.confirm_ready])
-def test_a_command_that_only_looks_or_empties_may_be_asked_again(ask: Callable[[Gateway], object]) -> None:
+def test_a_command_that_only_looks_or_empties_may_be_asked_again(
+    ask: Callable[[Gateway], object], golden: Golden
+) -> None:
     """One lost connection left the gateway broken, and every later trial was a collapse."""
     device = FakeDevice()
     gateway = Gateway(load("nftables-nat44"), device)
     gateway.prepare(PLAN)
     gateway.start()
     device.answers[""] = BrokenError("the connection was lost")
-    with pytest.raises(BrokenError, match="the connection was lost"):
+    with golden.raises(BrokenError):
         ask(gateway)
     device.answers.clear()
     ask(gateway)
@@ -417,44 +417,39 @@ def test_the_time_of_emptying_is_that_of_the_chosen_way_without_the_start_behind
 
 
 @pytest.mark.parametrize(
-    ("name", "emptying", "message"),
-    [
-        ("nftables-nat44", "module", 'emptying: "module": nftables-nat44 has no such way; .*default'),
-        ("linux-ipv4", "restart", "emptying: linux-ipv4 keeps no connections, so there is nothing to empty"),
-        ("jool-nat64", "modul", 'emptying: "modul": jool-nat64 has no such way; did you mean module'),
-    ],
+    ("name", "emptying"), [("nftables-nat44", "module"), ("linux-ipv4", "restart"), ("jool-nat64", "modul")]
 )
-def test_a_way_of_emptying_that_a_gateway_lacks_is_refused(name: str, emptying: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+def test_a_way_of_emptying_that_a_gateway_lacks_is_refused(name: str, emptying: str, golden: Golden) -> None:
+    with golden.raises(UsageError):
         Bench(ask("connection-rate", name, {"emptying": emptying}).cell)
 
 
-def test_zero_checksums_are_accepted_only_where_there_is_ipv6() -> None:
+def test_zero_checksums_are_accepted_only_where_there_is_ipv6(golden: Golden) -> None:
     bench = Bench(ask("throughput", "nftables-nat44", {}).cell)
-    with pytest.raises(UsageError, match="zero checksum: nftables-nat44 has IPv4 on both sides"):
+    with golden.raises(UsageError):
         bench.plan("throughput", {"zero_checksum": "accept"})
     planned = Bench(ask("throughput", "tayga-iptables-nat64", {}).cell).plan("throughput", {"zero_checksum": "accept"})
     assert planned.settings.phase1_plan(1.0).accept_zero_checksum
 
 
 @pytest.mark.usefixtures("machine")
-def test_a_table_that_does_not_empty_is_told_with_what_is_left() -> None:
+def test_a_table_that_does_not_empty_is_told_with_what_is_left(golden: Golden) -> None:
     device = FakeDevice(left_after_emptying=3)
-    with pytest.raises(BrokenError, match="3 connections are left after 5 times"):
+    with golden.raises(BrokenError):
         live(Gateway(load("nftables-nat44"), device))
 
 
-def test_a_gateway_of_another_system_than_the_devices_is_refused_untouched() -> None:
+def test_a_gateway_of_another_system_than_the_devices_is_refused_untouched(golden: Golden) -> None:
     device = FakeDevice()
-    with pytest.raises(HostError, match=r"is a gateway of FreeBSD, and device gateway runs Linux; use --lab ssh"):
+    with golden.raises(HostError):
         live(Gateway(load("freebsd-pf"), device))
     assert device.asked == []
 
 
-def test_a_knob_that_prints_nothing_is_told_by_name() -> None:
+def test_a_knob_that_prints_nothing_is_told_by_name(golden: Golden) -> None:
     device = FakeDevice(answers={"show nat44 summary": CommandResult(0, "", "", 0.0)})
     gateway = Gateway(load("vpp-nat44-ed"), device)
-    with pytest.raises(BrokenError, match="read of table_size printed '', which is no whole number"):
+    with golden.raises(BrokenError):
         live(gateway)
 
 
@@ -476,7 +471,7 @@ def test_knobs_are_raised_for_the_plan_never_lowered_and_both_time_outs_are_set(
 
 
 def test_a_gateway_that_stands_is_fit_for_another_plan_and_what_the_first_one_raised_counts_for_nothing(
-    machine: Path,
+    machine: Path, golden: Golden
 ) -> None:
     limit = machine / "nf_conntrack_max"
     large = DeviceDemand(connections=100_000, phase1_seconds=50, remote_endpoints=2)
@@ -489,7 +484,7 @@ def test_a_gateway_that_stands_is_fit_for_another_plan_and_what_the_first_one_ra
         gateway.fit(replace(large, connections=200_000, remote_endpoints=4, fills_table=True))
         assert int(limit.read_text()) == 65_536
         assert gateway.settings().found["table_size"] == 65_536
-        with pytest.raises(UsageError, match="at least 16 remote endpoints"):
+        with golden.raises(UsageError):
             gateway.fit(replace(large, connections=1_000_000, remote_endpoints=2))
     assert limit.read_text().strip() == "65536"
 
@@ -544,14 +539,14 @@ def test_a_knob_of_snippets_is_that_of_the_test_frames_and_of_the_state(
     assert [(f" {setting} " in text, value) for text, value in updates] == [(True, str(max(least, 50)))]
 
 
-def test_all_time_outs_include_those_of_udp_unless_they_were_chosen() -> None:
+def test_all_time_outs_include_those_of_udp_unless_they_were_chosen(golden: Golden) -> None:
     assert DeviceOptions(timeouts=10).named() == {"timeouts": 10, "udp_timeout": 10}
     assert DeviceOptions(timeouts=10, udp_timeout=60).named() == {"timeouts": 10, "udp_timeout": 60}
     knobs = load("nftables-nat44").knobs
     assert knobs.timeouts is not None
     assert knobs.udp_timeout is not None
     assert set(knobs.udp_timeout.paths) < set(knobs.timeouts.paths)
-    with pytest.raises(UsageError, match="timeouts: jool-nat64 has no such knob"):
+    with golden.raises(UsageError):
         choose(load("jool-nat64"), DeviceDemand(connections=1000, phase1_seconds=10), DeviceOptions(timeouts=10), {})
 
 
@@ -565,33 +560,30 @@ def test_the_longest_trial_is_outlived_as_far_as_the_knob_goes() -> None:
 
 
 @pytest.mark.usefixtures("machine")
-def test_wishes_win_and_are_checked() -> None:
+def test_wishes_win_and_are_checked(golden: Golden) -> None:
     recipe = load("nftables-nat44")
     assert choose(recipe, PLAN, DeviceOptions(table_size=2000), {"table_size": 65536}) == {"table_size": 2000}
-    for wishes, message in (
-        (DeviceOptions(hash_size=12), "hash_size: 12 buckets is out of range for nftables-nat44; use 1024 to"),
-        (DeviceOptions(udp_timeout=0), "udp_timeout: 0 seconds is out of range"),
-    ):
-        with pytest.raises(UsageError, match=message):
+    for wishes in (DeviceOptions(hash_size=12), DeviceOptions(udp_timeout=0)):
+        with golden.raises(UsageError):
             Gateway(recipe, FakeDevice(), wishes=wishes).prepare(PLAN)
-    with pytest.raises(UsageError, match="linux-ipv4 has no such knob"):
+    with golden.raises(UsageError):
         choose(load("linux-ipv4"), PLAN, DeviceOptions(table_size=5), {})
 
 
 @pytest.mark.parametrize(
-    ("facts", "values", "message"),
+    ("facts", "values"),
     [
-        ({"connections": 1000}, {"table_size": 999}, "1000 connections planned, its table holds 999"),
-        ({"phase1_seconds": 30.0}, {"udp_timeout": 30}, "time-out 30 s is not longer than phase 1 of 30 s"),
-        ({"phase1_seconds": 5, "after_seconds": 25}, {"udp_timeout": 30}, "phase 1 of 5 s and 25 s of gap and phase 2"),
-        ({"connections": 129_025, "remote_endpoints": 2}, {}, "need 64513 outside ports each.*at least 3 remote"),
+        ({"connections": 1000}, {"table_size": 999}),
+        ({"phase1_seconds": 30.0}, {"udp_timeout": 30}),
+        ({"phase1_seconds": 5, "after_seconds": 25}, {"udp_timeout": 30}),
+        ({"connections": 129_025, "remote_endpoints": 2}, {}),
     ],
 )
 def test_plans_that_do_not_fit_are_refused_with_the_numbers(
-    facts: dict[str, float], values: dict[str, int], message: str
+    facts: dict[str, float], values: dict[str, int], golden: Golden
 ) -> None:
     plan = DeviceDemand(**{"connections": 1, "phase1_seconds": 1, **facts})  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=message) as refusal:
+    with golden.raises(UsageError) as refusal:
         refuse_unfit(load("nftables-nat44"), plan, values)
     assert "RFC 9693 section" in str(refusal.value)
 
@@ -609,19 +601,19 @@ def test_plans_that_just_fit_are_not_refused(facts: dict[str, float], values: di
     refuse_unfit(load("nftables-nat44"), plan, values)
 
 
-def test_more_sources_than_the_pool_has_are_refused() -> None:
+def test_more_sources_than_the_pool_has_are_refused(golden: Golden) -> None:
     plan = DeviceDemand(connections=5_000_000, phase1_seconds=1, source_addresses=4_194_302, remote_endpoints=1000)
-    with pytest.raises(UsageError, match="4194302 source addresses planned, it serves at most 4194301"):
+    with golden.raises(UsageError):
         refuse_unfit(load("tayga-nat64"), plan, {})
 
 
-def test_memory_is_reckoned_before_it_is_gone() -> None:
+def test_memory_is_reckoned_before_it_is_gone(golden: Golden) -> None:
     recipe = load("nftables-nat44")
     plan = DeviceDemand(connections=1_000_000, phase1_seconds=1)
     needed = octets_needed(recipe, plan, {"hash_size": 2**20}, {"hash_size": 2**18})
     assert needed == 384_000_000 + 8 * (2**20 - 2**18)
     refuse_short_memory(recipe, plan, needed, 2**30)
-    with pytest.raises(HostError, match=r"takes 373 MiB.*476 MiB are available"):
+    with golden.raises(HostError):
         refuse_short_memory(recipe, plan, needed, 476 * 2**20)
     assert octets_needed(load("linux-ipv4"), plan, {}, {}) == 0
 
@@ -640,48 +632,31 @@ def broken(old: str, new: str) -> Callable[[str], str]:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    "change",
     [
-        (broken('kind = "nat44"', 'kind = "nat46"'), "mine.toml: kind: 'nat46': input should be"),
-        (
-            broken('"translated"', '"mapped"'),
-            'source "mapped" and kind nptv6 or siit or map-t-br or map-e-br or lwaftr come together, or not at all',
-        ),
-        (broken('kind = "nat44"', 'kind = "siit"'), "kind siit does not go from ipv4 to ipv4"),
-        (
-            lambda text: text.replace('"nat44"', '"siit"').replace(
-                'initiator_family = "ipv4', 'initiator_family = "ipv6'
-            ),
-            'source "mapped" and kind nptv6 or siit or map-t-br or map-e-br or lwaftr come together, or not at all',
-        ),
-        (broken("stateful = true", 'stateful = "yes"'), "mine.toml: stateful: 'yes': input should be a valid boolean"),
-        (broken("stateful = true", "stateful = true\ncolour = 1"), "mine.toml: colour: 1: extra inputs are not"),
-        (broken('name = "mine"', 'name = "other"'), 'mine.toml: name "other" is not the name of the file'),
-        (broken('responder_family = "ipv4"', 'responder_family = "ipv6"'), "kind nat44 does not go from ipv4 to ipv6"),
-        (broken('"nftables-masquerade"', '"nftable-masq"'), 'fragment "nftable-masq": unknown; did you mean'),
-        (broken('"linux-ipv4", "conntrack", ', '"linux-ipv4", '), "needs the verbs empty and count"),
-        (broken("NFT_FAMILY", "NG_FAMILY"), "NG_FAMILY: names that begin with NG_ are natgauge's"),
-        (broken("= true", "="), "mine.toml: is not TOML: .*line"),
-        (lambda text: text + "\n[verbs]\ncheck = 3\n", "mine.toml: verbs.check"),
-        (
-            lambda text: text + '\n[knobs.table_size]\npaths = ["/etc/passwd"]\n',
-            'knobs.table_size: scope "machine" takes only paths below /proc/sys/',
-        ),
-        (lambda text: text + "\n[limits]\npool_ports = [9, 8]\n", "limits: pool_ports is reversed"),
-        (
-            lambda text: text + '\n[knobs.udp_timeout.snippets_of.tcp]\nread = "true"\n',
-            "knobs.udp_timeout: snippets_of needs read, and paths_of needs paths",
-        ),
-        (
-            lambda text: text + '\n[emptyings.restart]\nrun = ["true"]\n',
-            "emptyings: restart is a way of every gateway; choose another name",
-        ),
+        broken('kind = "nat44"', 'kind = "nat46"'),
+        broken('"translated"', '"mapped"'),
+        broken('kind = "nat44"', 'kind = "siit"'),
+        lambda text: text.replace('"nat44"', '"siit"').replace('initiator_family = "ipv4', 'initiator_family = "ipv6'),
+        broken("stateful = true", 'stateful = "yes"'),
+        broken("stateful = true", "stateful = true\ncolour = 1"),
+        broken('name = "mine"', 'name = "other"'),
+        broken('responder_family = "ipv4"', 'responder_family = "ipv6"'),
+        broken('"nftables-masquerade"', '"nftable-masq"'),
+        broken('"linux-ipv4", "conntrack", ', '"linux-ipv4", '),
+        broken("NFT_FAMILY", "NG_FAMILY"),
+        broken("= true", "="),
+        lambda text: text + "\n[verbs]\ncheck = 3\n",
+        lambda text: text + '\n[knobs.table_size]\npaths = ["/etc/passwd"]\n',
+        lambda text: text + "\n[limits]\npool_ports = [9, 8]\n",
+        lambda text: text + '\n[knobs.udp_timeout.snippets_of.tcp]\nread = "true"\n',
+        lambda text: text + '\n[emptyings.restart]\nrun = ["true"]\n',
     ],
 )
-def test_a_broken_recipe_is_refused_in_one_line(tmp_path: Path, change: Callable[[str], str], message: str) -> None:
+def test_a_broken_recipe_is_refused_in_one_line(tmp_path: Path, change: Callable[[str], str], golden: Golden) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(change(GOOD))
-    with pytest.raises(UsageError, match=message) as refusal:
+    with golden.raises(UsageError) as refusal:
         load(path)
     assert "\n" not in str(refusal.value)
     assert str(path) in str(refusal.value)
@@ -699,14 +674,14 @@ def test_recipes_of_ones_own_are_found_by_name(tmp_path: Path, monkeypatch: pyte
     assert {"mine", "theirs", "linux-ipv4"} <= set(available())
 
 
-def test_no_recipe_silently_takes_the_place_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_recipe_silently_takes_the_place_of_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
     """A file in the folder that one stands in was run as root in the place of natgauge's own."""
     (tmp_path / "gateways").mkdir()
     (tmp_path / "gateways" / "linux-ipv4.toml").write_text(GOOD.replace("mine", "linux-ipv4"))
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(
-        UsageError, match=r'"linux-ipv4": gateways/linux-ipv4.toml and .* have the same name; give the path'
-    ):
+    with golden.raises(UsageError):
         load("linux-ipv4")
     assert load("gateways/linux-ipv4.toml").kind == "nat44"
     assert len(available()["linux-ipv4"]) == 2
@@ -724,10 +699,10 @@ def test_a_recipe_has_the_same_digest_wherever_it_lies(tmp_path: Path) -> None:
     assert digest(here) != digest(here.model_copy(update={"environment": {"EXTRA": "1"}}))
 
 
-def test_an_unknown_name_gets_its_near_misses() -> None:
-    with pytest.raises(UsageError, match=r'gateway "nftables-nat4": unknown; did you mean .*nftables-nat44'):
+def test_an_unknown_name_gets_its_near_misses(golden: Golden) -> None:
+    with golden.raises(UsageError):
         load("nftables-nat4")
-    with pytest.raises(UsageError, match=r"nowhere.toml: cannot be read \(No such file or directory\)"):
+    with golden.raises(UsageError):
         load("nowhere.toml")
 
 
@@ -759,13 +734,13 @@ def test_a_machine_setting_goes_back_to_what_was_found_first(tmp_path: Path) -> 
     assert path.read_text() == "100"
 
 
-def test_lowering_waits_for_nobody_but_is_refused_while_another_relies(tmp_path: Path) -> None:
+def test_lowering_waits_for_nobody_but_is_refused_while_another_relies(tmp_path: Path, golden: Golden) -> None:
     path = tmp_path / "limit"
     path.write_text("100\n")
     one, other = (LocalSetting("table_size", [path], memory=Memory) for _ in range(2))
     one.rely()
     other.write(150)
-    with pytest.raises(HostError, match=r"table_size \(limit\): another natgauge on this machine relies on it"):
+    with golden.raises(HostError):
         other.write(50)
     assert path.read_text() == "150"
     one.release()

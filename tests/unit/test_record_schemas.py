@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from tests.unit.golden import Golden
 from tests.unit.made_comparisons import compared, compared_by_rates, estimate
 from tests.unit.made_results import made
 
@@ -80,32 +81,29 @@ def test_a_comparison_is_read_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    "change",
     [
-        ({"schema": "natgauge-comparison-1"}, "schema"),
-        ({"estimates": [{}]}, "estimates.0.gateway"),
-        ({"rounds": -1}, "rounds: -1"),
-        ({"gateways": []}, "gateways"),
-        ({"gateways": compared().document()["gateways"][::-1]}, "want the baseline first and the control last"),
-        ({"control": compared().document()["estimates"]}, "control: other is none of the gateways"),
-        ({"by": "guess"}, "by: 'guess'"),
-        ({"estimates": []}, "estimates"),
-        (
-            {"estimates": [{**estimate().model_dump(mode="json"), "low": 1.2}]},
-            "the ratio 1.1 lies outside of its interval",
-        ),
-        ({"estimates": [{**estimate().model_dump(mode="json"), "low": -1.0}]}, "estimates.0.low: -1.0"),
+        {"schema": "natgauge-comparison-1"},
+        {"estimates": [{}]},
+        {"rounds": -1},
+        {"gateways": []},
+        {"gateways": compared().document()["gateways"][::-1]},
+        {"control": compared().document()["estimates"]},
+        {"by": "guess"},
+        {"estimates": []},
+        {"estimates": [{**estimate().model_dump(mode="json"), "low": 1.2}]},
+        {"estimates": [{**estimate().model_dump(mode="json"), "low": -1.0}]},
     ],
 )
-def test_a_document_that_is_no_comparison_is_refused_in_one_line(change: dict[str, Any], says: str) -> None:
+def test_a_document_that_is_no_comparison_is_refused_in_one_line(change: dict[str, Any], golden: Golden) -> None:
     with pytest.raises(UsageError) as raised:
         ComparisonRecord.from_document({**compared().document(), **change}, "comparison.json")
     text = str(raised.value)
     assert text.startswith("results: comparison.json: ")
-    assert says in text
+    golden(text)
     assert "\n" not in text
 
 
-def test_a_campaign_is_refused_in_one_line_where_a_field_is_missing() -> None:
-    with pytest.raises(UsageError, match=r"^results: campaign\.json: natgauge: Field required; it is damaged"):
+def test_a_campaign_is_refused_in_one_line_where_a_field_is_missing(golden: Golden) -> None:
+    with golden.raises(UsageError):
         CampaignRecord.from_document({"schema": CampaignRecord.schema_version}, "campaign.json")

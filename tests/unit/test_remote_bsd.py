@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.unit.golden import Golden
 
 from natgauge.errors import UsageError
 from natgauge.host.tuning import elsewhere
@@ -87,18 +88,18 @@ def test_freebsds_interfaces_are_understood() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "interface", "devices", "why"),
+    ("found", "interface", "devices"),
     [
-        (facts("OpenBSD", OPENBSD, "10.0.0.38"), "fxp0", ("gateway",), "fxp0 is the one by which the machine is reach"),
-        (facts("OpenBSD", OPENBSD), "fxp0", ("gateway",), "10.0.0.38; .* run there: ifconfig fxp0 10.0.0.38 delete"),
-        (facts("FreeBSD", FREEBSD), "bge0", ("gateway",), "bge0 is in use by lagg0"),
-        (facts("OpenBSD", OPENBSD), "lo1", ("ce", "br"), "room for one device, and the chain has ce, br"),
+        (facts("OpenBSD", OPENBSD, "10.0.0.38"), "fxp0", ("gateway",)),
+        (facts("OpenBSD", OPENBSD), "fxp0", ("gateway",)),
+        (facts("FreeBSD", FREEBSD), "bge0", ("gateway",)),
+        (facts("OpenBSD", OPENBSD), "lo1", ("ce", "br")),
     ],
 )
 def test_what_cannot_be_a_device_is_refused(
-    found: RemoteFacts, interface: str, devices: tuple[str, ...], why: str
+    found: RemoteFacts, interface: str, devices: tuple[str, ...], golden: Golden
 ) -> None:
-    with pytest.raises(UsageError, match=why):
+    with golden.raises(UsageError):
         refuse_unfit(found, "ssh host r", (interface, "bridge0"), 1500, devices)
 
 
@@ -112,7 +113,7 @@ class Answers:
         return "OpenBSD\n" if snippet == "uname -s" else told("OpenBSD", OPENBSD)
 
 
-def test_tuning_of_such_a_machine_is_refused_before_anything_changes() -> None:
+def test_tuning_of_such_a_machine_is_refused_before_anything_changes(golden: Golden) -> None:
     remote: Any = Answers()
     blueprint = NetnsLab("x", initiator_family="ipv4", responder_family="ipv4", devices=("gateway",))
     laid = layout("x", ("gateway",), blueprint.cables, ("bridge0", "bridge1"))
@@ -121,5 +122,5 @@ def test_tuning_of_such_a_machine_is_refused_before_anything_changes() -> None:
         pytest.fail("it is changed")
 
     segment = Segment(remote, laid, (), RemoteMachine(remote, changed), changed, elsewhere)
-    with pytest.raises(UsageError, match=r"^tune device: ssh host far runs OpenBSD; only Linux is tuned, leave it out"):
+    with golden.raises(UsageError):
         segment.lay(1500, None, tunes=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.unit.golden import Golden
 
 from natgauge.errors import HostError, NatgaugeError, UsageError
 from natgauge.labs.ssh.facts import RemoteFacts, read, refuse_unfit
@@ -80,48 +81,29 @@ def test_free_interfaces_are_taken(facts: RemoteFacts) -> None:
     refuse_unfit(facts, "ssh host r", GOOD, 1500)
 
 
-@pytest.mark.parametrize(
-    ("interface", "why"),
-    [
-        ("eno1", "by which the machine is reached"),
-        ("eno1.7", "by which the machine is reached"),
-        ("br0", "by which the machine is reached"),
-        ("ens2", "by which the machine is reached"),
-        ("ens3", "carries IP address 2001:db8::7/64"),
-        ("ens9", "does not exist there"),
-    ],
-)
-def test_what_the_machine_needs_for_itself_is_refused(facts: RemoteFacts, interface: str, why: str) -> None:
-    with pytest.raises(UsageError, match=why):
+@pytest.mark.parametrize("interface", ["eno1", "eno1.7", "br0", "ens2", "ens3", "ens9"])
+def test_what_the_machine_needs_for_itself_is_refused(facts: RemoteFacts, interface: str, golden: Golden) -> None:
+    with golden.raises(UsageError):
         refuse_unfit(facts, "ssh host r", (interface, "ens1f1"), 1500)
 
 
-def test_a_port_in_a_bridge_and_one_that_carries_a_vlan_are_refused(facts: RemoteFacts) -> None:
+def test_a_port_in_a_bridge_and_one_that_carries_a_vlan_are_refused(facts: RemoteFacts, golden: Golden) -> None:
     elsewhere = replace(facts, management=frozenset({"ens3"}))
-    for interface, user in (("ens2", "br0"), ("eno1", "eno1.7")):
-        with pytest.raises(UsageError, match=f"{interface} is in use by {user}"):
+    for interface in ("ens2", "eno1"):
+        with golden.raises(UsageError):
             refuse_unfit(elsewhere, "ssh host r", (interface, "ens1f1"), 1500)
 
 
-def test_a_shorter_mtu_than_the_testers_is_refused(facts: RemoteFacts) -> None:
-    with pytest.raises(UsageError, match="ens1f0 has MTU 1500, the tester's ports have 9000"):
+def test_a_shorter_mtu_than_the_testers_is_refused(facts: RemoteFacts, golden: Golden) -> None:
+    with golden.raises(UsageError):
         refuse_unfit(facts, "ssh host r", GOOD, 9000)
 
 
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        (
-            {"system": "NetBSD"},
-            "runs NetBSD, and devices can be on Linux, OpenBSD, FreeBSD only; measure it by --lab wire",
-        ),
-        ({"user": 1000}, "we are user 1000 there"),
-        ({"missing": ("ip",)}, "apt-get install iproute2"),
-        ({"namespaces": False}, "no network namespaces"),
-    ],
-)
-def test_a_machine_that_cannot_be_worked_on_is_refused(facts: RemoteFacts, change: dict[str, object], why: str) -> None:
-    with pytest.raises(HostError, match=why):
+@pytest.mark.parametrize("change", [{"system": "NetBSD"}, {"user": 1000}, {"missing": ("ip",)}, {"namespaces": False}])
+def test_a_machine_that_cannot_be_worked_on_is_refused(
+    facts: RemoteFacts, change: dict[str, object], golden: Golden
+) -> None:
+    with golden.raises(HostError):
         refuse_unfit(replace(facts, **change), "ssh host r", GOOD, 1500)  # type: ignore[arg-type]
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.golden import Golden
 
 from natgauge.errors import BrokenError, HostError
 from natgauge.labs.contract import CommandResult
@@ -58,7 +59,7 @@ def undone(log: list[tuple[str, str]]) -> None:
 
 
 def test_a_setting_is_read_written_and_restored(
-    machine: RemoteMachine, log: list[tuple[str, str]], tmp_path: Path
+    machine: RemoteMachine, log: list[tuple[str, str]], tmp_path: Path, golden: Golden
 ) -> None:
     paths = [tmp_path / "max", tmp_path / "buckets"]
     for path, value in zip(paths, (100, 50), strict=True):
@@ -71,10 +72,7 @@ def test_a_setting_is_read_written_and_restored(
     setting.write(900)
     assert setting.values() == {"max": 900, "buckets": 900}
     # The first value counts, however often it was set.
-    assert [says for _, says in log] == [
-        f"restored {paths[0]} of far to 100",
-        f"restored {paths[1]} of far to 50",
-    ]
+    golden([says for _, says in log])
     undone(log)
     assert [path.read_text() for path in paths] == ["100\n", "50\n"]
 
@@ -88,18 +86,20 @@ def test_a_value_is_written_down_before_it_changes(machine: RemoteMachine, tmp_p
     assert seen == ["100\n"]
 
 
-def test_a_setting_that_is_not_there_or_refuses_is_told_in_one_line(machine: RemoteMachine, tmp_path: Path) -> None:
+def test_a_setting_that_is_not_there_or_refuses_is_told_in_one_line(
+    machine: RemoteMachine, tmp_path: Path, golden: Golden
+) -> None:
     setting = machine.setting("table", [str(tmp_path / "none")], "no_such_module_of_anybody")
     assert not setting.available()
-    with pytest.raises(HostError, match=r"table \(none\) of ssh host far: cannot be read .*modprobe no_such_module"):
+    with golden.raises(HostError):
         setting.read()
     (tmp_path / "text").write_text("words\n")
     with pytest.raises(HostError, match="cannot be read"):
         machine.setting("table", [str(tmp_path / "text")], None).read()
     # A number that nobody may change.
-    with pytest.raises(HostError, match="cannot be set to 5"):
+    with golden.raises(HostError):
         machine.setting("table", ["/proc/sys/kernel/cap_last_cap"], None).write(5)
-    with pytest.raises(HostError, match=r"cannot be read .*modprobe no_such_module"):
+    with golden.raises(HostError):
         setting.write(5)
 
 
@@ -107,23 +107,25 @@ def test_free_memory_is_that_machines(machine: RemoteMachine) -> None:
     assert machine.free_octets() > 0
 
 
-def test_object_caches_are_that_machines_and_a_machine_that_is_gone_does_not_answer(machine: RemoteMachine) -> None:
+def test_object_caches_are_that_machines_and_a_machine_that_is_gone_does_not_answer(
+    machine: RemoteMachine, golden: Golden
+) -> None:
     if os.access("/proc/slabinfo", os.R_OK):
         assert any(cache.objects for cache in machine.object_caches().values())
     here: Any = Here()
     here.fails = HostError("ssh host far: refuses connections")
-    with pytest.raises(HostError, match="ssh host far: refuses connections"):
+    with golden.raises(HostError):
         RemoteMachine(here, lambda *_: None).object_caches()
 
 
-def test_a_machine_that_is_gone_is_a_device_that_does_not_answer() -> None:
+def test_a_machine_that_is_gone_is_a_device_that_does_not_answer(golden: Golden) -> None:
     here: Any = Here()
     device = RemoteDevice(
         "gateway", "natgauge-x-gateway", "a", "b", {"A": "1"}, here, RemoteMachine(here, lambda *_: None)
     )
     assert device.run('echo "$A$B"', environment={"B": "2"}).stdout == "12\n"
     here.fails = HostError("ssh host far: refuses connections")
-    with pytest.raises(BrokenError, match="device gateway: ssh host far: refuses connections"):
+    with golden.raises(BrokenError):
         device.run("true")
 
 

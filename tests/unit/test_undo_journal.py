@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.unit.golden import Golden
 
 from natgauge import files
 from natgauge.errors import HostError
@@ -74,19 +75,13 @@ def test_undoing_needs_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("{", "is damaged"),
-        ('{"version": 1}', "items: Field required"),
-        ('{"version": 1, "items": [{"what": 1}]}', r"items\.0\.what"),
-        ('{"version": 2, "items": []}', "version 2, but this natgauge reads 1"),
-    ],
+    "text", ["{", '{"version": 1}', '{"version": 1, "items": [{"what": 1}]}', '{"version": 2, "items": []}']
 )
-def test_nothing_of_a_file_with_one_wrong_field_is_believed(tmp_path: Path, text: str, why: str) -> None:
+def test_nothing_of_a_file_with_one_wrong_field_is_believed(tmp_path: Path, text: str, golden: Golden) -> None:
     path = tmp_path / "journal"
     path.write_text(text)
     one = journal(path)
-    with pytest.raises(HostError, match=why) as refused:
+    with golden.raises(HostError) as refused:
         one.read()
     assert one.items == []
     assert "\n" not in str(refused.value)
