@@ -3,55 +3,75 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from socket import if_nameindex
-from typing import Protocol
 
 from natgauge.errors import HostError
+from natgauge.finding import Finding
 from natgauge.host import ethtool
 from natgauge.inputs.cores import parse_cores
 
 
-@dataclass(frozen=True, slots=True)
-class FoundSetting:
-    """One setting as it is now.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedSetting(Finding):
+    """The finding on one setting, named as its knob; a warning if there is a better value, or if it cannot be read.
 
     Attributes:
-        value: value for `TuningKnob.put`; None = this machine has no such setting, and `remark` says so.
-        better: recommended value for measurements; None = the present value, or not known.
+        value: present value; None = this machine has no such setting, or it cannot be read.
+        better: value to measure with; None = the present one, or not known.
     """
 
-    key: str
-    value: str | None
+    value: str | None = None
     better: str | None = None
-    remark: str = ""
-
-
-class TuningKnob(Protocol):
-    """A kind of setting of the tester machine, such as the clock governor: how to read, judge and change it."""
+    source: str
 
     @property
-    def name(self) -> str:
-        """Unique name of the knob."""
+    def key(self) -> str:
+        """The setting among those of its knob; "-" = the knob could not be looked at."""
+        return self.at or "-"
 
-    @property
-    def why(self) -> str:
-        """Effect of the knob on figures."""
 
-    @property
-    def source(self) -> str:
-        """Standard or document that describes the effect."""
+class TuningKnob(ABC):
+    """A kind of setting of the tester machine, such as the clock governor: how to read, judge and change it.
 
-    def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[FoundSetting]:
+    Attributes:
+        name: unique name of the knob.
+        why: effect of the knob on figures.
+        source: standard or document that describes the effect.
+    """
+
+    name: str
+    why: str
+    source: str
+
+    @abstractmethod
+    def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[CheckedSetting]:
         """Every setting of this kind: of the machine, or of these ports; HostError if it cannot be looked at."""
 
+    @abstractmethod
     def read(self, machine: TunedMachine, key: str) -> str | None:
         """The present value; None = it is gone. HostError if it cannot be looked at."""
 
+    @abstractmethod
     def put(self, machine: TunedMachine, key: str, value: str) -> None:
         """Set it; HostError if the kernel or the driver refuses."""
+
+    def found(self, key: str, value: str | None, better: str | None = None, remark: str = "") -> CheckedSetting:
+        """Return the finding on a setting with this value; of one that the machine does not have, the remark."""
+        text = value if better is None else f"{value}; better: {better}"
+        return CheckedSetting(
+            name=self.name,
+            state="ok" if better is None else "warning",
+            what=remark if text is None else f"{text} ({remark})" if remark else text,
+            at=key,
+            cause=self.why,
+            value=value,
+            better=better,
+            source=self.source,
+        )
 
 
 @dataclass(frozen=True, slots=True)

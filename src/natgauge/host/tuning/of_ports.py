@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 
-from natgauge.host.tuning.contract import FoundSetting, TunedMachine
+from natgauge.host.tuning.contract import CheckedSetting, TunedMachine, TuningKnob
 
 
-class OfPorts(ABC):
+class OfPorts(TuningKnob):
     """A knob that each port has separately.
 
     Attributes:
@@ -18,15 +18,15 @@ class OfPorts(ABC):
 
     absent: str
 
-    def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[FoundSetting]:
+    def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[CheckedSetting]:
         """Yield each port's settings with their present and better values."""
         for key in (key for port in ports for key in self.keys(port)):
             value = self.read(machine, key)
             if not value:
-                yield FoundSetting(key, None, remark=self.absent)
+                yield self.found(key, None, remark=self.absent)
                 continue
             better = self.better(machine, key, value)
-            yield FoundSetting(key, value, None if better == value else better, self.remark(machine, key))
+            yield self.found(key, value, None if better == value else better, self.remark(machine, key))
 
     def keys(self, port: str) -> Sequence[str]:
         """Return the keys of this knob's settings of a port; the port's name where it has one setting."""
@@ -35,10 +35,6 @@ class OfPorts(ABC):
     def remark(self, _machine: TunedMachine, _key: str) -> str:
         """Return further information on a setting for people; empty = none."""
         return ""
-
-    @abstractmethod
-    def read(self, machine: TunedMachine, key: str) -> str | None:
-        """The present value; None = there is none."""
 
     @abstractmethod
     def better(self, machine: TunedMachine, key: str, value: str) -> str:

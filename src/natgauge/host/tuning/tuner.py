@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
 from natgauge.errors import HostError, UsageError
-from natgauge.finding import Finding
 from natgauge.host.tuning.changes import STATE, Changed, State, read, state
-from natgauge.host.tuning.contract import FoundSetting, TunedMachine, TuningKnob
+from natgauge.host.tuning.contract import CheckedSetting, TunedMachine, TuningKnob
 from natgauge.host.tuning.knobs import KNOBS
 
 _BY_NAME: Final[Mapping[str, TuningKnob]] = {knob.name: knob for knob in KNOBS}
@@ -20,25 +19,6 @@ _BY_NAME: Final[Mapping[str, TuningKnob]] = {knob.name: knob for knob in KNOBS}
 Done = Literal["set", "restored", "as found", "gone", "changed", "failed"]
 #: After these something is left to do.
 UNDONE: Final[frozenset[Done]] = frozenset({"changed", "failed"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedSetting(Finding):
-    """The finding on one setting, named as its knob; a warning if there is a better value, or if it cannot be read.
-
-    Attributes:
-        value: present value; None = this machine has no such setting, or it cannot be read.
-        better: value to measure with; None = the present one, or not known.
-    """
-
-    value: str | None = None
-    better: str | None = None
-    source: str
-
-    @property
-    def key(self) -> str:
-        """The setting among those of its knob; "-" = the knob could not be looked at."""
-        return self.at or "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,28 +57,11 @@ def _checked(knob: TuningKnob, machine: TunedMachine, ports: Sequence[str]) -> I
         for setting in knob.find(machine, ports):
             port = setting.key.split()[0]
             tunes = ["natgauge", "host", "tune", *(["--ports", port] if port in ports else [])]
-            yield CheckedSetting(
-                name=knob.name,
-                state="ok" if setting.better is None else "warning",
-                what=_in_words(setting),
-                mend=None if setting.better is None else shlex.join(tunes),
-                at=setting.key,
-                cause=knob.why,
-                value=setting.value,
-                better=setting.better,
-                source=knob.source,
-            )
+            yield setting if setting.better is None else replace(setting, mend=shlex.join(tunes))
     except HostError as error:
         yield CheckedSetting(
             name=knob.name, state="warning", what=str(error), at="-", cause=knob.why, source=knob.source
         )
-
-
-def _in_words(setting: FoundSetting) -> str:
-    if setting.value is None:
-        return setting.remark
-    value = setting.value if setting.better is None else f"{setting.value}; better: {setting.better}"
-    return f"{value} ({setting.remark})" if setting.remark else value
 
 
 def tune(ports: Sequence[str] = (), *, machine: TunedMachine | None = None, path: Path = STATE) -> list[TuningStep]:
@@ -135,7 +98,7 @@ def tune(ports: Sequence[str] = (), *, machine: TunedMachine | None = None, path
     return steps
 
 
-def _set(knob: TuningKnob, machine: TunedMachine, setting: FoundSetting, first: str, kept: State) -> TuningStep:
+def _set(knob: TuningKnob, machine: TunedMachine, setting: CheckedSetting, first: str, kept: State) -> TuningStep:
     """Change one setting, written down before."""
     known = kept.of(knob.name, setting.key)
     first = known.found if known else first

@@ -8,24 +8,24 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from natgauge.host import process_files
-from natgauge.host.tuning.contract import FoundSetting, TunedMachine
+from natgauge.host.tuning.contract import CheckedSetting, TunedMachine, TuningKnob
 from natgauge.inputs.cores import parse_cores
 
 
-class IrqAffinity:
+class IrqAffinity(TuningKnob):
     """Pins each interrupt of a port to one core, and interrupts of its queues to different cores."""
 
     name = "irq-affinity"
     why = "an interrupt that moves takes its queue's frames to another core, away from the caches, within a trial"
     source = "Linux: core-api/irq/irq-affinity; networking/scaling, RSS IRQ configuration"
 
-    def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[FoundSetting]:
+    def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[CheckedSetting]:
         """Yield a setting for each interrupt of these ports, assigned in turn to the cores near the port."""
         moved = _balanced(machine)
         for port in ports:
             numbers = _interrupts(machine, port)
             if not numbers:
-                yield FoundSetting(port, None, remark="it has no interrupts of its own")
+                yield self.found(port, None, remark="it has no interrupts of its own")
             cores = _near(machine, port)
             present = {number: self.read(machine, _key(port, number)) for number in numbers}
             known = {number: value for number, value in present.items() if value is not None}
@@ -33,7 +33,7 @@ class IrqAffinity:
             apart = len(set(known.values())) >= min(len(known), len(cores)) and all(map(_is_single_cpu, known.values()))
             for turn, (number, value) in enumerate(known.items()):
                 core = str(cores[turn % len(cores)])
-                yield FoundSetting(_key(port, number), value, None if apart or value == core else core, moved)
+                yield self.found(_key(port, number), value, None if apart or value == core else core, moved)
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
         """Cores as the kernel writes them, such as "0-3"."""

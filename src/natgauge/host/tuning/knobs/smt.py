@@ -6,26 +6,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from natgauge.host.tuning.contract import FoundSetting, TunedMachine
+from natgauge.host.tuning.contract import CheckedSetting, TunedMachine, TuningKnob
 
 _CONTROL: Final = "/sys/devices/system/cpu/smt/control"
 
 
-class Smt:
+class Smt(TuningKnob):
     """Whether two hardware threads share a core (SMT)."""
 
     name = "smt"
     why = "two threads share one core's units, so what one does slows the other"
     source = "Linux: ABI/testing/sysfs-devices-system-cpu; a constant test system, RFC 8219 section 5"
 
-    def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[FoundSetting]:
+    def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[CheckedSetting]:
         """Yield the machine's only SMT switch."""
         del ports
         value = self.read(machine, "machine")
         if value is None or value.startswith("not"):
-            yield FoundSetting("machine", None, remark="no two threads share a core here")
+            yield self.found("machine", None, remark="no two threads share a core here")
         else:
-            yield FoundSetting("machine", value, "off" if value == "on" else None)
+            yield self.found("machine", value, "off" if value == "on" else None)
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
         """Return "on", "off", "forceoff", "notsupported" or "notimplemented"."""
