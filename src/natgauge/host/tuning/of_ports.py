@@ -10,11 +10,7 @@ from natgauge.host.tuning.contract import CheckedSetting, TunedMachine, TuningKn
 
 
 class OfPorts(TuningKnob):
-    """A knob that each port has separately.
-
-    Attributes:
-        absent: remark on a port without this setting.
-    """
+    """A knob that each port has separately; `absent` is the remark on a port without this setting."""
 
     absent: str
 
