@@ -25,4 +25,4 @@ def plan(name: str, options: SimulatedOptions, need: LabNeeds) -> SimulatedLab:
     return SimulatedLab(name, options.placement, need)
 
 
-KIND: Final = Kind("a simulated gateway of known truth", SimulatedOptions, plan)
+KIND: Final = Kind("a simulated gateway of known truth", SimulatedOptions, plan, quick=True, shares_core=True)
