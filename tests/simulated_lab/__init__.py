@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from tests.simulated_lab import engine
-from tests.simulated_lab.lab import CLOCK, COMMANDS, LABS, STARTS
+from tests.simulated_lab.lab import CLOCK, COMMANDS, ENTERS, LABS, STARTS
 from tests.unit.recorded_delays import recorded
 from tests.unit.simulated import TESTER_NS, Gateway
 
@@ -117,11 +117,13 @@ class Simulation:
 
     Attributes:
         start: makes the gateway that is started in the lab of a name.
+        enters: is called with the name of each lab before it is made, and may raise.
         ceiling: the tester's own highest rate, frames/s.
         slept: every pause in seconds, in order.
     """
 
     start: Callable[[str], Gateway] = lambda _lab: Gateway()
+    enters: Callable[[str], None] = lambda _lab: None
     ceiling: float = 16e6
     slept: list[float] = field(default_factory=list)
 
@@ -152,6 +154,7 @@ def simulated() -> Iterator[Simulation]:
     """Have the kind of lab `simulated` for as long as the block lasts."""
     simulation = Simulation()
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NATGAUGE_GATEWAYS", str(_GATEWAYS))
         patch.setattr(os, "fsync", lambda _file: None)
         patch.setattr(labs, "__path__", [*labs.__path__, str(_FOLDER / "kinds")])
         for module in ("measurements.measure", "setup.setup", "comparisons.compare"):
@@ -171,9 +174,11 @@ def simulated() -> Iterator[Simulation]:
         patch.setattr("natgauge.host.control_groups.ControlGroups._groups", lambda *_controller: ())
         patch.setattr("natgauge.host.machine.facts", _facts)
         STARTS.append(lambda name: simulation.start(name))  # noqa: PLW0108 - a test sets `start` later
+        ENTERS.append(lambda name: simulation.enters(name))  # noqa: PLW0108 - as above
         try:
             yield simulation
         finally:
+            ENTERS.pop()
             STARTS.pop()
             LABS.clear()
             sys.modules.pop("natgauge.labs.simulated", None)

@@ -13,6 +13,8 @@ from tests.unit.simulated import PERIOD_PAUSE_SECONDS, Gateway
 
 from natgauge.agreement import (
     Progress,
+    ReceiverTime,
+    StreamCounts,
     TrialRequest,
     TrialResult,
     nominal_seconds,
@@ -34,7 +36,12 @@ def run(request: TrialRequest, progress: Callable[[Progress], None], seconds: fl
         return _result(_probed(plan, device), request)
     if request.record_receiver_time:
         # Timing the tester's own receivers is no trial.
-        return _result(deepcopy(device.truth)._trial(plan), request)
+        result = _result(deepcopy(device.truth)._trial(plan), request)
+        each = device.truth.receiver_seconds
+        if each is None:
+            return result
+        time = ReceiverTime(runs=1000, runs_ns=round(each * 1e12), empty_runs=1000, empty_runs_ns=0)
+        return result.model_copy(update={"receiver_time": time})
     CLOCK.sleep(nominal_seconds(request) + device.truth.more_seconds)
     periods = 1 if plan.phase2 is None else plan.phase2.periods
     for number in range(periods):

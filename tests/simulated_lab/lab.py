@@ -6,9 +6,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from natgauge.errors import HostError
+from natgauge.host.settings import MachineSetting
 from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE
 from natgauge.labs.contract import (
     CommandResult,
@@ -27,13 +28,14 @@ from natgauge.words import Placement
 if TYPE_CHECKING:
     from tests.unit.simulated import Gateway
 
-    from natgauge.host.settings import MachineSetting
     from natgauge.labs.common.addresses import LinkSide
 
 #: Labs that are up, by their name, which their ports have, too: so the engine finds the gateway of a request.
 LABS: Final[dict[str, SimulatedLab]] = {}
 #: Makes the gateway that is started next in the lab of this name.
 STARTS: Final[list[Callable[[str], Gateway]]] = []
+#: Are called with the name of a lab before it is made, and may raise.
+ENTERS: Final[list[Callable[[str], None]]] = []
 #: Commands of each device, the newest last.
 COMMANDS: Final[list[list[str]]] = []
 
@@ -60,6 +62,28 @@ class Clock:
 CLOCK: Final = Clock()
 
 
+class SimulatedSetting(MachineSetting):
+    """A setting that is no file."""
+
+    def __init__(self, name: str, paths: Sequence[str], module: str | None) -> None:
+        super().__init__(name, paths, module)
+        self.held = {path.name: 1024 for path in self.paths}
+
+    def available(self) -> bool:
+        """It is there."""
+        return True
+
+    def values(self) -> dict[str, int]:
+        """What was set last."""
+        return dict(self.held)
+
+    def _put(self, path: Path, value: int) -> None:
+        self.held[path.name] = value
+
+    def _remember(self, path: Path, value: int) -> None:
+        """Nothing outlives a test."""
+
+
 @dataclass(slots=True)
 class SimulatedMachine:
     """A machine that has nothing but memory."""
@@ -77,9 +101,8 @@ class SimulatedMachine:
         return {}
 
     def setting(self, name: str, paths: Sequence[str], module: str | None) -> MachineSetting:
-        """It has no global settings."""
-        del paths, module
-        raise HostError(f"a simulated machine has no {name}")
+        """A global setting of it."""
+        return SimulatedSetting(name, paths, module)
 
 
 @dataclass(slots=True)
@@ -120,10 +143,11 @@ class SimulatedDevice:
         del environment, timeout
         self.ran.append(snippet)
         seconds = 0.0
+        if snippet == "start" and self.truth is None:
+            self.truth = STARTS[-1](self.lab)
         if failed := self._failure(snippet):
             return CommandResult(1, "", failed, 0.0)
         if snippet == "start":
-            self.truth = STARTS[-1](self.lab) if self.truth is None else self.truth
             self.dead = False
         elif self.dead and snippet != "stop":
             return CommandResult(1, "", "it does not answer", 0.0)
@@ -194,6 +218,8 @@ class SimulatedLab:
         self.ground = Ground(_link(inside), _link(outside), mtu=3498, nat64_prefix=NAT64_PREFIX)
 
     def __enter__(self) -> Self:
+        for enters in ENTERS:
+            enters(self.name)
         LABS[self.name] = self
         return self
 

@@ -90,6 +90,7 @@ class Gateway(Measurer):
         sticky: of its next emptyings, so many leave 3 connections.
         more_seconds: that a trial takes beside its frames.
         restart_late: seconds by which a restart in a trial begins too late.
+        receiver_seconds: what the tester's receivers take of its cores for a frame; None = it cannot be measured.
         probed: gets the number of trials so far, and returns whether a handful of frames that prove forwarding comes
             back, or raises what the engine would.
         says: gets each command and the number of trials so far, and returns the error with which it fails; empty = it
@@ -146,6 +147,7 @@ class Gateway(Measurer):
     sticky: int = 0
     more_seconds: float = 0.0
     restart_late: float = 0.0
+    receiver_seconds: float | None = None
     probed: Callable[[int], bool] | None = None
     says: Callable[[str, int], str] | None = None
     expires: Callable[[float], int] | None = None

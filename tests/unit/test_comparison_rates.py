@@ -11,6 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.simulated_lab import Simulation, simulated
+from tests.simulated_lab.lab import LABS, SimulatedLab
 from tests.unit.counted import change_counts, change_trial
 from tests.unit.made_comparisons import compared_by_rates
 from tests.unit.simulated import LONG_STALL, Gateway
@@ -18,101 +20,62 @@ from tests.unit.simulated import LONG_STALL, Gateway
 import natgauge
 from natgauge.cli import run
 from natgauge.comparisons import by_rates, request
-from natgauge.comparisons import compare as comparing
 from natgauge.comparisons.request import CompareOptions
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.wire import WireOptions
-from natgauge.measurer import Trial, TrialPlan
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.records.comparison import SearchLimit
 from natgauge.reports.comparison import text
-from natgauge.tester.highest import HighestRates
-from natgauge.trial.bench import Bench
-from natgauge.trial.lab_measurer import Recorder
-from natgauge.trial.planned import Planned
 from natgauge.words import Quantity, SearchLimitedBy
 
-ASKED = ["compare", "tayga-nat64", "tayga-nat64:udp_timeout=300", "--connections", "20000", "--seed", "7"]
-ONE_AT_A_TIME = ["nftables-nat44:hash_size=1024", "nftables-nat44:hash_size=65536"]
+#: One gateway twice, as the comparison calls it.
+FIRST, SECOND = "simulated:lab=simulated", "simulated:lab=simulated (2)"
+NAMES = [FIRST, FIRST]
+ASKED = ["compare", *NAMES, "--by", "rates", "--connections", "20000", "--seed", "7"]
+#: The same for `natgauge.compare`.
+CHOSEN: dict[str, Any] = {"by": "rates", "connections": 20_000, "seed": 7}
+ONE_AT_A_TIME = ["simulated-machine:lab=simulated,hash_size=1024", "simulated-machine:lab=simulated,hash_size=65536"]
 
 
-class Device(Gateway):
-    """A simulated gateway as a bench has it: no real server stands behind it."""
-
-    __slots__ = ()
-    server = None
-
-    def continue_after(self, _before: Gateway) -> None:
-        """Nothing was learned of it."""
-
-
-class Disturbed(Device):
-    """On a host that takes the core away in each trial above 18,000 connections/s."""
-
-    __slots__ = ()
-
-    def _trial(self, plan: TrialPlan) -> Trial:
-        found = super()._trial(plan)
-        if plan.phase1_rate <= 18_000:
-            return found
-        phase1 = change_counts(found.phase1, received=found.phase1.received_frames - 1)
-        return change_trial(found, cpus=(LONG_STALL,), phase1=phase1)
+def disturbed(_number: int, trial: Any) -> Any:
+    """The host takes the core away in each trial above 18,000 connections/s."""
+    if trial.plan.phase1_rate <= 18_000:
+        return trial
+    phase1 = change_counts(trial.phase1, received=trial.phase1.received_frames - 1)
+    return change_trial(trial, cpus=(LONG_STALL,), phase1=phase1)
 
 
 class World:
-    """What each gateway is, in the order in which they are started in a round; the last one is the first one again."""
+    """What each gateway is, in the order in which they were named; the last one is the first one again."""
 
-    def __init__(self) -> None:
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
         self.gateways: list[dict[str, Any]] = [{}, {}, {}]
         self.started: list[Gateway] = []
-        self.seeds: list[int] = []
-        self.entered = self.most_entered = 0
-        self.receiver_seconds: float | None = 1e-9
+        self.most_at_once = 0
+        self.receiver_seconds = 1e-9
+        simulation.start = self.start
 
-    def ready(self, bench: Bench, planned: Planned) -> SimpleNamespace:
-        """Stands in for a started gateway; a bench has one, whatever is measured of it."""
-        found: Gateway | None = getattr(bench, "simulated", None)
-        if found is None:
-            number = len(self.started)
-            given = self.gateways[number % len(self.gateways)]
-            known = {"establishes": 20_000.0, "forwards": 50_000.0, "seed": number, **given}
-            found = known.pop("kind", Device)(**known)
-            self.started.append(found)
-            self.seeds.append(bench.seed)
-            bench.simulated = found  # type: ignore[attr-defined] # a test's own
-        return SimpleNamespace(planned=planned, measurer=found, device=None, rates=HighestRates(16e6, 16e6))
+    def start(self, lab: str) -> Gateway:
+        """The gateway of a lab, whose name ends with its number."""
+        given = self.gateways[int(lab.rpartition("-")[2]) % len(self.gateways)]
+        known = {"establishes": 20_000.0, "forwards": 50_000.0, "seed": len(self.started), **given}
+        self.started.append(Gateway(receiver_seconds=self.receiver_seconds, **known))
+        self.most_at_once = max(self.most_at_once, len(LABS))
+        return self.started[-1]
 
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
-    """Gateways of known rates in place of labs."""
-    found = World()
-
-    def enter(bench: Bench) -> Bench:
-        found.entered += 1
-        found.most_entered = max(found.most_entered, found.entered)
-        return bench
-
-    def leave(_bench: Bench, *_exception: object) -> None:
-        found.entered -= 1
-
-    monkeypatch.setattr(comparing, "check_host", lambda: None)
+    """Gateways of known rates in simulated labs."""
+    monkeypatch.chdir(tmp_path)
     # Each look at the clock comes a tenth of a second after the one before, so a round takes two of them.
     seconds = itertools.count(0.0, 0.1)
-    monkeypatch.setattr(comparing, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
-    monkeypatch.setattr(Bench, "__enter__", enter)
-    monkeypatch.setattr(Bench, "__exit__", leave)
-
-    def ready(bench: Bench, planned: Planned, _recorder: Recorder) -> SimpleNamespace:
-        return found.ready(bench, planned)
-
-    monkeypatch.setattr(Bench, "ready", ready)
-    monkeypatch.setattr(by_rates, "receiver_seconds", lambda _measurer: found.receiver_seconds)
-    monkeypatch.chdir(tmp_path)
-    yield found
-    assert found.entered == 0
+    monkeypatch.setattr("natgauge.comparisons.compare.time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    with simulated() as simulation:
+        yield World(simulation)
+        assert not LABS
 
 
 def test_a_known_ratio_lies_in_the_interval_that_is_told(world: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,10 +103,10 @@ def test_a_loss_at_every_rate_can_be_tolerated(world: World) -> None:
     """A translator that writes a checksum of 0 loses such a share in the next one, and has no zero-loss rate."""
     world.gateways[0] = world.gateways[2] = {"loses_share": 0.001}
     world.gateways[1] = {"establishes": 16_000.0}
-    asked: dict[str, Any] = {"connections": 20_000, "seed": 7, "quantities": "new"}
+    asked = {**CHOSEN, "quantities": "new"}
     with pytest.raises(BrokenError):
-        natgauge.compare(*ASKED[1:3], **asked)
-    found = natgauge.compare(*ASKED[1:3], **asked, loss_tolerance="0.2%").result
+        natgauge.compare(*NAMES, **asked)
+    found = natgauge.compare(*NAMES, **asked, loss_tolerance="0.2%").result
     estimate = found.estimates[0]
     assert estimate.low is not None
     assert estimate.high is not None
@@ -154,9 +117,9 @@ def test_a_loss_at_every_rate_can_be_tolerated(world: World) -> None:
 def test_the_same_gateway_twice_shows_no_difference(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*ASKED, "--quantities", "new"]) == 0
     out = capsys.readouterr().out
-    assert "Costs are the time for a frame at the highest rate, compared with tayga-nat64." in out
-    assert out.startswith("No practical difference between a new connection through tayga-nat64")
-    assert "Rates of tayga-nat64 (A/A control): new 2" in out
+    assert f"Costs are the time for a frame at the highest rate, compared with {FIRST}." in out
+    assert out.startswith(f"No practical difference between a new connection through {FIRST}")
+    assert f"Rates of {FIRST} (A/A control): new 2" in out
     assert {gateway.establishes for gateway in world.started} == {20_000.0}
 
 
@@ -164,9 +127,7 @@ def test_time_for_too_few_rounds_says_how_many_an_interval_takes(world: World) -
     """At 99.9 % a median of eight ratios has no interval either, though a first look is taken at them."""
     assert len(world.gateways) == 3
     for level, least in (("95%", 6), ("99.9%", 11)):
-        found = natgauge.compare(
-            *ASKED[1:3], connections=20_000, seed=7, quantities="new", level=level, most_seconds=1.0
-        )
+        found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", level=level, most_seconds=1.0)
         rounds = found.result.rounds
         assert rounds < least
         assert found.result.estimates[0].low is None
@@ -184,20 +145,17 @@ def test_a_rate_that_was_mostly_not_the_gateways_own_is_a_bound_whatever_limited
 
 
 def test_each_round_has_labs_and_a_seed_of_its_own(world: World) -> None:
-    found = natgauge.compare(*ASKED[1:3], connections=20_000, seed=7, quantities="new")
+    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new")
     rounds = found.result.rounds
     assert len(world.started) == 3 * rounds
-    in_rounds = [set(world.seeds[3 * number : 3 * number + 3]) for number in range(rounds)]
-    assert all(len(seeds) == 1 for seeds in in_rounds)
-    assert len(set.union(*in_rounds)) == rounds
-    assert (in_rounds[0], world.most_entered) == ({7}, 3)
+    lines = (found.folder / "trials.jsonl").read_text().splitlines()
+    seeds = list(dict.fromkeys(json.loads(line)["request"]["seed"] for line in lines))
+    assert (len(seeds), seeds[0], world.most_at_once) == (rounds, 7, 3)
 
 
 def test_noise_makes_the_interval_wider_and_keeps_the_truth_in_it(world: World) -> None:
     world.gateways = [{"noise": 0.05}, {"noise": 0.05, "establishes": 16_000.0}, {"noise": 0.05}]
-    found = natgauge.compare(
-        *ASKED[1:3], connections=20_000, seed=7, quantities="new", most_seconds=5.0, resolve="0.1%"
-    )
+    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=5.0, resolve="0.1%")
     (figure,) = found.result.estimates
     assert figure.low is not None
     assert figure.high is not None
@@ -206,14 +164,14 @@ def test_noise_makes_the_interval_wider_and_keeps_the_truth_in_it(world: World) 
 
 
 def test_six_rounds_make_an_interval_where_there_is_no_time_for_eight(world: World) -> None:
-    found = natgauge.compare(*ASKED[1:3], connections=20_000, seed=7, quantities="new", most_seconds=1.25)
+    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=1.25)
     assert found.result.rounds == 6
     assert found.result.estimates[0].low is not None
     assert found.result.notes == ()
     assert world.started
 
 
-TESTER = {"real_ceiling": 12_000.0, "ceiling": 12_400.0}
+TESTER = {"real_ceiling": 12_000.0}
 
 
 def test_of_two_gateways_that_are_both_faster_than_the_tester_nothing_is_known(
@@ -225,8 +183,11 @@ def test_of_two_gateways_that_are_both_faster_than_the_tester_nothing_is_known(
     document = json.loads(capsys.readouterr().out)
     (figure,) = document["estimates"]
     assert (figure["verdict"], figure["ratio"], figure["low"], figure["high"]) == ("undecided", None, 0, None)
-    assert "the ratio of costs is unknown: the bottleneck of tayga-nat64 was the tester in" in figure["text"]
-    assert [limit["gateway"] for limit in figure["limits"]] == ["tayga-nat64", "tayga-nat64:udp_timeout=300"]
+    assert f"the ratio of costs is unknown: the bottleneck of {FIRST} was the tester in" in figure["text"]
+    assert [limit["gateway"] for limit in figure["limits"]] == [
+        FIRST,
+        SECOND,
+    ]
     for limit in figure["limits"]:
         assert limit["limited_by"] == "the tester"
         assert limit["searches"] == limit["of"] == document["rounds"]
@@ -235,7 +196,7 @@ def test_of_two_gateways_that_are_both_faster_than_the_tester_nothing_is_known(
     assert document["baseline_costs"][0]["nanoseconds"] is None
 
 
-@pytest.mark.parametrize("limited", [TESTER, {"kind": Disturbed}])
+@pytest.mark.parametrize("limited", [TESTER, {"alters": disturbed}])
 def test_what_limits_both_gateways_never_lets_fail_above_pass(
     world: World, capsys: pytest.CaptureFixture[str], limited: dict[str, Any]
 ) -> None:
@@ -246,24 +207,23 @@ def test_what_limits_both_gateways_never_lets_fail_above_pass(
     out = capsys.readouterr().out
     assert "Cannot tell whether a cost is more than 3 %" in out.splitlines()[0]
     by = "tester" if limited is TESTER else "host"
-    assert f"the bottleneck of tayga-nat64 was the {by} in" in out
-    assert f"Could change the answer: {by} limited (tayga-nat64, new; " in out
-    assert "Rates of tayga-nat64: new at least 1" in out
-    assert "(baseline) new - - - - -" in " ".join(out.split())
+    assert f"the bottleneck of {FIRST} was the {by} in" in out
+    assert f"Could change the answer: {by} limited ({FIRST}, new; " in out
+    assert f"Rates of {FIRST}: new at least 1" in out
 
 
 def test_markdown_says_why_a_ratio_is_open(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     world.gateways = [TESTER, TESTER, TESTER]
     assert run([*ASKED, "--quantities", "new", "--most-seconds", "2", "--format", "markdown"]) == 11
     lines = capsys.readouterr().out.splitlines()
-    assert "| tayga-nat64:udp\\_timeout=300 | new | - | - | undecided | - | - |" in lines
+    assert f"| {SECOND} | new | - | - | undecided | - | - |" in lines
     assert any("- new connection" in line and "was the tester in" in line for line in lines)
-    assert any(line.startswith("- Could change the answer: tester limited (tayga-nat64, new; ") for line in lines)
+    assert any(line.startswith(f"- Could change the answer: tester limited ({FIRST}, new; ") for line in lines)
 
 
 def test_a_gateway_as_fast_as_the_tester_leaves_one_end_open(world: World) -> None:
-    world.gateways[1] = {"establishes": 1e6, "ceiling": 30_000.0}
-    found = natgauge.compare(*ASKED[1:3], connections=20_000, seed=7, quantities="new", most_seconds=2.0)
+    world.gateways[1] = {"establishes": 1e6, "real_ceiling": 30_000.0}
+    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=2.0)
     (figure,) = found.result.estimates
     # No rate was found too high for it, so there is no end to how cheap it may be.
     assert figure.low == 0
@@ -278,20 +238,18 @@ def test_a_gateway_as_fast_as_the_tester_leaves_one_end_open(world: World) -> No
     ("baseline", "other", "status"),
     [
         # The candidate costs at least 2.9 times as much, whatever the baseline could do without the tester's limit.
-        ({"establishes": 1e6, "ceiling": 60_000.0}, {}, ("costs more", 10)),
+        ({"establishes": 1e6, "real_ceiling": 60_000.0}, {}, ("costs more", 10)),
         # The candidate surely costs less, though nobody knows how much less.
-        ({}, {"establishes": 1e6, "ceiling": 60_000.0}, ("costs less", 0)),
+        ({}, {"establishes": 1e6, "real_ceiling": 60_000.0}, ("costs less", 0)),
         # The candidate reaches half of the baseline's rate before the tester ends the search: it may cost as little.
-        ({}, {"establishes": 1e6, "ceiling": 10_000.0}, ("undecided", 11)),
+        ({}, {"establishes": 1e6, "real_ceiling": 10_000.0}, ("undecided", 11)),
     ],
 )
 def test_with_one_end_open_the_known_end_decides_if_it_can(
     world: World, baseline: dict[str, Any], other: dict[str, Any], status: tuple[str, int]
 ) -> None:
     world.gateways = [baseline, other, baseline]
-    found = natgauge.compare(
-        *ASKED[1:3], connections=20_000, seed=7, quantities="new", most_seconds=2.0, fail_above="3%"
-    )
+    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=2.0, fail_above="3%")
     assert (found.result.estimates[0].verdict, found.exit_status) == status
 
 
@@ -299,15 +257,15 @@ def test_a_deep_queue_does_not_make_a_gateway_faster_than_one_that_is(world: Wor
     """200,000/s behind a queue of 4,096 frames against 240,000/s: seen as 39 % faster, N = 10,000."""
     slower = {"establishes": 200_000.0, "queue": 4096}
     world.gateways = [slower, {"establishes": 240_000.0}, slower]
-    asked_for: dict[str, Any] = {"seed": 7, "quantities": "new", "most_seconds": 3.0, "resolve": "4%"}
+    asked_for = {**CHOSEN, "quantities": "new", "most_seconds": 3.0, "resolve": "4%"}
     with pytest.raises(
-        UsageError, match=r"connections: 10000 of tayga-nat64 .* raised its rate by up to 2[45].\d%"
+        UsageError, match=r"connections: 10000 of simulated\S* .* raised its rate by up to 2[45].\d%"
     ) as one:
-        natgauge.compare(*ASKED[1:3], connections=10_000, **asked_for)
+        natgauge.compare(*NAMES, **{**asked_for, "connections": 10_000})
     enough = int(str(one.value).partition("choose at least ")[2].split()[0].replace(",", ""))
     assert 100_000 < enough < 1_000_000
     world.started.clear()
-    found = natgauge.compare(*ASKED[1:3], connections=enough, **asked_for)
+    found = natgauge.compare(*NAMES, **{**asked_for, "connections": enough})
     (figure,) = found.result.estimates
     assert figure.low is not None
     assert figure.high is not None
@@ -322,7 +280,7 @@ def test_with_fail_above_few_connections_are_no_reason_to_refuse(world: World) -
         world.started.clear()
         world.gateways = [slower, {"establishes": other}, slower]
         found = natgauge.compare(
-            *ASKED[1:3], connections=10_000, seed=7, quantities="new", most_seconds=2.0, fail_above="3%"
+            *NAMES, **{**CHOSEN, "connections": 10_000}, quantities="new", most_seconds=2.0, fail_above="3%"
         )
         (figure,) = found.result.estimates
         assert figure.low is not None
@@ -340,10 +298,17 @@ def test_doubts_of_each_gateway_are_those_that_measure_has(world: World, capsys:
         one["label"]: {quantity: [doubt["word"] for doubt in found] for quantity, found in one["doubts"].items()}
         for one in document["gateways"]
     }
-    assert list(told) == ["tayga-nat64", "tayga-nat64:udp_timeout=300", "tayga-nat64 (A/A control)"]
+    assert list(told) == [
+        FIRST,
+        SECOND,
+        f"{FIRST} (A/A control)",
+    ]
     # 1 us of 50 us a connection; 1 us of the 10 us of a frame, of which both directions have 50,000/s.
-    assert told["tayga-nat64"] == {"new": ["tester on device cores"], "both": ["tester on device cores", "queues"]}
-    assert "disturbed trials" in told["tayga-nat64:udp_timeout=300"]["new"]
+    assert told[FIRST] == {
+        "new": ["tester on device cores"],
+        "both": ["tester on device cores", "queues"],
+    }
+    assert "disturbed trials" in told[SECOND]["new"]
     (receivers,) = [one for one in document["gateways"][0]["doubts"]["new"] if one["word"] == "tester on device cores"]
     assert "1000 ns of 5" in receivers["text"]
 
@@ -351,18 +316,19 @@ def test_doubts_of_each_gateway_are_those_that_measure_has(world: World, capsys:
 def test_figures_of_an_emulated_machine_are_compared_with_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(NetnsLab, "emulated", True)
-    with pytest.raises(UsageError, match="tayga-nat64: runs on an emulated machine; its figures show that it works"):
-        natgauge.compare(*ASKED[1:3], connections=20_000, seed=7)
+    monkeypatch.setattr(SimulatedLab, "emulated", True)
+    with pytest.raises(UsageError, match="simulated: runs on an emulated machine; its figures show that it works"):
+        natgauge.compare(*NAMES, **CHOSEN)
     assert world.started == []
 
 
 def test_a_gateway_without_any_rate_ends_it_in_one_line(world: World) -> None:
     world.gateways[1] = {"passes": lambda _load: False}
     with pytest.raises(
-        BrokenError, match=r"compare: tayga-nat64:udp_timeout=300 \(new\): 0.005% of the frames are lost at every rate"
+        BrokenError,
+        match=r"compare: simulated.* \(2\) \(new\): 0.005% of the frames are lost at every rate",
     ):
-        natgauge.compare(*ASKED[1:3], connections=20_000, seed=7, quantities="new")
+        natgauge.compare(*NAMES, **CHOSEN, quantities="new")
 
 
 def test_a_search_that_runs_out_of_time_before_a_first_bound_is_void(
@@ -373,8 +339,8 @@ def test_a_search_that_runs_out_of_time_before_a_first_bound_is_void(
 
     monkeypatch.setattr(Procedure, "once", once)
     # Throughput needs the rate of phase 1, which is searched for first.
-    with pytest.raises(BrokenError, match=r"compare: tayga-nat64.*: connection-rate: 60 s are over, in 3 searches"):
-        natgauge.compare(*ASKED[1:3], connections=20_000, seed=7, quantities="both")
+    with pytest.raises(BrokenError, match=r"compare: simulated.*: connection-rate: 60 s are over, in 3 searches"):
+        natgauge.compare(*NAMES, **CHOSEN, quantities="both")
     assert len(world.started) == 3 * 3
 
 
@@ -392,10 +358,10 @@ def test_searches_that_are_void_in_turn_end_it_in_one_line(world: World, monkeyp
     monkeypatch.setattr(by_rates.ByRates, "_search", search)
     with pytest.raises(
         BrokenError,
-        match=r"^compare: tayga-nat64:udp_timeout=300 \(new\): 9 of 9 rounds are void, more than are valid \(.* in 5, "
+        match=r"^compare: simulated\S* \(2\) \(new\): 9 of 9 rounds are void, more than are valid \(.* in 5, "
         r".* in 4\); the last: .*: no rate passed; see what it does with \"natgauge measure throughput\"$",
     ):
-        natgauge.compare(*ASKED[1:3], connections=20_000, seed=7, quantities="new", most_seconds=86_400)
+        natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=86_400)
     assert len(world.started) == 9 * 3
 
 
@@ -407,11 +373,11 @@ def test_a_trial_that_an_earlier_loss_made_too_long_is_explained_by_that_loss(
     world.gateways = [{"passes": lambda load: load < 3_000}] * 3
     with pytest.raises(
         BrokenError,
-        match=r"compare: tayga.* \(both\): 9\.0 s of 9 s are left, and the next trial takes \S+ s; in the search "
+        match=r"compare: simulated.* \(both\): 9\.0 s of 9 s are left, and the next trial takes \S+ s; in the search "
         r"before, \d+ trials at \S+ to \S+ connections/s lost 0 to \S+ frames each, the slowest that failed lost "
         r"1 of 20,000 at \S+, in 3 searches in a row",
     ):
-        natgauge.compare(*ASKED[1:3], connections=20_000, seed=7, quantities="both")
+        natgauge.compare(*NAMES, **CHOSEN, quantities="both")
 
 
 @pytest.mark.parametrize(
@@ -454,28 +420,25 @@ def test_each_gateway_has_its_share_of_the_time(number: int) -> None:
 def test_a_setting_of_the_whole_machine_may_differ_where_one_stands_at_a_time(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["compare", *ONE_AT_A_TIME, "--connections", "20000", "--quantities", "new", "--seed", "1"]) == 0
-    assert "compared with nftables-nat44:hash_size=1024." in " ".join(capsys.readouterr().out.split())
-    assert (len(world.started), world.most_entered) == (3 * 8, 1)
+    assert run(["compare", *ONE_AT_A_TIME, *ASKED[3:], "--quantities", "new"]) == 0
+    assert f"Rates of {ONE_AT_A_TIME[1]}: new 2" in capsys.readouterr().out
+    assert (len(world.started), world.most_at_once) == (3 * 8, 1)
     with pytest.raises(UsageError, match="hash_size: is a setting of the whole machine"):
-        natgauge.compare(*ONE_AT_A_TIME, by="slices")
+        natgauge.compare("nftables-nat44:hash_size=1024", "nftables-nat44:hash_size=65536", by="slices")
 
 
-@pytest.mark.parametrize("names", [ONE_AT_A_TIME, ASKED[1:3]])
+@pytest.mark.parametrize("names", [ONE_AT_A_TIME, NAMES])
 @pytest.mark.parametrize("made", [3, 4, 7])
-def test_a_lab_that_cannot_be_made_again_leaves_what_is_known(
-    world: World, monkeypatch: pytest.MonkeyPatch, made: int, names: list[str]
-) -> None:
+def test_a_lab_that_cannot_be_made_again_leaves_what_is_known(world: World, made: int, names: list[str]) -> None:
     """Seen: an error in the middle of a further round threw away all rounds before it."""
-    enter, entered = Bench.__enter__, itertools.count(1)
+    entered = itertools.count(1)
 
-    def limited(bench: Bench) -> Bench:
+    def limited(_lab: str) -> None:
         if next(entered) > made:
             raise HostError("hash_size: another natgauge on this machine relies on it")
-        return enter(bench)
 
-    monkeypatch.setattr(Bench, "__enter__", limited)
-    found = natgauge.compare(*names, connections=20_000, seed=1, quantities="new")
+    world.simulation.enters = limited
+    found = natgauge.compare(*names, **CHOSEN, quantities="new")
     assert (found.result.decided, found.exit_status, found.result.rounds) == (False, 11, made // 3)
     assert any("then an error: hash_size: another natgauge" in note.text for note in found.result.notes)
     assert world.started
