@@ -14,7 +14,6 @@ from tests.unit.simulated import PERIOD_PAUSE_SECONDS, Gateway
 from natgauge.agreement import (
     Progress,
     ReceiverTime,
-    StreamCounts,
     TrialRequest,
     TrialResult,
     nominal_seconds,
