@@ -98,6 +98,12 @@ class NotEmptyError(BrokenError):
     """The device answers, but still has connections that it was requested to remove."""
 
 
+class FaultError(NatgaugeError):
+    """An unexpected error: a fault of natgauge itself, not of the question, the host or the device. Made by `fault`."""
+
+    exit_status = 4
+
+
 @contextmanager
 def about(at: str) -> Iterator[None]:
     """Give each error from here its object, unless it has one already.

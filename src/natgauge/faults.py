@@ -9,18 +9,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from natgauge.errors import HostError, NatgaugeError, UsageError
+from natgauge.errors import FaultError, HostError, NatgaugeError, UsageError
 from natgauge.system_errors import FULL, in_a_line, of_host
 
 #: Errors of paths that can be none, and of file systems that fail.
 _OF_PATHS: Final = frozenset({errno.ENAMETOOLONG, errno.ELOOP})
 _OF_DISKS: Final = frozenset({errno.EIO, errno.ESTALE})
-
-
-class FaultError(NatgaugeError):
-    """An unexpected error: a fault of natgauge itself, not of the question, the host or the device. Made by `fault`."""
-
-    exit_status = 4
 
 
 def fault(error: Exception, places: Iterable[Path]) -> NatgaugeError:

@@ -22,8 +22,7 @@ from natgauge import cli
 from natgauge.agreement import Progress
 from natgauge.cli import run
 from natgauge.cli.progress import ProgressDisplay, duration
-from natgauge.errors import BrokenError, HostError, NatgaugeError
-from natgauge.faults import FaultError
+from natgauge.errors import BrokenError, FaultError, HostError, NatgaugeError
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.inputs.question import Cell, Question
 from natgauge.labs import netns

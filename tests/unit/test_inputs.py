@@ -24,8 +24,7 @@ from natgauge.cli.exit_statuses import EXIT_STATUSES
 from natgauge.cli.generator import ClickInputType
 from natgauge.comparisons import compare as comparing
 from natgauge.comparisons.request import CompareOptions
-from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.faults import FaultError
+from natgauge.errors import BrokenError, FaultError, HostError, UsageError
 from natgauge.inputs import cores, measuring_types, types
 from natgauge.inputs.input import Input, inputs_of
 from natgauge.inputs.question import Question
