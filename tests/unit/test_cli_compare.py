@@ -314,7 +314,7 @@ def test_the_exit_status_tells_whether_it_costs_more_than_it_may(
     assert len(engine.rounds) == by_slices.BySlices.first_analysis
 
 
-@pytest.mark.parametrize(("cost", "verdict", "status"), [(1.0, "undecided", 11), (1.1, "costs more", 0)])
+@pytest.mark.parametrize(("cost", "verdict", "status"), [(1.0, "undecided", 11), (2.0, "costs more", 0)])
 def test_when_time_is_over_the_exit_status_says_whether_the_verdict_is_known(
     engine: Engine, capsys: pytest.CaptureFixture[str], cost: float, verdict: str, status: int
 ) -> None:

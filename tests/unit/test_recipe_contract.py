@@ -754,3 +754,20 @@ def test_a_setting_the_kernel_lacks_is_told_with_its_module(tmp_path: Path) -> N
     assert not knob.available()
     with pytest.raises(HostError, match="modprobe natgauge_has_no_such_module"):
         knob.read()
+
+
+def test_a_folder_with_a_recipe_is_a_gateway_by_its_path_and_never_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine").mkdir()
+    text = (FOLDER / "nftables-nat44.toml").read_text()
+    (tmp_path / "mine" / "gateway.toml").write_text(text.replace('name = "nftables-nat44"', 'name = "mine"'))
+    monkeypatch.chdir(tmp_path)
+    assert load("./mine").name == "mine"
+    assert load(tmp_path / "mine").origin == tmp_path / "mine" / "gateway.toml"
+    assert load("mine/gateway.toml").name == "mine"
+    (tmp_path / "mine" / "gateway.toml").rename(tmp_path / "mine" / "other.toml")
+    for asked in ("mine", "./mine", "./mine/other.toml"):
+        with pytest.raises(UsageError) as refused:
+            load(asked)
+        assert "\n" not in str(refused.value)

@@ -18,13 +18,11 @@ _SIDES: Final[tuple[Side, ...]] = get_args(Side)
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """Bits of the frames of one unit in its busier direction, on one link.
+    """Bits of the frames of one unit in its busier direction, on one link: on the wire, and of their IP packets alone.
 
     Attributes:
         side: the side whose link has them: that of the Initiator, where its frames' octets are known.
         wire: with FCS, preamble and the least gap between frames (RFC 5180 appendix A.1).
-        packets: of the IP packets alone.
-        frames: number of the frames.
         way: "one" = all frames of a unit go one way; "each" = the other direction has as many bits; "busier" = fewer.
     """
 

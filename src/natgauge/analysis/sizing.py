@@ -35,10 +35,9 @@ Fits = Literal["carries", "does not carry", "cannot tell"]
 class Subscribers:
     """How many subscribers are asked for, and what each of them takes at the busiest time; None = nothing is said.
 
+    Each has open connections, opens `new` a second, and moves megabits a second of IP packets in the busier direction.
+
     Attributes:
-        connections: open at a time.
-        new: connections/s that are opened.
-        megabits: Mbit/s of IP packets in the busier direction.
         mean_frame: mean octets with FCS of a frame; None = the frames are as those of the result.
         outside_addresses: IPv4 addresses that the gateway translates to.
     """
@@ -65,8 +64,7 @@ class Limit:
     """One limit of a gateway.
 
     Attributes:
-        unit: unit of `each` and `measured`.
-        each: what one subscriber takes, > 0.
+        each: what one subscriber takes, > 0, in `unit`.
         measured: range in which another run is expected; its upper end is infinite where only a bound is known.
         result: the result that says so; None = the arithmetic of ports.
         frame_octets: octets with FCS of a frame of the subscribers; None where it is no limit of frames.
@@ -94,11 +92,12 @@ class Limit:
 class Sizing:
     """What results of one gateway, on one machine, say of subscribers.
 
+    Of `missing` resources no result says anything; with `larger_frames` than any throughput was measured with, frames
+    may cost more.
+
     Attributes:
         results: those that say something, in their order.
         limits: the tightest of each resource; the one that ends it first comes first.
-        missing: resources that are needed and that no result measured.
-        larger_frames: whether no throughput was measured with frames as large as the mean.
     """
 
     results: tuple[Result, ...]

@@ -9,14 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FullTable:
-    """Counts of phase 1 of a trial that filled the table.
-
-    Attributes:
-        offered: connections whose first frames were sent.
-        forwarded: those of them whose first frames arrived.
-        held: connections in the table afterwards.
-        counters: what the device itself counted meanwhile, by its own names.
-    """
+    """Counts of phase 1 of a trial that filled the table; `counters` are the device's own, by its own names."""
 
     offered: int
     forwarded: int

@@ -48,6 +48,9 @@ _ORIGINS: Final[Any] = {
     "chain": {"__all__": {"recipe": {"origin", "declares", "rules_from"}}},
 }  # fmt: skip
 
+#: A recipe that is a folder, with what it needs next to it, has its file of this name there.
+FILE_IN_FOLDER: Final = "gateway.toml"
+
 Kind = Literal[
     "routing", "nat44", "nat66", "nptv6", "nat64", "siit", "softwire", "464xlat", "ds-lite", "lw4o6", "map-e", "map-t",
     "map-t-br", "map-e-br", "lwaftr", "aftr", "map-t-ce", "map-e-ce", "lwb4", "b4",
@@ -142,6 +145,14 @@ class Recipe(RecipeTable):
     rules_from: Annotated[str, Field(min_length=1, max_length=120)] | None = None
     origin: Path
 
+    @property
+    def _has_name_of_folder(self) -> bool:
+        return self.origin.name == FILE_IN_FOLDER and self.name == self.origin.absolute().parent.name
+
+    @property
+    def _or_folder(self) -> str:
+        return ", nor of its folder" if self.origin.name == FILE_IN_FOLDER else ""
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         families = (self.initiator_family, self.responder_family)
@@ -151,8 +162,8 @@ class Recipe(RecipeTable):
             raise ValueError(f'source "mapped" and kind {" or ".join(_MAPPING)} come together, or not at all')
         if (self.port_sets is not None) != (self.kind in _SUBSCRIBERS):
             raise ValueError(f"port_sets and kind {' or '.join(_SUBSCRIBERS)} come together, or not at all")
-        if self.name != self.origin.stem:
-            raise ValueError(f'name "{self.name}" is not the name of the file')
+        if self.name != self.origin.stem and not self._has_name_of_folder:
+            raise ValueError(f'name "{self.name}" is not the name of the file{self._or_folder}')
         if own := next((name for name in self.environment if name.startswith("NG_")), None):
             raise ValueError(f"environment: {own}: names that begin with NG_ are natgauge's")
         if self.chain:
@@ -305,7 +316,7 @@ def load(name_or_path: str | Path) -> Recipe:
     """Read one recipe.
 
     Args:
-        name_or_path: a name of `available()`, or a file: anything with a "/" in it or ".toml" at its end.
+        name_or_path: a name of `available()`, or a file or its folder: anything with a "/" in it or ".toml" at its end.
 
     Raises:
         UsageError: there is none of this name, or several, or it breaks a rule; the message has file, field, value and
@@ -313,16 +324,22 @@ def load(name_or_path: str | Path) -> Recipe:
     """
     text = str(name_or_path)
     if "/" in text or text.endswith(".toml"):
-        return _read(Path(text))
+        return _read(_file_in(Path(text)))
     recipes = available()
     if text not in recipes:
-        raise UsageError(f'gateway "{text}": unknown; {listed_by("natgauge gateways", text, recipes)}')
+        folder = f"the folder is ./{text}; " if Path(text).is_dir() else ""
+        raise UsageError(f'gateway "{text}": unknown; {folder}{listed_by("natgauge gateways", text, recipes)}')
     files = recipes[text]
     if len(files) > 1:
         # Snippets run as root, so the current folder must not decide which ones run.
         named = " and ".join(map(str, files))
         raise UsageError(f'gateway "{text}": {named} have the same name; give the path of one of them')
     return _read(files[0])
+
+
+def _file_in(path: Path) -> Path:
+    """The recipe's file, where a path is that of its folder."""
+    return path / FILE_IN_FOLDER if path.is_dir() else path
 
 
 def is_own(file: Path) -> bool:

@@ -178,8 +178,7 @@ def _value(result: Result) -> str:
 def _number(result: Result, written: Callable[[float], str] = number, scale: float = 1.0) -> str:
     """The median, or the bounds that are left where something other than the device limited, or a doubt is grave.
 
-    Args:
-        scale: what each is multiplied by before it is written.
+    Each is multiplied by `scale` before it is written.
     """
     stated = doubtful.stated(result)
     if stated.is_median:

@@ -29,11 +29,7 @@ _HEADINGS: Final = ("limit", "each subscriber", "all of them", "measured", "subs
 
 
 def sized(results: Sequence[Result], asked: Subscribers) -> list[Sizing]:
-    """Return what these results say of the subscribers, a sizing for each gateway, machine and number of cores.
-
-    Raises:
-        UsageError: none of them says anything of what the subscribers take.
-    """
+    """Return what these results say of the subscribers, a sizing for each gateway, machine and number of cores."""
     found = sizings(results, asked)
     if not found:
         wanted = " or ".join(name for need in asked.needs() for name in _metrics_of(need))

@@ -32,11 +32,7 @@ _CONVERTERS: Final[Mapping[Form, Callable[[charts.Row], str | bytes]]] = {"svg":
 
 
 def write(collected: StoredResults, folder: Path, form: Form) -> list[Path]:
-    """Write each figure as a file into a folder, which is made if missing; return the files.
-
-    Raises:
-        UsageError: the results have no figure, or a file cannot be written.
-    """
+    """Write each figure as a file into a folder, which is made if missing; return the files."""
     figures = list(_figures(collected))
     if not figures:
         raise UsageError(f"report: --{form}: the folders hold nothing that is drawn; name results or comparisons")
