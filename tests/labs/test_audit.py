@@ -19,7 +19,7 @@ from tests.unit.test_audit_requirements import OUT_OF_SIGHT, WRONG, examined
 import natgauge
 from natgauge.audits import audit, runner
 from natgauge.audits.audit import Audited
-from natgauge.audits.kit import examiner
+from natgauge.audits.kit import crowd, examiner
 from natgauge.audits.kit.pcapng import pcapng
 from natgauge.audits.kit.timers import TIMERS
 from natgauge.audits.request import LONG_WAIT_SECONDS
@@ -43,7 +43,8 @@ def verdicts(done: Audited) -> dict[tuple[str, str], str]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lab on one host delivers a frame at once or never, so that an audit need not wait long for a dropped frame."""
-    monkeypatch.setattr(examiner, "PATIENCE_SECONDS", 0.3)
+    for module in (examiner, crowd):
+        monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.3)
 
 
 @pytest.fixture
