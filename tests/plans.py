@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans of single trials: the one place from which tests have the type, for tests below `natgauge.measure`."""
+"""Single trials: the one place from which tests below `natgauge.measure` have the types of a trial and its plan."""
 
 from __future__ import annotations
 
-from natgauge.measurer import TrialPlan
+from natgauge.measurer import Trial, TrialPlan
 
 #: One elementary test: connections, the rate of phase 1, phase 2, and what else is asked of it.
 PlanOfTrial = TrialPlan
+#: A trial that has ended, with its verdict.
+OneTrial = Trial
 
-__all__ = ["PlanOfTrial"]
+__all__ = ["OneTrial", "PlanOfTrial"]

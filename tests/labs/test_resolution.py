@@ -18,13 +18,14 @@ from tests.labs.datagrams import Datagram, parse
 from tests.labs.nat44 import with_rules
 from tests.labs.program import own
 from tests.labs.trying import decided, passing
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import arrivals
 
 import natgauge
 from natgauge.agreement import StreamCounts
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.namespaces import inside
-from natgauge.measurer import Direction, Phase2Plan, Trial, TrialPlan
+from natgauge.measurer import Direction, Phase2Plan
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
@@ -39,7 +40,7 @@ NAME = own("resolution")
 N = 500
 QUERIES = 5_000
 #: A quarter of a second of queries at a rate that any device keeps up with.
-PLAN = TrialPlan(
+PLAN = PlanOfTrial(
     N,
     10_000.0,
     Phase2Plan(20_000.0, 0.0, 0.25),
@@ -62,11 +63,11 @@ def asking(
         yield bench, bench.ready(planned, Memory()).measurer
 
 
-def queries_of(outcome: Trial) -> StreamCounts:
+def queries_of(outcome: OneTrial) -> StreamCounts:
     return outcome.phase2[Direction.INITIATOR]
 
 
-def every_one_answered(outcome: Trial, queries: int) -> None:
+def every_one_answered(outcome: OneTrial, queries: int) -> None:
     """All of phase 1 and so many of phase 2, each once and right."""
     assert outcome.verdict is Verdict.PASS, outcome.reason
     counts = queries_of(outcome)
@@ -135,7 +136,7 @@ def test_the_highest_rate_is_found_by_trials_whose_counts_are_exact(tmp_path: Pa
         assert response["wrong"] == 0
 
 
-def captured(device: NamespaceDevice, trial: Callable[[], Trial]) -> list[Datagram]:
+def captured(device: NamespaceDevice, trial: Callable[[], OneTrial]) -> list[Datagram]:
     """What crosses the device's link towards the Initiator in a trial, both ways."""
     everything = socket.htons(0x0003)
     with inside(device.netns, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, everything)) as handle:

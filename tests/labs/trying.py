@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.measurer import Trial, TrialPlan
+from tests.plans import OneTrial, PlanOfTrial
+
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.words import Verdict
 
@@ -13,7 +14,7 @@ from natgauge.words import Verdict
 MOST_TRIALS: Final = 10
 
 
-def decided(measurer: LabMeasurer, plan: TrialPlan) -> Trial:
+def decided(measurer: LabMeasurer, plan: PlanOfTrial) -> OneTrial:
     """The first trial that is not INVALID.
 
     Raises:
@@ -26,7 +27,7 @@ def decided(measurer: LabMeasurer, plan: TrialPlan) -> Trial:
     raise AssertionError(outcome.reason)
 
 
-def passing(measurer: LabMeasurer, plan: TrialPlan) -> Trial:
+def passing(measurer: LabMeasurer, plan: PlanOfTrial) -> OneTrial:
     """The first trial that passes: another process may keep the device's core busy, or a stall may take a frame.
 
     Raises:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.simulated import Gateway
 
 from natgauge.campaigns.campaign import RunOrder, run
@@ -20,7 +21,7 @@ from natgauge.campaigns.state import CampaignState
 from natgauge.errors import UsageError
 from natgauge.inputs.question import Cell, Question
 from natgauge.measurements.prepared import Prepared
-from natgauge.measurer import Ability, Measurer, TearDown, Trial, TrialPlan
+from natgauge.measurer import Ability, Measurer, TearDown
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import plain
 from natgauge.stored.find_results import read_summary
@@ -180,7 +181,7 @@ class Recorded(Measurer):
         """What the tester knows of it."""
         return self.gateway.ring
 
-    def measure(self, plan: TrialPlan) -> Trial:
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
         """Run a trial in no time."""
         self.stand.benches.killed.moment()
         self.stand.benches.trials[self.stand.name] += 1

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import change_counts, change_trial
 from tests.unit.simulated import Gateway, reading
 
 from natgauge.agreement import StreamCounts
 from natgauge.late_delays import LateDelays
-from natgauge.measurer import Trial, TrialPlan
 
 #: Above every time limit that a search sets for a frame by itself.
 DELAY_SECONDS = 0.024
@@ -23,7 +23,7 @@ class Policed(Gateway):
     lasting: float = 20_000.0
     burst: int = 5_000
 
-    def _trial(self, plan: TrialPlan) -> Trial:
+    def _trial(self, plan: PlanOfTrial) -> OneTrial:
         trial = Gateway._trial(self, plan)
         counts = trial.phase1
         passed = min(counts.received_frames, int(self.burst + self.lasting * counts.offered_frames / plan.phase1_rate))
@@ -37,7 +37,7 @@ class Delaying(Gateway):
 
     part: float = 1.0
 
-    def _trial(self, plan: TrialPlan) -> Trial:
+    def _trial(self, plan: PlanOfTrial) -> OneTrial:
         trial = Gateway._trial(self, plan)
         limit = plan.frame_timeout_seconds
         if limit is None or limit >= DELAY_SECONDS:

@@ -15,6 +15,7 @@ from typing import Any
 
 import dask
 import pytest
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.campaigning import PLAN, Benches, Simulated, campaign
 from tests.unit.simulated import Gateway
 
@@ -24,7 +25,6 @@ from natgauge.campaigns.journal import entries
 from natgauge.campaigns.state import CampaignState
 from natgauge.inputs.question import Cell
 from natgauge.labs.common import locks
-from natgauge.measurer import Trial, TrialPlan
 from natgauge.spread import workers_of
 from natgauge.spread.resources import core_groups
 from natgauge.trial.observer import Observer
@@ -40,7 +40,7 @@ TRIAL_SECONDS = 0.02
 class Slow(Gateway):
     """A gateway whose trials take a moment."""
 
-    def measure(self, plan: TrialPlan) -> Trial:
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
         """Run a trial."""
         time.sleep(TRIAL_SECONDS)
         return super().measure(plan)

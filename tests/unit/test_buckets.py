@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import change_counts, change_trial
 from tests.unit.simulated import Gateway, reading
 from tests.unit.simulated_kinds import Policed
@@ -12,7 +13,6 @@ from natgauge import procedures
 from natgauge.agreement import StreamCounts
 from natgauge.errors import NatgaugeError
 from natgauge.measurements.making import make
-from natgauge.measurer import Trial, TrialPlan
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
 from natgauge.trial.choices import make_settings
@@ -60,7 +60,7 @@ class Hesitating(Gateway):
 
     __slots__ = ()
 
-    def _trial(self, plan: TrialPlan) -> Trial:
+    def _trial(self, plan: PlanOfTrial) -> OneTrial:
         trial = Gateway._trial(self, plan)
         if plan.phase1_rate <= self.establishes:
             return trial

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.campaigning import PLAN, Benches, asked, campaign, quick_disk
 from tests.unit.simulated import Gateway
 
@@ -14,7 +15,6 @@ from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.status import status
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import Cell
-from natgauge.measurer import Trial, TrialPlan
 from natgauge.notes import Note
 from natgauge.records.reading import read_lines
 from natgauge.records.store import TRIAL_SCHEMA
@@ -235,7 +235,7 @@ def test_a_trial_that_could_not_be_run_breaks_its_measurement_and_is_begun_anew_
     broken = [True]
 
     class Breaks(Gateway):
-        def measure(self, plan: TrialPlan) -> Trial:
+        def measure(self, plan: PlanOfTrial) -> OneTrial:
             if broken[0] and len(self.plans) == 3:
                 raise BrokenError("the engine broke")
             return super().measure(plan)

@@ -9,6 +9,7 @@ from importlib import resources
 from typing import Any, get_args
 
 import pytest
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import make_counts, make_outcome
 from tests.unit.simulated import Gateway, reading
 from tests.unit.test_explain import ALL, trial
@@ -21,7 +22,6 @@ from natgauge.causes.counters import facts_of
 from natgauge.causes.hops import hops_of
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.measurements.making import make
-from natgauge.measurer import Trial, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures import connection_rate, table_capacity
 from natgauge.procedures.kit.procedure import of_search, with_cause
@@ -186,7 +186,7 @@ class _Ports(Gateway):
     def limits(self) -> Limits:
         return Limits(262_144)
 
-    def _trial(self, plan: TrialPlan) -> Any:
+    def _trial(self, plan: PlanOfTrial) -> Any:
         trial = super()._trial(plan)
         return reading(trial, network_counters={"gateway": dict.fromkeys(self.refused_by, trial.phase1.lost)})
 
@@ -235,8 +235,8 @@ def test_a_capacity_that_ports_limit_is_not_the_table() -> None:
 
 
 def test_an_outcome_keeps_its_cause() -> None:
-    outcome = ports("conntrack insert_failed").measure(TrialPlan(24_000, 1000.0))
-    assert isinstance(outcome, Trial)
+    outcome = ports("conntrack insert_failed").measure(PlanOfTrial(24_000, 1000.0))
+    assert isinstance(outcome, OneTrial)
     assert outcome.cause is not None
     assert outcome.limited_by == outcome.cause.limited_by == "port pool"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.plans import PlanOfTrial
 from tests.unit.counted import make_counts, make_trial
 from tests.unit.test_recipe_contract import PLAN, FakeDevice
 
@@ -18,7 +19,6 @@ from natgauge.gateways.chain import Chain
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.recipe import load
-from natgauge.measurer import TrialPlan
 from natgauge.readings import Readings
 from natgauge.verdicts import Limits, judge
 from natgauge.words import Verdict
@@ -157,7 +157,9 @@ def test_connections_where_none_may_be_are_strays() -> None:
 def test_a_chain_that_keeps_state_where_it_must_not_fails(strays: Mapping[str, int], verdict: Verdict) -> None:
     sent = make_counts(intended=10, offered=10, received=10)
     read = Readings(count_after=10, strays=strays)
-    judged = judge(make_trial(TrialPlan(10, 10.0), phase1=sent, stored=10, readings=read, placement="shared"), Limits())
+    judged = judge(
+        make_trial(PlanOfTrial(10, 10.0), phase1=sent, stored=10, readings=read, placement="shared"), Limits()
+    )
     assert judged.verdict is verdict
     assert judged.reason == ("the device keeps 3 connections at ce, which must hold none" if strays else "")
 

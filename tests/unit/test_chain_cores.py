@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.made_results import doubted_for
 from tests.unit.simulated import Gateway, reading
 
@@ -24,7 +25,6 @@ from natgauge.labs.netns import lab as netns_lab
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurements.chain_notes import chain_notes
 from natgauge.measurements.making import make
-from natgauge.measurer import Trial, TrialPlan
 from natgauge.metrics.shared_figures import LOST_PERCENT_AT
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.device_figures import idle_cores, imbalance
@@ -184,7 +184,7 @@ class Losing(Gateway):
 
     places: Mapping[str, float] = field(default_factory=dict)
 
-    def measure(self, plan: TrialPlan) -> Trial:
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
         """The same trial, with the frames that were dropped at each place."""
         outcome = Gateway.measure(self, plan)
         lost = sum(counts.lost for counts in (outcome.phase1, *outcome.phase2.values()))

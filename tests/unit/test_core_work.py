@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 import pytest
 from pydantic import JsonValue
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.simulated import Gateway, reading
 
 from natgauge import doubts
 from natgauge.core_work import CoreWork, total
 from natgauge.labs.ssh.segment import read_work
 from natgauge.measurements.making import make
-from natgauge.measurer import Trial, TrialPlan
 from natgauge.metrics.shared_figures import CORE_IMBALANCE, IDLE_CORES
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.device_figures import idle_cores, imbalance
@@ -91,7 +91,7 @@ class OnCores(Gateway):
 
     shares: tuple[float, ...] = field(default=(0.5, 0.5))
 
-    def measure(self, plan: TrialPlan) -> Trial:
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
         """The same trial, with the frames of each core."""
         # Slots make another class of this one.
         outcome = Gateway.measure(self, plan)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.simulated import Gateway as Simulated
 from tests.unit.simulated import reading
@@ -25,7 +26,6 @@ from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
 from natgauge.labs.ssh.openssh import LOST, SshHost
 from natgauge.labs.ssh.remote import Remote
 from natgauge.measurements.making import make
-from natgauge.measurer import Trial, TrialPlan
 from natgauge.procedures import connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
@@ -35,7 +35,7 @@ from natgauge.trial.external import ExternalControls
 from natgauge.trial.lab_measurer import MOST_SILENT, RECHECK_SECONDS, LabMeasurer
 from natgauge.words import Verdict
 
-PLAN = TrialPlan(1000, 500.0)
+PLAN = PlanOfTrial(1000, 500.0)
 #: What the engine that stands in for one forwards, frames/s.
 TRUTH = 150_000.0
 
@@ -365,7 +365,7 @@ class Hiccup(Simulated):
 
     silent_in: frozenset[int] = frozenset()
 
-    def _trial(self, plan: TrialPlan) -> Trial:
+    def _trial(self, plan: PlanOfTrial) -> OneTrial:
         trial = Simulated._trial(self, plan)
         if len(self.plans) not in self.silent_in:
             return trial

@@ -7,11 +7,11 @@ import itertools
 from collections.abc import Iterable
 
 import pytest
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import make_counts, make_outcome
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError
-from natgauge.measurer import Trial, TrialPlan
 from natgauge.procedures import frame_loss, latency, table_capacity
 from natgauge.procedures.kit.search.invalid_trials import (
     TESTER_REPEATS,
@@ -24,7 +24,7 @@ from natgauge.procedures.kit.search.invalid_trials import (
 from natgauge.words import LimitedBy, Verdict
 
 
-def outcome(verdict: Verdict, limited_by: LimitedBy | None = None) -> Trial:
+def outcome(verdict: Verdict, limited_by: LimitedBy | None = None) -> OneTrial:
     return make_outcome(verdict, f"of the {limited_by}", make_counts(1, 1, 1), limited_by=limited_by)
 
 
@@ -33,13 +33,13 @@ GONE = outcome(Verdict.COLLAPSED, "device")
 SLOW, DISTURBED = outcome(Verdict.INVALID, "tester"), outcome(Verdict.INVALID, "host")
 
 
-def tried(outcomes: Iterable[Trial], patience: Patience) -> Tried:
+def tried(outcomes: Iterable[OneTrial], patience: Patience) -> Tried:
     ended = iter(outcomes)
     return until_decided(lambda: next(ended), patience)
 
 
 @pytest.mark.parametrize("decisive", [PASS, FAIL, GONE])
-def test_the_first_trial_that_speaks_of_the_device_ends_it(decisive: Trial) -> None:
+def test_the_first_trial_that_speaks_of_the_device_ends_it(decisive: OneTrial) -> None:
     assert tried([decisive], at_one_load(5)) == Tried(decisive, 1, decided=True)
     assert tried([DISTURBED, SLOW, decisive], at_one_load(5)) == Tried(decisive, 3, decided=True)
 
@@ -88,7 +88,7 @@ def test_a_load_that_must_be_answered_for_is_tried_in_full_by_a_slow_tester_too(
 class _DisturbedAt(Gateway):
     """Its host disturbs every trial at one rate."""
 
-    def measure(self, plan: TrialPlan) -> Trial:
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
         self.disturbed = float(plan.phase2 is not None and plan.phase2.initiator_rate == 8e5)
         return super().measure(plan)
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import change_trial, make_counts
 from tests.unit.simulated import Gateway
 
 from natgauge.doubts import find
 from natgauge.errors import BrokenError
-from natgauge.measurer import Trial, TrialPlan
 from natgauge.notes import Note
 from natgauge.other_traffic import OtherTraffic, other_traffic_note
 from natgauge.procedures import connection_rate
@@ -70,7 +70,7 @@ class Busy(Gateway):
         super().__init__(establishes=50_000.0)
         self._foreign, self._verdict = foreign, verdict
 
-    def measure(self, plan: TrialPlan) -> Trial:
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
         """Measure as usual, with other traffic in trials with this verdict."""
         outcome = super().measure(plan)
         if self._verdict not in (None, outcome.verdict):

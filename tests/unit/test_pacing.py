@@ -9,22 +9,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import change_trial, make_counts, make_outcome
 
 from natgauge.agreement import LEAST_STALL_SECONDS, LONGEST_PHASE_SECONDS
-from natgauge.measurer import Direction, Phase2Plan, RateStep, Trial, TrialPlan
+from natgauge.measurer import Direction, Phase2Plan, RateStep
 from natgauge.trial.pacing import CATCH_UP_PERCENT, PREPARING_CATCH_UP_PERCENT, learned, pacing, watched_bound
 from natgauge.words import Placement, Verdict
 
 SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "trial" / "request-1.schema.json").read_text())
 
 
-def opening(rate: float) -> TrialPlan:
+def opening(rate: float) -> PlanOfTrial:
     """Phase 1 alone."""
-    return TrialPlan(connections=100_000, phase1_rate=rate)
+    return PlanOfTrial(connections=100_000, phase1_rate=rate)
 
 
-def sending(up: float, down: float, **others: Any) -> TrialPlan:
+def sending(up: float, down: float, **others: Any) -> PlanOfTrial:
     """A phase 2 behind a slow phase 1."""
     return replace(opening(1000.0), phase2=Phase2Plan(up, down, 2.0), **others)
 
@@ -40,12 +41,12 @@ def sending(up: float, down: float, **others: Any) -> TrialPlan:
     ],
 )
 def test_of_timed_frames_a_stall_is_what_a_percentile_does_not_bear_within_2_to_5_ms(
-    plan: TrialPlan, seconds: float
+    plan: PlanOfTrial, seconds: float
 ) -> None:
     assert watched_bound(plan) == pytest.approx(seconds)
 
 
-def outcome(nominal: float, settled_lag: float, frames: int = 1000) -> Trial:
+def outcome(nominal: float, settled_lag: float, frames: int = 1000) -> OneTrial:
     counts = make_counts(frames, frames, frames, nominal_seconds=nominal, settled_lag_seconds=settled_lag)
     return make_outcome(Verdict.FAIL, "late", counts)
 
@@ -63,7 +64,7 @@ def outcome(nominal: float, settled_lag: float, frames: int = 1000) -> Trial:
         (sending(2e6, 2e6, single_frames=True), 1),
     ],
 )
-def test_in_shared_placement_a_batch_is_what_falls_due_in_a_tenth_of_a_stall(plan: TrialPlan, batch: int) -> None:
+def test_in_shared_placement_a_batch_is_what_falls_due_in_a_tenth_of_a_stall(plan: PlanOfTrial, batch: int) -> None:
     assert pacing(plan, "shared").batch == batch
 
 
@@ -122,7 +123,7 @@ def test_a_device_that_needs_long_for_one_frame_is_no_stall(rate: float, seconds
         (replace(sending(100.0, 0.0), phase1_rate=1e6, stateless=True), 512, 0.001),
     ],
 )
-def test_a_gap_that_fills_the_device_s_ring_is_a_stall(plan: TrialPlan, ring: int | None, seconds: float) -> None:
+def test_a_gap_that_fills_the_device_s_ring_is_a_stall(plan: PlanOfTrial, ring: int | None, seconds: float) -> None:
     found = pacing(plan, "isolated", ring)
     assert found.batch == 64
     assert found.stall_seconds == pytest.approx(seconds)

@@ -6,13 +6,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import change_counts
 from tests.unit.simulated import Gateway
 
 from natgauge.agreement import StreamCounts
 from natgauge.errors import BrokenError
 from natgauge.measurements.making import make
-from natgauge.measurer import Trial, TrialPlan
 from natgauge.procedures import connection_rate, frame_loss, latency, throughput, validated_connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE, SHARE_FIGURE
@@ -55,7 +55,7 @@ class _DrawsLots(Gateway):
     """Each frame is lost with the same probability."""
 
     def _stream(
-        self, frames: int, rate: float, limit: float, *, plan: TrialPlan, streams: int = 1, refused: int = 0
+        self, frames: int, rate: float, limit: float, *, plan: PlanOfTrial, streams: int = 1, refused: int = 0
     ) -> StreamCounts:
         counts = super()._stream(frames, rate, limit, plan=plan, streams=streams, refused=refused)
         lost = sum(self._random.random() < LOTS for _ in range(counts.offered_frames))
@@ -144,7 +144,7 @@ def test_the_frame_loss_of_such_a_device_is_its_whole_series() -> None:
 class _LosesMoreInPhase1(Gateway):
     """Loses ten times as many connections once phase 2 follows."""
 
-    def measure(self, plan: TrialPlan) -> Trial:
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
         self.loses_share = 0.01 if plan.phase2 else 0.001
         return super().measure(plan)
 

@@ -9,13 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import make_counts, make_outcome
 from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.measuring_types import SearchError
-from natgauge.measurer import Ability, Measurer, Trial, TrialPlan
+from natgauge.measurer import Ability, Measurer
 from natgauge.metrics.metric import Metric
 from natgauge.notes import Note
 from natgauge.procedures import get, procedures
@@ -103,7 +104,7 @@ class _Least(Measurer):
         """Of the tester."""
         return 1e6
 
-    def measure(self, plan: TrialPlan) -> Trial:
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
         """Pass up to 100,000 connections/s."""
         came = plan.connections if plan.phase1_rate <= 1e5 else plan.connections - 1
         counts = make_counts(plan.connections, plan.connections, came, nominal_seconds=1.0, sending_seconds=1.0)
@@ -118,7 +119,7 @@ def test_a_measurer_that_only_measures_is_enough_for_a_plain_metric() -> None:
     assert result.summary.median == pytest.approx(1e5, rel=0.01)
 
 
-PHASE1 = TrialPlan(10, 10.0)
+PHASE1 = PlanOfTrial(10, 10.0)
 VERBS: list[tuple[Ability, Callable[[Measurer], object]]] = [
     (Ability.EMPTY_TIMED, lambda measurer: measurer.empty_timed()),
     (Ability.WATCH_COUNT, lambda measurer: measurer.watch_count(0.1, 1.0)),

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
@@ -14,7 +15,7 @@ from tests.unit.test_recording import result, settings
 
 from natgauge.analysis.comparing import comparable
 from natgauge.errors import UsageError
-from natgauge.measurer import Phase2Plan, Trial, TrialPlan
+from natgauge.measurer import Phase2Plan
 from natgauge.procedures import get, procedures
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.time_budget import nominal_seconds
@@ -30,9 +31,9 @@ class Seen(Gateway):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        self.plans: list[TrialPlan] = []
+        self.plans: list[PlanOfTrial] = []
 
-    def measure(self, plan: TrialPlan) -> Trial:
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
         """As the gateway does."""
         self.plans.append(plan)
         return super().measure(plan)
@@ -86,7 +87,7 @@ def test_what_cannot_be_is_refused(metric: str, asked: dict[str, object], says: 
 
 def test_the_engine_is_asked_for_that_order() -> None:
     engine = FakeEngine()
-    measurer(engine).measure(TrialPlan(1000, 500.0, Phase2Plan(0.0, 3000.0, 1.0, reading_order="increasing")))
+    measurer(engine).measure(PlanOfTrial(1000, 500.0, Phase2Plan(0.0, 3000.0, 1.0, reading_order="increasing")))
     responder = engine.requests[0].phase2.responder  # type: ignore[union-attr]
     assert responder is not None
     assert (responder.frames, responder.reading_order) == (3000, "increasing")
@@ -125,10 +126,10 @@ def test_the_device_settles_with_its_table_empty_and_before_the_trial() -> None:
     seen: list[tuple[float, int, int]] = []
     tester = measurer(engine, device=table, sleep=lambda s: seen.append((s, table.emptied, len(engine.requests))))
     for _ in range(2):
-        tester.measure(TrialPlan(1000, 500.0, settle_seconds=5.0))
+        tester.measure(PlanOfTrial(1000, 500.0, settle_seconds=5.0))
     assert seen == [(5.0, 1, 0), (5.0, 2, 1)]
 
 
 def test_the_time_in_which_a_device_settles_is_part_of_the_trials() -> None:
-    assert nominal_seconds(TrialPlan(1000, 500.0, Phase2Plan(1e3, 1e3, 3.0), settle_seconds=5.0)) == 10.0
-    assert nominal_seconds(TrialPlan(1000, 500.0, settle_seconds=5.0)) == 7.0
+    assert nominal_seconds(PlanOfTrial(1000, 500.0, Phase2Plan(1e3, 1e3, 3.0), settle_seconds=5.0)) == 10.0
+    assert nominal_seconds(PlanOfTrial(1000, 500.0, settle_seconds=5.0)) == 7.0

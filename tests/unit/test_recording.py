@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.simulated import Gateway
 
 from natgauge.analysis.comparing import comparable
@@ -24,7 +25,6 @@ from natgauge.labs.contract import DeviceCores
 from natgauge.measurements.conditions import Conditions, gateway_parameters, record, with_receiver, without_search
 from natgauge.measurements.making import make
 from natgauge.measurements.prepared import parameters_of
-from natgauge.measurer import Trial, TrialPlan
 from natgauge.procedures import procedures, throughput
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.measurement import Result
@@ -296,7 +296,7 @@ def test_on_ports_that_no_cable_of_veths_is_like_the_testers_own_rates_are_not_k
 class _Raised(Gateway):
     """A gateway whose time-out natgauge raises for the second trial."""
 
-    def measure(self, plan: TrialPlan) -> Trial:
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
         """Report the time-out of each trial."""
         outcome = Gateway.measure(self, plan)
         return replace(outcome, raised_timeout=40 if len(self.plans) > 1 else None)

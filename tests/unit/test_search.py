@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.plans import OneTrial
 from tests.unit.counted import make_counts, make_outcome
 
 from natgauge.inputs.measuring_types import SearchError
-from natgauge.measurer import Trial
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.result.results import Measurement
@@ -27,7 +27,7 @@ TOP = 16e6
 ONE_PERCENT = SearchError(share=0.01)
 
 
-def outcome(verdict: Verdict, limited_by: LimitedBy | None = None) -> Trial:
+def outcome(verdict: Verdict, limited_by: LimitedBy | None = None) -> OneTrial:
     return make_outcome(verdict, "simulated", make_counts(100, 100, 100), limited_by=limited_by)
 
 
@@ -49,23 +49,23 @@ def plan(
 
 
 def find(
-    device: Callable[[float], Trial], asked: SearchPlan, forwarded: Callable[[], float | None] = lambda: None
+    device: Callable[[float], OneTrial], asked: SearchPlan, forwarded: Callable[[], float | None] = lambda: None
 ) -> Measurement:
     """Search a device that knows nothing of short trials."""
 
-    def trial(load: float, _short: bool, _bounds: Bounds) -> Trial:  # noqa: FBT001 - the search's signature
+    def trial(load: float, _short: bool, _bounds: Bounds) -> OneTrial:  # noqa: FBT001 - the search's signature
         return device(load)
 
     return search(asked, trial, lambda _outcome: forwarded())
 
 
-def cliff(at: float) -> Callable[[float], Trial]:
+def cliff(at: float) -> Callable[[float], OneTrial]:
     return lambda load: PASS if load <= at else FAIL
 
 
-def scripted(*verdicts: Trial) -> Callable[[float], Trial]:
+def scripted(*verdicts: OneTrial) -> Callable[[float], OneTrial]:
     """Answer from a list, whatever the load; then pass."""
-    answers: Iterator[Trial] = iter(verdicts)
+    answers: Iterator[OneTrial] = iter(verdicts)
     return lambda _load: next(answers, PASS)
 
 
@@ -134,7 +134,7 @@ def test_disturbed_trials_never_move_the_answer(at: float, disturbances: list[bo
     pending = iter(disturbances)
     in_a_row = 0
 
-    def device(load: float) -> Trial:
+    def device(load: float) -> OneTrial:
         nonlocal in_a_row
         in_a_row = in_a_row + 1 if next(pending, False) and in_a_row < 10 else 0
         return DISTURBED if in_a_row else cliff(at)(load)
@@ -163,7 +163,7 @@ def test_a_host_that_is_always_disturbed_is_named_and_the_limit_of_repeats_holds
 def test_a_device_limit_below_the_testers_is_still_the_devices() -> None:
     """Undecided loads above do not hide a real FAIL below."""
 
-    def device(load: float) -> Trial:
+    def device(load: float) -> OneTrial:
         return SLOW_TESTER if load > 1e6 else cliff(300_000)(load)
 
     found = find(device, plan())
@@ -175,7 +175,7 @@ def test_a_false_pass_at_the_end_is_found_by_confirming() -> None:
     """The load passes once by luck and fails the next two times: the answer lies below it, and the note says why."""
     lucky = iter([True])
 
-    def device(load: float) -> Trial:
+    def device(load: float) -> OneTrial:
         return PASS if load > 500_000 and next(lucky, False) else cliff(500_000)(load)
 
     found = find(device, plan(start=450_000))
@@ -188,7 +188,7 @@ def test_a_false_fail_at_the_end_is_found_by_confirming() -> None:
     """One unlucky FAIL far below the cliff does not stay: the upper bound is tried again and the search goes on."""
     unlucky = iter([True])
 
-    def device(load: float) -> Trial:
+    def device(load: float) -> OneTrial:
         return FAIL if load > 300_000 and next(unlucky, False) else cliff(900_000)(load)
 
     found = find(device, plan())
@@ -239,7 +239,7 @@ def test_a_contradiction_that_cannot_be_settled_counts_against_the_load() -> Non
     """It passed once and failed once, and every third trial is INVALID: no steady answer stands behind that load."""
     answers = iter([PASS, FAIL])
 
-    def device(load: float) -> Trial:
+    def device(load: float) -> OneTrial:
         return next(answers, DISTURBED) if load > 500_000 else PASS
 
     found = find(device, plan(start=TOP, invalid_repeats=2))
@@ -267,7 +267,7 @@ def test_a_non_monotonic_device_gets_a_supported_answer_between_a_pass_and_a_fai
 ) -> None:
     """Any pattern of good and bad bands: the answer passed, the bound above it failed, and they are near."""
 
-    def device(load: float) -> Trial:
+    def device(load: float) -> OneTrial:
         return FAIL if int(load / 400_000) in bad else PASS
 
     found = find(device, plan(error=error))
@@ -293,7 +293,7 @@ def test_the_answer_of_a_search_with_probes_passed_at_full_length(top: float, *,
     """A device that holds 2 M for a short time and 1 M for long: probes are not the answer."""
     asked = SearchPlan(top=top, start=100_000, floor=100, error=ONE_PERCENT, short_probes=True, confirm=confirm)
 
-    def trial(load: float, short: bool, _bounds: Bounds) -> Trial:  # noqa: FBT001 - the search's signature
+    def trial(load: float, short: bool, _bounds: Bounds) -> OneTrial:  # noqa: FBT001 - the search's signature
         return cliff(2e6 if short else 1e6)(load)
 
     found = search(asked, trial, lambda _outcome: None)
@@ -313,7 +313,7 @@ def test_the_forwarding_rate_of_a_failed_trial_saves_trials() -> None:
 def test_bounds_and_the_estimate_of_trials_left_shrink_towards_the_end() -> None:
     seen: list[Bounds] = []
 
-    def trial(load: float, _short: bool, bounds: Bounds) -> Trial:  # noqa: FBT001 - the search's signature
+    def trial(load: float, _short: bool, bounds: Bounds) -> OneTrial:  # noqa: FBT001 - the search's signature
         seen.append(bounds)
         return cliff(700_000)(load)
 
@@ -331,7 +331,7 @@ def test_bounds_and_the_estimate_of_trials_left_shrink_towards_the_end() -> None
 def test_where_the_time_is_over_a_load_that_stayed_invalid_is_no_upper_bound() -> None:
     """The device passed 100,000; nobody knows what it does with 200,000, at which all trials were disturbed."""
 
-    def device(load: float) -> Trial:
+    def device(load: float) -> OneTrial:
         if load not in (50_000, 100_000, 200_000):
             raise TimeUpError("the time is used up")
         return DISTURBED if load == 200_000 else PASS

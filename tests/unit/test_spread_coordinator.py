@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from dask import config
 from distributed import KilledWorker, Reschedule, Status
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.campaigning import PLAN, Benches, campaign, quick_disk, results
 from tests.unit.simulated import Gateway
 from tests.unit.spreading import SMALL, alone, counted_once, own_run, spread_out
@@ -26,7 +27,6 @@ from natgauge.campaigns.status import status
 from natgauge.errors import BrokenError, HostError, NatgaugeError
 from natgauge.host import machine
 from natgauge.inputs.question import Cell
-from natgauge.measurer import Trial, TrialPlan
 from natgauge.spread import cluster, coordinator, worker
 from natgauge.spread.resources import Offer, Resources
 from natgauge.spread.worker import NatgaugeWorker
@@ -295,7 +295,7 @@ class LosesItsHost(Gateway):
         super().__init__(establishes=30_000, forwards=60_000)
         self.trials_left = trials
 
-    def measure(self, plan: TrialPlan) -> Trial:
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
         """Run a trial."""
         self.trials_left -= 1
         if self.trials_left < 0:

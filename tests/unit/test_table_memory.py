@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.made_results import made
 from tests.unit.simulated import Gateway, reading
 
 from natgauge.host import caches
-from natgauge.measurer import Trial, TrialPlan
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
 from natgauge.procedures import get
 from natgauge.reports import csv_table
@@ -99,7 +99,7 @@ def test_processor_caches_are_summed_over_the_cores_that_have_their_own() -> Non
 class _Remembering(Gateway):
     """Reports the memory of a connection in every trial, with a little noise."""
 
-    def measure(self, plan: TrialPlan) -> Trial:
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
         """Add the memory."""
         outcome = Gateway.measure(self, plan)
         return reading(outcome, octets_per_connection=384.0 + len(self.plans) % 3)

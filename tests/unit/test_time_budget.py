@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import make_counts, make_outcome
 from tests.unit.golden import Golden
 from tests.unit.made_settings import settings_of
@@ -18,7 +19,7 @@ from tests.unit.simulated import Gateway
 from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurements.making import make
-from natgauge.measurer import Ability, OutlastingError, Phase2Plan, RateStep, Trial, TrialPlan
+from natgauge.measurer import Ability, OutlastingError, Phase2Plan, RateStep
 from natgauge.procedures import connection_rate, get, procedures
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
@@ -289,22 +290,22 @@ def test_a_time_that_is_none_is_refused(seconds: float) -> None:
 def test_a_trial_begins_only_where_it_fits(golden: Golden) -> None:
     now = [0.0]
     budget = TimeBudget(10.0, clock=lambda: now[0])
-    plan = TrialPlan(connections=10, phase1_rate=1.0)
+    plan = PlanOfTrial(connections=10, phase1_rate=1.0)
     budget.allow(plan)
     now[0] = 1.0
     with golden.raises(TimeUpError):
         budget.allow(plan)
     now[0] = 11.0
     with golden.raises(TimeUpError):
-        budget.allow(TrialPlan(connections=1, phase1_rate=1e6))
+        budget.allow(PlanOfTrial(connections=1, phase1_rate=1e6))
     assert budget.left == 0
     assert TimeBudget(None).left is None
 
 
 def test_the_time_of_a_trial_is_that_of_both_phases_and_of_a_step() -> None:
     phase2 = Phase2Plan(1.0, 0.0, 3.0, step=RateStep(0.5, 4.0))
-    assert nominal_seconds(TrialPlan(10, 5.0, phase2)) == 2 + 3 + 4
-    assert nominal_seconds(TrialPlan(10, 5.0, phase2, stateless=True)) == 7
+    assert nominal_seconds(PlanOfTrial(10, 5.0, phase2)) == 2 + 3 + 4
+    assert nominal_seconds(PlanOfTrial(10, 5.0, phase2, stateless=True)) == 7
 
 
 @dataclass(slots=True)
@@ -313,7 +314,7 @@ class _Forgetful(Gateway):
 
     forgets_after: float = 1.0
 
-    def measure(self, plan: TrialPlan) -> Trial:
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
         """Refuse what takes too long."""
         if plan.connections / plan.phase1_rate >= self.forgets_after:
             raise OutlastingError("UDP timeout: too short")

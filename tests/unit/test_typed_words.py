@@ -10,9 +10,9 @@ from typing import get_args
 
 import pytest
 from pydantic import ValidationError
+from tests.plans import OneTrial
 
 from natgauge.campaigns.journal_lines import adapter_of
-from natgauge.measurer import Trial
 from natgauge.words import LimitedBy
 
 SOURCES = Path(__file__).parents[2] / "src" / "natgauge"
@@ -48,12 +48,12 @@ def test_a_limit_has_its_type_wherever_it_is_handed_on() -> None:
 
 @pytest.mark.parametrize("word", [*get_args(LimitedBy), None])
 def test_a_journal_may_have_each_limit(word: str | None) -> None:
-    assert adapter_of(Trial).validate_python(trial(word)).limited_by == word
+    assert adapter_of(OneTrial).validate_python(trial(word)).limited_by == word
 
 
 def test_a_journal_with_another_limit_is_refused() -> None:
     with pytest.raises(ValidationError, match="limited_by"):
-        adapter_of(Trial).validate_python(trial("the moon"))
+        adapter_of(OneTrial).validate_python(trial("the moon"))
 
 
 def trial(limited_by: str | None) -> dict[str, object]:

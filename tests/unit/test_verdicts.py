@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import arrivals, change_counts, change_trial, make_counts, make_cpu, make_port, make_trial
 
 from natgauge.agreement import Cpu, PortCounters, StreamCounts
 from natgauge.counts import is_disturbed
-from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Phase2Plan, Trial, TrialPlan
+from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Phase2Plan
 from natgauge.readings import Readings
 from natgauge.verdicts import Limits, judge, lag_tolerance
 from natgauge.words import Placement, Verdict
@@ -25,7 +26,7 @@ UP, DOWN = Direction.INITIATOR, Direction.RESPONDER
 
 
 #: Phase 1 alone; and one that prepares phase 2.
-ALONE, PREPARING = TrialPlan(N, 1.0 * N), TrialPlan(N, 1.0 * N, Phase2Plan(1.0 * N, 1.0 * N, 1.0))
+ALONE, PREPARING = PlanOfTrial(N, 1.0 * N), PlanOfTrial(N, 1.0 * N, Phase2Plan(1.0 * N, 1.0 * N, 1.0))
 CLEAN = make_trial(ALONE, phase1=SECOND, stored=N, readings=Readings(count_before=0, count_after=N))
 
 
@@ -41,7 +42,7 @@ class Given:
         return replace(self, changes={**self.changes, **others})
 
     @property
-    def judged(self) -> Trial:
+    def judged(self) -> OneTrial:
         """What is said of it."""
         return judge(change_trial(CLEAN, **self.changes), self.limits)
 
@@ -765,7 +766,7 @@ def test_what_no_pass_can_hide(  # noqa: PLR0917 - hypothesis hands them over in
 ) -> None:
     """A PASS always means: all offered, all back, nothing wrong, on time where that counts, and the table agrees."""
     trial = make_trial(
-        TrialPlan(first.intended_frames, 1.0),
+        PlanOfTrial(first.intended_frames, 1.0),
         phase1=first,
         phase2={DOWN: second},
         stored=first.received_frames,
@@ -792,9 +793,9 @@ def test_what_no_pass_can_hide(  # noqa: PLR0917 - hypothesis hands them over in
         assert judged.failed_phase in {1, 2}
 
 
-def answered(phase2: StreamCounts, placement: Placement, tolerance: float = 0.0001, **read: Any) -> Trial:
+def answered(phase2: StreamCounts, placement: Placement, tolerance: float = 0.0001, **read: Any) -> OneTrial:
     """What is said of a stateless trial of queries with these counts and readings."""
-    plan = TrialPlan(N, 1.0, Phase2Plan(1.0, 0.0, 1.0), stateless=True, loss_tolerance=tolerance)
+    plan = PlanOfTrial(N, 1.0, Phase2Plan(1.0, 0.0, 1.0), stateless=True, loss_tolerance=tolerance)
     counts = {Direction.INITIATOR: phase2}
     return judge(make_trial(plan, phase2=counts, readings=Readings(**read), placement=placement), Limits())
 

@@ -26,12 +26,13 @@ from tests.labs.known_answers.devices import (
     Ruled,
     SlowToEmpty,
 )
+from tests.plans import OneTrial, PlanOfTrial
 
 from natgauge import procedures
 from natgauge.agreement import StreamCounts
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.inputs.question import DeviceOptions
-from natgauge.measurer import LAG_SHARE, Direction, Phase2Plan, Trial, TrialPlan
+from natgauge.measurer import LAG_SHARE, Direction, Phase2Plan
 from natgauge.procedures.kit.measure.draws import expected_connections
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.queues import LONGEST_WAIT_SECONDS
@@ -53,7 +54,7 @@ class Evidence:
         said: the results as they were reported, where whole measurements were made.
     """
 
-    outcome: Trial
+    outcome: OneTrial
     known: Known
     result: MeasurementResult | None = None
     said: tuple[Result, ...] = ()
@@ -125,7 +126,7 @@ class Row:
     metric: str
     looks: tuple[Look, ...]
     settings: Mapping[str, object] = field(default_factory=dict)
-    trial: TrialPlan | None = None
+    trial: PlanOfTrial | None = None
     answer: Verdict | None = None
     whole: Callable[[], Evidence] | None = None
 
@@ -343,7 +344,7 @@ DROPPING = (
 # Devices that spoil frames: counted to the frame, in single trials
 
 SENT, SENDING_RATE, EVERY, LEAVING = 10_000, 20_000.0, 7, 1234
-ONE_TRIAL = TrialPlan(500, 10_000.0, Phase2Plan(SENDING_RATE, 0.0, SENT / SENDING_RATE))
+ONE_TRIAL = PlanOfTrial(500, 10_000.0, Phase2Plan(SENDING_RATE, 0.0, SENT / SENDING_RATE))
 
 
 def spoilt(name: str, mode: Mode, words: str, looks: tuple[Look, ...], every: int = EVERY) -> Row:

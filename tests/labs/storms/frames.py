@@ -12,11 +12,12 @@ import time
 from typing import Final
 
 from tests.labs.storms.storm import Storm, Tally
+from tests.plans import OneTrial, PlanOfTrial
 
 from natgauge import agreement
 from natgauge.agreement import process
 from natgauge.host.cpus import usable_cpus
-from natgauge.measurer import Phase2Plan, Trial, TrialPlan, phase2_of
+from natgauge.measurer import Phase2Plan, phase2_of
 from natgauge.tester.cable import BEYOND_REACH, SAFE_SHARE, untranslated_request
 from natgauge.tester.cable_lab import CableLab
 from natgauge.trial.judging import judged
@@ -85,8 +86,8 @@ def _make(tally: Tally) -> None:
             frames = min(int(rate * TRIAL_SECONDS / 2), -(-(tally.most - tally.count) // 2))
             request, result = cable.run(rate, frames)
             seconds = frames / (rate / 2)
-            plan = TrialPlan(CONNECTIONS, _PHASE1_RATE, Phase2Plan(rate / 2, rate / 2, seconds))
-            outcome = judged(Trial(plan, request, result, placement="shared"), Limits())
+            plan = PlanOfTrial(CONNECTIONS, _PHASE1_RATE, Phase2Plan(rate / 2, rate / 2, seconds))
+            outcome = judged(OneTrial(plan, request, result, placement="shared"), Limits())
             counts = phase2_of(result).values()
             offered = sum(each.offered_frames for each in counts)
             missing = offered - sum(each.received_frames for each in counts)

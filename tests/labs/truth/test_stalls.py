@@ -10,12 +10,13 @@ from itertools import pairwise
 import pytest
 from tests.labs.burner import burning
 from tests.labs.truth.test_tester import CPUS, MASQUERADE, trial_request
+from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import make_trial
 
 from natgauge.agreement import InitiatorStream, Phase1, Phase2, StreamCounts, TrialResult
 from natgauge.agreement.process import run
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.measurer import Direction, Phase2Plan, Trial, TrialPlan
+from natgauge.measurer import Direction, Phase2Plan
 from natgauge.trial import pacing
 from natgauge.verdicts import Limits, judge
 from natgauge.words import Verdict
@@ -88,9 +89,9 @@ def initiator_of(result: TrialResult) -> StreamCounts:
     return result.phase2.initiator
 
 
-def judged(result: TrialResult) -> Trial:
+def judged(result: TrialResult) -> OneTrial:
     """By phase 2 alone."""
-    plan = TrialPlan(1, RATE, Phase2Plan(RATE, 0.0, SECONDS), stateless=True)
+    plan = PlanOfTrial(1, RATE, Phase2Plan(RATE, 0.0, SECONDS), stateless=True)
     trial = make_trial(plan, phase2={Direction.INITIATOR: initiator_of(result)}, cpus=result.cpus)
     return judge(trial, Limits())
 
