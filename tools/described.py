@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes files of the descriptions of inputs and of the entries of doubts: `python -m tools.described` writes them.
 
-The keywords are for type checkers, docs/inputs.md is for people, and the descriptions of parameters are for whoever
+The keywords are for type checkers, records/inputs.md is for people, and the descriptions of parameters are for whoever
 reads records: a record is read without what made it.
 """
 
@@ -49,6 +49,8 @@ class {name}({base}, total=False):
 
 _PAGE: Final = """\
 # Inputs
+
+*For users who look for an option. 9 minutes.*
 
 All inputs of `natgauge measure`, `natgauge compare` and `natgauge audit`. The same names are options of the command
 line (with `-` for `_`), keys of plans and keywords of Python. `python -m tools.described` makes this page of the
@@ -189,11 +191,11 @@ FILES: Final[Mapping[Path, Callable[[], str]]] = {
     _SOURCE / "measurements" / "keywords.py": partial(keywords, "measure"),
     _SOURCE / "comparisons" / "keywords.py": partial(keywords, "compare"),
     _SOURCE / "audits" / "keywords.py": partial(keywords, "audit"),
-    _ROOT / "docs" / "inputs.md": page,
     _SOURCE / "records" / INPUTS: parameters,
     _SOURCE / "doubt_words.py": described_doubts.words,
     _SOURCE / DECLARED: described_doubts.properties,
     described_doubts.PAGE: described_doubts.page,
+    _ROOT / "records" / "inputs.md": page,
 }
 
 if __name__ == "__main__":

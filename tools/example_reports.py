@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make the example reports of the documentation: `python -m tools.example_reports [demo] [laptop] [sessions]`.
 
-Without a name, and without root: write the text and the picture of the demo, and its sentence in README.md, once more
-from its stored results, in today's words. With names, as root, on a quiet machine: measure, then write everything of
-these examples (demo 2 minutes, laptop 25, sessions 15). Without CHROMIUM the picture of the page of sessions is left.
+Without a name, and without root: write the text and the picture of the demo, and its sentence in docs/reports.md, once
+more from its stored results, in today's words. With names, as root, on a quiet machine: measure, then write everything
+of these examples (demo 2 minutes, laptop 25, sessions 15). Without CHROMIUM the picture of sessions is left.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from natgauge.reports.answers import one
 
 ROOT: Final = Path(__file__).parents[1]
 EXAMPLES: Final = ROOT / "docs" / "example-reports"
+#: The page that shows the picture of the demo.
+SHOWN: Final = ROOT / "docs" / "reports.md"
 #: Results of the demo by the folder of their evidence.
 STORED: Final = EXAMPLES / "demo.json"
 _NATGAUGE: Final = Path(sys.executable).with_name("natgauge")
@@ -58,10 +60,10 @@ def described(found: Mapping[str, Result]) -> str:
 
 def write_demo() -> None:
     """Write the demo's text, its picture, and the picture's description, from the stored results."""
-    found, readme = stored(), ROOT / "README.md"
+    found = stored()
     (EXAMPLES / "demo.txt").write_text(demo_text(found))
     (EXAMPLES / "demo.svg").write_text(picture(demo_text(found), "make demo"))
-    readme.write_text(_DESCRIPTION.sub(described(found), readme.read_text()))
+    SHOWN.write_text(_DESCRIPTION.sub(described(found), SHOWN.read_text()))
 
 
 def measure_demo() -> None:

@@ -17,12 +17,12 @@ from mkdocs.structure.files import File, Files
 
 from natgauge.gateways import recipe as recipes
 from natgauge.gateways.support import last_run, run_in_words
-from natgauge.published import load, printed
+from natgauge.published import load, plans, printed
 from natgauge.published.model import Table
 
 ROOT: Final = Path(__file__).parents[1]
 #: Folders of pages, with the patterns of their Markdown.
-_PAGES: Final = ("*.md", "docs/*.md", "docs/method/*.md", "benchmarks/*.md", "benchmarks/results/*.md")
+_PAGES: Final = ("*.md", "docs/*.md", "docs/method/*.md", "records/*.md", "benchmarks/*.md", "benchmarks/results/*.md")
 _LINK: Final = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 _DATED: Final = re.compile(r"\d{4}-\d\d-\d\d-")
 #: A line of text directly above a list, which Python-Markdown reads as part of the paragraph.
@@ -58,9 +58,9 @@ def generated() -> dict[str, str]:
     for name in load.names():
         table = load.table(name)
         made[f"published/{name}.md"] = _published(table)
-        tables.append((f"[{name}]({name}.md)", table.title))
+        tables.append((f"[{name}]({name}.md)", table.place, table.title, _plan(table)))
     made["gateways/README.md"] = "# Gateways\n\n" + _table([("Name", "Kind", "Title", "Tried"), *gateways])
-    made["published/README.md"] = "# Published tables\n\n" + _table([("Name", "Title"), *tables])
+    made["published/README.md"] = "# Published tables\n\n" + _table([("Name", "Place", "Title", "Plan"), *tables])
     return made
 
 
@@ -74,6 +74,15 @@ def _gateway(recipe: recipes.Recipe) -> str:
         ("tried", run_in_words(last_run(recipe))),
     ]
     return f"# {recipe.name}\n\n{_table(facts)}\n```toml\n{Path(recipe.origin).read_text()}```\n"
+
+
+def _plan(table: Table) -> str:
+    """Say whether a published table has a plan, and how its plan differs from the publication."""
+    if table.missing:
+        return f"no plan: needs {table.missing[0].needs}"
+    comments = [line.removeprefix("#").strip() for line in plans.text(table, size="full").splitlines()]
+    sentences = " ".join(comments[: comments.index("")]).split("Differs from the publication: ")[1:-1]
+    return " ".join(["plan.", *map(str.strip, sentences)] if sentences else ["plan"])
 
 
 def _published(table: Table) -> str:

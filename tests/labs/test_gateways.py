@@ -318,7 +318,7 @@ def test_vpps_workers_translate_count_exactly_and_have_the_devices_cores(name: s
 
 
 def test_the_page_on_gateways_has_an_example_that_works(tmp_path: Path) -> None:
-    example = re.search(r"```toml\n(.*?)```", (HERE.parents[1] / "docs" / "gateways.md").read_text(), re.DOTALL)
+    example = re.search(r"```toml\n(.*?)```", (HERE.parents[1] / "docs" / "recipes.md").read_text(), re.DOTALL)
     assert example
     path = tmp_path / "nftables-snat44.toml"
     path.write_text(example[1])

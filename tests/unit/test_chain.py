@@ -189,7 +189,7 @@ def test_a_chain_that_cannot_be_is_refused_in_one_line(change: tuple[str, str], 
 
 
 def test_the_page_on_gateways_has_a_chain_that_can_be_read(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "gateways.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text()
     (example,) = [text for text in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if "[[chain]]" in text]
     path = tmp_path / "464xlat-mine.toml"
     path.write_text(example)

@@ -32,7 +32,7 @@ FOLDER = ROOT / "src" / "natgauge" / "gateways" / "recipes"
 FILES = sorted(FOLDER.glob("*.toml"))
 PLAN = DeviceDemand(connections=1000, phase1_seconds=10, after_seconds=20, source_addresses=4, remote_endpoints=2)
 
-#: What the lab gives and what the driver adds; a snippet may use nothing else (docs/gateways.md).
+#: What the lab gives and what the driver adds; a snippet may use nothing else (docs/recipes.md).
 VARIABLES = {
     "NG_NAME", "NG_WORK", "NG_RECIPE_FOLDER", "NG_CPUS", "NG_INSIDE", "NG_OUTSIDE", "NG_NAT64_PREFIX",
     "NG_MAPPED_NETWORK4", "NG_MAPPED_NETWORK6",
@@ -707,7 +707,7 @@ def test_an_unknown_name_gets_its_near_misses(golden: Golden) -> None:
 
 
 def test_the_page_tells_every_verb_variable_and_knob(tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "gateways.md").read_text()
+    page = (ROOT / "docs" / "recipes.md").read_text()
     for word in (*VERBS, *VARIABLES, *Knobs.model_fields, *Recipe.model_fields, *GatewayLimits.model_fields):
         if word != "origin":
             assert f"`{word}`" in page or f"`${word}`" in page, word

@@ -30,7 +30,9 @@ from natgauge.published import load
 from natgauge.reports.answers import answers
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/**/*.md")})
+PAGES = sorted(
+    {*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("records/*.md"), *ROOT.glob("benchmarks/**/*.md")}
+)
 #: A picture in Markdown, with the link around it.
 PICTURE = re.compile(r"(?:\[)?!\[([^\]]*)\]\(([^)]+)\)(?:\]\(([^)]+)\))?")
 #: Elements whose number is the same where GitHub and the site read a page alike.
@@ -162,13 +164,13 @@ def test_a_page_has_the_tables_lists_and_blocks_that_github_shows(site: Path, so
     assert {tag: here[tag] for tag in COUNTED} == {tag: there[tag] for tag in COUNTED}
 
 
-def test_every_picture_says_what_it_shows_and_leads_to_its_report() -> None:
+def test_every_picture_says_what_it_shows_and_leads_to_its_report_or_evidence() -> None:
     pictures = [(page, *found) for page in PAGES for found in PICTURE.findall(page.read_text())]
     assert pictures
     wrong = [
         (page, picture)
         for page, text, picture, report in pictures
-        if not text or not report.endswith(".html") or not (page.parent / report).is_file()
+        if not text or Path(report).suffix not in {".html", ".md"} or not (page.parent / report).is_file()
     ]
     assert wrong == []
 
@@ -179,7 +181,8 @@ def test_the_picture_of_the_demo_shows_its_text_and_the_figures_that_its_descrip
     seen = html.unescape(re.sub(r"<[^>]*>", " ", drawn)).replace("\xa0", " ").split()
     assert Counter(text.split()) - Counter(seen) == Counter()
     assert "@font-face" not in drawn
-    (described,) = (each for each, path, _ in PICTURE.findall((ROOT / "README.md").read_text()) if "demo" in path)
+    shown = example_reports.SHOWN.read_text()
+    (described,) = (each for each, path, _ in PICTURE.findall(shown) if "demo" in path)
     figures = re.findall(r"\d[\d,]+", described)
     assert figures
     assert set(figures) <= set(re.findall(r"\d[\d,]+", text))
@@ -189,7 +192,7 @@ def test_the_example_of_the_demo_is_in_todays_words() -> None:
     """After a change of words: `make examples`. The figures stay those of the stored results."""
     found, page = example_reports.stored(), (example_reports.EXAMPLES / "demo.html").read_text()
     assert (example_reports.EXAMPLES / "demo.txt").read_text() == example_reports.demo_text(found)
-    assert example_reports.described(found) in (ROOT / "README.md").read_text()
+    assert example_reports.described(found) in example_reports.SHOWN.read_text()
     said = " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
     assert [one.text for result in found.values() for one in answers([result]) if one.text not in said] == []
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recipes: properties of a gateway and the commands that run it, read from TOML (docs/gateways.md)."""
+"""Recipes: properties of a gateway and the commands that run it, read from TOML (docs/recipes.md)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of a recipe: required programs, limits, knobs and verbs (docs/gateways.md)."""
+"""Parts of a recipe: required programs, limits, knobs and verbs (docs/recipes.md)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TOML tables of recipes, merged one over the other (docs/gateways.md, "Fragments")."""
+"""TOML tables of recipes, merged one over the other (docs/recipes.md, "Fragments")."""
 
 from __future__ import annotations
 

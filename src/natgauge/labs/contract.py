@@ -97,7 +97,7 @@ class Device(Protocol):
     Attributes:
         inside: interface towards the Initiator.
         outside: interface towards the Responder.
-        environment: variables of every snippet (see docs/gateways.md).
+        environment: variables of every snippet (see docs/recipes.md).
     """
 
     name: str

@@ -3,7 +3,7 @@
 
 It has neither `ip` nor /proc, and no place that a device could have to itself: the machine is the device. So there is
 one of them, what is set there is undone piece by piece, and what a gateway changes beyond that it writes down in its
-private directory, in files "undo.*", each of which a shell can run (docs/gateways.md).
+private directory, in files "undo.*", each of which a shell can run (docs/recipes.md).
 """
 
 from __future__ import annotations
