@@ -255,3 +255,9 @@ def test_bad_settings_are_refused_in_one_line(name: str, value: Any, says: str) 
         measure(**{name: value})
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "%", "x", "0", "-1", "0%", "nan", "inf", "nan%", "60%", "1e-9%", "-1%"])
+def test_a_bad_error_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="error"):
+        measure(error=text)

@@ -199,3 +199,23 @@ def test_a_tester_without_a_rate_is_refused(ceiling: float) -> None:
     procedure = get("connection-rate")
     with pytest.raises(BrokenError, match="highest rate"):
         procedure.measure(Gateway(ceiling=ceiling), settings_of(procedure, {"repeat": 1}, **DECIDED))
+
+
+def test_a_campaign_that_can_go_on_is_ended_without_a_part_of_a_trial() -> None:
+    def interrupted(_gateway: Gateway, period: int) -> None:
+        if period == 30:
+            raise KeyboardInterrupt
+
+    procedure, hundred = get("stability"), {"hours": 100 / 3600, "throughput_rate": 1e6, "connection_rate": 1e6}
+    gateway = Gateway(ages=interrupted, abilities=frozenset({Ability.PERIODS}))
+    with pytest.raises(KeyboardInterrupt):
+        procedure.measure(gateway, settings_of(procedure, hundred, **DECIDED), may_be_cut=False)
+
+
+@pytest.mark.parametrize("when_full", ["refuse", "evict"])
+def test_the_size_of_a_table_that_nobody_counts_is_found_by_validation(when_full: Any) -> None:
+    procedure, size = get("table-capacity"), 77_777
+    gateway = Gateway(establishes=3e5, table_size=size, when_full=when_full, knows_count=False)
+    decided = {**DECIDED, "connections": 200_000}
+    one = procedure.measure(gateway, settings_of(procedure, {}, **decided)).measurements[0]
+    assert (one.value, one.upper) == (size, size + 1)
