@@ -20,6 +20,7 @@ from typing import Final, TypeAlias, TypeVar
 import pytest
 
 from natgauge.errors import NatgaugeError
+from natgauge.notes import Note
 
 ROOT: Final = Path(__file__).parents[2]
 FOLDER: Final = ROOT / "tests" / "golden"
@@ -104,8 +105,8 @@ def shown(said: object) -> str:
         return f"{type(said).__name__} {said.exit_status}{at}: {said}"
     if isinstance(said, str | BaseException):
         return str(said)
-    if isinstance(said, list | tuple) and all(isinstance(one, str) for one in said):
-        return "\n".join(said)
+    if isinstance(said, list | tuple) and all(isinstance(one, str | Note) for one in said):
+        return "\n".join(one if isinstance(one, str) else f"{one.word}: {one.text}" for one in said)
     return pprint.pformat(said, width=110, sort_dicts=False)
 
 

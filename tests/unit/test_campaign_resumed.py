@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.unit.campaigning import Benches, Dies, Killed, asked, campaign, journal_dies, quick_disk, results
+from tests.unit.golden import Golden
 
 from natgauge.campaigns.campaign import RunOrder
 from natgauge.campaigns.campaign import run as run_campaign
@@ -122,7 +123,7 @@ def test_killed_in_every_repetition_it_ends_all_the_same(tmp_path: Path) -> None
 
 
 def test_a_full_disk_ends_in_one_line_and_loses_nothing(
-    undisturbed: tuple[Path, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    undisturbed: tuple[Path, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     reference, trials = undisturbed
     left = [12]
@@ -138,7 +139,7 @@ def test_a_full_disk_ends_in_one_line_and_loses_nothing(
     benches = Benches()
     with monkeypatch.context() as patch:
         patch.setattr(Journal, "_write", write)
-        with pytest.raises(HostError, match=r"journal.jsonl: No space left on device; make room, then .* --resume"):
+        with golden.raises(HostError):
             campaign(tmp_path, benches, plan=ONLY_SEARCHES)
     assert (tmp_path / "out" / "journal.jsonl").read_text().endswith("}\n")
     campaign(tmp_path, benches, plan=ONLY_SEARCHES)
@@ -159,7 +160,7 @@ def test_the_evidence_of_every_trial_is_kept_once(undisturbed: tuple[Path, int])
     "older",
     ["natgauge-journal-1", "natgauge-journal-2", "natgauge-journal-3", "natgauge-journal-4", "natgauge-journal-5"],
 )
-def test_a_journal_of_an_older_schema_is_refused_in_one_line(tmp_path: Path, older: str) -> None:
+def test_a_journal_of_an_older_schema_is_refused_in_one_line(tmp_path: Path, older: str, golden: Golden) -> None:
     """Notes were sentences in 1, the remarks of trials notes in 2; 3 had the evidence, 4 a line for each trial."""
     benches = Benches(killed=Dies(3))
     with pytest.raises(Killed):
@@ -168,22 +169,22 @@ def test_a_journal_of_an_older_schema_is_refused_in_one_line(tmp_path: Path, old
     path.write_text(path.read_text().replace(JOURNAL_SCHEMA, older))
     with pytest.raises(UsageError) as raised:
         campaign(tmp_path, Benches(), plan=ONLY_SEARCHES)
-    assert f"journal.jsonl:1 is of schema '{older}'" in str(raised.value)
+    golden(str(raised.value))
     assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    "change",
     [
-        ({"natgauge": "0.0.1"}, "was begun by natgauge 0.0.1, this is "),
-        ({"sha256": "0" * 64}, "the plan is another one than when"),
-        ({"schema": "natgauge-campaign-9"}, "is of schema 'natgauge-campaign-9'"),
-        ({"recipes": {}}, "the recipe nftables-nat44 has changed since"),
-        ({"cells": [{"name": "x"}]}, "campaign.json: cells.0.device: Field required; it is damaged"),
+        {"natgauge": "0.0.1"},
+        {"sha256": "0" * 64},
+        {"schema": "natgauge-campaign-9"},
+        {"recipes": {}},
+        {"cells": [{"name": "x"}]},
     ],
 )
 def test_a_campaign_of_another_version_plan_or_recipe_is_not_gone_on_with(
-    tmp_path: Path, change: dict[str, Any], told: str
+    tmp_path: Path, change: dict[str, Any], golden: Golden
 ) -> None:
     benches = Benches(killed=Dies(3))
     with pytest.raises(Killed):
@@ -194,7 +195,7 @@ def test_a_campaign_of_another_version_plan_or_recipe_is_not_gone_on_with(
     benches.killed = Dies()
     with pytest.raises(UsageError) as refused:
         campaign(tmp_path, benches, plan=ONLY_SEARCHES)
-    assert told in str(refused.value)
+    golden(str(refused.value))
     assert "\n" not in str(refused.value)
     assert (tmp_path / "out" / "journal.jsonl").read_bytes() == before
 
@@ -207,7 +208,7 @@ def test_a_changed_key_of_the_plan_is_named(tmp_path: Path) -> None:
         campaign(tmp_path, benches, plan=ONLY_SEARCHES.replace("1000", "1001"))
 
 
-def test_another_machine_is_refused(tmp_path: Path) -> None:
+def test_another_machine_is_refused(tmp_path: Path, golden: Golden) -> None:
     benches = Benches(killed=Dies(3))
     with pytest.raises(Killed):
         campaign(tmp_path, benches, plan=ONLY_SEARCHES)
@@ -215,7 +216,7 @@ def test_another_machine_is_refused(tmp_path: Path) -> None:
     document = json.loads(path.read_text())
     document["machine"]["kernel"] = "5.0"
     path.write_text(json.dumps(document))
-    with pytest.raises(UsageError, match=r"kernel is .* now, it was '5.0'"):
+    with golden.raises(UsageError):
         campaign(tmp_path, benches, plan=ONLY_SEARCHES)
 
 
@@ -254,7 +255,7 @@ def test_a_campaign_that_is_gone_on_with_undoes_what_the_killed_session_left(
 
 
 def test_what_cannot_be_undone_does_not_end_the_campaign_that_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     shown: list[str] = []
 
@@ -271,5 +272,5 @@ def test_what_cannot_be_undone_does_not_end_the_campaign_that_goes_on(
     observer = Silent()
     monkeypatch.setattr(observer, "stage", shown.append)
     run_campaign(RunOrder(plan=tmp_path / "small.toml", out=tmp_path / "out", resume=True), observer)
-    assert shown[0] == "what a killed run left stays: run/x.json: is damaged"
+    golden(shown[0])
     assert status(tmp_path / "out").measurements[0].left == 0

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.plans import PlanOfTrial
 from tests.unit.counted import make_counts, make_trial
+from tests.unit.golden import Golden
 from tests.unit.test_recipe_contract import PLAN, FakeDevice
 
 from natgauge.cli import run
@@ -89,7 +90,7 @@ def chain(log: list[str], ce: int = 0, pe: int = 7, **others: Any) -> Chain:
     return Chain([Part("ce", ce, log), Part("pe", pe, log, **others)], holder=1)
 
 
-def test_the_one_that_holds_the_state_is_asked_and_all_are_emptied_and_restarted() -> None:
+def test_the_one_that_holds_the_state_is_asked_and_all_are_emptied_and_restarted(golden: Golden) -> None:
     log: list[str] = []
     device = chain(log)
     assert (device.count(), device.empty_timed()) == (7, 7.0)
@@ -97,9 +98,7 @@ def test_the_one_that_holds_the_state_is_asked_and_all_are_emptied_and_restarted
     device.restart()
     device.confirm_ready()
     device.restart_under_load()
-    assert log == [
-        *("ce empty", "pe empty", "ce restart", "pe restart", "ce confirm", "pe confirm", "pe restart under load")
-    ]
+    golden(log)
 
 
 class Told(Part):
@@ -135,9 +134,9 @@ def test_all_are_checked_before_the_first_is_started_and_the_last_goes_first() -
     ]
 
 
-def test_what_was_started_is_stopped_when_a_later_one_does_not_come_up() -> None:
+def test_what_was_started_is_stopped_when_a_later_one_does_not_come_up(golden: Golden) -> None:
     log: list[str] = []
-    with pytest.raises(BrokenError, match="pe: out of order"), chain(log, breaks="start") as device:
+    with golden.raises(BrokenError), chain(log, breaks="start") as device:
         device.start(PLAN)
     assert log[-2:] == ["pe stop", "ce stop"]
 
@@ -165,26 +164,23 @@ def test_a_chain_that_keeps_state_where_it_must_not_fails(strays: Mapping[str, i
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    "change",
     [
-        (('recipe = "tayga-nat64"', 'recipe = "464xlat-tayga"'), "is a chain itself"),
-        (('recipe = "tayga-clat"', 'recipe = "linux-ipv4"'), "pe takes ipv6, but ce sends ipv4"),
-        (('recipe = "tayga-nat64"', 'recipe = "nowhere"'), 'recipe "nowhere": unknown'),
-        (('device = "pe"', 'device = "ce"'), "a name occurs twice"),
-        (("stateful = true", "stateful = false"), "stateful is False, but pe keeps connections"),
-        (
-            ('kind = "464xlat"', 'kind = "464xlat"\nextends = ["linux-ipv4"]'),
-            "extends: a chain has this of its devices",
-        ),
+        ('recipe = "tayga-nat64"', 'recipe = "464xlat-tayga"'),
+        ('recipe = "tayga-clat"', 'recipe = "linux-ipv4"'),
+        ('recipe = "tayga-nat64"', 'recipe = "nowhere"'),
+        ('device = "pe"', 'device = "ce"'),
+        ("stateful = true", "stateful = false"),
+        ('kind = "464xlat"', 'kind = "464xlat"\nextends = ["linux-ipv4"]'),
     ],
 )
-def test_a_chain_that_cannot_be_is_refused_in_one_line(change: tuple[str, str], said: str, tmp_path: Path) -> None:
+def test_a_chain_that_cannot_be_is_refused_in_one_line(change: tuple[str, str], tmp_path: Path, golden: Golden) -> None:
     good = load("464xlat-tayga").origin.read_text()
     path = tmp_path / "464xlat-tayga.toml"
     path.write_text(good.replace(*change))
     with pytest.raises(UsageError) as refusal:
         load(path)
-    assert said in str(refusal.value)
+    golden(str(refusal.value))
     assert "\n" not in str(refusal.value)
 
 
@@ -201,9 +197,9 @@ def test_the_page_on_gateways_has_a_chain_that_can_be_read(tmp_path: Path) -> No
     ]
 
 
-def test_the_devices_of_a_chain_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_devices_of_a_chain_are_shown(capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
     assert run(["gateways", "show", "ds-lite"]) == 0
     shown = capsys.readouterr().out
     devices = [line.split()[1].rstrip(":") for line in shown.splitlines() if line.startswith("  device ")]
     assert devices == ["b4", "aftr", "nat"]
-    assert "nat (keeps the connections): nftables-nat44" in shown
+    golden([line for line in shown.splitlines() if line.startswith("  device ")])

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
+from tests.unit.golden import Golden
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Isolated, Recorder
 
 from natgauge.agreement import AddressRange, Phase2, Progress, Silence, TrialRequest, TrialResult
@@ -215,7 +216,7 @@ def test_times_of_losses_and_silences_are_in_seconds_of_the_phase() -> None:
 # Stateless
 
 
-def test_a_stateless_trial_has_no_phase_1_and_expects_no_connections() -> None:
+def test_a_stateless_trial_has_no_phase_1_and_expects_no_connections(golden: Golden) -> None:
     engine, recorder = FakeEngine(), Recorder()
     outcome = measurer(engine, settings=ROUTER, recorder=recorder).measure(replace(PLAN, stateless=True))
     (request,) = engine.requests
@@ -224,7 +225,7 @@ def test_a_stateless_trial_has_no_phase_1_and_expects_no_connections() -> None:
     assert (outcome.verdict, outcome.stored) == (Verdict.PASS, 0)
     assert (outcome.phase1.intended_frames, outcome.phase1.offered_frames, outcome.phase1.received_frames) == (0, 0, 0)
     assert outcome.phase2[DOWN].received_frames == 1500
-    assert not any("does not report its number" in remark for remark in outcome.remarks)
+    golden(outcome.remarks)
     assert "phase1" not in recorder.trials[0]["result"]
 
 
@@ -248,16 +249,11 @@ def test_no_connection_can_expire_where_none_is_needed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        (SETTINGS, "stateless: this device replaces the Initiator's source, so it keeps connections"),
-        (replace(SETTINGS, initiator_family="ipv6"), "mapped addresses, which are known only of kind siit"),
-        (replace(ROUTER, initiator_family="ipv6"), "mapped addresses, which are known only of kind siit"),
-    ],
+    "settings", [SETTINGS, replace(SETTINGS, initiator_family="ipv6"), replace(ROUTER, initiator_family="ipv6")]
 )
-def test_a_stateless_trial_of_a_translator_is_refused_before_it_runs(settings: Any, says: str) -> None:
+def test_a_stateless_trial_of_a_translator_is_refused_before_it_runs(settings: Any, golden: Golden) -> None:
     engine = FakeEngine()
-    with pytest.raises(UsageError, match=says):
+    with golden.raises(UsageError):
         measurer(engine, settings=settings).measure(replace(PLAN, stateless=True))
     assert engine.requests == []
 
@@ -275,13 +271,13 @@ def test_in_a_stateless_trial_the_responder_writes_the_mapped_addresses_and_othe
     assert (learned.translation.source, learned.translation.pool) == ("unchanged", wanted)
 
 
-def test_a_result_without_phase_1_is_broken_where_one_was_asked_for() -> None:
+def test_a_result_without_phase_1_is_broken_where_one_was_asked_for(golden: Golden) -> None:
     engine = FakeEngine()
 
     def forgetful(request: TrialRequest, *others: Any) -> TrialResult:
         return engine(request, *others).model_copy(update={"phase1": None})
 
-    with pytest.raises(BrokenError, match="left phase 1 out of its result"):
+    with golden.raises(BrokenError):
         measurer(engine, runner=forgetful).measure(PLAN)
 
 
@@ -356,13 +352,13 @@ class _DeadSince(FakeEngine):
         return super().__call__(request, *others)
 
 
-def test_a_device_that_does_not_come_back_collapsed_for_its_own_reason() -> None:
+def test_a_device_that_does_not_come_back_collapsed_for_its_own_reason(golden: Golden) -> None:
     engine = _DeadSince()
     device = Played(engine, error=BrokenError("x on device gateway: start failed with exit status 1: no rules"))
     engine.phase2_ends = device.down
     outcome = measurer(engine, device).measure(RESET)
     assert outcome.verdict is Verdict.COLLAPSED
-    assert "did not come back from its restart (x on device gateway: start failed" in outcome.reason
+    golden(outcome.reason)
     assert device.log[-1] == "stop", "a dead device is not asked for its count"
 
 
@@ -374,12 +370,12 @@ def test_what_the_host_cannot_do_while_it_restarts_is_no_collapse() -> None:
         measurer(engine, device).measure(RESET)
 
 
-def test_a_restart_that_the_trial_leaves_no_time_for_is_told() -> None:
+def test_a_restart_that_the_trial_leaves_no_time_for_is_told(golden: Golden) -> None:
     engine = FakeEngine()
     device = Played(engine)
-    with pytest.raises(BrokenError, match="the device was not restarted"):
+    with golden.raises(BrokenError):
         measurer(engine, device).measure(replace(RESET, restart_at_seconds=60.0))
-    with pytest.raises(BrokenError, match="the device was not restarted"):
+    with golden.raises(BrokenError):
         measurer(engine, device).measure(replace(RESET, phase2=None))
     assert "stop" not in device.log
     assert not restarts_to_come()
@@ -452,9 +448,9 @@ def test_a_second_ctrl_c_does_not_leave_a_device_half_started(monkeypatch: pytes
     assert done == ["back"]
 
 
-def test_only_a_device_of_ours_can_be_restarted() -> None:
+def test_only_a_device_of_ours_can_be_restarted(golden: Golden) -> None:
     engine = FakeEngine()
-    with pytest.raises(UsageError, match="does not control this device"):
+    with golden.raises(UsageError):
         measurer(engine).measure(RESET)
 
 
@@ -590,16 +586,15 @@ def test_a_device_that_does_not_answer_between_periods_has_no_count_then() -> No
     assert {one.outcome.verdict for one in found} == {Verdict.PASS}
 
 
-def test_periods_in_which_a_connection_may_be_forgotten_are_refused() -> None:
+def test_periods_in_which_a_connection_may_be_forgotten_are_refused(golden: Golden) -> None:
     # 1,000 connections share 5,000 frames/s: 30 mean intervals between the frames of a connection are 6 s.
     subject = measurer(FakeEngine(), settings=replace(SETTINGS, udp_timeout=6))
-    text = r"^UDP timeout: 5000 frames/s may leave one of 1000 connections without a frame for 6 s, but the device forg"
-    with pytest.raises(UsageError, match=text):
+    with golden.raises(UsageError):
         subject.periods(MANY, lambda _period: True)
     subject = measurer(FakeEngine(), settings=replace(SETTINGS, udp_timeout=7))
     assert len(subject.periods(MANY, lambda _period: True)) == 3
 
 
-def test_a_trial_without_phase_2_has_no_periods() -> None:
-    with pytest.raises(UsageError, match=r"^periods: the trial has no phase 2$"):
+def test_a_trial_without_phase_2_has_no_periods(golden: Golden) -> None:
+    with golden.raises(UsageError):
         measurer(FakeEngine()).periods(replace(PLAN, phase2=None), lambda _period: True)

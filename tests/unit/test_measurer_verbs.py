@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
+from tests.unit.golden import Golden
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
 from tests.unit.test_selftest import FakeCable
 
@@ -98,16 +99,16 @@ def test_watching_ends_when_its_time_is_over() -> None:
     assert [one.count for one in measurer(Played).watch_count(0.01, 0.0)] == [400]
 
 
-def test_a_restarted_device_must_forward() -> None:
+def test_a_restarted_device_must_forward(golden: Golden) -> None:
     subject = measurer(Played)
     subject.restart()
     assert isinstance(subject.device, Played)
     assert subject.device.restarts == 1
-    with pytest.raises(BrokenError, match="device does not forward"):
+    with golden.raises(BrokenError):
         measurer(Played, lost=1).restart()
 
 
-def test_the_testers_own_delay_is_taken_at_all_directions_together() -> None:
+def test_the_testers_own_delay_is_taken_at_all_directions_together(golden: Golden) -> None:
     asked = []
 
     def own(rate: float, seconds: float, *, variation: bool) -> Delays:
@@ -122,14 +123,14 @@ def test_the_testers_own_delay_is_taken_at_all_directions_together() -> None:
     subject.own_delays(replace(plan, record_variation=True))
     assert (set(found), asked) == (set(Direction), [(2000.0, 2.0, False), (2000.0, 2.0, True)])
     assert set(subject.own_delays(PlanOfTrial(10, 10.0, Phase2Plan(0.0, 1000.0, 0.5)))) == {Direction.RESPONDER}
-    with pytest.raises(UsageError, match="the tester's own delay cannot be measured here"):
+    with golden.raises(UsageError):
         measurer(None).own_delays(PlanOfTrial(10, 10.0))
 
 
-def test_the_cable_is_asked_for_delays_and_must_give_some() -> None:
+def test_the_cable_is_asked_for_delays_and_must_give_some(golden: Golden) -> None:
     engine = FakeEngine()
     cable = CableTester(FakeCable(), (0,), engine)
-    with pytest.raises(BrokenError, match="the cable gave no delays"):
+    with golden.raises(BrokenError):
         cable.delays(FrameKind("ipv4", 64, delays=True), 50_000.0, 0.5)
     (request,) = engine.requests
     assert request.record_delays
@@ -148,9 +149,9 @@ def test_the_cable_tells_the_testers_own_variation_where_it_is_asked() -> None:
     assert engine.requests[0].record_variation
 
 
-def test_what_is_not_ours_is_not_told_to_do_anything() -> None:
+def test_what_is_not_ours_is_not_told_to_do_anything(golden: Golden) -> None:
     for act in (measurer(None).restart, measurer(None).empty_timed, lambda: measurer(None).watch_count(1, 1)):
-        with pytest.raises(UsageError, match="does not control this device"):
+        with golden.raises(UsageError):
             act()
 
 
@@ -170,18 +171,11 @@ def check(metric: str, gateway: str, **choices: object) -> tuple[Bench, Planned]
     return bench, bench.plan(question.metric, question.settings)
 
 
-@pytest.mark.parametrize(
-    ("metric", "missing"),
-    [
-        ("reset", "restarting the device in the middle of a trial"),
-        ("tear-down-rate", "timing how long the device takes to empty its table"),
-        ("expiry", "watching the device's own count fall"),
-    ],
-)
+@pytest.mark.parametrize("metric", ["reset", "tear-down-rate", "expiry"])
 def test_what_a_device_that_is_not_ours_cannot_be_told_is_refused_before_anything_starts(
-    metric: str, missing: str
+    metric: str, golden: Golden
 ) -> None:
-    with pytest.raises(UsageError, match=f"metric {metric}: this tester lacks {missing}; choose another"):
+    with golden.raises(UsageError):
         check(metric, "nftables-nat44", **WIRE)
 
 
@@ -194,32 +188,26 @@ def test_a_device_of_ours_can_be_restarted_in_a_trial() -> None:
     assert check("reset", "nftables-nat44", placement="shared")[1].procedure.metric == "reset"
 
 
-@pytest.mark.parametrize(
-    ("gateway", "says"),
-    [
-        ("nftables-nat44", "stateless: this device replaces the Initiator's source, so it keeps connections"),
-        ("tayga-nat64", "stateless: of a translator .* needs the Initiator's mapped addresses, which are known only"),
-    ],
-)
-def test_a_stateless_measurement_of_what_keeps_connections_is_refused_in_one_line(gateway: str, says: str) -> None:
-    with pytest.raises(UsageError, match=says):
+@pytest.mark.parametrize("gateway", ["nftables-nat44", "tayga-nat64"])
+def test_a_stateless_measurement_of_what_keeps_connections_is_refused_in_one_line(gateway: str, golden: Golden) -> None:
+    with golden.raises(UsageError):
         check("throughput", gateway, stateless=True)
     check("throughput", "linux-ipv6", stateless=True)
 
 
-def test_a_stateless_translator_is_measured_without_state_where_its_mapping_is_known() -> None:
+def test_a_stateless_translator_is_measured_without_state_where_its_mapping_is_known(golden: Golden) -> None:
     bench, _ = check("throughput", "tayga-siit", stateless=True)
     assert str(bench.traffic.mapped_addresses) == "198.18.0.2"
     check("connection-rate", "tayga-siit")
-    with pytest.raises(UsageError, match=r"stateless: .* mapped addresses, which are known only of kind siit"):
+    with golden.raises(UsageError):
         check("throughput", "tayga-siit", stateless=True, **{**WIRE, "initiator_gateway": "2001:2::1"})
 
 
-def test_a_table_that_is_to_be_filled_is_neither_raised_nor_refused() -> None:
+def test_a_table_that_is_to_be_filled_is_neither_raised_nor_refused(golden: Golden) -> None:
     recipe = load("nftables-nat44")
     plan = DeviceDemand(connections=1_000_000, phase1_seconds=1.0, remote_endpoints=1000)
     small = {"table_size": 65_536}
-    with pytest.raises(UsageError, match="its table holds 65536"):
+    with golden.raises(UsageError):
         refuse_unfit(recipe, plan, small)
     filling = replace(plan, fills_table=True)
     refuse_unfit(recipe, filling, small)
@@ -234,8 +222,8 @@ def test_the_space_of_four_tuples_is_what_draws_are_drawn_from() -> None:
 
 
 @pytest.mark.parametrize("metric", ["table-capacity", "tear-down-rate", "expiry"])
-def test_a_gateway_without_a_table_is_refused_before_it_starts(metric: str) -> None:
-    with pytest.raises(UsageError, match=f"{metric}: linux-ipv4 keeps no connections, so it has no table"):
+def test_a_gateway_without_a_table_is_refused_before_it_starts(metric: str, golden: Golden) -> None:
+    with golden.raises(UsageError):
         check(metric, "linux-ipv4")
 
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests import simulated_lab
 from tests.unit.counted import arrivals, change_counts, change_trial
+from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import UsageError
@@ -81,8 +82,8 @@ def test_a_load_that_the_search_happened_to_try_is_no_rate_of_half_open_connecti
     assert set(measure(handshaking(9e5, establishes=3e5), transport="tcp").figures) == {"established", "trial_seconds"}
 
 
-def test_draws_in_another_order_are_refused() -> None:
-    with pytest.raises(UsageError, match="draws: order increasing draws nothing"):
+def test_draws_in_another_order_are_refused(golden: Golden) -> None:
+    with golden.raises(UsageError):
         measure(order="increasing", draws=5)
 
 
@@ -231,29 +232,29 @@ def test_the_observer_sees_each_trial_begin_and_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "says"),
+    ("name", "value"),
     [
-        ("connections", 0, "connections: 0 is outside of 1 to 2147483648"),
-        ("connections", 2**31 + 1, "connections: 2147483649 is outside"),
-        ("connections", 1.5, "1.5 is not a whole number"),
-        ("connections", True, "True is not a whole number"),
-        ("placement", "moon", "'moon' is unknown; choose one of shared, isolated, external"),
-        ("order", "random", "order: 'random' is unknown"),
-        ("repeat", 0, "repeat: 0 is outside of 1 to 1000"),
-        ("repeat", 1001, "repeat: 1001 is outside"),
-        ("loss_tolerance", -0.1, "loss tolerance: -10% is outside of 0% to 50%"),
-        ("loss_tolerance", math.nan, "loss tolerance: nan"),
-        ("frame_timeout_seconds", 0.0, "frame timeout: 0.0"),
-        ("frame_timeout_seconds", math.inf, "frame timeout: inf"),
-        ("frame_timeout_seconds", 61.0, "frame timeout: 61.0 is outside of 0 to 60 s"),
-        ("invalid_repeats", -1, "invalid repeats: -1"),
-        ("loss_verifications", 101, "loss verifications: 101"),
+        ("connections", 0),
+        ("connections", 2**31 + 1),
+        ("connections", 1.5),
+        ("connections", True),
+        ("placement", "moon"),
+        ("order", "random"),
+        ("repeat", 0),
+        ("repeat", 1001),
+        ("loss_tolerance", -0.1),
+        ("loss_tolerance", math.nan),
+        ("frame_timeout_seconds", 0.0),
+        ("frame_timeout_seconds", math.inf),
+        ("frame_timeout_seconds", 61.0),
+        ("invalid_repeats", -1),
+        ("loss_verifications", 101),
     ],
 )
-def test_bad_settings_are_refused_in_one_line(name: str, value: Any, says: str) -> None:
+def test_bad_settings_are_refused_in_one_line(name: str, value: Any, golden: Golden) -> None:
     with pytest.raises(UsageError) as caught:
         measure(**{name: value})
-    assert says in str(caught.value)
+    golden(str(caught.value))
     assert "\n" not in str(caught.value)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import make_counts, make_outcome
+from tests.unit.golden import Golden
 from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 
@@ -55,43 +56,39 @@ def test_only_a_metric_that_draws_four_tuples_gets_their_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("metric", "asked", "says"),
+    ("metric", "asked"),
     [
-        ("connection-rate", {"burst_seconds": 1.0}, "burst seconds: the metric connection-rate has no such setting"),
-        ("connection-rate", {"error": "fast"}, "error: 'fast' is neither a share such as 1% nor a rate"),
-        ("connection-rate", {"repeat": "many"}, "repeat: 'many' is neither a number nor auto"),
-        ("connection-rate", {"profile": "slow"}, "profile: 'slow' is unknown; choose one of default, quick"),
-        ("throughput", {"trial_seconds": 0.001}, "trial seconds: 0.001 is outside of 0.01 to 3600 s"),
-        ("throughput", {"trial_seconds": None}, "trial seconds: None is outside of 0.01 to 3600 s"),
-        ("latency", {"profile": "rfc", "trial_seconds": 60.0}, "trial seconds (way rfc8219): 60.0 is outside of 120"),
+        ("connection-rate", {"burst_seconds": 1.0}),
+        ("connection-rate", {"error": "fast"}),
+        ("connection-rate", {"repeat": "many"}),
+        ("connection-rate", {"profile": "slow"}),
+        ("throughput", {"trial_seconds": 0.001}),
+        ("throughput", {"trial_seconds": None}),
+        ("latency", {"profile": "rfc", "trial_seconds": 60.0}),
     ],
 )
-def test_what_cannot_be_asked_is_refused_in_one_line(metric: str, asked: dict[str, object], says: str) -> None:
+def test_what_cannot_be_asked_is_refused_in_one_line(metric: str, asked: dict[str, object], golden: Golden) -> None:
     with pytest.raises(UsageError) as caught:
         settings_of(get(metric), asked, **DECIDED)
-    assert says in str(caught.value)
+    golden(str(caught.value))
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", sorted(DECIDED_ELSEWHERE))
-def test_what_traffic_and_lab_decide_is_no_setting_of_a_metric(name: str) -> None:
+def test_what_traffic_and_lab_decide_is_no_setting_of_a_metric(name: str, golden: Golden) -> None:
     for metric in procedures():
-        with pytest.raises(UsageError, match=f"^{name.replace('_', ' ')}: the metric {metric} has no such setting"):
+        with golden.raises(UsageError):
             settings_of(get(metric), {name: DECIDED[name]}, **DECIDED)
 
 
-def test_every_ability_that_is_missing_is_named_before_anything_starts() -> None:
+def test_every_ability_that_is_missing_is_named_before_anything_starts(golden: Golden) -> None:
     procedure, gateway = get("system-recovery"), Gateway()
     settings = settings_of(procedure, {"stateless": True}, **DECIDED)
-    says = (
-        "^metric system-recovery: this tester lacks a change of the rate in the middle of phase 2 and the sending "
-        "times of lost frames and trials without a state table; choose another metric or setting$"
-    )
     for refuse in (
         lambda: procedure.refuse_unable(gateway.abilities, settings),
         lambda: procedure.measure(gateway, settings),
     ):
-        with pytest.raises(UsageError, match=says):
+        with golden.raises(UsageError):
             refuse()
     assert not gateway.plans
 
@@ -128,10 +125,10 @@ VERBS: list[tuple[Ability, Callable[[Measurer], object]]] = [
 ]
 
 
-@pytest.mark.parametrize(("ability", "act"), VERBS, ids=[ability.name for ability, _ in VERBS])
-def test_what_a_measurer_does_not_give_refuses_in_one_line(ability: Ability, act: Callable[[Measurer], object]) -> None:
+@pytest.mark.parametrize("act", [act for _, act in VERBS], ids=[ability.name for ability, _ in VERBS])
+def test_what_a_measurer_does_not_give_refuses_in_one_line(act: Callable[[Measurer], object], golden: Golden) -> None:
     assert _Least().abilities == frozenset()
-    with pytest.raises(UsageError, match=f"^this tester lacks {ability}; choose another metric or setting$"):
+    with golden.raises(UsageError):
         act(_Least())
 
 
@@ -168,29 +165,23 @@ def counted(start: Any) -> Procedure[Any]:
     return Procedure(COUNTED, _Told, start)
 
 
-def test_the_frame_repeats_and_tells_the_notes_of_all_in_one_order() -> None:
+def test_the_frame_repeats_and_tells_the_notes_of_all_in_one_order(golden: Golden) -> None:
     gateway = Gateway(disturbed=1.0)
     result = counted(_Counted).measure(gateway, _Told(connections=10, placement="isolated", repeat=3))
     assert result.values == (1, 2, 3)
-    assert result.notes[:5] == (
-        Note("method", "own, after 3"),
-        Note("phase 1", "of phase 1"),
-        Note("settings", "of settings with 0.25"),
-        Note("trials", "3 of 3 trials were disturbed, 0 were INVALID and not counted", 3),
-        Note("trials", "of one"),
-    )
+    golden(result.notes[:5])
     assert result.parameters["loss_tolerance"] == 0.25
     assert all(plan.loss_tolerance == 0.25 for plan in gateway.plans)
     assert (result.metric, result.unit) == ("counted", "times")
 
 
-def test_an_answer_that_is_known_before_is_not_repeated() -> None:
+def test_an_answer_that_is_known_before_is_not_repeated(golden: Golden) -> None:
     measurement = Measurement(0.0, None, "device", {}, notes=(Note("trials", "of one"),))
     procedure = counted(lambda _runner, _settings: Answered(measurement, [Note("method", "nothing to be done")]))
     gateway = Gateway()
     result = procedure.measure(gateway, _Told(connections=10, placement="isolated", repeat=3))
     assert result.values == (0.0,)
-    assert result.notes[:2] == (Note("method", "nothing to be done"), Note("trials", "of one"))
+    golden(result.notes[:2])
     assert not gateway.plans
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests import simulated_lab
 from tests.unit.counted import change_counts, change_trial, make_counts
+from tests.unit.golden import Golden
 from tests.unit.simulated import LONG_STALL, Gateway
 
 from natgauge.errors import BrokenError, UsageError
@@ -46,16 +47,16 @@ def test_below_the_last_step_the_rate_is_halved_so_that_a_slow_device_is_reached
     assert result.figures["highest_rate_without_loss"].median == pytest.approx(25_000)
 
 
-def test_a_device_that_always_loses_is_told() -> None:
+def test_a_device_that_always_loses_is_told(golden: Golden) -> None:
     result = measure(Gateway(rare_loss=1.0), full_rate=1e5)
-    assert any("no two trials in a row without loss" in note.text for note in result.notes)
+    golden(result.notes)
     assert "highest_rate_without_loss" not in result.figures
 
 
-def test_in_shared_placement_the_slowing_down_is_shown() -> None:
+def test_in_shared_placement_the_slowing_down_is_shown(golden: Golden) -> None:
     result = measure(Gateway(forwards=300_000, placement="shared"), throughput_rate=300_000.0)
     assert result.summary.median == pytest.approx(50, abs=0.1)
-    assert any("not sent in time" in note.text for note in result.notes)
+    golden(result.notes)
     assert any("twice the throughput" in note.text for note in result.notes)
 
 
@@ -82,26 +83,20 @@ def test_disturbed_trials_are_repeated_and_not_part_of_the_series() -> None:
     assert result.trials["INVALID"] > 0
 
 
-def test_a_device_without_connections_has_no_loss_rate() -> None:
-    with pytest.raises(BrokenError, match="frame-loss: the device establishes no connections"):
+def test_a_device_without_connections_has_no_loss_rate(golden: Golden) -> None:
+    with golden.raises(BrokenError):
         measure(Gateway(table_size=N // 2), connection_rate=None)
-    with pytest.raises(BrokenError, match="phase 1 could not establish the connections"):
+    with golden.raises(BrokenError):
         measure(Gateway(table_size=N // 2))
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "says"),
-    [
-        ("step", 0.2, "step: 20% is outside of 1% to 10%"),
-        ("full_rate", 0.0, "full rate: 0.0 is not a finite number"),
-        ("throughput_rate", -1.0, "throughput rate: -1.0"),
-        ("repeat", "often", "repeat: 'often' is neither a number nor auto"),
-    ],
+    ("name", "value"), [("step", 0.2), ("full_rate", 0.0), ("throughput_rate", -1.0), ("repeat", "often")]
 )
-def test_bad_settings_are_refused_in_one_line(name: str, value: Any, says: str) -> None:
+def test_bad_settings_are_refused_in_one_line(name: str, value: Any, golden: Golden) -> None:
     with pytest.raises(UsageError) as caught:
         measure(**{name: value})
-    assert says in str(caught.value)
+    golden(str(caught.value))
 
 
 def stands_still(_number: int, trial: Any) -> Any:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests import simulated_lab
+from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
 import natgauge
@@ -37,15 +38,14 @@ def test_a_hard_cliff_is_found_within_error_and_tolerance(cliff: float, placemen
     assert result.limited_by == "device"
 
 
-def test_the_initiator_alone_sends_and_every_frame_is_a_query_with_the_limits_of_the_draft() -> None:
+def test_the_initiator_alone_sends_and_every_frame_is_a_query_with_the_limits_of_the_draft(golden: Golden) -> None:
     device = Gateway(forwards=300_000)
     result = measure(device, query="a")
     for plan in device.plans:
         assert plan.phase2 is not None
         assert (plan.query, plan.phase2.responder_rate, plan.frame_timeout_seconds) == ("a", 0.0, 0.25)
     assert result.unit == "queries/s"
-    assert any("type A, answered right within 0.25 s" in note.text for note in result.notes)
-    assert any("up to 0.010% of the frames could be lost" in note.text for note in result.notes)
+    golden(result.notes)
 
 
 def test_connections_are_opened_at_a_safe_rate_that_plain_frames_found() -> None:
@@ -88,10 +88,10 @@ def test_the_tester_may_be_the_limit() -> None:
     assert (result.summary.median, result.limited_by) == (2e6, "tester")
 
 
-def test_a_table_too_small_gives_0_for_its_own_reason() -> None:
+def test_a_table_too_small_gives_0_for_its_own_reason(golden: Golden) -> None:
     result = measure(Gateway(table_size=1000), connection_rate=None)
     assert result.summary.median == 0.0
-    assert any("phase 2 was not tried" in note.text for note in result.notes)
+    golden(result.notes)
 
 
 def test_a_real_server_gets_the_queries_no_faster_in_phase_1_than_any_can() -> None:
@@ -133,16 +133,7 @@ def test_queries_go_to_port_53_over_1600_connections_unless_told_otherwise() -> 
     assert (other.traffic.destination_ports, other.traffic.connections) == (None, None)
 
 
-@pytest.mark.parametrize(
-    ("choices", "words"),
-    [
-        (
-            {"destination_ports": "53-54"},
-            "destination ports: 53-54, but resolution-rate sends DNS queries; use 53 alone",
-        ),
-        ({"frame_size": 128}, "frame size: 128, but resolution-rate sends DNS queries, which have 114 octets"),
-    ],
-)
-def test_traffic_that_queries_cannot_be_is_refused(choices: dict[str, Any], words: str) -> None:
-    with pytest.raises(UsageError, match=words):
+@pytest.mark.parametrize("choices", [{"destination_ports": "53-54"}, {"frame_size": 128}])
+def test_traffic_that_queries_cannot_be_is_refused(choices: dict[str, Any], golden: Golden) -> None:
+    with golden.raises(UsageError):
         natgauge.measure("resolution-rate", "nftables-nat44", **choices)

@@ -10,6 +10,7 @@ from typing import Any, get_args
 import pytest
 from tests import simulated_lab
 from tests.simulated_lab import Measured
+from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
 import natgauge
@@ -85,17 +86,17 @@ def test_the_rate_comes_from_unrounded_medians() -> None:
     assert value == pytest.approx(2_758_621, abs=1)
 
 
-def test_a_difference_within_the_spread_is_marked() -> None:
+def test_a_difference_within_the_spread_is_marked(golden: Golden) -> None:
     value, _, notes = tear_down(1000, [0.015, 0.018, 0.012], [0.013, 0.014, 0.012])
     assert value == pytest.approx(500_000)
-    assert "unreliable: the difference of 2 ms is not larger than the spread of the times, 6 ms" in str(notes[0])
+    golden(str(notes[0]))
 
 
-def test_a_full_table_that_empties_like_an_empty_one_has_a_least_rate() -> None:
+def test_a_full_table_that_empties_like_an_empty_one_has_a_least_rate(golden: Golden) -> None:
     value, figures, notes = tear_down(10, [0.01, 0.01], [0.01, 0.02])
     assert value == pytest.approx(10 / 0.01)
     assert figures["difference_seconds"] == pytest.approx(-0.005)
-    assert "no slower than an empty one: the rate is at least this" in str(notes[0])
+    golden(str(notes[0]))
     # Deletions of full and empty tables take turns: 10 ms and 20 ms.
     found = measured("tear-down-rate", emptying(0.010, 0.020, tears_down=math.inf), sample=10)
     assert found.median == pytest.approx(N / 0.010)
@@ -122,13 +123,13 @@ def test_connections_that_the_device_still_calls_open_are_not_closed() -> None:
     assert (result.summary.median, result.limited_by) == (0, "device")
 
 
-def test_closing_and_other_states_are_of_tcp() -> None:
+def test_closing_and_other_states_are_of_tcp(golden: Golden) -> None:
     for metric, settings in (("tear-down-rate", {"tear_down_by": "rst"}), ("expiry", {"state": "fin"})):
-        with pytest.raises(UsageError, match=f"transport: icmp, but {metric} closes TCP connections; choose tcp"):
+        with golden.raises(UsageError):
             natgauge.measure(metric, "nftables-nat44", transport="icmp", **settings)  # type: ignore[arg-type]
 
 
-def test_each_state_has_a_time_out_of_its_own_or_none() -> None:
+def test_each_state_has_a_time_out_of_its_own_or_none(golden: Golden) -> None:
     knobs = load("nftables-nat44").carrying("tcp").knobs
     files = {
         state: [path.rpartition("_timeout_")[2] for path in timeout.paths]
@@ -141,13 +142,12 @@ def test_each_state_has_a_time_out_of_its_own_or_none() -> None:
         "fin": ["time_wait"],
         "rst": ["close"],
     }
-    says = "udp_timeout: vpp-nat64 has no such knob for TCP connections in the state half-open; leave it out"
-    with pytest.raises(UsageError, match=says):
+    with golden.raises(UsageError):
         natgauge.measure("expiry", "vpp-nat64", transport="tcp", udp_timeout=5, state="half-open")
 
 
-def test_connections_that_stay_are_no_tear_down() -> None:
-    with pytest.raises(BrokenError, match="3 connections were left after emptying 400000"):
+def test_connections_that_stay_are_no_tear_down(golden: Golden) -> None:
+    with golden.raises(BrokenError):
         measure(emptying(keeps=3))
 
 
@@ -182,13 +182,13 @@ def test_the_state_that_expires_is_that_of_the_trial(state: Any, half_open: bool
     assert (plan.half_open, plan.close, phase2) == (half_open, close, rates)
 
 
-def test_connections_that_did_not_reach_the_state_have_no_expiry() -> None:
-    with pytest.raises(BrokenError, match="expiry: not all connections are fin: 1 of 400000 closed connections"):
+def test_connections_that_did_not_reach_the_state_have_no_expiry(golden: Golden) -> None:
+    with golden.raises(BrokenError):
         expire(expiring(left_open=1), state="fin", transport="tcp")
 
 
-def test_what_does_not_expire_while_it_is_watched_is_no_rate() -> None:
-    with pytest.raises(BrokenError, match=r"400000 of 400000 connections were left after 120\.0 s; give shorter"):
+def test_what_does_not_expire_while_it_is_watched_is_no_rate(golden: Golden) -> None:
+    with golden.raises(BrokenError):
         expire(expiring(first=300.0))
 
 
@@ -198,24 +198,24 @@ def test_a_fall_between_two_readings_is_put_on_the_line_between_them() -> None:
     assert result.summary.median == pytest.approx(N / 10)
 
 
-def test_a_fall_before_the_first_reading_is_a_least_rate() -> None:
+def test_a_fall_before_the_first_reading_is_a_least_rate(golden: Golden) -> None:
     counts = itertools.chain([N], itertools.repeat(0))
     result = expire(Gateway(expires=lambda _seconds: next(counts)), interval_seconds=10.0)
     assert result.limited_by == "tester"
     assert result.summary.median == pytest.approx(0.8 * N / 10)
-    assert any("the rate is at least this" in note.text for note in result.notes)
+    golden(result.notes)
 
 
 @pytest.mark.parametrize(
-    ("metric", "name", "value", "says"),
+    ("metric", "name", "value"),
     [
-        ("tear-down-rate", "sample", 1, "sample: 1 is outside of 2 to 1000 times"),
-        ("tear-down-rate", "connection_rate", 0.0, "connection rate: 0.0"),
-        ("expiry", "watch_seconds", 0, "watch seconds: 0 is outside of 1 to 86400 s"),
-        ("expiry", "interval_seconds", 0, "interval seconds: 0 is outside of 0.01 to 60 s"),
+        ("tear-down-rate", "sample", 1),
+        ("tear-down-rate", "connection_rate", 0.0),
+        ("expiry", "watch_seconds", 0),
+        ("expiry", "interval_seconds", 0),
     ],
 )
-def test_bad_settings_are_refused_in_one_line(metric: str, name: str, value: Any, says: str) -> None:
+def test_bad_settings_are_refused_in_one_line(metric: str, name: str, value: Any, golden: Golden) -> None:
     with pytest.raises(UsageError) as caught:
         measured(metric, **{name: value})
-    assert says in str(caught.value)
+    golden(str(caught.value))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests import simulated_lab
 from tests.simulated_lab import Measured
 from tests.unit.counted import change_counts, change_trial
+from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
@@ -54,8 +55,8 @@ def test_unequal_directions_have_their_share_of_the_frames(search: str) -> None:
 
 
 @pytest.mark.parametrize("directions", ["up", "down"])
-def test_a_share_of_one_direction_is_refused(directions: str) -> None:
-    with pytest.raises(UsageError, match=f"down share: with directions {directions}"):
+def test_a_share_of_one_direction_is_refused(directions: str, golden: Golden) -> None:
+    with golden.raises(UsageError):
         measure(directions=directions, down_share=0.8)
 
 
@@ -96,17 +97,17 @@ def test_a_phase_1_that_was_too_fast_gets_slower_and_counts_for_nothing() -> Non
     assert found.limited_by == "device"
 
 
-def test_a_table_too_small_is_told_and_no_rate_is_claimed() -> None:
+def test_a_table_too_small_is_told_and_no_rate_is_claimed(golden: Golden) -> None:
     found = measure(Gateway(table_size=N // 2))
     assert (found.median, found.limited_by) == (0, "table")
     assert found.notes("phase 1 could not establish the connections")
-    with pytest.raises(BrokenError, match=r"phase 1: 5000 of 10000 frames lost .*; the device's table held 5000"):
+    with golden.raises(BrokenError):
         measure(Gateway(table_size=N // 2), connection_rate=1e5)
 
 
-def test_a_phase_1_that_never_works_is_no_rate_of_0() -> None:
+def test_a_phase_1_that_never_works_is_no_rate_of_0(golden: Golden) -> None:
     gateway = Gateway(establishes=110.0)
-    with pytest.raises(BrokenError, match=r"no rate of phase 2 could be judged: phase 1: .* a lower --connection-rate"):
+    with golden.raises(BrokenError):
         measure(gateway, connection_rate=800_000)
     assert len(gateway.plans) == 5
 
@@ -166,13 +167,13 @@ def test_a_non_monotonic_device_gets_an_answer_that_passed() -> None:
     assert (passes(low), passes(high)) == (True, False)
 
 
-def test_a_measurer_that_breaks_is_not_hidden() -> None:
+def test_a_measurer_that_breaks_is_not_hidden(golden: Golden) -> None:
     def breaking(number: int, trial: Any) -> Any:
         if number == 2:
             raise BrokenError("the lab is gone")
         return trial
 
-    with pytest.raises(BrokenError, match="the lab is gone"):
+    with golden.raises(BrokenError):
         measure(Gateway(alters=breaking), connection_rate=1e5)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests import simulated_lab
 from tests.unit.counted import change_counts, change_trial
+from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import UsageError
@@ -39,12 +40,12 @@ def test_phase_2_asks_every_connection_once_from_the_responder_only() -> None:
         assert plan.phase2.responder_rate <= 0.5 * plan.phase1_rate * (1 + 1e-9)
 
 
-def test_a_slow_way_back_does_not_hide_the_connection_rate() -> None:
+def test_a_slow_way_back_does_not_hide_the_connection_rate(golden: Golden) -> None:
     """The published case: about 258 k frames/s back and 478 k connections/s; with r = 0.8 R the way back was found."""
     gateway = Gateway(establishes=478_417, forwards=1e7, forwards_down=258_000)
     result = measure(gateway, alpha=0.8)
     assert result.summary.median == pytest.approx(478_417, rel=0.011)
-    assert any("put down to: r too high" in note.text for note in result.notes)
+    golden(result.notes)
     assert result.figures["validation_rate"].median <= 258_000
 
 
@@ -94,10 +95,8 @@ def test_a_failed_validation_that_fails_its_trial_makes_the_rate_depend_on_alpha
     assert any("put down to: R or r too high" in note.text for note in result.notes) == (alpha > 0.5)
 
 
-def test_a_fixed_alpha_is_not_lowered_by_a_known_throughput() -> None:
-    with pytest.raises(
-        UsageError, match="download rate: would lower the validation rate, which failed validation fail fixes"
-    ):
+def test_a_fixed_alpha_is_not_lowered_by_a_known_throughput(golden: Golden) -> None:
+    with golden.raises(UsageError):
         measure(failed_validation="fail", download_rate=258_000.0)
 
 
@@ -111,15 +110,8 @@ def test_the_alpha_that_is_told_is_one_that_trials_had(repeat: int) -> None:
     assert result.figures["alpha"].median in {asked / rate for rate, asked in tried}
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "says"),
-    [
-        ("alpha", 0, "alpha: 0% is outside of 1% to 100%"),
-        ("alpha", 1.5, "alpha: 150%"),
-        ("download_rate", -1.0, "download rate: -1.0"),
-    ],
-)
-def test_bad_settings_are_refused_in_one_line(name: str, value: Any, says: str) -> None:
+@pytest.mark.parametrize(("name", "value"), [("alpha", 0), ("alpha", 1.5), ("download_rate", -1.0)])
+def test_bad_settings_are_refused_in_one_line(name: str, value: Any, golden: Golden) -> None:
     with pytest.raises(UsageError) as caught:
         measure(**{name: value})
-    assert says in str(caught.value)
+    golden(str(caught.value))

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import arrivals, change_counts, change_trial, make_counts, make_cpu, make_port, make_trial
+from tests.unit.golden import Golden
 
 from natgauge.agreement import Cpu, PortCounters, StreamCounts
 from natgauge.counts import is_disturbed
@@ -645,11 +646,13 @@ ROWS = [
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.what)
-def test_verdict(row: Row) -> None:
+def test_verdict(row: Row, golden: Golden) -> None:
     judged = row.given.judged
-    assert (judged.verdict, judged.limited_by, judged.failed_phase) == (row.verdict, row.limited_by, row.failed_phase)
-    assert row.says in judged.reason
-    assert bool(judged.reason) == (row.verdict is not Verdict.PASS)
+    golden(judged.verdict)
+    golden(judged.limited_by)
+    golden(judged.failed_phase)
+    golden(judged.reason)
+    golden(bool(judged.reason))
 
 
 def test_a_stall_of_another_phase_excuses_nothing() -> None:
@@ -663,12 +666,12 @@ def test_a_stall_of_another_phase_excuses_nothing() -> None:
     assert excused.verdict is Verdict.INVALID
 
 
-def test_disturbance_is_told_whatever_the_verdict() -> None:
+def test_disturbance_is_told_whatever_the_verdict(golden: Golden) -> None:
     for given_trial in (clean(), clean(phase1=lossy(1)), clean(placement="shared", phase1=LATE)):
         assert not given_trial.judged.disturbed
         judged = given_trial.but(cpus=(stall("watched", 0.25),)).judged
         assert judged.disturbed
-        assert any("250.0 ms in all" in remark for remark in judged.remarks)
+        golden(judged.remarks)
 
 
 @pytest.mark.parametrize(
@@ -676,18 +679,18 @@ def test_disturbance_is_told_whatever_the_verdict() -> None:
     [(9, 0.0, Verdict.FAIL, False), (6, 0.0, Verdict.INVALID, True), (9, 1e-4, Verdict.PASS, False)],
 )
 def test_excused_frames_are_told_whatever_the_verdict(
-    lost: int, tolerance: float, verdict: Verdict, *, excused: bool
+    lost: int, tolerance: float, verdict: Verdict, golden: Golden, *, excused: bool
 ) -> None:
     judged = both_phases(lossy(lost, lost_in_stalls=6), cpus=(stall("watched"),), loss_tolerance=tolerance).judged
     assert (judged.verdict, judged.excused, judged.excused_frames) == (verdict, excused, 6)
-    assert f"phase 2 from the Responder: 6 of {lost} lost frames are excused" in judged.remarks
+    golden(judged.remarks)
 
 
-def test_stolen_time_is_not_named_as_an_excuse_where_the_stalls_are_known() -> None:
+def test_stolen_time_is_not_named_as_an_excuse_where_the_stalls_are_known(golden: Golden) -> None:
     stolen = make_cpu("watched", 0, 0.0, cpu=3, stolen_seconds=0.5)
     both = make_cpu("watched", 1, 0.1, stolen_seconds=0.4)
     reason = both_phases(lossy(9, lost_in_stalls=9), cpus=(stolen, both)).judged.reason
-    assert "which CPU 0 (watched) stalled for 100.0 ms can explain" in reason
+    golden(reason)
 
 
 def test_a_lag_that_a_stall_explains_is_excused() -> None:
@@ -699,11 +702,11 @@ def test_a_lag_that_a_stall_explains_is_excused() -> None:
     )
 
 
-def test_a_setting_that_others_changed_decides_before_what_the_trial_counted() -> None:
+def test_a_setting_that_others_changed_decides_before_what_the_trial_counted(golden: Golden) -> None:
     for counts in (lossy(0), lossy(500)):
         changed = clean(phase1=counts, found_changed="table_size: was 300001 and is 262144 now").judged
         assert (changed.verdict, changed.limited_by) == (Verdict.INVALID, "host")
-        assert changed.reason == "table_size: was 300001 and is 262144 now"
+        golden(changed.reason)
 
 
 def test_a_device_that_cannot_count_is_noted() -> None:
@@ -800,13 +803,13 @@ def answered(phase2: StreamCounts, placement: Placement, tolerance: float = 0.00
     return judge(make_trial(plan, phase2=counts, readings=Readings(**read), placement=placement), Limits())
 
 
-def test_a_wrong_answer_is_told_apart_from_a_lost_one() -> None:
+def test_a_wrong_answer_is_told_apart_from_a_lost_one(golden: Golden) -> None:
     phase2 = make_counts(
         intended=1000, offered=1000, received=990, messages=(arrivals("query", 996), arrivals("response", 990, 4))
     )
     found = answered(phase2, "shared")
     assert (found.verdict, found.limited_by) == (Verdict.FAIL, "device")
-    assert "4 with wrong content of 1000 frames, 10 lost in all" in found.reason
+    golden(found.reason)
     assert answered(phase2, "shared", tolerance=0.01).verdict is Verdict.PASS
 
 
@@ -815,9 +818,9 @@ def test_a_wrong_answer_is_told_apart_from_a_lost_one() -> None:
     [(900, 0, 100, "server"), (890, 10, 100, "server"), (900, 0, 50, "device"), (900, 100, 0, "device")],
 )
 def test_what_a_server_did_not_read_in_time_is_not_the_devices(
-    received: int, late: int, dropped: int, limited_by: str
+    received: int, late: int, dropped: int, limited_by: str, golden: Golden
 ) -> None:
     phase2 = make_counts(intended=1000, offered=1000, received=received, late=late)
     found = answered(phase2, "isolated", server_refused={"socket": dropped})
     assert (found.verdict, found.limited_by) == (Verdict.FAIL, limited_by)
-    assert (f"{dropped} at the server's sockets" in found.reason) is (dropped > 0)
+    golden(found.reason)
