@@ -7,7 +7,6 @@ from itertools import product
 from typing import get_args
 
 import pytest
-from tests.unit.golden import Golden
 from tests.unit.simulated_nat import Behaviour, Dependence, examiner_of
 
 from natgauge.audits.kit.classes import filtering, hairpinning, mapping, ports
@@ -72,18 +71,18 @@ def test_hairpinning_is_named(rule: str, filtered: Dependence, losing: str, seed
         assert hairpinning(examiner_of(behaviour, seed=seed, transport=transport)) == rule
 
 
-def test_one_inside_address_is_too_few_for_hairpinning(golden: Golden) -> None:
-    with golden.raises(NotSeenError):
+def test_one_inside_address_is_too_few_for_hairpinning() -> None:
+    with pytest.raises(NotSeenError, match=r"needs 2 addresses on the initiator's side.*--source-addresses"):
         hairpinning(examiner_of(Behaviour(), inside_hosts=1))
 
 
-def test_a_gateway_that_forwards_nothing_is_not_judged(golden: Golden) -> None:
-    with golden.raises(NotSeenError):
+def test_a_gateway_that_forwards_nothing_is_not_judged() -> None:
+    with pytest.raises(NotSeenError, match="did not arrive outside"):
         mapping(examiner_of(Behaviour(forwards=False)))
 
 
-def test_a_kept_port_is_no_class_of_ports_without_a_second_inside_address(golden: Golden) -> None:
+def test_a_kept_port_is_no_class_of_ports_without_a_second_inside_address() -> None:
     seen = ports(examiner_of(Behaviour(ports="preserving"), inside_hosts=1))
     assert (seen.kind, seen.overloads) == (None, False)
-    golden(seen.words)
+    assert seen.words.startswith("preserving or overloading: 64 of 64 flows kept their port")
     assert ports(examiner_of(Behaviour(ports="random"), inside_hosts=1)).kind == "random"
