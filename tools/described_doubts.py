@@ -14,7 +14,7 @@ from natgauge.doubts.doubt import Doubt
 from natgauge.known_doubts import KnownDoubt
 
 #: The page with the table of doubts.
-PAGE: Final = Path(__file__).parents[1] / "docs" / "results.md"
+PAGE: Final = Path(__file__).parents[1] / "records" / "doubts.md"
 #: Comments of the page before and after the table.
 _BEGIN: Final = "<!-- made of src/natgauge/doubts by `python -m tools.described` -->\n"
 _END: Final = "<!-- end -->\n"

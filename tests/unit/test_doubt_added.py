@@ -19,7 +19,7 @@ PAGE = ROOT / "docs" / "doubts.md"
 ENTRY = "src/natgauge/doubts/duplicates.py"
 #: Files that the two commands of the page write.
 GENERATED = {
-    "docs/results.md",
+    "records/doubts.md",
     "records/audit-1.schema.json",
     "records/comparison-4.schema.json",
     "records/summary-5.schema.json",
@@ -111,7 +111,7 @@ def test_nothing_but_the_entry_is_written_by_hand(copy: Path) -> None:
 
 
 def test_documentation_and_schemas_have_it(copy: Path) -> None:
-    assert "| `duplicates` | trial | `interval` | too low |" in (copy / "docs" / "results.md").read_text()
+    assert "| `duplicates` | trial | `interval` | too low |" in (copy / "records" / "doubts.md").read_text()
     schema = json.loads((copy / "records" / "summary-5.schema.json").read_text())
     assert "duplicates" in json.dumps(schema)
 
