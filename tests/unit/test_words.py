@@ -9,7 +9,7 @@ import pytest
 from tools import words
 from tools.words import BUDGETS, ROOT, Budget, pages, sentences, too_long, used, wrong_minutes
 
-PAGES = pages("METHOD.md", "docs/method/*.md")
+PAGES = pages("*.md", "docs/**/*.md", "records/*.md")
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
 
