@@ -50,7 +50,7 @@ class {name}({base}, total=False):
 _PAGE: Final = """\
 # Inputs
 
-*For users who look for an option. 9 minutes.*
+*For users who look for an option. 14 minutes.*
 
 All inputs of `natgauge measure`, `natgauge compare` and `natgauge audit`. The same names are options of the command
 line (with `-` for `_`), keys of plans and keywords of Python. `python -m tools.described` makes this page of the
