@@ -160,7 +160,9 @@ def test_a_unit_test_that_is_marked_alone_is_refused(tmp_path: Path) -> None:
     marked = "import pytest\n@pytest.mark.alone\ndef test_it(): ...\n"
     (tmp_path / "tests" / "unit" / "test_it.py").write_text(marked)
     command = [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", str(tmp_path), "tests"]
-    done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
+    # What the copy imports is found in the repository: neither folder is a package with a file of its own.
+    found = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=found, check=False, capture_output=True, text=True)
     assert done.returncode == 4
     assert "test_it: marked alone; tools/run_tests.py runs such tests of tests/labs only" in done.stderr
 
@@ -306,7 +308,7 @@ def test_pytest_writes_what_it_found_with_each_retry(tmp_path: Path, options: li
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *own, *options],
         cwd=tmp_path,
-        env=os.environ | {run_tests.FIGURES: str(figures), "PYTHONPATH": str(tmp_path)},
+        env=os.environ | {run_tests.FIGURES: str(figures), "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
         check=False,
         capture_output=True,
         text=True,
