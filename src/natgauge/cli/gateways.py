@@ -12,6 +12,7 @@ import click
 import cloup
 
 from natgauge.cli.names import GATEWAY
+from natgauge.cli.new_gateway import new
 from natgauge.cli.say import say
 
 #: Width of the wrapped lines of -v.
@@ -167,6 +168,9 @@ def _wrapped(text: str, first: str, others: str) -> list[str]:
     return TextWrapper(
         _COLUMNS, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
     ).wrap(text)
+
+
+command.add_command(new)
 
 
 @command.command("runs")

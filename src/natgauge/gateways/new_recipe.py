@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A recipe for an nftables rule set that a router runs: the file as it is, and what its names are in a lab."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from natgauge import foreign
+from natgauge.errors import UsageError, shortened
+from natgauge.gateways.recipe import FILE_IN_FOLDER
+
+#: The rule set's file next to the recipe.
+RULES: Final = "rules.nft"
+_FILE: Final = foreign.FileKind("--from-nft", "name a rule set's file", 1 << 20)
+#: Characters of names and addresses: a name within a longer one is another name.
+_WITHIN: Final = "A-Za-z0-9_.:/-"
+_INTERFACE: Final = re.compile(r"\b[io]if(?:name)?\s+(?:!=\s*|==\s*)?\{?\s*\"?([A-Za-z0-9_.-]+)")
+_TRANSLATES: Final = re.compile(r"\b(?:masquerade|snat)\b")
+_INCLUDES: Final = re.compile(r"^\s*include\b", re.MULTILINE)
+#: What stands for the variables of a lab while nft is asked.
+_TRIED: Final = {
+    "NG_INSIDE": "inside",
+    "NG_OUTSIDE": "outside",
+    "NG_INITIATOR_NETWORK4": "198.18.0.0/16",
+    "NG_OUTSIDE_ADDRESS4": "198.19.0.1",
+}
+_SECONDS: Final = 20.0
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
+
+_RECIPE: Final = '''\
+# Made by: natgauge gateways new {name} --from-nft {source}
+# {rules} is that file as it was. In a lab its interfaces and addresses have other names.
+name = "{name}"
+title = "Rules of {source}: Linux NAT44 with nftables"
+kind = "nat44"
+initiator_family = "ipv4"
+responder_family = "ipv4"
+stateful = true
+source = "translated"
+transports = ["udp", "icmp", "tcp"]
+extends = ["linux-ipv4", "conntrack"]
+
+[[needs]]
+programs = ["nft"]
+package = "nftables"
+
+[verbs]
+start = """
+sed -E {edits} \\\\
+    "$NG_RECIPE_FOLDER/{rules}" | nft -f -
+"""
+check = "nft list ruleset | grep -q -e masquerade -e snat"
+version = "nft --version"
+stop = "nft flush ruleset"
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class NewRecipe:
+    """A recipe that is not written yet: the text of its file, and the rule set."""
+
+    name: str
+    recipe: str
+    rules: str
+
+    def write(self, folder: Path) -> Path:
+        """Write both files into a new folder; return it."""
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            raise UsageError(f"{folder}: is there already; choose another name, or remove it", at="name") from None
+        except OSError as error:
+            raise UsageError(
+                f"{folder}: cannot be made ({error.strerror}); choose another --into", at="into"
+            ) from error
+        (folder / RULES).write_text(self.rules, encoding="utf-8")
+        (folder / FILE_IN_FOLDER).write_text(self.recipe, encoding="utf-8")
+        return folder
+
+
+def from_nft(name: str, source: Path, names: Mapping[str, str]) -> NewRecipe:
+    """Return a recipe for a rule set.
+
+    Args:
+        names: interfaces, networks and addresses of the file, each with its variable in a lab, such as "NG_INSIDE".
+
+    Raises:
+        UsageError: the file cannot be read, includes others, translates nothing, or lacks one of the names.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(f'name: "{name}": needs lower-case letters, digits and "-", and begins with no "-"', at="name")
+    rules = foreign.read_text(source, _FILE)
+    code = re.sub(r"#.*", "", rules)
+    if _INCLUDES.search(code):
+        raise UsageError(
+            f"{source}: includes other files; write one file of all rules with `nft -s list ruleset > rules.nft`",
+            at="from_nft",
+        )
+    if not _TRANSLATES.search(code):
+        raise UsageError(f"{source}: has no rule with masquerade or snat, so it translates nothing", at="from_nft")
+    for own in names:
+        if not re.search(_alone(own), code):
+            there = ", ".join(dict.fromkeys(_INTERFACE.findall(code))) or "none"
+            raise UsageError(f"{own}: is not in {source}; the interfaces named there: {there}", at="from_nft")
+    _refuse_unparsable(source, rules, names)
+    edits = " ".join(_edit(own, variable) for own, variable in names.items())
+    text = _RECIPE.format(name=name, source=shlex.quote(str(source)).replace('"', "'"), rules=RULES, edits=edits)
+    return NewRecipe(name, text, rules)
+
+
+def _refuse_unparsable(source: Path, rules: str, names: Mapping[str, str]) -> None:
+    """Refuse what nft cannot parse; only root can ask it, in a namespace of its own that has both interfaces."""
+    if os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "ip", "nft"))):
+        return
+    text = rules
+    for own, variable in names.items():
+        text = re.sub(_alone(own), rf"\g<1>{_TRIED[variable]}\g<2>", text, flags=re.MULTILINE)
+    asked = "ip link add inside type veth peer name outside && nft --check --file -"
+    try:
+        ended = subprocess.run(
+            ["unshare", "--net", "sh", "-c", asked],
+            input=text, capture_output=True, text=True, timeout=_SECONDS, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return
+    if ended.returncode:
+        said = (ended.stderr.strip().splitlines() or ["no reason"])[0].removeprefix("/dev/stdin:")
+        raise UsageError(f"{source}: nft cannot read it: line {shortened(said)}", at="from_nft")
+
+
+def _alone(own: str) -> str:
+    return rf"(^|[^{_WITHIN}]){re.escape(own)}([^{_WITHIN}]|$)"
+
+
+def _edit(own: str, variable: str) -> str:
+    """Arguments of sed that put a variable of a lab in the place of a name."""
+    pattern = re.sub(r"([.\[\](){}*+?^$|\\])", r"\\\\\1", own)
+    return f"-e 's@(^|[^{_WITHIN}]){pattern}([^{_WITHIN}]|$)@\\\\1'\"${variable}\"'\\\\2@g'"

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A recipe of an existing rule set: its own names become those of a lab, and everything else stays as it is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from natgauge.cli import run
+from natgauge.gateways.recipe import load
+
+RULES = """\
+define LAN = 192.168.1.0/24
+table ip nat {
+    chain post {
+        type nat hook postrouting priority 100;
+        iifname lan0 oifname { "wan0" } counter # lan0.100 is another one, and so is xlan0
+        oifname "wan0" ip saddr $LAN snat to 203.0.113.1
+        oifname "wan0.7" snat to 203.0.113.10
+    }
+}
+"""
+IN_A_LAB = """\
+define LAN = 198.18.0.0/16
+table ip nat {
+    chain post {
+        type nat hook postrouting priority 100;
+        iifname inside oifname { "outside" } counter # lan0.100 is another one, and so is xlan0
+        oifname "outside" ip saddr $LAN snat to 198.19.0.1
+        oifname "wan0.7" snat to 203.0.113.10
+    }
+}
+"""
+NAMES = [
+    "--inside",
+    "lan0",
+    "--outside",
+    "wan0",
+    "--inside-network",
+    "192.168.1.0/24",
+    "--outside-address",
+    "203.0.113.1",
+]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody asks nft: that takes root."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    Path("router.conf").write_text(RULES)
+
+
+def test_names_of_the_router_become_those_of_the_lab_and_nothing_else_does(tmp_path: Path) -> None:
+    assert run(["gateways", "new", "mine", "--from-nft", "router.conf", *NAMES]) == 0
+    recipe = load("./mine")
+    assert (recipe.name, recipe.kind) == ("mine", "nat44")
+    assert (tmp_path / "mine" / "rules.nft").read_text() == RULES
+    (snippet,) = [one for one in recipe.verbs.start if "rules.nft" in one]
+    lab = {
+        "NG_RECIPE_FOLDER": str(tmp_path / "mine"), "NG_INSIDE": "inside", "NG_OUTSIDE": "outside",
+        "NG_INITIATOR_NETWORK4": "198.18.0.0/16", "NG_OUTSIDE_ADDRESS4": "198.19.0.1", "PATH": os.environ["PATH"],
+    }  # fmt: skip
+    shown = subprocess.run(  # noqa: S602 - our own snippet
+        snippet.replace("| nft -f -", ""), shell=True, env=lab, capture_output=True, text=True, check=True
+    )
+    assert shown.stdout == IN_A_LAB
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (RULES, ["mine", "--inside", "lan9", "--outside", "wan0"]),
+        (RULES, ["Mine", "--inside", "lan0", "--outside", "wan0"]),
+        (RULES.replace("snat", "dnat"), ["mine", "--inside", "lan0", "--outside", "wan0"]),
+        (f'include "/etc/more.nft"\n{RULES}', ["mine", "--inside", "lan0", "--outside", "wan0"]),
+        (None, ["mine", "--inside", "lan0", "--outside", "wan0"]),
+    ],
+    ids=["no such interface", "name", "translates nothing", "includes", "no file"],
+)
+def test_what_makes_no_gateway_is_refused_in_one_line_and_nothing_is_made(
+    text: str | None, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("router.conf").unlink() if text is None else Path("router.conf").write_text(text)
+    assert run(["gateways", "new", *words, "--from-nft", "router.conf"]) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, len(shown.err.splitlines())) == ("", 1)
+    assert [path.name for path in Path().iterdir() if path.is_dir()] == []
+
+
+def test_a_folder_that_is_there_is_left_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine").mkdir()
+    assert run(["gateways", "new", "mine", "--from-nft", "router.conf", *NAMES]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert list(Path("mine").iterdir()) == []
