@@ -34,7 +34,7 @@ def new(
 
     In a lab the interfaces, and the network and the address if they are named, are those of the lab.
     """
-    from natgauge.gateways.new_recipe import from_nft
+    from natgauge.new_recipe import from_nft
 
     variables = {
         inside: "NG_INSIDE",
