@@ -72,6 +72,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "cleaning": {"errors", "host", "labs"},
     "guest_building": {"errors", "host", "labs"},
+    "new_recipe": {"errors", "foreign", "gateways"},
     "gateways": {
         "errors", "foreign", "host", "inputs", "labs", "suggestions", "system_errors", "table_memory", "toml_text",
         "words",
