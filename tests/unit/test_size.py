@@ -13,7 +13,7 @@ from tests.unit.made_results import keep, made
 
 from natgauge.analysis.bits import Way, bits_of_unit
 from natgauge.analysis.contrast import Span
-from natgauge.analysis.sizing import Ended, Fits, Limit, Subscribers, addresses_for, sizings
+from natgauge.analysis.sizing import Ended, Fits, SubscriberLimit, Subscribers, addresses_for, sizings
 from natgauge.cli import run
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
@@ -62,7 +62,7 @@ def test_ports_of_the_outside_addresses_are_a_limit_of_what_translates_ports() -
 
 @pytest.mark.parametrize(("number", "fits"), [(90, "carries"), (100, "cannot tell"), (111, "does not carry")])
 def test_a_number_within_the_range_of_a_limit_cannot_be_told(number: int, fits: Fits) -> None:
-    limit = Limit("frames", "frames/s", 1.0, Span(90.0, 110.0))
+    limit = SubscriberLimit("frames", "frames/s", 1.0, Span(90.0, 110.0))
     assert limit.fits(number) == fits
 
 

@@ -60,7 +60,7 @@ class Subscribers:
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class SubscriberLimit:
     """One limit of a gateway.
 
     Attributes:
@@ -101,7 +101,7 @@ class Sizing:
     """
 
     results: tuple[Result, ...]
-    limits: tuple[Limit, ...]
+    limits: tuple[SubscriberLimit, ...]
     missing: tuple[Resource, ...]
     larger_frames: bool
 
@@ -139,7 +139,7 @@ def _sizing(results: Sequence[Result], asked: Subscribers) -> Sizing:
     sized, larger = _with_frames(results, asked.mean_frame)
     every = [limit for result in sized for limit in _of_result(result, asked)]
     every += _of_ports(asked) if _takes_ports(results) else ()
-    tightest: dict[Ended, Limit] = {}
+    tightest: dict[Ended, SubscriberLimit] = {}
     for limit in sorted(every, key=lambda one: (one.subscribers.lower, one.subscribers.upper)):
         tightest.setdefault(limit.ended, limit)
     missing = tuple(resource for resource in asked.needs() if resource not in tightest)
@@ -162,29 +162,29 @@ def _octets(result: Result) -> float:
     return 0.0 if bits is None else bits.packets / bits.frames / 8 + FRAME_OVERHEAD
 
 
-def _of_result(result: Result, asked: Subscribers) -> Iterator[Limit]:
+def _of_result(result: Result, asked: Subscribers) -> Iterator[SubscriberLimit]:
     resource, measured = resource_of(result), _range(result)
     if resource == "new connections" and asked.new is not None:
-        yield Limit("new connections", "connections/s", asked.new, measured, result)
+        yield SubscriberLimit("new connections", "connections/s", asked.new, measured, result)
     elif resource == "open connections" and asked.connections is not None:
-        yield Limit("open connections", "connections", asked.connections, measured, result)
+        yield SubscriberLimit("open connections", "connections", asked.connections, measured, result)
     elif resource == "frames" and asked.megabits is not None:
         bits = bits_of_unit(result.metric, result.parameters)
         if bits is not None:
             octets = asked.mean_frame or _octets(result)
             each = asked.megabits * 1e6 / (8 * (octets - FRAME_OVERHEAD))
             carried = Span(measured.lower * bits.frames, measured.upper * bits.frames)
-            yield Limit("frames", "frames/s", each, carried, result, octets)
+            yield SubscriberLimit("frames", "frames/s", each, carried, result, octets)
 
 
 def _takes_ports(results: Sequence[Result]) -> bool:
     return not any(result.parameter("kind") in _KEEP_PORTS for result in results)
 
 
-def _of_ports(asked: Subscribers) -> Iterator[Limit]:
+def _of_ports(asked: Subscribers) -> Iterator[SubscriberLimit]:
     if asked.connections is not None and asked.outside_addresses is not None:
         ports = float(asked.outside_addresses * PORTS_OF_AN_ADDRESS)
-        yield Limit("outside ports", "ports", asked.connections, Span(ports, ports))
+        yield SubscriberLimit("outside ports", "ports", asked.connections, Span(ports, ports))
 
 
 def _range(result: Result) -> Span:

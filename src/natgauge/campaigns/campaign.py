@@ -61,7 +61,7 @@ class Means:
     machines: Sequence[Mapping[str, Any]]
 
 
-class Place(Protocol):
+class WhereMeasured(Protocol):
     """Where repetitions are measured: in this process, or by workers."""
 
     def __call__(self, plan: plans.Plan, file: str, *, host_name: bool) -> AbstractContextManager[Means]:
@@ -84,7 +84,7 @@ class RunOrder:
     only: Sequence[str] = ()
     retry_broken: bool = False
     host_name: bool = False
-    elsewhere: Place | None = None
+    elsewhere: WhereMeasured | None = None
 
 
 def orders(plans_of: Sequence[Path], order: RunOrder) -> list[RunOrder]:
@@ -135,7 +135,7 @@ def run(
         if make_bench is None:
             _undo_left_behind(observer or Silent())
     seeded = plan.model_copy(update={"seed": seed})
-    here: Place = partial(_here, make_bench)
+    here: WhereMeasured = partial(_here, make_bench)
     with (order.elsewhere or here)(seeded, str(order.plan), host_name=order.host_name) as setup:
         if begun is None:
             checked_estimate(setup.cells, str(order.plan))

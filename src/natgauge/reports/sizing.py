@@ -8,7 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from natgauge.analysis.contrast import Span
-from natgauge.analysis.sizing import PORTS_OF_AN_ADDRESS, Ended, Limit, Sizing, Subscribers, addresses_for, sizings
+from natgauge.analysis.sizing import (
+    PORTS_OF_AN_ADDRESS,
+    Ended,
+    SubscriberLimit,
+    Sizing,
+    Subscribers,
+    addresses_for,
+    sizings,
+)
 from natgauge.errors import UsageError
 from natgauge.metrics import metrics
 from natgauge.metrics.metric import Resource
@@ -165,7 +173,7 @@ def _unknown(sizing: Sizing, asked: Subscribers) -> list[str]:
     ]
 
 
-def _at(limit: Limit) -> str:
+def _at(limit: SubscriberLimit) -> str:
     return f"{limit.ended}, at {_span(limit.subscribers)} subscribers"
 
 
@@ -175,7 +183,7 @@ def _remedies(sizing: Sizing, asked: Subscribers) -> list[str]:
     ]
 
 
-def _row(limit: Limit, asked: Subscribers) -> tuple[str, ...]:
+def _row(limit: SubscriberLimit, asked: Subscribers) -> tuple[str, ...]:
     needed = limit.each * asked.number
     least, most = (needed / end if end else math.inf for end in (limit.measured.upper, limit.measured.lower))
     return (

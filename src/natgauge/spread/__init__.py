@@ -95,7 +95,7 @@ def workers_of(  # noqa: PLR0913 - the options of --on, each by its name
     insecure: bool = False,
     make_bench: MakeBench | None = None,
 ) -> Iterator[Means]:
-    """Plan the cells for the workers, and connect to these; see `natgauge.campaigns.campaign.Place`.
+    """Plan the cells for the workers, and connect to these; see `natgauge.campaigns.campaign.WhereMeasured`.
 
     Args:
         on: `dask://HOST:PORT` = workers at that scheduler, `local:N` = N on this machine.
