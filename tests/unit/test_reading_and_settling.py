@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
+from tests.unit.golden import Golden
 from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 from tests.unit.test_measurer import FakeTable, measurer
@@ -65,23 +66,19 @@ def test_what_is_measured_first_reads_in_the_same_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("metric", "asked", "says"),
+    ("metric", "asked"),
     [
-        ("throughput", {"reading_order": "once"}, "reading order: 'once' is unknown; choose one of pseudorandom, incr"),
-        ("throughput", {"reading_order": "increasing", "stateless": True}, "reading order: a stateless trial has no"),
-        ("latency", {"reading_order": "increasing", "directions": "up"}, "with directions up the Responder sends noth"),
-        (
-            "validated-connection-rate",
-            {"reading_order": "increasing"},
-            "reading order: the metric validated-conn",
-        ),
-        ("connection-rate", {"reading_order": "increasing"}, "reading order: the metric connection-rate has no such"),
-        ("throughput", {"settle_seconds": -1.0}, "settle seconds: -1.0 is outside of 0 to 600 s"),
-        ("connection-rate", {"settle_seconds": 601.0}, "settle seconds: 601.0 is outside of 0 to 600 s"),
+        ("throughput", {"reading_order": "once"}),
+        ("throughput", {"reading_order": "increasing", "stateless": True}),
+        ("latency", {"reading_order": "increasing", "directions": "up"}),
+        ("validated-connection-rate", {"reading_order": "increasing"}),
+        ("connection-rate", {"reading_order": "increasing"}),
+        ("throughput", {"settle_seconds": -1.0}),
+        ("connection-rate", {"settle_seconds": 601.0}),
     ],
 )
-def test_what_cannot_be_is_refused(metric: str, asked: dict[str, object], says: str) -> None:
-    with pytest.raises(UsageError, match=says):
+def test_what_cannot_be_is_refused(metric: str, asked: dict[str, object], golden: Golden) -> None:
+    with golden.raises(UsageError):
         make(metric, **asked)
 
 

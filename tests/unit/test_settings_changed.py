@@ -8,6 +8,7 @@ from contextvars import Context
 from pathlib import Path
 
 import pytest
+from tests.unit.golden import Golden
 from tests.unit.made_machine import Memory
 
 from natgauge.host.settings import LocalSetting
@@ -52,12 +53,12 @@ def test_nothing_is_found_where_nothing_changed(setting: LocalSetting) -> None:
 
 @pytest.mark.parametrize("value", [300, 4000])
 def test_the_reason_has_the_setting_and_both_values_until_it_is_put_back(
-    setting: LocalSetting, path: Path, value: int
+    setting: LocalSetting, path: Path, value: int, golden: Golden
 ) -> None:
     path.write_text(str(value))
     for _ in range(2):
         reason = setting.found_changed()
-        assert reason.startswith(f"table_size (nf_conntrack_max): {path} was 1000 when the device was set up, ")
+        golden(reason)
         assert f"and is {value} now" in reason
     path.write_text("1000")
     assert setting.found_changed() == ""
