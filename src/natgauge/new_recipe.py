@@ -91,9 +91,6 @@ def from_nft(name: str, source: Path, names: Mapping[str, str]) -> NewRecipe:
 
     Args:
         names: interfaces, networks and addresses of the file, each with its variable in a lab, such as "NG_INSIDE".
-
-    Raises:
-        UsageError: the file cannot be read, includes others, translates nothing, or lacks one of the names.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(f'name: "{name}": needs lower-case letters, digits and "-", and begins with no "-"', at="name")

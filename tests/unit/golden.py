@@ -35,6 +35,8 @@ _LONGEST: Final = 160
 #: What differs from run to run, and what stands for it: names after the moment, numbers of folders and processes.
 _PASSING: Final = (
     (re.compile(r"\d{4}-\d\d-\d\d-\d{6}(?:-\d{3,})?"), "MOMENT"),
+    # A second folder of one second has a number at the end of its name.
+    (re.compile(r"(MOMENT-[a-z0-9-]*?[a-z]\d*)-\d(?![\w-])"), r"\1"),
     (re.compile(r"(?<=BASE/)([a-z_-]+)\d+"), r"\1"),
     (re.compile(r"(?<=\bprocess )\d+"), "NUMBER"),
     (re.compile(r"(?<=\b127\.0\.0\.1:)\d+"), "PORT"),

@@ -11,8 +11,8 @@ from natgauge.analysis.contrast import Span
 from natgauge.analysis.sizing import (
     PORTS_OF_AN_ADDRESS,
     Ended,
-    SubscriberLimit,
     Sizing,
+    SubscriberLimit,
     Subscribers,
     addresses_for,
     sizings,
