@@ -33,7 +33,7 @@ QUICK: dict[str, Any] = {
 def wire() -> Iterator[tuple[Device, dict[str, Any]]]:
     """Three namespaces, a NAT44 with short time-outs in the middle; its device, and the ports as a user names them."""
     with external_nat("external", NAT, TIMEOUT) as (lab, ports):
-        yield lab.devices[0], ports
+        yield lab.devices[0], ports | {"lab_name": "external-wire"}
 
 
 def trials_of(answer: natgauge.Answer) -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ def test_a_stateless_translator_is_judged_by_the_addresses_that_the_user_names(t
     asked = {**settings_of("throughput"), "connections": 500, "repeat": 1, "stateless": True, "trial_seconds": 0.2}
     prefix = "2001:db8:64::/96"
     with external_nat("siit", "tayga-siit", TIMEOUT, prefix) as (_, ports), slow_tester():
-        ports |= {"nat64_prefix": prefix, "grace_seconds": 0.3}
+        ports |= {"nat64_prefix": prefix, "grace_seconds": 0.3, "lab_name": "external-wire"}
         right = natgauge.measure(
             "throughput", "tayga-siit", results=tmp_path / "right", mapped_addresses="198.18.0.2", **ports, **asked
         )

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.labs.known_rates import __main__
 from tests.labs.known_rates.__main__ import EXPECTED, FAST, OTHERS, SLOW, TRUTH, Found, compared
 from tests.labs.known_rates.devices import QUEUE
-from tests.unit.test_comparison_rates import World, world
+from tests.unit.test_comparison_rates import FIRST, World, world
 
 __all__ = ["world"]
 
@@ -32,8 +33,12 @@ def test_a_refused_comparison_says_so() -> None:
 
 @pytest.mark.parametrize("connections", [20_000, 200_000])
 @pytest.mark.parametrize("other", OTHERS)
-def test_few_rounds_at_a_low_level_hold_the_ratio_of_constant_rates(other: str, connections: int, world: World) -> None:
+def test_few_rounds_at_a_low_level_hold_the_ratio_of_constant_rates(
+    other: str, connections: int, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The bounds of each search hold the rate, so the narrower interval of few rounds has to hold the ratio."""
+    monkeypatch.setattr(__main__, "policing", lambda *_: FIRST)
+    monkeypatch.setitem(OTHERS, other, lambda *_: FIRST)
     queue = {"queue": QUEUE} if other == "queues" else {}
     world.gateways = [
         {"establishes": float(FAST)},

@@ -29,7 +29,7 @@ def published(name: str) -> Any:
 
 
 def test_each_record_has_one_file_and_there_is_no_other() -> None:
-    assert sorted(path.name for path in FOLDER.iterdir()) == [f"{name}.schema.json" for name in NAMES]
+    assert sorted(path.name for path in FOLDER.glob("*.json")) == [f"{name}.schema.json" for name in NAMES]
     assert len(NAMES) == len(RECORDS) == 4
 
 
