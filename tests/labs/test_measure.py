@@ -227,7 +227,14 @@ def test_a_device_that_is_not_ours_is_measured_over_two_existing_ports(tmp_path:
             ports[f"{side}_gateway"] = port.gateway_address
             ports[f"{side}_netns"] = port.netns
         answer = natgauge.measure(
-            "connection-rate", "linux-ipv4", lab="wire", results=tmp_path, grace_seconds=0.2, **ports, **QUICK
+            "connection-rate",
+            "linux-ipv4",
+            lab="wire",
+            lab_name=f"{NAME}-wire",
+            results=tmp_path,
+            grace_seconds=0.2,
+            **ports,
+            **QUICK,
         )
     assert answer.document["parameters"]["place"]["placement"] == "external"
     assert answer.document["median"] > 0
