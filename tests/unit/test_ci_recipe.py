@@ -80,12 +80,24 @@ class Job:
 
         git("init", "-q", "-b", "main")
         (self.folder / "gateway.toml").write_text("# before\n")
+        (self.folder / "rules.nft").write_text("# rules before\n")
         git("add", ".")
         git("commit", "-qm", "before")
         self.environment["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = git("rev-parse", "HEAD")
         git("update-ref", "refs/remotes/origin/main", "HEAD")
         (self.folder / "gateway.toml").write_text("# after\n")
         git("commit", "-qam", "after")
+
+    def base_lacks_the_recipe(self) -> None:
+        """The base is a commit before it."""
+        empty = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+        identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+        made = subprocess.run(
+            ["git", *identity, "commit-tree", "-m", "empty", empty],
+            cwd=self.folder, check=True, capture_output=True, text=True,
+        ).stdout.strip()  # fmt: skip
+        subprocess.run(["git", "update-ref", "refs/remotes/origin/main", made], cwd=self.folder, check=True)
+        self.environment["CI_MERGE_REQUEST_DIFF_BASE_SHA"] = made
 
     def run(self, shell: list[str], script: str, **more: str) -> subprocess.CompletedProcess[str]:
         """One step, as the service runs it."""
@@ -118,7 +130,7 @@ def test_the_github_job_compares_comments_and_judges(tmp_path: Path, status: int
     commented = job.run(GITHUB_SHELL, github("Comment"))
     assert commented.returncode == 0, commented.stderr
     spoke = status in (0, 10, 11)
-    assert ("gh pr comment 7 --body-file comment.md" in job.asked()) == spoke
+    assert ("gh pr comment 7 --edit-last --create-if-none --body-file comment.md" in job.asked()) == spoke
     assert (tmp_path / "summary").read_text() == ("### natgauge: said\n" if spoke else "")
     told = dict(line.split("=") for line in (tmp_path / "output").read_text().split())
     judged = job.run(GITHUB_SHELL, github("Judge"), STATUS=told["status"])
@@ -137,6 +149,28 @@ def test_the_gitlab_job_compares_comments_and_ends_as_natgauge_did(tmp_path: Pat
     spoke = status in (0, 10, 11)
     assert ("/projects/1/merge_requests/7/notes" in job.asked()) == spoke
     assert "exit_codes: 11" in GITLAB
+
+
+@pytest.mark.parametrize(
+    ("shell", "script"),
+    [(GITHUB_SHELL, github("Compare")), (GITLAB_SHELL, gitlab("cost"))],
+    ids=["github", "gitlab"],
+)
+def test_the_change_that_adds_the_first_recipe_passes_and_says_so(
+    shell: list[str], script: str, tmp_path: Path
+) -> None:
+    job = Job(tmp_path, 0)
+    job.base_lacks_the_recipe()
+    done = job.run(shell, script)
+    assert done.returncode == 0, done.stderr
+    assert job.asked() == ""
+    assert (job.folder / "cost.md").read_text().count("\n") == 1
+
+
+def test_a_recipe_of_several_files_has_all_of_them_in_the_base(tmp_path: Path) -> None:
+    job = Job(tmp_path, 0)
+    assert job.run(GITHUB_SHELL, github("Compare")).returncode == 0
+    assert (job.folder / "base" / "rules.nft").read_text() == "# rules before\n"
 
 
 def test_a_base_without_the_gateway_fails_before_anything_is_measured(tmp_path: Path) -> None:

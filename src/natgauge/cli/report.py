@@ -12,7 +12,7 @@ import click
 import cloup
 
 from natgauge.cli.names import AGAINST, PUBLISHED
-from natgauge.cli.say import say
+from natgauge.cli.say import document, say
 
 if TYPE_CHECKING:
     from natgauge.reports.answers import Sentence
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _FORMS: Final[Mapping[str, str]] = {
     "text": "text",
     "csv": "csv_table",
+    "json": "json_report",
     "draft": "draft",
     "latex": "latex",
     "markdown": "markdown",
@@ -36,8 +37,8 @@ _FORMS: Final[Mapping[str, str]] = {
     "--format",
     "form",
     type=click.Choice(list(_FORMS)),
-    help="Format of the table: text (the default), one line per result (csv), 72 columns wide (draft), for a paper "
-    "(latex), or for a job's summary (markdown).",
+    help="Format of the table: text (the default), one line per result (csv), one object with all figures in full "
+    "(json), 72 columns wide (draft), for a paper (latex), or for a job's summary (markdown).",
 )
 @click.option(
     "--against",
@@ -82,6 +83,13 @@ _FORMS: Final[Mapping[str, str]] = {
     help="Write each figure of the page as an SVG file instead, for papers and slides.",
 )
 @click.option("--pdf", metavar="FOLDER", type=click.Path(path_type=Path), help="The same as PDF files.")
+@click.option(
+    "--junit",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write JUnit's XML instead, which jobs show as tests: what a gateway MUST do and does not, and costs above "
+    "--fail-above, are failures.",
+)
 def command(
     *,
     folders: tuple[Path, ...],
@@ -94,6 +102,7 @@ def command(
     parquet: Path | None,
     svg: Path | None,
     pdf: Path | None,
+    junit: Path | None,
 ) -> None:
     """Print the table of RFC 9693 section 6, one column per result, and a table per comparison and audit.
 
@@ -102,13 +111,13 @@ def command(
     from natgauge.stored import find_results
 
     _refuse_options(form=form, against=against, published=published, like=like, beside=beside)
-    collected = find_results.find(folders, failed=html is not None)
+    collected = find_results.find(folders, failed=html is not None or junit is not None)
     _refuse(collected, form=form, against=against, published=published, like=like)
     for folder in collected.unended:
-        left_out = "left out" if html is None else "without result"
+        left_out = "left out" if html is None and junit is None else "without result"
         say(f"natgauge: {folder}: {left_out}, because its measurement did not end", err=True)
-    _write_files(collected, html=html, parquet=parquet, svg=svg, pdf=pdf)
-    if form is not None or like is not None or all(to is None for to in (html, parquet, svg, pdf)):
+    _write_files(collected, html=html, parquet=parquet, svg=svg, pdf=pdf, junit=junit)
+    if form is not None or like is not None or all(to is None for to in (html, parquet, svg, pdf, junit)):
         _print_tables(collected, form or "text", against=against, published=published, like=like, beside=beside)
 
 
@@ -122,6 +131,11 @@ def _print_tables(
     beside: bool,
 ) -> None:
     """Print a table of measurements, one for each comparison, and those of audits, with an empty line between them."""
+    if form == "json":
+        from natgauge.reports import json_report
+
+        document(json_report.document(collected, _turned(collected, against=against, like=like, beside=beside)))
+        return
     tables = []
     if collected.stored and like is None:
         tables.append(_measured(collected, form, against, published))
@@ -134,12 +148,32 @@ def _print_tables(
     say("\n\n".join(tables))
 
 
+def _turned(collected: StoredResults, *, against: str | None, like: str | None, beside: bool) -> Sheet | None:
+    """The table of the results in the shape that was asked for; None where that is a column for each."""
+    from natgauge.published import like as published_shape
+    from natgauge.reports import pivot
+
+    if like is not None:
+        return published_shape.sheet(like, collected.results, beside=beside)
+    if against is None:
+        return None
+    return pivot.of_metrics(collected.results) if against == "metrics" else pivot.sheet(collected.results, against)
+
+
 def _write_files(
-    collected: StoredResults, *, html: Path | None, parquet: Path | None, svg: Path | None, pdf: Path | None
+    collected: StoredResults,
+    *,
+    html: Path | None,
+    parquet: Path | None,
+    svg: Path | None,
+    pdf: Path | None,
+    junit: Path | None,
 ) -> None:
     """Write what is to go to files, and print the names of the files."""
     if html is not None:
         _write_page(collected, html)
+    if junit is not None:
+        _write_tests(collected, junit)
     written: list[Path] = []
     if parquet is not None:
         from natgauge.reports import frames
@@ -162,6 +196,16 @@ def _write_page(collected: StoredResults, path: Path) -> None:
     from natgauge.trial.repeating import command_again
 
     page.write(collected, path, command_again)
+    if not outputs.is_stream(path):
+        say(path)
+
+
+def _write_tests(collected: StoredResults, path: Path) -> None:
+    """Write the file of tests, and print its name, unless it went to a stream."""
+    from natgauge import outputs
+    from natgauge.reports import junit
+
+    junit.write(collected, path)
     if not outputs.is_stream(path):
         say(path)
 

@@ -171,11 +171,11 @@ def answer(record: ComparisonRecord) -> str:
 
 
 def comment(record: ComparisonRecord) -> str:
-    """Return the comparison as a comment on a change, in Markdown: a headline, the table, and what must be known."""
+    """Return the comparison as a comment on a change, in Markdown: a headline, the answers, the table and its notes."""
     verdicts = ", ".join(dict.fromkeys(estimate.verdict for estimate in record.estimates))
     headline = verdicts if record.fail_above is None else answer(record)
-    unlike = conditions_of(record)
-    return f"### natgauge: {headline}\n\n{f'{unlike}{chr(10) * 2}' if unlike else ''}{markdown.render(sheet(record))}"
+    said = "\n".join(f"- {sentence.text}" for sentence in sentences(record))
+    return f"### natgauge: {headline}\n\n{said}\n\n{markdown.render(sheet(record))}"
 
 
 def sheet(record: ComparisonRecord, *, brief: bool = True) -> Sheet:

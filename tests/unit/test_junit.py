@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`report --junit`: what a job shows as a failed test is what a gateway MUST do, or a cost above the limit."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from tests.unit.made_comparisons import compared, estimate
+from tests.unit.made_corpus import audited
+from tests.unit.made_results import keep, made
+
+from natgauge.cli import run
+from natgauge.records.comparison import ComparisonRecord
+from natgauge.records.store import Store
+from natgauge.reports import junit
+from natgauge.reports.collected import StoredComparison, StoredResults
+from natgauge.stored.find_results import find
+
+
+def suites(text: str) -> dict[str, ET.Element]:
+    return {suite.attrib["name"]: suite for suite in ET.fromstring(text)}  # noqa: S314 - written here
+
+
+def of_costs(record: ComparisonRecord) -> list[str]:
+    """What each cost is: passed, failure or skipped."""
+    (suite,) = suites(junit.text(StoredResults((), (), (StoredComparison(Path("x"), record),)))).values()
+    return [next((each.tag for each in case if each.tag != "system-out"), "passed") for case in suite]
+
+
+def test_a_requirement_fails_only_if_the_gateway_must_do_it(tmp_path: Path) -> None:
+    audited(tmp_path / "audit")
+    collected = find([tmp_path])
+    (record,) = (each.record for each in collected.audits)
+    (suite,) = suites(junit.text(collected)).values()
+    failures = len(record.failed(level="must"))
+    assert int(suite.attrib["failures"]) == failures == len(suite.findall("testcase/failure"))
+    assert int(suite.attrib["tests"]) == len(record.requirements) == len(suite)
+    met = sum(one.verdict == "meets" for one in record.requirements)
+    assert int(suite.attrib["skipped"]) == len(record.requirements) - met - failures
+
+
+def test_a_cost_fails_only_above_a_limit_that_was_asked_for() -> None:
+    costs = [estimate("dear", above=True), estimate("cheap", above=False), estimate("unknown", above=None)]
+    assert of_costs(compared(costs, fail_above=0.03)) == ["failure", "passed", "skipped"]
+    assert of_costs(compared([estimate("dear")])) == ["passed"]
+
+
+def test_measurements_pass_and_those_without_a_result_are_errors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = made([1e5], parameters={"gateway": "a<&>\x1b"})
+    keep(Store.create(tmp_path / "results", result.metric, "a"), result)
+    Store.create(tmp_path / "results", "latency", "b").write_plan({})
+    assert run(["report", str(tmp_path / "results"), "--junit", str(tmp_path / "tests.xml")]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'tests.xml'}\n"
+    suite = suites((tmp_path / "tests.xml").read_text())["measurements"]
+    assert (suite.attrib["tests"], suite.attrib["errors"], suite.attrib["failures"]) == ("2", "1", "0")
+
+
+def test_a_file_that_cannot_be_written_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = made([1e5])
+    keep(Store.create(tmp_path / "results", result.metric, "a"), result)
+    assert run(["report", str(tmp_path / "results"), "--junit", "/dev/zero"]) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, len(shown.err.splitlines())) == ("", 1)
