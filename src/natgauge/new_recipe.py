@@ -107,24 +107,22 @@ def from_nft(name: str, source: Path, names: Mapping[str, str]) -> NewRecipe:
         if not re.search(_alone(own), code):
             there = ", ".join(dict.fromkeys(_INTERFACE.findall(code))) or "none"
             raise UsageError(f"{own}: is not in {source}; the interfaces named there: {there}", at="from_nft")
-    _refuse_unparsable(source, rules, names)
     edits = " ".join(_edit(own, variable) for own, variable in names.items())
-    text = _RECIPE.format(name=name, source=shlex.quote(str(source)).replace('"', "'"), rules=RULES, edits=edits)
+    _refuse_unparsable(source, rules, edits)
+    written = edits.replace("\\", r"\\")
+    text = _RECIPE.format(name=name, source=shlex.quote(str(source)).replace('"', "'"), rules=RULES, edits=written)
     return NewRecipe(name, text, rules)
 
 
-def _refuse_unparsable(source: Path, rules: str, names: Mapping[str, str]) -> None:
+def _refuse_unparsable(source: Path, rules: str, edits: str) -> None:
     """Refuse what nft cannot parse; only root can ask it, in a namespace of its own that has both interfaces."""
     if os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "ip", "nft"))):
         return
-    text = rules
-    for own, variable in names.items():
-        text = re.sub(_alone(own), rf"\g<1>{_TRIED[variable]}\g<2>", text, flags=re.MULTILINE)
-    asked = "ip link add inside type veth peer name outside && nft --check --file -"
+    asked = f"sed -E {edits} | {{ ip link add inside type veth peer name outside && nft --check --file -; }}"
     try:
         ended = subprocess.run(
             ["unshare", "--net", "sh", "-c", asked],
-            input=text, capture_output=True, text=True, timeout=_SECONDS, check=False,
+            env={**os.environ, **_TRIED}, input=rules, capture_output=True, text=True, timeout=_SECONDS, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return
@@ -139,5 +137,5 @@ def _alone(own: str) -> str:
 
 def _edit(own: str, variable: str) -> str:
     """Arguments of sed that put a variable of a lab in the place of a name."""
-    pattern = re.sub(r"([.\[\](){}*+?^$|\\])", r"\\\\\1", own)
-    return f"-e 's@(^|[^{_WITHIN}]){pattern}([^{_WITHIN}]|$)@\\\\1'\"${variable}\"'\\\\2@g'"
+    pattern = re.sub(r"([.\[\](){}*+?^$|\\])", r"\\\1", own)
+    return f"-e 's@(^|[^{_WITHIN}]){pattern}([^{_WITHIN}]|$)@\\1'\"${variable}\"'\\2@g'"

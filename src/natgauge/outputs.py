@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -55,6 +56,19 @@ def write(path: Path, content: str | bytes, *, what: str, remedy: str) -> None:
         raise
     except OSError as error:
         raise unwritable(path, error, what=what, remedy=remedy) from error
+
+
+def write_into(folder: Path, contents: Iterable[tuple[str, str | bytes]], *, what: str, remedy: str) -> list[Path]:
+    """Write files by their names into a folder, which is made if missing; return their paths."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(folder, error, what=what, remedy=remedy) from error
+    written = []
+    for name, content in contents:
+        write(folder / name, content, what=what, remedy=remedy)
+        written.append(folder / name)
+    return written
 
 
 def is_stream(path: Path) -> bool:

@@ -25,6 +25,9 @@ Close = Literal["fin", "rst"]
 TcpState = Literal["established", "half-open", "fin", "rst"]
 #: Most octets of a request; with its headers, and those of a tunnel, it fits into a packet of 1500 octets.
 MOST_REQUEST_OCTETS: Final = 1360
+#: Ports that a NAT can assign on one outside address, for one remote endpoint: the unprivileged ones, from 1024 on
+#: (RFC 4787 section 4.2.1).
+OUTSIDE_PORTS: Final = 65_536 - 1024
 #: How phase 1 enumerates the four tuples (RFC 9693 section 4.4).
 Order = Literal["permutation", "increasing", "decreasing", "with-replacement"]
 

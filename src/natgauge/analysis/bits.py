@@ -21,20 +21,26 @@ class Bits:
     """Bits of the frames of one unit in its busier direction, on one link: on the wire, and of their IP packets alone.
 
     Attributes:
-        side: the side whose link has them: that of the Initiator, where its frames' octets are known.
         wire: with FCS, preamble and the least gap between frames (RFC 5180 appendix A.1).
         way: "one" = all frames of a unit go one way; "each" = the other direction has as many bits; "busier" = fewer.
     """
 
-    side: Side
     wire: float
     packets: float
     frames: float
     way: Way
 
+    @property
+    def frame_octets(self) -> float:
+        """Mean octets with FCS of a frame."""
+        return self.packets / self.frames / 8 + FRAME_OVERHEAD
+
 
 def bits_of_unit(metric: str, parameters: Parameters) -> Bits | None:
-    """Return the bits of one unit of a metric's value; None where it is no rate of frames with a known size."""
+    """Return the bits of one unit of a metric's value; None where it is no rate of frames with a known size.
+
+    They are those on the Initiator's link, where its frames' octets are known, or else on the Responder's.
+    """
     frames = frames_of(metric, parameters)
     side = next((side for side in _SIDES if frames and all(side in frame.octets for frame in frames)), None)
     if side is None:
@@ -43,7 +49,7 @@ def bits_of_unit(metric: str, parameters: Parameters) -> Bits | None:
     busier, other = sorted((_octets(way, side) for way in ways), reverse=True)
     octets, number = busier
     way: Way = "each" if busier == other else "busier" if other[1] else "one"
-    return Bits(side, 8 * (octets + number * BETWEEN_FRAMES), 8 * (octets - number * FRAME_OVERHEAD), number, way)
+    return Bits(8 * (octets + number * BETWEEN_FRAMES), 8 * (octets - number * FRAME_OVERHEAD), number, way)
 
 
 def _octets(frames: Sequence[UnitFrame], side: Side) -> tuple[float, float]:

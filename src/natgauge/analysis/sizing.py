@@ -19,9 +19,7 @@ from natgauge.ethernet import FRAME_OVERHEAD
 from natgauge.metrics import declared
 from natgauge.metrics.metric import Resource
 from natgauge.records.measurement import Result
-
-#: Ports of an outside address that a gateway can give out: the unprivileged ones (RFC 4787 section 4.2.1).
-PORTS_OF_AN_ADDRESS: Final = 64_512
+from natgauge.words import OUTSIDE_PORTS
 
 #: Kinds of gateways that keep the port: a connection takes no port of an outside address.
 _KEEP_PORTS: Final = frozenset({"routing", "nptv6", "siit", "softwire"})
@@ -132,7 +130,7 @@ def addresses_for(sizing: Sizing, asked: Subscribers) -> int | None:
     """Least number of outside addresses, if each connection has a port of its own; None where connections take none."""
     if asked.connections is None or not _takes_ports(sizing.results):
         return None
-    return math.ceil(asked.number * asked.connections / PORTS_OF_AN_ADDRESS)
+    return math.ceil(asked.number * asked.connections / OUTSIDE_PORTS)
 
 
 def _sizing(results: Sequence[Result], asked: Subscribers) -> Sizing:
@@ -159,7 +157,7 @@ def _with_frames(results: Sequence[Result], mean: int | None) -> tuple[list[Resu
 def _octets(result: Result) -> float:
     """Octets with FCS of a frame on the Initiator's link; 0 where they are not known."""
     bits = bits_of_unit(result.metric, result.parameters)
-    return 0.0 if bits is None else bits.packets / bits.frames / 8 + FRAME_OVERHEAD
+    return 0.0 if bits is None else bits.frame_octets
 
 
 def _of_result(result: Result, asked: Subscribers) -> Iterator[SubscriberLimit]:
@@ -171,7 +169,7 @@ def _of_result(result: Result, asked: Subscribers) -> Iterator[SubscriberLimit]:
     elif resource == "frames" and asked.megabits is not None:
         bits = bits_of_unit(result.metric, result.parameters)
         if bits is not None:
-            octets = asked.mean_frame or _octets(result)
+            octets = asked.mean_frame or bits.frame_octets
             each = asked.megabits * 1e6 / (8 * (octets - FRAME_OVERHEAD))
             carried = Span(measured.lower * bits.frames, measured.upper * bits.frames)
             yield SubscriberLimit("frames", "frames/s", each, carried, result, octets)
@@ -183,7 +181,7 @@ def _takes_ports(results: Sequence[Result]) -> bool:
 
 def _of_ports(asked: Subscribers) -> Iterator[SubscriberLimit]:
     if asked.connections is not None and asked.outside_addresses is not None:
-        ports = float(asked.outside_addresses * PORTS_OF_AN_ADDRESS)
+        ports = float(asked.outside_addresses * OUTSIDE_PORTS)
         yield SubscriberLimit("outside ports", "ports", asked.connections, Span(ports, ports))
 
 

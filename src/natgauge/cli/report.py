@@ -15,6 +15,7 @@ from natgauge.cli.names import AGAINST, PUBLISHED
 from natgauge.cli.say import document, say
 
 if TYPE_CHECKING:
+    from natgauge.records.measurement import Result
     from natgauge.reports.answers import Sentence
     from natgauge.reports.collected import StoredResults
     from natgauge.reports.html.drawings import Form
@@ -134,13 +135,18 @@ def _print_tables(
     if form == "json":
         from natgauge.reports import json_report
 
-        document(json_report.document(collected, _turned(collected, against=against, like=like, beside=beside)))
+        shape = None
+        if like is not None:
+            shape = _shaped(collected, like, beside=beside)
+        elif against is not None:
+            shape = _turned(collected.results, against)
+        document(json_report.document(collected, shape))
         return
     tables = []
     if collected.stored and like is None:
         tables.append(_measured(collected, form, against, published))
     elif collected.stored and like is not None:
-        tables.append(_shaped(collected, form, like, beside=beside))
+        tables.append(_rendered(form, _shaped(collected, like, beside=beside)))
     if collected.comparisons:
         tables.append(_compared(collected, form))
     if collected.audits:
@@ -148,16 +154,11 @@ def _print_tables(
     say("\n\n".join(tables))
 
 
-def _turned(collected: StoredResults, *, against: str | None, like: str | None, beside: bool) -> Sheet | None:
-    """The table of the results in the shape that was asked for; None where that is a column for each."""
-    from natgauge.published import like as published_shape
+def _turned(results: Sequence[Result], against: str, *, narrow: bool = False) -> Sheet:
+    """The table of the results with a column for each value of a parameter, or for each metric."""
     from natgauge.reports import pivot
 
-    if like is not None:
-        return published_shape.sheet(like, collected.results, beside=beside)
-    if against is None:
-        return None
-    return pivot.of_metrics(collected.results) if against == "metrics" else pivot.sheet(collected.results, against)
+    return pivot.of_metrics(results) if against == "metrics" else pivot.sheet(results, against, narrow=narrow)
 
 
 def _write_files(
@@ -171,9 +172,16 @@ def _write_files(
 ) -> None:
     """Write what is to go to files, and print the names of the files."""
     if html is not None:
-        _write_page(collected, html)
+        from natgauge.reports.html import page
+        from natgauge.trial.repeating import command_again
+
+        page.write(collected, html, command_again)
+        _say_unless_stream(html)
     if junit is not None:
-        _write_tests(collected, junit)
+        from natgauge.reports import junit as tests
+
+        tests.write(collected, junit)
+        _say_unless_stream(junit)
     written: list[Path] = []
     if parquet is not None:
         from natgauge.reports import frames
@@ -189,23 +197,10 @@ def _write_files(
         say(path)
 
 
-def _write_page(collected: StoredResults, path: Path) -> None:
-    """Write the page, and print its name, unless the page itself went to a stream."""
+def _say_unless_stream(path: Path) -> None:
+    """Print the name of a file that was written, unless that went to a stream."""
     from natgauge import outputs
-    from natgauge.reports.html import page
-    from natgauge.trial.repeating import command_again
 
-    page.write(collected, path, command_again)
-    if not outputs.is_stream(path):
-        say(path)
-
-
-def _write_tests(collected: StoredResults, path: Path) -> None:
-    """Write the file of tests, and print its name, unless it went to a stream."""
-    from natgauge import outputs
-    from natgauge.reports import junit
-
-    junit.write(collected, path)
     if not outputs.is_stream(path):
         say(path)
 
@@ -262,19 +257,13 @@ def _measured(collected: StoredResults, form: str, against: str | None, publishe
     """The table of all results of measurements."""
     from natgauge.published.printed import tables_of
     from natgauge.reports import draft
-    from natgauge.reports import pivot as turned
     from natgauge.reports import sheet as sheets
     from natgauge.reports.answers import answers
 
     results = collected.results
     if form == "csv":
         return str(_view(form).table(results))
-    if against is None:
-        shown = sheets.sheet(results)
-    elif against == "metrics":
-        shown = turned.of_metrics(results)
-    else:
-        shown = turned.sheet(results, against, narrow=form == "draft")
+    shown = sheets.sheet(results) if against is None else _turned(results, against, narrow=form == "draft")
     if against is None and form == "draft":
         measured = draft.render(shown)
     else:
@@ -306,11 +295,11 @@ def _view(form: str) -> Any:
     return importlib.import_module(f"natgauge.reports.{_FORMS[form]}")
 
 
-def _shaped(collected: StoredResults, form: str, name: str, *, beside: bool) -> str:
+def _shaped(collected: StoredResults, name: str, *, beside: bool) -> Sheet:
     """The results of measurements in the shape of a published table."""
     from natgauge.published import like
 
-    return _rendered(form, like.sheet(name, collected.results, beside=beside))
+    return like.sheet(name, collected.results, beside=beside)
 
 
 def _compared(collected: StoredResults, form: str) -> str:

@@ -65,8 +65,6 @@ class Contestants:
         self._observer = observer
         self._seed = seed
         self._made = ExitStack()
-        # In the first labs each gateway is proved to forward: whatever does not is named with its hop, at once.
-        self._is_new = True
         self.gateways = [self._planned(gateway, str(number)) for number, gateway in enumerate(compared)]
         self.control = self._planned(compared[0].control(), "control")
         seats = [
@@ -98,13 +96,13 @@ class Contestants:
                 demand = replace(planned.demand, sharing=shared_by)
                 # The links within a chain learn their neighbours with its first frames, some of which are lost.
                 chained = bool(gateway.bench.recipe.chain)
-                proved = chained or (self._is_new and gateway in self.gateways)
+                # In its first lab each gateway is proved to forward: what does not is named with its hop, at once.
+                proved = chained or (gateway.ready is None and gateway in self.gateways)
                 with named(gateway.label, gateway.bench.recipe.name):
                     gateway.ready = gateway.bench.ready(replace(planned, demand=demand), Unread(), prove=proved)
                 if gateway.bench.processes:
                     raise UsageError(f"{gateway.bench.reasons_not_timed()[0]}; add --by rates")
             self._made = made.pop_all()
-        self._is_new = False
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -145,14 +145,6 @@ class Recipe(RecipeTable):
     rules_from: Annotated[str, Field(min_length=1, max_length=120)] | None = None
     origin: Path
 
-    @property
-    def _has_name_of_folder(self) -> bool:
-        return self.origin.name == FILE_IN_FOLDER and self.name == self.origin.absolute().parent.name
-
-    @property
-    def _or_folder(self) -> str:
-        return ", nor of its folder" if self.origin.name == FILE_IN_FOLDER else ""
-
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         families = (self.initiator_family, self.responder_family)
@@ -162,8 +154,10 @@ class Recipe(RecipeTable):
             raise ValueError(f'source "mapped" and kind {" or ".join(_MAPPING)} come together, or not at all')
         if (self.port_sets is not None) != (self.kind in _SUBSCRIBERS):
             raise ValueError(f"port_sets and kind {' or '.join(_SUBSCRIBERS)} come together, or not at all")
-        if self.name != self.origin.stem and not self._has_name_of_folder:
-            raise ValueError(f'name "{self.name}" is not the name of the file{self._or_folder}')
+        in_folder = self.origin.name == FILE_IN_FOLDER
+        if self.name not in (self.origin.stem, self.origin.absolute().parent.name if in_folder else None):
+            or_folder = ", nor of its folder" if in_folder else ""
+            raise ValueError(f'name "{self.name}" is not the name of the file{or_folder}')
         if own := next((name for name in self.environment if name.startswith("NG_")), None):
             raise ValueError(f"environment: {own}: names that begin with NG_ are natgauge's")
         if self.chain:

@@ -17,7 +17,6 @@ from natgauge import outputs
 from natgauge.errors import UsageError
 from natgauge.reports.collected import Stored, StoredComparison, StoredResults, each_trial
 from natgauge.reports.optional_deps import need
-from natgauge.system_errors import unwritable
 from natgauge.words import Verdict
 
 if TYPE_CHECKING:
@@ -143,17 +142,14 @@ def frames_of(collected: StoredResults) -> Frames:
 def write(collected: StoredResults, folder: Path) -> list[Path]:
     """Write each frame as a Parquet file into a folder, which is made if missing; return the files."""
     frames = frames_of(collected)
-    written = []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise unwritable(folder, error, what="report", remedy=_REMEDY) from error
-    for item in fields(frames):
-        path, content = folder / f"{item.name}.parquet", io.BytesIO()
-        getattr(frames, item.name).write_parquet(content)
-        outputs.write(path, content.getvalue(), what="report", remedy=_REMEDY)
-        written.append(path)
-    return written
+    contents = ((f"{item.name}.parquet", _parquet(getattr(frames, item.name))) for item in fields(frames))
+    return outputs.write_into(folder, contents, what="report", remedy=_REMEDY)
+
+
+def _parquet(frame: pl.DataFrame) -> bytes:
+    content = io.BytesIO()
+    frame.write_parquet(content)
+    return content.getvalue()
 
 
 def _frame(polars: Any, columns: Mapping[str, type], rows: Sequence[_Row]) -> pl.DataFrame:

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from natgauge.analysis.contrast import Span
 from natgauge.analysis.sizing import (
-    PORTS_OF_AN_ADDRESS,
     Ended,
     Sizing,
     SubscriberLimit,
@@ -24,7 +23,9 @@ from natgauge.records.measurement import FUNCTIONAL, Result
 from natgauge.reports.graded_doubts import graded
 from natgauge.reports.labels import names_of
 from natgauge.reports.rows import number, whole
+from natgauge.statistics.interval import finite
 from natgauge.tables import aligned
+from natgauge.words import OUTSIDE_PORTS
 
 #: What to change where a limit is too low.
 _REMEDIES: Final[Mapping[Ended, str]] = {
@@ -102,7 +103,7 @@ def _gateway(sizing: Sizing, asked: Subscribers) -> dict[str, Any]:
 
 
 def _ends(span: Span) -> list[float | None]:
-    return [span.lower, None if math.isinf(span.upper) else span.upper]
+    return [span.lower, finite(span.upper)]
 
 
 def _lines(sizing: Sizing, asked: Subscribers) -> list[str]:
@@ -113,7 +114,7 @@ def _lines(sizing: Sizing, asked: Subscribers) -> list[str]:
     if addresses is not None and asked.outside_addresses is None:
         lines.append(
             f"Outside addresses: at least {whole(addresses)}, if each open connection takes a port of its own "
-            f"({whole(PORTS_OF_AN_ADDRESS)} an address)."
+            f"({whole(OUTSIDE_PORTS)} an address)."
         )
     if sizing.larger_frames:
         lines.append("No throughput was measured with frames as large as the mean: larger frames may cost more.")

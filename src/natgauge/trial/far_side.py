@@ -18,12 +18,10 @@ from natgauge.trial.observer import Unread
 from natgauge.trial.planned import Planned
 from natgauge.trial.protocols import ServerControl
 from natgauge.trial.server import FarSide
-from natgauge.words import Address, Family
+from natgauge.words import OUTSIDE_PORTS, Address, Family
 
 #: How long the server alone may be measured, in seconds.
 ALONE_SECONDS: Final = 120.0
-#: Connections of the server's own measurement: one address has this number of unprivileged ports.
-_ALONE_CONNECTIONS: Final = 64_512
 
 
 def rate_alone(measurer: LabMeasurer, planned: Planned, family: Family) -> float | None:
@@ -84,7 +82,7 @@ def _rate_alone(measurer: LabMeasurer, server: ServerControl, planned: Planned, 
 
 def _traffic_alone(family: Family, connections: int) -> TrafficPlan:
     around = AddressPlan(_link(INSIDE[family]), _link(OUTSIDE[family]), translated=False)
-    number = min(connections, _ALONE_CONNECTIONS)
+    number = min(connections, OUTSIDE_PORTS)
     return make_plan(TrafficOptions(connections=number, destination_ports="53"), around)
 
 

@@ -16,7 +16,6 @@ from natgauge.errors import UsageError
 from natgauge.reports.collected import StoredResults
 from natgauge.reports.html import charts, page
 from natgauge.reports.html.figures import Figure, FigureGroup
-from natgauge.system_errors import unwritable
 
 Form = Literal["svg", "pdf"]
 
@@ -36,17 +35,8 @@ def write(collected: StoredResults, folder: Path, form: Form) -> list[Path]:
     figures = list(_figures(collected))
     if not figures:
         raise UsageError(f"report: --{form}: the folders hold nothing that is drawn; name results or comparisons")
-    contents = [(name, _CONVERTERS[form](spec)) for name, spec in figures]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise unwritable(folder, error, what="report", remedy=_REMEDY) from error
-    written = []
-    for name, content in contents:
-        path = folder / f"{name}.{form}"
-        outputs.write(path, content, what="report", remedy=_REMEDY)
-        written.append(path)
-    return written
+    contents = [(f"{name}.{form}", _CONVERTERS[form](spec)) for name, spec in figures]
+    return outputs.write_into(folder, contents, what="report", remedy=_REMEDY)
 
 
 def _figures(collected: StoredResults) -> Iterator[tuple[str, charts.Row]]:

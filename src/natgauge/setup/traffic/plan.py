@@ -24,7 +24,7 @@ from natgauge.labs.contract import Addresses, Link
 from natgauge.setup.traffic import subscribers as sharing
 from natgauge.setup.traffic.addresses import AddressPlan
 from natgauge.setup.traffic.ranges import LAST_PORT, Range, parse_addresses, parse_ports, spoken
-from natgauge.words import MAXIMUM_CONNECTIONS, Family, Order, Side, Transport
+from natgauge.words import MAXIMUM_CONNECTIONS, OUTSIDE_PORTS, Family, Order, Side, Transport
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 #: RFC 4814 section 4.5: pseudorandom source ports exclude the well-known ports.
 FIRST_SOURCE_PORT = 1024
-#: Ports that a NAT can assign on one outside address, for one remote endpoint.
-OUTSIDE_PORTS = LAST_PORT - FIRST_SOURCE_PORT + 1
 DEFAULT_CONNECTIONS = 100_000
 #: Four tuples of each emulated customer edge on average: with fewer drawn at random, some edges would have none.
 CONNECTIONS_PER_EDGE = 16
