@@ -19,11 +19,11 @@ from benchmarks import machine
 from benchmarks.command import day, heading, is_root, options, write
 from natgauge.errors import BrokenError
 from natgauge.host.memory import memory_octets
-from natgauge.measurer import TrialPlan
 from natgauge.records.store import Memory
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
+from natgauge.trials import TrialPlan
 
 GATEWAY: Final = "nftables-nat44"
 #: The entry, and its extension with the state of NAT.

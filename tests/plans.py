@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from natgauge.measurer import Trial, TrialPlan
+from natgauge.trials import Trial, TrialPlan
 
 #: One elementary test: connections, the rate of phase 1, phase 2, and what else is asked of it.
 PlanOfTrial = TrialPlan

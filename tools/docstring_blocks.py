@@ -28,7 +28,9 @@ _READ_BY_ALL: Final = (
     "natgauge.errors",
     "natgauge.notes",
     "natgauge.causes.cause",
+    "natgauge.delays",
     "natgauge.measurer",
+    "natgauge.trials",
     "natgauge.labs.contract",
 )
 _HEAD: Final = re.compile(r"(Args|Attributes|Raises|Returns|Yields):")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from natgauge.agreement import Cpu, StreamCounts, TrialResult
-from natgauge.measurer import Direction, phase2_of
+from natgauge.trials import Direction, phase2_of
 
 #: Stolen time is read from /proc/stat, whose grain is 10 ms: one tick is the least that can be seen.
 STOLEN_BOUND_NS = 10_000_000

@@ -8,8 +8,8 @@ from dataclasses import fields
 from typing import Any, Final
 
 from natgauge.causes.hops import WRONG, TrialHops, hops_of
-from natgauge.measurer import Trial
 from natgauge.readings import Readings
+from natgauge.trials import Trial
 
 #: The verdict in a trial's record, and what else is known of a trial that did not begin.
 _JUDGED: Final = (

@@ -20,9 +20,9 @@ from natgauge.agreement.generated import Cpu, StreamCounts
 from natgauge.causes.cause import Cause
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.counts import is_disturbed, lost_seconds
-from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Trial, TrialPlan
 from natgauge.readings import Readings
 from natgauge.trial_record import hops_in
+from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Trial, TrialPlan
 from natgauge.words import MAXIMUM_CONNECTIONS, LimitedBy, Verdict
 
 #: Share of the nominal sending time by which a phase may end early; beyond it the tester sent faster than intended.

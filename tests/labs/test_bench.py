@@ -28,10 +28,10 @@ from natgauge.labs import kinds
 from natgauge.labs.common import namespaces
 from natgauge.labs.contract import Device
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.measurer import Phase2Plan
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
+from natgauge.trials import Phase2Plan
 from natgauge.words import Verdict
 
 NAME = own("e2e-bench")

@@ -15,11 +15,11 @@ from tests.plans import PlanOfTrial
 
 from natgauge.agreement import StreamCounts, TrialResult
 from natgauge.errors import BrokenError
-from natgauge.measurer import Phase2Plan
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.question import ask
+from natgauge.trials import Phase2Plan
 from natgauge.words import Verdict
 
 pytestmark = pytest.mark.waits

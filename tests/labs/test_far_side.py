@@ -37,11 +37,11 @@ from natgauge.host.cpus import usable_cpus
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.locks import directory_of
-from natgauge.measurer import Phase2Plan
 from natgauge.procedures.kit.events import Event
 from natgauge.stored.find_results import read_summary
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.trials import Phase2Plan
 from natgauge.words import Verdict
 
 pytestmark = pytest.mark.skipif(len(usable_cpus()) < 2, reason="a server wants a core of its own")

@@ -13,11 +13,11 @@ import pytest
 from tests.plans import PlanOfTrial
 
 from natgauge.cleaning import cleanup
-from natgauge.measurer import Direction, Phase2Plan
 from natgauge.records.store import Memory, plain
 from natgauge.setup.setup import keep_lab
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
+from natgauge.trials import Direction, Phase2Plan
 from natgauge.words import Verdict
 
 #: Sizes on the Initiator's side. A NAT64's IPv6 frames are 20 octets longer than the IPv4 ones.

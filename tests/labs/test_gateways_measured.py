@@ -16,11 +16,11 @@ from tests.plans import PlanOfTrial
 
 from natgauge.agreement import StreamCounts, TrialResult
 from natgauge.host.cpus import usable_cpus
-from natgauge.measurer import Phase2Plan
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
+from natgauge.trials import Phase2Plan
 from natgauge.words import Verdict
 
 CONNECTIONS = 3000

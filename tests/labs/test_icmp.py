@@ -13,12 +13,12 @@ from tests.labs.trying import passing
 from tests.plans import PlanOfTrial
 from tests.unit.counted import arrivals
 
-from natgauge.measurer import Direction, Phase2Plan
 from natgauge.records.store import Memory
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.question import ask
+from natgauge.trials import Direction, Phase2Plan
 
 N = 500
 FRAMES = 1_000

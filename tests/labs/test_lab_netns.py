@@ -34,12 +34,12 @@ from natgauge.labs.common.decisions import Gone
 from natgauge.labs.contract import Port
 from natgauge.labs.netns.lab import FRONT, NetnsLab
 from natgauge.labs.wire.lab import WireLab
-from natgauge.measurer import Phase2Plan
 from natgauge.procedures.kit.result.device_figures import imbalance
 from natgauge.records.store import Memory
 from natgauge.tester.cable_lab import CableLab
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
+from natgauge.trials import Phase2Plan
 
 MISSING = capabilities.missing(*capabilities.MEASURING)
 pytestmark = [

@@ -28,12 +28,12 @@ from natgauge.labs.common import namespaces
 from natgauge.labs.contract import LabNeeds
 from natgauge.labs.vm import image
 from natgauge.labs.vm.qemu import PROGRAM
-from natgauge.measurer import Phase2Plan
 from natgauge.procedures.kit.result.device_figures import imbalance
 from natgauge.records.reading import read_lines
 from natgauge.records.store import TRIAL_SCHEMA, Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
+from natgauge.trials import Phase2Plan
 
 pytestmark = [
     pytest.mark.slow("builds a guest and boots it in an emulator"),

@@ -25,12 +25,12 @@ import natgauge
 from natgauge.agreement import StreamCounts
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.namespaces import inside
-from natgauge.measurer import Direction, Phase2Plan
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.observer import Observer
 from natgauge.trial.question import ask
+from natgauge.trials import Direction, Phase2Plan
 from natgauge.words import Verdict
 
 soak = pytest.mark.soak

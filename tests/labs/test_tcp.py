@@ -21,7 +21,6 @@ from tests.unit.counted import arrivals
 
 from natgauge.agreement import MessageCounts
 from natgauge.labs.common.device import NamespaceDevice
-from natgauge.measurer import Direction, Phase2Plan
 from natgauge.procedures.expiry import ExpirySettings
 from natgauge.procedures.kit.measure.phase2 import left_in
 from natgauge.records.store import Memory
@@ -29,6 +28,7 @@ from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.question import ask
+from natgauge.trials import Direction, Phase2Plan
 from natgauge.words import Close, TcpState, Verdict
 
 N = 500

@@ -40,7 +40,7 @@ from natgauge.tester.highest import HighestRates
 from natgauge.trial.lab_measurer import LabMeasurer
 
 if TYPE_CHECKING:
-    from natgauge.measurer import Delays
+    from natgauge.delays import Delays
     from natgauge.procedures.kit.result.results import MeasurementResult
 
 _READ: Final = machine.facts

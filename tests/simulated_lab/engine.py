@@ -18,8 +18,8 @@ from natgauge.agreement import (
     TrialResult,
     nominal_seconds,
 )
-from natgauge.measurer import Phase2Plan, RateStep, Restart, Trial, TrialPlan
 from natgauge.trial import forwarding
+from natgauge.trials import Phase2Plan, RateStep, Restart, Trial, TrialPlan
 
 #: Frames that prove that a gateway forwards; no trial of a test is so slow.
 _PROBE = forwarding.probe(8)

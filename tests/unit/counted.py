@@ -24,9 +24,10 @@ from natgauge.agreement import (
     stream_of,
 )
 from natgauge.agreement.generated import LateDelay, Stall
+from natgauge.delays import Delays
 from natgauge.late_delays import LateDelays
-from natgauge.measurer import Delays, Direction, Trial, TrialPlan
 from natgauge.readings import NO_READINGS, Readings
+from natgauge.trials import Direction, Trial, TrialPlan
 from natgauge.words import Placement, Verdict
 
 _EXAMPLE: Final = Path(__file__).parents[2] / "trial" / "examples" / "nat44-both-phases.json"

@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from natgauge.measurer import Delays, Variation
+from natgauge.delays import Delays, Variation
 
 
 def inter_packet_variations(delays: Sequence[float | None]) -> list[float | None]:

@@ -14,11 +14,13 @@ from tests.unit.counted import arrivals, change_counts, change_trial, make_count
 from tests.unit.recorded_delays import recorded
 
 from natgauge.agreement import Cpu, StreamCounts
+from natgauge.delays import Delays
 from natgauge.errors import BrokenError
-from natgauge.measurer import Ability, Delays, Direction, Measurer, Period, Trial, TrialPlan
+from natgauge.measurer import Ability, Measurer
 from natgauge.paired.slices import BlockWork, RoundPlan, TimedRound
 from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.readings import Readings
+from natgauge.trials import Direction, Period, Trial, TrialPlan
 from natgauge.verdicts import Limits, judge
 from natgauge.words import Placement, Quantity
 

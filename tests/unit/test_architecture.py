@@ -46,26 +46,28 @@ MAY_IMPORT: dict[str, set[str]] = {
     "inputs": {"errors", "words"},
     "host": {"errors", "files", "finding", "foreign", "inputs", "system_errors", "table_memory", "version"},
     "metrics": set(),
-    "measurer": {"agreement", "causes", "errors", "other_traffic", "paired", "readings", "words"},
-    "trial_record": {"causes", "measurer", "readings"},
-    "verdicts": {"agreement", "causes", "counts", "measurer", "readings", "trial_record", "words"},
+    "delays": {"agreement"},
+    "trials": {"agreement", "causes", "delays", "errors", "other_traffic", "readings", "words"},
+    "measurer": {"delays", "errors", "paired", "trials"},
+    "trial_record": {"causes", "readings", "trials"},
+    "verdicts": {"agreement", "causes", "counts", "readings", "trial_record", "trials", "words"},
     "procedures": {
-        "agreement", "causes", "core_work", "errors", "inputs", "known_doubts", "late_delays", "measurer", "metrics",
-        "notes", "paired", "statistics", "words",
+        "agreement", "causes", "core_work", "delays", "errors", "inputs", "known_doubts", "late_delays", "measurer",
+        "metrics", "notes", "paired", "statistics", "trials", "words",
     },
     "records": {
         "causes", "errors", "faults", "files", "foreign", "metrics", "notes", "statistics", "system_errors", "words",
     },
     "analysis": {"errors", "ethernet", "known_doubts", "metrics", "notes", "records", "statistics", "words"},
     "doubts": {
-        "analysis", "known_doubts", "measurer", "metrics", "notes", "other_traffic", "procedures", "records",
-        "statistics", "words",
+        "analysis", "known_doubts", "metrics", "notes", "other_traffic", "procedures", "records", "statistics",
+        "trials", "words",
     },
     "published": {
         "analysis", "errors", "foreign", "records", "reports", "statistics", "suggestions", "tables", "toml_text",
     },
     "agreement": {"bounded_output", "errors", "host", "late_delays", "system_errors", "words"},
-    "counts": {"agreement", "measurer"},
+    "counts": {"agreement", "trials"},
     "labs": {
         "bounded_output", "core_work", "errors", "files", "finding", "host", "inputs", "system_errors", "table_memory",
         "words",
@@ -78,14 +80,14 @@ MAY_IMPORT: dict[str, set[str]] = {
         "words",
     },
     "tester": {
-        "agreement", "cleaning", "counts", "errors", "ethernet", "files", "finding", "foreign", "gateways", "host",
-        "inputs", "labs", "measurer", "paired", "statistics", "words",
+        "agreement", "cleaning", "counts", "delays", "errors", "ethernet", "files", "finding", "foreign", "gateways",
+        "host", "inputs", "labs", "paired", "statistics", "words",
     },
     "setup": {"errors", "ethernet", "gateways", "host", "inputs", "labs", "words"},
     "trial": {
-        "agreement", "causes", "core_work", "counts", "errors", "ethernet", "files", "foreign", "gateways", "host",
-        "inputs", "labs", "measurer", "other_traffic", "paired", "procedures", "readings", "setup",
-        "table_memory", "tester", "trial_record", "verdicts", "words",
+        "agreement", "causes", "core_work", "counts", "delays", "errors", "ethernet", "files", "foreign", "gateways",
+        "host", "inputs", "labs", "measurer", "other_traffic", "paired", "procedures", "readings", "setup",
+        "table_memory", "tester", "trial_record", "trials", "verdicts", "words",
     },
     "measurements": {
         "analysis", "causes", "doubts", "ethernet", "gateways", "host", "inputs", "labs", "measurer", "metrics",
@@ -93,9 +95,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "audits": {"errors", "gateways", "host", "inputs", "labs", "notes", "records", "setup", "suggestions", "words"},
     "campaigns": {
-        "agreement", "cleaning", "errors", "faults", "foreign", "gateways", "host", "inputs", "labs", "measurements",
-        "measurer", "metrics", "notes", "paired", "plain_text", "procedures", "readings", "records", "setup",
-        "suggestions", "system_errors", "toml_text", "trial", "version", "words",
+        "agreement", "cleaning", "delays", "errors", "faults", "foreign", "gateways", "host", "inputs", "labs",
+        "measurements", "measurer", "metrics", "notes", "paired", "plain_text", "procedures", "readings", "records",
+        "setup", "suggestions", "system_errors", "toml_text", "trial", "trials", "version", "words",
     },
     "spread": {
         "campaigns", "cleaning", "errors", "files", "gateways", "host", "inputs", "labs", "measurements", "procedures",
@@ -107,8 +109,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "reports": {
         "analysis", "causes", "errors", "ethernet", "foreign", "known_doubts", "late_delays", "metrics", "notes",
-        "other_traffic", "outputs", "plain_text", "records", "statistics", "system_errors", "table_memory", "tables",
-        "words",
+        "other_traffic", "outputs", "plain_text", "records", "statistics", "table_memory", "tables", "words",
     },
     "stored": {
         "analysis", "causes", "doubts", "errors", "foreign", "inputs", "labs", "metrics", "notes", "paired",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.recorded_delays import inter_packet_variations, recorded
 
-from natgauge.measurer import Delays, Variation
+from natgauge.delays import Delays, Variation
 from natgauge.procedures.kit.result.delay_statistics import (
     delay_variation,
     percentile_of,

@@ -22,12 +22,13 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import ExternalDevice
 from natgauge.measurements.making import make
-from natgauge.measurer import Ability, Phase2Plan
+from natgauge.measurer import Ability
 from natgauge.procedures import throughput
 from natgauge.setup.traffic import Range, make_plan
 from natgauge.trial.external import ExternalControls, ExternalMeasurer, abilities
 from natgauge.trial.fresh_ports import SPARE_SECONDS, FreshTuples, Ledger, Use
 from natgauge.trial.observer import Silent
+from natgauge.trials import Phase2Plan
 
 TIMEOUT = 30
 NAT = "nftables-nat44"

@@ -18,12 +18,13 @@ from natgauge.core_work import CoreWork
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import LabCounters, Link, Port
-from natgauge.measurer import Direction, OutlastingError, Phase2Plan
+from natgauge.measurer import OutlastingError
 from natgauge.records.store import plain
 from natgauge.setup.traffic import AddressPlan, make_plan
 from natgauge.table_memory import ObjectCache, ObjectCaches
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.requests import TrialConstants
+from natgauge.trials import Direction, Phase2Plan
 from natgauge.words import Placement, Verdict
 
 

@@ -19,11 +19,11 @@ from natgauge.agreement import AddressRange, Phase2, Progress, Silence, TrialReq
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Addresses
-from natgauge.measurer import Direction, Period, Phase2Plan, RateStep
 from natgauge.procedures import ipdv, latency, reset, system_recovery, throughput
 from natgauge.setup.traffic import make_plan
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.trial_run import RestartInTrial
+from natgauge.trials import Direction, Period, Phase2Plan, RateStep
 from natgauge.words import Verdict
 
 UP, DOWN = Direction.INITIATOR, Direction.RESPONDER

@@ -13,11 +13,12 @@ from tests.unit.golden import Golden
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
 from tests.unit.test_selftest import FakeCable
 
+from natgauge.delays import Delays
 from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways.limits import DeviceDemand, choose, refuse_unfit
 from natgauge.gateways.recipe import load
 from natgauge.inputs.question import DeviceOptions, TrafficOptions
-from natgauge.measurer import Ability, Delays, Direction, Phase2Plan
+from natgauge.measurer import Ability
 from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.setup.traffic import make_plan
 from natgauge.tester.cable import CableTester, FrameKind
@@ -25,6 +26,7 @@ from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import DEVICE_ABILITIES, TESTER_ABILITIES, LabMeasurer
 from natgauge.trial.planned import Planned
 from natgauge.trial.question import ask
+from natgauge.trials import Direction, Phase2Plan
 
 
 class Played(FakeTable):

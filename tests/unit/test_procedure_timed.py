@@ -11,10 +11,11 @@ from tests.unit.counted import change_counts, change_trial, make_counts, make_cp
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
+from natgauge.delays import Delays, Variation
 from natgauge.errors import BrokenError, UsageError
-from natgauge.measurer import Delays, Direction, Variation
 from natgauge.procedures import ipdv
 from natgauge.procedures.kit.measure.delay_metrics import Timing, read
+from natgauge.trials import Direction
 
 N = 1000
 US = 1e-6

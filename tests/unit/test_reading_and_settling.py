@@ -16,12 +16,12 @@ from tests.unit.test_recording import result, settings
 
 from natgauge.analysis.comparing import comparable
 from natgauge.errors import UsageError
-from natgauge.measurer import Phase2Plan
 from natgauge.procedures import get, procedures
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
+from natgauge.trials import Phase2Plan
 
 #: Metrics over standing connections.
 READERS = [name for name, one in procedures().items() if issubclass(one.settings, Phase2Settings)]

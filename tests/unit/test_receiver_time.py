@@ -13,9 +13,9 @@ from tests.unit.test_measurer import FakeTable, Isolated, Recorder, measurer
 
 from natgauge.agreement import ReceiverTime, TrialResult
 from natgauge.errors import BrokenError
-from natgauge.measurer import Phase2Plan, RateStep
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.receiver_time import receiver_seconds, seconds_of, shortened
+from natgauge.trials import Phase2Plan, RateStep
 from natgauge.words import Verdict
 
 TIME = {"runs": 1000, "runs_ns": 110_000, "empty_runs": 500, "empty_runs_ns": 15_000}

@@ -23,10 +23,11 @@ from tests.unit.pages import lines_of as lines_of_page
 from tests.unit.simulated import Gateway
 
 from natgauge.cli import run
+from natgauge.delays import Delays
 from natgauge.doubt_words import DoubtWord
 from natgauge.errors import BrokenError, HostError
 from natgauge.measurements.making import make
-from natgauge.measurer import Ability, Delays, Direction
+from natgauge.measurer import Ability
 from natgauge.procedures import latency
 from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditRecord, BehaviourClasses
 from natgauge.records.campaign import CAMPAIGN_SCHEMA
@@ -44,6 +45,7 @@ from natgauge.reports.rows import number as printed
 from natgauge.reports.sheet import lines_of
 from natgauge.stored.find_results import find
 from natgauge.trial.repeating import command_again
+from natgauge.trials import Direction
 
 MOST_OCTETS = 3_000_000
 DELAYS = bell(12_000, 1)

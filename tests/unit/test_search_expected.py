@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.simulated import Gateway
 
-from natgauge.measurer import LEAST_LAG_SECONDS, Ability
+from natgauge.measurer import Ability
 from natgauge.paired.slices import connections_of_block
 from natgauge.procedures import connection_rate, throughput
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.rate_search import MOST_IN_SLICES
+from natgauge.trials import LEAST_LAG_SECONDS
 
 COSTS = frozenset({Ability.COSTS})
 ERROR = 0.01

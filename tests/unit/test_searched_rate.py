@@ -16,12 +16,12 @@ from natgauge.comparisons.estimates import Subject, estimate_of
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.comparisons.searched import Searched, most_too_high, ratio_of, refuse_too_few
 from natgauge.errors import UsageError
-from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.records.parameters import Parameters
+from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS
 from natgauge.words import LimitedBy, Placement
 
 RATE = get("connection-rate")

@@ -17,8 +17,8 @@ from benchmarks.second_opinion.search import Range, Trial, highest
 from tests.unit.counted import make_counts, make_outcome
 from tests.unit.golden import Golden
 
-from natgauge.measurer import Direction
 from natgauge.procedures.kit.result.results import Attempt
+from natgauge.trials import Direction
 from natgauge.words import Verdict
 
 LIMITS = Limits(rate=4000, burst=40)

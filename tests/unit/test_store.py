@@ -11,9 +11,9 @@ import pytest
 from tests.unit.counted import make_counts
 
 from natgauge.errors import UsageError
-from natgauge.measurer import Direction
 from natgauge.records.reading import read_lines
 from natgauge.records.store import TRIAL_SCHEMA, Store, plain
+from natgauge.trials import Direction
 from natgauge.words import Verdict
 
 NOW = datetime(2026, 11, 21, 8, 0, 0, tzinfo=UTC)

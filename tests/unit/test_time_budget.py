@@ -19,7 +19,7 @@ from tests.unit.simulated import Gateway
 from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurements.making import make
-from natgauge.measurer import Ability, OutlastingError, Phase2Plan, RateStep
+from natgauge.measurer import Ability, OutlastingError
 from natgauge.procedures import connection_rate, get, procedures
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
@@ -33,6 +33,7 @@ from natgauge.procedures.kit.time_budget import (
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports.text import verdict
+from natgauge.trials import Phase2Plan, RateStep
 from natgauge.words import Verdict
 
 N = 100_000

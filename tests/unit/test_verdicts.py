@@ -16,8 +16,8 @@ from tests.unit.golden import Golden
 
 from natgauge.agreement import Cpu, PortCounters, StreamCounts
 from natgauge.counts import is_disturbed
-from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Phase2Plan
 from natgauge.readings import Readings
+from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Phase2Plan
 from natgauge.verdicts import Limits, judge, lag_tolerance
 from natgauge.words import Placement, Verdict
 

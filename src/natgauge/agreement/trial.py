@@ -26,7 +26,7 @@ LONGEST_PHASE_SECONDS: Final = 17_000.0
 
 
 class TcpUse(Protocol):
-    """Use of TCP connections, as in `natgauge.measurer.TrialPlan`."""
+    """Use of TCP connections, as in `natgauge.trials.TrialPlan`."""
 
     @property
     def half_open(self) -> bool:

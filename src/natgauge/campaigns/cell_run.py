@@ -21,7 +21,6 @@ from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.inputs.question import Cell, Question
 from natgauge.measurements.conditions import with_neighbours
 from natgauge.measurements.prepared import MakeBench, MeasuringBench, Prepared
-from natgauge.measurer import Trial
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
 from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
@@ -32,6 +31,7 @@ from natgauge.trial.observer import Observer
 from natgauge.trial.planned import Planned
 from natgauge.trial.question import command
 from natgauge.trial.seeds import in_repetition
+from natgauge.trials import Trial
 
 #: Limits of a connection rate at which the device works; a rate that time limited is only a bound.
 _KNOWN_LIMITS: Final = frozenset({"device", "tester"})

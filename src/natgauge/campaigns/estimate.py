@@ -16,20 +16,10 @@ from natgauge.agreement.phase1 import NO_FRAMES, stream_of
 from natgauge.agreement.trial import result_of
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
 from natgauge.campaigns.plan import PlanError
+from natgauge.delays import Delays
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.gateways.limits import choose, octets_needed
-from natgauge.measurer import (
-    Ability,
-    CountAt,
-    Delays,
-    Direction,
-    Measurer,
-    Period,
-    Restart,
-    TearDown,
-    Trial,
-    TrialPlan,
-)
+from natgauge.measurer import Ability, CountAt, Measurer, TearDown
 from natgauge.paired.slices import LEAD_FRAMES, BlockWork, RoundPlan, TimedRound
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
 from natgauge.procedures.kit.time_budget import nominal_seconds
@@ -37,6 +27,7 @@ from natgauge.readings import Readings
 from natgauge.trial.bench import ASSUMED_HIGHEST
 from natgauge.trial.choices import make_settings
 from natgauge.trial.far_side import ALONE_SECONDS
+from natgauge.trials import Direction, Period, Restart, Trial, TrialPlan
 from natgauge.words import TESTER, Family, Quantity, Verdict
 
 #: Connections and frames per second of the simulated device, and frames per second of the tester.

@@ -26,7 +26,7 @@ T = TypeVar("T")
 @cache
 def adapter_of(kind: type[T]) -> TypeAdapter[T]:
     """What reads values of a type with trials from JSON."""
-    # Trials name these types, which natgauge.measurer does not load; pydantic looks for them here.
+    # Trials name these types, which natgauge.trials does not load; pydantic looks for them here.
     from natgauge.agreement.generated import TrialRequest, TrialResult  # noqa: F401, PLC0415
 
     return TypeAdapter(kind)

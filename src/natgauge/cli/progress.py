@@ -13,10 +13,10 @@ from rich.text import Text
 
 from natgauge.agreement import Progress
 from natgauge.agreement.generated import StreamCounts
-from natgauge.measurer import Trial, TrialPlan
 from natgauge.metrics import declared
 from natgauge.plain_text import one_line, visible
 from natgauge.procedures.kit.events import Bounds, Event
+from natgauge.trials import Trial, TrialPlan
 from natgauge.words import Verdict
 
 _COLOURS: Final = {

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from natgauge.known_doubts import Grade, KnownDoubt
-from natgauge.measurer import Trial
 from natgauge.notes import GRADES, Note, NoteWord
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
+from natgauge.trials import Trial
 from natgauge.words import SearchLimitedBy, Verdict
 
 

@@ -30,7 +30,6 @@ from functools import partial
 from natgauge.errors import UsageError
 from natgauge.inputs.checks import paced
 from natgauge.inputs.input import described
-from natgauge.measurer import Trial
 from natgauge.metrics.back_to_back import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -45,6 +44,7 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.binary_search import SearchPlan, search
 from natgauge.procedures.kit.search.rate_search import SearchSettings, near, top_rate
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
+from natgauge.trials import Trial
 from natgauge.words import LimitedBy, Verdict
 
 #: The first burst where no ring is known, in frames of each direction: the default size of the rings of cards.

@@ -22,7 +22,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from natgauge.errors import UsageError
-from natgauge.measurer import Trial
 from natgauge.metrics.connection_rate import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -34,6 +33,7 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.search.rate_search import SearchSettings, expected_rate
 from natgauge.procedures.kit.search.searched_rate import SearchedRate
+from natgauge.trials import Trial
 from natgauge.words import Verdict
 
 

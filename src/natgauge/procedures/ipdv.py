@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from natgauge.delays import Delays
 from natgauge.errors import BrokenError
-from natgauge.measurer import Ability, Delays, TrialPlan
+from natgauge.measurer import Ability
 from natgauge.metrics.ipdv import METRIC
 from natgauge.procedures.kit.measure.delay_metrics import DelaySettings, Timing, delays_read_by
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.delay_statistics import TYPICAL, percentile_within
+from natgauge.trials import TrialPlan
 
 
 @dataclass(frozen=True, kw_only=True)

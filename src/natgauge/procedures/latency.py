@@ -17,13 +17,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from natgauge.delays import Delays
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
-from natgauge.measurer import Ability, Delays, TrialPlan
+from natgauge.measurer import Ability
 from natgauge.metrics.latency import METRIC
 from natgauge.procedures.kit.measure.delay_metrics import ABOUT_LOADS, DelaySettings, Timing, delays_read_by
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.delay_statistics import TYPICAL, WORST_CASE, percentile_within
+from natgauge.trials import TrialPlan
 
 Way = Literal["every-frame", "rfc8219"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from natgauge.measurer import Delays
+from natgauge.delays import Delays
 from natgauge.metrics.pdv import METRIC
 from natgauge.procedures.kit.measure.delay_metrics import DelaySettings, Timing, delays_read_by
 from natgauge.procedures.kit.procedure import Procedure

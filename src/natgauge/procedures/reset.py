@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.input import described
-from natgauge.measurer import Ability, Direction, TrialPlan
+from natgauge.measurer import Ability
 from natgauge.metrics.reset import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
@@ -31,6 +31,7 @@ from natgauge.procedures.kit.measure.throughput_shares import ABOUT_LOAD, Throug
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.trials import Direction, TrialPlan
 
 if TYPE_CHECKING:
     from natgauge.agreement.generated import StreamCounts

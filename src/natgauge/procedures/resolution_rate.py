@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from natgauge.inputs.input import described
-from natgauge.measurer import Ability, Phase2Plan, TrialPlan
+from natgauge.measurer import Ability
 from natgauge.metrics.resolution_rate import METRIC
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note
@@ -28,6 +28,7 @@ from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.rate_search import SearchSettings, SearchSpan, top_rate
 from natgauge.procedures.kit.settings import ABOUT_FRAME_TIMEOUT, ABOUT_LOSS_TOLERANCE
+from natgauge.trials import Phase2Plan, TrialPlan
 from natgauge.words import TESTER, Query
 
 #: The draft's: 99.99 % of the queries.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.input import described
-from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS, Ability, Period, Trial, TrialPlan
+from natgauge.measurer import Ability
 from natgauge.metrics.stability import JUDGED, METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
@@ -31,6 +31,7 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import ABOUT_MOST_SECONDS, ABOUT_REPEAT, Repeat
 from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.statistics.trend import mann_kendall, step_of
+from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Period, Trial, TrialPlan
 from natgauge.words import Verdict
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.input import described
-from natgauge.measurer import Ability, Direction, RateStep, Trial, TrialPlan
+from natgauge.measurer import Ability
 from natgauge.metrics.system_recovery import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
@@ -27,6 +27,7 @@ from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, until_decided
 from natgauge.procedures.kit.search.rate_search import top_rate
+from natgauge.trials import Direction, RateStep, Trial, TrialPlan
 from natgauge.words import LimitedBy
 
 #: RFC 2544 section 26.5.

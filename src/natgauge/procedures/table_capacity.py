@@ -37,7 +37,6 @@ from natgauge.causes.full_table import FullTable
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
-from natgauge.measurer import Trial
 from natgauge.metrics.table_capacity import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -57,6 +56,7 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import queues
 from natgauge.procedures.kit.search.rate_search import top_rate
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
+from natgauge.trials import Trial
 from natgauge.words import LimitedBy, TcpState
 
 Method = Literal["quick", "full"]

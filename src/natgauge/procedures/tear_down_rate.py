@@ -25,7 +25,7 @@ from typing import Literal
 
 from natgauge.errors import BrokenError
 from natgauge.inputs.input import described
-from natgauge.measurer import Ability, TearDown, Trial
+from natgauge.measurer import Ability, TearDown
 from natgauge.metrics.tear_down_rate import ENTRIES_LEFT, METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -40,6 +40,7 @@ from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.procedures.kit.search.searched_rate import SearchedRate
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
+from natgauge.trials import Trial
 from natgauge.words import Close, LimitedBy, Verdict
 
 #: Of fewer times nothing is known of their spread.

@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 from natgauge.errors import UsageError
 from natgauge.inputs.input import described
-from natgauge.measurer import TrialPlan
 from natgauge.metrics.goals import Preset, criteria
 from natgauge.metrics.shared_figures import IN_ALL, TRIAL_SECONDS
 from natgauge.metrics.throughput import METRIC
@@ -35,6 +34,7 @@ from natgauge.procedures.kit.search.rate_search import (
     top_rate,
 )
 from natgauge.procedures.kit.time_budget import TimeUpError, cut_off
+from natgauge.trials import TrialPlan
 
 SearchWay = Literal["binary", "mlrsearch"]
 

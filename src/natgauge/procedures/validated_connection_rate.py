@@ -20,7 +20,6 @@ from typing import Literal
 
 from natgauge.errors import UsageError
 from natgauge.inputs.input import described
-from natgauge.measurer import Trial
 from natgauge.metrics.validated_connection_rate import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -31,6 +30,7 @@ from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.procedures.kit.search.searched_rate import SearchedRate
+from natgauge.trials import Trial
 from natgauge.words import Verdict
 
 

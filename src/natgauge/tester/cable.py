@@ -29,11 +29,11 @@ from natgauge.agreement import (
 )
 from natgauge.agreement.process import run
 from natgauge.counts import is_disturbed
+from natgauge.delays import Delays
 from natgauge.errors import BrokenError
 from natgauge.inputs.question import USUAL_FRAMES, FrameOptions
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE
 from natgauge.labs.contract import Port
-from natgauge.measurer import Delays
 from natgauge.words import Address, Close, Family, Query, Transport
 
 #: Intended rate when the highest rate is measured: above that of any core, within the engine's limit.

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Final
 
 from natgauge import files, foreign
+from natgauge.delays import Delays
 from natgauge.errors import UsageError
 from natgauge.host import programs
 from natgauge.host.machine import cpu_model
-from natgauge.measurer import Delays
 from natgauge.tester.cable import LEAST_CONNECTIONS, MOST_CONNECTIONS, CableTester, FrameKind
 from natgauge.tester.cable_lab import CableLab
 

@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Unpack
 
 from natgauge import procedures
+from natgauge.delays import Delays
 from natgauge.errors import UsageError
 from natgauge.ethernet import LEAST_OCTETS, QUERY_OCTETS
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.limits import DeviceDemand, choose, refuse_unfit
 from natgauge.inputs.question import Cell
-from natgauge.measurer import Ability, Delays, Measurer
+from natgauge.measurer import Ability, Measurer
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.runner import unheard

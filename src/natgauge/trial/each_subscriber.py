@@ -16,8 +16,8 @@ from natgauge.agreement import StreamCounts, TrialResult, phase1_of
 from natgauge.errors import BrokenError
 from natgauge.gateways.port_sets import PortSets
 from natgauge.labs.contract import Addresses
-from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.setup.traffic import Range, TrafficPlan
+from natgauge.trials import Phase2Plan, TrialPlan
 
 #: Most subscribers of one trial: a NAT behind one outside address has a port for each.
 MOST: Final = 30_000

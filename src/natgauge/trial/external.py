@@ -14,12 +14,13 @@ from natgauge.errors import BrokenError, NotEmptyError, UsageError
 from natgauge.gateways.recipe import Recipe
 from natgauge.labs.common.shell import run_shell
 from natgauge.labs.contract import CommandResult, ExternalDevice, Lab
-from natgauge.measurer import Ability, TrialPlan
+from natgauge.measurer import Ability
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.setup.traffic import Range, TrafficPlan
 from natgauge.table_memory import ObjectCaches
 from natgauge.trial.fresh_ports import FreshTuples, Ledger
 from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.trials import TrialPlan
 
 #: A command reaches the device over a network, and emptying 10^7 connections takes a Linux kernel 13 s.
 _COMMAND_SECONDS: Final = 120.0

@@ -9,8 +9,8 @@ from typing import Final
 from natgauge.agreement import StreamCounts, TrialResult, phase1_of
 from natgauge.causes.cause import Cause
 from natgauge.errors import BrokenError
-from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.trial.device_signs import signs_of
+from natgauge.trials import Phase2Plan, TrialPlan
 
 #: Number of tries where frames are missing: a device that loses 1 % of its frames passes in 99 % of cases.
 HANDFULS: Final = 3

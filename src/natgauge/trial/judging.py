@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from natgauge.agreement import MessageCounts, StreamCounts
-from natgauge.measurer import Direction, Trial
 from natgauge.trial.device_signs import signs_of
+from natgauge.trials import Direction, Trial
 from natgauge.verdicts import Limits, judge
 
 

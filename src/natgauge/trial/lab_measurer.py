@@ -19,20 +19,9 @@ from natgauge.agreement import (
 )
 from natgauge.agreement.process import run
 from natgauge.counts import received_in_all, streams_of
+from natgauge.delays import Delays
 from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError, UnreachableError, UsageError
-from natgauge.measurer import (
-    Ability,
-    CountAt,
-    Delays,
-    Direction,
-    Measurer,
-    OutlastingError,
-    Period,
-    Phase2Plan,
-    TearDown,
-    Trial,
-    TrialPlan,
-)
+from natgauge.measurer import Ability, CountAt, Measurer, OutlastingError, TearDown
 from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.setup.traffic import TrafficPlan
 from natgauge.trial import each_subscriber, forwarding
@@ -45,6 +34,7 @@ from natgauge.trial.protocols import DeviceControl, OwnDelays, Place, ServerCont
 from natgauge.trial.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds
 from natgauge.trial.trial_run import NOT_OURS, TrialRun, emptied
 from natgauge.trial_record import record_of
+from natgauge.trials import Direction, Period, Phase2Plan, Trial, TrialPlan
 from natgauge.verdicts import Limits
 from natgauge.words import LimitedBy, Verdict
 

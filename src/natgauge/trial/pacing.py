@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from natgauge.agreement import LEAST_STALL_SECONDS, LONGEST_PHASE_SECONDS
-from natgauge.measurer import BATCH_SECONDS, LEAST_WATCHED_SECONDS, MOST_TOGETHER, Trial, TrialPlan
 from natgauge.procedures.kit.result.delay_statistics import ABOVE_WORST_CASE
+from natgauge.trials import BATCH_SECONDS, LEAST_WATCHED_SECONDS, MOST_TOGETHER, Trial, TrialPlan
 from natgauge.words import Placement
 
 #: A CPU that did nothing of its task for longer than this was disturbed. These are the gaps the engine starts to count

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from natgauge.delays import Delays
 from natgauge.labs.contract import LabCounters, Port
-from natgauge.measurer import Delays
 from natgauge.table_memory import ObjectCaches
 from natgauge.words import Placement
 

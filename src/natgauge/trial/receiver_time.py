@@ -13,8 +13,8 @@ from typing import Final
 
 from natgauge.agreement import ReceiverTime
 from natgauge.errors import NatgaugeError
-from natgauge.measurer import TrialPlan
 from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.trials import TrialPlan
 
 #: Neither phase of the trial sends for longer, in seconds: enough for ten thousands of frames from any device whose
 #: cores the receiver keeps busy at all.

@@ -35,9 +35,9 @@ from natgauge.errors import UsageError
 from natgauge.ethernet import QUERY_OCTETS
 from natgauge.gateways.port_sets import PortSets
 from natgauge.labs.contract import Addresses, Port
-from natgauge.measurer import Phase2Plan, TrialPlan
 from natgauge.setup.traffic import TrafficPlan
 from natgauge.trial.pacing import Pacing, watched_bound
+from natgauge.trials import Phase2Plan, TrialPlan
 from natgauge.words import Family, Query
 
 #: Seconds, in addition to twice its nominal length, after which a trial is aborted.

@@ -19,7 +19,6 @@ from natgauge.agreement import (
 from natgauge.agreement.process import compare
 from natgauge.gateways.recipe import load
 from natgauge.inputs.question import USUAL_FRAMES, Cell, FrameOptions
-from natgauge.measurer import TrialPlan
 from natgauge.other_traffic import OtherTraffic
 from natgauge.paired.ratios import work_of_block
 from natgauge.paired.slices import LEAD_FRAMES, RoundPlan, TimedRound
@@ -28,6 +27,7 @@ from natgauge.tester.cable import untranslated_request
 from natgauge.tester.cable_lab import CableLab
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.lab_measurer import LabMeasurer, Recorder
+from natgauge.trials import TrialPlan
 from natgauge.words import QUANTITIES, Family, Placement
 
 #: Requests have a rate, which slices do not keep.

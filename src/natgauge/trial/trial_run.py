@@ -16,11 +16,11 @@ from natgauge.errors import BrokenError, NatgaugeError, UsageError
 from natgauge.host.control_groups import ControlGroups, Throttling
 from natgauge.labs.common.links import carrier_losses
 from natgauge.labs.contract import TESTER_PLACES, LabCounters, NetworkCounters
-from natgauge.measurer import Restart, Trial, TrialPlan
 from natgauge.readings import Readings
 from natgauge.table_memory import LEAST_CONNECTIONS, ObjectCaches, octets_per_connection
 from natgauge.trial.command_retries import CommandRetries
 from natgauge.trial.protocols import DeviceControl, Place, ServerControl
+from natgauge.trials import Restart, Trial, TrialPlan
 
 
 class RestartInTrial:

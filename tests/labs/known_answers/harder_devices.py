@@ -29,11 +29,11 @@ from tests.labs.known_answers.devices import (
 
 from natgauge.agreement import TrialRequest, TrialResult
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.measurer import Direction, phase2_of
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.question import ask
+from natgauge.trials import Direction, phase2_of
 from natgauge.words import Verdict
 
 WIRE_NAME = "known-wire"

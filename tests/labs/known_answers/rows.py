@@ -32,7 +32,6 @@ from natgauge import procedures
 from natgauge.agreement import StreamCounts
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.inputs.question import DeviceOptions
-from natgauge.measurer import LAG_SHARE, Direction, Phase2Plan
 from natgauge.procedures.kit.measure.draws import expected_connections
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.queues import LONGEST_WAIT_SECONDS
@@ -40,6 +39,7 @@ from natgauge.records.measurement import Result
 from natgauge.setup.traffic.plan import FIRST_SOURCE_PORT
 from natgauge.statistics.trend import FALSE_ALARM
 from natgauge.trial.pacing import STALL_BOUND_SECONDS
+from natgauge.trials import LAG_SHARE, Direction, Phase2Plan
 from natgauge.words import Verdict
 
 

@@ -41,11 +41,11 @@ from tests.plans import PlanOfTrial
 
 from natgauge.errors import NatgaugeError
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.measurer import Phase2Plan
 from natgauge.records.reading import read_lines
 from natgauge.records.store import TRIAL_SCHEMA, Memory
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
+from natgauge.trials import Phase2Plan
 from natgauge.words import Verdict
 
 _VICTIMS: Final = (MEASURE, COMPARE, RUN, AUDIT)

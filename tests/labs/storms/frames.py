@@ -17,10 +17,10 @@ from tests.plans import OneTrial, PlanOfTrial
 from natgauge import agreement
 from natgauge.agreement import process
 from natgauge.host.cpus import usable_cpus
-from natgauge.measurer import Phase2Plan, phase2_of
 from natgauge.tester.cable import BEYOND_REACH, SAFE_SHARE, untranslated_request
 from natgauge.tester.cable_lab import CableLab
 from natgauge.trial.judging import judged
+from natgauge.trials import Phase2Plan, phase2_of
 from natgauge.verdicts import Limits
 from natgauge.words import Verdict
 

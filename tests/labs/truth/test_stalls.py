@@ -16,8 +16,8 @@ from tests.unit.counted import make_trial
 from natgauge.agreement import InitiatorStream, Phase1, Phase2, StreamCounts, TrialResult
 from natgauge.agreement.process import run
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.measurer import Direction, Phase2Plan
 from natgauge.trial import pacing
+from natgauge.trials import Direction, Phase2Plan
 from natgauge.verdicts import Limits, judge
 from natgauge.words import Verdict
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from natgauge.measurer import Trial, TrialPlan
+from natgauge.trials import Trial, TrialPlan
 
 
 @dataclass(frozen=True, slots=True)

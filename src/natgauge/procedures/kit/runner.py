@@ -9,10 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from natgauge.errors import BrokenError, EndedBySignal
-from natgauge.measurer import Measurer, OutlastingError, Period, Trial, TrialPlan
+from natgauge.measurer import Measurer, OutlastingError
 from natgauge.procedures.kit.events import Bounds, Event, EventHandler, ignore
 from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError
+from natgauge.trials import Period, Trial, TrialPlan
 
 
 def unheard(_number: int) -> None:

@@ -16,8 +16,9 @@ from typing import Any, Final, Literal, Self
 from natgauge.inputs.checks import in_range, one_of, positive, whole
 from natgauge.inputs.input import check_all, described
 from natgauge.inputs.measuring_types import RepetitionCount, SearchError
-from natgauge.measurer import LAG_SHARE, Ability, TrialPlan
+from natgauge.measurer import Ability
 from natgauge.notes import Note
+from natgauge.trials import LAG_SHARE, TrialPlan
 from natgauge.words import MAXIMUM_CONNECTIONS, TESTER, Close, Order, Placement, Query, TcpState
 
 #: Named sets of defaults; the user's own values take precedence, and every result contains the profile's name. "quick":

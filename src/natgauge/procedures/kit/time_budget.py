@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from natgauge.measurer import TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.result.frame_counts import few_lost, losses
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
+from natgauge.trials import TrialPlan
 from natgauge.words import LimitedBy, Verdict
 
 #: What limited a measurement whose time was used up before its bounds were near enough.

@@ -14,13 +14,14 @@ from typing import NamedTuple
 
 from natgauge.causes.cause import FULL, DeviceLimit
 from natgauge.errors import BrokenError
-from natgauge.measurer import Ability, Direction, Trial, TrialPlan
+from natgauge.measurer import Ability
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure import validation
 from natgauge.procedures.kit.result.results import Attempt
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
+from natgauge.trials import Direction, Trial, TrialPlan
 from natgauge.words import LimitedBy, Verdict
 
 #: Rates below this, in connections/s, are not tried.

@@ -17,19 +17,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeVar
 
+from natgauge.delays import Delays
 from natgauge.errors import BrokenError
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import Shares, shares
-from natgauge.measurer import (
-    BATCH_SECONDS,
-    LEAST_WATCHED_SECONDS,
-    MOST_TOGETHER,
-    Ability,
-    Delays,
-    Direction,
-    Trial,
-    TrialPlan,
-)
+from natgauge.measurer import Ability
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
@@ -42,6 +34,7 @@ from natgauge.procedures.kit.result.notes import repetitions_note, tolerance_not
 from natgauge.procedures.kit.result.results import Measurement, Row
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
+from natgauge.trials import BATCH_SECONDS, LEAST_WATCHED_SECONDS, MOST_TOGETHER, Direction, Trial, TrialPlan
 from natgauge.words import Verdict
 
 #: In `shared` placement frames up to this share of the throughput leave one by one, which the tester can do then.

@@ -13,7 +13,6 @@ from typing import Final, TypeVar
 
 from natgauge.causes.cause import FULL
 from natgauge.errors import BrokenError
-from natgauge.measurer import Trial, TrialPlan
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, UnpreparableError, prepare
@@ -24,6 +23,7 @@ from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, is_valid, until_decided
 from natgauge.procedures.kit.search.rate_search import SearchSettings, SearchSpan
 from natgauge.procedures.kit.search.searched_rate import SearchedRate
+from natgauge.trials import Trial, TrialPlan
 from natgauge.words import LimitedBy, Verdict
 
 Phase1T = TypeVar("Phase1T", bound=Phase1Settings)

@@ -19,7 +19,6 @@ from natgauge.causes.cause import FULL
 from natgauge.inputs.checks import paced
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import SearchError
-from natgauge.measurer import Trial
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.prerequisite import inner, measure_first
 from natgauge.procedures.kit.result.results import MeasurementResult
@@ -27,6 +26,7 @@ from natgauge.procedures.kit.runner import GoneError, TrialRunner
 from natgauge.procedures.kit.search.late_frames import ShortTrialsError
 from natgauge.procedures.kit.search.permanent_loss import HIGHEST_FIGURE, SHARE_FIGURE, no_more_than
 from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.trials import Trial
 from natgauge.words import Verdict
 
 #: The metric that a safe phase 1 is a share of.

@@ -8,9 +8,10 @@ from typing import Final, Literal
 
 from natgauge.errors import UsageError
 from natgauge.inputs.input import described
-from natgauge.measurer import Ability, Phase2Plan, TrialPlan
+from natgauge.measurer import Ability
 from natgauge.notes import Note
 from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.trials import Phase2Plan, TrialPlan
 from natgauge.words import TcpState
 
 Directions = Literal["both", "up", "down"]

@@ -17,9 +17,9 @@ from typing import Literal
 
 from natgauge.inputs.checks import paced
 from natgauge.inputs.input import described
-from natgauge.measurer import Direction, Phase2Plan, Trial, TrialPlan
 from natgauge.procedures.kit.search.rate_search import FIRST_TRIAL_SECONDS
 from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.trials import Direction, Phase2Plan, Trial, TrialPlan
 from natgauge.words import Verdict
 
 Cause = Literal[

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from natgauge.measurer import Delays, Variation
+from natgauge.delays import Delays, Variation
 
 Buckets = Sequence[tuple[float, float, int]]
 

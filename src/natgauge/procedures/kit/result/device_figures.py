@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Final
 
 from natgauge.core_work import CoreWork, WorkByCore, total
-from natgauge.measurer import Trial
 from natgauge.metrics.shared_figures import (
     CORE_IMBALANCE,
     ESTABLISHED,
@@ -19,6 +18,7 @@ from natgauge.metrics.shared_figures import (
     OCTETS_PER_CONNECTION,
 )
 from natgauge.procedures.kit.result.results import Attempt, Measurement
+from natgauge.trials import Trial
 from natgauge.words import Verdict
 
 #: Messages of a handshake: what opens, its answer, and the Initiator's reaction to the answer. A transaction has more.

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from natgauge.measurer import Direction, Trial
 from natgauge.procedures.kit.result.results import Attempt
+from natgauge.trials import Direction, Trial
 from natgauge.words import Verdict
 
 if TYPE_CHECKING:

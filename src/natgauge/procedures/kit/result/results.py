@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from natgauge.causes.cause import Cause
-from natgauge.measurer import Trial
 from natgauge.metrics import figures
 from natgauge.notes import Note
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.statistics.summary import LEAST_AUTOCORRELATED, VALUES_FOR_PERCENTILES, interval_of, summarize
+from natgauge.trials import Trial
 from natgauge.words import LimitedBy, Verdict
 
 

@@ -28,7 +28,6 @@ from dataclasses import dataclass
 
 from natgauge.causes.cause import FULL
 from natgauge.inputs.measuring_types import SearchError
-from natgauge.measurer import Trial
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
@@ -39,6 +38,7 @@ from natgauge.procedures.kit.search.bracket import Bracket, Load, Status
 from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
 from natgauge.procedures.kit.search.permanent_loss import BELOW, LEAST_BAD, SPAN, Faults, PermanentLoss
 from natgauge.procedures.kit.time_budget import TIME, TimeUpError, left_out, nothing_passed, undecided_note
+from natgauge.trials import Trial
 from natgauge.words import LimitedBy, Verdict
 
 #: A result nearer to the tester's own highest rate than this share of it is the result of the tester.

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from natgauge.measurer import Trial
+from natgauge.trials import Trial
 from natgauge.words import Verdict
 
 #: A search tries many loads, and of a load above the tester's reach every trial is INVALID. A tester that was too slow

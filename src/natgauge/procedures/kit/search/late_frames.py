@@ -15,11 +15,11 @@ from typing import Final
 
 from natgauge.errors import UsageError
 from natgauge.inputs.measuring_types import SearchError
-from natgauge.measurer import LAG_SHARE, LEAST_LAG_SECONDS
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.search import queues
+from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS
 
 #: The lag may be no more than this share of the requested error.
 ERROR_SHARE: Final = 0.1

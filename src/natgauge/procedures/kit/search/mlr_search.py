@@ -28,7 +28,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from natgauge.measurer import Trial
 from natgauge.metrics.goals import PRESETS, Goal, Preset, criteria
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -37,6 +36,7 @@ from natgauge.procedures.kit.runner import GoneError
 from natgauge.procedures.kit.search import rare_loss
 from natgauge.procedures.kit.search.binary_search import SearchPlan, tester_note
 from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
+from natgauge.trials import Trial
 from natgauge.words import LimitedBy, Verdict
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Final
 
 from natgauge.causes.cause import Cause, of_share
 from natgauge.late_delays import LateDelays, merged
-from natgauge.measurer import Trial
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
+from natgauge.trials import Trial
 from natgauge.words import Verdict
 
 if TYPE_CHECKING:

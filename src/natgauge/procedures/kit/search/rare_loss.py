@@ -16,10 +16,10 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from natgauge.measurer import Trial
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
 from natgauge.procedures.kit.result.results import Attempt
+from natgauge.trials import Trial
 from natgauge.words import Verdict
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from natgauge.measurer import Trial
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -29,6 +28,7 @@ from natgauge.procedures.kit.search.rate_search import (
     search_plan,
     top_rate,
 )
+from natgauge.trials import Trial
 
 SearchT = TypeVar("SearchT", bound=SearchSettings)
 
