@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from tests.labs.nat44 import variant
 from tests.unit.golden import Golden
 
 import natgauge
+from natgauge.audits.audit import Audited
 from natgauge.audits.request import audit_request
 from natgauge.cli import run
 from natgauge.errors import UsageError
@@ -66,7 +68,7 @@ def test_a_record_is_read_as_it_was_written() -> None:
 
 
 def test_the_text_has_classes_verdicts_and_counts(golden: Golden) -> None:
-    text = audit.text(record(requirement(), requirement("REQ-9", "fails", measured="not delivered")))
+    text = audit.text([record(requirement(), requirement("REQ-9", "fails", measured="not delivered"))])
     first, second, *_ = text.splitlines()
     golden(first)
     golden(second)
@@ -76,21 +78,21 @@ def test_the_text_has_classes_verdicts_and_counts(golden: Golden) -> None:
 
 def test_an_audit_without_a_verdict_begins_with_the_reason(golden: Golden) -> None:
     unseen = [requirement(f"REQ-{number}", "not seen", measured="no frame arrived") for number in (1, 2)]
-    lines = audit.text(record(*unseen, requirement("REQ-3", "not applicable"))).splitlines()
+    lines = audit.text([record(*unseen, requirement("REQ-3", "not applicable"))]).splitlines()
     golden(lines[0])
     golden(lines[1])
 
 
 def test_sentences_of_a_table_have_the_rest_of_the_line(golden: Golden) -> None:
     measured = "all flows of all inside hosts had one outside address"
-    text = audit.text(record(*(requirement(f"REQ-{number}", measured=measured) for number in range(9))), 80)
+    text = audit.text([record(*(requirement(f"REQ-{number}", measured=measured) for number in range(9)))], 80)
     golden(text)
     assert max(map(len, text.splitlines())) <= 80
 
 
 def test_a_declaration_that_differs_is_shown_beside_the_verdict(golden: Golden) -> None:
     one = record(requirement(declared=False), requirement("REQ-9", declared=True))
-    assert "meets (declared: fails)" in audit.text(one)
+    assert "meets (declared: fails)" in audit.text([one])
     (sentence,) = audit.chart([one]).below
     golden(sentence)
 
@@ -173,3 +175,134 @@ def test_a_recipe_that_declares_what_is_no_requirement_is_refused(tmp_path: Path
     path = variant(tmp_path, "mine", '[declares]\n"4787 REQ-9" = true\n')
     with golden.raises(UsageError):
         natgauge.audit(path)
+
+
+def pair() -> tuple[AuditRecord, AuditRecord]:
+    """Mine fails one requirement that the other meets, meets one that it fails, and shares a failure with it."""
+    both = requirement("REQ-1", "fails", level="SHOULD")
+    mine = record(both, requirement("REQ-8"), requirement("REQ-9", "fails"), requirement("REQ-10", "not seen"))
+    other = record(
+        both, requirement("REQ-8", "fails"), requirement("REQ-9"), requirement("REQ-10", "fails"), gateway="usual"
+    )
+    return mine, other
+
+
+def test_failures_come_first_and_what_is_required_before_what_is_recommended() -> None:
+    every = (
+        requirement("REQ-1", "not applicable"),
+        requirement("REQ-2"),
+        requirement("REQ-3", "not seen"),
+        requirement("REQ-4", "fails", level="SHOULD"),
+        requirement("REQ-5", "fails"),
+    )
+    rows = audit.sheet(record(*every)).lines[1:]
+    assert [row.heading.rpartition("-")[2] for row in rows] == ["5", "4", "3", "2", "1"]
+
+
+def test_two_audits_begin_with_the_number_of_verdicts_that_differ(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    folders = [str(stored(tmp_path, name, one)) for name, one in zip("12", pair(), strict=True)]
+    assert run(["report", *folders]) == 0
+    golden(capsys.readouterr().out)
+    assert run(["report", *folders, "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["differences"]
+    assert (found["gateway"], found["against"], found["unlike"]) == ("mine", "usual", [])
+    assert (found["fails"], found["meets"]) == (["RFC4787-REQ-9 (udp)"], ["RFC4787-REQ-8 (udp)"])
+    assert (found["also_fails"], found["one_sided"]) == (["RFC4787-REQ-1 (udp)"], ["RFC4787-REQ-10 (udp)"])
+
+
+def test_audits_of_other_options_are_not_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    mine, other = pair()
+    folders = [str(stored(tmp_path, "1", mine))]
+    for name, changed in (("2", {"profile": "home"}), ("3", {"parameters": {"lab_kind": "vm"}})):
+        folders.append(str(stored(tmp_path, name, other.model_copy(update=changed))))
+    assert run(["report", *folders]) == 0
+    golden(capsys.readouterr().out.splitlines()[:2])
+    assert run(["diff", *folders[:2]]) == 2
+    golden(capsys.readouterr().err)
+    assert run(["diff", *folders[:2], "--about", "profile"]) == 1
+
+
+def test_only_a_terminal_has_colours_and_each_verdict_its_mark(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = str(stored(tmp_path, "1", pair()[0]))
+    assert run(["report", folder]) == 0
+    plain = capsys.readouterr().out
+    assert "\x1b" not in plain
+    assert plain.count("✗ fails") == 2
+    monkeypatch.setattr("click.utils.should_strip_ansi", lambda *_: False)
+    assert run(["report", folder]) == 0
+    assert capsys.readouterr().out.count("\x1b[31m✗ fails") == 2
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert run(["report", folder]) == 0
+    assert capsys.readouterr().out == plain
+
+
+def test_the_page_links_to_each_capture_from_where_it_lies(tmp_path: Path) -> None:
+    capture = AuditEvidence(file="evidence/a b.pcapng", frames=())
+    gone = AuditEvidence(file="evidence/gone.pcapng", frames=())
+    mine = record(requirement(evidence=capture), requirement("REQ-9", "fails", evidence=gone))
+    folder = stored(tmp_path, "1", mine)
+    (folder / "evidence").mkdir()
+    (folder / "evidence" / "a b.pcapng").write_bytes(b"")
+    (tmp_path / "pages").mkdir()
+    assert run(["report", str(folder), "--html", str(tmp_path / "pages" / "page.html")]) == 0
+    page = (tmp_path / "pages" / "page.html").read_text()
+    assert re.findall(r'href="([^#d][^"]*)"', page) == ["../1/evidence/a%20b.pcapng"]
+    assert page.index("✗ fails") < page.index("✓ meets")
+
+
+def against(tmp_path: Path, other: str, *options: str) -> int:
+    words = ["--gateway", "nftables-nat44", "--results", str(tmp_path / "results"), "--wait", "0", *options]
+    return run(["audit", *words, "--against", other])
+
+
+def test_an_audit_against_another_gateway_shows_both(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    asked: list[str] = []
+
+    def audited(gateway: str, **_choices: Any) -> Audited:
+        asked.append(gateway)
+        return Audited(pair()[len(asked) - 1], 0, tmp_path)
+
+    monkeypatch.setattr("natgauge.audits.audit.audit", audited)
+    assert against(tmp_path, "iptables-nat44") == 0
+    assert asked == ["nftables-nat44", "iptables-nat44"]
+    golden(capsys.readouterr().out)
+    asked.clear()
+    usual = stored(tmp_path, "usual", pair()[1].model_copy(update={"wait_seconds": 0.0}))
+    assert against(tmp_path, str(usual), "--json") == 0
+    assert asked == ["nftables-nat44"]
+    document = json.loads(capsys.readouterr().out)
+    assert [one["record"]["gateway"] for one in document["audits"]] == ["mine", "usual"]
+    assert document["differences"][0]["against"] == "usual"
+
+
+def test_an_audit_refuses_what_it_cannot_be_compared_with_before_it_begins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    (tmp_path / "two").mkdir()
+    (tmp_path / "empty").mkdir()
+    quick = {"wait_seconds": 0.0}
+    changes: dict[str, dict[str, Any]] = {
+        "waited": {},
+        "home": {**quick, "profile": "home"},
+        "vm": {**quick, "parameters": {"lab_kind": "vm", "timeouts": 5}},
+        "two/a": quick,
+        "two/b": quick,
+        "damaged": quick,
+    }
+    for name, changed in changes.items():
+        stored(tmp_path, name, record().model_copy(update=changed))
+    (tmp_path / "damaged" / "audit.json").write_text("{")
+    others = [str(tmp_path / name) for name in ("absent", "waited", "home", "vm", "two", "empty", "damaged")]
+    for other in ("nftables-nat4", "linux-ipv4", *others):
+        assert against(tmp_path, other) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        golden(line.replace(str(tmp_path), "."))
+    assert not (tmp_path / "results").exists()

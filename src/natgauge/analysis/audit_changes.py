@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,12 +35,76 @@ class Examined:
     measured: str = ""
 
 
-def changes(first: Sequence[AuditRecord], second: Sequence[AuditRecord]) -> Changes[Examined]:
-    """Compare audits of the same gateways; single audits are compared whatever their gateways are."""
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """Verdicts of an audit next to those of another one, each as `RFC4787-REQ-8 (udp)`.
+
+    Attributes:
+        fails: the other one meets them.
+        meets: the other one fails them.
+        also_fails: the other one fails them, too.
+        one_sided: only one of both has a verdict.
+    """
+
+    fails: tuple[str, ...]
+    meets: tuple[str, ...]
+    also_fails: tuple[str, ...]
+    one_sided: tuple[str, ...]
+
+    @property
+    def number(self) -> int:
+        """Number of verdicts that differ."""
+        return len(self.fails) + len(self.meets)
+
+
+def differing(mine: AuditRecord, other: AuditRecord) -> Differing:
+    """Return the verdicts in which an audit differs from another one of the same conditions."""
+    of_other = {(one.key, one.transport): one for one in other.requirements}
+    found: dict[str, list[str]] = {"fails": [], "meets": [], "also_fails": [], "one_sided": []}
+    for one in sorted(mine.requirements, key=lambda each: each.urgency):
+        its = of_other.get((one.key, one.transport))
+        if its is None or one.is_decided != its.is_decided:
+            kind = "one_sided"
+        elif one.verdict == its.verdict:
+            kind = "also_fails" if one.verdict == "fails" else ""
+        else:
+            kind = one.verdict if one.is_decided else ""
+        if kind:
+            found[kind].append(f"{one.key} ({one.transport})")
+    return Differing(**{kind: tuple(names) for kind, names in found.items()})
+
+
+def unlike(mine: Mapping[str, object], other: Mapping[str, object], about: Collection[str] = ()) -> list[str]:
+    """Return the conditions in which two audits differ, as texts; those that only one of both has are not known."""
+    return [
+        f"{name} {_shown(value)} and {_shown(other[name])}"
+        for name, value in mine.items()
+        if name in other and other[name] != value and name not in about
+    ]
+
+
+def _shown(value: object) -> str:
+    return "not set" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def changes(
+    first: Sequence[AuditRecord], second: Sequence[AuditRecord], about: Collection[str] = ()
+) -> Changes[Examined]:
+    """Compare audits of the same gateways; single audits are compared whatever their gateways are.
+
+    Raises:
+        UsageError: no gateway is in both, or the audits of one have different conditions that are not in `about`.
+    """
     single = len(first) == len(second) == 1
     pairs, *alone = matched(first, second, lambda record: single or record.gateway)
     if first and second and not pairs:
         raise UsageError("diff: the audits have no gateway in common; name two folders with audits of the same one")
+    for before, after in pairs:
+        if differences := unlike(before.conditions, after.conditions, about):
+            raise UsageError(
+                f"diff: {before.gateway}: audits with different options are not compared ({'; '.join(differences)}); "
+                "audit both with the same ones, or allow a difference by --about"
+            )
     lines = tuple(change for pair in pairs for change in _changes(*pair))
     return Changes(lines, *(tuple(Examined(record.gateway) for record in records) for records in alone))
 

@@ -21,7 +21,7 @@ from natgauge.audits.kit.pcapng import CapturedFrame, pcapng
 from natgauge.audits.kit.requirement import Requirement
 from natgauge.audits.kit.sockets import PacketSockets
 from natgauge.audits.kit.timers import TIMERS, expected, plan, watch
-from natgauge.audits.request import audit_request
+from natgauge.audits.request import audit_request, conditions
 from natgauge.audits.requirements import in_order, requirements, unknown
 from natgauge.audits.runner import classes, examine, forwards, other_traffic_doubt
 from natgauge.errors import BrokenError, UsageError
@@ -85,7 +85,7 @@ def audit(
     cell, options = audit_request(gateway, {**choices})
     observer = observe or SilentStages()
     setup = Setup(cell, observer)
-    _refuse(setup.recipe)
+    refuse(setup.recipe)
     check_host()
     profile = options.profile
     chosen = [one for one in requirements() if profile == "all" or profile in one.profiles]
@@ -127,7 +127,7 @@ def audit(
             seconds=round(time.monotonic() - began, 3),
             device=None if device is None else device.as_dict(),
             parameters={
-                "lab_kind": cell.lab.lab,
+                **conditions(cell, options),
                 "lab": setup.lab.name,
                 "placement": setup.lab.placement,
                 **place_parameters(setup.lab),
@@ -175,7 +175,7 @@ def _watch(  # noqa: PLR0913 - what an audit measures time-outs with, each by it
     examiner.timers.update(watch(examiner, kinds, wait, observer.stage))
 
 
-def _refuse(recipe: Recipe) -> None:
+def refuse(recipe: Recipe) -> None:
     """Refuse gateways whose behaviour the RFCs do not describe.
 
     Raises:

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from natgauge.errors import UsageError
 from natgauge.inputs.checks import in_range, spoken
@@ -93,3 +93,10 @@ def audit_request(gateway: str | Path, choices: Mapping[str, object]) -> tuple[C
             raise UsageError(f"{spoken(name)}: audit has no such option; leave it out")
     options = AuditOptions(**{name: own[name].take(value) for name, value in left.items()})
     return cell, replace(options, wait=max(options.wait, LONG_WAIT_SECONDS)) if options.long else options
+
+
+def conditions(cell: Cell, options: AuditOptions) -> dict[str, Any]:
+    """Return the choices on which a verdict may depend, by name, as JSON has them."""
+    traffic = {name: getattr(cell.traffic, name) for name in _TRAFFIC}
+    place = {"lab_kind": cell.lab.lab, "nat64_prefix": cell.lab.nat64_prefix}
+    return {**place, **traffic, **asdict(cell.device), "mappings": options.mappings}

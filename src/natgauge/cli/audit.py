@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import cloup
@@ -14,8 +15,12 @@ from natgauge.cli.generator import grouped, json_option, option, results_option
 from natgauge.cli.help import epilog
 from natgauge.cli.measure import place_options
 from natgauge.cli.names import GATEWAY
-from natgauge.cli.say import document, say
+from natgauge.cli.say import COLOURS, document, say, wrapped
 from natgauge.inputs.input import inputs_of
+
+if TYPE_CHECKING:
+    from natgauge.audits.audit import Audited
+    from natgauge.reports.collected import StoredAudit
 
 #: Without a terminal, a line says this often where an audit is.
 _STAGE_SECONDS = 60.0
@@ -30,8 +35,15 @@ def _options() -> dict[str, list[click.Option]]:
         metavar="NAME",
         help="Gateway (see `natgauge gateways`), or the path of a recipe.",
     )
+    against = cloup.Option(
+        ["--against"],
+        type=GATEWAY,
+        metavar="NAME",
+        help="Audit this gateway, too, or take the stored audit of this results folder, and show which verdicts are "
+        "of yours alone, such as --against nftables-nat44.",
+    )
     return {
-        "Audit": [gateway, *(option(input_) for input_ in inputs_of(AuditOptions))],
+        "Audit": [gateway, against, *(option(input_) for input_ in inputs_of(AuditOptions))],
         "Addresses": [option(input_) for input_ in traffic_inputs()],
         "Lab": place_options(),
         "Device": [option(input_) for input_ in device_inputs()],
@@ -44,10 +56,12 @@ def _options() -> dict[str, list[click.Option]]:
     short_help="Examine what a gateway does.",
     params=grouped(_options()),
     epilog=epilog(
-        "audit", "natgauge audit --gateway nftables-nat44", "natgauge audit --gateway jool-nat64 --fail-on must"
+        "audit",
+        "natgauge audit --gateway nftables-nat44",
+        "natgauge audit --gateway ./mine.toml --against nftables-nat44 --fail-on must",
     ),
 )
-def command(gateway: str, results: Path, as_json: bool, **choices: Any) -> int:
+def command(gateway: str, against: str | None, results: Path, as_json: bool, **choices: Any) -> int:
     """Examine what a gateway does, requirement by requirement of RFC 4787, 5382, 5508 and others.
 
     Each requirement gets a verdict (meets, fails, not applicable, not seen), what was measured, and a capture of just
@@ -55,14 +69,65 @@ def command(gateway: str, results: Path, as_json: bool, **choices: Any) -> int:
     """
     from natgauge.audits.audit import audit
     from natgauge.cli.progress import ProgressDisplay
+    from natgauge.reports.audit import text
+    from natgauge.tables import columns
 
+    stored = None if against is None else _other(gateway, against, choices)
     with ProgressDisplay(stage_seconds=_STAGE_SECONDS) as display:
         audited = audit(gateway, results=results, observe=display, notify=display.line, **choices)
-    if as_json:
+        if against is not None and stored is None:
+            stored = _stored(audit(against, results=results, observe=display, notify=display.line, **choices))
+    if not as_json:
+        records = [audited.record, *(() if stored is None else (stored.record,))]
+        say(wrapped(text(records, columns())), colours=COLOURS)
+    elif stored is None:
         document(audited.record.document())
     else:
-        from natgauge.reports.audit import text
-        from natgauge.tables import columns
+        from natgauge.reports import json_report
+        from natgauge.reports.collected import StoredResults
 
-        say(text(audited.record, columns()))
+        document(json_report.document(StoredResults((), (), audits=(_stored(audited), stored))))
     return audited.exit_status
+
+
+def _stored(audited: Audited) -> StoredAudit:
+    from natgauge.reports.collected import StoredAudit
+
+    return StoredAudit(audited.folder, audited.record)
+
+
+def _other(gateway: str, against: str, choices: Mapping[str, Any]) -> StoredAudit | None:
+    """Return the stored audit that another one is compared with; None = it is a gateway that is audited, too.
+
+    Everything that can be refused before an audit begins is refused.
+
+    Raises:
+        UsageError: a gateway cannot be audited; the folder has no single audit, or one of other conditions.
+    """
+    from natgauge.analysis.audit_changes import unlike
+    from natgauge.audits.audit import refuse
+    from natgauge.audits.request import audit_request, conditions
+    from natgauge.errors import UsageError
+    from natgauge.gateways.recipe import FILE_IN_FOLDER, available, load
+    from natgauge.records.audit import conditions_of
+    from natgauge.stored import find_results
+
+    cell, options = audit_request(gateway, choices)
+    refuse(load(gateway))
+    folder = Path(against)
+    if against in available() or not folder.is_dir() or (folder / FILE_IN_FOLDER).exists():
+        refuse(load(against))
+        return None
+    audits = find_results.find([folder]).audits
+    if len(audits) != 1:
+        raise UsageError(
+            f"audit: --against {against}: holds {len(audits) or 'no'} audits; name the results folder of one audit, or "
+            "a gateway"
+        )
+    mine = conditions_of(options.profile, options.wait, conditions(cell, options))
+    if differences := unlike(mine, audits[0].record.conditions):
+        raise UsageError(
+            f"audit: --against {against}: that audit had other options (here and there: {'; '.join(differences)}); "
+            "give the same ones, or name a gateway"
+        )
+    return audits[0]

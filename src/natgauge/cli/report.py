@@ -12,7 +12,7 @@ import click
 import cloup
 
 from natgauge.cli.names import AGAINST, PUBLISHED
-from natgauge.cli.say import document, say
+from natgauge.cli.say import COLOURS, document, say
 
 if TYPE_CHECKING:
     from natgauge.records.measurement import Result
@@ -151,7 +151,7 @@ def _print_tables(
         tables.append(_compared(collected, form))
     if collected.audits:
         tables.append(_audited(collected, form))
-    say("\n\n".join(tables))
+    say("\n\n".join(tables), colours=COLOURS)
 
 
 def _turned(results: Sequence[Result], against: str, *, narrow: bool = False) -> Sheet:
@@ -317,7 +317,6 @@ def _audited(collected: StoredResults, form: str) -> str:
     """The table of an audit, or one table of several audits with a column for each gateway."""
     from natgauge.reports import audit
 
-    if len(collected.audits) > 1:
-        return _rendered(form, audit.chart([stored.record for stored in collected.audits]))
-    (record,) = (stored.record for stored in collected.audits)
-    return _answered(form, audit.sentences(record), audit.sheet(record))
+    records = [stored.record for stored in collected.audits]
+    marked = form in ("text", "markdown")
+    return _answered(form, audit.answers(records), audit.table(records, marked=marked))

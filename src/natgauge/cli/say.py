@@ -6,9 +6,10 @@ Every command prints by these functions, so that no name or version of somebody 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -17,10 +18,22 @@ from natgauge.plain_text import visible
 if TYPE_CHECKING:
     from natgauge.finding import Finding
 
+#: Colours of the verdicts of audits, with their marks.
+COLOURS: Final = {"✗ fails": "red", "? not seen": "yellow", "✓ meets": "green"}
 
-def say(text: object = "", *, err: bool = False, nl: bool = True) -> None:
-    """Print a text."""
-    click.echo(visible(str(text)), err=err, nl=nl)
+
+def say(text: object = "", *, err: bool = False, nl: bool = True, colours: Mapping[str, str] | None = None) -> None:
+    """Print a text.
+
+    Args:
+        text: the text.
+        colours: colour of each of these words, on a terminal whose user did not set NO_COLOR.
+    """
+    shown = visible(str(text))
+    if colours and not os.environ.get("NO_COLOR"):
+        for word, colour in colours.items():
+            shown = shown.replace(word, click.style(word, fg=colour))
+    click.echo(shown, err=err, nl=nl)
 
 
 def document(of: Mapping[str, object]) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field, JsonValue
@@ -15,6 +16,11 @@ AUDIT_SCHEMA: Final = "natgauge-audit-1"
 #: Levels of RFC 2119. RECOMMENDED is SHOULD.
 Level = Literal["MUST", "SHOULD", "MAY"]
 AuditVerdict = Literal["meets", "fails", "not applicable", "not seen"]
+#: Verdicts in the order in which a reader looks for them, and levels.
+VERDICTS: Final[tuple[AuditVerdict, ...]] = ("fails", "not seen", "meets", "not applicable")
+LEVELS: Final[tuple[Level, ...]] = ("MUST", "SHOULD", "MAY")
+#: Parameters of a lab on which no verdict depends.
+_OF_THE_LAB: Final = frozenset({"lab", "cores_of_devices", "cpus_of_devices"})
 
 
 class AuditEvidence(RecordPart):
@@ -60,10 +66,19 @@ class AuditedRequirement(RecordPart):
         return f"RFC{self.rfc}-{self.requirement}"
 
     @property
+    def is_decided(self) -> bool:
+        """Whether the audit could tell."""
+        return self.verdict in ("meets", "fails")
+
+    @property
     def differs(self) -> bool:
         """Whether the recipe declares another verdict."""
-        decided = self.verdict in ("meets", "fails")
-        return self.declared is not None and decided and self.declared != (self.verdict == "meets")
+        return self.declared is not None and self.is_decided and self.declared != (self.verdict == "meets")
+
+    @property
+    def urgency(self) -> tuple[int, int]:
+        """Place among the requirements: failures first, and of these what a gateway MUST do."""
+        return VERDICTS.index(self.verdict), LEVELS.index(self.level)
 
 
 class BehaviourClasses(RecordPart):
@@ -118,7 +133,18 @@ class AuditRecord(Record):
     doubts: tuple[Note, ...] = ()
     results: str | None = None
 
+    @property
+    def conditions(self) -> dict[str, JsonValue]:
+        """Choices on which a verdict may depend, by name; audits that differ in one are not compared."""
+        return conditions_of(self.profile, self.wait_seconds, self.parameters)
+
     def failed(self, *, level: Literal["must", "should"]) -> tuple[AuditedRequirement, ...]:
         """Return the requirements that the gateway fails, of this level and of stricter ones."""
         levels = {"MUST"} if level == "must" else {"MUST", "SHOULD"}
         return tuple(one for one in self.requirements if one.verdict == "fails" and one.level in levels)
+
+
+def conditions_of(profile: str, wait: float, parameters: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the choices on which a verdict may depend, by name."""
+    chosen = {name: value for name, value in parameters.items() if name not in _OF_THE_LAB}
+    return {"profile": profile, "wait": wait, **chosen}

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Final
 
-from natgauge.records.audit import AuditRecord, BehaviourClasses
+from natgauge.analysis.audit_changes import differing, unlike
+from natgauge.records.audit import LEVELS, AuditedRequirement, AuditRecord, AuditVerdict, BehaviourClasses
 from natgauge.reports.answers import Sentence, listed
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.reports.text import answered
@@ -18,18 +20,88 @@ CLASSES: Final = tuple(BehaviourClasses.model_fields)
 _REASONS: Final = 3
 
 
-def text(record: AuditRecord, width: int | None = None) -> str:
-    """Return the number of requirements that the gateway meets, the verdicts, and the classes of behaviour.
+#: Mark before each verdict, which nobody needs colours for.
+MARKS: Final[Mapping[AuditVerdict, str]] = {"fails": "✗", "not seen": "?", "meets": "✓", "not applicable": "-"}
+#: Conditions by other words than their names.
+_NAMED: Final = {"lab_kind": "lab", "wait": "longest wait"}
+
+
+def text(records: Sequence[AuditRecord], width: int | None = None) -> str:
+    """Return the answer, the verdicts, and the classes of behaviour; of several audits a column for each.
 
     Args:
+        records: the audits; the first one is compared with the others.
         width: most characters of a line; None = any.
     """
-    return f"{answered(sentences(record), sheet(record), width)}\nEvidence: {record.results}"
+    shown = table(records, marked=True)
+    evidence = "\n".join(f"Evidence: {record.results}" for record in records)
+    return f"{answered(answers(records), shown, width)}\n{evidence}"
+
+
+def answers(records: Sequence[AuditRecord]) -> list[Sentence]:
+    """Return the answer of an audit; of several, how the first one differs from each of the others."""
+    first, *others = records
+    if not others:
+        return [*sentences(first), Sentence(f"Conditions: {conditions(first)}.")]
+    mine, *its = names_of(records)
+    found = [
+        sentence for other, name in zip(others, its, strict=True) for sentence in _compared(first, other, mine, name)
+    ]
+    conditioned = zip((mine, *its), map(conditions, records), strict=True)
+    return [*found, *(Sentence(f"{name}: {each}.") for name, each in conditioned)]
+
+
+def names_of(records: Sequence[AuditRecord]) -> list[str]:
+    """Return the names of the gateways; one that occurs twice is numbered."""
+    names = [record.gateway for record in records]
+    return [f"{name} ({at})" if names.count(name) > 1 else name for at, name in enumerate(names, start=1)]
+
+
+def table(records: Sequence[AuditRecord], *, marked: bool = False) -> Sheet:
+    """Return the table of one audit, or one with a column for each of several.
+
+    Args:
+        records: the audits.
+        marked: whether each verdict has its mark; not in tables that programs read.
+    """
+    return sheet(records[0], marked=marked) if len(records) == 1 else chart(records, marked=marked)
+
+
+def conditions(record: AuditRecord) -> str:
+    """Return the choices that a verdict may depend on, and the programs of the device, in words."""
+    chosen = (
+        f"{_NAMED.get(name, name.replace('_', ' '))} {f'{value:g} s' if name == 'wait' else value}"
+        for name, value in record.conditions.items()
+        if value is not None and not isinstance(value, list | dict)
+    )
+    versions = (record.device or {}).get("version")
+    return ", ".join([*chosen, *(map(str, versions) if isinstance(versions, list) else ())])
+
+
+def _compared(first: AuditRecord, other: AuditRecord, mine: str, its: str) -> Iterator[Sentence]:
+    """Yield the verdicts in which an audit differs from another one."""
+    if differences := unlike(first.conditions, other.conditions):
+        text = f"{mine} is not compared with {its}, whose audit had other options"
+        yield Sentence(f"{text}: {'; '.join(differences)}.", leads=True)
+        return
+    found = differing(first, other)
+    parts = [f"{mine} fails {_counted(found.fails)} that {its} meets"] if found.fails else []
+    parts += [f"{mine} meets {_counted(found.meets)} that {its} fails"] if found.meets else []
+    verdicts = "1 verdict differs" if found.number == 1 else f"{found.number or 'No'} verdicts differ"
+    yield Sentence(f"{verdicts} from {its}{': ' if parts else ''}{'; '.join(parts)}.", leads=True)
+    if found.also_fails:
+        yield Sentence(f"Both fail {_counted(found.also_fails)}.")
+    if found.one_sided:
+        yield Sentence(f"Only one of both has a verdict on {_counted(found.one_sided)}.")
+
+
+def _counted(names: Sequence[str]) -> str:
+    return f"{len(names)} ({listed(names)})"
 
 
 def sentences(record: AuditRecord) -> list[Sentence]:
     """Return the answer: how many requirements the gateway meets, and which it fails."""
-    decided = [one for one in record.requirements if one.verdict in ("meets", "fails")]
+    decided = [one for one in record.requirements if one.is_decided]
     if not decided:
         reasons = Counter(one.measured for one in record.requirements if one.verdict == "not seen")
         return [
@@ -39,7 +111,7 @@ def sentences(record: AuditRecord) -> list[Sentence]:
         ]
     met = sum(one.verdict == "meets" for one in decided)
     found = [Sentence(f"{record.gateway} meets {met} of {len(decided)} requirements that were examined.", leads=True)]
-    for level in ("MUST", "SHOULD", "MAY"):
+    for level in LEVELS:
         failed = [f"{one.key} ({one.transport})" for one in decided if one.verdict == "fails" and one.level == level]
         if failed:
             found.append(Sentence(f"It fails {len(failed)} of level {level}: {listed(failed)}."))
@@ -54,39 +126,91 @@ def _doubts(record: AuditRecord) -> list[Sentence]:
     return [Sentence(f"Doubt: {doubt}.") for doubt in record.doubts]
 
 
-def sheet(record: AuditRecord) -> Sheet:
-    """Return the table of an audit: a line for each requirement and transport."""
-    lines = [SheetRow(record.gateway, ("level", "transport", "verdict", "requirement: what was measured"))]
-    for one in record.requirements:
-        declared = "" if not one.differs else f" (declared: {'meets' if one.declared else 'fails'})"
-        name = f"RFC {one.rfc} {one.requirement}"
-        lines.append(SheetRow(name, (one.level, one.transport, one.verdict + declared, f"{one.text}: {one.measured}")))
-    classes = (
+def sheet(record: AuditRecord, *, marked: bool = False) -> Sheet:
+    """Return the table of an audit: a line for each requirement and transport, failures first."""
+    lines = [SheetRow("requirement", ("verdict", "level", "transport", "what is required; what was measured"))]
+    for one in sorted(record.requirements, key=lambda each: each.urgency):
+        cells = (said(one, marked=marked), one.level, one.transport, f"{one.text}; measured: {one.measured}")
+        lines.append(SheetRow(f"RFC {one.rfc} {one.requirement}", cells))
+    behaviour = (
         f"{transport.upper()}: mapping {seen.mapping or 'not seen'}, filtering {seen.filtering or 'not seen'}, "
         f"ports {seen.ports or 'not seen'}, hairpinning {seen.hairpinning or 'not seen'}."
         for transport, seen in record.classes.items()
     )
-    return Sheet(tuple(lines), tuple(classes))
+    return Sheet(tuple(lines), tuple(behaviour))
 
 
-def chart(records: Sequence[AuditRecord]) -> Sheet:
-    """Return one table of several audits: a column for each gateway, a row for each class and requirement."""
-    lines = [SheetRow("requirement", tuple(record.gateway for record in records))]
+def said(one: AuditedRequirement, *, marked: bool) -> str:
+    """Return the verdict, and what the recipe declares where that differs."""
+    declared = "" if not one.differs else f" (declared: {'meets' if one.declared else 'fails'})"
+    return f"{MARKS[one.verdict]} {one.verdict}{declared}" if marked else f"{one.verdict}{declared}"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """A requirement of several audits.
+
+    Attributes:
+        heading: requirement, level and text.
+        verdicts: that of each audit; None = it did not examine the requirement.
+    """
+
+    heading: str
+    verdicts: tuple[AuditedRequirement | None, ...]
+
+    @property
+    def urgency(self) -> tuple[bool, int, int]:
+        """Place in a table: first what distinguishes the audits, then failures of the first audit that has it."""
+        decided = {one.verdict for one in self.verdicts if one is not None and one.is_decided}
+        first = next(one for one in self.verdicts if one is not None)
+        return len(decided) < 2, *first.urgency
+
+
+def rows_of(records: Sequence[AuditRecord]) -> list[AuditRow]:
+    """Return a row for each requirement that an audit examined: differences first, then failures."""
+    every = [{(one.rfc, one.requirement, one.transport): one for one in record.requirements} for record in records]
+    rows = []
+    for key in dict.fromkeys(key for each in every for key in each):
+        verdicts = tuple(each.get(key) for each in every)
+        one = next(each for each in verdicts if each is not None)
+        heading = f"RFC {one.rfc} {one.requirement}, {one.transport.upper()} ({one.level}): {one.text}"
+        rows.append(AuditRow(heading, verdicts))
+    return sorted(rows, key=lambda row: row.urgency)
+
+
+def chart(records: Sequence[AuditRecord], *, marked: bool = False) -> Sheet:
+    """Return one table of several audits: a column for each gateway, a row for each requirement and class."""
+    lines = [SheetRow("requirement", tuple(names_of(records)))]
+    for row in rows_of(records):
+        cells = tuple("-" if one is None else said(one, marked=marked) for one in row.verdicts)
+        lines.append(SheetRow(row.heading, cells))
+    lines += classes(records)
+    return Sheet(tuple(lines), tuple(_differing(records)))
+
+
+def classes(records: Sequence[AuditRecord]) -> list[SheetRow]:
+    """Return a row for each class of behaviour that an audit saw, with a cell for each audit."""
+    lines = []
     for transport in ("udp", "tcp", "icmp"):
         for name in CLASSES:
             words = [getattr(record.classes.get(transport), name, None) for record in records]
             if any(words):
                 lines.append(SheetRow(f"{name}, {transport.upper()}", tuple(word or "not seen" for word in words)))
-    rows = dict.fromkeys((one.rfc, one.requirement, one.transport) for record in records for one in record.requirements)
-    verdicts = [
-        {(one.rfc, one.requirement, one.transport): one.verdict for one in record.requirements} for record in records
+    return lines
+
+
+def differences(records: Sequence[AuditRecord]) -> list[dict[str, object]]:
+    """Return, for programs, how the first audit differs from each of the others."""
+    first, *others = records
+    return [
+        {
+            "gateway": first.gateway,
+            "against": other.gateway,
+            "unlike": list(unlike(first.conditions, other.conditions)),
+            **asdict(differing(first, other)),
+        }
+        for other in others
     ]
-    heading = {(one.rfc, one.requirement): (one.level, one.text) for record in records for one in record.requirements}
-    for rfc, requirement, transport in rows:
-        level, what = heading[rfc, requirement]
-        cells = tuple(found.get((rfc, requirement, transport), "-") for found in verdicts)
-        lines.append(SheetRow(f"RFC {rfc} {requirement}, {transport.upper()} ({level}): {what}", cells))
-    return Sheet(tuple(lines), tuple(_differing(records)))
 
 
 def _differing(records: Sequence[AuditRecord]) -> Iterator[str]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Generic, TypeVar
@@ -95,7 +96,7 @@ def diff(
         ratio_changes.changes(
             _of(ComparisonRecord, first), _of(ComparisonRecord, second), about=allowed, margin=margin
         ),
-        audit_changes.changes(_of(AuditRecord, first), _of(AuditRecord, second)),
+        audit_changes.changes(_of(AuditRecord, first), _of(AuditRecord, second), about=allowed),
     )
 
 
@@ -119,7 +120,7 @@ def _check_names(records: Sequence[Record], about: Collection[str], across: Coll
 
 def _parameters(record: Record) -> Collection[str]:
     if isinstance(record, AuditRecord):
-        return record.parameters
+        return record.conditions
     every = [record.parameters] if isinstance(record, Result) else [each.parameters for each in record.gateways]
     return {name for parameters in every for _, name, _ in parameters.items()}
 
@@ -252,7 +253,11 @@ def _audits(changes: Changes[Examined]) -> list[str]:
             (after.gateway, after.what, after.transport, before.seen or "-", after.seen or "-", after.measured)
             for before, after in ((line.first, line.second) for line in changed)
         ]
-        lines += [f"Audits of {names}:", *(f"  {line}" for line in aligned(rows))]
+        outcomes = Counter(line.outcome for line in changed if line.first.measured or line.second.measured)
+        counted = f"{outcomes['worse']} worse, {outcomes['better']} better"
+        more = f"; {outcomes['different']} have a verdict in one run only" if outcomes["different"] else ""
+        lines.append(f"Audits of {names}: {outcomes['worse'] + outcomes['better']} verdicts differ ({counted}){more}")
+        lines += [f"  {line}" for line in aligned(rows)]
     elif changes.lines:
         lines.append(f"Audits of {names}: no verdict and no class changed")
     for which, missing in (("first", changes.only_first), ("second", changes.only_second)):

@@ -35,6 +35,7 @@ def document(collected: StoredResults, turned: Sheet | None = None) -> dict[str,
             {"answers": _texts(audit.sentences(each.record)), "record": each.record.document()}
             for each in collected.audits
         ],
+        "differences": audit.differences([each.record for each in collected.audits]) if collected.audits else [],
     }
 
 

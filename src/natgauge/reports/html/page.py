@@ -25,7 +25,7 @@ from natgauge.reports import answers, audit, comparison, criterion, graded_doubt
 from natgauge.reports.collected import Stored, StoredComparison, StoredResults
 from natgauge.reports.commands import CommandAgain, shell_options
 from natgauge.reports.failures import MeasurementFailure, failures_of
-from natgauge.reports.html import charts, evidence, figures, metrics_table
+from natgauge.reports.html import audits, charts, evidence, figures, metrics_table
 from natgauge.reports.html.evidence import Trials
 from natgauge.reports.html.figures import FigureGroup, Looks
 from natgauge.reports.optional_deps import need
@@ -53,11 +53,17 @@ _COMMAND: Final = "command"
 def write(collected: StoredResults, path: Path, again: CommandAgain) -> None:
     """Write the page, replacing a file that is there."""
     outputs.refuse_unwritable(path, what=_WHAT, remedy=_REMEDY)
-    outputs.write(path, page(collected, again), what=_WHAT, remedy=_REMEDY)
+    outputs.write(path, page(collected, again, path.parent), what=_WHAT, remedy=_REMEDY)
 
 
-def page(collected: StoredResults, again: CommandAgain) -> str:
-    """The whole page as HTML."""
+def page(collected: StoredResults, again: CommandAgain, at: Path = Path()) -> str:
+    """The whole page as HTML.
+
+    Args:
+        collected: what it shows.
+        again: returns the command that repeats a measurement.
+        at: folder of the page, from which it links to captures.
+    """
     jinja2 = need("jinja2", "report", "the page")
     need("vl_convert", "report", "the page")
     results, records = collected.results, collected.records
@@ -73,7 +79,7 @@ def page(collected: StoredResults, again: CommandAgain) -> str:
     sentences = [
         *answers.answers(results),
         *(one for record in records for one in comparison.sentences(record)),
-        *(one for each in collected.audits for one in audit.sentences(each.record)),
+        *(audit.answers([each.record for each in collected.audits]) if collected.audits else ()),
     ]
     common, parameters = _parameters([result.parameters for result in results], names)
     html: str = environment.from_string(_resource("page.html.j2")).render(
@@ -95,13 +101,8 @@ def page(collected: StoredResults, again: CommandAgain) -> str:
             _result(at, *each, again)
             for at, each in enumerate(zip(names, collected.stored, trials, strict=True), start=1)
         ],
-        records=[
-            *(_comparison(at, stored) for at, stored in enumerate(collected.comparisons, start=1)),
-            *(
-                _table(f"Audit of {one.record.gateway}", audit.sheet(one.record), one.folder)
-                for one in collected.audits
-            ),
-        ],
+        records=[_comparison(at, stored) for at, stored in enumerate(collected.comparisons, start=1)],
+        audits=audits.shown(collected.audits, at) if collected.audits else None,
         tables=list(_parts([SheetRow("result", tuple(names)), *lines_of(results)[1:]])) if results else [],
         below=notes(results, lambda at, result: f"{names[at - 1]}, {result.metric}") if results else (),
         common=common,
