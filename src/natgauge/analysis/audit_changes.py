@@ -39,11 +39,7 @@ class Examined:
 class Differing:
     """Verdicts of an audit next to those of another one, each as `RFC4787-REQ-8 (udp)`.
 
-    Attributes:
-        fails: the other one meets them.
-        meets: the other one fails them.
-        also_fails: the other one fails them, too.
-        one_sided: only one of both has a verdict.
+    `fails` and `meets` are those in which the other one differs; of `one_sided` only one audit has a verdict.
     """
 
     fails: tuple[str, ...]
@@ -92,8 +88,7 @@ def changes(
 ) -> Changes[Examined]:
     """Compare audits of the same gateways; single audits are compared whatever their gateways are.
 
-    Raises:
-        UsageError: no gateway is in both, or the audits of one have different conditions that are not in `about`.
+    Audits whose conditions differ are refused, unless `about` has the names of these.
     """
     single = len(first) == len(second) == 1
     pairs, *alone = matched(first, second, lambda record: single or record.gateway)

@@ -100,9 +100,6 @@ def _other(gateway: str, against: str, choices: Mapping[str, Any]) -> StoredAudi
     """Return the stored audit that another one is compared with; None = it is a gateway that is audited, too.
 
     Everything that can be refused before an audit begins is refused.
-
-    Raises:
-        UsageError: a gateway cannot be audited; the folder has no single audit, or one of other conditions.
     """
     from natgauge.analysis.audit_changes import unlike
     from natgauge.audits.audit import refuse

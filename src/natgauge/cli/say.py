@@ -23,12 +23,7 @@ COLOURS: Final = {"✗ fails": "red", "? not seen": "yellow", "✓ meets": "gree
 
 
 def say(text: object = "", *, err: bool = False, nl: bool = True, colours: Mapping[str, str] | None = None) -> None:
-    """Print a text.
-
-    Args:
-        text: the text.
-        colours: colour of each of these words, on a terminal whose user did not set NO_COLOR.
-    """
+    """Print a text; on a terminal whose user did not set NO_COLOR, each word of `colours` in its colour."""
     shown = visible(str(text))
     if colours and not os.environ.get("NO_COLOR"):
         for word, colour in colours.items():

@@ -30,7 +30,6 @@ def text(records: Sequence[AuditRecord], width: int | None = None) -> str:
     """Return the answer, the verdicts, and the classes of behaviour; of several audits a column for each.
 
     Args:
-        records: the audits; the first one is compared with the others.
         width: most characters of a line; None = any.
     """
     shown = table(records, marked=True)
@@ -60,9 +59,7 @@ def names_of(records: Sequence[AuditRecord]) -> list[str]:
 def table(records: Sequence[AuditRecord], *, marked: bool = False) -> Sheet:
     """Return the table of one audit, or one with a column for each of several.
 
-    Args:
-        records: the audits.
-        marked: whether each verdict has its mark; not in tables that programs read.
+    Verdicts are `marked` where people read them.
     """
     return sheet(records[0], marked=marked) if len(records) == 1 else chart(records, marked=marked)
 
@@ -151,7 +148,6 @@ class AuditRow:
     """A requirement of several audits.
 
     Attributes:
-        heading: requirement, level and text.
         verdicts: that of each audit; None = it did not examine the requirement.
     """
 

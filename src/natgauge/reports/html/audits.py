@@ -20,12 +20,7 @@ _CELL: Final = {"kind": "", "said": "-", "href": "", "measured": ""}
 
 
 def shown(stored: Sequence[StoredAudit], at: Path) -> dict[str, Any]:
-    """Return the table of the audits.
-
-    Args:
-        stored: the audits, at least one.
-        at: folder of the page, from which captures are linked.
-    """
+    """Return the table of the audits, with links to captures from the folder of the page, `at`."""
     records = [each.record for each in stored]
     names = audit.names_of(records)
     rows = [

@@ -57,13 +57,7 @@ def write(collected: StoredResults, path: Path, again: CommandAgain) -> None:
 
 
 def page(collected: StoredResults, again: CommandAgain, at: Path = Path()) -> str:
-    """The whole page as HTML.
-
-    Args:
-        collected: what it shows.
-        again: returns the command that repeats a measurement.
-        at: folder of the page, from which it links to captures.
-    """
+    """The whole page as HTML, with links to captures from the folder of the page, `at`."""
     jinja2 = need("jinja2", "report", "the page")
     need("vl_convert", "report", "the page")
     results, records = collected.results, collected.records
