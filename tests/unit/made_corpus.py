@@ -85,7 +85,9 @@ def _sampled(folder: Path, metric: str, name: str, samples: Sequence[tuple[float
     result = make(measured, parameters, str(folder))
     for number, (repetition, own) in enumerate(zip(result.repetitions, samples, strict=True), start=1):
         of_all = {"metric": result.metric, "unit": result.unit, "repetition": number}
-        store.add_measurement({**of_all, **repetition.model_dump(mode="json"), "samples": {name: own}, "disturbed": 0})
+        store.add_measurements(
+            [{**of_all, **repetition.model_dump(mode="json"), "samples": {name: own}, "disturbed": 0}]
+        )
     store.write_summary(result.document())
     for _ in samples:
         store.add_trial(trial())

@@ -159,7 +159,7 @@ def doubtful(folder: Path) -> Result:
     folder.mkdir()
     store = Store(folder)
     of_all = {"metric": result.metric, "unit": result.unit, "repetition": 1, "samples": {}, "disturbed": 0}
-    store.add_measurement({**of_all, **result.repetitions[0].model_dump(mode="json")})
+    store.add_measurements([{**of_all, **result.repetitions[0].model_dump(mode="json")}])
     store.write_summary(result.document())
     return result
 
@@ -183,7 +183,7 @@ def test_a_doubt_whose_value_is_changed_is_refused(tmp_path: Path, golden: Golde
     result = make(make_result("throughput", "frames/s", {}, [repetition]), parameters, str(tmp_path))
     store = Store(tmp_path)
     of_all = {"metric": result.metric, "unit": result.unit, "repetition": 1, "samples": {}, "disturbed": 0}
-    store.add_measurement({**of_all, **result.repetitions[0].model_dump(mode="json")})
+    store.add_measurements([{**of_all, **result.repetitions[0].model_dump(mode="json")}])
     store.write_summary(result.document())
     assert find([tmp_path])
     at = next(at for at, doubt in enumerate(result.doubts) if doubt.word == "tester on device cores")

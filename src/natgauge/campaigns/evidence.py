@@ -18,12 +18,11 @@ from typing import Any, Final, NamedTuple
 from natgauge.campaigns.journal import unwritable_journal
 from natgauge.campaigns.journal_lines import REMEDY
 from natgauge.errors import HostError, UsageError
-from natgauge.records.store import CAMPAIGN_RESULTS, TRIAL_SCHEMA, TRIALS, plain
+from natgauge.records.store import CAMPAIGN_RESULTS, MAKING, SUMMARY, TRIAL_SCHEMA, TRIALS, plain
 
 #: Key of the trials of a repetition, on their way to this file; and of the extent with which the journal replaces them.
 EVIDENCE: Final = "evidence"
 STORED: Final = "stored"
-_MAKING: Final = ".making"
 
 
 class Extent(NamedTuple):
@@ -55,7 +54,7 @@ class EvidenceFile:
     def __init__(self, folder: Path, name: str) -> None:
         """Name it; nothing is touched."""
         self.name = f"{CAMPAIGN_RESULTS}/{name}"
-        self.making = folder / CAMPAIGN_RESULTS / f"{_MAKING}-{name}"
+        self.making = folder / CAMPAIGN_RESULTS / f"{MAKING}{name}"
         self.result = folder / self.name
         self._path = self.making / TRIALS
 
@@ -86,6 +85,8 @@ class EvidenceFile:
         else:
             self._make_folder()
             self._path.unlink(missing_ok=True)
+        # The summary goes first, so that no reader finds one with the repetitions of another.
+        (self.making / SUMMARY).unlink(missing_ok=True)
         for path in self.making.iterdir():
             if path != self._path:
                 path.unlink()

@@ -26,16 +26,23 @@ from natgauge.system_errors import unwritable
 
 
 def write_result(
-    evidence: EvidenceFile, point: PlannedCell, measurement: CellMeasurement, known: MeasurementState, cause: str
+    evidence: EvidenceFile,
+    point: PlannedCell,
+    measurement: CellMeasurement,
+    known: MeasurementState,
+    cause: str | None,
 ) -> str:
     """Write the results folder of a measurement with at least one repetition; an incomplete one is replaced.
 
     Args:
-        cause: reason why there are fewer repetitions than requested; empty = there are not.
+        cause: reason why there are fewer repetitions than requested; empty = there are not; None = others follow, and
+            the folder that is still being made becomes one, for reports before the end.
     """
-    first, number = known.ended[0], len(known.ended)
-    broken = f"broken after {number} of {measurement.most_repetitions} repetitions: {cause}"
-    notes = [Note("ended early", broken)] if cause else []
+    has_ended = cause is not None
+    first, number, most = known.ended[0], len(known.ended), measurement.most_repetitions
+    notes = [Note("ended early", f"broken after {number} of {most} repetitions: {cause}")] if cause else []
+    if not has_ended:
+        notes = [Note("incomplete", f"{number} of {most} repetitions so far", value=most)]
     given: dict[str, Any] = {"repeat": 1, **{str(name): value for name, value in first.given.items()}}
     single = replace(measurement.planned.settings, **given)
     results = [repetition.result for repetition in known.ended]
@@ -49,8 +56,9 @@ def write_result(
         )
         run = _as_requested(every, measurement)
         write_conditions(store, run, point.recipe, first.machine, first.device)
-        keep(measured, run, store, evidence.result, measurement.published)
-        evidence.publish()
+        keep(measured, run, store, evidence.result if has_ended else evidence.making, measurement.published)
+        if has_ended:
+            evidence.publish()
     except ValidationError as error:
         raise UsageError(
             f"campaign: the repetitions of {evidence.name} in the journal are no result: {first_fault(error)}; {REMEDY}"

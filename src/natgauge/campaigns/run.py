@@ -25,7 +25,7 @@ from natgauge.campaigns.state import CampaignState
 from natgauge.errors import UsageError
 from natgauge.measurements.prepared import MakeBench
 from natgauge.procedures.kit.repetitions import in_rounds
-from natgauge.records.store import result_name
+from natgauge.records.store import SUMMARY, result_name
 from natgauge.trial.observer import Observer, Silent
 
 
@@ -83,7 +83,7 @@ class _Turn:
             observer=session.observer,
         )
         run.run()
-        session.finish_all(self.point)
+        session.finish_all(self.point, renewed=True)
 
 
 @dataclass(slots=True)
@@ -160,20 +160,27 @@ class Session:
             return self.points
         return [cell for cell in self.points if any(fnmatch.fnmatchcase(cell.name, pattern) for pattern in self.only)]
 
-    def finish_all(self, point: PlannedCell) -> None:
-        """Write the results of a cell's measurements that have ended."""
-        for measurement in point.measurements:
-            self._finish(point, measurement)
+    def finish_all(self, point: PlannedCell, *, renewed: bool = False) -> None:
+        """Write the results of a cell's measurements that have a repetition.
 
-    def _finish(self, point: PlannedCell, measurement: CellMeasurement) -> None:
-        """Write the result of a measurement if it has ended."""
+        `renewed`: the cell was run, so that results from before are replaced.
+        """
+        for measurement in point.measurements:
+            self._finish(point, measurement, renewed=renewed)
+
+    def _finish(self, point: PlannedCell, measurement: CellMeasurement, *, renewed: bool) -> None:
+        """Write the result of a measurement, also before its last repetition."""
         known = self.state.measurement(point.name, measurement.name)
-        if known.folder or not known.ended or is_open(self.state, point, measurement):
+        if known.folder or not known.ended:
+            return
+        evidence = EvidenceFile(self.folder, result_name(point.name, measurement.name))
+        if is_open(self.state, point, measurement):
+            if renewed or not (evidence.making / SUMMARY).exists():
+                write_result(evidence, point, measurement, known, None)
             return
         cause = ""
         if not known.is_done(measurement.repeat, measurement.most_repetitions):
             cause = self.state.broken(point.name, point.device, measurement.name)
-        evidence = EvidenceFile(self.folder, result_name(point.name, measurement.name))
         written = write_result(evidence, point, measurement, known, cause)
         self.append_line("result", cell=point.name, measurement=measurement.name, folder=written, cause=cause)
 

@@ -117,9 +117,20 @@ def command(
     for folder in collected.unended:
         left_out = "left out" if html is None and junit is None else "without result"
         say(f"natgauge: {folder}: {left_out}, because its measurement did not end", err=True)
+    if html is None and junit is None:
+        _say_what_goes_on(collected)
     _write_files(collected, html=html, parquet=parquet, svg=svg, pdf=pdf, junit=junit)
     if form is not None or like is not None or all(to is None for to in (html, parquet, svg, pdf, junit)):
         _print_tables(collected, form or "text", against=against, published=published, like=like, beside=beside)
+
+
+def _say_what_goes_on(collected: StoredResults) -> None:
+    """Print which campaigns have not ended; their figures say it, too, but what has no figure does not."""
+    from natgauge.reports.failures import not_ended
+
+    for folder in collected.campaigns:
+        if text := not_ended(folder):
+            say(f"natgauge: {folder}: {text}; continue by natgauge run PLAN --out {folder} --resume", err=True)
 
 
 def _print_tables(

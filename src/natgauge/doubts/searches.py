@@ -23,6 +23,13 @@ DOUBTS: Final = (
         remedy="Measure again; the reason is in the doubt.",
     ),
     Doubt(
+        word="incomplete",
+        grade="interval",
+        about="repetition",
+        meaning="the campaign has not ended: the text says how many of the repetitions have",
+        remedy="Continue the campaign: `natgauge run PLAN --resume`.",
+    ),
+    Doubt(
         word="time used up",
         grade="interval",
         about="repetition",

@@ -189,10 +189,12 @@ def keep(
         folder: final name of the folder; None = its present name.
     """
     result = make(measured, parameters, str(store.folder if folder is None else folder), published)
+    lines = []
     for number, (repetition, made) in enumerate(zip(result.repetitions, measured.measurements, strict=True), start=1):
         of_all = {"metric": result.metric, "unit": result.unit, "repetition": number}
         # The summary has only what follows from these.
         more = {"samples": made.sample, "disturbed": made.disturbed}
-        store.add_measurement({**of_all, **repetition.model_dump(mode="json"), **more})
+        lines.append({**of_all, **repetition.model_dump(mode="json"), **more})
+    store.add_measurements(lines)
     store.write_summary(result.document())
     return result

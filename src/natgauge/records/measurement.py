@@ -137,6 +137,16 @@ class Result(Record):
         return tuple(repetition.value for repetition in self.repetitions)
 
     @property
+    def planned_repetitions(self) -> int:
+        """The repetitions that were requested, where there are fewer; otherwise those that there are.
+
+        Of `auto`, the most that there may be, while its campaign has not ended.
+        """
+        so_far = (doubt.value for doubt in self.doubts if doubt.word == "incomplete" and doubt.value is not None)
+        most = next(so_far, self.number("repeat") or 0)
+        return max(int(most), len(self.repetitions))
+
+    @property
     def functional(self) -> bool:
         """Whether the result shows only that the device works, not how fast it is."""
         return any(doubt.word == "functional" for doubt in self.doubts)

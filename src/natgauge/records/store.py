@@ -12,7 +12,7 @@ import dataclasses
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
@@ -55,6 +55,8 @@ TRACEBACK = "traceback.txt"
 RESULTS = Path("results")
 #: Below a campaign's folder, one results folder for each measurement of each cell.
 CAMPAIGN_RESULTS = "results"
+#: Beginning of the name of such a folder until all repetitions of the measurement have ended.
+MAKING = ".making-"
 #: In the folder of a campaign: the plan as read.
 CAMPAIGN = "campaign.json"
 JOURNAL = "journal.jsonl"
@@ -142,9 +144,9 @@ class Store:
         self.trials += 1
         self._append(TRIALS, {"schema": TRIAL_SCHEMA, "trial": self.trials, **trial})
 
-    def add_measurement(self, measurement: Mapping[str, object]) -> None:
-        """Append the record of a repetition."""
-        self._append(MEASUREMENTS, {"schema": MEASUREMENT_SCHEMA, **measurement})
+    def add_measurements(self, measurements: Sequence[Mapping[str, object]]) -> None:
+        """Append the records of repetitions."""
+        self._append(MEASUREMENTS, *({"schema": MEASUREMENT_SCHEMA, **measurement} for measurement in measurements))
 
     def add_round(self, comparison_round: Mapping[str, object]) -> None:
         """Append one round, all its slices, and flush it to the disk."""
@@ -222,11 +224,12 @@ class Store:
     def _write(self, name: str, document: Mapping[str, object]) -> None:
         write_document(self.folder / name, document)
 
-    def _append(self, name: str, document: Mapping[str, object]) -> None:
+    def _append(self, name: str, *documents: Mapping[str, object]) -> None:
         path = self.folder / name
+        lines = (json.dumps(plain(each), allow_nan=False, separators=(",", ":")) + "\n" for each in documents)
         try:
             with path.open("a") as file:
-                file.write(json.dumps(plain(document), allow_nan=False, separators=(",", ":")) + "\n")
+                file.writelines(lines)
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:

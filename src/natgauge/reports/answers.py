@@ -159,18 +159,22 @@ def _periods(result: Result, name: str) -> str:
 def _does(result: Result, *, sized: bool) -> str:
     """What the device does that has this value."""
     metric = declared(result.metric)
-    mark = doubtful.mark(result)
+    mark = f"{doubtful.mark(result)}{doubtful.missing(result)}"
     if not metric.does:
-        return f"{result.gateway}: {result.metric} {_value(result)}{mark}"
+        return f"{result.gateway}: {result.metric} {_figure(result)}{mark}"
     if _CLAUSE in metric.does:
         # Frames belong to the value, and not to what is said of it.
-        value = f"{_value(result)}{criterion.frames_clause(result, sized=sized)}"
+        value = f"{_figure(result)}{criterion.frames_clause(result, sized=sized)}"
         return f"{result.gateway} {metric.does.format(value=value)}{criterion.condition(result)}{mark}"
-    does = metric.does.format(value=_value(result), number=_number(result))
+    does = metric.does.format(value=_figure(result), number=_number(result))
     return f"{result.gateway} {does}{criterion.clause(result, sized=sized)}{mark}"
 
 
 def _value(result: Result) -> str:
+    return f"{_figure(result)}{doubtful.missing(result)}"
+
+
+def _figure(result: Result) -> str:
     unit = "" if result.unit == "%" else " "
     return f"{_number(result)}{unit}{unit_of(result)}"
 

@@ -92,6 +92,12 @@ def mark(result: Result) -> str:
     return " (doubtful)" if stated(result).doubtful else ""
 
 
+def missing(result: Result) -> str:
+    """Return the end of a figure that lacks repetitions: " (2 of 3 repetitions)"; empty where none is missing."""
+    done, planned = len(result.repetitions), result.planned_repetitions
+    return f" ({done} of {planned} repetitions)" if done < planned else ""
+
+
 def bottleneck(result: Result) -> str:
     """Return what limited a result, as a noun: what a grave doubt names, and its cause with the word of a guess.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from natgauge.errors import UsageError
 from natgauge.foreign import is_there
-from natgauge.records.campaign import CampaignCell, CampaignRecord
+from natgauge.records.campaign import CampaignCell, CampaignMeasurement, CampaignRecord
 from natgauge.records.reading import read_document, read_lines, read_record
 from natgauge.records.store import (
     CAMPAIGN,
@@ -102,15 +102,29 @@ def _trials(folder: Path) -> Iterator[str]:
         yield f"The last trial that did not pass: {last}."
 
 
+def not_ended(folder: Path) -> str:
+    """Return how many measurements of a campaign have not ended; empty where all have, or nobody can tell."""
+    with suppress(UsageError):
+        record = read_record(folder / CAMPAIGN, CampaignRecord)
+        if missing := _missing(folder, record):
+            return f"{len(missing)} of {len(_places(record))} measurements have not ended"
+    return ""
+
+
+def _places(record: CampaignRecord) -> list[tuple[CampaignCell, CampaignMeasurement]]:
+    return [(cell, measurement) for cell in record.cells for measurement in cell.measurements]
+
+
+def _missing(folder: Path, record: CampaignRecord) -> set[tuple[str, str]]:
+    """Cells and measurements of a campaign without all their repetitions."""
+    names = [(cell.name, measurement.name) for cell, measurement in _places(record)]
+    return {each for each in names if not (folder / CAMPAIGN_RESULTS / result_name(*each) / SUMMARY).is_file()}
+
+
 def _of_campaign(folder: Path) -> Iterator[MeasurementFailure]:
     """Broken measurements by their cause, and those that have not been measured."""
     record = read_record(folder / CAMPAIGN, CampaignRecord)
-    places = [(cell, measurement) for cell in record.cells for measurement in cell.measurements]
-    missing = {
-        (cell.name, measurement.name)
-        for cell, measurement in places
-        if not (folder / CAMPAIGN_RESULTS / result_name(cell.name, measurement.name) / SUMMARY).is_file()
-    }
+    places, missing = _places(record), _missing(folder, record)
     resume = f"natgauge run PLAN --out {shlex.quote(str(folder))} --resume"
     causes: dict[str, list[str]] = {}
     broken: set[tuple[str, str]] = set()

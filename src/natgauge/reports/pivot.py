@@ -20,6 +20,7 @@ from natgauge.analysis.scalability import AXES
 from natgauge.errors import UsageError
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import describe, is_fact, shown
+from natgauge.reports.doubtful import missing
 from natgauge.reports.graded_doubts import of_columns
 from natgauge.reports.rows import Cell, ResultRow, number, row_of, rows, unit_of, whole
 from natgauge.reports.sheet import Sheet, SheetRow, notes
@@ -104,7 +105,7 @@ def of_metrics(results: Sequence[Result]) -> Sheet:
                 f"report: --against metrics: two results are of {result.metric} of {result.gateway}; name folders "
                 "of one set-up, or leave out --against"
             )
-        cells[heading] = number(result.median) + (_DOUBTED if result.doubts else "")
+        cells[heading] = number(result.median) + (_DOUBTED if result.doubts else "") + missing(result)
     lines = [SheetRow("median of", columns)]
     lines += [
         SheetRow(gateway, tuple(cells.get(heading, "-") for heading in columns))

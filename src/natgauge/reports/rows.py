@@ -378,6 +378,12 @@ def _tolerated(result: Result) -> str | None:
     return None if lost is None else criterion.percent(lost)
 
 
+def _planned(result: Result) -> int | None:
+    """Return the repetitions that were requested, where some of them are missing."""
+    planned = result.planned_repetitions
+    return planned if planned > len(result.repetitions) else None
+
+
 def _link_maximum(*, of_units: bool) -> Callable[[Result], Cell]:
     """Return a reader of what the links carry at most: units of the value, or frames of one direction."""
     read = _parameter("theoretical_maximum")
@@ -404,6 +410,7 @@ _BEFORE: Final = (
     _Described("goal of MLRsearch", criterion.goals),
     _Described("frames of", criterion.transport),
     _Described("number of experiments", lambda result: len(result.repetitions)),
+    _Described("experiments planned", _planned),
     _Described("error of the search", lambda result: result.error, text=number, measured=True),
     _Described("unit", unit_of),
     _Described("median", lambda result: result.median, text=number, measured=True),

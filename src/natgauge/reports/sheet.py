@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from natgauge.records.measurement import Result
+from natgauge.reports import doubtful
 from natgauge.reports.graded_doubts import of_columns
 from natgauge.reports.rows import column_of, compared_rows, references, rows, uncompared
 
@@ -54,7 +55,7 @@ def lines_of(results: Sequence[Result]) -> list[SheetRow]:
 
 
 def notes(results: Sequence[Result], called: Callable[[int, Result], str] = column_of) -> list[str]:
-    """Return the sentences on missing comparisons, each once with the results that lack it, and on references.
+    """Return the sentences on missing repetitions and comparisons, each once with its results, and on references.
 
     Args:
         called: returns the name of a result in the table, from its number, from 1.
@@ -64,6 +65,8 @@ def notes(results: Sequence[Result], called: Callable[[int, Result], str] = colu
     for column, result in enumerate(results):
         for text in uncompared(derived, column, results, called):
             missing.setdefault(text, []).append(called(column + 1, result))
+        if lacking := doubtful.missing(result):
+            missing.setdefault(lacking.strip(" ()"), []).append(called(column + 1, result))
     sentences = [f"{'; '.join(names)}: {text}." for text, names in missing.items()]
     if called is column_of:
         # A metric's name keeps its spelling everywhere; this text begins with a word.

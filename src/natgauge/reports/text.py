@@ -210,8 +210,9 @@ def spread_text(result: Result) -> str:
 
 def _certainty(result: Result) -> str:
     """The number of repetitions, their largest deviation from the median, and the error of the search."""
-    count = len(result.repetitions)
-    text = "One repetition" if count == 1 else f"Median of {count} repetitions"
+    count, of = len(result.repetitions), result.planned_repetitions
+    one = "One repetition" if of == count else f"One of {of} repetitions"
+    text = one if count == 1 else f"Median of {count if of == count else f'{count} of {of}'} repetitions"
     if count > 1:
         spread = spread_text(result)
         text += f" ({spread})" if spread else ""

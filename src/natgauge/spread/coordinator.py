@@ -164,7 +164,7 @@ class Coordinator:
                 self._session.append_line("broken", scope="cell", device=run.point.device, cell=cell, cause=cause)
         else:
             self._session.append(*made)
-        self._session.finish_all(run.point)
+        self._session.finish_all(run.point, renewed=True)
         self._submit(run.point, starts)
         self._drop_broken()
 

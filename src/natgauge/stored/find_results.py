@@ -16,7 +16,17 @@ from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.measurement import Result
 from natgauge.records.reading import read_record
-from natgauge.records.store import AUDIT, CAMPAIGN, CAMPAIGN_RESULTS, COMPARISON, FAILURE, PLAN, SUMMARY, result_name
+from natgauge.records.store import (
+    AUDIT,
+    CAMPAIGN,
+    CAMPAIGN_RESULTS,
+    COMPARISON,
+    FAILURE,
+    MAKING,
+    PLAN,
+    SUMMARY,
+    result_name,
+)
 from natgauge.reports.collected import Stored, StoredAudit, StoredComparison, StoredResults
 from natgauge.stored import audit_consistency, comparison_consistency
 from natgauge.stored.consistency import refuse_contradictions
@@ -42,7 +52,7 @@ def find(folders: Sequence[Path], *, failed: bool = False) -> StoredResults:
     for folder in folders:
         with _readable(folder):
             below = list(_below(folder))
-            own = [each for each in (folder, *_children(folder)) if foreign.is_there(each / CAMPAIGN)] if failed else []
+            own = [each for each in (folder, *_children(folder)) if foreign.is_there(each / CAMPAIGN)]
             if failed and not below and _is_results_folder(folder):
                 below = [folder]
             ended = [each for each in below if _has_ended(each)]
@@ -51,7 +61,7 @@ def find(folders: Sequence[Path], *, failed: bool = False) -> StoredResults:
                 f"report: {folder} holds no result: none of its {len(below)} measurements has ended; wait for one, or "
                 "name another folder"
             )
-        every += [_read(each) for each in ended or ([] if below or own else [folder])]
+        every += [_read(each) for each in ended or ([] if below or (own and failed) else [folder])]
         unended += [each for each in below if each not in ended]
         campaigns += own
     return StoredResults(
@@ -146,9 +156,11 @@ def _as_planned(campaign: Path) -> list[Path]:
             result_name(cell["name"], measurement["name"]) for cell in cells for measurement in cell["measurements"]
         ]
         place = {name: number for number, name in enumerate(names)}
-    return sorted(
-        (campaign / CAMPAIGN_RESULTS).iterdir(), key=lambda folder: (place.get(folder.name, len(place)), folder.name)
-    )
+    by_name: dict[str, Path] = {}
+    # A folder that is being made goes only where there is none that was.
+    for folder in sorted((campaign / CAMPAIGN_RESULTS).iterdir(), key=lambda each: each.name.startswith(MAKING)):
+        by_name.setdefault(folder.name.removeprefix(MAKING), folder)
+    return [by_name[name] for name in sorted(by_name, key=lambda name: (place.get(name, len(place)), name))]
 
 
 def _is_results_folder(folder: Path) -> bool:
@@ -170,8 +182,10 @@ def _readable(folder: Path) -> Iterator[None]:
 def _missing(folder: Path) -> str:
     if not folder.is_dir():
         return "it is no folder" if folder.exists() else "there is no such folder"
+    if not any(folder.iterdir()):
+        return "it is empty"
     if (folder / CAMPAIGN).exists():
-        return f"no measurement of this campaign has ended with one (natgauge status {shlex.quote(str(folder))})"
+        return f"no repetition of this campaign has ended (natgauge status {shlex.quote(str(folder))})"
     if (folder / PLAN).exists():
         return f"it has no {SUMMARY}, for its measurement did not end"
     if (folder / FAILURE).exists():

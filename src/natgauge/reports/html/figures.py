@@ -22,6 +22,7 @@ from natgauge.records.measurement import Result
 from natgauge.reports import labels
 from natgauge.reports.comparison import conditions_of, interval
 from natgauge.reports.comparison import number as ratio_text
+from natgauge.reports.doubtful import missing
 from natgauge.reports.html import charts
 from natgauge.reports.html.charts import ChartAxis, ChartLine, Row
 from natgauge.reports.html.limits import limit_of, load_limit
@@ -144,8 +145,9 @@ def _by_title(results: Sequence[Result]) -> Mapping[str, Sequence[Result]]:
 
 
 def _names(results: Sequence[Result]) -> Mapping[int, str]:
-    """Names of results by `id`."""
-    return dict(zip(map(id, results), labels.names_of(results), strict=True))
+    """Names of results in charts by `id`; they say how many of the repetitions there are."""
+    names = labels.names_of(results)
+    return {id(result): f"{name}{missing(result)}" for result, name in zip(results, names, strict=True)}
 
 
 def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result], looks: Looks) -> FigureGroup:
@@ -220,7 +222,7 @@ def _lines(
             low = min(result.minimum, lower or result.minimum)
             high = max(result.maximum, upper if math.isfinite(upper) else 0)
             where = whole(int(_at(result, axis)))
-            text = f"{gateway}, {where} {what}: {number(result.median)} {unit}"
+            text = f"{gateway}, {where} {what}: {number(result.median)} {unit}{missing(result)}"
             text += " (a single repetition)" if single else f" ({number(low)} to {number(high)})"
             place = {"x": _at(result, axis), "y": result.median, "low": low, "high": high}
             rows.append({**place, "tip": text, "single": single, **look})

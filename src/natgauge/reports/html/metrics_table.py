@@ -10,7 +10,7 @@ from typing import Final
 from natgauge.analysis import conditions
 from natgauge.analysis.scalability import varied_with
 from natgauge.records.measurement import Result
-from natgauge.reports import labels, text
+from natgauge.reports import doubtful, labels, text
 from natgauge.reports.rows import number, unit_of
 
 #: A table of more columns is turned, if it has fewer devices.
@@ -85,4 +85,5 @@ def _entry(column: int, result: Result) -> Entry:
     known += [result.error / result.median] if result.error and result.median else []
     off = max((each for each in known if each is not None), default=None)
     grave = dict.fromkeys(doubt.word for doubt in result.doubts if doubt.grade == "answer")
-    return Entry(column, number(result.median), "" if not off else f"±{max(off, text.LEAST_SPREAD):.1%}", tuple(grave))
+    spread = "" if not off else f"±{max(off, text.LEAST_SPREAD):.1%}"
+    return Entry(column, number(result.median), f"{spread}{doubtful.missing(result)}".strip(), tuple(grave))

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A campaign that has not ended is reported, and each figure says how many of its repetitions there are."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from tests.unit.campaigning import ONE_CONNECTION_RATE, Benches, Dies, Killed, campaign, quick_disk, results
+from tests.unit.golden import Golden
+
+from natgauge.cli import run
+from natgauge.records.store import SUMMARY
+from natgauge.stored.find_results import find
+
+__all__ = ["quick_disk"]
+
+SO_FAR = "2 of 3 repetitions"
+TWO_GATEWAYS = ONE_CONNECTION_RATE.replace('["linux-ipv4"]', '["linux-ipv4", "nftables-nat44"]')
+
+
+def killed(path: Path, plan: str = ONE_CONNECTION_RATE, *, before_its_end: int = 1) -> Path:
+    """The folder of a campaign that was killed so many trials before its end."""
+    whole = Benches()
+    (path / "whole").mkdir()
+    campaign(path / "whole", whole, plan=plan)
+    with pytest.raises(Killed):
+        campaign(path, Benches(killed=Dies(sum(whole.trials.values()) - before_its_end)), plan=plan)
+    return path / "out"
+
+
+def test_each_form_says_beside_the_figure_how_many_repetitions_it_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    folder = killed(tmp_path)
+    for form in ("text", "markdown", "latex", "draft"):
+        assert run(["report", str(folder), "--format", form]) == 0
+        told = capsys.readouterr()
+        assert SO_FAR in told.out
+        golden(told.out)
+        golden(told.err)
+    assert run(["report", str(folder), "--against", "metrics"]) == 0
+    assert SO_FAR in capsys.readouterr().out
+    assert run(["report", str(folder), "--html", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    # In the answer, in the table of the metrics, and in the charts.
+    assert page.count(SO_FAR) >= 3
+
+
+def test_programs_read_both_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = killed(tmp_path)
+    assert run(["report", str(folder), "--format", "csv"]) == 0
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert (row["number of experiments"], row["experiments planned"]) == ("2", "3")
+    assert run(["report", str(folder), "--format", "json"]) == 0
+    rows = {each["row"]: each["cells"] for each in json.loads(capsys.readouterr().out)["table"]["rows"]}
+    assert (rows["number of experiments"], rows["experiments planned"]) == ([2], [3])
+    (stored,) = find([folder]).stored
+    assert stored.result.planned_repetitions == 3
+    assert [doubt.word for doubt in stored.result.doubts] == ["incomplete"]
+
+
+def test_a_measurement_that_has_ended_stands_beside_one_that_has_not(tmp_path: Path) -> None:
+    folder = killed(tmp_path, TWO_GATEWAYS)
+    found = find([folder]).results
+    assert sorted(len(result.repetitions) for result in found) == [2, 3]
+    assert {result.planned_repetitions for result in found} == {3}
+    # In the order of the plan, whether they have ended or not.
+    assert [result.gateway for result in found] == ["linux-ipv4", "nftables-nat44"]
+
+
+def test_resumed_it_is_the_campaign_that_nobody_killed(tmp_path: Path) -> None:
+    folder = killed(tmp_path)
+    campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
+    assert results(tmp_path) == results(tmp_path / "whole")
+    assert [path.name for path in (folder / "results").iterdir()] == ["linux-ipv4-connection-rate"]
+    (found,) = find([folder]).results
+    assert not found.doubts
+    assert found.planned_repetitions == len(found.repetitions) == 3
+
+
+def test_a_session_makes_the_figure_that_a_kill_left_out(tmp_path: Path) -> None:
+    folder = killed(tmp_path)
+    (summary,) = (folder / "results").glob(f"*/{SUMMARY}")
+    summary.unlink()
+    campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE, only=["linux*"])
+    assert len(find([folder]).results) == 1
+
+
+@pytest.mark.parametrize("half", ["empty", "no such", "begun", "killed at once", "plan alone"])
+def test_a_folder_of_which_nothing_can_be_said_is_refused_in_one_line(
+    half: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    folder = tmp_path / "folder"
+    if half != "no such":
+        folder.mkdir()
+    if half in ("begun", "killed at once"):
+        with pytest.raises(Killed):
+            campaign(tmp_path, Benches(killed=Dies(1)), plan=ONE_CONNECTION_RATE)
+        folder = tmp_path / "out"
+    if half == "begun":
+        (folder / "results").mkdir()
+    if half == "plan alone":
+        (folder / "plan.json").write_text('{"schema": "natgauge-plan-1"}')
+    assert run(["report", str(folder)]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    golden(told)
