@@ -25,6 +25,7 @@ from benchmarks.second_opinion.search import Range, Trial, highest
 from benchmarks.second_opinion.siitperf import Forwarding, Opening, Siitperf
 from natgauge.agreement import StreamCounts
 from natgauge.procedures.kit.result.results import Attempt
+from natgauge.words import Verdict
 
 #: Duration of phase 2, in seconds.
 SECONDS: Final = 1
@@ -97,7 +98,7 @@ def by_natgauge(metric: str, sender: int, connections: int, **settings: Any) -> 
         trials = result.trials
         said = [f"limited by: {result.limited_by}", *(doubt["text"] for doubt in answer.document["doubts"])]
         tried = [_attempt(attempt) for repetition in result.measurements for attempt in repetition.attempts]
-        return Asked(result.summary.median, sum(trials.values()), trials.get("INVALID", 0), said, tried)
+        return Asked(result.summary.median, sum(trials.values()), trials.get(Verdict.INVALID, 0), said, tried)
 
     return ask
 

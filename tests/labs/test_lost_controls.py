@@ -20,6 +20,7 @@ from natgauge.procedures.kit.events import Event
 from natgauge.records.reading import read_lines
 from natgauge.records.store import TRIAL_SCHEMA
 from natgauge.trial.observer import Silent
+from natgauge.words import Verdict
 
 pytestmark = [
     TIMEOUT,
@@ -137,7 +138,7 @@ def test_a_cut_during_count_leaves_the_rate_as_it_is(times: int, far: FarMachine
     assert len(others) == times
     assert undisturbed.value == pytest.approx(LIMIT / (1 - BUCKET / CONNECTIONS), rel=0.1)
     assert sorted(observer.cut.values()) == sorted(failed)
-    assert result.trials["COLLAPSED"] == 0
+    assert result.trials[Verdict.COLLAPSED] == 0
     for one in others:
         assert one.error is not None
         assert undisturbed.error is not None

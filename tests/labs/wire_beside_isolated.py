@@ -20,6 +20,7 @@ from tests.labs.external import external_nat
 from tests.labs.program import begins
 
 import natgauge
+from natgauge.words import Verdict
 
 NAT = "nftables-nat44"
 CONNECTIONS = 50_000
@@ -62,7 +63,7 @@ def main() -> int:
             order = [("wire", wire), ("isolated", isolated)][:: 1 if number % 2 == 0 else -1]
             found = {what: rate(folder, where) for what, where in order}
             medians = {what: answer.document["median"] for what, answer in found.items()}
-            invalid = {what: answer.result.trials.get("INVALID", 0) for what, answer in found.items()}
+            invalid = {what: answer.result.trials[Verdict.INVALID] for what, answer in found.items()}
             if not all(medians.values()):
                 click.echo(f"no rate: {medians}")
                 return 1

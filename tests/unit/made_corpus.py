@@ -27,10 +27,11 @@ from natgauge.paired.ratios import PairedRatios, RoundPlace, work_of_block
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import BaselineCost, ComparisonRecord, SliceCounts
+from natgauge.records.measurement import REPETITION
 from natgauge.records.store import Store
 from natgauge.statistics.interim import alpha_spent
 from natgauge.statistics.interval import finite
-from natgauge.words import QUANTITIES
+from natgauge.words import QUANTITIES, Verdict
 
 FRAMES = 128
 #: Baseline, gateway, A/A control, plain forwarding, cable: ns of a slice.
@@ -76,7 +77,9 @@ def _sampled(folder: Path, metric: str, name: str, samples: Sequence[tuple[float
         "connections/s",
         {},
         [
-            Measurement(4e5, None, "device", {"PASS": 1}, figures={name: statistics.median(own)}, sample={name: own})
+            Measurement(
+                4e5, None, "device", {Verdict.PASS: 1}, figures={name: statistics.median(own)}, sample={name: own}
+            )
             for own in samples
         ],
     )
@@ -86,7 +89,7 @@ def _sampled(folder: Path, metric: str, name: str, samples: Sequence[tuple[float
     for number, (repetition, own) in enumerate(zip(result.repetitions, samples, strict=True), start=1):
         of_all = {"metric": result.metric, "unit": result.unit, "repetition": number}
         store.add_measurements(
-            [{**of_all, **repetition.model_dump(mode="json"), "samples": {name: own}, "disturbed": 0}]
+            [{**of_all, **REPETITION.dump_python(repetition, mode="json"), "samples": {name: own}, "disturbed": 0}]
         )
     store.write_summary(result.document())
     for _ in samples:

@@ -10,7 +10,7 @@ from typing import Any
 from natgauge.doubts import find
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement, make_result, verdict_counts
-from natgauge.records.measurement import Result
+from natgauge.records.measurement import REPETITION, Result
 from natgauge.records.parameters import Parameters, descriptions
 from natgauge.records.store import Store
 from natgauge.statistics.order_statistics import median_interval
@@ -107,7 +107,7 @@ def keep(store: Store, result: Result) -> None:
     """Write a result with the doubts that follow from it, and its repetitions, of which each figure has one value."""
     for number, repetition in enumerate(result.repetitions, start=1):
         of_all = {"metric": result.metric, "unit": result.unit, "repetition": number}
-        store.add_measurements([{**of_all, **repetition.model_dump(mode="json"), "samples": {}}])
+        store.add_measurements([{**of_all, **REPETITION.dump_python(repetition, mode="json"), "samples": {}}])
     words = {doubt.word for doubt in result.doubts}
     more = [doubt for doubt in following(result) if doubt.word not in words]
     store.write_summary(result.model_copy(update={"doubts": (*result.doubts, *more)}).document())

@@ -51,12 +51,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "measurer": {"delays", "errors", "paired", "trials"},
     "trial_record": {"causes", "readings", "trials"},
     "verdicts": {"agreement", "causes", "counts", "readings", "trial_record", "trials", "words"},
-    "procedures": {
-        "agreement", "causes", "core_work", "delays", "errors", "inputs", "known_doubts", "late_delays", "measurer",
-        "metrics", "notes", "paired", "statistics", "trials", "words",
-    },
     "records": {
         "causes", "errors", "faults", "files", "foreign", "metrics", "notes", "statistics", "system_errors", "words",
+    },
+    "procedures": {
+        "agreement", "causes", "core_work", "delays", "errors", "inputs", "known_doubts", "late_delays", "measurer",
+        "metrics", "notes", "paired", "records", "statistics", "trials", "words",
     },
     "analysis": {"errors", "ethernet", "known_doubts", "metrics", "notes", "records", "statistics", "words"},
     "doubts": {

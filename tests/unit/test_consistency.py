@@ -23,12 +23,13 @@ from natgauge.cli import run
 from natgauge.errors import NatgaugeError
 from natgauge.measurements.making import make
 from natgauge.procedures.kit.result.results import Measurement, make_result
-from natgauge.records.measurement import Result
+from natgauge.records.measurement import REPETITION, Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
 from natgauge.statistics.interval import relative_half_width
 from natgauge.stored.doubt_consistency import NOT_STORED
 from natgauge.stored.find_results import find
+from natgauge.words import Verdict
 
 
 @pytest.fixture(scope="module")
@@ -153,13 +154,13 @@ def doubtful(folder: Path) -> Result:
     }
     traffic: dict[str, Any] = {"fresh_trials": "no-wait", "search_top_phase2_rate": 1e6}
     parameters = Parameters.grouped(settings={**made().parameters.flat(), **place, **traffic})
-    trials = {"PASS": 1, "INVALID": 1, "COLLAPSED": 1}
+    trials = {Verdict.PASS: 1, Verdict.INVALID: 1, Verdict.COLLAPSED: 1}
     repetition = Measurement(1e6, None, "tester", trials, figures={"frames_per_second_total": 2e6})
     result = make(make_result("throughput", "frames/s", {}, [repetition]), parameters, str(folder))
     folder.mkdir()
     store = Store(folder)
     of_all = {"metric": result.metric, "unit": result.unit, "repetition": 1, "samples": {}, "disturbed": 0}
-    store.add_measurements([{**of_all, **result.repetitions[0].model_dump(mode="json")}])
+    store.add_measurements([{**of_all, **REPETITION.dump_python(result.repetitions[0], mode="json")}])
     store.write_summary(result.document())
     return result
 
@@ -179,11 +180,11 @@ def test_a_doubt_that_follows_from_the_figures_cannot_be_removed(tmp_path: Path,
 def test_a_doubt_whose_value_is_changed_is_refused(tmp_path: Path, golden: Golden) -> None:
     place: dict[str, Any] = {"placement": "isolated", "device_cores": 1, "receiver_ns": 100.0}
     parameters = Parameters.grouped(settings={**made().parameters.flat(), **place})
-    repetition = Measurement(1e6, None, "device", {"PASS": 1}, figures={"frames_per_second_total": 2e6})
+    repetition = Measurement(1e6, None, "device", {Verdict.PASS: 1}, figures={"frames_per_second_total": 2e6})
     result = make(make_result("throughput", "frames/s", {}, [repetition]), parameters, str(tmp_path))
     store = Store(tmp_path)
     of_all = {"metric": result.metric, "unit": result.unit, "repetition": 1, "samples": {}, "disturbed": 0}
-    store.add_measurements([{**of_all, **result.repetitions[0].model_dump(mode="json")}])
+    store.add_measurements([{**of_all, **REPETITION.dump_python(result.repetitions[0], mode="json")}])
     store.write_summary(result.document())
     assert find([tmp_path])
     at = next(at for at, doubt in enumerate(result.doubts) if doubt.word == "tester on device cores")

@@ -210,7 +210,7 @@ def test_controls_that_fail_by_chance_change_no_answer_and_are_counted(chance: f
     meter, device = meter_of(chance=chance)
     wanted, found = rate_of(undisturbed), rate_of(meter)
     assert (found.summary.median, found.error, found.limited_by) == (wanted.summary.median, wanted.error, "device")
-    assert found.trials["COLLAPSED"] == device.restarts == 0
+    assert found.trials[Verdict.COLLAPSED] == device.restarts == 0
     assert device.failed > 0
     outcomes = [attempt.outcome for one in found.measurements for attempt in one.attempts]
     assert sum(outcome.command_failures for outcome in outcomes) == device.failed
@@ -225,7 +225,7 @@ def test_a_trial_after_which_nothing_is_answered_is_invalid_and_repeated(trial: 
     meter, device = meter_of(deaf=frozenset({trial}))
     found = rate_of(meter)
     assert found.summary.median == rate_of(undisturbed).summary.median
-    assert (found.trials["INVALID"], found.trials["COLLAPSED"], device.restarts) == (1, 0, 0)
+    assert (found.trials[Verdict.INVALID], found.trials[Verdict.COLLAPSED], device.restarts) == (1, 0, 0)
     (invalid,) = (
         attempt.outcome
         for one in found.measurements

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -142,7 +143,7 @@ def test_bounds_of_a_first_line_contain_what_doubts_do_to_them(
 ) -> None:
     """Values of searches are lower bounds: "at most" with one was below the true rate."""
     result = rate([100.0] * 4, "a", *doubts, limited_by=limit)
-    bounds = [one.model_copy(update={"upper": 120.0}) for one in result.repetitions]
+    bounds = [replace(one, upper=120.0) for one in result.repetitions]
     golden(verdict(result.model_copy(update={"repetitions": bounds}), brief=True).splitlines()[0])
 
 

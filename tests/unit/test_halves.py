@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,19 +18,20 @@ from natgauge.records.measurement import Result
 from natgauge.reports.comparison import text as comparison_text
 from natgauge.reports.pivot import sheet as against_sheet
 from natgauge.reports.text import table
+from natgauge.words import LimitedBy
 
 #: Octets with FCS at the Initiator and at the Responder.
 OCTETS = {"map-t": (64, 64), "map-t-ce": (64, 84), "map-t-br": (84, 64)}
 
 
-def result(kind: str, median: float, *, limited_by: str = "device", **parameters: Any) -> Result:
+def result(kind: str, median: float, *, limited_by: LimitedBy = "device", **parameters: Any) -> Result:
     initiator, responder = OCTETS[kind]
     frames = {"frame_octets": {"initiator": initiator, "responder": responder}, "frame_size": initiator}
     relay = {"stateless": True, "source_port_count": 2048, "initiator_family": "ipv6"} if kind == "map-t-br" else {}
     common = {"source_address_count": 1000, "subscribers": 1000, "initiator_family": "ipv4", "source_port_count": 25}
     given = {"gateway": kind, "kind": kind, **common, **frames, **relay, **parameters}
     found = made([median], parameters=given, limited_by=limited_by)
-    repetition = found.repetitions[0].model_copy(update={"limited_by": limited_by})
+    repetition = replace(found.repetitions[0], limited_by=limited_by)
     return found.model_copy(update={"repetitions": (repetition,)})
 
 
@@ -74,10 +76,7 @@ def test_a_half_that_the_tester_limited_may_be_faster() -> None:
     assert (smallest.value, smallest.bound) == (300_000, ">=")
     assert in_turns.bound == ">="
     # The other half is the smaller one in any case.
-    apart = [
-        result(name, value, placement="isolated", limited_by=limit)
-        for name, value, limit in (("map-t", 276_000, "device"), ("map-t-ce", 375_000, "device"))
-    ]
+    apart = [result(name, value, placement="isolated") for name, value in (("map-t", 276_000), ("map-t-ce", 375_000))]
     relay = result("map-t-br", 775_000, placement="isolated", limited_by="tester")
     assert of_chain(*apart, relay)[0].bound == ""
 

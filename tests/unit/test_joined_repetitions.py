@@ -44,7 +44,7 @@ def test_they_are_summed_up_alike(metric: str, profile: str) -> None:
 
 
 def single(value: float, limited_by: LimitedBy = "device") -> MeasurementResult:
-    measurement = Measurement(value, None, limited_by, {str(Verdict.PASS): 1})
+    measurement = Measurement(value, None, limited_by, {Verdict.PASS: 1})
     return make_result("connection-rate", "connections/s", {"repeat": 1}, [measurement])
 
 

@@ -131,7 +131,7 @@ def test_a_broken_line_names_what_is_broken(journal: list[Line], tmp_path: Path,
     assert "measurement: Field required" in refusal(path, [*journal, {**broken, "scope": "measurement", "cell": "c"}])
 
 
-def test_repetitions_that_are_no_result_are_refused_when_the_result_is_written(tmp_path: Path, golden: Golden) -> None:
+def test_repetitions_that_are_no_result_are_refused(tmp_path: Path, golden: Golden) -> None:
     path = begun(tmp_path)
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     ended = next(line for line in lines if line["event"] == "repetition")

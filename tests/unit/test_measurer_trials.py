@@ -478,7 +478,7 @@ def test_a_reset_is_read_from_what_the_engine_tells() -> None:
     settings = reset.ResetSettings(**GIVEN, placement="shared", trial_seconds=2.0, before_seconds=0.1)
     result = reset.PROCEDURE.measure(subject, settings)
     assert result.summary.median == pytest.approx(1150)
-    assert result.trials["FAIL"] == 1
+    assert result.trials[Verdict.FAIL] == 1
     assert result.figures["loss_ms_from_initiator"].median == pytest.approx(200)
     assert 0 < result.figures["back_after_ms_from_responder"].median <= 1160
     assert result.figures["restart_ms"].median >= 20

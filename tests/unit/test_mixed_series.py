@@ -76,7 +76,7 @@ def test_a_series_that_is_not_of_one_device_and_machine_is_mixed_and_like_nothin
         assert name in [one.name for one in comparable(other, mixed)]
     assert "mixed" in verdict(mixed)
     assert "mixed" in table([mixed])
-    assert Result.from_document(mixed.document()) == mixed
+    assert Result.from_document(mixed.document()).document() == mixed.document()
 
 
 def test_a_series_of_one_device_is_not_mixed_whatever_its_seeds_and_cores() -> None:

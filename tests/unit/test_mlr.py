@@ -13,6 +13,7 @@ from natgauge.errors import UsageError
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.throughput import PROCEDURE, ThroughputSettings
+from natgauge.words import Verdict
 
 N = 1000
 
@@ -141,7 +142,7 @@ def test_rare_loss_does_not_move_the_no_drop_rate_as_it_moves_binary_search() ->
 def test_disturbed_trials_are_repeated() -> None:
     result = measure(Gateway(forwards=300_000, disturbed=0.4, seed=4), invalid_repeats=50)
     assert result.summary.median == pytest.approx(300_000, rel=0.011)
-    assert result.trials["INVALID"] > 0
+    assert result.trials[Verdict.INVALID] > 0
 
 
 def test_a_tester_that_is_too_slow_passes_nothing() -> None:

@@ -15,13 +15,14 @@ from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.measurement import Result
 from natgauge.reports.answers import answers
 from natgauge.reports.text import table, verdict
+from natgauge.words import Verdict
 
 TOPS = {"tester_highest_phase1_rate": 5e6, "tester_highest_phase2_rate": 6.5e6, "sender_cores": 1}
 
 
 def result(metric: str, unit: str, value: float, total: float | None = None, **given: Any) -> Result:
     figures = {} if total is None else {"frames_per_second_total": total}
-    one = Measurement(value, value, "device", {"PASS": 1, "INVALID": 0}, figures=figures)
+    one = Measurement(value, value, "device", {Verdict.PASS: 1, Verdict.INVALID: 0}, figures=figures)
     return make(make_result(metric, unit, {}, [one, one]), grouped({"placement": "shared", **TOPS, **given}))
 
 

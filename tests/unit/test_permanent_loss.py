@@ -19,6 +19,7 @@ from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE, SHARE_FIGURE
 from natgauge.records.parameters import Parameters
 from natgauge.reports.text import verdict
+from natgauge.words import Verdict
 
 #: Probability that a frame is lost.
 LOTS = 0.001
@@ -130,7 +131,7 @@ def test_the_frame_loss_of_such_a_device_is_its_whole_series(golden: Golden) -> 
     gateway = Gateway(forwards=500_000, loses_share=0.001)
     result = measure(frame_loss, gateway, full_rate=1e6)
     (one,) = result.measurements
-    assert result.trials["INVALID"] == 0
+    assert result.trials[Verdict.INVALID] == 0
     rows = {row["offered_percent"]: float(row["lost_percent"] or 0.0) for row in one.series}
     assert list(rows)[:10] == [100, 90, 80, 70, 60, 50, 40, 30, 20, 10]
     assert rows[100] == pytest.approx(50, abs=0.2)

@@ -140,7 +140,12 @@ class _Counted(Repetitions[TrialSettings]):
         outcome = self.runner.run(self.settings.phase1_plan(10.0), 10.0, Bounds())
         attempts = (Attempt(10.0, short=False, outcome=outcome),)
         return Measurement(
-            (known or 0) + 1, None, "device", verdict_counts(attempts), attempts, notes=(Note("trials", "of one"),)
+            (known or 0) + 1,
+            None,
+            "device",
+            verdict_counts(attempts),
+            attempts=attempts,
+            notes=(Note("trials", "of one"),),
         )
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:

@@ -16,6 +16,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.procedures import ipdv
 from natgauge.procedures.kit.measure.delay_metrics import Timing, read
 from natgauge.trials import Direction
+from natgauge.words import Verdict
 
 N = 1000
 US = 1e-6
@@ -73,7 +74,7 @@ def test_a_timed_trial_whose_percentile_is_the_hosts_is_repeated(metric: str) ->
     gateway = held_up(25, 2, 0)
     found = measured(metric, gateway, loads="100%")
     result = found.result
-    assert result.trials["INVALID"] == 2
+    assert result.trials[Verdict.INVALID] == 2
     assert max(one.median for name, one in result.figures.items() if name.endswith("_us")) == pytest.approx(10, abs=10)
     assert not stalls_doubt(found)
 
@@ -101,7 +102,7 @@ def test_few_frames_in_stalls_that_push_the_devices_own_tail_into_a_percentile_r
     """Seen: a worst case of 500 us in place of 20 us without a doubt, for 0.1 % of the frames may be due in stalls."""
     found = measured(metric, slow_now_and_then(2, 0), loads="100%")
     result = found.result
-    assert result.trials["INVALID"] == 1
+    assert result.trials[Verdict.INVALID] == 1
     assert (result.figures.get("worst_case_latency_us") or result.figures["delay_99_9_us"]).median == pytest.approx(20)
     assert not stalls_doubt(found)
 
@@ -187,7 +188,7 @@ def test_where_every_trial_is_held_up_the_best_one_counts_with_both_figures_and_
     gateway = held_up(30, 25, 40, 50)
     found = measured(metric, gateway, loads="100%")
     result = found.result
-    assert (len(gateway.plans), result.trials["INVALID"]) == (MOST_STALLED + 1, MOST_STALLED)
+    assert (len(gateway.plans), result.trials[Verdict.INVALID]) == (MOST_STALLED + 1, MOST_STALLED)
     (doubt,) = stalls_doubt(found)
     golden(doubt)
     assert result.figures[f"{headline}_us"].median >= 24_990
@@ -197,7 +198,7 @@ def test_where_every_trial_is_held_up_the_best_one_counts_with_both_figures_and_
 def test_stalls_too_many_to_remember_may_have_held_up_every_frame(golden: Golden) -> None:
     found = measured("latency", held_up(None), loads="100%")
     result = found.result
-    assert result.trials["INVALID"] == MOST_STALLED
+    assert result.trials[Verdict.INVALID] == MOST_STALLED
     (doubt,) = stalls_doubt(found)
     golden(doubt)
     # There are no such figures.

@@ -141,15 +141,15 @@ def test_disturbed_trials_never_move_the_answer(at: float, disturbances: list[bo
 
     calm, found = find(cliff(at), plan()), find(device, plan())
     assert (found.value, found.upper, found.limited_by) == (calm.value, calm.upper, calm.limited_by)
-    assert found.trials["PASS"] == calm.trials["PASS"]
-    assert found.trials["FAIL"] == calm.trials["FAIL"]
+    assert found.trials[Verdict.PASS] == calm.trials[Verdict.PASS]
+    assert found.trials[Verdict.FAIL] == calm.trials[Verdict.FAIL]
 
 
 def test_a_slow_tester_bounds_the_search_and_is_named(golden: Golden) -> None:
     found = find(lambda load: PASS if load <= 800_000 else SLOW_TESTER, plan())
     assert found.value == 800_000
     assert found.limited_by == "tester"
-    assert found.trials["FAIL"] == 0
+    assert found.trials[Verdict.FAIL] == 0
     golden(found.notes)
     assert sum(one.load == found.upper for one in found.attempts) == 1 + TESTER_REPEATS
 
@@ -254,7 +254,7 @@ def test_an_estimate_far_too_low_does_not_throw_the_search_down() -> None:
 
 def test_a_device_that_keeps_collapsing_ends_the_search(golden: Golden) -> None:
     found = find(lambda load: PASS if load <= 100_000 else COLLAPSED, plan())
-    assert found.trials["COLLAPSED"] == 3
+    assert found.trials[Verdict.COLLAPSED] == 3
     assert found.value <= 100_000
     (note,) = (note for note in found.notes if note.word == "ended early")
     golden(note.text)

@@ -22,7 +22,7 @@ from natgauge.procedures import get
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.records.parameters import Parameters
 from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS
-from natgauge.words import LimitedBy, Placement
+from natgauge.words import LimitedBy, Placement, Verdict
 
 RATE = get("connection-rate")
 #: Without what only a lab can tell.
@@ -44,7 +44,7 @@ def settings(connections: int, placement: Placement = "isolated", *, own_process
 def measured(
     value: float, upper: float | None, limited_by: LimitedBy = "device", connections: int = 100_000
 ) -> Measurement:
-    trials = {"PASS": 3, "FAIL": 3, "INVALID": 0, "COLLAPSED": 0}
+    trials = {Verdict.PASS: 3, Verdict.FAIL: 3, Verdict.INVALID: 0, Verdict.COLLAPSED: 0}
     return Measurement(value, upper, limited_by, trials, figures={TRIAL_SECONDS: connections / value})
 
 

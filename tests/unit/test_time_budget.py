@@ -146,7 +146,7 @@ def test_the_binary_search_of_the_throughput_ends_with_its_bounds(measure: _With
     assert 0 < one.value <= 300_000 < one.upper
     assert one.limited_by == TIME
     assert "undecided" in doubts(result)
-    assert one.trials["PASS"] + one.trials["FAIL"] == len(gateway.plans)
+    assert one.trials[Verdict.PASS] + one.trials[Verdict.FAIL] == len(gateway.plans)
 
 
 def test_mlrsearch_ends_with_what_failed(measure: _WithTime, golden: Golden) -> None:

@@ -13,6 +13,7 @@ from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports.text import table, verdict
+from natgauge.words import Verdict
 
 GIGABIT = 1e9 / 8
 #: Octets of a frame on the link: preamble and gap are 20 (RFC 5180 appendix A.1).
@@ -65,7 +66,7 @@ def test_octets_in_a_tunnel_are_those_that_the_bench_recorded() -> None:
 
 
 def result(metric: str, value: float, unit: str, **given: Any) -> Result:
-    one = Measurement(value, value, "device", {"PASS": 1, "INVALID": 0})
+    one = Measurement(value, value, "device", {Verdict.PASS: 1, Verdict.INVALID: 0})
     return make(make_result(metric, unit, {}, [one, one]), asked(**given))
 
 

@@ -18,7 +18,8 @@ from natgauge.analysis.shares import widened
 from natgauge.known_doubts import known
 from natgauge.metrics import declared
 from natgauge.metrics.metric import Better
-from natgauge.records.measurement import Repetition, Result
+from natgauge.records.measurement import Result
+from natgauge.records.repetition import Repetition
 from natgauge.statistics.interval import CONFIDENCE, ConfidenceInterval
 from natgauge.statistics.two_samples import moses_interval, shift_coverage
 
@@ -141,7 +142,7 @@ def bracket(result: Result) -> float:
 
 def _limited(repetition: Repetition, result: Result) -> Span:
     limit = result.limited_by if result.limited_by in _NO_DEVICE else repetition.limited_by
-    return _span(repetition.model_copy(update={"limited_by": limit}), result)
+    return _span(replace(repetition, limited_by=limit), result)
 
 
 def _moses(first: Sequence[Span], second: Sequence[Span], *, positive: bool) -> ConfidenceInterval:

@@ -7,20 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pydantic import ValidationError
-
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
 from natgauge.campaigns.evidence import EvidenceFile
-from natgauge.campaigns.journal_lines import REMEDY, RepetitionLine
+from natgauge.campaigns.journal_lines import RepetitionLine
 from natgauge.campaigns.state import MeasurementState
-from natgauge.errors import UsageError
 from natgauge.measurements.making import keep, of_repetitions, write_conditions
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import MeasurementResult, make_result
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.procedures.kit.time_budget import TIME
 from natgauge.records.parameters import Parameters
-from natgauge.records.record import first_fault
 from natgauge.records.store import Store
 from natgauge.system_errors import unwritable
 
@@ -59,10 +55,6 @@ def write_result(
         keep(measured, run, store, evidence.result if has_ended else evidence.making, measurement.published)
         if has_ended:
             evidence.publish()
-    except ValidationError as error:
-        raise UsageError(
-            f"campaign: the repetitions of {evidence.name} in the journal are no result: {first_fault(error)}; {REMEDY}"
-        ) from None
     except OSError as error:
         raise unwritable(evidence.result, error, what="results", remedy="see that its folder can be written") from error
     return evidence.name

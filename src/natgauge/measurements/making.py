@@ -17,13 +17,12 @@ from natgauge.measurements.chain_notes import chain_notes
 from natgauge.measurements.conditions import with_conduct, with_own_part
 from natgauge.metrics.shared_figures import CORE_IMBALANCE, IN_ALL
 from natgauge.notes import Note, NoteWord
-from natgauge.procedures.kit.result.results import Measurement, MeasurementResult
-from natgauge.records.measurement import SHARE_OF_LINK, STATISTICS, PublishedCell, Repetition, Result
+from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.records.measurement import REPETITION, SHARE_OF_LINK, STATISTICS, PublishedCell, Result
 from natgauge.records.parameters import METHODS, RAISED_TIMEOUT, Parameters, joined
 from natgauge.records.store import Store
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.summary import summarize
-from natgauge.words import Verdict
 
 #: Cores of a device over which frames can be spread.
 _SEVERAL: Final = 2
@@ -58,10 +57,10 @@ def make(
         limited_by=measured.limited_by,
         cause=_cause(measured),
         doubts=found,
-        trials={Verdict(verdict): count for verdict, count in measured.trials.items()},
+        trials=measured.trials,
         disturbed=measured.disturbed,
         figures=figures,
-        repetitions=tuple(_repetition(measurement) for measurement in measured.measurements),
+        repetitions=measured.measurements,
         parameters=parameters,
         notes=(
             *measured.notes,
@@ -142,20 +141,6 @@ def _cause(measured: MeasurementResult) -> Cause | None:
     return most_frequent(causes) if causes else None
 
 
-def _repetition(measurement: Measurement) -> Repetition:
-    return Repetition(
-        value=measurement.value,
-        upper=measurement.upper,
-        error=measurement.error,
-        limited_by=measurement.limited_by,
-        cause=measurement.cause,
-        trials={Verdict(verdict): count for verdict, count in measurement.trials.items()},
-        figures=dict(measurement.figures),
-        notes=measurement.notes,
-        series=tuple(dict(row) for row in measurement.series),
-    )
-
-
 def of_repetitions(
     each: Sequence[Parameters], metric: str, conduct: Mapping[str, Any], own_part: Mapping[str, float]
 ) -> Parameters:
@@ -194,7 +179,7 @@ def keep(
         of_all = {"metric": result.metric, "unit": result.unit, "repetition": number}
         # The summary has only what follows from these.
         more = {"samples": made.sample, "disturbed": made.disturbed}
-        lines.append({**of_all, **repetition.model_dump(mode="json"), **more})
+        lines.append({**of_all, **REPETITION.dump_python(repetition, mode="json"), **more})
     store.add_measurements(lines)
     store.write_summary(result.document())
     return result

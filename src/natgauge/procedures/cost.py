@@ -38,10 +38,11 @@ from natgauge.paired.slices import (
 )
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Repetitions
-from natgauge.procedures.kit.result.results import Measurement, Row
+from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
+from natgauge.records.repetition import Row
 from natgauge.statistics.interval import MedianEstimate
 from natgauge.statistics.rounds import LEAST_ROUNDS
 from natgauge.words import QUANTITIES, Quantity

@@ -30,11 +30,12 @@ from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSet
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.frame_counts import lost_share, shares_by_direction, shortfall, worst
 from natgauge.procedures.kit.result.notes import tolerance_note
-from natgauge.procedures.kit.result.results import Measurement, Row
+from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.search.rate_search import top_rate
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
+from natgauge.records.repetition import Row
 from natgauge.trials import Trial
 from natgauge.words import Verdict
 

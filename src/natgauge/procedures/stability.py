@@ -26,10 +26,11 @@ from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS, Phase2Se
 from natgauge.procedures.kit.measure.throughput_shares import ABOUT_LOAD, ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.frame_counts import lost_share, shares_by_direction, shortfall, worst
-from natgauge.procedures.kit.result.results import Attempt, Measurement, Row
+from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import ABOUT_MOST_SECONDS, ABOUT_REPEAT, Repeat
 from natgauge.procedures.kit.time_budget import TimeUpError
+from natgauge.records.repetition import Row
 from natgauge.statistics.trend import mann_kendall, step_of
 from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Period, Trial, TrialPlan
 from natgauge.words import Verdict

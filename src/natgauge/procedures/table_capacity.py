@@ -51,11 +51,12 @@ from natgauge.procedures.kit.measure.capacity_trials import (
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Repetitions
 from natgauge.procedures.kit.result.notes import tolerance_note
-from natgauge.procedures.kit.result.results import Measurement, Row, verdict_counts
+from natgauge.procedures.kit.result.results import Measurement, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import queues
 from natgauge.procedures.kit.search.rate_search import top_rate
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
+from natgauge.records.repetition import Row
 from natgauge.trials import Trial
 from natgauge.words import LimitedBy, TcpState
 

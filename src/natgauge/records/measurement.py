@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Final, Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, TypeAdapter, model_validator
 
 from natgauge.causes.cause import Cause
 from natgauge.notes import Note
 from natgauge.records.parameters import Parameters
 from natgauge.records.record import Record, RecordPart
+from natgauge.records.repetition import Repetition
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.words import LimitedBy, Verdict
@@ -23,34 +24,8 @@ SHARE_OF_LINK: Final = "share_of_theoretical_maximum"
 FUNCTIONAL: Final = "functional, not performance"
 
 
-class Repetition(RecordPart):
-    """One repetition.
-
-    Attributes:
-        value: value in the result's unit.
-        upper: upper bound of the value: the lowest load that a search found too high, or the share of lost frames with
-            the excused ones; None where there is none.
-        error: `upper` - `value`; None without an upper bound.
-        limited_by: cause that limited this repetition.
-        trials: number of trials by verdict.
-        figures: further figures by name, units in the names.
-        notes: notes of this repetition.
-        series: rows of a table or graph, one per load or step; units in the names.
-        cause: why the device failed above the value; None = not a matter of lost or late frames, not the device, or a
-            result of an earlier natgauge.
-    """
-
-    value: float
-    upper: float | None
-    error: float | None
-    limited_by: LimitedBy
-    trials: dict[Verdict, Annotated[int, Field(ge=0)]]
-    figures: dict[str, float] = Field(default_factory=dict)
-    notes: tuple[Note, ...] = ()
-    series: tuple[dict[str, float | str | None], ...] = ()
-    cause: Cause | None = None
-
-
+#: Reads and writes a repetition by itself, without its trials.
+REPETITION: Final = TypeAdapter(Repetition)
 #: Statistics of the values of a figure, and of a result itself, each with a field of this name.
 STATISTICS: Final = ("median", "p1", "p99", "minimum", "maximum", "mean", "standard_deviation")
 

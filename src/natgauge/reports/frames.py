@@ -214,7 +214,7 @@ def _measurements(stored: Stored) -> Iterator[_Row]:
         yield {
             **common,
             "repetition": number,
-            **repetition.model_dump(mode="json", include={"value", "upper", "error", "limited_by"}),
+            **{name: getattr(repetition, name) for name in ("value", "upper", "error", "limited_by")},
             **{f"trials_{verdict}": count for verdict, count in repetition.trials.items()},
             "figures": _text(repetition.figures),
         }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,8 @@ from natgauge.doubts import doubts, find
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
-from natgauge.records.measurement import Repetition, Result
+from natgauge.records.measurement import Result
+from natgauge.records.repetition import Repetition
 from natgauge.records.store import MEASUREMENTS, SUMMARY
 from natgauge.stored.contradiction import ContradictionError, expect
 
@@ -60,17 +62,8 @@ def _measured(result: Result) -> MeasurementResult:
 
 
 def _repetition(repetition: Repetition, *, sampled: bool) -> Measurement:
-    return Measurement(
-        value=repetition.value,
-        upper=repetition.upper,
-        limited_by=repetition.limited_by,
-        trials={str(verdict): count for verdict, count in repetition.trials.items()},
-        figures=repetition.figures,
-        is_sampled=sampled,
-        notes=repetition.notes,
-        series=repetition.series,
-        cause=repetition.cause,
-    )
+    stored = {each.name: getattr(repetition, each.name) for each in fields(Repetition)}
+    return Measurement(**stored, is_sampled=sampled)
 
 
 def _is_sampled(result: Result) -> bool:

@@ -140,4 +140,4 @@ def _within(
     if lower is None:
         raise nothing_passed(upper, unit, attempts, error)
     note = undecided_note(lower, upper, unit, error)
-    return Measurement(lower, upper, TIME, verdict_counts(attempts), tuple(attempts), notes=(note,))
+    return Measurement(lower, upper, TIME, verdict_counts(attempts), attempts=tuple(attempts), notes=(note,))

@@ -31,9 +31,10 @@ from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSet
 from natgauge.procedures.kit.result.delay_statistics import ABOVE_WORST_CASE, BUCKET_WIDTH, without_slowest
 from natgauge.procedures.kit.result.frame_counts import lost_share, worst
 from natgauge.procedures.kit.result.notes import repetitions_note, tolerance_note
-from natgauge.procedures.kit.result.results import Measurement, Row
+from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
+from natgauge.records.repetition import Row
 from natgauge.trials import BATCH_SECONDS, LEAST_WATCHED_SECONDS, MOST_TOGETHER, Direction, Trial, TrialPlan
 from natgauge.words import Verdict
 

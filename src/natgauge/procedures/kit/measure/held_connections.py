@@ -17,12 +17,13 @@ from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, UnpreparableError, prepare
 from natgauge.procedures.kit.repetitions import Answered, Repetitions
-from natgauge.procedures.kit.result.results import Attempt, Measurement, MeasurementResult, Row, verdict_counts
+from natgauge.procedures.kit.result.results import Attempt, Measurement, MeasurementResult, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, is_valid, until_decided
 from natgauge.procedures.kit.search.rate_search import SearchSettings, SearchSpan
 from natgauge.procedures.kit.search.searched_rate import SearchedRate
+from natgauge.records.repetition import Row
 from natgauge.trials import Trial, TrialPlan
 from natgauge.words import LimitedBy, Verdict
 
@@ -226,5 +227,11 @@ def _given_up(failure: UnpreparableError, attempts: list[Attempt]) -> Measuremen
     """Return the answer 0 of a device whose table is too small for the connections."""
     limit, note = failure.outcome.limited_by or "table", Note("phase 1", str(failure))
     return Measurement(
-        0.0, None, limit, verdict_counts(attempts), tuple(attempts), notes=(note,), cause=failure.outcome.cause
+        0.0,
+        None,
+        limit,
+        verdict_counts(attempts),
+        attempts=tuple(attempts),
+        notes=(note,),
+        cause=failure.outcome.cause,
     )

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from natgauge.causes.cause import Cause
 from natgauge.metrics import figures
 from natgauge.notes import Note
+from natgauge.records.repetition import Repetition
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.statistics.summary import LEAST_AUTOCORRELATED, VALUES_FOR_PERCENTILES, interval_of, summarize
@@ -40,10 +40,6 @@ def repetition_notes(number: int, *, sampled: bool) -> list[Note]:
     return notes
 
 
-#: One load or step of a repetition: a row of a table or a point of a graph; units in the names.
-Row = Mapping[str, float | str | None]
-
-
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One trial of a search: its load, whether it was a short probe, and its outcome."""
@@ -54,36 +50,18 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
-    """One repetition.
+class Measurement(Repetition):
+    """One repetition with its trials.
 
     Attributes:
-        value: in the metric's unit; 0 when no trial passed.
-        upper: upper bound of the value: the lowest load that a search found too high, or the share of lost frames with
-            the excused ones; None when even the tester's highest rate passed, or the value is exact.
         sample: the single values of those figures of which this repetition has several, such as the time of each
             deletion (RFC 9693 section 4.8), by name.
         is_sampled: whether the value itself rests on a sample, so that one repetition already shows spread.
-        series: rows of a table or graph, one per load or step; units in the names.
-        cause: why the device fails above the value; None = not a matter of lost or late frames, or not the device.
     """
 
-    value: float
-    upper: float | None
-    limited_by: LimitedBy
-    trials: Mapping[str, int]
     attempts: tuple[Attempt, ...] = ()
-    figures: Mapping[str, float] = field(default_factory=dict)
     sample: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     is_sampled: bool = False
-    notes: tuple[Note, ...] = ()
-    series: tuple[Row, ...] = ()
-    cause: Cause | None = None
-
-    @property
-    def error(self) -> float | None:
-        """Distance between the bounds in the metric's unit; None without an upper bound."""
-        return None if self.upper is None else self.upper - self.value
 
     @property
     def disturbed(self) -> int:
@@ -134,9 +112,9 @@ class MeasurementResult:
         return Counter(measurement.limited_by for measurement in self.measurements).most_common(1)[0][0]
 
     @property
-    def trials(self) -> dict[str, int]:
+    def trials(self) -> dict[Verdict, int]:
         """Trials per verdict, all repetitions together."""
-        return {str(verdict): sum(each.trials.get(verdict, 0) for each in self.measurements) for verdict in Verdict}
+        return {verdict: sum(each.trials.get(verdict, 0) for each in self.measurements) for verdict in Verdict}
 
     @property
     def disturbed(self) -> int:
@@ -194,7 +172,7 @@ def make_result(
     return replace(result, notes=tuple(dict.fromkeys(every)))
 
 
-def verdict_counts(attempts: Iterable[Attempt]) -> dict[str, int]:
+def verdict_counts(attempts: Iterable[Attempt]) -> dict[Verdict, int]:
     """Return the number of trials by verdict."""
     counts = Counter(attempt.outcome.verdict for attempt in attempts)
-    return {str(verdict): counts[verdict] for verdict in Verdict}
+    return {verdict: counts[verdict] for verdict in Verdict}
