@@ -50,7 +50,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
         "all 18 metrics, their kit, the loop of campaigns; trials and their figures; void rounds; no lab, gateway",
     ),
     "published": (6_100, "tables and their plans as files, and views of results in their shape"),
-    "records": (3_300, "types of outcomes, and their store"),
+    "records": (3_350, "types of outcomes, also of a repetition as procedures return it, and their store"),
     "reports": (13_600, "all views of records, also for papers, of subscribers, over commits; nothing that measures"),
     "statistics": (700, "arithmetic; stands on nothing"),
     "stored": (36_800, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
