@@ -17,10 +17,14 @@ def expected_range(result: Result) -> tuple[float, float] | None:
     that it has the error of the search each way, because near the limit a load passes or fails by chance, and the drift
     of a virtual machine; as these are independent, as the root of the sum of their squares.
     """
+    lower, upper = possible_range(result)
+    return None if math.isinf(upper) or lower <= 0 < min(span.lower for span in spans(result)) else (lower, upper)
+
+
+def possible_range(result: Result) -> tuple[float, float]:
+    """Return the same range where a value is only a bound, too: the end that is not known is 0 or infinite."""
     every = spans(result)
     lower, upper = min(span.lower for span in every), max(span.upper for span in every)
-    if math.isinf(upper) or lower <= 0 < result.minimum:
-        return None
     share, error = drift(result), _error(result)
     below, above = (math.hypot(error, share * end) for end in (result.minimum, result.maximum))
     least = min(result.minimum, 0.0)

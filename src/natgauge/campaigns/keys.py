@@ -19,6 +19,7 @@ from natgauge.inputs.input import Input
 from natgauge.inputs.question import DEFAULT_LAB
 from natgauge.inputs.types import Text
 from natgauge.labs import kinds
+from natgauge.metrics.metric import THRESHOLDS
 from natgauge.procedures import get, procedures
 from natgauge.setup.cell import inputs_of_part, place_inputs
 from natgauge.suggestions import did_you_mean
@@ -64,7 +65,8 @@ def of_metric(metric: str) -> Mapping[str, Input]:
 @cache
 def of_series() -> Mapping[str, Input]:
     """Every key that may have several values."""
-    settings = {name: key for metric in procedures() for name, key in of_metric(metric).items() if name not in WHOLE}
+    single = {*WHOLE, *THRESHOLDS.values()}
+    settings = {name: key for metric in procedures() for name, key in of_metric(metric).items() if name not in single}
     return {**settings, **{name: key for name, key in of_cell().items() if name not in {"lab", "lab_name"}}}
 
 

@@ -8,13 +8,17 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 import cloup
 
 from natgauge.cli.access import access_options, warn
+from natgauge.cli.exit_statuses import status_of
 from natgauge.cli.say import say
+
+#: Exit statuses of errors.
+_ERRORS: Final = (2, 3, 4)
 
 if TYPE_CHECKING:
     from natgauge.campaigns.campaign import RunOrder
@@ -64,7 +68,8 @@ def command(
     After Ctrl-C, a crash or a power cut, the same command with --resume continues with the trial that was running.
     `natgauge status DIR` shows the progress. With --on, several workers measure in parallel, each on its own cores (see
     `natgauge worker`); --resume then repeats the repetitions that were under way. The exit status is 4 if a measurement
-    broke. Of several plans, one that ends with an error does not end the others.
+    broke, otherwise 13 if a threshold of the plan is not met, or 5 if that cannot be told. Of several plans, one that
+    ends with an error does not end the others.
     """
     from natgauge.campaigns import campaign
     from natgauge.campaigns.plan import PlanError
@@ -112,7 +117,8 @@ def command(
         named += " --insecure" if insecure else ""
         say(f"natgauge: continue with: natgauge run {shlex.join(map(str, plans))}{named} --resume", err=True)
         raise
-    return max(statuses)
+    # An error weighs more than a verdict.
+    return max(statuses, key=lambda status: (status in _ERRORS, status))
 
 
 def _run(order: RunOrder, *, verbose: bool) -> int:
@@ -121,6 +127,7 @@ def _run(order: RunOrder, *, verbose: bool) -> int:
     from natgauge.campaigns.status import status
     from natgauge.cli.progress import ProgressDisplay, duration
     from natgauge.cli.say import wrapped
+    from natgauge.stored.find_results import find
 
     began = time.monotonic()
     with ProgressDisplay(verbose=verbose) as display:
@@ -128,7 +135,10 @@ def _run(order: RunOrder, *, verbose: bool) -> int:
     campaign_status = status(folder, state)
     say(wrapped(_ended(campaign_status, verbose=verbose)))
     say(f"  Time: {duration(time.monotonic() - began)}")
-    return 4 if any(measurement.broken for measurement in campaign_status.measurements) else 0
+    if any(measurement.broken for measurement in campaign_status.measurements):
+        return 4
+    ended = any(measurement.folder for measurement in campaign_status.measurements)
+    return status_of(find([folder]).results) if ended else 0
 
 
 def _ended(campaign_status: CampaignStatus, *, verbose: bool) -> str:

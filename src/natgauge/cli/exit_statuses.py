@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from natgauge.records.measurement import Result, ThresholdVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +33,21 @@ EXIT_STATUSES: Final = (
     ExitStatus(2, "wrong arguments or a wrong plan"),
     ExitStatus(3, "this host cannot do it"),
     ExitStatus(4, "engine, lab or device failed"),
-    ExitStatus(5, "a result cannot be compared or decided", ("diff", "size")),
+    ExitStatus(5, "a result cannot be compared or decided", ("diff", "size", "measure", "run")),
     ExitStatus(10, "a gateway costs more than --fail-above", ("compare",)),
     ExitStatus(11, "undecided after --most-seconds", ("compare",)),
     ExitStatus(12, "a gateway fails a requirement of --fail-on", ("audit",)),
+    ExitStatus(13, "a result does not meet --at-least or --at-most", ("measure", "run")),
     ExitStatus(129, "ended by SIGHUP; everything is undone"),
     ExitStatus(130, "ended by Ctrl-C; everything is undone"),
     ExitStatus(143, "ended by SIGTERM; everything is undone"),
 )
+
+#: Exit status of each verdict on a threshold, the worst first.
+_OF_THRESHOLDS: Final[dict[ThresholdVerdict, int]] = {"not met": 13, "cannot tell": 5, "met": 0}
+
+
+def status_of(results: Iterable[Result]) -> int:
+    """Return the exit status by the thresholds of results: that of the worst verdict."""
+    verdicts = {result.threshold.verdict for result in results if result.threshold is not None}
+    return next((status for verdict, status in _OF_THRESHOLDS.items() if verdict in verdicts), 0)

@@ -12,14 +12,16 @@ import click
 import cloup
 
 from natgauge import procedures
+from natgauge.cli.exit_statuses import status_of
 from natgauge.cli.generator import grouped, json_option, only_in, option, results_option, verbose_option
 from natgauge.cli.help import epilog
 from natgauge.cli.names import GATEWAY
 from natgauge.cli.say import document, say
 from natgauge.errors import UsageError
-from natgauge.inputs.checks import spoken
+from natgauge.inputs.checks import spoken, wrong
 from natgauge.inputs.input import Input
 from natgauge.labs import kinds
+from natgauge.metrics.metric import THRESHOLDS
 from natgauge.setup.cell import inputs_of_part, place_inputs
 from natgauge.trial.choices import with_profile
 
@@ -101,6 +103,8 @@ class _Metric(cloup.Command):
             if not having:
                 raise
             (name,) = {input_.name for input_, _ in having}
+            if name in THRESHOLDS.values():
+                raise wrong(name, procedures.get(str(self.name)).lacks(name)) from None
             metrics = ", ".join(metric for _, metric in having)
             raise UsageError(
                 f"{spoken(name)}: the metric {self.name} has no such setting; leave it out, or choose one of {metrics}"
@@ -121,7 +125,7 @@ def _having(written: str) -> list[tuple[Input, str]]:
 def _command_of(metric: str) -> click.Command:
     procedure = procedures.get(metric)
 
-    def measure_one(gateway: str, results: Path, host_name: bool, verbose: bool, as_json: bool, **choices: Any) -> None:
+    def measure_one(gateway: str, results: Path, host_name: bool, verbose: bool, as_json: bool, **choices: Any) -> int:
         from natgauge.cli.progress import ProgressDisplay
         from natgauge.measurements.measure import answer
         from natgauge.trial.question import ask
@@ -130,6 +134,7 @@ def _command_of(metric: str) -> click.Command:
         with ProgressDisplay(verbose=verbose) as display:
             answered = answer(question, display, results=results, host_name=host_name)
         show(answered, verbose=verbose, as_json=as_json)
+        return status_of([answered.record])
 
     return _Metric(
         metric,

@@ -201,6 +201,32 @@ class Number(InputType):
         return plain_number(value)
 
 
+class Percent(float):
+    """A number that was written with a percent sign."""
+
+
+@dataclass(frozen=True)
+class Amount(Number):
+    """A number that may have a unit of thousands, or a percent sign: "200k", "1.5M", "0.1%"."""
+
+    metavar: str = "VALUE"
+    annotation: str = "float | str"
+
+    def read(self, name: str, text: str) -> float:
+        """Read a decimal number with its unit."""
+        bare = text.strip().removesuffix("%")
+        factor = _THOUSANDS.get(bare[-1:].lower(), 1)
+        try:
+            number = float(Decimal(bare[:-1] if factor > 1 else bare) * factor)
+        except ArithmeticError:
+            raise self._refused(name, text) from None
+        return Percent(number) if text.strip().endswith("%") else number
+
+    def take(self, name: str, value: object) -> float:
+        """The number, or that of a text."""
+        return self.read(name, value) if isinstance(value, str) else super().take(name, value)
+
+
 @dataclass(frozen=True)
 class Seconds(Number):
     """A time in seconds."""

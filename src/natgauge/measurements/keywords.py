@@ -36,11 +36,13 @@ class MeasureKeywords(SetupKeywords, total=False):
     invalid_repeats: int | None
     settle_seconds: float | None
     most_seconds: float | None
+    at_least: float | str | None
     draws: int | None
     quantities: str | None
     rounds: int | None
     slice_frames: int | None
     hot_spots: bool | None
+    at_most: float | str | None
     state: Literal["established", "half-open", "fin", "rst"] | None
     watch_seconds: float | None
     interval_seconds: float | None

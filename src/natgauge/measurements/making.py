@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from natgauge.analysis.own_work import own_work
 from natgauge.analysis.shares import widened_interval
+from natgauge.analysis.thresholds import judged
 from natgauge.analysis.unit_frames import is_of_frames, most_units
 from natgauge.causes.cause import Cause, most_frequent
 from natgauge.doubts import find
@@ -48,7 +49,7 @@ def make(
     if (share := _share_of_link(measured, parameters)) is not None:
         figures[SHARE_OF_LINK] = share
     found = find(measured, parameters)
-    return Result(
+    result = Result(
         metric=measured.metric,
         unit=measured.unit,
         **{name: getattr(summary, name) for name in STATISTICS},
@@ -73,6 +74,8 @@ def make(
         results=folder,
         published=published,
     )
+    threshold = judged(result)
+    return result if threshold is None else result.model_copy(update={"threshold": threshold})
 
 
 def _method(parameters: Parameters) -> Iterator[Note]:

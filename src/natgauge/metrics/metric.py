@@ -9,6 +9,8 @@ from typing import Final, Literal
 
 #: Which of two values a user would rather have.
 Better = Literal["higher", "lower"]
+#: Setting that demands a value of a metric, by the values that are better.
+THRESHOLDS: Final[Mapping[Better, str]] = {"higher": "at_least", "lower": "at_most"}
 #: What one unit of a rate consists of: the frames that open a connection; a frame of each direction; a query and its
 #: answer; all segments of a TCP connection that is opened, used once and closed; the segments that close it.
 Counted = Literal["opening", "frames", "queries", "transaction", "closing"]

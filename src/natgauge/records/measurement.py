@@ -44,6 +44,29 @@ class PublishedCell(RecordPart):
     quantity: str
 
 
+#: Whether a result has the value that was demanded of it.
+ThresholdVerdict = Literal["met", "not met", "cannot tell"]
+
+
+class Threshold(RecordPart):
+    """A value that was demanded of a result, and the verdict.
+
+    Attributes:
+        setting: which values are enough: "at_least" or "at_most" this one.
+        value: in the result's unit.
+        lower: lower end of the range in which another run is expected; None = not known.
+        upper: its upper end; None = not known.
+        reason: why nothing can be told, other than that the range contains the threshold; empty = no other reason.
+    """
+
+    setting: Literal["at_least", "at_most"]
+    value: float
+    verdict: ThresholdVerdict
+    lower: float | None
+    upper: float | None
+    reason: str = ""
+
+
 class Result(Record):
     """All repetitions of one measurement, and what they come to.
 
@@ -66,6 +89,7 @@ class Result(Record):
         notes: each note once.
         results: the folder that has the evidence, as it was called when it was made.
         published: cells of a published table that the plan measured again; none without such a plan.
+        threshold: verdict on the value that was demanded; None = none was.
     """
 
     schema_version: ClassVar = SUMMARY_SCHEMA
@@ -93,6 +117,7 @@ class Result(Record):
     results: str | None = None
     cause: Cause | None = None
     published: tuple[PublishedCell, ...] = ()
+    threshold: Threshold | None = None
 
     @model_validator(mode="after")
     def _of_these_repetitions(self) -> Self:

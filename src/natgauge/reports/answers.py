@@ -80,7 +80,33 @@ def answers(results: Sequence[Result]) -> list[Sentence]:
     found = [replace(sentence, leads=at == 0) for group in every for at, sentence in enumerate(group)]
     # What holds for several metrics is said once.
     found = list({sentence.text: sentence for sentence in reversed(found)}.values())[::-1]
-    return [*found, *([_bottlenecks(results)] if results else [])]
+    return [*found[:1], *_thresholds(results), *found[1:], *([_bottlenecks(results)] if results else [])]
+
+
+def _thresholds(results: Sequence[Result]) -> Iterator[Sentence]:
+    """Yield the verdict on each value that was demanded; of many only those that are not met, after their number."""
+    judged = [result for result in results if result.threshold is not None]
+    if len(judged) > MOST_NAMES:
+        counts = Counter(result.threshold.verdict for result in judged if result.threshold is not None)
+        counted = ", ".join(f"{counts[verdict]} {verdict}" for verdict in counts)
+        yield Sentence(f"Thresholds: {counted}.")
+        judged = [result for result in judged if result.threshold is not None and result.threshold.verdict != "met"]
+    yield from [Sentence(f"{threshold_of(result, _point(result, results))}.") for result in judged]
+
+
+def threshold_of(result: Result, point: str = "") -> str:
+    """Return the verdict on the value that was demanded of a result, without a full stop; empty where none was."""
+    threshold = result.threshold
+    if threshold is None:
+        return ""
+    value = f"{number(threshold.value)} {unit_of(result)}"
+    lower, upper = (None if end is None else number(end) for end in (threshold.lower, threshold.upper))
+    ends = f"{lower} to {upper}" if lower and upper else f"at least {lower}" if lower else f"at most {upper}"
+    expected = f"; another run is expected to have {ends}" if lower or upper else ""
+    demanded = f"{threshold.setting.replace('_', ' ')} {value}"
+    of = f"{result.metric} of {result.gateway}{f' {point}' if point else ''}"
+    reason = f" ({threshold.reason})" if threshold.reason else ""
+    return f"{threshold.verdict.capitalize()}: {of} {demanded}{reason}{expected}"
 
 
 def not_sure(sentences: Sequence[Sentence]) -> str:

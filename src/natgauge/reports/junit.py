@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -13,12 +13,17 @@ from natgauge import outputs
 from natgauge.plain_text import one_line
 from natgauge.records.audit import AuditedRequirement, AuditRecord
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, RatioEstimate
-from natgauge.records.measurement import Result
-from natgauge.reports.answers import one
+from natgauge.records.measurement import Result, ThresholdVerdict
+from natgauge.reports.answers import one, threshold_of
 from natgauge.reports.collected import StoredResults
 from natgauge.reports.labels import names_of
 
 Outcome = Literal["passed", "failure", "error", "skipped"]
+_OF_VERDICTS: Final[Mapping[ThresholdVerdict, Outcome]] = {
+    "met": "passed",
+    "not met": "failure",
+    "cannot tell": "skipped",
+}
 _REMEDY: Final = "name a file in a folder of yours"
 
 
@@ -65,7 +70,8 @@ def _suite(name: str, cases: Sequence[_Case]) -> ET.Element:
 
 def _measured(results: Sequence[Result]) -> Iterable[_Case]:
     for result, name in zip(results, names_of(results), strict=True):
-        yield _Case(result.metric, name, "passed", one(result).text)
+        verdict = "met" if result.threshold is None else result.threshold.verdict
+        yield _Case(result.metric, name, _OF_VERDICTS[verdict], threshold_of(result) or one(result).text)
 
 
 def _unended(folders: Iterable[Path]) -> Iterable[_Case]:

@@ -339,6 +339,12 @@ def _limiting_device(result: Result) -> str | None:
     return None if limit is None else limit[0]
 
 
+def _threshold(result: Result) -> str | None:
+    """The value that was demanded, with the verdict."""
+    of = result.threshold
+    return None if of is None else f"{of.setting.replace('_', ' ')} {number(of.value)}: {of.verdict}"
+
+
 def _cause(result: Result) -> str | None:
     """Return the kind of the cause, and whether it is a guess; None = it has none."""
     if result.cause is None:
@@ -414,6 +420,7 @@ _BEFORE: Final = (
     _Described("error of the search", lambda result: result.error, text=number, measured=True),
     _Described("unit", unit_of),
     _Described("median", lambda result: result.median, text=number, measured=True),
+    _Described("threshold", _threshold, measured=True),
     _Described("1st percentile", lambda result: result.p1, text=number, measured=True),
     _Described("99th percentile", lambda result: result.p99, text=number, measured=True),
     _Described("minimum", _beyond_percentiles("minimum"), text=number, measured=True),

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from natgauge import foreign
 from natgauge.analysis.shares import widened_interval
+from natgauge.analysis.thresholds import judged
 from natgauge.analysis.unit_frames import is_of_frames, most_units
 from natgauge.causes.cause import most_frequent
 from natgauge.errors import UsageError
@@ -58,6 +59,8 @@ def refuse_contradictions(result: Result, folder: Path) -> None:
     _check_plan(result, folder)
     check_counts(result.trials, result.metric, folder)
     check_doubts(result, folder)
+    stored, now = (None if one is None else one.model_dump() for one in (result.threshold, judged(result)))
+    compare(stored, now, summary, "the verdict on the threshold", "its repetitions give")
 
 
 def _repetitions(result: Result, folder: Path) -> list[dict[str, Any]]:

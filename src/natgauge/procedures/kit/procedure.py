@@ -11,10 +11,11 @@ from typing import Any, Final, Generic, get_args
 from natgauge.causes.cause import Cause, DeviceLimit, most_frequent
 from natgauge.causes.counters import facts_of
 from natgauge.errors import BrokenError, UsageError
-from natgauge.inputs.checks import wrong
+from natgauge.inputs.checks import spoken, wrong
 from natgauge.inputs.input import Input, inputs_of
+from natgauge.inputs.types import Percent
 from natgauge.measurer import Ability, Measurer
-from natgauge.metrics.metric import Metric
+from natgauge.metrics.metric import THRESHOLDS, Metric
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import EventHandler, ignore
 from natgauge.procedures.kit.repetitions import Answered, Repetitions, Series, SettingsT, in_rounds
@@ -58,16 +59,32 @@ class Procedure(Generic[SettingsT]):
     def own_inputs(self) -> tuple[Input, ...]:
         """Return the settings that the user gives as the metric's own; settings of its own class come first."""
         known = {input_.name: input_ for input_ in self.inputs() if input_.name not in DECIDED_ELSEWHERE}
+        for better, name in THRESHOLDS.items():
+            if self.declared.better != better:
+                del known[name]
         names = [name for each in self.settings.__mro__ for name in vars(each).get("__annotations__", {})]
         return tuple(known[name] for name in dict.fromkeys(names) if name in known)
+
+    def lacks(self, name: str) -> str:
+        """Return the reason why the metric has no setting of this name, and what to do."""
+        own, better = THRESHOLDS.get(self.declared.better or "higher"), self.declared.better
+        if name not in THRESHOLDS.values():
+            return f"the metric {self.metric} has no such setting; leave it out"
+        if better is None:
+            return f"the metric {self.metric} has no threshold, because neither value is better; leave it out"
+        return f"{better} values of the metric {self.metric} are better; use {spoken(str(own))}, or leave it out"
 
     def taken(self, choices: Mapping[str, object]) -> dict[str, Any]:
         """Return the chosen settings by name, as values of their types, not checked; texts such as "1%" are read."""
         known = {input_.name: input_ for input_ in self.own_inputs()}
         for name in choices:
             if name not in known:
-                raise wrong(name, f"the metric {self.metric} has no such setting; leave it out")
-        return {name: None if value is None else known[name].typed(value) for name, value in choices.items()}
+                raise wrong(name, self.lacks(name))
+        taken = {name: None if value is None else known[name].typed(value) for name, value in choices.items()}
+        for name, value in taken.items():
+            if isinstance(value, Percent) and self.unit != "%":
+                raise wrong(name, f"{value:g}% is a share, and values of the metric {self.metric} are in {self.unit}")
+        return taken
 
     def refuse_unable(self, able: frozenset[Ability], settings: SettingsT) -> None:
         """Refuse a measurement that needs what the tester cannot do here, before anything starts."""

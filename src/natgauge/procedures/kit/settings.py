@@ -16,7 +16,9 @@ from typing import Any, Final, Literal, Self
 from natgauge.inputs.checks import in_range, one_of, positive, whole
 from natgauge.inputs.input import check_all, described
 from natgauge.inputs.measuring_types import RepetitionCount, SearchError
+from natgauge.inputs.types import Amount
 from natgauge.measurer import Ability
+from natgauge.metrics.metric import THRESHOLDS
 from natgauge.notes import Note
 from natgauge.trials import LAG_SHARE, TrialPlan
 from natgauge.words import MAXIMUM_CONNECTIONS, TESTER, Close, Order, Placement, Query, TcpState
@@ -80,6 +82,16 @@ def _check_timeout(_name: str, seconds: float) -> None:
 def _check_most(name: str, seconds: float | None) -> None:
     if seconds is not None and seconds != 0:
         positive(name, seconds, "seconds")
+
+
+def _threshold(text: str) -> dict[str, Any]:
+    """Describe a threshold, which is judged when the result is known, and changes nothing before."""
+    return described(
+        f"{text} that the result must have, in the unit of the metric (200k, 1.5M)",
+        check=partial(in_range, lowest=0.0, highest=1e15),
+        type=Amount(),
+        moves_figures=False,
+    )
 
 
 #: Metrics with another default use this description for their own field.
@@ -161,6 +173,8 @@ class TrialSettings:
         default=0.0, metadata=described("idle time before each trial", "s", (0.0, LONGEST_SETTLE_SECONDS))
     )
     most_seconds: float | None = field(default=MOST_SECONDS, metadata=ABOUT_MOST_SECONDS)
+    at_least: float | None = field(default=None, metadata=_threshold("Lowest value"))
+    at_most: float | None = field(default=None, metadata=_threshold("Highest value"))
 
     def __post_init__(self) -> None:
         """Refuse every value that its field's check refuses; a metric adds what contradicts itself."""
@@ -271,4 +285,7 @@ class TrialSettings:
         values = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
         # The device is reported with it, where it is so.
         del values["own_processes"]
+        for name in THRESHOLDS.values():
+            if values[name] is None:
+                del values[name]
         return {name: str(value) if isinstance(value, SearchError) else value for name, value in values.items()}

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values that are demanded of a result: verdicts, exit statuses, and what is refused before anything starts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.simulated_lab import NAT44, Simulation, simulated
+from tests.unit.golden import Golden
+from tests.unit.simulated import Gateway
+
+import natgauge
+from natgauge.analysis.thresholds import judged
+from natgauge.cli import run
+from natgauge.errors import UsageError
+from natgauge.notes import Note
+from natgauge.records.measurement import Result
+
+FORWARDS = 500_000
+
+
+@pytest.fixture
+def gateways() -> Iterator[Simulation]:
+    with simulated() as simulation:
+        simulation.start = lambda _lab: Gateway(forwards=FORWARDS)
+        yield simulation
+
+
+def words(folder: Path, metric: str, *options: str) -> list[str]:
+    lab = ["--lab", "simulated", "--gateway", str(NAT44), "--results", str(folder), "--seed", "1"]
+    return ["measure", metric, *lab, "--connections", "1000", *options]
+
+
+def result_of(folder: Path) -> Result:
+    (path,) = folder.glob("*/summary.json")
+    return Result.from_document(json.loads(path.read_text()))
+
+
+@pytest.mark.usefixtures("gateways")
+@pytest.mark.parametrize(
+    "expected", [("200k", "met", 0), ("0.9M", "not met", 13), ("498_000", "cannot tell", 5)], ids=lambda case: case[0]
+)
+def test_the_verdict_is_in_the_record_in_every_view_and_in_the_exit_status(
+    expected: tuple[str, str, int], tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    threshold, verdict, status = expected
+    assert run(words(tmp_path, "throughput", "--at-least", threshold)) == status
+    text = capsys.readouterr().out.splitlines()[1]
+    golden(text)
+    stored = result_of(tmp_path).threshold
+    assert stored is not None
+    assert stored.verdict == verdict
+    shown = ["report", str(tmp_path)]
+    for form in ("text", "markdown", "csv", "latex", "draft"):
+        assert run([*shown, "--format", form]) == 0
+        assert verdict in capsys.readouterr().out
+    assert run([*shown, "--format", "json"]) == 0
+    assert text.strip() in [one["text"] for one in json.loads(capsys.readouterr().out)["answers"]]
+    page, tests = tmp_path / "page.html", tmp_path / "tests.xml"
+    assert run([*shown, "--html", str(page), "--junit", str(tests)]) == 0
+    assert text.strip() in page.read_text()
+    assert f'failures="{int(status == 13)}" errors="0" skipped="{int(status == 5)}"' in tests.read_text()
+
+
+@pytest.mark.usefixtures("gateways")
+def test_a_delay_is_demanded_to_be_at_most_so_long(tmp_path: Path) -> None:
+    assert run(words(tmp_path / "1", "latency", "--throughput-rate", "1000", "--at-most", "1M")) == 0
+    assert run(words(tmp_path / "2", "latency", "--throughput-rate", "1000", "--at-most", "0.001")) == 13
+
+
+@pytest.mark.usefixtures("gateways")
+def test_a_single_repetition_tells_nothing(tmp_path: Path) -> None:
+    assert run(words(tmp_path, "throughput", "--at-least", "200k", "--repeat", "1")) == 5
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("throughput", ["--at-most", "5"]),
+        ("latency", ["--at-least", "5"]),
+        ("enumeration-orders", ["--at-least", "5"]),
+        ("throughput", ["--at-least", "5%"]),
+        ("throughput", ["--at-least", "much"]),
+        ("throughput", ["--at-least", "-1"]),
+        ("throughput", ["--at-least", "nan"]),
+        ("throughput", ["--at-least", ""]),
+        ("throughput", ["--at-least", "1e400"]),
+    ],
+    ids=lambda asked: f"{asked[0]} {' '.join(asked[1])}",
+)
+def test_a_threshold_that_a_metric_has_not_is_refused_before_anything_starts(
+    asked: tuple[str, list[str]],
+    gateways: Simulation,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    golden: Golden,
+) -> None:
+    made: list[str] = []
+    gateways.enters = made.append
+    metric, options = asked
+    assert run(words(tmp_path / "results", metric, *options)) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    golden(line)
+    assert not made
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.usefixtures("gateways")
+def test_a_share_may_have_its_percent_sign(tmp_path: Path) -> None:
+    assert run(words(tmp_path, "frame-loss", "--throughput-rate", "1000", "--at-most", "50%")) in (0, 5, 13)
+    threshold = result_of(tmp_path).threshold
+    assert threshold is not None
+    assert threshold.value == 50.0
+
+
+def test_python_and_the_command_line_refuse_alike(golden: Golden) -> None:
+    with golden.raises(UsageError):
+        natgauge.measure("throughput", NAT44, at_most=5.0)
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    folder = tmp_path_factory.mktemp("measured")
+    with simulated() as simulation:
+        simulation.start = lambda _lab: Gateway(forwards=FORWARDS)
+        run(words(folder, "throughput", "--at-least", "200k"))
+    return result_of(folder)
+
+
+def verdict(result: Result, at_least: float, *doubts: str, **changed: Any) -> str:
+    notes = tuple(replace(Note(word, ""), grade="answer") for word in doubts)  # type: ignore[arg-type]
+    parameters = result.parameters.with_settings({"at_least": at_least})
+    found = judged(result.model_copy(update={"parameters": parameters, "doubts": notes, **changed}))
+    assert found is not None
+    return found.verdict
+
+
+def limited(result: Result, limit: str) -> dict[str, Any]:
+    every = tuple(one.model_copy(update={"limited_by": limit}) for one in result.repetitions)
+    return {"limited_by": limit, "repetitions": every}
+
+
+def test_a_rate_that_the_tester_limited_meets_what_it_reached_and_misses_nothing(measured: Result) -> None:
+    tester = limited(measured, "tester")
+    assert verdict(measured, 900_000) == "not met"
+    assert verdict(measured, 900_000, **tester) == "cannot tell"
+    assert verdict(measured, 900_000, "tester limited") == "cannot tell"
+    assert verdict(measured, 200_000, "tester limited", **tester) == "met"
+
+
+def test_a_doubt_that_could_change_the_answer_leaves_no_verdict(measured: Result) -> None:
+    assert verdict(measured, 200_000) == "met"
+    assert verdict(measured, 200_000, "drift") == "cannot tell"
+    assert verdict(measured, 900_000, "drift") == "cannot tell"
+    assert verdict(measured, 200_000, "flow control") == "cannot tell"
+    assert verdict(measured, 900_000, "flow control") == "not met"
+
+
+PLAN = """
+gateways = ["{gateway}"]
+seed = 1
+repetitions = 3
+lab = {{ lab = "simulated" }}
+traffic = {{ connections = 1000 }}
+series = {{ frame_size = [128, 256] }}
+[[measure]]
+metric = "throughput"
+{threshold}
+"""
+
+
+def planned(tmp_path: Path, threshold: str) -> str:
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN.format(gateway=NAT44, threshold=threshold))
+    return str(path)
+
+
+@pytest.mark.usefixtures("gateways")
+def test_a_plan_demands_a_value_of_its_cells_and_another_one_is_another_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    out = str(tmp_path / "out")
+    assert run(["run", planned(tmp_path, 'at_least = "900k"'), "--out", out]) == 13
+    assert run(["report", out, "--format", "markdown"]) == 0
+    assert capsys.readouterr().out.count("at least 900,000: not met") == 2
+    assert run(["run", planned(tmp_path, "at_least = 200_000"), "--out", out, "--resume"]) == 2
+    golden(capsys.readouterr().err.replace(str(tmp_path), "."))
+    assert run(["run", planned(tmp_path, 'at_least = "900k"'), "--out", out, "--resume"]) == 13
+
+
+def test_a_plan_with_a_threshold_that_its_metric_has_not_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    with simulated():
+        for threshold in ("at_most = 5", 'at_least = "much"', "at_least = -1", "at_least = true"):
+            assert run(["plan", "check", planned(tmp_path, threshold)]) == 2
+            golden(capsys.readouterr().err.replace(str(tmp_path), "."))
+
+
+def test_a_verdict_that_does_not_follow_from_its_repetitions_is_refused(
+    measured: Result, tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    document = measured.document()
+    document["threshold"]["verdict"] = "not met"
+    (tmp_path / "summary.json").write_text(json.dumps(document))
+    assert run(["report", str(tmp_path)]) == 2
+    golden(capsys.readouterr().err.replace(str(tmp_path), "."))
