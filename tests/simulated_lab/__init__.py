@@ -34,6 +34,8 @@ from tests.unit.simulated import TESTER_NS, Gateway
 
 import natgauge
 from natgauge import labs
+from natgauge.cli import audit as _audit_command  # noqa: F401 - has its options before there is this kind of lab
+from natgauge.cli import measure as measure_command
 from natgauge.host import machine
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.tester.highest import HighestRates
@@ -182,6 +184,8 @@ def simulated() -> Iterator[Simulation]:
             STARTS.pop()
             LABS.clear()
             sys.modules.pop("natgauge.labs.simulated", None)
+            # Commands that were made in the block would offer this kind of lab for ever.
+            measure_command._command_of.cache_clear()
 
 
 @cache

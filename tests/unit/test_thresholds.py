@@ -20,6 +20,7 @@ from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.notes import Note
 from natgauge.records.measurement import Result
+from natgauge.words import LimitedBy
 
 FORWARDS = 500_000
 
@@ -140,8 +141,8 @@ def verdict(result: Result, at_least: float, *doubts: str, **changed: Any) -> st
     return found.verdict
 
 
-def limited(result: Result, limit: str) -> dict[str, Any]:
-    every = tuple(one.model_copy(update={"limited_by": limit}) for one in result.repetitions)
+def limited(result: Result, limit: LimitedBy) -> dict[str, Any]:
+    every = tuple(replace(one, limited_by=limit) for one in result.repetitions)
     return {"limited_by": limit, "repetitions": every}
 
 
