@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,10 @@ _FILE: Final = foreign.FileKind("--from-nft", "name a rule set's file", 1 << 20)
 _WITHIN: Final = "A-Za-z0-9_.:/-"
 _INTERFACE: Final = re.compile(r"\b[io]if(?:name)?\s+(?:!=\s*|==\s*)?\{?\s*\"?([A-Za-z0-9_.-]+)")
 _TRANSLATES: Final = re.compile(r"\b(?:masquerade|snat)\b")
+#: What a rule translates to, a name that stands for it, and a range of addresses, with or without ports.
+_TARGET: Final = re.compile(r"\bsnat\s+(?:ip\s+)?to\s+([^\s;]+)")
+_DEFINED: Final = re.compile(r"^\s*define\s+(\w+)\s*=\s*([^\s;]+)", re.MULTILINE)
+_RANGE: Final = re.compile(r"\d+(?:\.\d+){3}-\d+(?:\.\d+){3}(?![\d.])")
 _INCLUDES: Final = re.compile(r"^\s*include\b", re.MULTILINE)
 #: What stands for the variables of a lab while nft is asked.
 _TRIED: Final = {
@@ -47,7 +52,7 @@ stateful = true
 source = "translated"
 transports = ["udp", "icmp", "tcp"]
 extends = ["linux-ipv4", "conntrack"]
-
+{pool}
 [[needs]]
 programs = ["nft"]
 package = "nftables"
@@ -107,11 +112,38 @@ def from_nft(name: str, source: Path, names: Mapping[str, str]) -> NewRecipe:
         if not re.search(_alone(own), code):
             there = ", ".join(dict.fromkeys(_INTERFACE.findall(code))) or "none"
             raise UsageError(f"{own}: is not in {source}; the interfaces named there: {there}", at="from_nft")
+    pool = _pool_of(source, code, names)
     edits = " ".join(_edit(own, variable) for own, variable in names.items())
     _refuse_unparsable(source, rules, edits)
     written = edits.replace("\\", r"\\")
-    text = _RECIPE.format(name=name, source=shlex.quote(str(source)).replace('"', "'"), rules=RULES, edits=written)
+    quoted = shlex.quote(str(source)).replace('"', "'")
+    text = _RECIPE.format(name=name, source=quoted, rules=RULES, edits=written, pool=pool)
     return NewRecipe(name, text, rules)
+
+
+def _pool_of(source: Path, code: str, names: Mapping[str, str]) -> str:
+    """Return the table of a recipe with the range of addresses that the rules translate to; empty without one."""
+    defined = dict(_DEFINED.findall(code))
+    named = {defined.get(name.removeprefix("$"), name) for name in _TARGET.findall(code)} - names.keys()
+    ranges = dict.fromkeys(each for name in sorted(named) if (each := _range_in(name)))
+    if len(ranges) > 1:
+        raise UsageError(
+            f"{source}: translates to {' and to '.join(ranges)}, and a lab has one range of outside addresses; write a "
+            "file with one",
+            at="from_nft",
+        )
+    return "".join(f'\n[limits]\npool4 = "{each}" # the outside addresses that the rules name\n' for each in ranges)
+
+
+def _range_in(target: str) -> str:
+    """Return the addresses "A-B" that a rule translates to; empty where it names one address, or a map."""
+    if found := _RANGE.match(target):
+        return found[0]
+    try:
+        network = IPv4Network(target, strict=False)
+    except ValueError:
+        return ""
+    return f"{network[0]}-{network[-1]}" if network.num_addresses > 1 else ""
 
 
 def _refuse_unparsable(source: Path, rules: str, edits: str) -> None:

@@ -28,6 +28,8 @@ MOST_REQUEST_OCTETS: Final = 1360
 #: Ports that a NAT can assign on one outside address, for one remote endpoint: the unprivileged ones, from 1024 on
 #: (RFC 4787 section 4.2.1).
 OUTSIDE_PORTS: Final = 65_536 - 1024
+#: Outside addresses that a lab can route to a gateway.
+MOST_OUTSIDE_ADDRESSES: Final = 1 << 14
 #: How phase 1 enumerates the four tuples (RFC 9693 section 4.4).
 Order = Literal["permutation", "increasing", "decreasing", "with-replacement"]
 

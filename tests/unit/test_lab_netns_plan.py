@@ -83,6 +83,9 @@ def test_the_environment_of_a_nat64() -> None:
         "NG_INSIDE_PEER6": "2001:2::2",
         "NG_OUTSIDE_PEER4": "198.19.0.2",
         "NG_OUTSIDE_ADDRESS4": "198.19.0.1",
+        "NG_POOL4_FIRST": "198.19.0.1",
+        "NG_POOL4_LAST": "198.19.0.1",
+        "NG_POOL4": "198.19.0.1/32",
         "NG_INITIATOR_NETWORK6": "2001:2::/64",
         "NG_RESPONDER_NETWORK4": "198.19.0.0/16",
     }

@@ -35,6 +35,7 @@ PLAN = DeviceDemand(connections=1000, phase1_seconds=10, after_seconds=20, sourc
 #: What the lab gives and what the driver adds; a snippet may use nothing else (docs/recipes.md).
 VARIABLES = {
     "NG_NAME", "NG_WORK", "NG_RECIPE_FOLDER", "NG_CPUS", "NG_INSIDE", "NG_OUTSIDE", "NG_NAT64_PREFIX",
+    "NG_POOL4", "NG_POOL4_FIRST", "NG_POOL4_LAST",
     "NG_MAPPED_NETWORK4", "NG_MAPPED_NETWORK6",
     *(f"NG_{side}_NETWORK{family}" for side in ("INITIATOR", "RESPONDER") for family in "46"),
     *(f"NG_{side}_{what}{family}" for side in ("INSIDE", "OUTSIDE") for what in ("ADDRESS", "PEER") for family in "46"),

@@ -117,11 +117,17 @@ def resource_of(result: Result) -> Resource | None:
 
 
 def sizings(results: Sequence[Result], asked: Subscribers) -> list[Sizing]:
-    """Return one for each gateway on each machine, cores and placement, in the order of the results."""
+    """Return one for each gateway on each machine, cores, placement and number of outside addresses, in their order."""
     groups: dict[tuple[object, ...], list[Result]] = {}
     for result in results:
         if resource_of(result) in asked.needs():
-            place = (result.gateway, result.placement, result.device_cores, result.parameter("cpu"))
+            place = (
+                result.gateway,
+                result.placement,
+                result.device_cores,
+                result.parameter("cpu"),
+                result.parameter("outside_addresses"),
+            )
             groups.setdefault(place, []).append(result)
     return [_sizing(group, asked) for group in groups.values()]
 
@@ -165,6 +171,11 @@ def _of_result(result: Result, asked: Subscribers) -> Iterator[SubscriberLimit]:
     if resource == "new connections" and asked.new is not None:
         yield SubscriberLimit("new connections", "connections/s", asked.new, measured, result)
     elif resource == "open connections" and asked.connections is not None:
+        if result.limited_by == "port pool" and asked.outside_addresses is not None:
+            # Of another number of addresses it is known only that fewer would have fewer ports.
+            had = result.parameter("outside_addresses")
+            share = asked.outside_addresses / (had if isinstance(had, int) else 1)
+            measured = measured if share == 1 else Span(measured.lower * min(1.0, share), math.inf)
         yield SubscriberLimit("open connections", "connections", asked.connections, measured, result)
     elif resource == "frames" and asked.megabits is not None:
         bits = bits_of_unit(result.metric, result.parameters)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -39,6 +39,8 @@ from natgauge.words import Side
 FAILED: Final = 12
 #: Addresses of the tester on the outside where natgauge made the links' addresses.
 _OUTSIDE_HOSTS: Final = 3
+#: Outside addresses of a carrier-grade NAT (RFC 6888 REQ-2 is about several).
+_CGN_ADDRESSES: Final = 4
 #: Sets the MTU of a device's outside link, where the kernel forwards.
 _KERNEL_MTU: Final = 'ip link set dev "$NG_OUTSIDE" mtu "$NG_VALUE"'
 #: Mappings for which the gateway must have room; some requirements open as many as there is room for.
@@ -84,7 +86,7 @@ def audit(
     """
     cell, options = audit_request(gateway, {**choices})
     observer = observe or SilentStages()
-    setup = Setup(cell, observer)
+    setup = _with_pool(Setup(cell, observer), observer, options.profile)
     refuse(setup.recipe)
     check_host()
     profile = options.profile
@@ -127,7 +129,7 @@ def audit(
             seconds=round(time.monotonic() - began, 3),
             device=None if device is None else device.as_dict(),
             parameters={
-                **conditions(cell, options),
+                **conditions(setup.cell, options),
                 "lab": setup.lab.name,
                 "placement": setup.lab.placement,
                 **place_parameters(setup.lab),
@@ -138,6 +140,15 @@ def audit(
         store.write_audit(record.document())
     failed = options.fail_on is not None and bool(record.failed(level=options.fail_on))
     return Audited(record, FAILED if failed else 0, store.folder)
+
+
+def _with_pool(setup: Setup, observer: Stages, profile: str) -> Setup:
+    """Return the setup of a carrier-grade NAT with a pool, where the user chose none and it can have one."""
+    cell, lab = setup.cell, setup.lab
+    chosen = cell.lab.outside_addresses is not None or setup.recipe.pool4 is not None
+    if profile != "cgn" or chosen or not lab.devices or lab.is_reused or not setup.recipe.takes_pool:
+        return setup
+    return Setup(replace(cell, lab=replace(cell.lab, outside_addresses=_CGN_ADDRESSES)), observer)
 
 
 def _watch(  # noqa: PLR0913 - what an audit measures time-outs with, each by its name

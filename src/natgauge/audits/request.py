@@ -98,5 +98,10 @@ def audit_request(gateway: str | Path, choices: Mapping[str, object]) -> tuple[C
 def conditions(cell: Cell, options: AuditOptions) -> dict[str, Any]:
     """Return the choices on which a verdict may depend, by name, as JSON has them."""
     traffic = {name: getattr(cell.traffic, name) for name in _TRAFFIC}
-    place = {"lab_kind": cell.lab.lab, "nat64_prefix": cell.lab.nat64_prefix}
+    lab = cell.lab
+    place = {
+        "lab_kind": lab.lab,
+        "nat64_prefix": lab.nat64_prefix,
+        "outside_addresses": lab.outside_addresses,
+    }
     return {**place, **traffic, **asdict(cell.device), "mappings": options.mappings}

@@ -48,6 +48,9 @@ _ORIGINS: Final[Any] = {
     "chain": {"__all__": {"recipe": {"origin", "declares", "rules_from"}}},
 }  # fmt: skip
 
+#: Variable of the snippets of a gateway that can have several outside addresses.
+POOL: Final = "NG_POOL4"
+
 #: A recipe that is a folder, with what it needs next to it, has its file of this name there.
 FILE_IN_FOLDER: Final = "gateway.toml"
 
@@ -246,6 +249,17 @@ class Recipe(RecipeTable):
     def nat64_prefix(self) -> str | None:
         """The only NAT64 prefix that its devices know; None = they take any."""
         return next((known for played in self.of_devices(1) if (known := played.limits.nat64_prefix)), None)
+
+    @property
+    def pool4(self) -> str | None:
+        """The outside addresses that its last device names itself; None = it has those of the lab."""
+        return self.of_devices(1)[-1].limits.pool4
+
+    @property
+    def takes_pool(self) -> bool:
+        """Whether it translates to as many outside IPv4 addresses as the lab gives its last device."""
+        translates = self.source == "translated" and self.responder_family == "ipv4"
+        return translates and POOL in self.of_devices(1)[-1].model_dump_json(exclude=_ORIGINS)
 
     @property
     def length(self) -> int:

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from ipaddress import IPv4Address
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from natgauge.words import TcpState
 
@@ -91,6 +92,13 @@ def installing(packages: Iterable[str]) -> str:
     return " && ".join(commands)
 
 
+def _pool(text: str) -> str:
+    first, _, last = text.partition("-")
+    if IPv4Address(first) > IPv4Address(last or first):
+        raise ValueError("is reversed; write the lower address first")
+    return text
+
+
 class GatewayLimits(RecipeTable):
     """Limits that no knob changes.
 
@@ -103,6 +111,7 @@ class GatewayLimits(RecipeTable):
         count_lag: seconds for which the gateway may still count connections that it has forgotten.
         nat64_prefix: the only NAT64 prefix, of 96 bits, that the gateway knows; None = it takes any.
         own_xdp: whether the gateway has XDP programs at its interfaces, so that no other program can be there.
+        pool4: outside addresses "A-B" that the gateway's rules name, which the lab then has; None = those of the lab.
     """
 
     source_addresses: Number | None = None
@@ -113,6 +122,7 @@ class GatewayLimits(RecipeTable):
     count_lag: Annotated[int, Field(ge=0, le=600)] = 0
     nat64_prefix: Annotated[str, Field(pattern=r"^[0-9a-f:]+/96$")] | None = None
     own_xdp: bool = False
+    pool4: Annotated[str, AfterValidator(_pool)] | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.inputs.types import Text
-from natgauge.words import Order, Side, Transport
+from natgauge.words import MOST_OUTSIDE_ADDRESSES, Order, Side, Transport
 
 DEFAULT_LAB: Final = "netns"
 #: Options that draw the space of four tuples.
@@ -113,6 +113,7 @@ class LabOptions:
         seed: seed of all pseudorandom choices, 0 to 2**64 - 1.
         grace_seconds: wait for the last frames of each phase, 0 to 60.
         nat64_prefix: IPv6 network of 96 bits in which a translator finds the Responder's IPv4 addresses.
+        outside_addresses: IPv4 addresses that the gateway translates to (RFC 9693 section 3.2), 1 to 16384.
     """
 
     lab: str = field(
@@ -150,6 +151,15 @@ class LabOptions:
             default="2001:2:0:1::/96",
             label="NAT64 prefix",
             moves_figures=False,
+        ),
+    )
+    outside_addresses: int | None = field(
+        default=None,
+        metadata=described(
+            "Outside IPv4 addresses of the gateway",
+            "addresses",
+            partial(in_range, lowest=1, highest=MOST_OUTSIDE_ADDRESSES),
+            default="1, or those of the recipe",
         ),
     )
 

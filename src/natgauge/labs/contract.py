@@ -144,6 +144,10 @@ class Addresses:
         """Whether the address is in the range."""
         return address.version == self.first.version and int(self.first) <= int(address) <= int(self.last)
 
+    def overlaps(self, other: Addresses) -> bool:
+        """Whether both ranges have an address in common."""
+        return other.first in self or other.last in self or self.first in other
+
     def __str__(self) -> str:
         """Return the range in the form of the command line."""
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
@@ -310,6 +314,7 @@ class LabNeeds:
         hosts: addresses the tester uses on both sides together, >= 1.
         background: whether the device routes native IPv6, too.
         nat64_prefix: where a translator finds the IPv4 hosts of the outside (RFC 6052), 96 bits long; None = the lab's.
+        pool: outside addresses that the gateway translates to, at the last device; None = that device's own.
         own_xdp: whether a device has XDP programs at its interfaces, so that the lab must have none there.
         far_settings: settings of a device's machine that a lab reads, and sets where the user wants it; None = none.
     """
@@ -320,6 +325,7 @@ class LabNeeds:
     hosts: int = 1
     background: bool = False
     nat64_prefix: IPv6Network | None = None
+    pool: Addresses | None = None
     own_xdp: bool = False
     far_settings: FarSettings | None = None
 

@@ -29,6 +29,7 @@ from natgauge.inputs.question import Cell, DeviceOptions
 from natgauge.labs import kinds
 from natgauge.labs.common.addresses import nat64_prefix as parse_prefix
 from natgauge.labs.contract import DEVICES, Device, ExternalDevice, Lab, LabNeeds
+from natgauge.setup.pool import pool_for
 from natgauge.setup.traffic import address_plan, chosen_sets, hosts_of, make_plan, refuse_sets, with_pool
 
 #: Makes the gateway that runs a recipe on a device with these options.
@@ -107,6 +108,10 @@ class Setup:
             emptying_of(self.recipe, cell.device.emptying)
         else:
             _refuse_settings(self.lab, self.recipe, cell.device)
+            if cell.lab.outside_addresses is not None:
+                raise wrong(
+                    "outside_addresses", f"lab {self.lab.name} has those of the device; give --pool A-B instead"
+                )
 
     def _planned_lab(self) -> Lab:
         traffic = self.cell.traffic
@@ -114,7 +119,12 @@ class Setup:
             traffic = replace(traffic, subscribers=None)  # their router is the device's only neighbour there
         hosts = hosts_of(traffic, (self.recipe.initiator_family, self.recipe.responder_family))
         kind = kinds.get(self.cell.lab.lab)
-        need = need_of(self.recipe, hosts=hosts, background=self.cell.background)
+        need = need_of(
+            self.recipe,
+            hosts=hosts,
+            background=self.cell.background,
+            outside_addresses=self.cell.lab.outside_addresses,
+        )
         need = replace(need, own_processes=self.own_processes)
         if (chosen := self.cell.lab.nat64_prefix) is not None:
             prefix = parse_prefix(chosen)
@@ -220,8 +230,14 @@ def _refuse_settings(lab: Lab, recipe: Recipe, wishes: DeviceOptions) -> None:
         raise wrong(min(statements), f"{recipe.name} keeps no connections, so there is nothing to forget; leave it out")
 
 
-def need_of(recipe: Recipe, *, hosts: int = 1, background: bool = False) -> LabNeeds:
-    """Return a gateway's requirements on a lab; `hosts` and `background` as in `LabNeeds`."""
+def need_of(
+    recipe: Recipe, *, hosts: int = 1, background: bool = False, outside_addresses: int | None = None
+) -> LabNeeds:
+    """Return a gateway's requirements on a lab.
+
+    Args:
+        outside_addresses: number that the user chose; None = those of the recipe.
+    """
     return LabNeeds(
         families=(recipe.initiator_family, recipe.responder_family),
         devices=tuple(part.device for part in recipe.chain) or DEVICES,
@@ -229,6 +245,7 @@ def need_of(recipe: Recipe, *, hosts: int = 1, background: bool = False) -> LabN
         hosts=hosts,
         background=background,
         nat64_prefix=None if recipe.nat64_prefix is None else parse_prefix(recipe.nat64_prefix),
+        pool=pool_for(recipe, outside_addresses),
         own_xdp=any(played.limits.own_xdp for played in recipe.of_devices(1)),
         far_settings=elsewhere,
     )

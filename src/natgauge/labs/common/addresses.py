@@ -73,7 +73,7 @@ NAT64_PREFIX: Final = IPv6Network("2001:2:0:1::/96")
 #: The length of a prefix whose last 32 bits are the IPv4 address; RFC 6052 section 2.2 has others, too.
 NAT64_BITS: Final = 96
 
-_INNER4: Final = IPv4Network("192.0.2.0/24")
+INNER4: Final = IPv4Network("192.0.2.0/24")
 _INNER6: Final = IPv6Network("2001:2:0:64::/64")
 
 
@@ -123,7 +123,7 @@ def inner_link(index: int, family: Family) -> tuple[Interface, Interface]:
     if not 0 <= index < INNER_LINKS:
         raise UsageError(f"link {index} between devices: the plan has links 0 to {INNER_LINKS - 1}; use fewer devices")
     if family == "ipv4":
-        base4 = _INNER4.network_address + 4 * index
+        base4 = INNER4.network_address + 4 * index
         return IPv4Interface((base4 + 1, 30)), IPv4Interface((base4 + 2, 30))
     # The fourth group counts the links: 2001:2:0:64::, 2001:2:0:65:: ...
     base6 = _INNER6.network_address + (index << 64)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from ipaddress import IPv6Interface
+from ipaddress import IPv4Network, IPv6Interface
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +25,9 @@ from natgauge.words import Family, Interface
 MTU: Final = 3498
 
 _NO_DUPLICATE_CHECK = 0x02  # IFA_F_NODAD
+#: Table of the namespace's own addresses (RT_TABLE_LOCAL), and the number of its loopback interface.
+_LOCAL: Final = 255
+LOOPBACK: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +36,14 @@ class End:
 
     Attributes:
         addresses: IP addresses with prefix lengths; a tester port has none.
+        pool: further IPv4 networks whose every address is the namespace's own.
     """
 
     netns: str
     interface: str
     mac: str
     addresses: tuple[Interface, ...] = ()
+    pool: tuple[IPv4Network, ...] = ()
 
     @property
     def speaks_ipv6(self) -> bool:
@@ -126,6 +131,9 @@ def _configure(end: End) -> None:
         for address in end.addresses:
             flags = _NO_DUPLICATE_CHECK if isinstance(address, IPv6Interface) else 0
             routes.addr("add", index=index, address=str(address.ip), prefixlen=address.network.prefixlen, flags=flags)
+        for network in end.pool:
+            # One route for all of them; the kernel answers ARP for them, too.
+            routes.route("add", dst=str(network), oif=LOOPBACK, table=_LOCAL, type="local", scope="host")
 
 
 def _neighbours(end: End) -> Mapping[str, int]:

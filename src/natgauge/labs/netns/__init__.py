@@ -13,7 +13,7 @@ from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.cores import MOST_CORES, CoreChoice, CoreList, DeviceCoreList, cores_in, format_cores
 from natgauge.inputs.input import described
-from natgauge.labs.contract import Kind, LabNeeds
+from natgauge.labs.contract import Addresses, Kind, LabNeeds
 
 if TYPE_CHECKING:
     from natgauge.labs.netns.lab import NetnsLab
@@ -119,6 +119,7 @@ def plan(name: str, options: NetnsOptions, need: LabNeeds) -> NetnsLab:
         background=need.background,
         idle_core=True,
         nat64_prefix=None if need.nat64_prefix is None else str(need.nat64_prefix),
+        pool=None if need.pool is None else str(need.pool),
     )
 
 
@@ -200,6 +201,8 @@ def _refuse_other(kept: NetnsLab, options: NetnsOptions, need: LabNeeds) -> None
         ("devices", need.devices, tuple(device.name for device in kept.devices)),
         ("native IPv6", need.background or None, kept.background),
         ("NAT64 prefix", need.nat64_prefix, kept.nat64_prefix),
+        # A gateway that expects other ones would translate to addresses that the lab does not have.
+        ("outside addresses", _outside(need.pool), _outside(kept.pool)),
     )
     for what, wanted, present in options_of:
         if wanted is not None and wanted != present:
@@ -207,6 +210,10 @@ def _refuse_other(kept: NetnsLab, options: NetnsOptions, need: LabNeeds) -> None
                 f"lab {kept.name}: is kept with {what} {_words(present)}, not {_words(wanted)}; leave that out, choose "
                 f'another --lab-name, or take it down with "natgauge lab down {kept.name}"'
             )
+
+
+def _outside(pool: Addresses | None) -> str:
+    return str(pool or "of the device alone")
 
 
 def _words(value: Any) -> str:

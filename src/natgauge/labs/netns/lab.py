@@ -38,6 +38,7 @@ from natgauge.labs.common.links import MTU, End, VethCable, neighbour_limits
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.namespaces import PREFIX
 from natgauge.labs.common.network_counters import read_counters
+from natgauge.labs.common.pool import parse_range, pool_parameter, prefixes_of
 from natgauge.labs.contract import Addresses, DeviceCores, Ground, Lab, LabCounters, Link, Port
 from natgauge.words import EACH_ITS_OWN, FAMILIES, Family, Interface
 
@@ -108,6 +109,7 @@ class NetnsLab(MadeLab, Lab):
         background: bool = False,
         idle_core: bool = False,
         nat64_prefix: str | None = None,
+        pool: str | None = None,
     ) -> None:
         """Plan a lab; nothing is made before `up` or the `with` block.
 
@@ -124,6 +126,7 @@ class NetnsLab(MadeLab, Lab):
             idle_core: without named cores, the sender gets the least busy core when the lab is made: other work on its
                 core stalls the sender, and stalled trials are void.
             nat64_prefix: see `LabNeeds`; None = that of `natgauge.labs.common.addresses`.
+            pool: outside addresses of the last device, "A-B"; None = that of its interface.
         """
         check_name(name)
         for family in (initiator_family, responder_family):
@@ -156,6 +159,7 @@ class NetnsLab(MadeLab, Lab):
             raise UsageError(f"background: {len(self._names)} devices in a chain; it is routed by one device only")
         self.background = background
         self.nat64_prefix = NAT64_PREFIX if nat64_prefix is None else parse_prefix(nat64_prefix)
+        self.pool = None if pool is None else parse_range("pool", pool, "ipv4")
         super().__init__(name, self._settings())
         self._plan()
 
@@ -173,6 +177,7 @@ class NetnsLab(MadeLab, Lab):
             "hosts": self.hosts,
             "background": self.background,
             "nat64_prefix": str(self.nat64_prefix),
+            "pool": None if self.pool is None else str(self.pool),
         }
 
     def _prepare(self) -> None:
@@ -238,16 +243,17 @@ class NetnsLab(MadeLab, Lab):
             outside=_link(outside),
             mtu=MTU,
             nat64_prefix=self.nat64_prefix,
-            pool=Addresses(outside.device.ip, outside.device.ip),
+            pool=self.pool or Addresses(outside.device.ip, outside.device.ip),
             mapped=Addresses(*mapped.range(mapped.hosts)),
             background=BACKGROUND_HOSTS if self.background else None,
             embedded=_link(OUTSIDE["ipv4"]) if self.families == ("ipv4", "ipv6") else None,
         )
 
     def parameters(self) -> Mapping[str, Any]:
-        """The ring, where there is one, whose cores are whose, and a NAT64 prefix that the user chose."""
+        """The ring, where there is one, whose cores are whose, and addresses that are not the plan's usual ones."""
         ring = {"ring": self.ring} if self.placement == "isolated" else {}
-        return {**ring, **self._division(), **prefix_parameter(self.nat64_prefix)}
+        plan = {**prefix_parameter(self.nat64_prefix), **pool_parameter(self.pool)}
+        return {**ring, **self._division(), **plan}
 
     def _division(self) -> Mapping[str, Any]:
         """Return how the cores are divided among the devices; empty where they share all of them."""
@@ -284,7 +290,8 @@ class NetnsLab(MadeLab, Lab):
         if owner == len(self._names):
             return End(self.tester, RESPONDER_PORT, mac)
         interface = INSIDE_INTERFACE if end else OUTSIDE_INTERFACE
-        return End(self._netns(self._names[owner]), interface, mac, self._addresses(link, end))
+        pool = () if self.pool is None or link < len(self._names) else prefixes_of(self.pool)
+        return End(self._netns(self._names[owner]), interface, mac, self._addresses(link, end), pool)
 
     def _addresses(self, link: int, end: int) -> tuple[Interface, ...]:
         if link == 0:
@@ -316,6 +323,7 @@ class NetnsLab(MadeLab, Lab):
             **_plain_addresses("NG_INSIDE_ADDRESS", before[1]),
             **(_plain_addresses("NG_INSIDE_PEER", before[0]) or _host("NG_INSIDE_PEER", INSIDE[self.families[0]])),
             **_plain_addresses("NG_OUTSIDE_ADDRESS", after[0]),
+            **self._pool_of(index, after[0]),
             **(_plain_addresses("NG_OUTSIDE_PEER", after[1]) or self._responder()),
         }
         # Like the threads that empty its rings, or the sender, which go first too: of the two none pushes the other
@@ -323,6 +331,15 @@ class NetnsLab(MadeLab, Lab):
         machine = ThisMachine(lambda: self.register)
         ends = INSIDE_INTERFACE, OUTSIDE_INTERFACE
         return NamespaceDevice(name, self._netns(name), *ends, environment, machine, FIRST)
+
+    def _pool_of(self, index: int, outside: End) -> Mapping[str, str]:
+        """Return the outside IPv4 addresses of a device: its own, or those of the pool at the last one."""
+        own = next((Addresses(each.ip, each.ip) for each in outside.addresses if each.version == 4), None)
+        pool = self.pool if self.pool is not None and index == len(self._names) - 1 else own
+        if pool is None:
+            return {}
+        prefixes = " ".join(map(str, prefixes_of(pool)))
+        return {"NG_POOL4_FIRST": str(pool.first), "NG_POOL4_LAST": str(pool.last), "NG_POOL4": prefixes}
 
     def _responder(self) -> Mapping[str, str]:
         """Return the Responder's first address, the neighbour of the last device."""

@@ -18,6 +18,7 @@ from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.labs.common.addresses import prefix_parameter
 from natgauge.labs.common.boot import BootCommand
 from natgauge.labs.common.locks import check_name, directory_of
+from natgauge.labs.common.pool import pool_parameter
 from natgauge.labs.common.register import Register
 from natgauge.labs.contract import Device, DeviceCores, FarSettings, Ground, Lab, LabCounters, LabNeeds, Port
 from natgauge.labs.netns.lab import NetnsLab
@@ -77,6 +78,7 @@ class RemoteLab(Lab):
             hosts=need.hosts,
             background=need.background,
             nat64_prefix=None if need.nat64_prefix is None else str(need.nat64_prefix),
+            pool=None if need.pool is None else str(need.pool),
         )
         self._hosts = need.hosts
         ground = self._blueprint.ground
@@ -159,8 +161,8 @@ class RemoteLab(Lab):
         tuned = {"tune_device": True} if self._tunes else {}
         refused = [remark for segment in self._segments for remark in segment.remarks]
         remarks = {"device_remarks": refused} if refused else {}
-        prefix = prefix_parameter(self._blueprint.nat64_prefix)
-        return {**ports, **prefix, **self._division(), **self._of_machines(), **boot, **tuned, **remarks}
+        plan = {**prefix_parameter(self._blueprint.nat64_prefix), **pool_parameter(self._blueprint.pool)}
+        return {**ports, **plan, **self._division(), **self._of_machines(), **boot, **tuned, **remarks}
 
     def _division(self) -> dict[str, Any]:
         """Return how the processors are divided among the devices; empty for a single machine."""

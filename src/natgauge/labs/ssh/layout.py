@@ -107,6 +107,7 @@ def _configured(end: End, driver: str) -> str:
     enter = f"ip -n {end.netns}"
     text = [_sysctls(end.netns, values)]
     text += [f"{enter} addr replace {address} dev {end.interface} nodad" for address in end.addresses]
+    text += [f"{enter} route replace local {network} dev lo" for network in end.pool]
     text.append(f"{enter} link set {end.interface} up")
     if driver in VIRTUAL:
         # No card finishes the checksum of what the device itself makes.

@@ -12,6 +12,7 @@ from natgauge.errors import UsageError
 from natgauge.inputs.checks import in_range, wrong
 from natgauge.inputs.input import described
 from natgauge.inputs.types import Text
+from natgauge.labs.common.pool import parse_range
 from natgauge.labs.common.port_options import PortOptions
 from natgauge.labs.contract import Addresses, ExternalDevice, FreshTrials, Kind, LabNeeds, Port
 from natgauge.words import Family
@@ -104,7 +105,7 @@ def plan(name: str, options: WireOptions, need: LabNeeds) -> WireLab:
         families=need.families,
         sender_cpus=options.sender_cores,
         allow_addresses=options.allow_addresses,
-        pool=_addresses("pool", options.pool, need.families[1]),
+        pool=_addresses("pool", options.pool, need.families[1]) or need.pool,
         mapped=_addresses("mapped_addresses", options.mapped_addresses, need.families[1]),
         **({} if need.nat64_prefix is None else {"nat64_prefix": need.nat64_prefix}),
         external=_external(options),
@@ -132,19 +133,7 @@ def _external(options: WireOptions) -> ExternalDevice:
 
 
 def _addresses(name: str, text: str | None, family: Family) -> Addresses | None:
-    if text is None:
-        return None
-    first, _, last = text.partition("-")
-    try:
-        ends = ipaddress.ip_address(first.strip()), ipaddress.ip_address((last or first).strip())
-    except ValueError:
-        raise wrong(name, f"{text!r} is not an address range; write A or A-B") from None
-    for end in ends:
-        if end.version != (4 if family == "ipv4" else 6):
-            raise wrong(name, f"{end} is IPv{end.version}, the device's outside uses another family")
-    if int(ends[0]) > int(ends[1]):
-        raise wrong(name, f"{text!r} is reversed; write the lower address first")
-    return Addresses(*ends)
+    return None if text is None else parse_range(name, text, family)
 
 
 def _port(side: str, interface: str | None, gateway: str | None, netns: str | None) -> Port:

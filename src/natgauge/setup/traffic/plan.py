@@ -128,6 +128,7 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
     hosts = around.embedded or around.outside
     named_hosts = _named_addresses("destination_addresses", options.destination_addresses, hosts)
     responders = named_hosts or Addresses(hosts.tester, hosts.tester)
+    _refuse_shared(responders, around.pool)
     behind = behind_prefix(responders, around.prefix)
     connections = _check_connections(options.connections)
     if edges is None:
@@ -294,6 +295,12 @@ def _named_addresses(name: str, text: str | None, link: Link) -> Addresses | Non
         if end in addresses and link.network.num_addresses > 2:
             raise wrong(name, f"{addresses} holds {end}, the {what} address of {link.network}")
     return addresses
+
+
+def _refuse_shared(responders: Addresses, pool: Addresses | None) -> None:
+    """Refuse addresses of the Responder that are the gateway's own."""
+    if pool is not None and pool.overlaps(responders):
+        raise wrong("destination_addresses", f"{responders} overlaps {pool}, the outside addresses of the gateway")
 
 
 def behind_prefix(responders: Addresses, prefix: ipaddress.IPv6Network | None) -> Addresses:
