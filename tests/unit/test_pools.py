@@ -14,6 +14,7 @@ import pytest
 from tests.unit.golden import Golden
 from tests.unit.made_results import made
 
+from natgauge.analysis.conditions import figure_of, unlike_conditions
 from natgauge.analysis.sizing import Subscribers, sizings
 from natgauge.cli import run
 from natgauge.errors import UsageError
@@ -231,6 +232,12 @@ def test_gateways_that_can_have_a_pool_are_known_by_their_recipes() -> None:
     taking = {name for name in available() if load(name).takes_pool}
     assert {"nftables-nat44", "iptables-nat44", "jool-nat64", "tayga-nat64", "vpp-nat44-ed", "ds-lite"} <= taking
     assert not taking & {"linux-ipv4", "nftables-nat66", "docker-nat44", "map-t", "tayga-siit", "pasta-nat44"}
+
+
+def test_figures_with_other_numbers_of_outside_addresses_are_told_apart() -> None:
+    one, four = made(), made(parameters={"outside_addresses": 4})
+    (condition,) = unlike_conditions([figure_of(one), figure_of(four)])
+    assert condition.parameters == ("outside_addresses",)
 
 
 def test_a_capacity_that_ports_limited_is_a_lower_bound_for_other_numbers_of_addresses() -> None:
