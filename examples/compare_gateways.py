@@ -20,13 +20,13 @@ def main(gateways: list[str]) -> int:
     for gateway in gateways:
         try:
             rate = natgauge.measure("connection-rate", gateway, connections=CONNECTIONS)
-            known = rate.result.summary.median
+            known = rate.median
             throughput = natgauge.measure("throughput", gateway, connections=CONNECTIONS, connection_rate=known or None)
         except NatgaugeError as error:
             print(f"{gateway}: {error}", file=sys.stderr)
             return error.exit_status
-        limits = f"{rate.result.limited_by}, {throughput.result.limited_by}"
-        print(f"{gateway:20} {known:15,.0f} {throughput.result.summary.median:18,.0f}  {limits}")
+        limits = f"{rate.limited_by}, {throughput.limited_by}"
+        print(f"{gateway:20} {known:15,.0f} {throughput.median:18,.0f}  {limits}")
     return 0
 
 

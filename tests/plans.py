@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from natgauge import Result
+from natgauge.procedures.kit.result.results import Measurement
 from natgauge.trials import Trial, TrialPlan
 
 #: One elementary test: connections, the rate of phase 1, phase 2, and what else is asked of it.
@@ -10,4 +12,9 @@ PlanOfTrial = TrialPlan
 #: A trial that has ended, with its verdict.
 OneTrial = Trial
 
-__all__ = ["OneTrial", "PlanOfTrial"]
+__all__ = ["OneTrial", "PlanOfTrial", "with_trials"]
+
+
+def with_trials(result: Result) -> list[Measurement]:
+    """The repetitions of a result that was measured just now; those of a stored one have no trials."""
+    return [repetition for repetition in result.repetitions if isinstance(repetition, Measurement)]

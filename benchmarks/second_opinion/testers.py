@@ -24,7 +24,7 @@ from benchmarks.second_opinion.gateway import COUNT, EMPTY, Gateway
 from benchmarks.second_opinion.search import Range, Trial, highest
 from benchmarks.second_opinion.siitperf import Forwarding, Opening, Siitperf
 from natgauge.agreement import StreamCounts
-from natgauge.procedures.kit.result.results import Attempt
+from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.words import Verdict
 
 #: Duration of phase 2, in seconds.
@@ -71,7 +71,7 @@ def by_natgauge(metric: str, sender: int, connections: int, **settings: Any) -> 
 
     def ask(_: Gateway) -> Asked:
         with TemporaryDirectory(prefix="second-opinion-") as folder:
-            answer = natgauge.measure(
+            result = natgauge.measure(
                 metric,
                 "nftables-nat44",
                 lab="wire",
@@ -94,11 +94,15 @@ def by_natgauge(metric: str, sender: int, connections: int, **settings: Any) -> 
                 results=Path(folder),
                 **settings,
             )
-        result = answer.result
         trials = result.trials
-        said = [f"limited by: {result.limited_by}", *(doubt["text"] for doubt in answer.document["doubts"])]
-        tried = [_attempt(attempt) for repetition in result.measurements for attempt in repetition.attempts]
-        return Asked(result.summary.median, sum(trials.values()), trials.get(Verdict.INVALID, 0), said, tried)
+        said = [f"limited by: {result.limited_by}", *(doubt["text"] for doubt in result.document()["doubts"])]
+        tried = [
+            _attempt(attempt)
+            for repetition in result.repetitions
+            if isinstance(repetition, Measurement)
+            for attempt in repetition.attempts
+        ]
+        return Asked(result.median, sum(trials.values()), trials.get(Verdict.INVALID, 0), said, tried)
 
     return ask
 

@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from natgauge.audits.audit import Audited, audit
     from natgauge.comparisons.compare import Compared, compare
-    from natgauge.measurements.measure import Answer, measure
+    from natgauge.measurements.measure import measure
+    from natgauge.records.measurement import Result
     from natgauge.tester.doctor import examine as doctor
     from natgauge.tester.selftest import SelfTest
     from natgauge.tester.selftest import run_selftest as selftest
     from natgauge.version import VERSION as __version__  # noqa: N811 - the name that Python gives it  # noqa: N811 - the name that Python gives it
 
 __all__ = [
-    "Answer",
     "Audited",
     "Compared",
+    "Result",
     "SelfTest",
     "__version__",
     "audit",
@@ -37,9 +38,9 @@ __all__ = [
 
 #: Public name -> the module that has it, and its name there.
 _LAZY: Final = {
-    "Answer": ("natgauge.measurements.measure", "Answer"),
     "Audited": ("natgauge.audits.audit", "Audited"),
     "Compared": ("natgauge.comparisons.compare", "Compared"),
+    "Result": ("natgauge.records.measurement", "Result"),
     "SelfTest": ("natgauge.tester.selftest", "SelfTest"),
     "__version__": ("natgauge.version", "VERSION"),
     "audit": ("natgauge.audits.audit", "audit"),

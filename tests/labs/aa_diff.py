@@ -67,7 +67,7 @@ def measure(folder: Path, runs: int, most_seconds: float) -> bool:
                 repeat=REPETITIONS,
                 **choices,
             )
-            said = f"{metric}, run {number}: {found.document['median']:,.6g} {found.document['unit']}"
+            said = f"{metric}, run {number}: {found.document()['median']:,.6g} {found.document()['unit']}"
             click.echo(f"{said} ({time.monotonic() - begun:.0f} s)", err=True)
     return True
 

@@ -23,12 +23,13 @@ import click
 from tests.labs.burner import burning
 from tests.labs.known_answers.devices import RECIPES
 from tests.labs.program import begins
+from tests.plans import with_trials
 
 import natgauge
 from natgauge.errors import NatgaugeError
 from natgauge.host.cpus import usable_cpus
-from natgauge.measurements.measure import Answer
 from natgauge.procedures.kit.result.results import Attempt
+from natgauge.records.measurement import Result
 from natgauge.tester.highest import HighestRates
 from natgauge.trial import bench
 
@@ -57,11 +58,11 @@ class Told:
         return self.lower <= other.upper and other.lower <= self.upper
 
 
-def told_by(answer: Answer) -> Told:
+def told_by(answer: Result) -> Told:
     """The interval between the bounds of the search, beside every doubt."""
-    (one,) = answer.result.measurements
-    doubts = "; ".join(f"{doubt['word']}: {doubt['text']}" for doubt in answer.document["doubts"])
-    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in answer.result.trials.items() if count)
+    (one,) = with_trials(answer)
+    doubts = "; ".join(f"{doubt['word']}: {doubt['text']}" for doubt in answer.document()["doubts"])
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in answer.trials.items() if count)
     upper = float("inf") if one.upper is None else one.upper
     trials = "\n".join(f"    {_line(attempt)}" for attempt in one.attempts)
     return Told(one.value, upper, f"{one.value:,.0f} to {upper:,.0f} frames/s; {verdicts}; {doubts}\n{trials}")

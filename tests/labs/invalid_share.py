@@ -27,8 +27,8 @@ from tests.labs.program import begins
 
 import natgauge
 from natgauge.errors import NatgaugeError
-from natgauge.measurements.measure import Answer
 from natgauge.procedures.frame_loss import COARSEST_STEP, shares_of
+from natgauge.records.measurement import Result
 from natgauge.records.reading import read_lines
 from natgauge.records.store import TRIAL_SCHEMA
 from natgauge.words import Verdict
@@ -103,17 +103,17 @@ def measured(recipe: str, metric: str, folder: Path) -> Found:
     return found_in(what, answer)
 
 
-def found_in(what: str, answer: Answer) -> Found:
+def found_in(what: str, answer: Result) -> Found:
     """What a measurement's trials came to."""
     trials = list(read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA))
-    rows = [row for one in answer.result.measurements for row in one.series]
-    told = "; ".join(f"{doubt['word']}: {doubt['text']}" for doubt in answer.document["doubts"])
+    rows = [row for one in answer.repetitions for row in one.series]
+    told = "; ".join(f"{doubt['word']}: {doubt['text']}" for doubt in answer.document()["doubts"])
     return Found(
         what,
         Counter(trial["verdict"] for trial in trials),
         Counter(cause_of(trial) for trial in trials if trial["verdict"] == Verdict.INVALID),
         holes_in(float(row["offered_percent"] or 0) for row in rows if "offered_percent" in row),
-        f"{answer.result.summary.median:,.4g} {answer.result.unit} ({told})",
+        f"{answer.median:,.4g} {answer.unit} ({told})",
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.absent import absent
+from tests.plans import with_trials
 
 import natgauge
 from natgauge.errors import UsageError
@@ -24,11 +25,9 @@ def labs() -> list[str]:
     return [name for name in namespaces.names() if name.startswith(f"ng-cost-{os.getpid()}-")]
 
 
-def hot_spots(found: natgauge.Answer) -> str:
+def hot_spots(found: natgauge.Result) -> str:
     """Where a frame from the Initiator spends its time."""
-    (told,) = (
-        note.text for note in found.result.notes if note.text.startswith("hot spots of a frame from the Initiator")
-    )
+    (told,) = (note.text for note in found.notes if note.text.startswith("hot spots of a frame from the Initiator"))
     return told
 
 
@@ -38,9 +37,9 @@ def test_plain_forwarding_costs_as_much_as_plain_forwarding(tmp_path: Path) -> N
     found = natgauge.measure(
         "cost", "linux-ipv4", connections=20_000, repeat=1, rounds=4, lab_name="known-cost", results=tmp_path
     )
-    assert found.document["unit"] == "x forwarding"
+    assert found.document()["unit"] == "x forwarding"
     for quantity in ("new", "up", "down", "both"):
-        assert found.document["figures"][f"{quantity}_ratio_to_forwarding"]["median"] == pytest.approx(1, abs=0.08)
+        assert found.document()["figures"][f"{quantity}_ratio_to_forwarding"]["median"] == pytest.approx(1, abs=0.08)
     rounds = [json.loads(line) for line in (found.folder / "rounds.jsonl").read_text().splitlines()]
     assert len(rounds) == 4
     for one in rounds:
@@ -54,7 +53,7 @@ def test_translation_costs_more_than_forwarding_and_opening_more_than_both(tmp_p
     found = natgauge.measure(
         "cost", "nftables-nat44", connections=20_000, repeat=1, rounds=3, lab_name="known-cost", results=tmp_path
     )
-    figures = {name: one.median for name, one in found.result.figures.items()}
+    figures = {name: one.median for name, one in found.figures.items()}
     assert figures["new_ratio_low"] > figures["both_ratio_high"] > figures["both_ratio_low"] > 1.2
     assert figures["new_ns"] > figures["up_ns"] > figures["up_forwarding_ns"] > 0
 
@@ -85,8 +84,8 @@ def test_the_first_trial_is_near_its_end_where_slices_tell_where_to_begin(tmp_pa
         "connection-rate", "nftables-nat44", connections=20_000, repeat=1, error="20%", confirm=False,
         lab_name="known-cost", results=tmp_path, grace_seconds=0.1,
     )  # fmt: skip
-    first = found.result.measurements[0].attempts[0].load
-    assert 0.5 < found.document["median"] / first < 1.5
+    first = with_trials(found)[0].attempts[0].load
+    assert 0.5 < found.document()["median"] / first < 1.5
     assert len((found.folder / "rounds.jsonl").read_text().splitlines()) == 1
 
 

@@ -36,7 +36,7 @@ def wire() -> Iterator[tuple[Device, dict[str, Any]]]:
         yield lab.devices[0], ports | {"lab_name": "external-wire"}
 
 
-def trials_of(answer: natgauge.Answer) -> list[dict[str, Any]]:
+def trials_of(answer: natgauge.Result) -> list[dict[str, Any]]:
     return list(read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA))
 
 
@@ -59,9 +59,9 @@ def test_every_trial_opens_as_many_new_connections_as_it_says(
         new = opened[ports_used["first"]]
         assert trial["result"]["phase1"]["received_frames"] <= new <= CONNECTIONS
         assert trial["verdict"] != "PASS" or new == CONNECTIONS
-    place = answer.document["parameters"]["place"]
+    place = answer.document()["parameters"]["place"]
     assert (place["fresh_trials"], place["device_timeout"]) == ("new-tuples", TIMEOUT)
-    assert "table not emptied" in {doubt["word"] for doubt in answer.document["doubts"]}
+    assert "table not emptied" in {doubt["word"] for doubt in answer.document()["doubts"]}
 
 
 def test_a_stateless_translator_is_judged_by_the_addresses_that_the_user_names(tmp_path: Path) -> None:
@@ -72,8 +72,8 @@ def test_a_stateless_translator_is_judged_by_the_addresses_that_the_user_names(t
         right = natgauge.measure(
             "throughput", "tayga-siit", results=tmp_path / "right", mapped_addresses="198.18.0.2", **ports, **asked
         )
-        assert right.document["median"] > 0
-        assert right.document["parameters"]["place"]["nat64_prefix"] == prefix
+        assert right.document()["median"] > 0
+        assert right.document()["parameters"]["place"]["nat64_prefix"] == prefix
         with pytest.raises(BrokenError, match="mistranslated"):
             natgauge.measure(
                 "throughput", "tayga-siit", results=tmp_path / "wrong", mapped_addresses="198.18.0.3", **ports, **asked
@@ -101,5 +101,5 @@ def test_the_users_commands_empty_and_count(wire: tuple[Device, dict[str, Any]],
     assert trials
     assert all(trial["device_count_before"] == 0 for trial in trials)
     assert any(trial["device_count_after"] == 2000 for trial in trials)
-    assert answer.document["median"] > 0
-    assert answer.document["parameters"]["place"]["fresh_trials"] == "empty-command"
+    assert answer.document()["median"] > 0
+    assert answer.document()["parameters"]["place"]["fresh_trials"] == "empty-command"

@@ -187,13 +187,13 @@ def test_the_result_tells_the_server_its_version_and_what_it_does_alone(server: 
     found = natgauge.measure(
         "resolution-rate", "nftables-nat44", far_side=server, placement="shared", results=tmp_path, **asked
     )
-    place = found.document["parameters"]["place"]
-    assert found.document["parameters"]["settings"]["far_side"] == server
+    place = found.document()["parameters"]["place"]
+    assert found.document()["parameters"]["settings"]["far_side"] == server
     assert place["server_version"].split()[0] == {"knot": "knotd", "nsd": "NSD"}[server]
     assert place["server_alone"] > 1_000
     # Both are rates of one host in different seconds: of one order of magnitude, no more can be said.
-    assert 1_000 < found.result.summary.median < 10 * place["server_alone"]
-    (doubt,) = [one["text"] for one in found.document["doubts"] if one["word"] == "real server"]
+    assert 1_000 < found.median < 10 * place["server_alone"]
+    (doubt,) = [one["text"] for one in found.document()["doubts"] if one["word"] == "real server"]
     assert (
         f"{place['server_version']} answered and may have been the bottleneck: without the device it answered up to"
         in doubt

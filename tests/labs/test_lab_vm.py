@@ -149,11 +149,11 @@ def test_a_gateway_in_a_guest_is_measured_and_its_result_stamped(gateway: str, t
         folder, version = next(tmp_path.glob("*connection-rate*")), None
     else:
         folder = answer.folder
-        place = answer.document["parameters"]["place"]
+        place = answer.document()["parameters"]["place"]
         emulated = place["guest_accelerator"] == "tcg"
         assert place["emulated"] is emulated
-        assert ("functional" in {doubt["word"] for doubt in answer.document["doubts"]}) is emulated
-        version = answer.document["parameters"]["device"]["version"]
+        assert ("functional" in {doubt["word"] for doubt in answer.document()["doubts"]}) is emulated
+        version = answer.document()["parameters"]["device"]["version"]
     trials = list(read_lines(folder / "trials.jsonl", TRIAL_SCHEMA))
     passed = [trial for trial in trials if trial["verdict"] == "PASS"]
     assert passed

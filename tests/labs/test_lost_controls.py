@@ -126,19 +126,19 @@ def test_a_cut_during_count_leaves_the_rate_as_it_is(times: int, far: FarMachine
     observer = Cutting(cut, [draw.randint(1, 4) for _ in range(times)])
     asked = {**ASKED, "repeat": times + 1}
     answer = natgauge.measure("connection-rate", recipe, results=tmp_path, observe=observer, **far.chosen, **asked)
-    result, records = answer.result, list(read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA))
+    records = list(read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA))
     failed = {
         number: record["command_failures"] for number, record in enumerate(records, 1) if record["command_failures"]
     }
-    values = ", ".join(f"{one.value:,.0f} (error {one.error:,.0f})" for one in result.measurements if one.error)
+    values = ", ".join(f"{one.value:,.0f} (error {one.error:,.0f})" for one in answer.repetitions if one.error)
     sys.stdout.write(
         f"\nseed {SEED}, cut after trials {[*observer.cut.values()]}, commands failed {failed}: {values}\n"
     )
-    undisturbed, *others = result.measurements
+    undisturbed, *others = answer.repetitions
     assert len(others) == times
     assert undisturbed.value == pytest.approx(LIMIT / (1 - BUCKET / CONNECTIONS), rel=0.1)
     assert sorted(observer.cut.values()) == sorted(failed)
-    assert result.trials[Verdict.COLLAPSED] == 0
+    assert answer.trials[Verdict.COLLAPSED] == 0
     for one in others:
         assert one.error is not None
         assert undisturbed.error is not None

@@ -111,7 +111,7 @@ def test_the_results_folder_tells_everything(tmp_path: Path) -> None:
     assert device["knobs"]["table_size"] >= CONNECTIONS
     assert device["connections_per_bucket"] == pytest.approx(CONNECTIONS / device["knobs"]["hash_size"])
     values = [line["value"] for line in read_lines(answer.folder / "measurements.jsonl", MEASUREMENT_SCHEMA)]
-    assert values == list(answer.result.values)
+    assert values == list(answer.values)
     assert len(values) == 2
     assert json.loads((answer.folder / "summary.json").read_text()) == answer.document
     parameters = read_summary(answer.folder).parameters
@@ -123,7 +123,7 @@ def test_the_results_folder_tells_everything(tmp_path: Path) -> None:
     assert parameters.place["kernel"] == os.uname().release
     assert parameters.device["version"] == device["version"]
     assert parameters.device["table_size"] == device["knobs"]["table_size"]
-    counted = sum(answer.document["trials"].values())
+    counted = sum(answer.document()["trials"].values())
     assert counted == len(list(read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA)))
 
 
@@ -154,13 +154,13 @@ def test_an_isolated_device_works_on_its_own_core(tmp_path: Path) -> None:
     answer = natgauge.measure(
         "connection-rate", "linux-ipv4", placement="isolated", results=tmp_path, lab_name=NAME, **QUICK
     )
-    parameters = answer.document["parameters"]["place"]
+    parameters = answer.document()["parameters"]["place"]
     assert parameters["placement"] == "isolated"
     assert not set(parameters["sender_cpus"]) & set(parameters["device_cpus"])
     requests = [trial["request"] for trial in read_lines(answer.folder / "trials.jsonl", TRIAL_SCHEMA)]
     assert requests[0]["watch_cpus"] == parameters["device_cpus"]
     assert parameters["ring"] == 512
-    told = answer.document["parameters"]["settings"]["frame_timeout_seconds"]
+    told = answer.document()["parameters"]["settings"]["frame_timeout_seconds"]
     assert told > 0
     assert {request["frame_timeout_ms"] for request in requests} == {told * 1000}
 
@@ -236,8 +236,8 @@ def test_a_device_that_is_not_ours_is_measured_over_two_existing_ports(tmp_path:
             **ports,
             **QUICK,
         )
-    assert answer.document["parameters"]["place"]["placement"] == "external"
-    assert answer.document["median"] > 0
+    assert answer.document()["parameters"]["place"]["placement"] == "external"
+    assert answer.document()["median"] > 0
     trials = valid_trials(answer.folder)
     assert trials
     # The engine found the device's address out by itself, and nobody asked the device for its count.

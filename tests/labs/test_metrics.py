@@ -18,7 +18,7 @@ soak = pytest.mark.soak
 whole = pytest.mark.slow("a whole measurement of a large table")
 
 
-def measure(metric: str, folder: Path, **others: Any) -> natgauge.Answer:
+def measure(metric: str, folder: Path, **others: Any) -> natgauge.Result:
     given: dict[str, Any] = {"profile": "quick", "results": folder, "lab_name": "metrics", **others}
     return natgauge.measure(metric, GATEWAY, **given)
 
@@ -30,8 +30,8 @@ def test_the_capacity_is_the_limit_that_was_set(tmp_path: Path) -> None:
     """Linux throws one-way connections out for new ones at its limit, so the oldest ones no longer answer."""
     found = measure("table-capacity", tmp_path, connections=20_000, table_size=4096)
     # Two entries may belong to others than the tester.
-    assert 4094 <= found.result.summary.median <= 4096
-    assert found.result.limited_by == "table"
+    assert 4094 <= found.median <= 4096
+    assert found.limited_by == "table"
 
 
 @soak
@@ -44,7 +44,7 @@ def test_draws_create_as_many_connections_as_chance_has_it(draws: int, tmp_path:
         "enumeration-orders", tmp_path,
         connections=20_000, source_ports="10001-30000", draws=draws, error="50%", confirm=False,
     )  # fmt: skip
-    figures = {name: one.median for name, one in found.result.figures.items()}
+    figures = {name: one.median for name, one in found.figures.items()}
     each = draws / 20_000
     expected = 100 * (1 - math.exp(-each)) / each
     assert figures["created_percent_with_replacement"] == pytest.approx(expected, abs=1 / each)
@@ -70,9 +70,9 @@ def test_the_memory_of_a_connection_is_what_slabinfo_says(connections: int) -> N
 @pytest.mark.alone
 def test_a_full_table_takes_longer_to_empty_than_an_empty_one(tmp_path: Path) -> None:
     found = measure("tear-down-rate", tmp_path, connections=50_000, connection_rate=100_000.0)
-    figures = {name: one.median for name, one in found.result.figures.items()}
+    figures = {name: one.median for name, one in found.figures.items()}
     assert figures["full_seconds"] > figures["empty_seconds"] > 0
-    assert found.result.summary.median == pytest.approx(50_000 / figures["difference_seconds"])
+    assert found.median == pytest.approx(50_000 / figures["difference_seconds"])
 
 
 def test_latency_stands_beside_the_testers_own(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_latency_stands_beside_the_testers_own(tmp_path: Path) -> None:
         loads="100%",
         invalid_repeats=30,
     )
-    figures = {name: one.median for name, one in found.result.figures.items()}
+    figures = {name: one.median for name, one in found.figures.items()}
     assert 0 < figures["minimum_us"] <= figures["typical_latency_us"] <= figures["worst_case_latency_us"]
     assert figures["worst_case_latency_us"] <= figures["maximum_us"]
-    assert any("the tester's own part" in note.text for note in found.result.notes)
+    assert any("the tester's own part" in note.text for note in found.notes)

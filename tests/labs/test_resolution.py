@@ -121,9 +121,9 @@ def test_the_highest_rate_is_found_by_trials_whose_counts_are_exact(tmp_path: Pa
         lab_name=NAME,
         results=tmp_path,
     )
-    assert found.result.unit == "queries/s"
-    assert found.result.summary.median > 20_000
-    traffic = found.document["parameters"]["traffic"]
+    assert found.unit == "queries/s"
+    assert found.median > 20_000
+    traffic = found.document()["parameters"]["traffic"]
     assert (traffic["destination_ports"], traffic["frame_size"]) == ("53-53", 114)
     trials = [json.loads(line) for line in (found.folder / "trials.jsonl").read_text().splitlines()]
     passed = [trial["result"]["phase2"]["initiator"] for trial in trials if trial["verdict"] == "PASS"]

@@ -29,7 +29,7 @@ TOLERANCE = 0.15
 TIMEOUT = 120
 
 
-def rate(folder: Path, where: dict[str, Any]) -> natgauge.Answer:
+def rate(folder: Path, where: dict[str, Any]) -> natgauge.Result:
     """The connection rate there."""
     return natgauge.measure(
         "connection-rate",
@@ -62,8 +62,8 @@ def main() -> int:
             # Whoever comes first, comes second in the next pair.
             order = [("wire", wire), ("isolated", isolated)][:: 1 if number % 2 == 0 else -1]
             found = {what: rate(folder, where) for what, where in order}
-            medians = {what: answer.document["median"] for what, answer in found.items()}
-            invalid = {what: answer.result.trials[Verdict.INVALID] for what, answer in found.items()}
+            medians = {what: answer.document()["median"] for what, answer in found.items()}
+            invalid = {what: answer.trials[Verdict.INVALID] for what, answer in found.items()}
             if not all(medians.values()):
                 click.echo(f"no rate: {medians}")
                 return 1

@@ -43,7 +43,7 @@ from natgauge.trial.lab_measurer import LabMeasurer
 
 if TYPE_CHECKING:
     from natgauge.delays import Delays
-    from natgauge.procedures.kit.result.results import MeasurementResult
+    from natgauge.records.measurement import Result
 
 _READ: Final = machine.facts
 _FOLDER: Final = Path(__file__).parent
@@ -68,7 +68,7 @@ class Measured:
     """
 
     document: Any
-    result: MeasurementResult
+    result: Result
     trials: list[Any]
     commands: list[str]
     slept: list[float]
@@ -148,7 +148,7 @@ def measure(metric: str, truth: Gateway | None = None, *, gateway: Path = NAT44,
         answer = natgauge.measure(metric, gateway, lab="simulated", results=folder, **given)
         lines = (answer.folder / "trials.jsonl").read_text().splitlines()
         commands = COMMANDS.pop()
-        return Measured(answer.document, answer.result, list(map(json.loads, lines)), commands, simulation.slept)
+        return Measured(answer.document(), answer, list(map(json.loads, lines)), commands, simulation.slept)
 
 
 @contextmanager

@@ -27,11 +27,12 @@ from natgauge.inputs.measuring_types import SearchError
 from natgauge.inputs.question import Cell, Question
 from natgauge.labs import netns
 from natgauge.measurements.making import make
-from natgauge.measurements.measure import Answer, answer
+from natgauge.measurements.measure import answer
 from natgauge.measurements.prepared import LabBench
 from natgauge.measurer import Ability
 from natgauge.procedures import stability, throughput
 from natgauge.procedures.kit.events import Event
+from natgauge.records.measurement import Result
 from natgauge.reports.text import table, verdict
 from natgauge.trial.bench import Ready
 from natgauge.trial.lab_measurer import Recorder
@@ -41,11 +42,11 @@ from natgauge.trial.question import ask
 ASKED = ["measure", "throughput", "--gateway", "nftables-nat44", "--connections", "1000", "--repeat", "2"]
 
 
-def answered(question: Question, observer: Any) -> Answer:
+def answered(question: Question, observer: Any) -> Result:
     """What a gateway of known rates would have answered."""
     settings = throughput.ThroughputSettings(connections=1000, placement="shared", repeat=2, connection_rate=100_000.0)
     result = throughput.PROCEDURE.measure(Gateway(forwards=400_000.0, placement="shared"), settings, observer.event)
-    return Answer(result, make(result, grouped({"gateway": question.cell.gateway})), Path("results/x"))
+    return make(result, grouped({"gateway": question.cell.gateway}), "results/x")
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def questions(monkeypatch: pytest.MonkeyPatch) -> list[Question]:
     """Questions that came through; each is answered by a simulated gateway."""
     asked: list[Question] = []
 
-    def answer(question: Question, observer: Any, *, results: Path, host_name: bool = False) -> Answer:
+    def answer(question: Question, observer: Any, *, results: Path, host_name: bool = False) -> Result:
         assert results == Path("results")
         assert not host_name
         asked.append(question)
@@ -221,7 +222,7 @@ def test_every_hundredth_period_is_a_line_so_that_hours_without_a_failure_are_no
 def test_errors_on_the_way_end_with_their_status_and_line(
     error: NatgaugeError, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(_question: Question, _observer: Any, **_others: Any) -> Answer:
+    def fail(_question: Question, _observer: Any, **_others: Any) -> Result:
         raise error
 
     monkeypatch.setattr("natgauge.measurements.measure.answer", fail)
@@ -232,7 +233,7 @@ def test_errors_on_the_way_end_with_their_status_and_line(
 def test_what_nobody_foresaw_is_one_line_that_names_a_fault_of_natgauge_and_where_its_traceback_is(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, golden: Golden
 ) -> None:
-    def fail(_question: Question, _observer: Any, **_others: Any) -> Answer:
+    def fail(_question: Question, _observer: Any, **_others: Any) -> Result:
         raise KeyError("table_size\n" + 5000 * "x")
 
     monkeypatch.setattr("natgauge.measurements.measure.answer", fail)
@@ -324,8 +325,8 @@ def test_every_subcommand_shows_its_help(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_the_table_has_the_rows_of_the_rfc_and_one_column_a_result() -> None:
     question = Question(metric="throughput", cell=Cell(gateway="nftables-nat44"))
-    measured = answered(question, ProgressDisplay(Console(quiet=True))).result
-    result = make(measured, grouped({"hash_size": 512, "table_size": 2048}))
+    measured = answered(question, ProgressDisplay(Console(quiet=True)))
+    result = measured.model_copy(update={"parameters": grouped({"hash_size": 512, "table_size": 2048})})
     rows = {line[:22].strip(): line[22:].split() for line in table([result, result]).splitlines()}
     assert rows["number of sessions"] == ["1,000", "1,000"]
     assert rows["sessions per hash"] == ["1.95", "1.95"]
@@ -335,7 +336,7 @@ def test_the_table_has_the_rows_of_the_rfc_and_one_column_a_result() -> None:
 
 def test_a_result_the_tester_limited_says_so(golden: Golden) -> None:
     question = Question(metric="throughput", cell=Cell(gateway="x"))
-    record = answered(question, ProgressDisplay(Console(quiet=True))).record
+    record = answered(question, ProgressDisplay(Console(quiet=True)))
     golden(verdict(record.model_copy(update={"limited_by": "tester"})))
 
 
@@ -347,7 +348,7 @@ def test_durations_are_said_as_people_do(seconds: float, words: str) -> None:
 def test_without_a_terminal_a_question_refused_before_any_trial_leaves_one_line_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
-    def refuse(_question: Question, observer: Any, **_others: Any) -> Answer:
+    def refuse(_question: Question, observer: Any, **_others: Any) -> Result:
         observer.stage("making lab default")
         raise HostError("lab default: in use by process 1")
 

@@ -31,7 +31,7 @@ def measure(truth: Gateway | None = None, /, **others: Any) -> Any:
 def supported_by_a_pass(result: Any) -> bool:
     return all(
         one.value == 0 or any(a.load == one.value and not a.short and a.outcome.verdict == "PASS" for a in one.attempts)
-        for one in result.measurements
+        for one in result.repetitions
     )
 
 
@@ -39,7 +39,7 @@ def supported_by_a_pass(result: Any) -> bool:
 @settings(max_examples=6)
 def test_a_hard_cliff_is_found_within_the_error(cliff: float, share: float) -> None:
     result = measure(Gateway(establishes=cliff), error=f"{share:%}", repeat=2, most_seconds=86_400)
-    for one in result.measurements:
+    for one in result.repetitions:
         assert one.upper is not None
         assert one.value <= cliff < one.upper
         assert one.upper - one.value <= share * one.upper * (1 + 1e-9)
@@ -51,7 +51,7 @@ def test_draws_have_their_expected_and_their_counted_connections() -> None:
     gateway = Gateway(establishes=3e5, four_tuples=N)
     result = measure(gateway, order="with-replacement", draws=10 * N, **SPACE)
     assert {plan.connections for plan in gateway.plans} == {10 * N}
-    assert result.summary.median == pytest.approx(3e5, rel=0.011)
+    assert result.median == pytest.approx(3e5, rel=0.011)
     assert result.figures["connections_expected"].median == pytest.approx(N * (1 - math.exp(-10)), rel=1e-5)
     assert result.figures["connections_counted"].median == round(N * (1 - math.exp(-10)))
     uncounted = measure(Gateway(), gateway=simulated_lab.ROUTING, order="with-replacement", **SPACE)
@@ -73,7 +73,7 @@ def handshaking(answers: float, **truth: Any) -> Gateway:
 
 def test_a_rate_of_handshakes_is_strict_and_has_the_established_connections_with_it() -> None:
     result = measure(handshaking(5e5, establishes=3e5), transport="tcp")
-    assert result.summary.median == pytest.approx(3e5, rel=0.011)
+    assert result.median == pytest.approx(3e5, rel=0.011)
     assert result.figures["established"].median == N
 
 
@@ -90,7 +90,7 @@ def test_draws_in_another_order_are_refused(golden: Golden) -> None:
 def test_lateness_is_the_cliff_in_shared_placement() -> None:
     """Nothing is ever lost there; the answer is where the schedule cannot be held (0.1 % or 200 us are tolerated)."""
     result = measure(Gateway(establishes=400_000, placement="shared"))
-    assert result.summary.median == pytest.approx(400_000, rel=0.012)
+    assert result.median == pytest.approx(400_000, rel=0.012)
 
 
 def test_every_trial_sends_n_frames_and_nothing_else() -> None:
@@ -102,20 +102,20 @@ def test_every_trial_sends_n_frames_and_nothing_else() -> None:
 @pytest.mark.parametrize("seed", range(2))
 def test_a_noisy_cliff_is_found_near_its_middle(seed: int) -> None:
     result = measure(Gateway(establishes=500_000, noise=0.02, seed=seed), repeat=5)
-    assert result.summary.median == pytest.approx(500_000, rel=0.05)
+    assert result.median == pytest.approx(500_000, rel=0.05)
     assert supported_by_a_pass(result)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_rare_random_loss_is_ridden_out_with_loss_verification(seed: int) -> None:
     gateway = Gateway(establishes=500_000, rare_loss=0.1, seed=seed)
-    assert measure(gateway, loss_verifications=3).summary.median == pytest.approx(500_000, rel=0.01)
+    assert measure(gateway, loss_verifications=3).median == pytest.approx(500_000, rel=0.01)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_disturbed_trials_are_repeated_counted_and_do_not_move_the_answer(seed: int) -> None:
     result = measure(Gateway(establishes=500_000, disturbed=0.4, seed=seed), invalid_repeats=50)
-    assert result.summary.median == measure(Gateway(establishes=500_000, seed=seed)).summary.median
+    assert result.median == measure(Gateway(establishes=500_000, seed=seed)).median
     assert result.trials["INVALID"] > 0
     assert result.disturbed >= result.trials["INVALID"]
     assert any("were disturbed" in note.text for note in result.notes)
@@ -123,35 +123,35 @@ def test_disturbed_trials_are_repeated_counted_and_do_not_move_the_answer(seed: 
 
 def test_a_table_that_refuses_is_named_as_the_limit() -> None:
     result = measure(Gateway(table_size=65_536))
-    assert (result.summary.median, result.limited_by) == (0, "table")
-    assert len(result.measurements[0].attempts) <= 5
+    assert (result.median, result.limited_by) == (0, "table")
+    assert len(result.repetitions[0].attempts) <= 5
 
 
 def test_a_table_that_evicts_is_caught_by_the_devices_own_count() -> None:
     """Every frame is forwarded, yet connections are missing: RFC 9693 section 4.6's assumption does not hold."""
     gateway = Gateway(table_size=65_536, when_full="evict")
     result = measure(gateway)
-    assert (result.summary.median, result.limited_by) == (0, "table")
-    assert all(attempt.outcome.phase1.lost == 0 for attempt in result.measurements[0].attempts)
+    assert (result.median, result.limited_by) == (0, "table")
+    assert all(attempt.outcome.phase1.lost == 0 for attempt in result.repetitions[0].attempts)
     unaware = measure(gateway, gateway=simulated_lab.ROUTING)
-    assert unaware.summary.median > 0
+    assert unaware.median > 0
 
 
 def test_a_slow_tester_is_named() -> None:
     result = measure(Gateway(establishes=1e6, real_ceiling=600_000))
     assert result.limited_by == "tester"
-    assert result.summary.median == pytest.approx(600_000, rel=0.01)
+    assert result.median == pytest.approx(600_000, rel=0.01)
     assert result.trials["FAIL"] == 0
 
 
 def test_a_device_faster_than_the_tester() -> None:
     result = measure(Gateway(establishes=1e9, ceiling=2e6))
-    assert (result.summary.median, result.limited_by, result.error) == (2e6, "tester", None)
+    assert (result.median, result.limited_by, result.error) == (2e6, "tester", None)
 
 
 def test_a_device_that_dies_is_reported() -> None:
     result = measure(Gateway(establishes=1e6, collapses_above=300_000))
-    assert 0 < result.summary.median <= 300_000
+    assert 0 < result.median <= 300_000
     # The bounds may be near enough before the third collapse, which ends the search.
     assert result.trials["COLLAPSED"] in (2, 3)
 
@@ -160,7 +160,7 @@ def test_queues_get_a_time_limit_for_each_frame_and_short_trials_a_warning() -> 
     gateway = Gateway(establishes=500_000)
     result = measure(gateway)
     assert all(plan.frame_timeout_seconds == LONGEST_WAIT_SECONDS for plan in gateway.plans)
-    shortest = N / result.summary.median
+    shortest = N / result.median
     assert any(f"N/R = {shortest:.3f} s" in note.text for note in result.notes)
     assert any(f"{LONGEST_WAIT_SECONDS / shortest:.1%}" in note.text for note in result.notes)
     assert result.figures["trial_seconds"].median == pytest.approx(shortest)

@@ -49,10 +49,10 @@ def buffering(buffers: int = 512, **truth: Any) -> Gateway:
 def test_the_longest_burst_tells_the_buffer() -> None:
     """At 1 M frames/s a device of 300 k frames/s gains 0.7 frames per frame: 512 are full after 731."""
     result = measure("back-to-back", buffering(), burst_rate=1e6, repeat=3)
-    assert result.summary.median == pytest.approx(731, rel=0.01)
+    assert result.median == pytest.approx(731, rel=0.01)
     assert result.figures["corrected_buffer_seconds"].median == pytest.approx(512e-6, rel=0.01)
     assert result.figures["implied_buffer_seconds"].median == pytest.approx(731e-6, rel=0.01)
-    assert all(float(one.value).is_integer() for one in result.measurements)
+    assert all(float(one.value).is_integer() for one in result.repetitions)
     assert any("RFC 9004 section 5 requires 50" in note.text for note in result.notes)
 
 
@@ -60,9 +60,9 @@ def test_the_search_begins_where_the_ring_before_the_device_is_full() -> None:
     """Seven trials went by below 100 frames, each behind a phase 1 of 100,000 connections."""
     gateway = Gateway(forwards=3e5, queue=512, ring=512)
     result = measure("back-to-back", gateway, burst_rate=1e6, profile="quick", error="5%")
-    assert result.summary.median == pytest.approx(731, rel=0.05)
+    assert result.median == pytest.approx(731, rel=0.05)
     assert len(gateway.plans) - 2 <= 4, "two of them confirm"
-    assert min(one.load for one in result.measurements[0].attempts) >= 600
+    assert min(one.load for one in result.repetitions[0].attempts) >= 600
 
 
 @pytest.mark.parametrize("ring", [None, 64, 16_384])
@@ -70,7 +70,7 @@ def test_a_burst_that_failed_tells_where_the_search_goes_on(ring: int | None) ->
     """Wherever it begins: at a ring of another size, or at one that nobody knows."""
     gateway = Gateway(forwards=3e5, queue=2048, ring=ring)
     result = measure("back-to-back", gateway, burst_rate=1e6, error="5%", confirm=False)
-    assert result.summary.median == pytest.approx(2048 / 0.7, rel=0.05)
+    assert result.median == pytest.approx(2048 / 0.7, rel=0.05)
     assert len(gateway.plans) <= 12
 
 
@@ -86,7 +86,7 @@ def test_a_minute_is_enough_for_an_answer_or_a_bound(more_seconds: float) -> Non
     assert low <= most + 1
     assert high is not None or low > 0
     assert high is None or high >= most - 1
-    assert ("undecided" in found.words()) == (found.result.measurements[0].limited_by == "time")
+    assert ("undecided" in found.words()) == (found.result.repetitions[0].limited_by == "time")
 
 
 def test_a_throughput_that_the_time_left_out_corrects_nothing() -> None:
@@ -116,13 +116,13 @@ def test_a_burst_has_exactly_its_frames() -> None:
 
 def test_a_device_as_fast_as_the_burst_has_no_end() -> None:
     result = measure("back-to-back", Gateway(forwards=1e9), burst_rate=1e6, burst_seconds=0.1)
-    assert (result.summary.median, result.limited_by) == (100_000, "tester")
+    assert (result.median, result.limited_by) == (100_000, "tester")
 
 
 def test_a_burst_slower_than_its_rate_says_nothing() -> None:
     """Seen: a burst at 63 % of its rate was called full rate, as 0.2 ms of lag are tolerated in any phase."""
     result = measure("back-to-back", buffering(buffers=200, sender_lag=180e-6), burst_rate=1e6)
-    one = result.measurements[0]
+    one = result.repetitions[0]
     # 200 frames are full after 286, and such a burst is sent at 61 % of its rate.
     assert (one.value, one.limited_by, one.figures) == (0, "tester", {})
     assert one.upper is not None
@@ -140,7 +140,7 @@ def test_a_burst_slower_than_its_rate_says_nothing() -> None:
 def test_a_late_burst_that_lost_more_than_its_sender_waited_for_counts() -> None:
     """A device of 300,000/s forwards 54 frames in 180 us, in which it may have had nothing to do."""
     result = measure("back-to-back", buffering(buffers=200, sender_lag=180e-6), burst_rate=1e6)
-    for attempt in result.measurements[0].attempts:
+    for attempt in result.repetitions[0].attempts:
         counts = attempt.outcome.phase2["initiator"]
         in_time = counts.nominal_seconds >= 0.95 * counts.sending_seconds
         assert (attempt.outcome.verdict != "INVALID") == (in_time or counts.lost > 54)
@@ -165,13 +165,13 @@ def test_bursts_run_no_faster_than_the_tester_reaches_in_this_lab(reaches: float
     sent = result.figures["sent_frames_per_second"].median
     assert sent <= min(1.1e6, reaches)
     assert sent >= min(1.1e6, 0.5 * reaches)
-    assert result.summary.median == pytest.approx(512 / (1 - 2e5 / sent), rel=0.06)
+    assert result.median == pytest.approx(512 / (1 - 2e5 / sent), rel=0.06)
     assert any("as the tester did not reach 1100000" in note.text for note in result.notes) == (reaches < 1.1e6)
 
 
 def test_the_real_rate_of_a_burst_is_told_and_makes_the_buffer_time() -> None:
     result = measure("back-to-back", buffering(buffers=2_000, sender_lag=50e-6), burst_rate=1e6)
-    frames, sent = result.summary.median, result.figures["sent_frames_per_second"].median
+    frames, sent = result.median, result.figures["sent_frames_per_second"].median
     assert frames == pytest.approx(2_000 / 0.7, rel=0.02)
     assert sent == pytest.approx(1e6 * frames / (frames + 50), rel=0.001)
     assert result.figures["implied_buffer_seconds"].median == pytest.approx(frames / sent)
@@ -189,13 +189,13 @@ def stands_still(gateway: Gateway, plan: Any) -> None:
 def test_a_burst_that_passes_while_the_device_stands_still_says_nothing() -> None:
     """A policer that refilled for 8 ms longer was published with 82 frames too many."""
     result = measure("back-to-back", Gateway(becomes=stands_still), burst_rate=1e6)
-    assert result.summary.median == pytest.approx(500 / 0.7, rel=0.02)
+    assert result.median == pytest.approx(500 / 0.7, rel=0.02)
     assert result.trials["INVALID"] > 0
 
 
 def test_a_tester_that_sends_no_burst_at_its_rate_has_no_answer() -> None:
     result = measure("back-to-back", Gateway(sender_lag=180e-6), burst_rate=1e6, burst_seconds=0.001)
-    assert (result.summary.median, result.limited_by, result.error) == (0, "tester", None)
+    assert (result.median, result.limited_by, result.error) == (0, "tester", None)
     assert any("up to 1000 frames at once the tester sent none in time" in note.text for note in result.notes)
 
 
@@ -256,7 +256,7 @@ def reset(truth: Gateway, **others: Any) -> Any:
 def test_recovery_runs_from_the_change_to_the_last_lost_frame() -> None:
     gateway = recovering()
     result = measure("system-recovery", gateway)
-    assert result.summary.median == pytest.approx(250)
+    assert result.median == pytest.approx(250)
     (plan,) = gateway.plans
     assert plan.phase2 is not None
     assert plan.phase2.initiator_rate == pytest.approx(3.3e5)
@@ -267,12 +267,12 @@ def test_recovery_runs_from_the_change_to_the_last_lost_frame() -> None:
 
 
 def test_a_device_that_stops_losing_before_the_change_recovered_at_once() -> None:
-    assert measure("system-recovery", recovering(recovers=-0.5)).summary.median == 0
+    assert measure("system-recovery", recovering(recovers=-0.5)).median == 0
 
 
 def test_an_overload_that_overloads_nothing_is_told() -> None:
     result = measure("system-recovery", recovering(forwards=1e6))
-    assert (result.summary.median, result.limited_by) == (0, "tester")
+    assert (result.median, result.limited_by) == (0, "tester")
     assert any("lost no frame" in note.text for note in result.notes)
 
 
@@ -300,7 +300,7 @@ def test_a_disturbance_that_lost_no_frame_does_not_choose_the_best_of_several_tr
     gateway = recovering(recovers=0.3)
     result = measure("system-recovery", gateway)
     assert (len(gateway.plans), result.disturbed) == (1, 1)
-    assert result.summary.median == pytest.approx(300)
+    assert result.median == pytest.approx(300)
 
 
 def test_losses_without_their_times_are_no_recovery() -> None:
@@ -316,7 +316,7 @@ def test_the_loss_of_a_reset_is_that_of_its_directions_own_rate() -> None:
 
 def test_the_two_instants_of_a_reset() -> None:
     result = reset(restarting())
-    assert result.summary.median == pytest.approx(1750)
+    assert result.median == pytest.approx(1750)
     assert result.figures["back_after_ms_from_initiator"].median == pytest.approx(1500)
     assert result.figures["back_after_ms_from_responder"].median == pytest.approx(1750)
     assert result.figures["loss_ms_from_initiator"].median == pytest.approx(1500, abs=1)

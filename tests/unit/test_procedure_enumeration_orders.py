@@ -39,25 +39,25 @@ def test_the_expectation_is_what_draws_come_to() -> None:
 
 def test_each_order_has_its_rate_and_its_connections(golden: Golden) -> None:
     result = measure(Gateway(establishes=3e5))
-    assert result.summary.median == pytest.approx(63.2, abs=0.1)
+    assert result.median == pytest.approx(63.2, abs=0.1)
     assert result.figures["ending_new_percent"].median == pytest.approx(100 * math.exp(-0.99), abs=0.5)
     for order in ("permutation", "increasing", "decreasing"):
         assert result.figures[f"created_percent_{order}"].median == 100
         assert result.figures[f"rate_{order}"].median == pytest.approx(3e5, rel=0.011)
-    (rows,) = (one.series for one in result.measurements)
+    (rows,) = (one.series for one in result.repetitions)
     assert [row["order"] for row in rows] == ["permutation", "increasing", "decreasing", "with-replacement"]
     golden(result.notes)
 
 
 def test_a_larger_space_is_hit_twice_less_often() -> None:
-    assert measure(Gateway(four_tuples=4 * N), destination_ports="1-8").summary.median == pytest.approx(88.5, abs=0.1)
+    assert measure(Gateway(four_tuples=4 * N), destination_ports="1-8").median == pytest.approx(88.5, abs=0.1)
 
 
 def test_more_draws_than_four_tuples_open_nearly_all_of_them(golden: Golden) -> None:
     """The third column of Table 23 of Lencse, Shima, Cho: ten draws for each four tuple."""
     gateway = Gateway(establishes=3e5, table_size=N + 1000)
     result = measure(gateway, draws=10 * N)
-    (rows,) = (one.series for one in result.measurements)
+    (rows,) = (one.series for one in result.repetitions)
     named = {row["order"]: row for row in rows}
     figures = ("frames", "connections", "connections_expected")
     assert [named["permutation"][name] for name in figures] == [N, N, N]

@@ -25,17 +25,17 @@ def measure(truth: Gateway | None = None, /, **others: Any) -> Any:
 def test_the_series_goes_down_in_steps_until_two_in_a_row_lose_nothing() -> None:
     """The device forwards 550 k frames/s; at p % of 1 M frames/s it loses 1 - 55/p of them."""
     result = measure(Gateway(forwards=550_000), full_rate=1e6)
-    rows: Any = result.measurements[0].series
+    rows: Any = result.repetitions[0].series
     assert [row["offered_percent"] for row in rows] == [100, 90, 80, 70, 60, 50, 40]
     for row in rows:
         truth = max(0.0, 1 - 55 / row["offered_percent"]) * 100
         assert row["lost_percent"] == pytest.approx(truth, abs=0.001)
-    assert result.summary.median == pytest.approx(45, abs=0.001)
+    assert result.median == pytest.approx(45, abs=0.001)
     assert result.figures["highest_rate_without_loss"].median == 500_000
 
 
 def test_a_finer_step_has_more_rows() -> None:
-    (rows,) = (one.series for one in measure(Gateway(forwards=850_000), full_rate=1e6, step=0.05).measurements)
+    (rows,) = (one.series for one in measure(Gateway(forwards=850_000), full_rate=1e6, step=0.05).repetitions)
     assert [row["offered_percent"] for row in rows] == [100, 95, 90, 85, 80]
 
 
@@ -55,7 +55,7 @@ def test_a_device_that_always_loses_is_told(golden: Golden) -> None:
 
 def test_in_shared_placement_the_slowing_down_is_shown(golden: Golden) -> None:
     result = measure(Gateway(forwards=300_000, placement="shared"), throughput_rate=300_000.0)
-    assert result.summary.median == pytest.approx(50, abs=0.1)
+    assert result.median == pytest.approx(50, abs=0.1)
     golden(result.notes)
     assert any("twice the throughput" in note.text for note in result.notes)
 
@@ -78,7 +78,7 @@ def test_all_directions_share_the_testers_highest_rate() -> None:
 
 def test_disturbed_trials_are_repeated_and_not_part_of_the_series() -> None:
     result = measure(Gateway(forwards=550_000, disturbed=0.4, seed=3), full_rate=1e6, invalid_repeats=50)
-    (rows,) = (one.series for one in result.measurements)
+    (rows,) = (one.series for one in result.repetitions)
     assert rows[-1]["lost_percent"] == rows[-2]["lost_percent"] == 0
     assert result.trials["INVALID"] > 0
 
@@ -115,10 +115,10 @@ def stands_still(_number: int, trial: Any) -> Any:
 def test_frames_that_a_stall_lost_are_in_no_share_and_their_number_bounds_it() -> None:
     """At 1 M frames/s a device of 550 k loses 45 %; with the stall 50.5 % of the frames are lost."""
     result = measure(Gateway(forwards=550_000, alters=stands_still), full_rate=1e6, invalid_repeats=0)
-    first: Any = result.measurements[0].series[0]
+    first: Any = result.repetitions[0].series[0]
     assert (first["verdict"], first["lost_percent"]) == ("FAIL", pytest.approx(45, abs=0.001))
     assert first["lost_percent_from_initiator"] == pytest.approx(45, abs=0.001)
-    measured = result.measurements[0]
+    measured = result.repetitions[0]
     assert measured.value == pytest.approx(45, abs=0.001)
     assert measured.upper == pytest.approx(50.5, abs=0.001)
     assert first["lost_percent_most"] == pytest.approx(50.5, abs=0.001)
@@ -140,12 +140,12 @@ def loses_as_always(_number: int, trial: Any) -> Any:
 
 def test_loss_of_the_device_itself_in_a_stall_is_within_the_bounds() -> None:
     """The device loses 2 %; without the excused frames it would be 1.80 %."""
-    measured = measure(Gateway(alters=loses_as_always), full_rate=1e6, invalid_repeats=0).measurements[0]
+    measured = measure(Gateway(alters=loses_as_always), full_rate=1e6, invalid_repeats=0).repetitions[0]
     assert measured.value < 2 - 0.1
     assert measured.upper == pytest.approx(2, abs=0.001)
 
 
 def test_a_share_without_excused_frames_has_no_bounds() -> None:
-    measured = measure(Gateway(forwards=550_000), full_rate=1e6).measurements[0]
+    measured = measure(Gateway(forwards=550_000), full_rate=1e6).repetitions[0]
     assert measured.upper is None
     assert not any("lost_percent_most" in row for row in measured.series)

@@ -38,7 +38,7 @@ def notes(result: Any) -> str:
 
 
 def figures(result: Any) -> Any:
-    return result.measurements[0].figures
+    return result.repetitions[0].figures
 
 
 def slower(gateway: Gateway, period: int) -> None:
@@ -48,10 +48,10 @@ def slower(gateway: Gateway, period: int) -> None:
 
 def test_a_device_that_stays_the_same_fails_in_no_period(golden: Golden) -> None:
     result = measure()
-    assert (result.summary.median, result.unit) == (0, "%")
+    assert (result.median, result.unit) == (0, "%")
     counted = {"periods": 100, "judged_periods": 100, "failed_periods": 0, "invalid_periods": 0, "lost_percent": 0}
     assert figures(result) == counted
-    rows = result.measurements[0].series
+    rows = result.repetitions[0].series
     assert [row["seconds"] for row in rows[:2]] == [1.0, 2.1]
     assert {(row["verdict"], row["lost_frames"], row["connections"]) for row in rows} == {("PASS", 0.0, float(N))}
     golden(notes(result))
@@ -62,7 +62,7 @@ def test_a_device_that_deteriorates_is_found_with_its_first_failure_its_worst_pe
 ) -> None:
     result = measure(slower)
     # Its capacity is below 500,000 frames/s from the 52nd period on.
-    assert result.summary.median == 49
+    assert result.median == 49
     found = figures(result)
     assert found["first_failure_seconds"] == pytest.approx(52 + 5.1)
     assert (found["worst_shortfall_percent"], found["worst_seconds"]) == (pytest.approx(98), pytest.approx(100 + 9.9))
@@ -72,7 +72,7 @@ def test_a_device_that_deteriorates_is_found_with_its_first_failure_its_worst_pe
 
 def test_in_placement_shared_a_device_that_deteriorates_is_late(golden: Golden) -> None:
     result = measure(slower, placement="shared")
-    assert result.summary.median == 49
+    assert result.median == 49
     assert figures(result)["lost_percent"] == 0
     assert figures(result)["worst_shortfall_percent"] == pytest.approx(98)
     golden(notes(result))
@@ -80,14 +80,14 @@ def test_in_placement_shared_a_device_that_deteriorates_is_late(golden: Golden) 
 
 def test_sporadic_loss_is_no_trend() -> None:
     result = measure(loses_in=frozenset({20, 70}))
-    assert result.summary.median == 2
+    assert result.median == 2
     assert figures(result)["first_failure_seconds"] == pytest.approx(21 + 2.0)
     assert "with time" not in notes(result)
 
 
 def test_a_period_that_a_stall_spoiled_does_not_count(golden: Golden) -> None:
     result = measure(disturbed=0.3)
-    assert result.summary.median == 0
+    assert result.median == 0
     invalid = figures(result)["invalid_periods"]
     assert 10 < invalid < 50
     assert result.trials["INVALID"] == invalid
@@ -101,7 +101,7 @@ def test_where_stalls_spoiled_all_periods_nothing_is_said_of_the_device(golden: 
 
 def test_a_device_that_forgets_connections_is_found_although_it_loses_nothing(golden: Golden) -> None:
     result = measure(lambda gateway, period: setattr(gateway, "counts", N - period))
-    assert result.summary.median == 0
+    assert result.median == 0
     golden(notes(result))
 
 
@@ -114,7 +114,7 @@ def test_a_leak_of_memory_is_reported_from_a_twentieth_of_what_was_available(lea
 
 def test_a_device_that_tells_neither_count_nor_memory_is_measured() -> None:
     result = measure(gateway=simulated_lab.ROUTING)
-    assert {row["connections"] for row in result.measurements[0].series} == {None}
+    assert {row["connections"] for row in result.repetitions[0].series} == {None}
 
 
 def interrupted(_gateway: Gateway, period: int) -> None:
@@ -124,7 +124,7 @@ def interrupted(_gateway: Gateway, period: int) -> None:
 
 def test_the_user_may_end_the_trial_and_gets_the_periods_so_far_and_no_further_repetition(golden: Golden) -> None:
     result = measure(interrupted, repeat=3)
-    assert (len(result.measurements), figures(result)["periods"]) == (1, 30)
+    assert (len(result.repetitions), figures(result)["periods"]) == (1, 30)
     golden(notes(result))
 
 
@@ -187,7 +187,7 @@ def late_but_once(gateway: Gateway, period: int) -> None:
 def test_one_period_that_was_judged_is_no_stability_of_a_hundred(golden: Golden) -> None:
     """99 INVALID periods of 100 were "fails in 0 % of the periods", for information."""
     found = measured(late_but_once)
-    (one,) = found.result.measurements
+    (one,) = found.result.repetitions
     assert (one.value, one.upper) == (0, 99)
     golden(notes(found.result))
     assert "undecided" in found.words()
@@ -198,7 +198,7 @@ def test_a_few_invalid_periods_widen_the_share_and_leave_it_decided() -> None:
         gateway.sender_lag = 0.01 if period < 10 else 0.0
 
     result = measure(late)
-    assert (result.measurements[0].value, result.measurements[0].upper) == (0, 10)
+    assert (result.repetitions[0].value, result.repetitions[0].upper) == (0, 10)
     assert "undecided" not in notes(result)
 
 

@@ -39,7 +39,7 @@ def test_the_size_is_found_exactly_whatever_a_full_table_does(
     knows: bool,  # noqa: FBT001 - drawn
 ) -> None:
     gateway = Gateway(establishes=3e5, forwards=1e6, table_size=size, when_full=when_full, knows_limit=knows)
-    one = measure(gateway, method=method).measurements[0]
+    one = measure(gateway, method=method).repetitions[0]
     assert (one.value, one.upper) == (size, size + 1)
 
 
@@ -47,7 +47,7 @@ def test_the_size_is_found_exactly_whatever_a_full_table_does(
 def test_the_limits_that_linux_is_set_to(size: int) -> None:
     gateway = Gateway(establishes=3e5, forwards=1e6, table_size=size, when_full="evict")
     result = measure(gateway, connections=2_500_000)
-    assert (result.summary.median, result.limited_by) == (size, "table")
+    assert (result.median, result.limited_by) == (size, "table")
 
 
 def test_the_published_steps_on_iptables() -> None:
@@ -56,14 +56,14 @@ def test_the_published_steps_on_iptables() -> None:
     result = measure(
         gateway, connections=8_000_000, safe_connections=1_000_000, alpha=1.0, beta=0.2, gamma=0.4, method="full"
     )
-    assert result.summary.median == 2**22
+    assert result.median == 2**22
     assert result.figures["exponential_safe"].median == 4_000_000
     assert result.figures["exponential_unsafe"].median == 8_000_000
     assert result.figures["first_rate"].median == pytest.approx(2.56e6, rel=0.1)
 
 
 def test_every_step_is_told() -> None:
-    (rows,) = (one.series for one in measure(Gateway(table_size=100_000)).measurements)
+    (rows,) = (one.series for one in measure(Gateway(table_size=100_000)).repetitions)
     assert rows[0]["stage"] == "C0"
     doubled = [row["connections"] for row in rows if row["stage"] == "exponential"]
     assert doubled == [31_250, 62_500, 125_000]
@@ -75,7 +75,7 @@ def test_every_step_is_told() -> None:
 @pytest.mark.parametrize("when_full", ["refuse", "evict"])
 def test_what_a_full_table_kept_is_tried_first(when_full: Any, *, knows: bool) -> None:
     gateway = Gateway(table_size=77_777, when_full=when_full, knows_limit=knows)
-    one = measure(gateway).measurements[0]
+    one = measure(gateway).repetitions[0]
     binary = [row["connections"] for row in one.series if row["stage"] == "binary"]
     assert (one.value, one.upper, binary) == (77_777, 77_778, [77_777, 77_778])
 
@@ -96,7 +96,7 @@ def test_the_device_says_whether_it_refuses_new_connections_or_removes_those_tha
 ) -> None:
     gateway = Gateway(table_size=65_536, becomes=tracks)
     result = measure(gateway, state=state, transport="tcp")
-    one = result.measurements[0]
+    one = result.repetitions[0]
     assert (one.value, one.upper, result.limited_by) == (65_536, 65_537, "table")
     assert {plan.half_open for plan in gateway.plans} == {state == "half-open"}
     (note,) = [note for note in result.notes if note.word == "device"]
@@ -117,13 +117,13 @@ def counts_too_few(_number: int, trial: Any) -> Any:
 
 
 def test_a_guess_that_is_wrong_costs_trials_not_the_answer() -> None:
-    one = measure(Gateway(table_size=77_777, when_full="evict", alters=counts_too_few)).measurements[0]
+    one = measure(Gateway(table_size=77_777, when_full="evict", alters=counts_too_few)).repetitions[0]
     assert (one.value, one.upper) == (77_777, 77_778)
 
 
 def test_a_wider_error_ends_earlier_and_is_kept() -> None:
     gateway = Gateway(table_size=100_000)
-    one = measure(gateway, capacity_error=1000).measurements[0]
+    one = measure(gateway, capacity_error=1000).repetitions[0]
     assert one.upper is not None
     assert one.value <= 100_000 < one.upper
     assert one.upper - one.value <= 1000
@@ -131,8 +131,8 @@ def test_a_wider_error_ends_earlier_and_is_kept() -> None:
 
 def test_connections_that_all_fit_are_no_capacity() -> None:
     result = measure(Gateway(table_size=2 * N))
-    assert (result.summary.median, result.limited_by) == (N, "tester")
-    assert result.measurements[0].upper is None
+    assert (result.median, result.limited_by) == (N, "tester")
+    assert result.repetitions[0].upper is None
     assert any("give more connections" in note.text for note in result.notes)
 
 
@@ -148,11 +148,11 @@ def slowing(share: float = 0.05, **truth: Any) -> Gateway:
 @pytest.mark.parametrize("method", ["quick", "full"])
 def test_a_device_that_keeps_all_but_slows_down_is_at_its_limit_too(method: str) -> None:
     result = measure(slowing(), method=method, most_seconds=86_400)
-    assert (result.summary.median, result.limited_by) == (200_000, "device")
+    assert (result.median, result.limited_by) == (200_000, "device")
 
 
 def test_a_tolerable_slowing_down_is_none() -> None:
-    assert measure(slowing(0.8)).summary.median == N
+    assert measure(slowing(0.8)).median == N
 
 
 def dying(gateway: Gateway, plan: Any) -> None:
@@ -176,7 +176,7 @@ def test_a_c0_that_does_not_fit_is_told(golden: Golden) -> None:
 def test_disturbed_trials_decide_nothing(golden: Golden) -> None:
     gateway = Gateway(table_size=100_000, disturbed=0.3, seed=5)
     result = measure(gateway, invalid_repeats=50)
-    assert result.summary.median == 100_000
+    assert result.median == 100_000
     assert result.trials["INVALID"] > 0
     with golden.raises(BrokenError):
         measure(Gateway(disturbed=1.0), invalid_repeats=2)
@@ -184,7 +184,7 @@ def test_disturbed_trials_decide_nothing(golden: Golden) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_frame_lost_now_and_then_is_not_taken_for_a_full_table(seed: int) -> None:
-    assert measure(Gateway(table_size=100_000, rare_loss=0.15, seed=seed)).summary.median == 100_000
+    assert measure(Gateway(table_size=100_000, rare_loss=0.15, seed=seed)).median == 100_000
 
 
 def spoils(gateway: Gateway, plan: Any) -> None:
@@ -194,7 +194,7 @@ def spoils(gateway: Gateway, plan: Any) -> None:
 
 def test_what_the_devices_own_count_has_and_validation_never_finds_is_told(golden: Golden) -> None:
     result = measure(Gateway(becomes=spoils))
-    assert result.summary.median == 50_000
+    assert result.median == 50_000
     assert result.limited_by == "device"
     golden(result.notes)
 
@@ -202,7 +202,7 @@ def test_what_the_devices_own_count_has_and_validation_never_finds_is_told(golde
 def test_a_slow_way_back_is_not_taken_for_a_full_table(golden: Golden) -> None:
     gateway = Gateway(establishes=5e5, forwards=1e7, forwards_down=1e5, table_size=100_000)
     result = measure(gateway)
-    assert result.summary.median == 100_000
+    assert result.median == 100_000
     golden(result.notes)
 
 
@@ -232,7 +232,7 @@ def test_a_deep_queue_before_a_device_of_unknown_limit_is_not_taken_for_its_tabl
         ceiling=2.4e6,
     )
     result = measure(gateway, connections=20_000, method=method)
-    assert result.summary.median == pytest.approx(limit, abs=2)
+    assert result.median == pytest.approx(limit, abs=2)
     assert result.limited_by == "table"
 
 
@@ -240,7 +240,7 @@ def test_steps_tell_the_rate_that_is_the_devices_and_what_told_the_table_from_th
     gateway = Gateway(
         establishes=110_000, forwards=1.5e6, table_size=10_000, queue=2_048, knows_limit=False, ceiling=2.4e6
     )
-    (rows,) = (one.series for one in measure(gateway, connections=20_000).measurements)
+    (rows,) = (one.series for one in measure(gateway, connections=20_000).repetitions)
     found = [row for row in rows if row["decided"] == "safe"]
     assert all(isinstance(row["rate_at_least"], float) and 0 < row["rate_at_least"] <= 110_000 for row in found)
     searched = [row["rate"] for row in rows if row["stage"] in {"C0", "rate", "rate of the last safe"}]
@@ -260,12 +260,12 @@ def test_a_deep_queue_before_a_slow_device_takes_no_more_than_the_time_there_is(
         establishes=establishes, forwards=1.5e6, table_size=limit, queue=16_384, knows_limit=False, ceiling=1e6
     )
     result = measure(gateway, connections=60_000, profile="quick")
-    assert (result.summary.median, result.limited_by) == (limit, "table")
+    assert (result.median, result.limited_by) == (limit, "table")
     assert gateway.clock() < 30
 
 
 def test_a_device_that_slows_down_is_told_from_a_full_table_in_the_steps(golden: Golden) -> None:
-    (rows,) = (one.series for one in measure(slowing(knows_limit=False), most_seconds=86_400).measurements)
+    (rows,) = (one.series for one in measure(slowing(knows_limit=False), most_seconds=86_400).repetitions)
     unsafe = [str(row["why"]) for row in rows if row["decided"] == "unsafe"]
     assert unsafe
     golden(unsafe)
@@ -282,7 +282,7 @@ def test_a_tester_too_slow_for_short_trials_still_finds_the_capacity() -> None:
         ceiling=2.4e6,
         real_ceiling=30_000,
     )
-    assert measure(gateway, connections=20_000).summary.median == 6_543
+    assert measure(gateway, connections=20_000).median == 6_543
 
 
 def host_breaks(gateway: Gateway, plan: Any) -> None:
@@ -300,7 +300,7 @@ def test_what_no_trial_decides_is_an_interval(
     truth = Gateway(table_size=size, becomes=host_breaks)
     gateway = simulated_lab.LIMITED if size < N else simulated_lab.NAT44
     found = simulated_lab.measure("table-capacity", truth, gateway=gateway, connections=N, invalid_repeats=2)
-    one = found.result.measurements[0]
+    one = found.result.repetitions[0]
     doubts = {doubt["word"]: doubt["text"] for doubt in found.document["doubts"]}
     assert known in doubts["undecided"]
     assert (one.value, one.upper, one.limited_by) == (lower, upper, "host")
@@ -317,7 +317,7 @@ def worse_the_faster(gateway: Gateway, plan: Any) -> None:
 @pytest.mark.parametrize("method", ["quick", "full"])
 def test_a_loss_that_falls_with_the_rate_but_never_ends_is_undecided(method: str, golden: Golden) -> None:
     gateway = Gateway(forwards=1e7, knows_limit=False, ceiling=8e5, becomes=worse_the_faster)
-    one = measure(gateway, method=method, most_seconds=86_400).measurements[0]
+    one = measure(gateway, method=method, most_seconds=86_400).repetitions[0]
     assert (one.value, one.upper) == (31_250, None)
     golden(one.notes)
 

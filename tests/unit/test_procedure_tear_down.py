@@ -57,7 +57,7 @@ def expire(truth: Gateway | None = None, /, **others: Any) -> Any:
 def test_the_cost_of_the_command_itself_is_subtracted() -> None:
     gateway = emptying(0.015)
     result = measure(gateway)
-    assert result.summary.median == pytest.approx(2e6)
+    assert result.median == pytest.approx(2e6)
     assert result.figures["empty_seconds"].median == pytest.approx(0.015)
     assert result.figures["full_seconds"].median == pytest.approx(0.215)
     assert len(gateway.plans) == 10
@@ -108,7 +108,7 @@ def test_a_full_table_that_empties_like_an_empty_one_has_a_least_rate(golden: Go
 def test_segments_close_connections_as_fast_as_the_device_forwards_them(way: Any) -> None:
     gateway = Gateway(establishes=2e6, forwards=3e5)
     result = measure(gateway, tear_down_by=way, transport="tcp")
-    assert result.summary.median == pytest.approx(3e5, rel=0.011)
+    assert result.median == pytest.approx(3e5, rel=0.011)
     assert result.limited_by == "device"
     assert result.figures["entries_left"].median == N
     for plan in gateway.plans:
@@ -120,7 +120,7 @@ def test_segments_close_connections_as_fast_as_the_device_forwards_them(way: Any
 
 def test_connections_that_the_device_still_calls_open_are_not_closed() -> None:
     result = measure(Gateway(establishes=2e6, left_open=1), tear_down_by="fin", transport="tcp", most_seconds=86_400)
-    assert (result.summary.median, result.limited_by) == (0, "device")
+    assert (result.median, result.limited_by) == (0, "device")
 
 
 def test_closing_and_other_states_are_of_tcp(golden: Golden) -> None:
@@ -155,12 +155,12 @@ def test_a_phase_1_that_fails_is_repeated_more_slowly() -> None:
     gateway = emptying(establishes=3e5)
     result = measure(gateway, connection_rate=1e6, sample=2)
     assert result.trials["INVALID"] == 1
-    assert result.summary.median == pytest.approx(2e6)
+    assert result.median == pytest.approx(2e6)
 
 
 def test_the_expiry_rate_is_the_slope_of_the_count() -> None:
     result = expire(expiring())
-    assert result.summary.median == pytest.approx(1e5, rel=0.001)
+    assert result.median == pytest.approx(1e5, rel=0.001)
     assert result.figures["first_tenth_seconds"].median == pytest.approx(10.4, abs=0.01)
     assert result.figures["watched_seconds"].median == pytest.approx(14, abs=0.11)
 
@@ -176,7 +176,7 @@ def test_the_expiry_rate_is_the_slope_of_the_count() -> None:
 )
 def test_the_state_that_expires_is_that_of_the_trial(state: Any, half_open: bool, close: Any, rates: Any) -> None:  # noqa: FBT001 - a row
     gateway = expiring()
-    assert expire(gateway, state=state, transport="tcp").summary.median == pytest.approx(1e5, rel=0.001)
+    assert expire(gateway, state=state, transport="tcp").median == pytest.approx(1e5, rel=0.001)
     (plan,) = gateway.plans
     phase2 = plan.phase2 and (plan.phase2.initiator_rate, plan.phase2.responder_rate, plan.phase2.reading_order)
     assert (plan.half_open, plan.close, phase2) == (half_open, close, rates)
@@ -195,14 +195,14 @@ def test_what_does_not_expire_while_it_is_watched_is_no_rate(golden: Golden) -> 
 def test_a_fall_between_two_readings_is_put_on_the_line_between_them() -> None:
     result = expire(expiring(1e9), interval_seconds=10.0)
     assert result.limited_by == "device"
-    assert result.summary.median == pytest.approx(N / 10)
+    assert result.median == pytest.approx(N / 10)
 
 
 def test_a_fall_before_the_first_reading_is_a_least_rate(golden: Golden) -> None:
     counts = itertools.chain([N], itertools.repeat(0))
     result = expire(Gateway(expires=lambda _seconds: next(counts)), interval_seconds=10.0)
     assert result.limited_by == "tester"
-    assert result.summary.median == pytest.approx(0.8 * N / 10)
+    assert result.median == pytest.approx(0.8 * N / 10)
     golden(result.notes)
 
 

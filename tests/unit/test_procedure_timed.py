@@ -38,7 +38,7 @@ def measure(metric: str, truth: Gateway | None = None, /, **others: Any) -> Any:
 def test_typical_is_the_median_and_worst_case_the_percentile() -> None:
     delays = [*([10 * US] * 1500), *([40 * US] * 497), *([900 * US] * 3)]
     result = measure("latency", Gateway(delays=delays))
-    assert result.summary.median == pytest.approx(10)
+    assert result.median == pytest.approx(10)
     assert result.figures["worst_case_latency_us"].median == pytest.approx(900)
     assert result.figures["maximum_us"].median == pytest.approx(900)
     assert result.figures["typical_latency_us_from_responder"].median == pytest.approx(10)
@@ -113,7 +113,7 @@ def test_a_variation_that_moves_by_no_more_than_a_bucket_of_its_delays_repeats_n
     result = measure("pdv", Gateway(delays=delays, due_in_stalls=2, cpus=STILL), loads="100%")
     assert result.trials["INVALID"] == 0
     assert result.figures["pdv_without_stalls_us"].median == pytest.approx(0.5)
-    assert result.summary.median == pytest.approx(1)
+    assert result.median == pytest.approx(1)
 
 
 def test_where_every_trial_pushes_the_tail_both_figures_are_told(golden: Golden) -> None:
@@ -142,7 +142,7 @@ def test_a_trial_that_counts_as_the_best_of_several_is_among_them_once_and_whoev
 ) -> None:
     """Before, four trials of one load were shown as PASS, one after the other."""
     result = measure("latency", held_up(25, 30, 40, 50), loads="100%")
-    (attempts,) = (one.attempts for one in result.measurements)
+    (attempts,) = (one.attempts for one in result.repetitions)
     assert [attempt.outcome.verdict for attempt in attempts] == ["PASS", *(["INVALID"] * MOST_STALLED)]
     due = [attempt.outcome.delays[Direction.INITIATOR].due_in_stalls for attempt in attempts]
     assert due == [50, 60, 80, 100]
@@ -210,14 +210,14 @@ def test_the_loads_of_one_measurement_are_repeated_each_for_itself() -> None:
     gateway = held_up(25, 25, 0, 25, 25, 0)
     found = measured("latency", gateway, loads="100%,50%")
     result = found.result
-    (rows,) = (one.series for one in result.measurements)
+    (rows,) = (one.series for one in result.repetitions)
     assert [row["worst_case_latency_us"] for row in rows] == pytest.approx([10, 10])
     assert not stalls_doubt(found)
 
 
 def test_each_load_has_its_own_trial_and_row() -> None:
     gateway = Gateway()
-    (rows,) = (one.series for one in measure("latency", gateway).measurements)
+    (rows,) = (one.series for one in measure("latency", gateway).repetitions)
     assert [row["load_percent"] for row in rows] == [100, 90, 50, 10]
     assert [plan.phase2.initiator_rate for plan in gateway.plans if plan.phase2] == pytest.approx([1e5, 9e4, 5e4, 1e4])
     assert all(plan.record_delays for plan in gateway.plans)
@@ -260,13 +260,13 @@ def test_the_testers_own_delay_stands_beside_the_result(golden: Golden) -> None:
     (own,) = (note for note in result.notes if note.word == "own delay")
     assert own.value == pytest.approx(0.3)
     golden(own.text)
-    assert result.summary.median == pytest.approx(10)
+    assert result.median == pytest.approx(10)
 
 
 def test_packet_delay_variation_is_beyond_the_smallest_delay() -> None:
     delays = [*([20 * US] * 999), *([10 * US] * 998), *([250 * US] * 3)]
     result = measure("pdv", Gateway(delays=delays))
-    assert result.summary.median == pytest.approx(240)
+    assert result.median == pytest.approx(240)
     assert result.figures["minimum_delay_us"].median == pytest.approx(10)
 
 
@@ -280,7 +280,7 @@ def test_inter_packet_delay_variation_of_the_rfcs_example() -> None:
     assert figures["ipdv_minimum_us"] == pytest.approx(-10)
     assert figures["ipdv_maximum_us"] == pytest.approx(10)
     assert figures["ipdv_median_us"] == pytest.approx(0, abs=1e-6)
-    assert result.summary.median == pytest.approx(20)
+    assert result.median == pytest.approx(20)
 
 
 def test_of_two_directions_the_difference_farther_from_0_is_shown() -> None:
@@ -300,7 +300,7 @@ def test_of_two_directions_the_difference_farther_from_0_is_shown() -> None:
 
 def test_frames_lost_at_a_load_are_told(golden: Golden) -> None:
     result = measure("latency", Gateway(forwards=9e4), loads="100%,50%")
-    (rows,) = (one.series for one in result.measurements)
+    (rows,) = (one.series for one in result.repetitions)
     assert [row["verdict"] for row in rows] == ["FAIL", "PASS"]
     assert rows[0]["lost_percent"] == pytest.approx(10, rel=0.01)
     golden(result.notes)

@@ -41,7 +41,7 @@ def measure(truth: Gateway | None = None, /, **others: Any) -> Any:
 def test_a_transaction_counts_when_its_last_segment_arrived() -> None:
     gateway = closing(3e5)
     result = measure(gateway)
-    assert result.summary.median == pytest.approx(1e5, rel=0.011)
+    assert result.median == pytest.approx(1e5, rel=0.011)
     assert "half_open_rate" not in result.figures
     assert result.figures["established"].median == 0
     assert result.limited_by == "device"
@@ -57,7 +57,7 @@ def test_requests_and_the_closing_segment_are_settings(golden: Golden) -> None:
 
 def test_a_lasting_rate_needs_a_table_for_the_closed_connections(golden: Golden) -> None:
     result = measure(closing(1e5), gateway=simulated_lab.LINGERING)
-    assert result.figures["lingering_entries"].median == 120 * result.summary.median
+    assert result.figures["lingering_entries"].median == 120 * result.median
     golden(result.notes)
     assert "lingering_entries" not in measure(closing(1e5)).figures
 

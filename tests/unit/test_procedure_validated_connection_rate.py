@@ -23,7 +23,7 @@ def measure(truth: Gateway | None = None, /, **others: Any) -> Any:
 @pytest.mark.parametrize("cliff", [3_000.0, 250_000.0, 3e6])
 def test_where_validation_changes_nothing_the_connection_rate_is_found(cliff: float) -> None:
     result = measure(Gateway(establishes=cliff, forwards=1e7), repeat=2)
-    for one in result.measurements:
+    for one in result.repetitions:
         assert one.upper is not None
         assert one.value <= cliff < one.upper
         assert one.upper - one.value <= 0.01 * one.upper * (1 + 1e-9)
@@ -44,7 +44,7 @@ def test_a_slow_way_back_does_not_hide_the_connection_rate(golden: Golden) -> No
     """The published case: about 258 k frames/s back and 478 k connections/s; with r = 0.8 R the way back was found."""
     gateway = Gateway(establishes=478_417, forwards=1e7, forwards_down=258_000)
     result = measure(gateway, alpha=0.8)
-    assert result.summary.median == pytest.approx(478_417, rel=0.011)
+    assert result.median == pytest.approx(478_417, rel=0.011)
     golden(result.notes)
     assert result.figures["validation_rate"].median <= 258_000
 
@@ -52,7 +52,7 @@ def test_a_slow_way_back_does_not_hide_the_connection_rate(golden: Golden) -> No
 def test_a_known_throughput_from_the_responder_bounds_the_asking() -> None:
     gateway = Gateway(establishes=478_417, forwards=1e7, forwards_down=258_000)
     result = measure(gateway, alpha=0.8, download_rate=258_000.0)
-    assert result.summary.median == pytest.approx(478_417, rel=0.011)
+    assert result.median == pytest.approx(478_417, rel=0.011)
     assert max(plan.phase2.responder_rate for plan in gateway.plans if plan.phase2) <= 129_000
     assert not any("r too high" in note.text for note in result.notes)
 
@@ -61,7 +61,7 @@ def test_a_table_that_evicts_and_so_loses_no_frame_of_phase_1_is_found_out() -> 
     """The connection rate alone would have been measured happily if the device could not tell its count."""
     for gateway in (simulated_lab.NAT44, simulated_lab.ROUTING):
         result = measure(Gateway(establishes=250_000, table_size=N // 2, when_full="evict"), gateway=gateway)
-        assert result.summary.median == 0
+        assert result.median == 0
     assert measure(Gateway(table_size=N // 2, when_full="evict")).limited_by == "table"
 
 
@@ -76,7 +76,7 @@ def loses_once(number: int, trial: Any) -> Any:
 def test_a_frame_lost_by_chance_does_not_slow_the_asking_of_later_repetitions() -> None:
     """Before, all three repetitions asked at 20,000 frames/s, and alpha 0.08 was published for 0.8."""
     result = measure(Gateway(establishes=250_000, forwards=1e7, alters=loses_once), repeat=3)
-    slowed, *others = (one.figures["alpha"] for one in result.measurements)
+    slowed, *others = (one.figures["alpha"] for one in result.repetitions)
     assert slowed < 0.2
     assert others == [0.8, 0.8]
     assert result.figures["alpha"].median == 0.8
@@ -87,7 +87,7 @@ def test_a_failed_validation_that_fails_its_trial_makes_the_rate_depend_on_alpha
     """The published case (Figure 11 of the scalability draft): with a high alpha the way back limits the rate."""
     gateway = Gateway(establishes=478_417, forwards=1e7, forwards_down=258_000)
     result = measure(gateway, alpha=alpha, failed_validation="fail")
-    assert result.summary.median == pytest.approx(expected, rel=0.011)
+    assert result.median == pytest.approx(expected, rel=0.011)
     for plan in gateway.plans:
         assert plan.phase2 is not None
         assert plan.phase2.responder_rate == pytest.approx(alpha * plan.phase1_rate)
@@ -105,7 +105,7 @@ def test_the_alpha_that_is_told_is_one_that_trials_had(repeat: int) -> None:
     gateway = Gateway(establishes=478_417, forwards=1e7, forwards_down=258_000, noise=0.05, seed=4)
     result = measure(gateway, repeat=repeat)
     tried = {(plan.phase1_rate, plan.phase2.responder_rate) for plan in gateway.plans if plan.phase2}
-    for one in result.measurements:
+    for one in result.repetitions:
         assert (one.value, one.figures["validation_rate"]) in tried
     assert result.figures["alpha"].median in {asked / rate for rate, asked in tried}
 

@@ -34,7 +34,7 @@ def command(results: Path, verbose: bool) -> None:
     """Measure the kernel's own NAT44 in namespaces: connection rate, then throughput."""
     from natgauge.cli.progress import ProgressDisplay
     from natgauge.cli.say import wrapped
-    from natgauge.measurements.measure import Answer, measure
+    from natgauge.measurements.measure import measure
     from natgauge.tables import columns
 
     common: dict[str, Any] = {
@@ -45,14 +45,14 @@ def command(results: Path, verbose: bool) -> None:
         "invalid_repeats": _INVALID_REPEATS,
     }
 
-    def measured(metric: str, **settings: Any) -> Answer:
+    def measured(metric: str, **settings: Any) -> Result:
         with ProgressDisplay(verbose=verbose) as display:
             return measure(metric, _GATEWAY, results=results, observe=display, **common, **settings)
 
     rate = measured("connection-rate")
-    known = {"connection_rate": rate.result.summary.median} if rate.result.summary.median else {}
+    known = {"connection_rate": rate.median} if rate.median else {}
     answers = [rate, measured("throughput", trial_seconds=_TRIAL_SECONDS, **known)]
-    found = {str(each.folder): each.record for each in answers}
+    found = {str(each.folder): each for each in answers}
     for part in shown(found, verbose=verbose, width=columns()):
         say()
         say(wrapped(part))

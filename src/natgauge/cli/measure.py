@@ -26,8 +26,8 @@ from natgauge.setup.cell import inputs_of_part, place_inputs
 from natgauge.trial.choices import with_profile
 
 if TYPE_CHECKING:
-    from natgauge.measurements.measure import Answer
     from natgauge.procedures.kit.procedure import Procedure
+    from natgauge.records.measurement import Result
 
 #: Headings by the group of an input's parameter.
 _HEADINGS: Final = {"traffic": "Traffic", "place": "Lab", "device": "Device"}
@@ -132,9 +132,9 @@ def _command_of(metric: str) -> click.Command:
 
         question = ask(metric, gateway, choices)
         with ProgressDisplay(verbose=verbose) as display:
-            answered = answer(question, display, results=results, host_name=host_name)
-        show(answered, verbose=verbose, as_json=as_json)
-        return status_of([answered.record])
+            result = answer(question, display, results=results, host_name=host_name)
+        show(result, verbose=verbose, as_json=as_json)
+        return status_of([result])
 
     return _Metric(
         metric,
@@ -198,14 +198,14 @@ def command() -> None:
     """
 
 
-def show(answered: Answer, *, verbose: bool = False, as_json: bool = False) -> None:
+def show(result: Result, *, verbose: bool = False, as_json: bool = False) -> None:
     """Print an answer: one JSON object, or words and where the evidence lies."""
     if as_json:
-        document(answered.document)
+        document(result.document())
         return
     from natgauge.cli.say import wrapped
     from natgauge.reports.text import verdict
     from natgauge.tables import columns
 
-    text = verdict(answered.record, brief=not verbose, width=columns())
-    say(wrapped(f"{text}\n  Evidence: {answered.folder}"))
+    text = verdict(result, brief=not verbose, width=columns())
+    say(wrapped(f"{text}\n  Evidence: {result.folder}"))

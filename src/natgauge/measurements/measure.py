@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 from natgauge.host import machine
 from natgauge.host.settings import reliance_kept
@@ -14,7 +13,6 @@ from natgauge.inputs.question import Question
 from natgauge.measurements.keywords import MeasureKeywords
 from natgauge.measurements.making import keep, of_repetitions, write_conditions
 from natgauge.measurements.prepared import LabBench, Prepared
-from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.measurement import Result
 from natgauge.records.store import RESULTS, Store
 from natgauge.setup.setup import check_host
@@ -25,26 +23,6 @@ from natgauge.trial.renewal import FreshLabs
 from natgauge.trial.seeds import in_repetition
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A measurement's result and the folder of its evidence.
-
-    Attributes:
-        result: every repetition with its evidence, and their summary.
-        record: the result as it is stored, with its parameters and doubts.
-        folder: the results folder.
-    """
-
-    result: MeasurementResult
-    record: Result
-    folder: Path
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """JSON of the result, as `--json` prints it."""
-        return self.record.document()
-
-
 def measure(
     metric: str,
     gateway: str | Path,
@@ -53,7 +31,7 @@ def measure(
     observe: Observer | None = None,
     host_name: bool = False,
     **choices: Unpack[MeasureKeywords],
-) -> Answer:
+) -> Result:
     """Measure one metric of one gateway; all changes to the host are undone.
 
     Args:
@@ -76,7 +54,7 @@ def measure(
 
 def answer(
     question: Question, observer: Observer | None = None, *, results: Path = RESULTS, host_name: bool = False
-) -> Answer:
+) -> Result:
     """Measure what the question asks, and store the result in a new folder below `results`.
 
     Raises:
@@ -101,13 +79,13 @@ def answer(
             facts = machine.facts(host_name=host_name)
             write_conditions(store, every[0].parameters, bench.recipe, facts, every[0].device)
             # The first bench may have found that the device works in processes, which changes the settings.
-            result = labs.ready[0].run(labs.begin)
+            measured = labs.ready[0].run(labs.begin)
             # Where the next lab could not be made, the last one has gone, and the tester's own part is not known.
             own_part = every[-1].own_part(()) if labs.has_lab else {}
-            conduct = labs.conduct(len(result.measurements))
+            conduct = labs.conduct(len(measured.measurements))
             conditions = [each.parameters for each in every]
             parameters = of_repetitions(conditions, question.metric, conduct, own_part)
-        return Answer(result, keep(result, parameters, store), store.folder)
+        return keep(measured, parameters, store)
 
 
 def _benches(question: Question, first: LabBench, observer: Observer | None) -> Callable[[int], LabBench]:

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import Field, JsonValue, TypeAdapter, model_validator
 
 from natgauge.causes.cause import Cause
+from natgauge.errors import UsageError
 from natgauge.notes import Note
 from natgauge.records.parameters import Parameters
 from natgauge.records.record import Record, RecordPart
@@ -145,6 +147,13 @@ class Result(Record):
         so_far = (doubt.value for doubt in self.doubts if doubt.word == "incomplete" and doubt.value is not None)
         most = next(so_far, self.number("repeat") or 0)
         return max(int(most), len(self.repetitions))
+
+    @property
+    def folder(self) -> Path:
+        """The results folder, as it was called when it was made."""
+        if self.results is None:
+            raise UsageError("result: it was stored in no folder")
+        return Path(self.results)
 
     @property
     def functional(self) -> bool:

@@ -9,10 +9,12 @@ from pathlib import Path
 from tests.labs.known_answers.devices import LAB_NAME
 from tests.labs.known_answers.rows import Evidence, Read
 from tests.labs.rough import settings_of, slow_tester
+from tests.plans import with_trials
 
 import natgauge
 from natgauge.analysis.comparing import comparable
-from natgauge.measurements.measure import Answer
+from natgauge.procedures.kit.result.results import make_result
+from natgauge.records.measurement import Result
 from natgauge.stored.find_results import read_summary
 
 METRIC = "connection-rate"
@@ -48,7 +50,7 @@ def upgraded() -> Evidence:
         recipe, versions = folder / "upgraded.toml", folder / "versions"
         recipe.write_text(RECIPE.format(versions=versions))
 
-        def measured(every: str) -> Answer:
+        def measured(every: str) -> Result:
             versions.write_text(every)
             return natgauge.measure(
                 METRIC,
@@ -61,8 +63,9 @@ def upgraded() -> Evidence:
 
         answers = measured("1\n2\n"), measured("2\n")
         said = tuple(read_summary(answer.folder) for answer in answers)
-    result = answers[0].result
-    return Evidence(result.measurements[-1].attempts[-1].outcome, {}, result, said)
+    repetitions = with_trials(answers[0])
+    result = make_result(answers[0].metric, answers[0].unit, {}, repetitions)
+    return Evidence(repetitions[-1].attempts[-1].outcome, {}, result, said)
 
 
 def doubt_of(series: int) -> Read:

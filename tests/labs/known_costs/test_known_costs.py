@@ -30,7 +30,7 @@ def test_a_nat64_in_the_kernel_has_a_cost_next_to_both_forwardings_and_both_cabl
     figures = natgauge.measure(
         "cost", str(nat64(tmp_path, "nat64", 100)), quantities="up,down", connections=5_000, repeat=1, rounds=3,
         lab_name="known-cost", results=tmp_path,
-    ).result.figures  # fmt: skip
+    ).figures  # fmt: skip
     found = {name: summary.median for name, summary in figures.items()}
     for quantity in ("up", "down"):
         low, value, high = (found[f"{quantity}_{name}"] for name in ("ratio_low", "ratio_to_forwarding", "ratio_high"))

@@ -55,7 +55,7 @@ def test_a_rate_on_the_devices_own_cores_says_what_the_tester_took_of_them(tmp_p
     gateway = policing(tmp_path, 50_000)
     choices = {**settings_of("throughput"), "placement": "isolated", "connections": 1000, "grace_seconds": 0.1}
     choices["lab_name"] = "truth-receiver"
-    document = natgauge.measure("throughput", gateway, directions="up", results=tmp_path, **choices).document
+    document = natgauge.measure("throughput", gateway, directions="up", results=tmp_path, **choices).document()
     taken = document["parameters"]["place"]["receiver_ns"]
     assert taken > 0
     assert document["limited_by"] == "device"
