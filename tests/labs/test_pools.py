@@ -53,5 +53,5 @@ def test_rules_with_a_range_of_their_own_are_measured(tmp_path: Path) -> None:
         lab_name="pool",
         results=tmp_path / "results",
     )
-    assert outcome.document["median"] > 0
-    assert outcome.document["parameters"]["place"]["outside_addresses"] == 4
+    assert outcome.document()["median"] > 0
+    assert outcome.document()["parameters"]["place"]["outside_addresses"] == 4
