@@ -299,9 +299,9 @@ def faults(folder: Path) -> Iterator[str]:
             trials = _lines(results, "trials.jsonl")
             yield from (f"{name}: {fault}" for fault in _differences(own, trials))
             seen.update((trial["began"], trial["request"]["mark"]) for trial in trials)
-            told = json.loads((results / "summary.json").read_text())["trials"]
-            if sum(told.values()) != len(trials):
-                yield f"{name}: the result speaks of {sum(told.values())} trials, its folder has {len(trials)}"
+            told = sum(json.loads((results / "summary.json").read_text())["trials"].values())
+            if told != (counted := _trials_of(own)):
+                yield f"{name}: the result speaks of {told} trials, the journal of {counted} of its metric"
     yield from (
         f"a trial that began at {began} counts {number} times" for (began, _), number in seen.items() if number > 1
     )
@@ -313,6 +313,20 @@ def _faults_of(own: list[dict[str, Any]], repetitions: int) -> Iterator[str]:
         yield f"repetitions that ended: {ended}, asked for {repetitions}"
     if number := sum(one["event"] == "broken" for one in own):
         yield f"{number} times broken"
+
+
+def _trials_of(own: list[dict[str, Any]]) -> int:
+    """Trials of the metric in the repetitions that ended; others may have searched for the rate of phase 1 first."""
+    number, stored, begun = 0, 0, list[str]()
+    for one in own:
+        if one["event"] == "trial":
+            begun.append(one["metric"])
+        elif one["event"] == "repetition":
+            # Those that came before belong to a run of the repetition that was killed.
+            ended = one["stored"]["trials"] - stored
+            number += begun[len(begun) - ended :].count(one["measured"]["metric"])
+            stored, begun = one["stored"]["trials"], []
+    return number
 
 
 def _differences(own: list[dict[str, Any]], trials: list[dict[str, Any]]) -> Iterator[str]:

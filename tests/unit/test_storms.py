@@ -14,10 +14,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.labs.kills import faults
 from tests.labs.storms import STORMS
 from tests.labs.storms.mutations import _storm, refused
 from tests.labs.storms.storm import Tally
 from tests.labs.storms.victims import AUDIT, MEASURE, Run
+from tests.unit.campaigning import PLAN, Benches, campaign
 from tests.unit.golden import Golden
 from tests.unit.mutants import mangled
 
@@ -136,3 +138,25 @@ def test_a_storm_ends_at_its_count_or_its_time(tmp_path: Path) -> None:
     late = tally(tmp_path)
     late.until = time.monotonic() - 1
     assert not late.goes_on
+
+
+@pytest.mark.parametrize("searched_first", [False, True])
+def test_trials_that_searched_for_the_rate_of_phase_1_are_no_fault_and_one_that_is_missing_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, searched_first: bool
+) -> None:
+    if searched_first:
+        monkeypatch.setattr("natgauge.campaigns.cell_run._KNOWN_LIMITS", frozenset())
+    campaign(tmp_path, Benches(), plan=PLAN.replace("[1000, 2000]", "[1000]").replace('"nftables-nat44", ', ""))
+    results = tmp_path / "out" / "results"
+    for path in results.glob("*/trials.jsonl"):
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        run_by = {"request": {"mark": 0, "senders": {"cpus": [0]}}}
+        own = [{**line, **run_by, "began": f"{path.parent.name} {line['trial']}"} for line in lines]
+        path.write_text("".join(f"{json.dumps(line)}\n" for line in own))
+    assert list(faults(tmp_path / "out")) == []
+    summary = results / "linux-ipv4-connections-1000-throughput" / "summary.json"
+    said = json.loads(summary.read_text())
+    said["trials"]["PASS"] += 1
+    summary.write_text(json.dumps(said))
+    (fault,) = faults(tmp_path / "out")
+    assert fault.startswith(summary.parent.name)
