@@ -12,13 +12,17 @@ from pathlib import Path
 import pytest
 
 from natgauge.cli.compare import command
+from natgauge.cli.report import command as report_command
+from natgauge.records.comparison import commit_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "continuous-integration.md").read_text()
-GITHUB, GITLAB = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+GITHUB, GITLAB, GITHUB_NIGHT, GITLAB_NIGHT = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 #: Stands for natgauge: notes what it was asked, prints a comment or nothing, and ends as it is told.
 NATGAUGE = """#!/bin/sh
 echo "natgauge $*" >> "$LOG"
 cat base/gateway.toml gateway.toml >> "$LOG"
+case "$*" in report*html*) touch history.html; exit ;; report*) echo "table"; exit ;; esac
+mkdir -p history
 case "$WANTED" in 0|10|11) echo "### natgauge: said" ;; esac
 exit "$WANTED"
 """
@@ -27,16 +31,16 @@ echo "$(basename "$0") $*" >> "$LOG"
 """
 
 
-def github(step: str) -> str:
+def github(step: str, page: str = GITHUB) -> str:
     """The shell of one of GitHub's steps."""
-    found = re.search(rf"- name: {step}\n.*?run: \|\n(.*?)(?=\n      - |\n  \w|\Z)", GITHUB, re.DOTALL)
+    found = re.search(rf"- name: {step}\n.*?run: \|\n(.*?)(?=\n      - |\n  \w|\Z)", page, re.DOTALL)
     assert found is not None
     return textwrap.dedent(found[1])
 
 
-def gitlab(job: str) -> str:
+def gitlab(job: str, page: str = GITLAB) -> str:
     """The shell of the script of one of GitLab's jobs: each line by itself, one after the other in one shell."""
-    found = re.search(rf"^{job}:\n(?:  .*\n)*?  script:\n((?:    - .*\n)+)", GITLAB, re.MULTILINE)
+    found = re.search(rf"^{job}:\n(?:  .*\n)*?  script:\n((?:    - .*\n)+)", page, re.MULTILINE)
     assert found is not None
     return "\n".join(line.removeprefix("    - ") for line in found[1].splitlines())
 
@@ -189,6 +193,36 @@ def test_its_options_are_those_of_the_command(script: str) -> None:
     assert {"--fail-above", "--format"} <= given
 
 
+@pytest.mark.parametrize(("status", "ends"), [(0, 0), (11, 0), (2, 2), (4, 4)])
+def test_the_nightly_jobs_compare_with_the_commit_and_draw_the_figure(tmp_path: Path, status: int, ends: int) -> None:
+    for name, shell, steps in (
+        ("github", GITHUB_SHELL, [github(step, GITHUB_NIGHT) for step in ("Compare", "Draw")]),
+        ("gitlab", GITLAB_SHELL, [gitlab("history", GITLAB_NIGHT).replace("/opt/natgauge/bin/natgauge", "natgauge")]),
+    ):
+        (tmp_path / name).mkdir()
+        job = Job(tmp_path / name, status)
+        done = job.run(shell, steps[0])
+        assert done.returncode == ends, done.stderr
+        commit = re.search(r"compare nftables-nat44 \./gateway\.toml .*--commit (\S+) --results history", job.asked())
+        assert commit is not None
+        assert commit_of(commit[1])[1] is not None
+        for step in steps[1:] if not ends else ():
+            assert job.run(shell, step).returncode == 0
+        assert (job.folder / "history.html").exists() == (not ends)
+        assert ("report --history history" in job.asked()) == (not ends)
+
+
+@pytest.mark.parametrize("page", [GITHUB_NIGHT, GITLAB_NIGHT], ids=["github", "gitlab"])
+def test_the_nightly_jobs_keep_what_they_measured_and_their_options_are_those_of_the_commands(page: str) -> None:
+    assert re.search(r"(path: history|paths:\n      - history/)\n", page)
+    for name, of in (("compare", command), ("report", report_command)):
+        known = {option for parameter in of.params for option in parameter.opts}
+        for line in page.replace("\\\n", " ").splitlines():
+            if f" {name} " in line:
+                given = re.findall(r"(?<= )--[a-z]+", re.sub(r"\$\(git.*?\)", "", line.split(f" {name} ", 1)[1]))
+                assert set(given) <= known
+
+
 def jobs(page: str, indent: str) -> dict[str, str]:
     """The text of each job of a service, by name."""
     parts = re.split(rf"^{indent}(cost|comment):\n", page, flags=re.MULTILINE)[1:]
@@ -211,6 +245,9 @@ def test_a_job_that_runs_a_strangers_recipe_has_no_token_and_one_that_has_runs_n
 
 
 def test_the_install_steps_are_right_shell() -> None:
-    lines = re.findall(r"^    - (.*)$", GITLAB.split("before_script:")[1].split("script:")[0], re.MULTILINE)
-    for script in (github("Install"), "\n".join(lines)):
+    prepared = [
+        "\n".join(re.findall(r"^    - (.*)$", page.split("before_script:")[1].split("script:")[0], re.MULTILINE))
+        for page in (GITLAB, GITLAB_NIGHT)
+    ]
+    for script in (github("Install"), github("Install", GITHUB_NIGHT), *prepared):
         assert subprocess.run(["bash", "-n", "-c", script], check=False, capture_output=True).returncode == 0

@@ -80,7 +80,7 @@ def _change(
     known = [_estimate(estimate) for estimate in pair]
     factor = None if known[0] is None or known[1] is None else ratio_of(known[0], known[1])
     found = None if factor is None else Contrast("ratio", factor.value, factor.interval)
-    control = math.prod(_control_margin(record, quantity) for record in (first, second))
+    control = math.prod(control_margin(record, quantity) for record in (first, second))
     return Change(*pair, _conclusion(pair, kept, found, control, margin), found, *split(kept, every), control)
 
 
@@ -117,8 +117,8 @@ def _estimate(estimate: RatioEstimate) -> MedianEstimate | None:
     )
 
 
-def _control_margin(record: ComparisonRecord, quantity: str) -> float:
-    """The factor by which a true ratio of 1 seems to differ from 1; 1 where the A/A control's interval contains 1."""
+def control_margin(record: ComparisonRecord, quantity: str) -> float:
+    """Return the factor by which a true ratio of 1 seems to differ; 1 where the A/A control's interval contains 1."""
     control = next((estimate for estimate in record.control if estimate.quantity == quantity), None)
     if control is None or control.low is None or (control.low <= 1 and (control.high is None or control.high >= 1)):
         return 1.0

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import cloup
 
+from natgauge.cli import over_commits
+from natgauge.cli.generator import SHARE
 from natgauge.cli.names import AGAINST, PUBLISHED
 from natgauge.cli.say import COLOURS, document, say
 
@@ -91,6 +93,18 @@ _FORMS: Final[Mapping[str, str]] = {
     help="Write JUnit's XML instead, which jobs show as tests: what a gateway MUST do and does not, and costs above "
     "--fail-above, are failures.",
 )
+@click.option(
+    "--history",
+    is_flag=True,
+    help="Show the ratios of stored comparisons over their commits (natgauge compare --commit) or dates, and mark "
+    "changes.",
+)
+@click.option(
+    "--margin",
+    type=SHARE,
+    metavar="SHARE",
+    help="With --history: share by which two runs of one gateway may differ on this machine.  [default: 3%]",
+)
 def command(
     *,
     folders: tuple[Path, ...],
@@ -104,14 +118,23 @@ def command(
     svg: Path | None,
     pdf: Path | None,
     junit: Path | None,
+    history: bool,
+    margin: float | None,
 ) -> None:
     """Print the table of RFC 9693 section 6, one column per result, and a table per comparison and audit.
 
     FOLDER is a results folder of a measurement, comparison or audit, a folder with several of them, or a campaign's.
     """
+    from natgauge.errors import UsageError
     from natgauge.stored import find_results
 
     _refuse_options(form=form, against=against, published=published, like=like, beside=beside)
+    if history:
+        others = {"against": against, "published": published, "like": like, "parquet": parquet, "junit": junit}
+        over_commits.show(folders, form, html=html, drawn={"svg": svg, "pdf": pdf}, margin=margin, others=others)
+        return
+    if margin is not None:
+        raise UsageError("report: --margin: belongs to --history; add that, or leave it out")
     collected = find_results.find(folders, failed=html is not None or junit is not None)
     _refuse(collected, form=form, against=against, published=published, like=like)
     for folder in collected.unended:
@@ -201,9 +224,9 @@ def _write_files(
     drawn: tuple[tuple[Path | None, Form], ...] = ((svg, "svg"), (pdf, "pdf"))
     for folder, form in drawn:
         if folder is not None:
-            from natgauge.reports.html import drawings
+            from natgauge.reports.html import drawings, page
 
-            written += drawings.write(collected, folder, form)
+            written += drawings.write(page.question_groups(collected), folder, form)
     for path in written:
         say(path)
 

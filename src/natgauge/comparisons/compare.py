@@ -126,6 +126,7 @@ class ComparisonRun:
         self._devices = {gateway.label: gateway.recipe.length for gateway in gateways}
         self._observer, self._on_interim = observer, on_interim
         self._ended_by: NotMadeAgainError | None = None
+        self._began = 0.0
         kind = BySlices if options.by == "slices" else ByRates
         self.method: ComparisonMethod = kind(gateways, self.quantities, self.options, observer)
 
@@ -139,6 +140,7 @@ class ComparisonRun:
         store = Store.create(results, "compare", self._recipe)
         with store.evidence():
             with reliance_kept(), self.method:
+                self._began = round(time.time(), 3)
                 store.write_plan({**asdict(self.options), **self.method.conditions()})
                 store.write_environment({"machine": machine.facts(), "devices": self.method.devices()})
                 seconds, rounds, estimates = self._rounds(store)
@@ -203,6 +205,8 @@ class ComparisonRun:
                 *self._end_notes(seconds, rounds, ours),
             ),
             results=str(store.folder),
+            began=self._began,
+            commit=self.options.commit,
         )
         store.write_comparison(result.document())
         return Compared(result, store.folder)

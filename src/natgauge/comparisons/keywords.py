@@ -24,6 +24,7 @@ class CompareKeywords(SetupKeywords, total=False):
     loss_tolerance: float | str | None
     slice_frames: int | None
     core: int | None
+    commit: str | None
     connections: int | None
     subscribers: int | None
     source_ports: str | None

@@ -20,6 +20,7 @@ from natgauge.inputs.types import Text
 from natgauge.labs import kinds
 from natgauge.labs.contract import Kind
 from natgauge.paired.slices import LEAST_FRAMES, MOST_FRAMES, USUAL_FRAMES
+from natgauge.records.comparison import commit_of
 from natgauge.setup.cell import inputs_of_part, place_inputs
 from natgauge.trial.question import ask
 from natgauge.trial.rounds import reasons_not_timed
@@ -44,6 +45,16 @@ _USUAL: Final[Mapping[MethodChoice, Mapping[str, Any]]] = {
 _SECONDS_OF_A_GATEWAY: Final = 450.0
 _LEAST_SECONDS: Final = 1.0
 _MOST_SECONDS: Final = 86_400.0
+
+
+def _check_commit(name: str, value: str) -> None:
+    """Refuse a commit without a name, or whose date is none."""
+    try:
+        named = commit_of(value)[0]
+    except ValueError:
+        raise UsageError(f"{name}: {value!r}: its date is none; write it as git show -s --format=%h@%cI does") from None
+    if not named:
+        raise UsageError(f"{name}: {value!r} has no name; write it as git show -s --format=%h@%cI does")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -140,6 +151,16 @@ class CompareOptions:
         default=None, metadata=described("Core of the tester and of all gateways", default="the least busy core")
     )
     seed: int | None = field(default=None, metadata=described("Seed of all pseudorandom choices", default="random"))
+    commit: str | None = field(
+        default=None,
+        metadata=described(
+            "Commit that is compared, with its date: git show -s --format=%h@%cI (see natgauge report --history)",
+            check=_check_commit,
+            type=Text("NAME@DATE"),
+            default="none",
+            moves_figures=False,
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True)

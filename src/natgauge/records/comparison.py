@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
@@ -33,6 +34,21 @@ FRAME_OF: Final[Mapping[Quantity, str]] = {
     "down": "frame from the Responder",
     "both": "frame in both directions",
 }
+
+
+def commit_of(text: str) -> tuple[str, datetime | None]:
+    """Return the name and the date of a commit that is written "NAME@DATE", or as a name alone.
+
+    Raises:
+        ValueError: its date is none, or has no time zone.
+    """
+    name, _, date = text.strip().partition("@")
+    if not date:
+        return name, None
+    found = datetime.fromisoformat(date)
+    if found.tzinfo is None:
+        raise ValueError("no time zone")
+    return name, found
 
 
 class SearchLimit(RecordPart):
@@ -189,6 +205,8 @@ class ComparisonRecord(Record):
         slices: None by rates.
         notes: facts that a reader must know.
         results: folder of the evidence, as it was called when it was made.
+        began: when the first round began, s since the epoch; None = the record is of an earlier natgauge.
+        commit: name of the commit that was compared, with its date if that was given: "NAME@DATE".
     """
 
     schema_version: ClassVar = COMPARISON_SCHEMA
@@ -210,6 +228,8 @@ class ComparisonRecord(Record):
     slices: SliceCounts | None = None
     notes: tuple[Note, ...] = ()
     results: str | None = None
+    began: float | None = None
+    commit: str | None = None
 
     @model_validator(mode="after")
     def _of_these_gateways(self) -> Self:

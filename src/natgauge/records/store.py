@@ -62,6 +62,8 @@ CAMPAIGN = "campaign.json"
 JOURNAL = "journal.jsonl"
 
 _MAXIMUM_NAMES = 1000
+#: Date at the beginning of a folder's name, in UTC.
+_STAMP = "%Y-%m-%d-%H%M%S"
 #: Types that JSON has; most of every document, so they are tried first. Enumerators are none of these types themselves.
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
@@ -109,7 +111,7 @@ class Store:
         Raises:
             UsageError: it cannot be made or written; nothing is left then.
         """
-        stamp = (now or datetime.now(UTC)).strftime("%Y-%m-%d-%H%M%S")
+        stamp = (now or datetime.now(UTC)).strftime(_STAMP)
         name = f"{stamp}-{metric}-{gateway}"
         refuse_name(parent)
         try:
@@ -265,6 +267,14 @@ def refuse_name(folder: Path) -> None:
 
 def _unwritable(path: Path, error: OSError) -> NatgaugeError:
     return unwritable(path, error, what="results", remedy="see that its folder can be written")
+
+
+def date_of(folder: Path) -> datetime | None:
+    """Return the date in the name that `Store.create` gave a folder; None = it has another name."""
+    try:
+        return datetime.strptime("-".join(folder.name.split("-")[:4]), _STAMP).replace(tzinfo=UTC)
+    except ValueError:
+        return None
 
 
 def _make_new(parent: Path, name: str) -> Path:

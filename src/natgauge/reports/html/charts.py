@@ -7,10 +7,11 @@ style, so that one drawing serves light, dark and paper.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from natgauge.plain_text import visible
@@ -109,6 +110,41 @@ def lines(rows: Sequence[Row], axes: tuple[ChartAxis, ChartAxis], *, band: bool,
         _layer(rows, {"type": "line", "strokeWidth": 2}, x=x, y=y, color=colour, detail=line),
         _layer(rows, {"type": "point", "filled": True, "size": 55, "opacity": 1}, x=x, y=y, color=colour, shape=shape),
         _layer([row for row in rows if row.get("single")], hollow, x=x, y=y),
+    ]
+    return _spec(layers, _HEIGHT)
+
+
+def over_commits(rows: Sequence[Row], axis: ChartAxis) -> Row:
+    """A line through ratios in order of their commits, with both intervals of each, and a mark at each change.
+
+    Args:
+        rows: `x` from 1, `when`, `y`, `low`, `high`, `wide_low`, `wide_high`, `tip`, and `mark`, a sign or empty.
+    """
+    ends = [row[name] for row in rows for name in ("wide_low", "wide_high")] + [mark.value for mark in axis.marks]
+    room = (max(ends) - min(ends)) / 10 or 0.01
+    y = _encoding("y", replace(axis, domain=(min(ends) - room, max(ends) + 2 * room)))
+    names = json.dumps({str(row["x"]): row["when"] for row in rows})
+    below: Row = {
+        "labelExpr": f"{names}[datum.label] || ''", "labelAngle": -40, "labelOverlap": True, "labelLimit": 110,
+        "tickMinStep": 1, "format": "d", "grid": False,
+    }  # fmt: skip
+    scale = {"type": "linear", "domain": [0.5, len(rows) + 0.5], "nice": False}
+    x: Row = {"field": "x", "type": "quantitative", "scale": scale, "title": None, "axis": below}
+    colour = {"value": "var(--s1)"}
+
+    def stroke(width: int, low: str, high: str, shown: str) -> Row:
+        mark = {"type": "rule", "strokeWidth": width}
+        return _layer(rows, mark, x=x, y={**y, "field": low}, y2={"field": high}, color={"value": shown})
+
+    sign: Row = {"type": "text", "dy": -8, "fontSize": 15, "baseline": "bottom", "color": "var(--limit)"}
+    marked = [row for row in rows if row["mark"]]
+    layers = [
+        *_across(axis.marks, y, "y"),
+        stroke(1, "wide_low", "wide_high", "var(--muted)"),
+        stroke(3, "low", "high", "var(--s1)"),
+        _layer(rows, {"type": "line", "strokeWidth": 1.5}, x=x, y=y, color=colour),
+        _layer(rows, {"type": "point", "filled": True, "size": 35, "opacity": 1}, x=x, y=y, color=colour),
+        _layer(marked, sign, x=x, y={**y, "field": "wide_high"}, text={"field": "mark"}),
     ]
     return _spec(layers, _HEIGHT)
 

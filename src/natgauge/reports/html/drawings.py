@@ -6,14 +6,13 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from natgauge import outputs
 from natgauge.errors import UsageError
-from natgauge.reports.collected import StoredResults
 from natgauge.reports.html import charts, page
 from natgauge.reports.html.figures import Figure, FigureGroup
 
@@ -30,19 +29,19 @@ _LONGEST: Final = 60
 _CONVERTERS: Final[Mapping[Form, Callable[[charts.Row], str | bytes]]] = {"svg": charts.svg, "pdf": charts.pdf}
 
 
-def write(collected: StoredResults, folder: Path, form: Form) -> list[Path]:
+def write(groups: Sequence[FigureGroup], folder: Path, form: Form) -> list[Path]:
     """Write each figure as a file into a folder, which is made if missing; return the files."""
-    figures = list(_figures(collected))
+    figures = list(_figures(groups))
     if not figures:
         raise UsageError(f"report: --{form}: the folders hold nothing that is drawn; name results or comparisons")
     contents = [(f"{name}.{form}", _CONVERTERS[form](spec)) for name, spec in figures]
     return outputs.write_into(folder, contents, what="report", remedy=_REMEDY)
 
 
-def _figures(collected: StoredResults) -> Iterator[tuple[str, charts.Row]]:
+def _figures(groups: Sequence[FigureGroup]) -> Iterator[tuple[str, charts.Row]]:
     """Names of the files, without their end, and specifications of the drawings."""
     colours = dict(_LIGHT.findall(resources.files(page.__package__ or "").joinpath("page.css").read_text("utf-8")))
-    every = [(group, figure) for group in page.question_groups(collected) for figure in group.figures]
+    every = [(group, figure) for group in groups for figure in group.figures]
     for at, (group, figure) in enumerate(every, start=1):
         title = ", ".join(part for part in (group.title, figure.title) if part)
         words = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:_LONGEST].rstrip("-")

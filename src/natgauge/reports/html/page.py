@@ -49,6 +49,13 @@ _HERE: Final = "natgauge.reports.html"
 #: Parameter with the command as it was stored, which is shown only where it can be made again.
 _COMMAND: Final = "command"
 
+#: Parts of a page that has none of them.
+_NOTHING: Final[dict[str, Any]] = {
+    **dict.fromkeys(("version", "conditions", "not_sure"), ""),
+    **dict.fromkeys(("doubts", "failures", "groups", "metrics_tables", "results", "records", "tables"), ()),
+    "audits": None,
+}
+
 
 def write(collected: StoredResults, path: Path, again: CommandAgain) -> None:
     """Write the page, replacing a file that is there."""
@@ -58,17 +65,11 @@ def write(collected: StoredResults, path: Path, again: CommandAgain) -> None:
 
 def page(collected: StoredResults, again: CommandAgain, at: Path = Path()) -> str:
     """The whole page as HTML, with links to captures from the folder of the page, `at`."""
-    jinja2 = need("jinja2", "report", "the page")
-    need("vl_convert", "report", "the page")
     results, records = collected.results, collected.records
     names = labels.names_of(results)
     trials = _trials(collected)
     looks = figures.looks_of(results, records)
     questions = _questions(collected, trials, looks)
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_harmless
-    )
-    environment.filters |= {"shell": lambda path: shlex.quote(str(path)), "shell_options": shell_options}
     failures = failures_of(collected, again)
     sentences = [
         *answers.answers(results),
@@ -76,18 +77,14 @@ def page(collected: StoredResults, again: CommandAgain, at: Path = Path()) -> st
         *(audit.answers([each.record for each in collected.audits]) if collected.audits else ()),
     ]
     common, parameters = _parameters([result.parameters for result in results], names)
-    html: str = environment.from_string(_resource("page.html.j2")).render(
+    return _rendered(
         title=_title(collected, failures),
         version=_versions(collected),
-        style=_resource("page.css"),
-        script=_resource("page.js"),
         answers=sentences,
-        certainties=answers.CERTAINTY_MEANINGS,
         conditions=_conditions(collected),
         not_sure=answers.not_sure(sentences),
         doubts=_doubts(collected, names),
         failures=failures,
-        drawn=charts.drawn,
         groups=_first_screen(questions),
         repetitions=figures.evidence_figures(results, looks),
         metrics_tables=metrics_table.metrics_tables(results),
@@ -103,6 +100,28 @@ def page(collected: StoredResults, again: CommandAgain, at: Path = Path()) -> st
         parameters=list(_parts(parameters)),
         environments=evidence.environments_of(collected.stored, names),
     )
+
+
+def history_page(title: str, sentences: Sequence[answers.Sentence], groups: Sequence[FigureGroup]) -> str:
+    """The page of figures over dates and commits."""
+    return _rendered(title=title, answers=sentences, groups=groups)
+
+
+def _rendered(**parts: Any) -> str:
+    """The page with these parts; it has nothing of those that are not named."""
+    jinja2 = need("jinja2", "report", "the page")
+    need("vl_convert", "report", "the page")
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_harmless
+    )
+    environment.filters |= {"shell": lambda path: shlex.quote(str(path)), "shell_options": shell_options}
+    fixed = {
+        "style": _resource("page.css"),
+        "script": _resource("page.js"),
+        "certainties": answers.CERTAINTY_MEANINGS,
+        "drawn": charts.drawn,
+    }
+    html: str = environment.from_string(_resource("page.html.j2")).render(**{**_NOTHING, **fixed, **parts})
     return html
 
 

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`natgauge report --history`: ratios of stored comparisons over commits or dates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from natgauge.cli.say import document, say, wrapped
+from natgauge.errors import UsageError
+
+if TYPE_CHECKING:
+    from natgauge.analysis.history import HistorySeries
+    from natgauge.reports.html.drawings import Form
+
+#: Share by which two comparisons of the same gateways may differ.
+_MARGIN: Final = 0.03
+
+
+def show(
+    folders: Sequence[Path],
+    form: str | None,
+    *,
+    html: Path | None,
+    drawn: Mapping[Form, Path | None],
+    margin: float | None,
+    others: Mapping[str, object],
+) -> None:
+    """Print the history of all comparisons of these folders, or write it into files."""
+    from natgauge.analysis.history import history
+    from natgauge.reports.history import dated
+    from natgauge.stored import find_results
+
+    wrong = next((name for name, value in others.items() if value), None)
+    if wrong is not None:
+        raise UsageError(f"report: --{wrong}: is not for --history; leave one of both out")
+    share = _MARGIN if margin is None else margin
+    if not 0 <= share < 1:
+        raise UsageError(f"report: --margin {share:g} is not from 0 to below 1 (100%); give a share such as 5%")
+    comparisons = find_results.find(folders).comparisons
+    if not comparisons:
+        raise UsageError("report: --history: the folders hold no comparison; name results of natgauge compare")
+    every = history(dated(comparisons), share)
+    _write(every, share, html, drawn)
+    if form is not None or (html is None and not any(drawn.values())):
+        _print(every, share, form or "text")
+
+
+def _write(every: Sequence[HistorySeries], margin: float, html: Path | None, drawn: Mapping[Form, Path | None]) -> None:
+    """Write what is to go to files, and print the names of the files."""
+    from natgauge import outputs
+    from natgauge.reports import history as views
+
+    written: list[Path] = []
+    if html is not None:
+        from natgauge.reports.html import page
+
+        text = page.history_page("Costs over commits", views.sentences(every), views.groups(every, margin))
+        outputs.write(html, text, what="report", remedy="name a file in a folder of yours")
+        written += [] if outputs.is_stream(html) else [html]
+    for kind, folder in drawn.items():
+        if folder is not None:
+            from natgauge.reports.html import drawings
+
+            written += drawings.write(views.groups(every, margin), folder, kind)
+    for path in written:
+        say(path)
+
+
+def _print(every: Sequence[HistorySeries], margin: float, form: str) -> None:
+    """Print the history in a form."""
+    from natgauge.reports import draft, latex, markdown
+    from natgauge.reports import history as views
+    from natgauge.reports.text import answered
+    from natgauge.tables import columns
+
+    sheet, sentences = views.sheet(every, margin), views.sentences(every)
+    if form == "json":
+        document(views.document(every, margin))
+    elif form == "csv":
+        say(views.csv_table(every))
+    elif form == "markdown":
+        say("\n".join([*(f"- {markdown.escaped(one.text)}" for one in sentences), "", markdown.render(sheet)]))
+    elif form == "text":
+        say(wrapped(answered(sentences, sheet, columns())))
+    else:
+        say(draft.plain(sheet) if form == "draft" else latex.render(sheet))

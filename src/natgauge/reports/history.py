@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ratios over dates and commits: sentences on the changes, a table, CSV, JSON, and figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from natgauge.analysis.history import Dated, HistoryPoint, HistorySeries
+from natgauge.errors import UsageError
+from natgauge.records.comparison import FRAME_OF, commit_of
+from natgauge.records.store import date_of
+from natgauge.reports.answers import Sentence, listed, outward
+from natgauge.reports.collected import StoredComparison
+from natgauge.reports.comparison import interval
+from natgauge.reports.comparison import number as decimal
+from natgauge.reports.csv_table import written
+from natgauge.reports.html import charts
+from natgauge.reports.html.charts import ChartAxis, ChartLine
+from natgauge.reports.html.figures import Figure, FigureGroup
+from natgauge.reports.sheet import Sheet, SheetRow
+from natgauge.statistics.interval import CONFIDENCE, finite
+
+HISTORY_SCHEMA: Final = "natgauge-history-1"
+_COLUMNS: Final = (
+    "series", "baseline", "gateway", "quantity", "by", "unlike", "date", "commit", "ratio", "low", "high", "level",
+    "corrected_low", "corrected_high", "change", "factor", "folder",
+)  # fmt: skip
+
+
+def dated(every: Sequence[StoredComparison]) -> list[Dated]:
+    """Return each comparison with its date: of the commit, of the record, or in the name of its folder.
+
+    One without any date is refused.
+    """
+    found = {}
+    for stored in every:
+        record, folder = stored.record, stored.folder
+        name, date = ("", None) if record.commit is None else _commit(record.commit)
+        if date is None and record.began is not None:
+            date = datetime.fromtimestamp(record.began, UTC)
+        date = date or date_of(folder.resolve())
+        if date is None:
+            raise UsageError(
+                f"report: --history: {folder} has no date: its comparison is of an earlier natgauge, and its name does "
+                "not begin with one (2026-11-26-010029-...); give the folder its own name again, or leave it out"
+            )
+        found[folder.resolve()] = Dated(record, date.astimezone(UTC), name, str(folder))
+    return list(found.values())
+
+
+def _commit(text: str) -> tuple[str, datetime | None]:
+    """The name and the date of a commit; what strangers wrote otherwise is a name."""
+    try:
+        return commit_of(text)
+    except ValueError:
+        return text, None
+
+
+def sentences(every: Sequence[HistorySeries]) -> list[Sentence]:
+    """Return a sentence for each series, those with changes first."""
+    ordered = sorted(every, key=lambda series: not series.changes)
+    return [Sentence(f"{_said(series)}.", leads=at == 0) for at, series in enumerate(ordered)]
+
+
+def _said(series: HistorySeries) -> str:
+    number = len(series.points)
+    points = f"{number} comparison{'s' if number > 1 else ''}"
+    if not series.changes:
+        return f"{title(series)}: no change is marked in {points}"
+    changes = [f"{change} since {when(point)}{_by(point)}" for point in series.changes[-3:] if (change := point.change)]
+    count = len(series.changes)
+    more = f"{count} changes" if count > 1 else "1 change"
+    return f"{title(series)}: {more} in {points}, the last: {listed(changes[::-1])}"
+
+
+def _by(point: HistoryPoint) -> str:
+    return "" if point.factor is None else f" ({outward(100 * (point.factor - 1), round, sign='+')}%)"
+
+
+def title(series: HistorySeries) -> str:
+    """Return the names of a series, and how it is set up otherwise than the first one of these names."""
+    what = f"{FRAME_OF[series.quantity][:1].upper()}{FRAME_OF[series.quantity][1:]}"
+    names = f"{what} through {series.gateway}, compared with {series.baseline} by {series.by}"
+    return f"{names} ({'; '.join(map(str, series.unlike))})" if series.unlike else names
+
+
+def when(point: HistoryPoint) -> str:
+    """Return the commit, or the date where there is none."""
+    return point.at.commit or f"{point.at.date:%Y-%m-%d %H:%M}"
+
+
+def sheet(every: Sequence[HistorySeries], margin: float) -> Sheet:
+    """Return a table of all points, series by series."""
+    lines = [SheetRow("date (UTC)", ("commit", "cost / cost of the baseline", "interval", "change"))]
+    for series in every:
+        lines.append(SheetRow(f"{title(series)}:", ()))
+        for point in series.points:
+            cells = (point.at.commit or "-", decimal(point.estimate.ratio, 3), interval(point.estimate))
+            change = f"{point.change}{_by(point)}" if point.change else ""
+            lines.append(SheetRow(f"{point.at.date:%Y-%m-%d %H:%M}", (*cells, change)))
+    return Sheet(tuple(lines), (rule(margin),))
+
+
+def rule(margin: float) -> str:
+    """Return in words when a change is marked."""
+    return (
+        "A change is marked where a corrected interval does not meet those since the last change. All marks together "
+        f"are wrong with at most {100 * (1 - CONFIDENCE):g} % probability, if two runs differ by no more than "
+        f"{100 * margin:g} % beyond their intervals."
+    )
+
+
+def csv_table(every: Sequence[HistorySeries]) -> str:
+    """Return a line for each point, figures in full; an end that is not known is empty."""
+    return written([_COLUMNS, *([row[name] for name in _COLUMNS] for row in _rows(every))])
+
+
+def document(every: Sequence[HistorySeries], margin: float) -> dict[str, Any]:
+    """Return everything as plain JSON values."""
+    answers = [sentence.text for sentence in sentences(every)]
+    return {"schema": HISTORY_SCHEMA, "margin": margin, "answers": answers, "points": _rows(every)}
+
+
+def _rows(every: Sequence[HistorySeries]) -> list[dict[str, Any]]:
+    return [
+        {
+            "series": number,
+            **{name: getattr(series, name) for name in ("baseline", "gateway", "quantity", "by")},
+            "unlike": "; ".join(map(str, series.unlike)),
+            "date": point.at.date.isoformat(),
+            "commit": point.at.commit or None,
+            **{name: getattr(point.estimate, name) for name in ("ratio", "low", "high", "level")},
+            "corrected_low": point.low,
+            "corrected_high": finite(point.high),
+            "change": point.change,
+            "factor": point.factor,
+            "folder": point.at.folder,
+        }
+        for number, series in enumerate(every, start=1)
+        for point in series.points
+    ]
+
+
+def groups(every: Sequence[HistorySeries], margin: float) -> list[FigureGroup]:
+    """Return a figure for each series; those without any known ratio are left out."""
+    figures = tuple(figure for series in every if (figure := _figure(series)) is not None)
+    caption = (
+        "The stroke is the interval of a comparison, the thin one is corrected for the number of comparisons. "
+        f"{rule(margin)} A line across is the baseline."
+    )
+    return [FigureGroup("Cost / cost of the baseline", caption, figures)] if figures else []
+
+
+def _figure(series: HistorySeries) -> Figure | None:
+    known = [point for point in series.points if point.estimate.ratio]
+    if not known:
+        return None
+    rows = []
+    for at, point in enumerate(known, start=1):
+        low, high = (end or point.estimate.ratio for end in (point.estimate.low, point.estimate.high))
+        row = {"x": at, "y": point.estimate.ratio, "low": low, "high": high, "when": when(point)}
+        row |= {"wide_low": point.low or low, "wide_high": high if math.isinf(point.high) else point.high}
+        row["tip"] = f"{when(point)}: {decimal(point.estimate.ratio, 3)} ({interval(point.estimate)})"
+        row["mark"] = "" if point.change is None else ("▲" if point.change == "costs more" else "▼")
+        rows.append(row)
+    data = tuple(
+        (
+            f"{point.at.date:%Y-%m-%d %H:%M}",
+            point.at.commit or "-",
+            decimal(point.estimate.ratio, 3),
+            interval(point.estimate),
+            point.change or "",
+        )
+        for point in series.points
+    )
+    axis = ChartAxis("cost / cost of the baseline", form=".3~g", marks=(ChartLine(1.0, ""),))
+    head = ("date (UTC)", "commit", "ratio", "interval", "change")
+    return Figure(title(series), f"{_said(series)}.", head, data, charts.over_commits(rows, axis))
