@@ -24,6 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core_work": set(),
     "plain_text": set(),
     "errors": {"plain_text"},
+    "durations": set(),
     "ethernet": {"words"},
     "faults": {"errors", "system_errors"},
     "files": set(),
@@ -95,17 +96,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "audits": {"errors", "gateways", "host", "inputs", "labs", "notes", "records", "setup", "suggestions", "words"},
     "campaigns": {
-        "agreement", "cleaning", "delays", "errors", "faults", "foreign", "gateways", "host", "inputs", "labs",
-        "measurements", "measurer", "metrics", "notes", "paired", "plain_text", "procedures", "readings", "records",
-        "setup", "suggestions", "system_errors", "toml_text", "trial", "trials", "version", "words",
+        "agreement", "cleaning", "delays", "durations", "errors", "faults", "foreign", "gateways", "host", "inputs",
+        "labs", "measurements", "measurer", "metrics", "notes", "paired", "plain_text", "procedures", "readings",
+        "records", "setup", "suggestions", "system_errors", "toml_text", "trial", "trials", "version", "words",
     },
     "spread": {
         "campaigns", "cleaning", "errors", "files", "gateways", "host", "inputs", "labs", "measurements", "procedures",
         "records", "setup", "system_errors", "trial", "version", "words",
     },
     "comparisons": {
-        "agreement", "analysis", "doubts", "errors", "gateways", "host", "inputs", "labs", "measurements", "metrics",
-        "notes", "paired", "procedures", "records", "setup", "statistics", "tester", "trial", "words",
+        "agreement", "analysis", "doubts", "durations", "errors", "gateways", "host", "inputs", "labs", "measurements",
+        "metrics", "notes", "paired", "procedures", "records", "setup", "statistics", "tester", "trial", "words",
     },
     "reports": {
         "analysis", "causes", "errors", "ethernet", "foreign", "known_doubts", "late_delays", "metrics", "notes",

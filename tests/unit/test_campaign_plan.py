@@ -415,7 +415,6 @@ def test_a_server_is_measured_alone_once_for_all_repetitions() -> None:
         once = repetitions(point)["resolution-rate"].seconds
     assert 0 < once < ALONE_SECONDS
     assert estimate([point]).seconds == pytest.approx(4 * (once + CELL_RUN_SECONDS) + once)
-    assert estimate([point]).most_seconds == 4 * (600 + CELL_RUN_SECONDS) + ALONE_SECONDS
 
 
 def test_the_layout_of_the_file_is_no_part_of_the_plan() -> None:

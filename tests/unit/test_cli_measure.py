@@ -21,7 +21,7 @@ from tests.unit.simulated import Gateway
 from natgauge import cli
 from natgauge.agreement import Progress
 from natgauge.cli import run
-from natgauge.cli.progress import ProgressDisplay, duration
+from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import BrokenError, FaultError, HostError, NatgaugeError
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.inputs.question import Cell, Question
@@ -338,11 +338,6 @@ def test_a_result_the_tester_limited_says_so(golden: Golden) -> None:
     question = Question(metric="throughput", cell=Cell(gateway="x"))
     record = answered(question, ProgressDisplay(Console(quiet=True)))
     golden(verdict(record.model_copy(update={"limited_by": "tester"})))
-
-
-@pytest.mark.parametrize(("seconds", "words"), [(5.4, "5 s"), (125, "2 min 05 s"), (7260, "2 h 01 min")])
-def test_durations_are_said_as_people_do(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
 
 
 def test_without_a_terminal_a_question_refused_before_any_trial_leaves_one_line_alone(

@@ -19,20 +19,23 @@ from natgauge.campaigns.plan import PlanError
 from natgauge.delays import Delays
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.gateways.limits import choose, octets_needed
+from natgauge.gateways.recipe import load
+from natgauge.inputs.question import Question
 from natgauge.measurer import Ability, CountAt, Measurer, TearDown
 from natgauge.paired.slices import LEAD_FRAMES, BlockWork, RoundPlan, TimedRound
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
 from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.readings import Readings
-from natgauge.trial.bench import ASSUMED_HIGHEST
+from natgauge.trial.bench import ASSUMED_HIGHEST, Bench
 from natgauge.trial.choices import make_settings
 from natgauge.trial.far_side import ALONE_SECONDS
 from natgauge.trials import Direction, Period, Restart, Trial, TrialPlan
 from natgauge.words import TESTER, Family, Quantity, Verdict
 
-#: Connections and frames per second of the simulated device, and frames per second of the tester.
+#: Connections and frames per second of the simulated device: of one in the kernel, and of one that works in processes.
 ASSUMED_CONNECTIONS: Final = 300_000.0
 ASSUMED_FRAMES: Final = 500_000.0
+ASSUMED_OF_PROCESSES: Final = 40_000.0
 #: Nanoseconds that each frame takes.
 ASSUMED_DELAY_NS: Final = 10_000
 #: Time in addition to sending, measured in namespaces on a small virtual machine: of each phase (starting the engine,
@@ -76,13 +79,11 @@ class Estimate:
 
     Attributes:
         trials: number of trials; a round of slices counts as one unless it is only preparation.
-        most_seconds: longest duration; None = no limit.
         device_octets: largest memory of the device; None = not known, because a recipe does not state it.
     """
 
     trials: int = 0
     seconds: float = 0.0
-    most_seconds: float | None = 0.0
     tester_octets: int = 0
     device_octets: int | None = 0
     cut: int = 0
@@ -92,18 +93,30 @@ class Estimate:
 def estimate(points: Sequence[PlannedCell]) -> Estimate:
     """Estimate all cells; memory is that of the largest cell, because they are run one at a time."""
     every = [of_cell(point) for point in points]
-    ends = [cell.most_seconds for cell in every]
-    known = [end for end in ends if end is not None]
     octets = [cell.device_octets for cell in every if cell.device_octets is not None]
     return Estimate(
         trials=sum(cell.trials for cell in every),
         seconds=sum(cell.seconds for cell in every),
-        most_seconds=sum(known) if len(known) == len(ends) else None,
         tester_octets=max(cell.tester_octets for cell in every),
         device_octets=max(octets) if len(octets) == len(every) else None,
         cut=sum(cell.cut for cell in every),
         outlasting=tuple(cell for cell_estimate in every for cell in cell_estimate.outlasting),
     )
+
+
+def of_question(question: Question) -> float | None:
+    """Return the seconds that a measurement is likely to take at least; None = the question is wrong, or too unlike."""
+    try:
+        planned = Bench(question.cell).plan(question.metric, question.settings)
+        recipe = load(question.cell.gateway)
+        only = CellMeasurement(question.metric, question.settings, planned)
+        cell = PlannedCell(
+            question.metric, recipe.name, {}, question.cell, recipe, planned.settings.connections, (only,)
+        )
+        return of_cell(cell).seconds
+    except NatgaugeError:
+        # The measurement itself says what is wrong.
+        return None
 
 
 def checked_estimate(points: Sequence[PlannedCell], where: str) -> Estimate:
@@ -142,24 +155,18 @@ def of_cell(point: PlannedCell) -> Estimate:
     """Return the estimate of one cell: all measurements, each with all its repetitions."""
     each = repetitions(point)
     visits = max(measurement.most_repetitions for measurement in point.measurements)
-    trials, seconds, most, cut = 0, visits * CELL_RUN_SECONDS, visits * CELL_RUN_SECONDS, 0
-    endless = False
+    trials, seconds, cut = 0, visits * CELL_RUN_SECONDS, 0
     for measurement in point.measurements:
         once = each[measurement.name]
         trials += once.trials * measurement.most_repetitions
         seconds += once.seconds * measurement.most_repetitions
         cut += once.cut * measurement.most_repetitions
-        end = measurement.planned.settings.most_seconds
-        endless = endless or end is None
-        most += (end or 0.0) * measurement.most_repetitions
         if measurement.planned.settings.far_side != TESTER:
             # One repetition measures the server alone, too.
             seconds += min(once.seconds, ALONE_SECONDS)
-            most += ALONE_SECONDS
     return Estimate(
         trials=trials,
         seconds=seconds,
-        most_seconds=None if endless else most,
         tester_octets=_phase1_frames(point) * _OCTETS[point.recipe.responder_family],
         device_octets=_device_octets(point),
         cut=cut,
@@ -189,17 +196,28 @@ def _phase1_frames(point: PlannedCell) -> int:
 
 def _of_repetition(measurement: CellMeasurement, knobs: Mapping[str, int], *, rate_known: bool) -> Once:
     """Estimate one repetition on a device with these knobs; `rate_known`: the connection rate is known by then."""
-    limited = _run(measurement, knobs, rate_known=rate_known)
-    if measurement.planned.settings.most_seconds is None:
-        return limited
-    unlimited = _run(measurement, knobs, rate_known=rate_known, most_seconds=0.0)
-    return replace(limited, cut=unlimited.seconds > limited.seconds)
+    once = _run(measurement, knobs, rate_known=rate_known)
+    if measurement.planned.settings.most_seconds is not None:
+        unlimited = _run(measurement, knobs, rate_known=rate_known, most_seconds=0.0)
+        once = replace(once, cut=unlimited.seconds > once.seconds)
+    if measurement.planned.settings.own_processes:
+        # Nobody knows how slow the device is, so that nothing is refused or doubted for that.
+        slow = _run(measurement, knobs, rate_known=rate_known, rates=(ASSUMED_OF_PROCESSES,) * 2)
+        once = replace(once, trials=slow.trials, seconds=slow.seconds)
+    return once
 
 
-def _run(measurement: CellMeasurement, knobs: Mapping[str, int], *, rate_known: bool, **others: float) -> Once:
-    device = _Assumed(knobs.get("table_size"), knobs.get("udp_timeout"))
+def _run(
+    measurement: CellMeasurement,
+    knobs: Mapping[str, int],
+    *,
+    rate_known: bool,
+    rates: tuple[float, float] = (ASSUMED_CONNECTIONS, ASSUMED_FRAMES),
+    **others: float,
+) -> Once:
     settings = measurement.planned.settings
-    assumed = {"connection_rate": ASSUMED_CONNECTIONS} if rate_known and accepts(measurement, "connection_rate") else {}
+    device = _Assumed(*rates, knobs.get("table_size"), knobs.get("udp_timeout"))
+    assumed = {"connection_rate": device.opens} if rate_known and accepts(measurement, "connection_rate") else {}
     single = make_settings(
         measurement.planned.procedure,
         {**measurement.planned.chosen, **assumed, "repeat": 1, **others},
@@ -223,10 +241,14 @@ class _Assumed(Measurer):
     """A simulated device of fixed rates.
 
     Attributes:
+        opens: connections/s.
+        forwards: frames/s.
         table: connections that it keeps, the first ones; None = all.
         timeout: seconds for which it remembers a connection; None = it is not known.
     """
 
+    opens: float
+    forwards: float
     table: int | None = None
     timeout: int | None = None
     outlasts: bool = False
@@ -252,14 +274,14 @@ class _Assumed(Measurer):
         sent = nominal_seconds(plan) - plan.settle_seconds
         self.outlasts |= self.timeout is not None and not plan.stateless and sent >= self.timeout
         self._connections = plan.connections
-        phase1 = NO_FRAMES if plan.stateless else _counts(plan.connections, plan.phase1_rate, ASSUMED_CONNECTIONS)
+        phase1 = NO_FRAMES if plan.stateless else _counts(plan.connections, plan.phase1_rate, self.opens)
         kept = phase1.received_frames if self.table is None else min(phase1.received_frames, self.table)
         phase2 = None
         if plan.phase2 is not None:
             both, share = plan.phase2, kept / max(1, phase1.received_frames)
             phase2 = Phase2Counts(
-                initiator=_stream(plan, both.initiator_rate, both.seconds, share),
-                responder=_stream(plan, both.responder_rate, both.seconds, share),
+                initiator=_stream(plan, both.initiator_rate, self.forwards, share),
+                responder=_stream(plan, both.responder_rate, self.forwards, share),
             )
         trial = Trial(
             plan,
@@ -291,7 +313,7 @@ class _Assumed(Measurer):
 
     def empty_timed(self) -> TearDown:
         held, self._connections = self._connections, 0
-        seconds = held / ASSUMED_CONNECTIONS + 0.001
+        seconds = held / self.opens + 0.001
         self.seconds += seconds
         return TearDown(seconds, held, 0)
 
@@ -314,19 +336,16 @@ class _Assumed(Measurer):
         slices = len(blocks) * (2 if plan.alone else 6)
         self.trials += not plan.alone
         self.seconds += (
-            PHASE_SECONDS
-            + plan.connections / ASSUMED_CONNECTIONS
-            + slices * (LEAD_FRAMES + plan.frames) / ASSUMED_FRAMES
+            PHASE_SECONDS + plan.connections / self.opens + slices * (LEAD_FRAMES + plan.frames) / self.forwards
         )
-        return TimedRound(tuple(_assumed_block(quantity, plan) for quantity in blocks), {}, slices, 0)
+        return TimedRound(tuple(self._block(quantity, plan) for quantity in blocks), {}, slices, 0)
 
-
-def _assumed_block(quantity: Quantity, plan: RoundPlan) -> BlockWork:
-    """Return a block of a device that works twice as long as plain forwarding."""
-    rate = {"new": ASSUMED_CONNECTIONS, "both": 2 * ASSUMED_FRAMES}.get(quantity, ASSUMED_FRAMES)
-    if plan.alone:
-        return BlockWork(quantity, (1e9 / rate,))
-    return BlockWork(quantity, (1e9 / rate, 1e9 / (2 * rate), 1e9 / ASSUMED_HIGHEST))
+    def _block(self, quantity: Quantity, plan: RoundPlan) -> BlockWork:
+        """Return a block of a device that works twice as long as plain forwarding."""
+        rate = {"new": self.opens, "both": 2 * self.forwards}.get(quantity, self.forwards)
+        if plan.alone:
+            return BlockWork(quantity, (1e9 / rate,))
+        return BlockWork(quantity, (1e9 / rate, 1e9 / (2 * rate), 1e9 / ASSUMED_HIGHEST))
 
 
 def _counts(frames: int, rate: float, limit: float, kept: float = 1.0) -> StreamCounts:
@@ -344,11 +363,11 @@ def _counts(frames: int, rate: float, limit: float, kept: float = 1.0) -> Stream
     )
 
 
-def _stream(plan: TrialPlan, rate: float, seconds: float, kept: float) -> StreamCounts | None:
+def _stream(plan: TrialPlan, rate: float, limit: float, kept: float) -> StreamCounts | None:
     """Counts of a direction of phase 2; None where it is silent."""
-    if not rate:
+    if not rate or plan.phase2 is None:
         return None
-    counts = _counts(max(1, round(rate * seconds)), rate, ASSUMED_FRAMES, kept)
+    counts = _counts(max(1, round(rate * plan.phase2.seconds)), rate, limit, kept)
     return counts.model_copy(update={"delay": _delays(counts.received_frames)}) if plan.record_delays else counts
 
 

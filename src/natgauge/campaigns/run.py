@@ -22,6 +22,7 @@ from natgauge.campaigns.evidence import STORED, EvidenceFile
 from natgauge.campaigns.journal import Journal, JournalLine, text_of
 from natgauge.campaigns.result import write_result
 from natgauge.campaigns.state import CampaignState
+from natgauge.durations import duration, likely
 from natgauge.errors import UsageError
 from natgauge.measurements.prepared import MakeBench
 from natgauge.procedures.kit.repetitions import in_rounds
@@ -200,8 +201,9 @@ class Session:
         text = f"{done} of {total} repetitions done"
         self._before = behind if self._before is None else self._before
         if ended_estimate := behind - self._before:
-            minutes = (time.monotonic() - self._began) / ended_estimate * left / 60
-            text += f", about {minutes:.0f} min left"
+            text += f", about {duration((time.monotonic() - self._began) / ended_estimate * left)} left"
+        elif left:
+            text += f", likely {likely(left)} left"
         return text
 
     def _estimated(self, point: PlannedCell, measurement: CellMeasurement) -> float:

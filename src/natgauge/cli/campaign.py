@@ -125,8 +125,9 @@ def _run(order: RunOrder, *, verbose: bool) -> int:
     """Run a campaign, print its end, and return the exit status: 4 where a measurement broke."""
     from natgauge.campaigns import campaign
     from natgauge.campaigns.status import status
-    from natgauge.cli.progress import ProgressDisplay, duration
+    from natgauge.cli.progress import ProgressDisplay
     from natgauge.cli.say import wrapped
+    from natgauge.durations import duration
     from natgauge.stored.find_results import find
 
     began = time.monotonic()

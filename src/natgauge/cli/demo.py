@@ -32,10 +32,12 @@ _INVALID_REPEATS: Final = 4
 @click.option("-v", "--verbose", is_flag=True, help="Print every trial, and all notes and doubts in full.")
 def command(results: Path, verbose: bool) -> None:
     """Measure the kernel's own NAT44 in namespaces: connection rate, then throughput."""
+    from natgauge.campaigns.estimate import of_question
     from natgauge.cli.progress import ProgressDisplay
     from natgauge.cli.say import wrapped
-    from natgauge.measurements.measure import measure
+    from natgauge.measurements.measure import answer
     from natgauge.tables import columns
+    from natgauge.trial.question import ask
 
     common: dict[str, Any] = {
         "connections": _CONNECTIONS,
@@ -46,8 +48,9 @@ def command(results: Path, verbose: bool) -> None:
     }
 
     def measured(metric: str, **settings: Any) -> Result:
-        with ProgressDisplay(verbose=verbose) as display:
-            return measure(metric, _GATEWAY, results=results, observe=display, **common, **settings)
+        question = ask(metric, _GATEWAY, {**common, **settings})
+        with ProgressDisplay(verbose=verbose, estimated_seconds=of_question(question)) as display:
+            return answer(question, display, results=results)
 
     rate = measured("connection-rate")
     known = {"connection_rate": rate.median} if rate.median else {}

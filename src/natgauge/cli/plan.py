@@ -85,7 +85,7 @@ def show(plan: Path, cores: int | None) -> int:
     """List the cells of PLAN and their measurements, in order."""
     from natgauge.campaigns.estimate import of_cell
     from natgauge.campaigns.plan import PlanError
-    from natgauge.cli.progress import duration
+    from natgauge.durations import likely
     from natgauge.host.cpus import as_if
 
     try:
@@ -94,7 +94,7 @@ def show(plan: Path, cores: int | None) -> int:
     except PlanError as error:
         return complain(error)
     for cell, estimated in cells:
-        say(f"{cell.name}: about {estimated.trials} trials, {duration(estimated.seconds)}")
+        say(f"{cell.name}: about {estimated.trials} trials, {likely(estimated.seconds)}")
         for measurement in cell.measurements:
             times = (
                 f"up to {measurement.most_repetitions}"
@@ -144,14 +144,13 @@ def _cells(plan: Path) -> Sequence[PlannedCell]:
 
 def _estimated(plan: Path, cells: Sequence[PlannedCell], estimated: Estimate, *, here: bool) -> list[str]:
     from natgauge.campaigns.estimate import ASSUMED_CONNECTIONS, ASSUMED_FRAMES
-    from natgauge.cli.progress import duration
+    from natgauge.durations import likely
     from natgauge.host.memory import available_octets
 
     available = available_octets() if here else None
     short = available is not None and estimated.tester_octets + (estimated.device_octets or 0) > available
     scarce = f"; only {_mib(available)} MiB are available here" if available is not None and short else ""
     repetitions = sum(measurement.most_repetitions for cell in cells for measurement in cell.measurements)
-    most = "without an end" if estimated.most_seconds is None else f"at most {duration(estimated.most_seconds)}"
     measurements = sum(len(cell.measurements) for cell in cells)
     assumed = f"devices of {ASSUMED_CONNECTIONS:,.0f} connections/s and {ASSUMED_FRAMES:,.0f} frames/s"
     device = "unknown" if estimated.device_octets is None else f"{_mib(estimated.device_octets)} MiB"
@@ -161,7 +160,7 @@ def _estimated(plan: Path, cells: Sequence[PlannedCell], estimated: Estimate, *,
     return [
         f"{plan}: {', '.join(counted)} at most",
         f"  trials  about {estimated.trials:,} with {assumed}; slower ones and disturbed hosts take more",
-        f"  time    about {duration(estimated.seconds)}, {most}{cut}",
+        f"  time    likely {likely(estimated.seconds)}{cut}",
         f"  memory  {memory}",
     ]
 

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from natgauge.agreement import Progress
 from natgauge.agreement.generated import StreamCounts
+from natgauge.durations import duration, likely
 from natgauge.metrics import declared
 from natgauge.plain_text import one_line, visible
 from natgauge.procedures.kit.events import Bounds, Event
@@ -45,11 +46,18 @@ class ProgressDisplay:
     """
 
     def __init__(
-        self, console: Console | None = None, *, verbose: bool = False, stage_seconds: float | None = None
+        self,
+        console: Console | None = None,
+        *,
+        verbose: bool = False,
+        stage_seconds: float | None = None,
+        estimated_seconds: float | None = None,
     ) -> None:
         self._console = console if console is not None else Console(stderr=True, highlight=False, soft_wrap=True)
         self._lines = verbose or not self._console.is_terminal
         self._live: Live | None = None
+        # The estimate of a single measurement; those of campaigns are in their parts.
+        self._likely = "" if estimated_seconds is None else likely(estimated_seconds)
         self._now: Event | None = None
         self._stage_seconds = stage_seconds
         self._stage_due = time.monotonic() + (stage_seconds or 0.0)
@@ -93,7 +101,7 @@ class ProgressDisplay:
     def interim(self, text: str) -> None:
         """Print an interim result; on a terminal it is the live line, unless every trial is a line."""
         if self._live is not None and not self._lines:
-            self._live.update(_cut(text))
+            self._live.update(Group(_cut(self._stage), *map(_cut, text.splitlines())))
         else:
             self._console.print(_plain(text))
 
@@ -108,9 +116,8 @@ class ProgressDisplay:
     def event(self, event: Event) -> None:
         """Update the live line when a trial starts; print a line when it ends."""
         self._print_stages()
-        if self._now is None and event.most_seconds is not None and self._lines:
-            most = duration(event.most_seconds)
-            self._console.print(_plain(f"{event.metric}: at most {most}; it then ends with the results so far"))
+        if self._now is None and self._likely and self._lines:
+            self._console.print(_plain(f"{event.metric}: likely {self._likely}"))
         self._now = event
         if event.outcome is None:
             self._period = Verdict.PASS
@@ -130,11 +137,11 @@ class ProgressDisplay:
             return
         event = self._now
         left = "" if event.seconds_left is None else f"{duration(event.seconds_left)} left"
-        most = "" if event.most_seconds_left is None else f"at most {duration(event.most_seconds_left)}"
+        whole = f"likely {self._likely}" if self._likely else ""
         measured = f"{event.metric} {event.repetition}/{event.repetitions}: {_load(event.plan)}"
         trial = f"trial {event.trial}" if not event.period else f"period {event.period}"
         # The end of the line is cut on a narrow terminal.
-        parts = (measured, _searched(event.bounds), left or most, trial, where)
+        parts = (measured, _searched(event.bounds), left or whole, trial, where)
         line = _cut(", ".join(part for part in parts if part))
         self._live.update(Group(_cut(self._stage), line) if self._stage else line)
 
@@ -199,13 +206,3 @@ def _figures(outcome: Trial) -> str:
     counts: list[StreamCounts] = list(outcome.phase2.values()) or [outcome.phase1]
     offered, received = sum(each.offered_frames for each in counts), sum(each.received_frames for each in counts)
     return f"offered {offered:,}, received {received:,}"
-
-
-def duration(seconds: float) -> str:
-    """Return seconds in words: "89 s", "1 min 31 s", "1 h 30 min"."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 90:
-        return f"{minutes} min {rest:02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"

@@ -40,7 +40,7 @@ def command(folders: tuple[Path, ...], as_json: bool) -> None:
 
 def lines(campaign_status: CampaignStatus) -> list[str]:
     """The status of a campaign, in words."""
-    from natgauge.cli.progress import duration
+    from natgauge.durations import duration
     from natgauge.tables import aligned, columns
 
     done = sum(measurement.done for measurement in campaign_status.measurements)

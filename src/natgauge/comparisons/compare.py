@@ -17,6 +17,7 @@ from natgauge.comparisons.by_slices import BySlices
 from natgauge.comparisons.keywords import CompareKeywords
 from natgauge.comparisons.method import ComparisonMethod, Findings, NotMadeAgainError
 from natgauge.comparisons.request import CompareOptions, gateway_inputs, goal_of, read_gateways, with_usual_options
+from natgauge.durations import duration
 from natgauge.errors import UsageError
 from natgauge.host import machine
 from natgauge.host.settings import reliance_kept
@@ -149,7 +150,7 @@ class ComparisonRun:
 
     def _rounds(self, store: Store) -> tuple[float, int, list[RatioEstimate]]:
         """Run rounds until all is decided, the time is used up, or labs cannot be made again (see `_ended_by`)."""
-        self._observer.stage(self.method.stage)
+        self._observer.stage(f"{self.method.stage}, for {duration(self.goal.most_seconds)} or less")
         began, rounds, analysis, longest = time.monotonic(), 0, 1, 0.0
         while True:
             before = time.monotonic()

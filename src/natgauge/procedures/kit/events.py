@@ -27,7 +27,6 @@ class Event:
         load: load of the search, frames/s (per direction where there are two).
         bounds: bounds of the search before this trial counts, also in the event of its end.
         seconds_left: estimate for the rest of the measurement; None while no estimate is possible.
-        most_seconds: time limit of the measurement, including the measurements that it needs; None = no limit.
         period: number of the period that has ended, from 1, in a trial of several; 0 = the event is of a whole trial.
     """
 
@@ -40,8 +39,6 @@ class Event:
     bounds: Bounds
     outcome: Trial | None = None
     seconds_left: float | None = None
-    most_seconds: float | None = None
-    most_seconds_left: float | None = None
     period: int = 0
 
 

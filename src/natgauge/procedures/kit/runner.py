@@ -143,8 +143,6 @@ class TrialRunner:
             bounds=bounds,
             outcome=outcome,
             seconds_left=self._seconds_left(bounds, ended=outcome is not None),
-            most_seconds=self.budget.seconds,
-            most_seconds_left=self.budget.left,
         )
 
     def _seconds_left(self, bounds: Bounds, *, ended: bool) -> float | None:

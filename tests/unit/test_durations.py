@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Durations in words, and what is foretold of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from natgauge.campaigns.cells import points
+from natgauge.campaigns.estimate import estimate, of_question
+from natgauge.campaigns.plan import parse
+from natgauge.durations import duration, likely
+from natgauge.trial.question import ask
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(5.4, "5 s"), (125, "2 min 05 s"), (7260, "2 h 01 min")])
+def test_durations_are_said_as_people_do(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("estimated", "words"),
+    [
+        (0.2, "1 s"),
+        (18, "18 to 45 s"),
+        (36, "36 to 90 s"),
+        (40, "1 to 2 min"),
+        (68, "1 to 3 min"),
+        (107, "2 to 5 min"),
+        (3600, "1 to 3 h"),
+        (42 * 3600, "42 to 105 h"),
+    ],
+)
+def test_what_is_likely_is_a_range_in_one_unit(estimated: float, words: str) -> None:
+    assert likely(estimated) == words
+
+
+def test_a_single_measurement_is_foretold_like_that_of_a_plan() -> None:
+    choices = {"connections": 1000, "profile": "quick", "repeat": 2}
+    alone = of_question(ask("throughput", "linux-ipv4", choices))
+    plan = {"name": "x", "gateways": ["linux-ipv4"], "profile": "quick", "repetitions": 2}
+    of_plan = points(parse({**plan, "traffic": {"connections": 1000}, "measure": [{"metric": "throughput"}]}, "x"))
+    assert alone == pytest.approx(estimate(of_plan).seconds)
+
+
+def test_more_connections_and_slower_devices_take_longer() -> None:
+    def seconds(gateway: str, connections: int) -> float:
+        found = of_question(ask("connection-rate", gateway, {"connections": connections}))
+        assert found is not None
+        return found
+
+    assert seconds("nftables-nat44", 1_000_000) > seconds("nftables-nat44", 10_000)
+    assert seconds("tayga-nat64", 50_000) > 1.5 * seconds("nftables-nat44", 50_000)
+
+
+def test_of_a_wrong_question_nothing_is_foretold() -> None:
+    assert of_question(ask("connection-rate", "nftables-nat44", {"connections": 1000, "source_ports": "5-4"})) is None
