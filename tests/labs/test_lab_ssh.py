@@ -212,8 +212,10 @@ def planned(far: FarMachine, gateway: str = NAT, **others: Any) -> Bench:
     return Bench(ask("connection-rate", gateway, {**QUICK, **far.chosen, **others}).cell)
 
 
-def test_a_chain_is_laid_over_there(far: FarMachine) -> None:
-    with planned(far, "464xlat-tayga", connections=200) as bench:
+def test_a_chain_is_laid_over_there_with_a_pool_at_its_last_device(far: FarMachine) -> None:
+    with planned(far, "464xlat-tayga", connections=200, outside_addresses=4) as bench:
+        local = [device.run("ip route show table local type local").stdout for device in bench.lab.devices]
+        assert ["198.19.128.0/30" in table for table in local] == [False, True]
         measurer = bench.ready(bench.plan("connection-rate", {}), Memory()).measurer
         # The test requires that the chain works, whatever its speed: frames may be late.
         passing(measurer, PlanOfTrial(200, 1_000.0, frame_timeout_seconds=0.5))
