@@ -17,6 +17,7 @@ from tests.unit.made_results import made
 from natgauge.analysis.conditions import figure_of, unlike_conditions
 from natgauge.analysis.sizing import Subscribers, sizings
 from natgauge.cli import run
+from natgauge.comparisons.request import read_gateways
 from natgauge.errors import UsageError
 from natgauge.gateways.recipe import available, load
 from natgauge.labs.common.links import End
@@ -238,6 +239,12 @@ def test_figures_with_other_numbers_of_outside_addresses_are_told_apart() -> Non
     one, four = made(), made(parameters={"outside_addresses": 4})
     (condition,) = unlike_conditions([figure_of(one), figure_of(four)])
     assert condition.parameters == ("outside_addresses",)
+
+
+def test_gateways_of_a_comparison_may_have_pools_of_their_own() -> None:
+    names = ["nftables-nat44:outside_addresses=2", "nftables-nat44"]
+    compared = read_gateways(names, {"outside_addresses": 4}, unlike=False)
+    assert [one.question.cell.lab.outside_addresses for one in compared] == [2, 4]
 
 
 def test_a_capacity_that_ports_limited_is_a_lower_bound_for_other_numbers_of_addresses() -> None:

@@ -21,4 +21,3 @@ class AuditKeywords(SetupKeywords, total=False):
     fail_on: Literal["must", "should"] | None
     lab_name: str | None
     nat64_prefix: str | None
-    outside_addresses: int | None

@@ -15,7 +15,7 @@ from natgauge.cli.generator import grouped, json_option, option, results_option,
 from natgauge.cli.help import epilog
 from natgauge.cli.names import GATEWAY
 from natgauge.cli.say import document, say
-from natgauge.comparisons.request import CompareOptions
+from natgauge.comparisons.request import OF_ALL, CompareOptions
 from natgauge.errors import UsageError
 from natgauge.inputs.input import inputs_of
 from natgauge.setup.cell import inputs_of_part
@@ -41,7 +41,10 @@ def _options() -> dict[str, list[click.Option]]:
     return {
         "Comparison": [each for name, each in own.items() if name not in _PLACE],
         "Traffic": [option(input_) for input_ in inputs_of_part("traffic")],
-        "Lab": [own[name] for name in _PLACE],
+        "Lab": [
+            *(own[name] for name in _PLACE),
+            *(option(input_) for input_ in inputs_of_part("lab") if input_.name in OF_ALL),
+        ],
         "Device": [option(input_) for input_ in inputs_of_part("device")],
         "Output": [results_option(), _FORMAT, verbose_option(), json_option()],
     }

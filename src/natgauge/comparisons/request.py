@@ -28,8 +28,10 @@ from natgauge.words import QUANTITIES, Placement
 
 #: Parts of a cell whose inputs may follow a gateway's name or be given for all gateways.
 _PARTS: Final = ("traffic", "device")
+#: Inputs of the lab that are an option for all gateways, too.
+OF_ALL: Final = ("outside_addresses",)
 #: Inputs of the lab that may follow a name, in addition to the options of its kind.
-_OF_CELL: Final = ("lab", "grace_seconds")
+_OF_CELL: Final = ("lab", "grace_seconds", *OF_ALL)
 #: Every gateway's question is made for this metric; the comparison itself searches other rates, too.
 _METRIC: Final = "throughput"
 #: Addresses have colons, commands may have commas.

@@ -83,4 +83,3 @@ class MeasureKeywords(SetupKeywords, total=False):
     order: Literal["permutation", "increasing", "decreasing", "with-replacement"] | None
     lab_name: str | None
     nat64_prefix: str | None
-    outside_addresses: int | None

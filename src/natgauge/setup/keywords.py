@@ -18,6 +18,7 @@ class SetupKeywords(TypedDict, total=False):
     lab: str | None
     seed: int | None
     grace_seconds: float | None
+    outside_addresses: int | None
     table_size: int | None
     hash_size: int | None
     timeouts: int | None
