@@ -152,9 +152,9 @@ static __always_inline enum translation background_check(const struct received_f
 		       : MISTRANSLATED;
 }
 
-static __always_inline void learn_source(struct receiver *r, const struct received_frame *frame)
+static __always_inline void learn_source(struct receiver *r, const struct received_frame *frame, __u32 stream)
 {
-	enum learning learning = learn(frame->tag.connection, frame->source, frame->source_port);
+	enum learning learning = learn(frame->tag.connection, frame->source, frame->source_port, stream == PHASE1);
 
 	r->stored += learning == LEARNED_NEW;
 	r->remapped += learning == LEARNED_OTHER;
@@ -194,7 +194,13 @@ static __always_inline void count_expected(struct receiver *r, const struct rece
 	if (is_background(frame))
 		tally->background++;
 	else if (side == RESPONDER && !plan.stateless)
-		learn_source(r, frame);
+		learn_source(r, frame, stream);
+}
+
+/* Whether trials of the plan have frames of this stream. */
+static __always_inline bool is_sent(__u32 stream)
+{
+	return stream < CLOSING || (plan.churn && stream < STREAMS);
 }
 
 /* Not XDP_TX: on veth it wakes only peers that have an XDP program themselves. */
@@ -231,7 +237,7 @@ static __always_inline int react(const enum frame_kind kind, struct xdp_md *ctx,
 	r->tally[stream].followed[message_number(kind, !side)]++;
 	/* A SYN alone opens no connection. */
 	if (side == RESPONDER && !plan.stateless && kind != FRAME_SYN)
-		learn_source(r, frame);
+		learn_source(r, frame, stream);
 	if (plan.handed_on)
 		return XDP_PASS;
 	r->signs[side].restamped += is_restamped(kind, frame->stamps);
@@ -263,13 +269,13 @@ static __always_inline int classify_marked(const enum frame_kind kind, struct xd
 	__u32 stream = frame->tag.kind & STREAM_MASK;
 	enum translation translation;
 
-	if (frame->other && stream < STREAMS) {
+	if (frame->other && is_sent(stream)) {
 		r->tally[stream].wrong[message_number(kind, !side)]++;
 		return XDP_DROP;
 	}
-	if (!frame->intact || stream >= STREAMS ||
+	if (!frame->intact || !is_sent(stream) ||
 	    (frame->tag.connection >= plan.connections && !is_background(frame))) {
-		return DAMAGED + (stream < STREAMS ? stream : STREAMS);
+		return DAMAGED + (is_sent(stream) ? stream : STREAMS);
 	}
 	if (!arrives_at(kind, stream, side)) {
 		translation = MISTRANSLATED; /* it returned to its sender */
@@ -343,7 +349,7 @@ static __always_inline int classify_other(const bool tcp, struct xdp_md *ctx, st
 	data = (void *)(long)ctx->data;
 	end = (void *)(long)ctx->data_end;
 	if (plan.side[INITIATOR].link != plan.side[RESPONDER].link &&
-	    parse_untranslated(tcp, data, end, side, &frame) && (frame.tag.kind & STREAM_MASK) < STREAMS &&
+	    parse_untranslated(tcp, data, end, side, &frame) && is_sent(frame.tag.kind & STREAM_MASK) &&
 	    has_mark(&frame, &t))
 		r->tally[frame.tag.kind & STREAM_MASK].untranslated++;
 	else if (tcp && is_reset(data, end, here))

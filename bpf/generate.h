@@ -158,11 +158,12 @@ static __always_inline int responder_flow(struct flow *flow, __u64 number)
 	int found = 0;
 
 	if (plan.stateless) {
-		connection = draw(number, plan.draw_key, plan.connections);
+		connection = drawn(number, plan.draw_key, RESPONDER);
 		found = 1;
 	} else if (plan.reading == READING_PSEUDORANDOM) {
-		for (int i = 0; i < READING_TRIES && !found; i++) {
-			connection = draw(number, plan.draw_key + i, plan.connections);
+		/* With churn, the frames of a connection that was not opened are counted as lost. */
+		for (int i = 0; i < (plan.churn ? 1 : READING_TRIES) && !found; i++) {
+			connection = drawn(number, plan.draw_key + i, RESPONDER);
 			found = learned(connection, &outside);
 		}
 	} else {
@@ -326,7 +327,7 @@ static __always_inline int send(struct xdp_md *ctx, struct schedule *schedule, c
 		flow->stamps[1] = tcp_stamp(!side, now);
 		if (side == RESPONDER && answers_in_phase2())
 			return send_message(FRAME_SYN_ACK, ctx, schedule, side, flow);
-		if (closes_in_phase2())
+		if (closes(stream))
 			return send_message(FRAME_FIN, ctx, schedule, side, flow);
 		return send_message(side == INITIATOR ? FRAME_DATA_UP : FRAME_DATA_DOWN, ctx, schedule, side, flow);
 	}
@@ -340,14 +341,15 @@ static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struc
 {
 	struct flow flow = {};
 	__u64 taken = schedule->made + schedule->skipped, at = schedule->first + taken, number, stamp;
-	__u32 stream = s->stream[side];
+	__u32 stream = schedule->stream;
 
 	if (!due(s, schedule))
 		return XDP_DROP;
 	schedule_next(schedule, taken + 1);
 	number = at * s->senders + s->number;
 	stamp = s->start_ns + s->now_ns;
-	flow.tag.sequence = schedule->made;
+	/* Openings continue the sequence of phase 1. */
+	flow.tag.sequence = plan.churn && stream == PHASE1 ? at : schedule->made;
 	flow.tag.kind = stream | s->number << STREAM_BITS;
 	flow.tag.sent_low = stamp;
 	flow.tag.sent_middle = stamp >> 8;
@@ -357,7 +359,7 @@ static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struc
 				BACKGROUND_FRAME | draw(number, plan.draw_key ^ 0x7f4a7c15, BACKGROUND_FRAME));
 		return send_as(FRAME_UDP, ctx, schedule, side, &plan.background[side], &plan.background_form, &flow);
 	}
-	if (stream != PHASE1)
+	if (stream != PHASE1 && !(plan.churn && stream == CLOSING))
 		prefetch(s, at, side);
 	if (side == RESPONDER) {
 		if (!responder_flow(&flow, number)) {
@@ -365,7 +367,7 @@ static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struc
 			return XDP_DROP;
 		}
 	} else {
-		bool in_order = stream == PHASE1 || closes_in_phase2();
+		bool in_order = stream == PHASE1 || closes(stream);
 
 		initiator_flow(&flow, in_order ? opened(number) : initiator_connection(number));
 	}
@@ -375,6 +377,22 @@ static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struc
 static __always_inline bool finished(const struct schedule *schedule)
 {
 	return schedule->made + schedule->skipped >= schedule->frames;
+}
+
+/* The Initiator's schedule whose frame is due first. */
+static __always_inline struct schedule *initiators(struct sender *s)
+{
+	struct schedule *first = &s->schedule[INITIATOR], *other;
+
+	if (!plan.churn)
+		return first;
+#pragma unroll
+	for (int at = OPENING_SCHEDULE; at < SCHEDULES; at++) {
+		other = &s->schedule[at];
+		if (!finished(other) && (finished(first) || other->next_due <= first->next_due))
+			first = other;
+	}
+	return first;
 }
 
 SEC("xdp")
@@ -387,7 +405,7 @@ int generate(struct xdp_md *ctx)
 
 	if (!s || !s->active || control.stop)
 		return XDP_DROP;
-	initiator = &s->schedule[INITIATOR];
+	initiator = initiators(s);
 	responder = &s->schedule[RESPONDER];
 	initiator_done = finished(initiator);
 	responder_done = finished(responder);

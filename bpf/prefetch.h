@@ -8,7 +8,7 @@
 /* The connection of the Initiator's frame `number` of phase 2. */
 static __always_inline __u64 initiator_connection(__u64 number)
 {
-	return draw(number, plan.draw_key ^ 0x2c1b3c6d, plan.connections);
+	return drawn(number, plan.draw_key ^ 0x2c1b3c6d, INITIATOR);
 }
 
 /*
@@ -26,7 +26,7 @@ static __always_inline void prefetch(const struct sender *s, __u64 taken, const 
 	for (int i = 0; i < PREFETCHED; i++) {
 		__u64 number = (taken + i) * s->senders + s->number;
 
-		entries[i] = entry(side == RESPONDER ? draw(number, plan.draw_key, plan.connections)
+		entries[i] = entry(side == RESPONDER ? drawn(number, plan.draw_key, RESPONDER)
 						     : initiator_connection(number));
 		if (!entries[i])
 			return;

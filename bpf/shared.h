@@ -55,8 +55,12 @@ enum constant {
 
 enum side { INITIATOR = 0, RESPONDER = 1, SIDES = 2 };
 
-/* A stream: one direction of one phase. */
-enum stream { PHASE1 = 0, PHASE2_INITIATOR = 1, PHASE2_RESPONDER = 2, STREAMS = 3 };
+/* A stream: one direction of one phase. PHASE1 has all frames that open connections, and CLOSING those that close them
+ * while others are opened. */
+enum stream { PHASE1 = 0, PHASE2_INITIATOR = 1, PHASE2_RESPONDER = 2, CLOSING = 3, STREAMS = 4 };
+
+/* Schedules of a sender: one of each side, and the Initiator's further ones with churn. */
+enum schedules { OPENING_SCHEDULE = SIDES, CLOSING_SCHEDULE, SCHEDULES };
 
 /* Delay differences are counted separately by sign. */
 enum sign { NOT_NEGATIVE = 0, NEGATIVE = 1, SIGNS = 2 };
@@ -231,7 +235,7 @@ struct plan {
 	 * because phase 1 writes it in the order of opening.
 	 */
 	__u32 opens_permuted;
-	__u32 unused;
+	__u32 churn; /* 1: phase 2 opens connections, too, and the oldest leave */
 	/*
 	 * What follows from other parts of the plan is computed once: the verifier removes branches, but not the loads
 	 * before them. Of the Initiator's frames at the Responder: 1: source address and port are known in advance.
@@ -246,7 +250,11 @@ struct plan {
 	__u32 map_addresses;	/* 1: the Initiator emulates customer edges that translate */
 	__u64 frame_timeout_ns; /* 0: none */
 	__u64 stall_ns;		/* a sender that is inactive for longer has stalled */
-	__u64 connections;
+	__u64 connections;	/* of the whole trial */
+	__u64 drawn_from;	/* the first of the connections that phase 2 draws, and their number */
+	__u64 drawn;
+	__u64 left_per_frame[SIDES]; /* connections that leave during a frame of a side's schedule, times 2^32 */
+	struct divisor open;	     /* connections at a time, the entries of the state table */
 	__u64 draw_key;
 	__u64 mark_keys[MARK_KEYS];
 	__u64 seal_keys[SEAL_KEYS];
@@ -305,6 +313,8 @@ struct schedule {
 	__u64 lag_samples;
 	__u64 lag_final; /* ns, of the last frame */
 	__u64 last_ns;	 /* since start; time of the last frame */
+	enum stream stream;
+	__u32 unused;
 };
 
 /* State of a sender, a thread pinned to a CPU; per CPU. */
@@ -326,9 +336,8 @@ struct sender {
 	/* Start of catching up, and due time of the frame sent then; 0 = not catching up. */
 	__u64 behind_ns;
 	__u64 behind_due_ns;
-	__u64 settled_ns;	   /* since start; completion of the last frame's batch */
-	enum stream stream[SIDES]; /* of each side's schedule */
-	struct schedule schedule[SIDES];
+	__u64 settled_ns; /* since start; completion of the last frame's batch */
+	struct schedule schedule[SCHEDULES];
 };
 
 /* Interval between two readings of the clock in which a sender was inactive; ns since its schedule's start. */

@@ -4,6 +4,7 @@
 #define NATGAUGE_TABLE_H
 
 #define LEARNED (1ULL << 48)
+#define TURN_AT 49 /* with churn: how many connections have had the entry before, modulo 2^15 */
 
 struct outside {
 	struct address address;
@@ -13,10 +14,17 @@ struct outside {
 /* IPv4: one word (address, port, LEARNED). IPv6: three words (the first as IPv4 without address, high, low). */
 static __always_inline __u64 *entry(__u64 connection)
 {
-	__u32 piece = divide(connection, &plan.pieces), slot = connection - piece * plan.pieces.by;
+	__u64 place = plan.churn ? connection - divide(connection, &plan.open) * plan.open.by : connection;
+	__u32 piece = divide(place, &plan.pieces), slot = place - piece * plan.pieces.by;
 	void *map = bpf_map_lookup_elem(&state_table, &piece);
 
 	return map ? bpf_map_lookup_elem(map, &slot) : NULL;
+}
+
+/* What marks an entry as that of a connection. */
+static __always_inline __u64 learned_mark(__u64 connection)
+{
+	return LEARNED | (plan.churn ? divide(connection, &plan.open) << TURN_AT : 0);
 }
 
 /* Loads these entries into the caches; the values are not used. */
@@ -46,21 +54,27 @@ static __always_inline int learned(__u64 connection, struct outside *outside)
 		outside->address.high = e[1];
 		outside->address.low = e[2];
 	}
-	return !!(word & LEARNED);
+	return plan.churn ? word >> 48 == learned_mark(connection) >> 48 : !!(word & LEARNED);
 }
 
 enum learning { LEARNED_NOTHING = 0, LEARNED_NEW, LEARNED_OTHER };
 
-/* Store a connection's outside source. An unchanged entry is not written, so its cache line stays clean. */
-static __always_inline enum learning learn(__u64 connection, struct address address, __u16 port)
+/*
+ * Store a connection's outside source. An unchanged entry is not written, so its cache line stays clean. Only the frame
+ * that opens a connection takes the entry of one that has left.
+ */
+static __always_inline enum learning learn(__u64 connection, struct address address, __u16 port, bool opens)
 {
 	__u64 *e = entry(connection);
-	__u64 word = LEARNED | (__u64)port << 32, old;
-	bool changed = false;
+	__u64 word = learned_mark(connection) | (__u64)port << 32, old;
+	bool changed = false, other;
 
 	if (!e)
 		return LEARNED_NOTHING;
 	old = *e;
+	other = plan.churn && (old ^ word) >> 48;
+	if (other && !opens)
+		return LEARNED_NOTHING;
 	if (plan.side[RESPONDER].family == FAMILY_IPV4) {
 		word |= (__u32)address.low;
 	} else {
@@ -73,7 +87,7 @@ static __always_inline enum learning learn(__u64 connection, struct address addr
 	if (old == word && !changed)
 		return LEARNED_NOTHING;
 	*e = word;
-	return old & LEARNED ? LEARNED_OTHER : LEARNED_NEW;
+	return old & LEARNED && !other ? LEARNED_OTHER : LEARNED_NEW;
 }
 
 #endif

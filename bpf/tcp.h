@@ -65,6 +65,12 @@ static __always_inline bool closes_in_phase2(void)
 	return plan.transport == TRANSPORT_TCP && tcp_message(FRAME_FIN)->streams & 1 << PHASE2_INITIATOR;
 }
 
+/* Whether frames of a stream close connections, in the order in which these were opened. */
+static __always_inline bool closes(__u32 stream)
+{
+	return plan.churn ? stream == CLOSING : closes_in_phase2();
+}
+
 /* Whether each frame of phase 2 is the SYN-ACK of a connection, in the order in which the connections were opened. */
 static __always_inline bool answers_in_phase2(void)
 {
@@ -138,6 +144,7 @@ static __always_inline void parse_untagged(const enum frame_kind kind, struct ta
 	__u64 sent = (__u64)ticks << TCP_STAMP_SHIFT;
 	__u32 stream = message->streams & 1 << PHASE1 ? PHASE1
 		       : kind == FRAME_SYN_ACK	      ? PHASE2_RESPONDER
+		       : plan.churn		      ? CLOSING
 						      : PHASE2_INITIATOR;
 
 	tag->connection = unscrambled(first, tcp_key(INITIATOR));

@@ -29,6 +29,7 @@ const volatile struct also_shared {
 	enum side side;
 	enum sign sign;
 	enum frame_kind frame_kind;
+	enum schedules schedules;
 	struct tag tag;
 } also_shared;
 

@@ -69,6 +69,14 @@ static __always_inline __u64 draw(__u64 i, __u64 key, __u64 limit)
 	return ((z >> 32) * limit) >> 32;
 }
 
+/* The connection of frame `number` of a side in phase 2: one of those that are open then. */
+static __always_inline __u64 drawn(__u64 number, __u64 key, const int side)
+{
+	__u64 left = plan.churn ? plan.drawn_from + (number * plan.left_per_frame[side] >> 32) : 0;
+
+	return left + draw(number, key, plan.drawn);
+}
+
 /* The connection that frame `number` of phase 1 opens. */
 static __always_inline __u64 opened(__u64 number)
 {

@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_stall_in_which_no_more_frames_were_due_than_leave_together_anyway_makes_no_burst() {
-        let flow = Flow { side: 0, stream: 0, first: 0, frames: 1, rate: 2500.0, step: None };
+        let flow = Flow { side: 0, stream: 0, first: 0, opened: 0, frames: 1, rate: 2500.0, step: None };
         let faster = Flow { step: Some(Step { frames: 1, rate: 5000.0 }), ..flow };
         let stall = |ms: u64| Stall { from_ns: 5 * MS, to_ns: (5 + ms) * MS };
         assert!(!makes_burst(&stall(2), &[flow], 1, 64) && makes_burst(&stall(3), &[flow], 1, 64));
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn at_a_low_rate_fewer_frames_than_a_batch_are_a_burst() {
-        let flow = Flow { side: 0, stream: 0, first: 0, frames: 1, rate: 8_000.0, step: None };
+        let flow = Flow { side: 0, stream: 0, first: 0, opened: 0, frames: 1, rate: 8_000.0, step: None };
         let stall = |us: u64| Stall { from_ns: 0, to_ns: us * 1000 };
         assert!(makes_burst(&stall(4_000), &[flow], 1, 64), "32 frames; a policer may take 20 at once");
         let fast = Flow { rate: 500_000.0, ..flow };

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Frames that a side sends in a phase, and their due times.
 
+use crate::request::Request;
+use crate::shared::{CLOSING, CLOSING_SCHEDULE, INITIATOR, OPENING_SCHEDULE, PHASE1};
+
 /// Frames of one direction of a phase.
 #[derive(Debug, Clone, Copy)]
 pub struct Flow {
@@ -10,6 +13,8 @@ pub struct Flow {
     pub stream: usize,
     /// Frames of earlier periods, of each sender; they decide which connections follow.
     pub first: u64,
+    /// Of frames that open connections in phase 2: connections opened before; otherwise 0.
+    pub opened: u64,
     /// Frames of all senders together.
     pub frames: u64,
     /// Frames/s of all senders together.
@@ -28,6 +33,25 @@ pub struct Step {
 }
 
 impl Flow {
+    /// Its place among the schedules of a sender.
+    pub fn schedule(&self) -> usize {
+        match self.stream {
+            PHASE1 if self.opened > 0 => OPENING_SCHEDULE,
+            CLOSING => CLOSING_SCHEDULE,
+            _ => self.side,
+        }
+    }
+
+    /// Frames of sender `number`, if the senders take `frames` frames in turn.
+    pub fn share(frames: u64, number: u64, senders: u64) -> u64 {
+        frames / senders + u64::from(number < frames % senders)
+    }
+
+    /// Sequence number of a sender's first frame in its stream.
+    pub fn first_sequence(&self, number: u64, senders: u64) -> u64 {
+        Self::share(self.opened, number, senders)
+    }
+
     /// Frames before and after the step.
     pub fn intended(&self) -> u64 {
         self.frames + self.step.map_or(0, |step| step.frames)
@@ -54,6 +78,22 @@ impl Flow {
     }
 }
 
+/// Flows that open further connections in phase 2, and that close the oldest.
+pub fn of_churn(request: &Request) -> Vec<Flow> {
+    let Some((churn, phase2)) = request.churn() else { return Vec::new() };
+    let opening = Flow {
+        side: INITIATOR,
+        stream: PHASE1,
+        first: 0,
+        opened: request.connections,
+        frames: churn.openings(phase2),
+        rate: churn.new_per_second,
+        step: None,
+    };
+    let closing = Flow { stream: CLOSING, opened: 0, ..opening };
+    std::iter::once(opening).chain(churn.leave.way().map(|_| closing)).collect()
+}
+
 /// Frames/s of all flows and senders together; with a step, the higher of both rates.
 pub fn fastest(flows: &[Flow]) -> f64 {
     flows.iter().map(|flow| flow.step.map_or(flow.rate, |step| step.rate.max(flow.rate))).sum()
@@ -67,7 +107,7 @@ mod tests {
 
     #[test]
     fn frames_due_before_a_time_follow_a_step_of_the_rate() {
-        let flow = Flow { side: 0, stream: 0, first: 0, frames: 1_000, rate: 10_000.0, step: None };
+        let flow = Flow { side: 0, stream: 0, first: 0, opened: 0, frames: 1_000, rate: 10_000.0, step: None };
         let stepped = Flow { step: Some(Step { frames: 500, rate: 5_000.0 }), ..flow };
         let at = |flow: Flow, ms: u64| flow.due_before((ms * MS) as f64);
         assert_eq!([0, 1, 50, 100, 500].map(|ms| at(flow, ms)), [0, 10, 500, 1_000, 1_000]);

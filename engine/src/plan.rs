@@ -122,7 +122,7 @@ fn form(before: Headers, transport: Transport, message: &Message, octets: u32) -
 fn messages(request: &Request) -> [types::message; MOST_MESSAGES] {
     let (transport, octets) = (request.frame.transport, request.octets());
     let headers = request.headers();
-    let messages = request.frame.messages();
+    let messages = request.messages();
     let mut all = [types::message::default(); MOST_MESSAGES];
     for (at, message) in messages.iter().enumerate() {
         all[message.place] = types::message {
@@ -210,9 +210,19 @@ fn background(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> [types::s
 
 /// Background frames.
 fn background_form(request: &Request) -> types::form {
-    let message = &request.frame.messages()[INITIATOR];
+    let message = &request.messages()[INITIATOR];
     let octets = request.background.as_ref().map(|_| request.background_octets());
     octets.map(|octets| form(Family::Ipv6.into(), request.frame.transport, message, octets)).unwrap_or_default()
+}
+
+/// Connections that leave during a frame of each direction, in units of 2^-LEFT_FRACTION.
+fn left_per_frame(request: &Request) -> [u64; SIDES] {
+    let mut left = [0; SIDES];
+    let Some((churn, phase2)) = request.churn() else { return left };
+    for stream in phase2.streams() {
+        left[stream.side] = (churn.new_per_second / stream.rate * f64::from(1_u32 << 31) * 2.0).round() as u64;
+    }
+    left
 }
 
 /// Timed frames of each stream; the request has been checked.
@@ -273,10 +283,11 @@ fn seal_keys() -> [u64; SEAL_KEYS] {
 }
 
 /// Whether connections are numbered by the position of their four tuples, and opened in permuted order. That needs a
-/// table that the caches hold, and ranges that the connections fill by more than half: those are the first positions.
+/// table that the caches hold, and ranges that the connections fill by more than half: those are the first positions. With churn others follow.
 fn opens_permuted(request: &Request) -> bool {
     matches!(request.order, Order::Permutation)
         && matches!(reading(request), types::reading::READING_PSEUDORANDOM | types::reading::READING_ONCE)
+        && request.churn().is_none()
         && request.connections * u64::from(table::entry_octets(request)) <= WRITTEN_AT_RANDOM_OCTETS
         && request.space().is_some_and(|space| space < 2 * request.connections)
 }
@@ -306,10 +317,12 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
     let initiator = &request.initiator;
     let [inside, outside] = request.headers();
     let messages = messages(request);
-    let tagged = matches!(request.frame.messages()[0].payload, Payload::Tagged);
+    let tagged = matches!(request.messages()[0].payload, Payload::Tagged);
     let translated = request.translation.source == Source::Translated;
     let emulated = initiator.customer_edges.is_some();
     let source_known = request.stateless || (!translated && (emulated || inside.family == outside.family));
+    let churn = request.churn();
+    let guarded = churn.map_or(0, |(churn, _)| churn.guarded());
     types::plan {
         mark: request.mark,
         order: match order(request) {
@@ -340,14 +353,18 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         longest: request.longest_octets(),
         prefetched: u32::from(prefetched(request)),
         opens_permuted: u32::from(opens_permuted(request)),
-        unused: 0,
+        churn: u32::from(churn.is_some()),
         source_known: u32::from(source_known),
         set_known: u32::from(request.responder.customer_edges.is_some() && translated),
         marks_tuples: u32::from(tagged && (translated || source_known)),
         map_addresses: u32::from(emulated && inside.family == Family::Ipv6),
         pieces: divisor(table::shape(request.connections).1, FAST_DIVISION),
         frame_timeout_ns: request.frame_timeout_ms.map_or(0, |ms| (ms * 1e6) as u64),
-        connections: request.connections,
+        connections: request.all_connections(),
+        drawn_from: guarded,
+        drawn: request.connections - 2 * guarded,
+        left_per_frame: left_per_frame(request),
+        open: divisor(request.connections, FAST_DIVISION),
         draw_key: keys.next(),
         mark_keys: mark_keys(request.seed, request.mark),
         seal_keys: seal_keys(),

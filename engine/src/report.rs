@@ -120,6 +120,10 @@ pub struct Counts {
     pub messages: Vec<MessageCounts>,
     /// Responder: frames not sent, because no stored connection was found for them.
     pub skipped: u64,
+    /// Responder, with churn: frames that were not sent, because the opening of their connection had not arrived a guard
+    /// after it was due. They are no part of offered, and are lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unopened: Option<u64>,
     /// Part of made: native IPv6. Absent: no background was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub background_frames: Option<u64>,
@@ -152,7 +156,8 @@ pub struct Counts {
     pub delay: Option<Delay>,
 }
 
-/// Phase 2, by sending side. Absent: the side does not send.
+/// Phase 2, by sending side, and its churn. Absent: such frames are not sent. Frames that a port did not accept are missing
+/// in the direction of its side.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Phase2Counts")]
@@ -161,6 +166,12 @@ pub struct Phase2 {
     pub initiator: Option<Counts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub responder: Option<Counts>,
+    /// With churn: frames, or with TCP handshakes, that open connections.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub openings: Option<Counts>,
+    /// With churn of TCP: segments that close connections, and the reactions to them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub closings: Option<Counts>,
 }
 
 /// The Responder's state table (RFC 9693 section 4.10).
@@ -168,7 +179,7 @@ pub struct Phase2 {
 #[serde(deny_unknown_fields)]
 pub struct StateTable {
     pub connections: u64,
-    /// Connections that the Responder learned in phase 1.
+    /// Connections that the Responder learned in phase 1, and with churn in phase 2.
     pub stored: u64,
     /// Frames of phase 2 whose outside source differed from the one learned.
     pub remapped: u64,

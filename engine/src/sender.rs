@@ -63,20 +63,22 @@ pub fn state(number: usize, senders: usize, start_ns: u64, flows: &[Flow], catch
     for flow in flows {
         let (number, senders) = (number as u64, senders as u64);
         let fine = f64::from(1 << DUE_FRACTION);
-        let share = |frames: u64| frames / senders + u64::from(number < frames % senders);
+        let share = |frames: u64| Flow::share(frames, number, senders);
+        // Frames that open connections continue the numbers of those that opened the others.
+        let before = flow.first_sequence(number, senders);
         let interval = |rate: f64| (1e9 * fine / rate * senders as f64).round() as u64;
-        let schedule = &mut state.schedule[flow.side];
-        schedule.first = flow.first;
-        schedule.frames = share(flow.intended());
+        let schedule = &mut state.schedule[flow.schedule()];
+        schedule.first = flow.first + before;
+        schedule.frames = share(flow.opened + flow.intended()) - before;
         schedule.interval = interval(flow.rate);
-        schedule.next_due = (flow.due_ns(number) * fine).round() as u64;
+        schedule.next_due = (flow.due_ns(before * senders + number - flow.opened) * fine).round() as u64;
         schedule.step_at = u64::MAX;
         if let Some(step) = flow.step {
             schedule.step_at = share(flow.frames);
             schedule.step_due = (flow.due_ns(schedule.step_at * senders + number) * fine).round() as u64;
             schedule.step_interval = interval(step.rate);
         }
-        state.stream[flow.side] = types::stream(flow.stream as u32);
+        schedule.stream = types::stream(flow.stream as u32);
     }
     state
 }
@@ -139,7 +141,8 @@ mod tests {
     use crate::flow::Step;
     use crate::shared::{INITIATOR, PHASE1};
 
-    const FLOW: Flow = Flow { side: INITIATOR, stream: PHASE1, first: 0, frames: 1000, rate: 1e6, step: None };
+    const FLOW: Flow =
+        Flow { side: INITIATOR, stream: PHASE1, first: 0, opened: 0, frames: 1000, rate: 1e6, step: None };
     const STEP: Step = Step { frames: 500, rate: 5e5 };
 
     /// Due time of each frame, in us, computed like `schedule_next` in bpf/generate.h.

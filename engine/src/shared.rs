@@ -2,7 +2,7 @@
 //! Numbers of bpf/shared.h with the Rust types that the engine uses. Their values come from the generated enums.
 #![allow(missing_docs, reason = "described in bpf/shared.h")]
 
-use crate::tester::types::{constant, side, sign, stream};
+use crate::tester::types::{constant, schedules, side, sign, stream};
 
 pub const INITIATOR: usize = side::INITIATOR.0 as usize;
 pub const RESPONDER: usize = side::RESPONDER.0 as usize;
@@ -13,9 +13,13 @@ pub const BOTH: [usize; SIDES] = [INITIATOR, RESPONDER];
 pub const PHASE1: usize = stream::PHASE1.0 as usize;
 pub const PHASE2_INITIATOR: usize = stream::PHASE2_INITIATOR.0 as usize;
 pub const PHASE2_RESPONDER: usize = stream::PHASE2_RESPONDER.0 as usize;
+pub const CLOSING: usize = stream::CLOSING.0 as usize;
 pub const STREAMS: usize = stream::STREAMS.0 as usize;
 /// Streams of phase 2, by sending side.
 pub const PHASE2: [usize; SIDES] = [PHASE2_INITIATOR, PHASE2_RESPONDER];
+
+pub const OPENING_SCHEDULE: usize = schedules::OPENING_SCHEDULE.0 as usize;
+pub const CLOSING_SCHEDULE: usize = schedules::CLOSING_SCHEDULE.0 as usize;
 
 pub const NOT_NEGATIVE: u32 = sign::NOT_NEGATIVE.0;
 pub const NEGATIVE: u32 = sign::NEGATIVE.0;

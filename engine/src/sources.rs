@@ -19,11 +19,11 @@ const LEARNED: u64 = 1 << 48;
 const MOST_WALKS: u32 = 16;
 
 /// Counts of each source, in the order of the addresses. None: there is one source, or too much to look at, or connections
-/// may share their four tuples, or the table cannot be read.
+/// may share their four tuples or entries, or the table cannot be read.
 pub fn counts(request: &Request, state_table: &MapMut) -> Option<Vec<SourceCounts>> {
     let sources = request.initiator.sources();
     let looked_at = (2..=MOST_SOURCES).contains(&sources) && request.connections <= MOST_CONNECTIONS;
-    if !looked_at || request.stateless || matches!(request.order, Order::WithReplacement) {
+    if !looked_at || request.stateless || request.churn().is_some() || matches!(request.order, Order::WithReplacement) {
         return None;
     }
     let four_tuples = FourTuples::new(request)?;

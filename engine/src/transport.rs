@@ -53,13 +53,19 @@ pub struct Closing {
 }
 
 impl Transport {
-    /// The messages of a connection; `query`: of DNS; `half_open` and `closing`: of TCP.
-    pub fn messages(self, query: Option<Query>, half_open: bool, closing: Option<Closing>) -> Vec<Message> {
+    /// The messages of a connection; `query`: of DNS; `half_open`, `closing` and `leave`: of TCP.
+    pub fn messages(
+        self,
+        query: Option<Query>,
+        half_open: bool,
+        closing: Option<Closing>,
+        leave: Option<Way>,
+    ) -> Vec<Message> {
         match self {
             Self::Udp => udp::messages(query),
             Self::Icmp => icmp::messages(),
             Self::Tcp if half_open => tcp::half_open(),
-            Self::Tcp => tcp::messages(closing),
+            Self::Tcp => tcp::messages(closing, leave),
         }
     }
 
@@ -107,33 +113,39 @@ impl Transport {
 mod tests {
     use super::*;
     use crate::messages::of_stream;
-    use crate::shared::{PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER};
+    use crate::shared::{CLOSING, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER};
 
     #[test]
     fn a_stream_has_its_senders_message_and_the_reactions_after_it() {
         let of = |messages: &[Message], stream| of_stream(messages, stream).map(|(at, _)| at).collect::<Vec<_>>();
-        let query = Transport::Udp.messages(Some(Query::A), false, None);
+        let query = Transport::Udp.messages(Some(Query::A), false, None, None);
         for stream in [PHASE1, PHASE2_INITIATOR] {
             assert_eq!(of(&query, stream), [0, 1]);
         }
         assert!(of(&query, PHASE2_RESPONDER).is_empty());
         for transport in [Transport::Udp, Transport::Icmp] {
-            let messages = transport.messages(None, false, None);
+            let messages = transport.messages(None, false, None, None);
             assert_eq!((of(&messages, PHASE1), of(&messages, PHASE2_RESPONDER)), (vec![0], vec![1]));
         }
-        let tcp = Transport::Tcp.messages(None, false, None);
+        let tcp = Transport::Tcp.messages(None, false, None, None);
         assert_eq!(
             [PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER].map(|s| of(&tcp, s)),
             [vec![0, 1, 2], vec![3], vec![4]]
         );
-        let half_open = Transport::Tcp.messages(None, true, None);
+        let half_open = Transport::Tcp.messages(None, true, None, None);
         assert_eq!([PHASE1, PHASE2_RESPONDER].map(|s| of(&half_open, s)), [vec![0], vec![1]]);
         for (by, last) in [(Way::Fin, 6), (Way::Rst, 4)] {
-            let transaction = Transport::Tcp.messages(None, false, Some(Closing { by, request_octets: Some(0) }));
+            let transaction = Transport::Tcp.messages(None, false, Some(Closing { by, request_octets: Some(0) }), None);
             assert_eq!(of(&transaction, PHASE1), (0..=last).collect::<Vec<_>>());
-            let later = Transport::Tcp.messages(None, false, Some(Closing { by, request_octets: None }));
+            let later = Transport::Tcp.messages(None, false, Some(Closing { by, request_octets: None }), None);
             assert_eq!(of(&later, PHASE1), [0, 1, 2]);
             assert_eq!(of(&later, PHASE2_INITIATOR), (3..last).collect::<Vec<_>>());
+            let churn = Transport::Tcp.messages(None, false, None, Some(by));
+            assert_eq!(
+                [PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER].map(|s| of(&churn, s)),
+                [vec![0, 1, 2], vec![3], vec![4]]
+            );
+            assert_eq!(of(&churn, CLOSING), (5..last + 2).collect::<Vec<_>>());
         }
     }
 }

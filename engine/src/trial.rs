@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::disturbance;
 use crate::failure::{Failure, Outcome};
-use crate::flow::{Flow, Step};
+use crate::flow::{self, Flow, Step};
 use crate::host::{self, ClockSteps, Stall, Stalls, Watcher};
 use crate::plan;
 use crate::port::{self, Drops, Port};
@@ -42,6 +42,20 @@ struct Phase {
     offered: [Offered; SIDES],
 }
 
+impl Phase {
+    /// Frames of a flow that its port accepted. A port counts the frames of all its flows together, so those that it did
+    /// not accept are missing in the first of them.
+    fn offered_of(&self, flow: &Flow) -> u64 {
+        let made = |flow: &Flow| self.senders.iter().map(|sender| sender.schedule[flow.schedule()].made).sum::<u64>();
+        let others = self.flows.iter().filter(|other| other.side == flow.side && other.stream != flow.stream);
+        let accepted = self.offered[flow.side].accepted;
+        match self.flows.iter().find(|first| first.side == flow.side) {
+            Some(first) if first.stream == flow.stream => accepted.saturating_sub(others.map(made).sum()),
+            _ => made(flow),
+        }
+    }
+}
+
 /// Disturbances of a sender's CPU over all phases.
 #[derive(Default)]
 struct SenderRecord {
@@ -64,6 +78,8 @@ struct Trial<'a> {
     /// CPUs to watch that do not send.
     watched: Vec<usize>,
     before: Before,
+    /// Counts at the start of phase 2, in which churn opens further connections.
+    before_phase2: Received,
 }
 
 /// Counters at the start of a period, which its counts do not include.
@@ -110,6 +126,7 @@ pub fn run(request: &Request, began: Instant, began_ns: u64) -> Outcome<TrialRes
         table_octets,
         watched: request.watch_cpus.iter().copied().filter(|cpu| !cpus.contains(cpu)).collect(),
         before: Before::now(request, &programs, &ports)?,
+        before_phase2: Received::default(),
     };
     let timing = request.record_receiver_time.then(|| Timing::start(&programs)).transpose()?;
     let counted = trial.periods()?;
@@ -158,7 +175,7 @@ impl Trial<'_> {
     fn phase1(&mut self) -> Outcome<Option<Phase>> {
         let Some(phase1) = &self.request.phase1 else { return Ok(None) };
         let (frames, rate) = (self.request.connections, phase1.rate);
-        let flow = Flow { side: INITIATOR, stream: PHASE1, first: 0, frames, rate, step: None };
+        let flow = Flow { side: INITIATOR, stream: PHASE1, first: 0, opened: 0, frames, rate, step: None };
         let catch_up = self.catch_up(phase1.catch_up_percent);
         self.phase(PhaseName::Phase1, vec![flow], catch_up, phase1.grace_ms).map(Some)
     }
@@ -171,19 +188,26 @@ impl Trial<'_> {
             self.programs.clear_windows(self.request.senders.cpus.len())?;
         }
         let senders = self.request.senders.cpus.len() as u64;
-        let flow = |request::Stream { side, rate, frames, .. }| {
+        let flow_of = |request::Stream { side, rate, frames, .. }| {
             let step = phase2.step.as_ref();
             let step = step.map(|step| Step { frames: step.frames(rate), rate: rate * step.share });
-            let flow = Flow { side, stream: PHASE2[side], first: 0, frames, rate, step };
+            let flow = Flow { side, stream: PHASE2[side], first: 0, opened: 0, frames, rate, step };
             Flow { first: period * flow.intended().div_ceil(senders), ..flow }
         };
-        let flows = phase2.streams().map(flow).collect();
+        let flows = phase2.streams().map(flow_of).chain(flow::of_churn(self.request)).collect();
+        self.before_phase2 = self.programs.received();
         self.phase(PhaseName::Phase2, flows, self.catch_up(phase2.catch_up_percent), phase2.grace_ms).map(Some)
     }
 
     /// Counts of the receivers in this period.
     fn received(&self) -> Received {
         self.programs.received().since(&self.before.received)
+    }
+
+    /// Received frames of a flow.
+    fn arrived(&self, flow: &Flow, received: &Received) -> u64 {
+        let before = if flow.opened > 0 { self.before_phase2.tally[flow.stream].received } else { 0 };
+        received.tally[flow.stream].received - before
     }
 
     fn catch_up(&self, percent: Option<u64>) -> CatchUp {
@@ -268,7 +292,7 @@ impl Trial<'_> {
             seconds: self.began.elapsed().as_secs_f64(),
             intended_frames: flows.iter().map(Flow::intended).sum(),
             made_frames: self.programs.senders().iter().flat_map(|sender| sender.schedule).map(|part| part.made).sum(),
-            received_frames: flows.iter().map(|flow| received.tally[flow.stream].received).sum(),
+            received_frames: flows.iter().map(|flow| self.arrived(flow, &received)).sum(),
             period: period.map(Box::new),
         }));
     }
@@ -309,7 +333,10 @@ impl Trial<'_> {
             self.check_limits()?;
             self.steps.check();
             let received = self.received();
-            let all = flows.iter().all(|flow| received.tally[flow.stream].received >= offered[flow.side].accepted);
+            let all = BOTH.iter().all(|&side| {
+                let sent = flows.iter().filter(|flow| flow.side == side);
+                sent.map(|flow| self.arrived(flow, &received)).sum::<u64>() >= offered[side].accepted
+            });
             if all && began.elapsed() >= shortest {
                 break;
             }

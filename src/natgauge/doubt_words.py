@@ -14,7 +14,7 @@ DoubtWord = Literal[
     "host limited", "several limits", "ended early", "incomplete", "time used up", "late at every rate",
     "loss at every rate", "rare loss", "bucket", "short trials", "table inferred", "unreliable", "excused frames",
     "frames in stalls", "batches", "single repetition", "wide spread", "autocorrelated", "drift", "collapsed",
-    "INVALID trials", "disturbed trials", "contradictions", "other traffic", "queues", "taking turns", "real server",
-    "machine shared", "table not emptied", "link limited", "flow control", "tester unknown", "tester on device cores",
-    "idle cores", "uneven cores", "throughput doubted",
+    "INVALID trials", "disturbed trials", "contradictions", "unexpected count", "other traffic", "queues",
+    "taking turns", "real server", "machine shared", "table not emptied", "link limited", "flow control",
+    "tester unknown", "tester on device cores", "idle cores", "uneven cores", "throughput doubted",
 ]  # fmt: skip

@@ -36,6 +36,7 @@ class Ability(StrEnum):
     REAL_SERVER = "a place for a real server behind the device (such as `--lab netns` has)"
     PERIODS = "trials of many periods over the same connections"
     BACKGROUND = "native IPv6 in addition to the frames under test"
+    CHURN = "new connections during phase 2"
 
 
 class OutlastingError(UsageError):

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from natgauge.churn import CountInChurn
 from natgauge.core_work import WorkByCore
 
 #: What a server's recipe calls queries that were lost before its sockets (gateways/recipes/common/far-side.toml).
@@ -42,6 +43,7 @@ class Readings:
         found_changed: global setting of the device's machine that others changed since it was set; empty = none.
         link_losses: how often the link of each of the tester's own ports went down, by port; only where it did.
         throttled_seconds: time for which a CPU quota stopped the tester and the device's processes.
+        count_in_churn: the device's own count in a phase 2 with churn; None = it was not read.
     """
 
     count_before: int | None = None
@@ -63,6 +65,7 @@ class Readings:
     found_changed: str = ""
     link_losses: Mapping[str, int] = field(default_factory=dict)
     throttled_seconds: float = 0.0
+    count_in_churn: CountInChurn | None = None
 
     @property
     def dropped(self) -> dict[str, int]:

@@ -27,10 +27,16 @@ _STORED_AS: Final = {
 #: Readings that other fields of the record contain, or the reason of the verdict.
 _UNSTORED: Final = frozenset({"strays", "dropped_before", "dropped_after", "device_error", "unprobed", "free_octets"})
 #: Counts of a stream that its hops follow from.
-_COUNTED: Final = {"intended_frames": True, "skipped": True, "received_frames": True, **dict.fromkeys(WRONG, True)}
+_COUNTED: Final = {
+    "intended_frames": True,
+    "skipped": True,
+    "unopened": True,
+    "received_frames": True,
+    **dict.fromkeys(WRONG, True),
+}
 _ASKED: Final = {"initiator": {"family", "source_addresses"}, "responder": {"family"}, "translation": {"pool"}}
 _OPENING: Final = {**_COUNTED, "messages": True}
-_BOTH_COUNTED: Final = {"initiator": _COUNTED, "responder": _COUNTED}
+_BOTH_COUNTED: Final = dict.fromkeys(("initiator", "responder", "openings", "closings"), _COUNTED)
 _RESULT: Final[Any] = {"phase1": _OPENING, "phase2": _BOTH_COUNTED, "ports": True, "state_table": {"by_source"}}
 
 

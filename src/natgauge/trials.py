@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from natgauge.causes.cause import Cause
+from natgauge.churn import Churn
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
@@ -58,6 +59,7 @@ class Phase2Plan:
             frame per stored connection (validation, RFC 9693 section 4.6).
         step: second part, directly after `seconds`; None = there is none (`Ability.RATE_STEP`).
         periods: number of times that phase 2 is run, over the same connections; above 1 only for `Measurer.periods`.
+        churn: connections that are opened in addition, while the oldest leave; None = there are none (`Ability.CHURN`).
     """
 
     initiator_rate: float
@@ -66,6 +68,7 @@ class Phase2Plan:
     reading_order: ReadingOrder = "pseudorandom"
     step: RateStep | None = None
     periods: int = 1
+    churn: Churn | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,9 +218,20 @@ class Trial:
         return {} if self.result is None else phase2_of(self.result)
 
     @property
+    def openings(self) -> StreamCounts | None:
+        """Counts of the connections that phase 2 opened; None without churn."""
+        return None if self.result is None or self.result.phase2 is None else self.result.phase2.openings
+
+    @property
+    def closings(self) -> StreamCounts | None:
+        """Counts of the TCP connections that phase 2 closed; None without churn of TCP."""
+        return None if self.result is None or self.result.phase2 is None else self.result.phase2.closings
+
+    @property
     def streams(self) -> list[StreamCounts]:
         """Counts of phase 1, then those of phase 2."""
-        return [self.phase1, *self.phase2.values()]
+        churn = [counts for counts in (self.openings, self.closings) if counts is not None]
+        return [self.phase1, *churn, *self.phase2.values()]
 
     @property
     def begun(self) -> bool:

@@ -79,6 +79,11 @@ class _Case:
         return self.plan.order != "with-replacement"
 
     @property
+    def churns(self) -> bool:
+        """Whether phase 2 opens connections, too."""
+        return self.plan.phase2 is not None and self.plan.phase2.churn is not None
+
+    @property
     def restarted(self) -> bool:
         """Whether the device was restarted during phase 2, whose loss is then what the trial measures."""
         return self.plan.restart_at_seconds is not None
@@ -86,7 +91,8 @@ class _Case:
     @property
     def established(self) -> int | None:
         """The device's own count, where it is that of phase 1."""
-        return None if self.restarted or not self.connections else self.readings.count_after
+        elsewhere = self.restarted or self.churns or not self.connections
+        return None if elsewhere else self.readings.count_after
 
     @property
     def left_open(self) -> int | None:
@@ -114,6 +120,7 @@ class _Stream:
     counts: StreamCounts
     lag_matters: bool
     direction: Direction | None = None
+    opens: bool = False
 
 
 def judge(trial: Trial, limits: Limits) -> Trial:
@@ -156,16 +163,18 @@ def _cause_of(case: _Case, decided: _Ruling) -> Cause | None:
     """Return the cause of a failure of the device; None where it is not a matter of lost frames."""
     if decided.verdict is not Verdict.FAIL or decided.limited_by == "server":
         return None
-    cause, held = _cause(case, decided.failed_phase), case.established
+    opens = decided.failed_phase == 1 or any(stream.opens and stream.counts.lost for stream in _streams(case))
+    cause, held = _cause(case, opens=opens), case.established
     unkept = decided.failed_phase == 1 and held is not None and held < case.connections
     # Frames that came twice, connections that are open: nothing was lost that a counter could have.
     return cause if cause.lost or unkept else None
 
 
-def _cause(case: _Case, phase: int | None) -> Cause:
-    """Return the cause of the loss in a phase; that of phase 1 may be the table."""
-    held = case.established
-    refused = phase == 1 and (held is None or held < case.connections)
+def _cause(case: _Case, *, opens: bool) -> Cause:
+    """Return the cause of a loss; that of frames that open connections may be the table."""
+    in_churn = case.readings.count_in_churn
+    held = case.established if in_churn is None else in_churn.count
+    refused = opens and (held is None or case.churns or held < case.connections)
     return cause_of(hops_in(case.trial), TableState(held, case.limits.table_limit), opens=refused)
 
 
@@ -175,7 +184,11 @@ def lag_tolerance(nominal_seconds: float, lag_share: float = LAG_SHARE) -> float
 
 
 def _streams(case: _Case) -> Iterable[_Stream]:
-    yield _Stream(1, "phase 1", case.trial.phase1, lag_matters=not case.preparation)
+    yield _Stream(1, "phase 1", case.trial.phase1, lag_matters=not case.preparation, opens=True)
+    churn = {"new connections of phase 2": case.trial.openings, "closings of phase 2": case.trial.closings}
+    for (name, counted), opens in zip(churn.items(), (True, False), strict=True):
+        if counted is not None:
+            yield _Stream(2, name, counted, lag_matters=True, opens=opens)
     for direction, counts in case.trial.phase2.items():
         yield _Stream(
             2, f"phase 2 from the {direction.value.capitalize()}", counts, lag_matters=True, direction=direction
@@ -289,8 +302,8 @@ def _not_offered(case: _Case, stream: _Stream) -> _Ruling | None:
     """A trial whose frames did not all reach the port never passes (RFC 2544 section 26.1 is about offered frames)."""
     counts = stream.counts
     # Skipped frames are excused only where loss was tolerated and connections really are missing.
-    missing = case.trial.stored < case.connections
-    due = counts.intended_frames - (counts.skipped if missing else 0)
+    missing = case.trial.stored < case.connections or case.churns
+    due = counts.intended_frames - (counts.unopened or 0) - (counts.skipped if missing else 0)
     if counts.offered_frames == due:
         return None
     reason = f"{stream.name}: {counts.offered_frames} frames were offered instead of {due}"
@@ -335,12 +348,12 @@ def _wrong(stream: _Stream, case: _Case) -> _Ruling | None:
 
 def _lost(case: _Case, stream: _Stream) -> _Ruling | None:
     counts = stream.counts
-    if counts.received_frames >= (1 - case.plan.loss_tolerance) * counts.offered_frames:
+    if counts.received_frames >= (1 - case.plan.loss_tolerance) * counts.due_frames:
         return None
     limited_by = _loss_limit(case, stream)
     reason = f"{stream.name}: {_loss_figures(case, stream)}"
     excused = _excused(case, stream) if limited_by == "device" else 0
-    if excused and counts.received_frames + excused >= (1 - case.plan.loss_tolerance) * counts.offered_frames:
+    if excused and counts.received_frames + excused >= (1 - case.plan.loss_tolerance) * counts.due_frames:
         cause: LimitedBy = "tester" if _tester_drops(case) else "host"
         excuse = f"{reason}, which {_disturbance(case, stream)} can explain ({_explained(case, stream)})"
         return _Ruling(Verdict.INVALID, excuse, limited_by=cause, excused=True)
@@ -358,7 +371,8 @@ def _loss_figures(case: _Case, stream: _Stream) -> str:
     if counts.received_frames == 0:
         return f"none of {counts.offered_frames} frames came back{_table_figures(case)}{_icmp_errors(case)}"
     late = f", {counts.late} of them late" if counts.late else ""
-    share = counts.lost / counts.offered_frames
+    share = counts.lost / counts.due_frames
+    unopened = f", {counts.unopened} of them to connections whose opening did not arrive" if counts.unopened else ""
     tolerance = f", tolerated {case.plan.loss_tolerance:.3%}" if case.plan.loss_tolerance else ""
     dropped = {
         **{place: count for place, count in sorted(case.readings.dropped.items()) if count > 0},
@@ -367,7 +381,7 @@ def _loss_figures(case: _Case, stream: _Stream) -> str:
     places = "".join(f", {count} at {place}" for place, count in dropped.items())
     rest = f"{_table_figures(case) if stream.phase == 1 else ''}{_icmp_errors(case)}"
     rest += "" if late_delays is None else f"; late frames: {late_delays}"
-    return f"{counts.lost} of {counts.offered_frames} frames lost ({share:.3%}{late}{tolerance}{places}){rest}"
+    return f"{counts.lost} of {counts.due_frames} frames lost ({share:.3%}{late}{unopened}{tolerance}{places}){rest}"
 
 
 def _icmp_errors(case: _Case) -> str:
@@ -399,9 +413,9 @@ def _loss_limit(case: _Case, stream: _Stream) -> LimitedBy:
     behind = case.readings.server_dropped + counts.late if case.readings.server_dropped else 0
     if behind and counts.received_frames + behind >= (1 - case.plan.loss_tolerance) * counts.offered_frames:
         return "server"
-    if stream.phase != 1 or (count is not None and count >= case.connections):
+    if not stream.opens or (count is not None and count >= case.connections):
         return "device"
-    cause = _cause(case, 1)
+    cause = _cause(case, opens=True)
     # A search ends where no rate cures a loss, so a guess is not enough.
     return "device" if cause.is_doubtful else cause.limited_by
 
@@ -587,5 +601,11 @@ def _remarks(case: _Case) -> Iterable[str]:
     for name, (received, sent) in _port_drops(case).items():
         if received or sent:
             yield f"port {name} dropped {received} received and {sent} sent frames"
+    counted = case.readings.count_in_churn
+    if counted is not None and counted.expected is not None and counted.deviates:
+        yield (
+            f"{counted.seconds:.1f} s into phase 2 the device held {counted.count} connections, where "
+            f"{counted.expected:.0f} are expected"
+        )
     if case.readings.count_after is None and case.connections and not case.restarted:
         yield "the device does not report its number of connections, so phase 1 is not checked against it"

@@ -21,6 +21,8 @@ Transport = Literal["udp", "icmp", "tcp"]
 Query = Literal["a", "aaaa"]
 #: The segment with which the Initiator begins to close a TCP connection.
 Close = Literal["fin", "rst"]
+#: How open connections leave in phase 2: without a further frame, or closed by the Initiator.
+Leave = Literal["silent", "fin", "reset"]
 #: State of the TCP connections that a trial leaves: open; SYN and SYN-ACK without an ACK; closed by both FINs; reset.
 TcpState = Literal["established", "half-open", "fin", "rst"]
 #: Most octets of a request; with its headers, and those of a tunnel, it fits into a packet of 1500 octets.

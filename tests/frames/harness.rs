@@ -52,7 +52,7 @@ pub const NAT64: &[(&str, &str)] = &[
 /// A stream as fast as it goes.
 pub const fn flow(stream: usize, frames: u64) -> Flow {
     let side = if stream == PHASE2_RESPONDER { RESPONDER } else { INITIATOR };
-    Flow { side, stream, first: 0, frames, rate: 1e9, step: None }
+    Flow { side, stream, first: 0, opened: 0, frames, rate: 1e9, step: None }
 }
 
 /// One frame in; verdict, frame out and ns per run.
@@ -102,6 +102,21 @@ impl<'a> Loaded<'a> {
     pub fn receive(&self, side: usize, frame: &[u8]) -> (u32, Vec<u8>, Received) {
         let (verdict, out, _) = self.run(self.programs.receivers()[side], frame, 1);
         (verdict, out, self.programs.received())
+    }
+
+    /// Let sender `number` of `senders` begin these flows on the CPU that this thread is pinned to. All frames are due.
+    pub fn begin(&self, number: usize, senders: usize, flows: &[Flow]) {
+        host::pin(0).unwrap();
+        let long_ago = host::now_ns() - 1_000_000_000_000;
+        let state = sender::state(number, senders, long_ago, flows, sender::CatchUp::default());
+        self.programs.set_senders(&[(0, state)]).unwrap();
+    }
+
+    /// The next frame of the flows that have begun; None: a frame was skipped.
+    pub fn next(&self) -> Option<Vec<u8>> {
+        let longest = self.request.longest_octets() as usize;
+        let (verdict, frame, _) = self.run(self.programs.generator(), &vec![0xee; longest], 1);
+        (verdict == REDIRECT).then_some(frame)
     }
 
     /// The frames a phase would send, in order, from the CPU this thread is pinned to.

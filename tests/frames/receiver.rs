@@ -4,7 +4,7 @@
 use std::mem::MaybeUninit;
 
 use natgauge_engine::programs::Received;
-use natgauge_engine::shared::{INITIATOR, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER, STREAMS};
+use natgauge_engine::shared::{CLOSING, INITIATOR, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER};
 
 use crate::frame::{self, ones_complement, v4, v6, Udp};
 use crate::harness::{flow, request, Loaded, DROP, NAT64, REDIRECT};
@@ -93,7 +93,7 @@ const ROWS: &[Row] = &[
     ("a flipped bit in the UDP ports is damage", |f, _| flip(f, 34), &["damaged"]),
     ("a flipped bit in the TTL is damage", |f, _| flip(f, 22), &["damaged"]),
     ("a cut frame is damage", |f, _| cut(f), &["damaged"]),
-    ("an unknown stream is damage", |f, _| stream(f, STREAMS), &["damaged"]),
+    ("an unknown stream is damage", |f, _| stream(f, CLOSING), &["damaged"]),
     ("a connection that does not exist is damage", |f, _| connection(f, 1_000_000), &["damaged"]),
     ("another trial's mark is foreign", |f, _| mark(f, 77), &["foreign"]),
     ("a sequence number that the tester did not write is foreign", |f, _| forged(f, 8, 1), &["foreign"]),

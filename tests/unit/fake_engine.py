@@ -8,7 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from natgauge.agreement import InitiatorStream, Phase2, Progress, ResponderStream, TrialRequest, TrialResult
+from natgauge.agreement import (
+    InitiatorStream,
+    Phase2,
+    Progress,
+    ResponderStream,
+    TrialRequest,
+    TrialResult,
+    all_connections,
+)
 
 PORT = {
     "refused": 0,
@@ -101,6 +109,13 @@ class FakeEngine:
                 for name, stream in streams.items()
                 if stream is not None
             }
+            if request.phase2.churn is not None:
+                frames = all_connections(request) - request.connections
+                seconds = frames / request.phase2.churn.new_per_second
+                opened = self._stream(request, frames, seconds)
+                phase2["openings"] = opened
+                if request.phase2.churn.leave != "silent":
+                    phase2["closings"] = opened
         answer = {
             "version": 1,
             "engine": "fake",

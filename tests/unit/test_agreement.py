@@ -67,6 +67,12 @@ RIGHT = [
         **{name: value for name, value in EXAMPLE.items() if name != "record_delays"},
         "phase2": {"initiator": STREAM, "periods": 3},
     },
+    {**EXAMPLE, "phase2": {"responder": STREAM, "churn": {"new_per_second": 50.0, "leave": "silent", "guard_ms": 50}}},
+    {
+        **EXAMPLE,
+        "frame": {"size": 88, "side": "initiator", "transport": "tcp"},
+        "phase2": {"initiator": STREAM, "churn": {"new_per_second": 50.0, "leave": "fin"}},
+    },
     {
         **EXAMPLE,
         "frame": {"size": 114, "side": "responder", "transport": "udp", "query": "aaaa"},

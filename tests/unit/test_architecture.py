@@ -19,7 +19,8 @@ ROOT = Path(natgauge.__file__).parent
 MAY_IMPORT: dict[str, set[str]] = {
     "bounded_output": set(),
     "late_delays": set(),
-    "readings": {"core_work"},
+    "churn": {"words"},
+    "readings": {"churn", "core_work"},
     "causes": {"late_delays"},
     "core_work": set(),
     "plain_text": set(),
@@ -48,7 +49,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "host": {"errors", "files", "finding", "foreign", "inputs", "system_errors", "table_memory", "version"},
     "metrics": set(),
     "delays": {"agreement"},
-    "trials": {"agreement", "causes", "delays", "errors", "other_traffic", "readings", "words"},
+    "trials": {"agreement", "causes", "churn", "delays", "errors", "other_traffic", "readings", "words"},
     "measurer": {"delays", "errors", "paired", "trials"},
     "trial_record": {"causes", "readings", "trials"},
     "verdicts": {"agreement", "causes", "counts", "readings", "trial_record", "trials", "words"},
@@ -86,8 +87,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "setup": {"errors", "ethernet", "gateways", "host", "inputs", "labs", "words"},
     "trial": {
-        "agreement", "causes", "core_work", "counts", "delays", "errors", "ethernet", "files", "foreign", "gateways",
-        "host", "inputs", "labs", "measurer", "other_traffic", "paired", "procedures", "readings", "setup",
+        "agreement", "causes", "churn", "core_work", "counts", "delays", "errors", "ethernet", "files", "foreign",
+        "gateways", "host", "inputs", "labs", "measurer", "other_traffic", "paired", "procedures", "readings", "setup",
         "table_memory", "tester", "trial_record", "trials", "verdicts", "words",
     },
     "measurements": {

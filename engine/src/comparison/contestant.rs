@@ -96,7 +96,7 @@ impl<'a> LoadedContestant<'a> {
             // All frames are due immediately, alternately.
             schedule.interval = 1;
             schedule.step_at = u64::MAX;
-            state.stream[side] = types::stream(stream as u32);
+            schedule.stream = types::stream(stream as u32);
         }
         state.start_ns = host::now_ns();
         self.programs.set_senders(&[(cpu, state)])?;

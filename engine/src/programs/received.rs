@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::shared::{BOTH, MOST_MESSAGES, PHASE1, PHASE2, SIDES, STREAMS};
+use crate::shared::{BOTH, CLOSING, MOST_MESSAGES, PHASE2_INITIATOR, PHASE2_RESPONDER, SIDES, STREAMS};
 use crate::tester::types;
 
 /// Sums over all CPUs.
@@ -33,8 +33,26 @@ pub struct Received {
 
 impl Received {
     /// Counts since an earlier reading; of phase 1 and of connections learned, all.
-    pub fn since(mut self, before: &Self) -> Self {
-        for (total, earlier) in PHASE2.map(|stream| (stream, &before.tally[stream])) {
+    pub fn since(self, before: &Self) -> Self {
+        let mut all = self.of_streams_since(&[PHASE2_INITIATOR, PHASE2_RESPONDER, CLOSING], before);
+        for side in BOTH {
+            all.foreign[side] -= before.foreign[side];
+            all.damaged_unmarked[side] -= before.damaged_unmarked[side];
+            all.neighbour_replies[side] -= before.neighbour_replies[side];
+            all.unanswered[side] -= before.unanswered[side];
+            all.signs[side].resets -= before.signs[side].resets;
+            all.signs[side].renumbered -= before.signs[side].renumbered;
+            all.signs[side].restamped -= before.signs[side].restamped;
+            let (odd, earlier) = (&mut all.odd[side][STREAMS], &before.odd[side][STREAMS]);
+            subtract_odd(odd, earlier);
+        }
+        all.remapped -= before.remapped;
+        all
+    }
+
+    /// The same with the counts of some streams since an earlier reading.
+    pub fn of_streams_since(mut self, streams: &[usize], before: &Self) -> Self {
+        for (total, earlier) in streams.iter().map(|&stream| (stream, &before.tally[stream])) {
             let tally = &mut self.tally[total];
             tally.received -= earlier.received;
             tally.duplicates -= earlier.duplicates;
@@ -48,26 +66,20 @@ impl Received {
                 tally.followed[at] -= earlier.followed[at];
                 tally.wrong[at] -= earlier.wrong[at];
             }
-        }
-        for side in BOTH {
-            self.foreign[side] -= before.foreign[side];
-            self.damaged_unmarked[side] -= before.damaged_unmarked[side];
-            self.neighbour_replies[side] -= before.neighbour_replies[side];
-            self.unanswered[side] -= before.unanswered[side];
-            self.signs[side].resets -= before.signs[side].resets;
-            self.signs[side].renumbered -= before.signs[side].renumbered;
-            self.signs[side].restamped -= before.signs[side].restamped;
-            for (odd, earlier) in self.odd[side].iter_mut().zip(&before.odd[side]).skip(PHASE1 + 1) {
-                odd.fragments -= earlier.fragments;
-                odd.tagged -= earlier.tagged;
-                odd.unchecked -= earlier.unchecked;
-                odd.errors -= earlier.errors;
-                odd.too_big -= earlier.too_big;
+            for side in BOTH {
+                subtract_odd(&mut self.odd[side][total], &before.odd[side][total]);
             }
         }
-        self.remapped -= before.remapped;
         self
     }
+}
+
+fn subtract_odd(odd: &mut types::oddities, earlier: &types::oddities) {
+    odd.fragments -= earlier.fragments;
+    odd.tagged -= earlier.tagged;
+    odd.unchecked -= earlier.unchecked;
+    odd.errors -= earlier.errors;
+    odd.too_big -= earlier.too_big;
 }
 
 /// The source of a mistranslated frame, if there was one.

@@ -6,14 +6,14 @@ use std::net::IpAddr;
 use super::addresses::{halves, AddressRange, Gateway, PortRange};
 use super::customer_edges::CustomerEdges;
 use super::engine_rule_texts::{
-    AFTER_STEP, AS_MANY, CHOSEN_PORTS, CLOSED_ONCE, CONNECTIONS, EDGE_DEVICE, FAMILY, FOREGROUND, FRAME, MAPPING_RULE,
-    MAP_T, NAME, NUMBERED, ONCE, ONE_PREFIX, ONE_SEQUENCE, OWN_ADDRESS, PACED, PORT_SETS, RANGE, RISING, ROUTER,
-    SAMPLES, SET_PORTS, SPACE, STEP, TWO_PORTS, UNICAST,
+    AFTER_STEP, AS_MANY, CHOSEN_PORTS, CHURN_GUARD, CHURN_NONE, CHURN_SPACE, CLOSED_ONCE, CONNECTIONS, EDGE_DEVICE,
+    FAMILY, FOREGROUND, FRAME, MAPPING_RULE, MAP_T, NAME, NUMBERED, ONCE, ONE_PREFIX, ONE_SEQUENCE, OWN_ADDRESS, PACED,
+    PORT_SETS, RANGE, RISING, ROUTER, SAMPLES, SET_PORTS, SPACE, STEP, TWO_PORTS, UNICAST,
 };
 use super::frame::{FCS, LIVE_FRAME_OCTETS};
 use super::model::{
     Background, DelaySamples, Frames, Initiator, Order, Phase2, Rate, Reading, Request, Source, Step, Stream,
-    LONGEST_NAME, LONGEST_PHASE_SECONDS,
+    LONGEST_NAME, LONGEST_PHASE_SECONDS, MOST_CONNECTIONS,
 };
 use crate::failure::{Failure, Outcome};
 use crate::family::Family;
@@ -35,6 +35,7 @@ pub fn check(request: &Request) -> Outcome<()> {
         check_tested(request, edges)?;
     }
     check_connections(request)?;
+    check_churn(request)?;
     check_frame(request)?;
     check_phases(request)?;
     if let Some(background) = &request.background {
@@ -201,6 +202,29 @@ fn check_connections(request: &Request) -> Outcome<()> {
         }
         Some(_) => Ok(()),
     }
+}
+
+/// Phase 2 opens connections after those of phase 1, in the same order of four tuples.
+fn check_churn(request: &Request) -> Outcome<()> {
+    let Some((churn, phase2)) = request.churn() else { return Ok(()) };
+    let rate = churn.new_per_second;
+    let (opened, least) = (churn.openings(phase2), 2 * churn.guarded() + 1);
+    if opened == 0 {
+        return refuse("phase2.churn.new_per_second", rate, CHURN_NONE, "");
+    }
+    if request.connections < least {
+        let more = format!(": at least {least} at {rate}/s and a guard of {} ms", churn.guard_ms);
+        return refuse("connections", request.connections, CHURN_GUARD, &more);
+    }
+    let most = request.space().unwrap_or(u64::MAX).min(MOST_CONNECTIONS);
+    if request.all_connections() > most {
+        let (first, all) = (request.connections, request.all_connections());
+        let more = format!(
+            " {opened} after the first {first}, {all} in all, and there are {most}: widen the ranges, or open fewer"
+        );
+        return refuse("phase2.churn.new_per_second", rate, CHURN_SPACE, &more);
+    }
+    Ok(())
 }
 
 fn check_frame(request: &Request) -> Outcome<()> {

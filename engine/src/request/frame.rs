@@ -10,7 +10,7 @@ use crate::dns::Query;
 use crate::family::Family;
 use crate::messages::{Message, Payload};
 use crate::shared::TAG_OCTETS;
-use crate::transport::{Closing, Transport};
+use crate::transport::{Closing, Transport, Way};
 
 /// Octets of an Ethernet frame's check sequence.
 pub const FCS: u32 = 4;
@@ -87,9 +87,9 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The messages of a connection.
-    pub fn messages(&self) -> Vec<Message> {
-        self.transport.messages(self.query, self.half_open, self.closing)
+    /// The messages of a connection; `leave`: how open TCP connections leave.
+    pub fn messages(&self, leave: Option<Way>) -> Vec<Message> {
+        self.transport.messages(self.query, self.half_open, self.closing, leave)
     }
 
     /// Octets without FCS of the shortest frame with these headers: all headers and the tag, or a whole query.
@@ -102,7 +102,7 @@ impl Frame {
             };
             self.transport.header_octets(message, headers.family) + payload
         };
-        let messages = self.messages();
+        let messages = self.messages(None);
         let sent = messages.iter().filter(|message| !message.reacts());
         ETHERNET + headers.octets() + sent.map(octets).max().unwrap_or_default()
     }

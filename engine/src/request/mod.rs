@@ -3,6 +3,7 @@
 
 mod addresses;
 pub(crate) mod bounds;
+mod churn;
 mod comparison;
 mod customer_edges;
 mod document;
@@ -15,6 +16,7 @@ mod trial;
 
 pub use crate::family::Family;
 pub use addresses::{halves, ipv6, AddressRange, Gateway, Mac, PortRange};
+pub use churn::{Churn, Leave};
 pub use comparison::{parse as parse_comparison, Comparison, Contestant, Quantity, COMPARISON_RULES};
 pub use customer_edges::{four, CustomerEdges};
 pub use document::LONGEST;

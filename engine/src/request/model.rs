@@ -8,16 +8,18 @@ use serde::Deserialize;
 
 use super::addresses::{AddressRange, Gateway, Mac, PortRange};
 use super::bounds::{Cpus, Positive, Text, Whole, MOST_CPUS};
+use super::churn::Churn;
 use super::customer_edges::CustomerEdges;
 use super::frame::{Frame, Headers, SideName, FCS};
 use crate::family::Family;
+use crate::messages::Message;
 use crate::shared::{CONNECTION_BITS, INITIATOR, MAX_SENDERS, RESPONDER, SIDES};
 
 /// Version of the trial request.
 pub const VERSION: u64 = 1;
 /// The kernel's IFNAMSIZ without the terminating zero.
 pub const LONGEST_NAME: usize = 15;
-const MOST_CONNECTIONS: u64 = 1 << CONNECTION_BITS;
+pub(super) const MOST_CONNECTIONS: u64 = 1 << CONNECTION_BITS;
 const HIGHEST_RATE: u64 = 200_000_000;
 const MOST_FRAMES: u64 = (1 << 40) - 1;
 const LONGEST_GRACE_MS: u64 = 60_000;
@@ -238,6 +240,7 @@ pub struct Phase2 {
     #[serde(default, with = "Whole::<LEAST_CATCH_UP, MOST_CATCH_UP>")]
     pub catch_up_percent: Option<u64>,
     pub step: Option<Step>,
+    pub churn: Option<Churn>,
     /// Times that phase 2 is run, one after the other, after a gap each, over the same connections.
     #[serde(default = "once", with = "Whole::<1, 10_000_000>")]
     pub periods: u64,
@@ -411,6 +414,22 @@ impl Request {
         ]
         .into_iter()
         .try_fold(1_u64, u64::checked_mul)
+    }
+
+    /// Connections that the trial opens, in both phases.
+    pub fn all_connections(&self) -> u64 {
+        self.connections + self.churn().map_or(0, |(churn, phase2)| churn.openings(phase2))
+    }
+
+    /// The churn of phase 2, with that phase.
+    pub fn churn(&self) -> Option<(&Churn, &Phase2)> {
+        let phase2 = self.phase2.as_ref()?;
+        Some((phase2.churn.as_ref()?, phase2))
+    }
+
+    /// The messages of a connection.
+    pub fn messages(&self) -> Vec<Message> {
+        self.frame.messages(self.churn().and_then(|(churn, _)| churn.leave.way()))
     }
 
     /// Length of background frames without FCS: that of the foreground frames, converted to IPv6.

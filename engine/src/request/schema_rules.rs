@@ -4,6 +4,7 @@
 
 use serde_json::{json, Value};
 
+use super::churn::Leave;
 use super::frame::Frame;
 use super::model::{Order, Reading, Request};
 use crate::dns::Query;
@@ -23,7 +24,7 @@ pub struct Rule {
 }
 
 /// All rules, in the order in which they are checked.
-pub const SCHEMA_RULES: [Rule; 30] = [
+pub const SCHEMA_RULES: [Rule; 33] = [
     Rule {
         field: "phase1",
         text: "only a stateless trial has none",
@@ -317,6 +318,55 @@ pub const SCHEMA_RULES: [Rule; 30] = [
         schema: || with_query(json!({"properties": {"background": false}})),
         broken: |request| (request.frame.query.is_some() && request.background.is_some()).then_some("{}"),
     },
+    Rule {
+        field: "phase2.churn",
+        text: "is of plain frames over connections of phase 1, one for each four tuple: leave it out",
+        schema: || {
+            let plain = json!({"properties": {"query": false, "closing": false, "half_open": {"const": false}}});
+            let once = json!({"enum": ["permutation", "increasing", "decreasing"]});
+            let all = json!({"stateless": {"const": false}, "order": once, "frame": plain, "background": false});
+            with_churn(&json!({"properties": all}))
+        },
+        broken: |request| {
+            request.churn()?;
+            let Frame { query, closing, half_open, .. } = &request.frame;
+            let other = query.is_some() || closing.is_some() || *half_open || request.background.is_some();
+            (other || request.stateless || request.order == Order::WithReplacement).then_some("{}")
+        },
+    },
+    Rule {
+        field: "phase2.churn",
+        text: "goes with reading order pseudorandom, in one period without a step: leave it out",
+        schema: || {
+            let drawn = json!({"properties": {"reading_order": {"const": "pseudorandom"}}});
+            let phase2 = json!({"step": false, "periods": {"const": 1}, "responder": drawn});
+            with_churn(&json!({"properties": {"phase2": {"properties": phase2}}}))
+        },
+        broken: |request| {
+            let (_, phase2) = request.churn()?;
+            let drawn = phase2.responder.as_ref().is_none_or(|stream| stream.reading_order == Reading::Pseudorandom);
+            (!drawn || phase2.step.is_some() || phase2.periods > 1).then_some("{}")
+        },
+    },
+    Rule {
+        field: "phase2.churn.leave",
+        text: "must be fin or reset with transport tcp, and silent with others",
+        schema: || {
+            let leave = |ways: &Value| at("phase2.churn", json!({"properties": {"leave": ways}}));
+            let tcp = json!({"properties": {"transport": {"const": "tcp"}}, "required": ["transport"]});
+            let frame = json!({"properties": {"frame": tcp}, "required": ["frame"]});
+            json!({"if": frame, "then": leave(&json!({"enum": ["fin", "reset"]})), "else": leave(&json!({"const": "silent"}))})
+        },
+        broken: |request| {
+            let (churn, _) = request.churn()?;
+            let name = match churn.leave {
+                Leave::Silent => "silent",
+                Leave::Fin => "fin",
+                Leave::Reset => "reset",
+            };
+            (!churn.leave.fits(request.frame.transport)).then_some(name)
+        },
+    },
 ];
 
 /// Refuse a request that breaks a rule.
@@ -365,6 +415,11 @@ fn is_stateless() -> Value {
 fn with_half_open(then: Value) -> Value {
     let frame = json!({"properties": {"half_open": {"const": true}}, "required": ["half_open"]});
     json!({"if": {"properties": {"frame": frame}, "required": ["frame"]}, "then": then})
+}
+
+fn with_churn(then: &Value) -> Value {
+    let phase2 = json!({"properties": {"phase2": {"required": ["churn"]}}, "required": ["phase2"]});
+    json!({"if": phase2, "then": then})
 }
 
 fn with_query(then: Value) -> Value {

@@ -6,7 +6,7 @@
 
 use crate::family::Family;
 use crate::messages::{Message, MessageName, Payload};
-use crate::shared::{INITIATOR, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER};
+use crate::shared::{CLOSING, INITIATOR, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER};
 use crate::tester::types::frame_kind;
 use crate::transport::{Closing, Way};
 
@@ -26,7 +26,7 @@ const WINDOW_SCALE: u8 = 7;
 const STAMPS: [u8; 10] = [8, 10, 0, 0, 0, 0, 0, 0, 0, 0];
 const NO_OPERATION: u8 = 1;
 
-pub(super) fn messages(closing: Option<Closing>) -> Vec<Message> {
+pub(super) fn messages(closing: Option<Closing>, leave: Option<Way>) -> Vec<Message> {
     let request = closing.and_then(|closing| closing.request_octets).map(|octets| octets as u32);
     let mut all = handshake(request.unwrap_or(0));
     let Some(closing) = closing else {
@@ -37,6 +37,7 @@ pub(super) fn messages(closing: Option<Closing>) -> Vec<Message> {
         };
         all.push(data(frame_kind::FRAME_DATA_UP, INITIATOR, &[PHASE2_INITIATOR]));
         all.push(data(frame_kind::FRAME_DATA_DOWN, RESPONDER, &[PHASE2_RESPONDER]));
+        all.extend(leave.into_iter().flat_map(|by| ending(by, 1, &[CLOSING])));
         return all;
     };
     let octets = 1 + request.unwrap_or(0);
@@ -45,10 +46,16 @@ pub(super) fn messages(closing: Option<Closing>) -> Vec<Message> {
         all.push(untagged(MessageName::Response, frame_kind::FRAME_RESPONSE, RESPONDER, numbers, request));
     }
     let streams: &[usize] = if request.is_some() { &[] } else { &[PHASE2_INITIATOR] };
-    let name = if closing.by == Way::Rst { MessageName::Rst } else { MessageName::Fin };
+    all.extend(ending(closing.by, octets, streams));
+    all
+}
+
+/// The messages that close a connection whose sides have sent `octets` octets, the SYN included.
+fn ending(by: Way, octets: u32, streams: &'static [usize]) -> Vec<Message> {
+    let name = if by == Way::Rst { MessageName::Rst } else { MessageName::Fin };
     let first = untagged(name, frame_kind::FRAME_FIN, INITIATOR, (octets, octets), 0);
-    all.push(Message { streams, ..first });
-    if closing.by == Way::Fin {
+    let mut all = vec![Message { streams, ..first }];
+    if by == Way::Fin {
         let ends = (octets, 1 + octets);
         all.push(untagged(MessageName::FinAck, frame_kind::FRAME_FIN_ACK, RESPONDER, ends, 0));
         let both = (1 + octets, 1 + octets);

@@ -14,8 +14,8 @@ use crate::report::{
 };
 use crate::request::FCS;
 use crate::shared::{
-    BOTH, DELAY_SUB_BITS, INITIATOR, NEGATIVE, NOT_NEGATIVE, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER,
-    STREAMS,
+    BOTH, CLOSING, DELAY_SUB_BITS, INITIATOR, NEGATIVE, NOT_NEGATIVE, PHASE1, PHASE2, PHASE2_INITIATOR,
+    PHASE2_RESPONDER, RESPONDER, STREAMS,
 };
 use crate::tester::types;
 use crate::transport::Transport;
@@ -39,21 +39,30 @@ impl Trial<'_> {
         let offered = BOTH.map(|side| difference(offered[side], self.before.offered[side]));
         let octets = request.octets();
         let disturbed = self.disturbed_times(watched);
-        let of = |phase: &Phase, stream| self.counts(phase, stream, &received, disturbed.as_ref());
+        let disturbed = disturbed.as_ref();
+        let of = |phase: &Phase, stream| self.counts(phase, stream, &received, disturbed);
+        let churns = request.churn().is_some();
+        // Phase 1 and openings are of one stream.
+        let first = if churns { self.before_phase2 } else { received };
+        let later = received.of_streams_since(if churns { &[PHASE1] } else { &[] }, &self.before_phase2);
         TrialResult {
             version: report::VERSION,
             engine: env!("CARGO_PKG_VERSION"),
             mark: request.mark,
             seed: request.seed,
-            phase1: phase1.and_then(|phase| of(phase, PHASE1)),
-            phase2: phase2
-                .map(|phase| Phase2 { initiator: of(phase, PHASE2_INITIATOR), responder: of(phase, PHASE2_RESPONDER) }),
+            phase1: phase1.and_then(|phase| self.counts(phase, PHASE1, &first, disturbed)),
+            phase2: phase2.map(|phase| Phase2 {
+                initiator: of(phase, PHASE2_INITIATOR),
+                responder: of(phase, PHASE2_RESPONDER),
+                openings: self.counts(phase, PHASE1, &later, disturbed),
+                closings: of(phase, CLOSING),
+            }),
             state_table: StateTable {
                 connections: request.connections,
                 stored: received.stored,
                 remapped: received.remapped,
                 octets: self.table_octets,
-                by_source: (phase1.is_some() && received.stored < request.connections)
+                by_source: (phase1.is_some() && received.stored < request.all_connections())
                     .then(|| self.programs.by_source(request))
                     .flatten(),
             },
@@ -111,7 +120,8 @@ impl Trial<'_> {
         disturbed: Option<&DisturbedTimes>,
     ) -> Option<Counts> {
         let flow = phase.flows.iter().find(|flow| flow.stream == stream)?;
-        let parts: Vec<&types::schedule> = phase.senders.iter().map(|sender| &sender.schedule[flow.side]).collect();
+        let parts: Vec<&types::schedule> =
+            phase.senders.iter().map(|sender| &sender.schedule[flow.schedule()]).collect();
         let tally = &received.tally[stream];
         let samples: u64 = parts.iter().map(|part| part.lag_samples).sum();
         let worst = |of: fn(&types::schedule) -> u64| parts.iter().map(|part| of(part)).max().unwrap_or(0);
@@ -119,11 +129,13 @@ impl Trial<'_> {
         let mixed = self.request.background.is_some() && stream != PHASE1;
         let timed = self.request.record_loss_times;
         let odd = self.odd(stream, received);
+        let churns = self.request.churn().is_some();
+        let skipped = parts.iter().map(|part| part.skipped).sum();
         Some(Counts {
             intended_frames: flow.intended(),
             intended_rate: flow.rate,
             made_frames: parts.iter().map(|part| part.made).sum(),
-            offered_frames: phase.offered[flow.side].accepted,
+            offered_frames: phase.offered_of(flow),
             received_frames: tally.received,
             duplicates: tally.duplicates,
             reordered: tally.reordered,
@@ -139,7 +151,8 @@ impl Trial<'_> {
             messages: self.messages(stream, tally),
             background_frames: mixed.then(|| parts.iter().map(|part| part.background).sum()),
             background_received: mixed.then_some(tally.background),
-            skipped: parts.iter().map(|part| part.skipped).sum(),
+            skipped: if churns { 0 } else { skipped },
+            unopened: (churns && flow.side == RESPONDER).then_some(skipped),
             nominal_ns: flow.due_ns(flow.intended()) as u64,
             sending_ns: worst(|part| part.last_ns) + interval as u64,
             worst_lag_ns: worst(|part| part.lag_worst),
@@ -148,13 +161,12 @@ impl Trial<'_> {
             settled_lag_ns: phase.senders.iter().map(settled_lag_ns).max().unwrap_or(0),
             stalled_ns: phase.senders.iter().map(|sender| sender.stalled_ns).max().unwrap_or(0),
             lost_in_stalls: disturbed.and_then(|disturbed| {
-                let lost = phase.offered[flow.side].accepted.checked_sub(tally.received)?;
+                let lost = phase.offered_of(flow).checked_sub(tally.received)?;
                 self.lost_in_stalls(phase, flow, lost, disturbed)
             }),
             last_lost_ns: timed.then(|| self.last_lost_ns(flow, &parts)).flatten(),
-            longest_silence: self.programs.silence(stream).map(|(from, to)| Silence {
-                from_ns: from.saturating_sub(phase.start_ns),
-                to_ns: to.saturating_sub(phase.start_ns),
+            longest_silence: (flow.opened == 0).then(|| self.programs.silence(stream)).flatten().map(|(from, to)| {
+                Silence { from_ns: from.saturating_sub(phase.start_ns), to_ns: to.saturating_sub(phase.start_ns) }
             }),
             delay: self.delay(flow, tally).map(|delay| {
                 let due_in_stalls = disturbed.map(|disturbed| self.timed_in_stalls(phase, flow, disturbed));
@@ -165,7 +177,8 @@ impl Trial<'_> {
 
     /// The extremes are those of the whole phase 2, so none of its periods has them.
     fn late_delay(&self, stream: usize, tally: &types::tally) -> Option<LateDelay> {
-        let whole = stream == PHASE1 || self.request.phase2.as_ref().is_none_or(|phase2| phase2.periods == 1);
+        let whole = stream == PHASE1 && self.request.churn().is_none()
+            || self.request.phase2.as_ref().is_none_or(|phase2| phase2.periods == 1);
         (tally.late > 0 && whole).then_some(LateDelay {
             minimum_ns: tally.late_minimum,
             maximum_ns: tally.late_maximum,
@@ -175,7 +188,7 @@ impl Trial<'_> {
 
     /// Arrivals of each message of a stream; `received` counts those of the last.
     fn messages(&self, stream: usize, tally: &types::tally) -> Vec<MessageCounts> {
-        let messages = self.request.frame.messages();
+        let messages = self.request.messages();
         let counts = |(at, message): (usize, &Message)| MessageCounts {
             name: message.name,
             received: if messages::followed(&messages, at) { tally.followed[message.place] } else { tally.received },
@@ -192,14 +205,18 @@ impl Trial<'_> {
         let senders = phase.senders.len() as u64;
         let (mut found, mut in_stalls) = (0, 0);
         for (number, sender) in phase.senders.iter().enumerate() {
-            let part = &sender.schedule[flow.side];
+            let part = &sender.schedule[flow.schedule()];
             // Skipped frames have no sequence number, so the due times of later frames are not known.
             if part.skipped > 0 {
                 return None;
             }
-            for sequence in self.programs.window(number, flow.stream)?.lost(part.made)? {
+            let first = flow.first_sequence(number as u64, senders);
+            for sequence in self.programs.window(number, flow.stream)?.lost(first + part.made)? {
+                if sequence < first {
+                    continue;
+                }
                 found += 1;
-                let due = phase.start_ns + flow.due_ns(sequence * senders + number as u64) as u64;
+                let due = phase.start_ns + flow.due_ns(sequence * senders + number as u64 - flow.opened) as u64;
                 in_stalls += u64::from(disturbed.cover(due));
             }
         }
@@ -210,18 +227,19 @@ impl Trial<'_> {
     fn last_lost_ns(&self, flow: &Flow, parts: &[&types::schedule]) -> Option<u64> {
         let senders = parts.len() as u64;
         let due = |(sender, part): (usize, &&types::schedule)| {
-            let lost = self.programs.window(sender, flow.stream)?.last_lost(part.made)?;
-            Some(flow.due_ns(lost * senders + sender as u64) as u64)
+            let first = flow.first_sequence(sender as u64, senders);
+            let lost = self.programs.window(sender, flow.stream)?.last_lost(first + part.made)?;
+            (lost >= first).then(|| flow.due_ns(lost * senders + sender as u64 - flow.opened) as u64)
         };
         parts.iter().enumerate().filter_map(due).max()
     }
 
     /// Ports to which frames without a readable stream are attributed: by port to a direction of the last phase.
     fn unread(&self, stream: usize) -> Vec<usize> {
-        if stream == PHASE1 && self.request.phase2.is_some() {
+        if (stream == PHASE1 && self.request.phase2.is_some()) || stream == CLOSING {
             return Vec::new();
         }
-        let messages = self.request.frame.messages();
+        let messages = self.request.messages();
         let arrives = |side: &usize| messages::of_stream(&messages, stream).any(|(_, message)| message.sender != *side);
         BOTH.into_iter().filter(arrives).collect()
     }
@@ -249,7 +267,8 @@ impl Trial<'_> {
 
     fn delay(&self, flow: &Flow, tally: &types::tally) -> Option<Delay> {
         let stream = flow.stream;
-        let wanted = self.request.record_delays && (stream != PHASE1 || self.request.phase2.is_none());
+        let timed = PHASE2.contains(&stream) || self.request.phase2.is_none();
+        let wanted = self.request.record_delays && timed;
         if !wanted {
             return None;
         }

@@ -16,6 +16,7 @@ class StreamFigures(AgreementPart):
     if TYPE_CHECKING:
         offered_frames: int
         received_frames: int
+        unopened: int | None
         late: int
         late_delay: Any
         messages: Sequence[Any]
@@ -26,9 +27,14 @@ class StreamFigures(AgreementPart):
         stalled_ns: int
 
     @property
+    def due_frames(self) -> int:
+        """Frames that should have returned: offered ones, and those of connections whose opening was lost."""
+        return self.offered_frames + (self.unopened or 0)
+
+    @property
     def lost(self) -> int:
-        """Frames that the port accepted and that did not return correctly: offered - received, but at least 0."""
-        return max(0, self.offered_frames - self.received_frames)
+        """Frames that did not return correctly: due - received, but at least 0."""
+        return max(0, self.due_frames - self.received_frames)
 
     @property
     def nominal_seconds(self) -> float:

@@ -64,6 +64,16 @@ def nominal_seconds(request: TrialRequest) -> float:
     return seconds + request.phase2.periods * (gap + period)
 
 
+def all_connections(request: TrialRequest) -> int:
+    """Return the connections that a trial opens, in both phases."""
+    phase2 = request.phase2
+    if phase2 is None or phase2.churn is None:
+        return request.connections
+    streams = [stream for stream in (phase2.initiator, phase2.responder) if stream is not None]
+    seconds = max((_sending(stream.frames, stream.rate) for stream in streams), default=0.0)
+    return request.connections + round(phase2.churn.new_per_second * seconds)
+
+
 def _sending(frames: int, rate: float) -> float:
     """Return the seconds that the frames take; 0 at a rate that the engine refuses."""
     return frames / rate if rate > 0 else 0.0

@@ -29,6 +29,8 @@ _PLACES: Final = {"card ring": "card ring", "received": "received", "sent": "sen
 #: Fields of a trial's result: of a port, and of a stream, of frames that came late or wrong.
 _PORT: Final = ("refused", "redirect_errors", "tx_dropped", "rx_dropped")
 _ERRORS: Final = ("too_big", "icmp_errors")
+#: Intended frames that had no connection.
+_UNSENT: Final = ("skipped", "unopened")
 #: Frames that arrived, but not in time.
 LATE: Final = "late"
 WRONG: Final = (LATE, "damaged", "fragments", "tagged", "without_checksum", "untranslated", "mistranslated")
@@ -114,7 +116,7 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
     """Return the hops of a trial from its record, as `trials.jsonl` has it, with a result."""
     result, network = trial["result"], _spoken(trial)
     streams = [stream for stream in (result.get("phase1"), *(result.get("phase2") or {}).values()) if stream]
-    sent = sum(stream["intended_frames"] - (stream.get("skipped") or 0) for stream in streams)
+    sent = sum(stream["intended_frames"] - sum(stream.get(name) or 0 for name in _UNSENT) for stream in streams)
     lost = max(0, sent - sum(stream["received_frames"] for stream in streams))
     names = [*(network or {}), *(place.split()[0] for place in trial.get("dropped") or {})]
     names += [cause.split()[0] for cause in trial.get("device_faults") or {} if " " in cause]

@@ -51,6 +51,21 @@ def _other_traffic(facts: Facts) -> Iterator[Said]:
         yield Said(note.text, note.count, note.value, note.grade)
 
 
+def _unexpected_count(facts: Facts) -> Iterator[Said]:
+    """Connections that the device forgot too early or too late: open ones, or those that left."""
+    read = [counted for outcome in facts.counted if (counted := outcome.readings.count_in_churn) is not None]
+    deviating = [counted for counted in read if counted.deviates]
+    if not deviating:
+        return
+    worst = max(deviating, key=lambda counted: abs(counted.deviation))
+    yield Said(
+        f"in {len(deviating)} of {len(read)} trials with new connections the device held another number than expected, "
+        f"at worst {worst.count} instead of {worst.expected:.0f} ({worst.deviation:+.1%})",
+        len(deviating),
+        worst.deviation,
+    )
+
+
 DOUBTS: Final = (
     Doubt(
         word="collapsed",
@@ -85,6 +100,18 @@ DOUBTS: Final = (
         holds=_contradictions,
         meaning="loads passed and failed when they were tried again",
         sums=True,
+    ),
+    Doubt(
+        word="unexpected count",
+        grade="interval",
+        about="trial",
+        holds=_unexpected_count,
+        meaning=(
+            "while connections came and went, the device's own count differed by more than 1 % from the connections "
+            "that should be open or not yet forgotten: the device forgets them earlier or later than its time-out says"
+        ),
+        remedy="Compare the time-outs of the device with --udp-timeout; a table may fill earlier than computed.",
+        not_stored="a procedure may take a stored trial for another verdict, so which trials count is not known",
     ),
     Doubt(
         word="other traffic",

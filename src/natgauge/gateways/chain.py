@@ -80,6 +80,10 @@ class Chain:
         """Return the number of open TCP connections in the table that holds them; None where it cannot be read."""
         return self.holder.count_established()
 
+    def count_unexpired(self) -> int | None:
+        """Return the number of connections in the table that holds them whose time is not over; None as `count`."""
+        return self.holder.count_unexpired()
+
     def lingering(self) -> dict[str, int]:
         """Return the seconds for which the table keeps a closed TCP connection, by the closing segment."""
         return self.holder.lingering()

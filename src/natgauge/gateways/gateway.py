@@ -210,6 +210,10 @@ class Gateway:
         # Walking a table takes at most as long as emptying it.
         return self._counted("count_established", self._empty_seconds())
 
+    def count_unexpired(self) -> int | None:
+        """Return the number of connections whose time is not over, where a command distinguishes them; else `count`."""
+        return self.count() if (count := self._counted("count_unexpired", self._empty_seconds())) is None else count
+
     def _counted(self, verb: str, seconds: float = _VERB_SECONDS) -> int | None:
         pieces = self.recipe.verbs.pieces(verb)
         return self._number(verb, self._run(verb, pieces[0], seconds, how="ask").stdout) if pieces else None

@@ -13,7 +13,8 @@ from natgauge.words import TcpState
 
 #: The verbs, in the order a gateway's life has them.
 VERBS: Final = (
-    "check", "version", "start", "empty", "count", "count_established", "lingering", "faults", "outside_mtu", "stop",
+    "check", "version", "start", "empty", "count", "count_established", "count_unexpired", "lingering", "faults",
+    "outside_mtu", "stop",
 )  # fmt: skip
 #: Verbs whose pieces run in the reverse order: what was made last is removed first.
 REVERSED: Final = ("stop",)
@@ -244,6 +245,8 @@ class Verbs(RecipeTable):
         start: sets the gateway up; remains of an earlier start do not disturb it.
         count_established: prints the number of TCP connections that the gateway has in its state for open connections;
             it may walk the table.
+        count_unexpired: prints the number of connections whose time is not over, where `count` includes others; it may
+            walk the table.
         lingering: prints lines "fin SECONDS" and "rst SECONDS": how long the gateway keeps a TCP connection that such
             a segment has closed.
         outside_mtu: sets the MTU of the outside link to $NG_VALUE, for a gateway that does not look at the MTU of the
@@ -257,6 +260,7 @@ class Verbs(RecipeTable):
     empty: Pieces = ()
     count: Annotated[Pieces, Field(max_length=1)] = ()
     count_established: Annotated[Pieces, Field(max_length=1)] = ()
+    count_unexpired: Annotated[Pieces, Field(max_length=1)] = ()
     lingering: Annotated[Pieces, Field(max_length=1)] = ()
     faults: Pieces = ()
     outside_mtu: Annotated[Pieces, Field(max_length=1)] = ()

@@ -60,6 +60,7 @@ class _Stream(_Part):
     offered_frames: _Count | None = None
     received_frames: _Count
     skipped: _Count | None = None
+    unopened: _Count | None = None
     duplicates: _Count | None = None
     reordered: _Count | None = None
     late: _Count | None = None

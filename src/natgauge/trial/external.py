@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from natgauge.agreement import Progress, TrialRequest, TrialResult
+from natgauge.agreement import Progress, TrialRequest, TrialResult, all_connections
 from natgauge.errors import BrokenError, NotEmptyError, UsageError
 from natgauge.gateways.recipe import Recipe
 from natgauge.labs.common.shell import run_shell
@@ -74,6 +74,14 @@ class ExternalControls:
         if not output.isdecimal():
             raise BrokenError(f"count command: printed {output[:60]!r} instead of one whole number")
         return int(output)
+
+    def count_unexpired(self) -> int | None:
+        """Return the number of connections; whether their time is over is not known."""
+        return self.count()
+
+    def lingering(self) -> Mapping[str, int]:
+        """Nothing is known of closed connections."""
+        return {}
 
     def count_established(self) -> int | None:
         """None: no command of the user reports it."""
@@ -145,7 +153,7 @@ class ExternalMeasurer(LabMeasurer):
         if self.fresh is None:
             return super()._run(request, progress)
         ports = request.initiator.destination_ports
-        with self.fresh.used(Range(ports.first, ports.last), request.connections, self.observer):
+        with self.fresh.used(Range(ports.first, ports.last), all_connections(request), self.observer):
             return super()._run(request, progress)
 
 

@@ -15,7 +15,6 @@ from natgauge.agreement import (
     StreamCounts,
     TrialRequest,
     TrialResult,
-    nominal_seconds,
 )
 from natgauge.agreement.process import run
 from natgauge.counts import received_in_all, streams_of
@@ -25,6 +24,7 @@ from natgauge.measurer import Ability, CountAt, Measurer, OutlastingError, TearD
 from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.setup.traffic import TrafficPlan
 from natgauge.trial import each_subscriber, forwarding
+from natgauge.trial.churn_count import IDLE_DRAWS, needed_seconds, with_expected
 from natgauge.trial.command_retries import CommandRetries, SilentControlsError
 from natgauge.trial.device_signs import signs_of
 from natgauge.trial.judging import judged
@@ -50,6 +50,7 @@ TESTER_ABILITIES: Final = frozenset(
         Ability.STATELESS,
         Ability.QUERIES,
         Ability.PERIODS,
+        Ability.CHURN,
     }
 )
 #: Further abilities with a device that natgauge controls.
@@ -58,8 +59,6 @@ DEVICE_ABILITIES: Final = frozenset(
 )
 #: Of these, what needs a device that keeps connections.
 OF_TABLE: Final = frozenset({Ability.EMPTY_TIMED, Ability.WATCH_COUNT})
-#: A connection gets no frame for this many times the mean interval between its frames with a probability of 1e-13.
-IDLE_DRAWS: Final = 30.0
 #: Number of consecutive trials with silent controls after which a device that forwards is given up.
 MOST_SILENT: Final = 5
 #: Seconds before each further check whether a device that cannot be restarted has recovered: it may boot by itself.
@@ -212,7 +211,7 @@ class LabMeasurer(Measurer):
             gone = self._unbegun(plan, Verdict.COLLAPSED, reason, limited_by="device")
             return self._ended(gone, began, raised, device_error="")
         try:
-            trial = self.trial_run.perform(plan, request)
+            trial = with_expected(self.trial_run.perform(plan, request), self.device, self.settings)
         except SilentControlsError as error:
             return self._ended(self._unanswered(plan, error), began, raised, device_error=str(error))
         trial = judged(trial, self._limits)
@@ -518,7 +517,7 @@ class LabMeasurer(Measurer):
 
         No entry may expire while it is needed (RFC 9693 section 4.4).
         """
-        timeout, seconds = self.settings.udp_timeout, nominal_seconds(request)
+        timeout, seconds = self.settings.udp_timeout, needed_seconds(request)
         if timeout is None or request.phase1 is None or seconds < timeout:
             return []
         if not self._raise_timeout(seconds):

@@ -54,6 +54,12 @@ class DeviceControl(Protocol):
     def count_established(self) -> int | None:
         """Number of open TCP connections in the table; None where the device does not report it."""
 
+    def count_unexpired(self) -> int | None:
+        """Number of connections whose time is not over, as far as the device can distinguish them; None as `count`."""
+
+    def lingering(self) -> Mapping[str, int]:
+        """Seconds for which the device keeps a closed TCP connection, by "fin" or "rst"; empty where not known."""
+
     def free_octets(self) -> int | None:
         """Octets of available memory of the device's machine; None where it is not known."""
 

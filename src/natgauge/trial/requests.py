@@ -12,6 +12,7 @@ from natgauge.agreement import (
     LONGEST_PHASE_SECONDS,
     AddressRange,
     Background,
+    Churn,
     CustomerEdges,
     DelaySamples,
     Frame,
@@ -106,6 +107,7 @@ class Requests:
                 mapped=self.traffic.mapping_known,
             )
         _refuse_long(plan)
+        _refuse_few_four_tuples(plan, self.traffic.space)
         grace = round(settings.grace_seconds * 1000)
         request = TrialRequest(
             mark=(settings.first_mark - 1 + number) % 0xFFFF_FFFF + 1,
@@ -226,6 +228,20 @@ def _refuse_long(plan: TrialPlan) -> None:
             )
 
 
+def _refuse_few_four_tuples(plan: TrialPlan, space: int) -> None:
+    """Refuse churn that needs more four tuples than the ranges have: each connection has one of its own."""
+    if plan.phase2 is None or plan.phase2.churn is None:
+        return
+    opened = plan.phase2.churn.openings(plan.phase2.seconds)
+    if plan.connections + opened > space:
+        raise UsageError(
+            f"connections: {plan.connections} open ones, and {opened} more in {plan.phase2.seconds:g} s of phase 2, "
+            f"need as many four tuples, and the ranges have {space}; choose wider ranges, fewer new connections or "
+            "less time",
+            at="connections",
+        )
+
+
 def longest_seconds(request: TrialRequest) -> float:
     """Return the seconds after which the engine aborts a trial; at most `LONGEST_SECONDS`."""
     return min(LONGEST_SECONDS, nominal_seconds(request) * 2 + SLACK_SECONDS)
@@ -253,6 +269,7 @@ def _phase2(plan: TrialPlan, phase2: Phase2Plan, pace: Pacing, grace_ms: int) ->
             reading_order=phase2.reading_order,
         )
     step = None if phase2.step is None else Step(share=phase2.step.share, seconds=phase2.step.seconds)
+    churn = phase2.churn
     return Phase2(
         periods=phase2.periods,
         initiator=initiator,
@@ -260,6 +277,11 @@ def _phase2(plan: TrialPlan, phase2: Phase2Plan, pace: Pacing, grace_ms: int) ->
         grace_ms=grace_ms,
         catch_up_percent=pace.phase2_catch_up_percent,
         step=step,
+        churn=None
+        if churn is None
+        else Churn(
+            new_per_second=churn.new_per_second, leave=churn.leave, guard_ms=max(1, round(churn.guard_seconds * 1000))
+        ),
     )
 
 

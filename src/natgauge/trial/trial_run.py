@@ -6,10 +6,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
 from natgauge.agreement import Progress, TrialRequest, TrialResult
+from natgauge.churn import CountInChurn
 from natgauge.core_work import CoreWork, WorkByCore
 from natgauge.counts import received_in_all, streams_of
 from natgauge.errors import BrokenError, NatgaugeError, UsageError
@@ -18,13 +20,14 @@ from natgauge.labs.common.links import carrier_losses
 from natgauge.labs.contract import TESTER_PLACES, LabCounters, NetworkCounters
 from natgauge.readings import Readings
 from natgauge.table_memory import LEAST_CONNECTIONS, ObjectCaches, octets_per_connection
+from natgauge.trial.churn_count import Counting
 from natgauge.trial.command_retries import CommandRetries
 from natgauge.trial.protocols import DeviceControl, Place, ServerControl
 from natgauge.trials import Restart, Trial, TrialPlan
 
 
 class RestartInTrial:
-    """Calls `act` at a given time of phase 2. Use it as a context manager around the engine's run.
+    """Calls `act`, such as a restart, at a given time of phase 2. Use it as a context manager around the engine's run.
 
     When the `with` block ends, for any reason, `act` has ended or will not begin: nothing else may use the device
     during `act`.
@@ -138,8 +141,10 @@ class TrialRun:
         refused_before = self._refused()
         memory_before = self._memory(request)
         before, links_before, throttled = self._counters(), self._link_losses(), self.throttling()
+        counted: CountInChurn | None = None
         if plan.restart_at_seconds is None:
-            result, restart, error = self.run(request, self.progress), None, ""
+            result, counted = self._run_counting(plan, request)
+            restart, error = None, ""
         else:
             result, restart, error = self._run_restarting(request, plan.restart_at_seconds)
         stopped = self.throttling().since(throttled)
@@ -174,6 +179,7 @@ class TrialRun:
             taps=self.place.initiator.tap,
             link_losses=self._new_link_losses(links_before),
             throttled_seconds=stopped.seconds,
+            count_in_churn=counted,
         )
         return Trial(plan, request, result, readings, restart, placement=self.place.placement)
 
@@ -242,19 +248,36 @@ class TrialRun:
             self.asking.failures.append(str(error))
             return ""
 
+    def _run_counting(self, plan: TrialPlan, request: TrialRequest) -> tuple[TrialResult, CountInChurn | None]:
+        """Run a trial; with churn also read the device's count before its end."""
+        phase2 = plan.phase2
+        if phase2 is None or phase2.churn is None or self.device is None or not self.device.counts:
+            return self.run(request, self.progress), None
+        counting = Counting(self.device, self.asking)
+        result, timed = self._run_acting(request, counting, phase2.churn.reading_at(phase2.seconds))
+        with suppress(BrokenError):
+            return result, counting.read(timed.ended())
+        return result, None
+
     def _run_restarting(self, request: TrialRequest, seconds: float) -> tuple[TrialResult, Restart, str]:
         """Run a trial with a restart; the last value is the error of a device that did not become ready again."""
         if self.device is None:
             raise UsageError(NOT_OURS)
-        restart = self.device.restart_under_load
+        result, restarting = self._run_acting(request, self.device.restart_under_load, seconds)
+        return result, restarting.ended(), restarting.said
+
+    def _run_acting(
+        self, request: TrialRequest, act: Callable[[], None], seconds: float
+    ) -> tuple[TrialResult, RestartInTrial]:
+        """Run a trial, and act at a time of phase 2."""
 
         def report(progress: Progress) -> None:
-            restarting.take(progress)
+            timed.take(progress)
             self.progress(progress)
 
-        with RestartInTrial(restart, seconds) as restarting:
+        with RestartInTrial(act, seconds) as timed:
             result = self.run(request, report)
-        return result, restarting.ended(), restarting.said
+        return result, timed
 
     def _faults(self) -> Mapping[str, int]:
         return {} if self.device is None else self.asking(self.device.faults)
@@ -314,8 +337,9 @@ class TrialRun:
 
 
 def _kept_once(request: TrialRequest) -> int:
-    """Return the number of connections that a trial opens; 0 = not known, as draws may hit the same one."""
-    return 0 if request.order == "with-replacement" else request.connections
+    """Return the number of connections that a trial opens and the device keeps; 0 = not known."""
+    churns = request.phase2 is not None and request.phase2.churn is not None
+    return 0 if churns or request.order == "with-replacement" else request.connections
 
 
 def emptied(device: DeviceControl | None, asking: CommandRetries) -> int | None:

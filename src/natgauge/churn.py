@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections that are opened in phase 2 while the oldest leave, and the number that a gateway then holds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from natgauge.words import Leave
+
+#: Deviation of the gateway's own count from the expected one that is doubted.
+MOST_DEVIATION: Final = 0.01
+#: Readings of the gateway's count begin this long before the end of phase 2, but after half of it, in s.
+_BEFORE_END: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Churn:
+    """New connections in phase 2, and as many that leave: the oldest ones.
+
+    Attributes:
+        new_per_second: connections/s that are opened, > 0.
+        leave: a connection falls silent (UDP, ICMP), or the Initiator closes it by a FIN or a reset (TCP).
+        guard_seconds: a connection gets frames from this time after its opening until this time before it leaves, > 0,
+            in ms; longer than a round trip.
+    """
+
+    new_per_second: float
+    leave: Leave = "silent"
+    guard_seconds: float = 0.1
+
+    def openings(self, seconds: float) -> int:
+        """Return the connections that a phase 2 of this length opens."""
+        return math.floor(self.new_per_second * seconds + 1e-6)
+
+    def reading_at(self, seconds: float) -> float:
+        """Return the time of phase 2, in s, at which the gateway's count is read in a phase of this length."""
+        return max(seconds - _BEFORE_END, seconds / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class CountInChurn:
+    """The gateway's own count in phase 2.
+
+    Attributes:
+        seconds: time of the reading since the start of phase 2.
+        expected: number of connections that the gateway should hold then; None = its time-out is not known.
+    """
+
+    seconds: float
+    count: int
+    expected: float | None = None
+
+    @property
+    def deviation(self) -> float:
+        """Difference to the expected number, as a share of that number; 0 where that is not known."""
+        return 0.0 if not self.expected else (self.count - self.expected) / self.expected
+
+    @property
+    def deviates(self) -> bool:
+        """Whether the difference is doubted."""
+        return abs(self.deviation) > MOST_DEVIATION
+
+
+def expected_count(churn: Churn, *, connections: int, rate: float, timeout: float, seconds: float) -> float:
+    """Return the connections that a gateway should hold at a time of phase 2: the open ones, and those that left.
+
+    A silent connection is forgotten `timeout` after its last frame. Frames go to connections at random, so the last
+    one came on average N/r * (1 - exp(-r/c)) before the guard. A closed one is forgotten `timeout` after its end.
+
+    Args:
+        connections: N, open connections.
+        rate: r, frames/s to open connections, both directions together.
+        timeout: of a silent or closed connection, in s.
+        seconds: time since the start of phase 2.
+    """
+    fresh = churn.new_per_second
+    kept = timeout
+    if churn.leave == "silent":
+        drawn = connections - 2 * fresh * churn.guard_seconds
+        kept -= churn.guard_seconds + drawn / rate * -math.expm1(-rate / fresh)
+    return connections + fresh * min(seconds, max(0.0, kept))

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The device's own count in a phase 2 with churn, and the count that is expected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from natgauge.agreement import TrialRequest, nominal_seconds
+from natgauge.churn import CountInChurn, expected_count
+from natgauge.errors import NatgaugeError
+from natgauge.trial.command_retries import CommandRetries
+from natgauge.trial.protocols import DeviceControl
+from natgauge.trial.requests import TrialConstants
+from natgauge.trials import Restart, Trial
+
+#: A connection gets no frame for this many times the mean interval between its frames with a probability of 1e-13.
+IDLE_DRAWS: Final = 30.0
+#: Names of closing segments in recipes.
+_CLOSED_BY: Final = {"fin": "fin", "reset": "rst"}
+
+
+@dataclass(slots=True)
+class Counting:
+    """Reads the device's count once, while frames flow; a device that does not answer does not end the trial."""
+
+    device: DeviceControl
+    asking: CommandRetries
+    _count: int | None = field(default=None, init=False)
+
+    def __call__(self) -> None:
+        """Read the count."""
+        try:
+            self._count = self.device.count_unexpired()
+        except NatgaugeError as error:
+            self.asking.failures.append(str(error))
+
+    def read(self, times: Restart) -> CountInChurn | None:
+        """Return the count; None where the device does not report it."""
+        return None if self._count is None else CountInChurn(times.ended, self._count)
+
+
+def with_expected(trial: Trial, device: DeviceControl | None, settings: TrialConstants) -> Trial:
+    """Return the trial with the number of connections that the device should have counted, if its time-out is known."""
+    phase2, reading = trial.plan.phase2, trial.readings.count_in_churn
+    if phase2 is None or phase2.churn is None or reading is None or device is None:
+        return trial
+    timeout: float | None = settings.udp_timeout
+    if phase2.churn.leave != "silent":
+        timeout = device.lingering().get(_CLOSED_BY[phase2.churn.leave])
+    if timeout is None:
+        return trial
+    expected = expected_count(
+        phase2.churn,
+        connections=trial.plan.connections,
+        rate=phase2.initiator_rate + phase2.responder_rate,
+        timeout=timeout,
+        seconds=reading.seconds,
+    )
+    return replace(trial, readings=replace(trial.readings, count_in_churn=replace(reading, expected=expected)))
+
+
+def needed_seconds(request: TrialRequest) -> float:
+    """Return the seconds for which a device must keep a connection without a frame.
+
+    Without churn that is the trial. With churn it is phase 1, and the time for which an open connection may get no
+    frame, because the others leave in turn.
+    """
+    phase2 = request.phase2
+    if phase2 is None or phase2.churn is None:
+        return nominal_seconds(request)
+    streams = [stream for stream in (phase2.initiator, phase2.responder) if stream is not None]
+    idle = IDLE_DRAWS * request.connections / sum(stream.rate for stream in streams)
+    return nominal_seconds(request.model_copy(update={"phase2": None})) + idle

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""New connections in phase 2 through real gateways: their own count is that of open and of lingering connections."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.labs.program import own
+from tests.labs.trying import passing
+from tests.plans import OneTrial, PlanOfTrial
+
+from natgauge.churn import Churn
+from natgauge.labs.netns.lab import NetnsLab
+from natgauge.records.store import Memory
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
+from natgauge.trials import Phase2Plan
+from natgauge.words import Verdict
+
+NAME = own("e2e-churn")
+OPEN = 2000
+
+
+def measured(churn: Churn, seconds: float, **inputs: Any) -> OneTrial:
+    question = ask(
+        "connection-rate", "nftables-nat44", {"lab_name": NAME, "connections": 10_000, "grace_seconds": 0.3, **inputs}
+    )
+    lab = NetnsLab(NAME, initiator_family="ipv4", responder_family="ipv4")
+    bench = Bench(question.cell, lab=lab)
+    with bench:
+        measurer = bench.ready(bench.plan(question.metric, {}), Memory()).measurer
+        return passing(measurer, PlanOfTrial(OPEN, 10_000.0, Phase2Plan(20_000.0, 20_000.0, seconds, churn=churn)))
+
+
+@pytest.mark.parametrize(
+    ("leave", "inputs", "seconds", "held"),
+    [
+        # Forgotten 4 s after their last frame, which came a guard and 0.05 s before they left.
+        ("silent", {"udp_timeout": 4}, 7.0, 3.85 * 200),
+        # Kept for 10 s after the reset, longer than phase 2.
+        ("reset", {"transport": "tcp"}, 3.0, None),
+    ],
+)
+def test_linux_holds_the_open_connections_and_those_that_it_has_not_forgotten(
+    leave: Any, inputs: dict[str, Any], seconds: float, held: float | None
+) -> None:
+    trial = measured(Churn(200.0, leave), seconds, **inputs)
+    assert trial.verdict is Verdict.PASS
+    assert trial.openings is not None
+    assert trial.openings.received_frames == trial.openings.intended_frames == 200 * seconds
+    assert (trial.closings is None) == (leave == "silent")
+    reading = trial.readings.count_in_churn
+    assert reading is not None
+    assert reading.expected is not None
+    assert not reading.deviates, trial.remarks
+    lingering = 200 * reading.seconds if held is None else held
+    assert reading.expected == pytest.approx(OPEN + lingering, abs=1)

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""New connections in phase 2 while the oldest leave: what is requested, judged and expected of the gateway's count."""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.plans import OneTrial, PlanOfTrial
+from tests.unit.counted import change_trial, make_counts, make_trial
+from tests.unit.fake_engine import FakeEngine
+from tests.unit.simulated import Gateway
+from tests.unit.test_measurer import SETTINGS
+from tests.unit.test_measurer_trials import Played, measurer, phase2_of
+
+from natgauge.agreement import Phase2Counts, StreamCounts
+from natgauge.churn import Churn, CountInChurn, expected_count
+from natgauge.doubts import find
+from natgauge.errors import BrokenError, UsageError
+from natgauge.measurer import OutlastingError
+from natgauge.procedures import connection_rate
+from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.records.parameters import Parameters
+from natgauge.trials import Phase2Plan, Trial
+from natgauge.verdicts import Limits, judge
+from natgauge.words import Leave, Verdict
+
+CHURN = Churn(100.0, guard_seconds=0.05)
+PLAN = PlanOfTrial(1000, 500.0, Phase2Plan(2000.0, 2000.0, 2.0, churn=CHURN))
+
+
+def all_came(frames: int, **others: Any) -> StreamCounts:
+    return make_counts(frames, frames, frames, nominal_seconds=2.0, sending_seconds=2.0, **others)
+
+
+def lost_of(frames: int, lost: int) -> StreamCounts:
+    return make_counts(frames, frames, frames - lost, nominal_seconds=2.0, sending_seconds=2.0)
+
+
+def made(
+    openings: StreamCounts | None = None,
+    down: StreamCounts | None = None,
+    closings: StreamCounts | None = None,
+    **others: Any,
+) -> Trial:
+    trial = make_trial(PLAN, phase1=make_counts(1000, 1000, 1000), stored=1200)
+    phase2 = Phase2Counts(
+        initiator=all_came(4000),
+        responder=down or all_came(4000),
+        openings=openings or all_came(200),
+        closings=closings,
+    )
+    trial = replace(trial, result=trial.counted.model_copy(update={"phase2": phase2}))
+    return change_trial(trial, **others)
+
+
+def judged(trial: Trial, table_limit: int | None = None) -> Trial:
+    return judge(trial, Limits(table_limit=table_limit))
+
+
+# What is requested
+
+
+@pytest.mark.parametrize(("leave", "closes"), [("silent", False), ("fin", True), ("reset", True)])
+def test_a_trial_with_churn_is_requested_and_has_counts_of_what_was_opened_and_closed(
+    leave: Leave,
+    closes: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    engine = FakeEngine()
+    assert PLAN.phase2 is not None
+    churned = replace(PLAN, phase2=replace(PLAN.phase2, churn=replace(CHURN, leave=leave)))
+    trial = measurer(engine).measure(churned)
+    churn = phase2_of(engine).churn
+    assert churn is not None
+    assert (churn.new_per_second, churn.leave, churn.guard_ms) == (100.0, leave, 50)
+    assert trial.openings is not None
+    assert trial.openings.intended_frames == 200
+    assert (trial.closings is not None) == closes
+    assert len(trial.streams) == 4 + closes
+    assert trial.verdict is Verdict.PASS
+
+
+def test_more_connections_than_four_tuples_are_refused() -> None:
+    engine = FakeEngine()
+    bench = measurer(engine)
+    most = bench.traffic.space - PLAN.connections
+    assert PLAN.phase2 is not None
+    for seconds in (most / 100, most / 100 + 1):
+        longer = replace(PLAN, phase2=replace(PLAN.phase2, seconds=seconds))
+        if seconds == most / 100:
+            bench.measure(longer)
+        else:
+            with pytest.raises(UsageError) as refused:
+                bench.measure(longer)
+            assert refused.value.at == "connections"
+    assert len(engine.requests) == 1
+
+
+def test_a_time_out_must_outlast_the_pauses_of_a_connection_but_not_the_trial() -> None:
+    engine = FakeEngine()
+    # 30 * 1000 / 4000 s without a frame, after 2 s of phase 1 and its grace.
+    assert PLAN.phase2 is not None
+    long = replace(PLAN, phase2=replace(PLAN.phase2, seconds=60.0))
+    trial = measurer(engine, settings=replace(SETTINGS, udp_timeout=11)).measure(long)
+    assert trial.verdict is Verdict.PASS
+    with pytest.raises(OutlastingError):
+        measurer(engine, settings=replace(SETTINGS, udp_timeout=9)).measure(long)
+
+
+# The gateway's own count
+
+
+class Counted(Played):
+    """A device that reports a count while frames flow; `keeps` = seconds for which it keeps closed connections."""
+
+    def __init__(self, engine: FakeEngine, count: int | None, keeps: Mapping[str, int]) -> None:
+        super().__init__(engine)
+        self.read, self.keeps, self.was_read = count, keeps, threading.Event()
+
+    def count_unexpired(self) -> int:
+        """Report it, or that nothing answers."""
+        self.was_read.set()
+        if self.read is None:
+            raise BrokenError("device: gone")
+        return self.read
+
+    def lingering(self) -> Mapping[str, int]:
+        """The times that it keeps closed connections."""
+        return self.keeps
+
+    def count_established(self) -> int:
+        """Not of interest here."""
+        return 0
+
+
+def counted(count: int | None, *, leave: Leave = "silent", timeout: int | None = 60) -> Trial:
+    engine = FakeEngine()
+    device = Counted(engine, count, {"fin": 1, "rst": 0})
+    engine.phase2_ends = device.was_read
+    assert PLAN.phase2 is not None
+    churned = replace(PLAN, phase2=replace(PLAN.phase2, seconds=0.02, churn=replace(CHURN, leave=leave)))
+    return measurer(engine, device, settings=replace(SETTINGS, udp_timeout=timeout)).measure(churned)
+
+
+def test_the_count_is_read_in_phase_2_next_to_the_expected_one() -> None:
+    reading = counted(1001).readings.count_in_churn
+    assert reading is not None
+    assert reading.count == 1001
+    assert reading.expected == pytest.approx(1000 + 100 * reading.seconds)
+    unknown = counted(1001, timeout=None).readings.count_in_churn
+    assert unknown is not None
+    assert unknown.expected is None
+    assert not unknown.deviates
+    closed = counted(1000, leave="reset").readings.count_in_churn
+    assert closed is not None
+    assert closed.expected == 1000
+
+
+def test_a_device_that_does_not_report_its_count_does_not_end_the_trial() -> None:
+    trial = counted(None)
+    assert (trial.verdict, trial.readings.count_in_churn, trial.command_failures) == (Verdict.PASS, None, 1)
+
+
+@pytest.mark.parametrize(("rate", "fresh", "timeout"), [(400.0, 20.0, 8), (60.0, 20.0, 12), (2000.0, 50.0, 3)])
+def test_the_expected_count_is_that_of_a_device_that_forgets_silent_connections(
+    rate: float, fresh: float, timeout: float
+) -> None:
+    # Connection i opens at i / c, leaves at (i + N) / c, and frames go to random ones between their guards.
+    chance = random.Random(1)  # noqa: S311 - a draw of a test
+    connections, seconds = 300, 120.0
+    churn = Churn(fresh, guard_seconds=0.5)
+    guarded = round(fresh * churn.guard_seconds)
+    last = dict.fromkeys(range(connections), 0.0)
+    for frame in range(int(rate * seconds)):
+        at = frame / rate
+        left = int(at * fresh)
+        last.setdefault(left + connections, at)
+        number = left + chance.randrange(guarded, connections - guarded)
+        last[number] = at
+    alive = sum(seconds - at < timeout or number >= seconds * fresh for number, at in last.items())
+    expected = expected_count(churn, connections=connections, rate=rate, timeout=timeout, seconds=seconds)
+    # Its spread is that of some hundred independent times.
+    assert alive == pytest.approx(expected, abs=4 * math.sqrt(fresh * connections / rate))
+    closed = expected_count(replace(churn, leave="fin"), connections=300, rate=rate, timeout=timeout, seconds=seconds)
+    assert closed == 300 + fresh * timeout
+    assert expected_count(churn, connections=300, rate=rate, timeout=1e6, seconds=2.0) == 300 + 2 * fresh
+
+
+def test_a_count_that_is_off_by_more_than_a_hundredth_is_doubted_and_decides_nothing() -> None:
+    for count, doubts in [(1190, 0), (1212, 0), (1186, 1), (1214, 1)]:
+        trial = judged(made(count_in_churn=CountInChurn(2.0, count, 1200.0)))
+        assert trial.verdict is Verdict.PASS
+        assert trial.readings.count_in_churn is not None
+        assert trial.readings.count_in_churn.deviates == bool(doubts)
+        assert len(trial.remarks) - len(judged(made()).remarks) == doubts
+
+
+# The verdict
+
+
+def test_a_lost_opening_fails_phase_2_and_a_full_table_is_named() -> None:
+    trial = judged(made(openings=lost_of(200, 1)))
+    assert (trial.verdict, trial.failed_phase, trial.limited_by) == (Verdict.FAIL, 2, "device")
+    full = CountInChurn(2.0, 1100)
+    trial = judged(made(openings=lost_of(200, 100), count_in_churn=full), table_limit=1100)
+    assert (trial.verdict, trial.failed_phase, trial.limited_by) == (Verdict.FAIL, 2, "table")
+    trial = judged(made(openings=lost_of(200, 1), loss_tolerance=0.01))
+    assert trial.verdict is Verdict.PASS
+
+
+def test_a_connection_that_is_not_closed_fails_phase_2() -> None:
+    trial = judged(made(closings=lost_of(200, 1)))
+    assert (trial.verdict, trial.failed_phase, trial.limited_by) == (Verdict.FAIL, 2, "device")
+
+
+def test_frames_down_of_an_unopened_connection_are_lost_and_no_fault_of_the_tester() -> None:
+    down = make_counts(4000, 3980, 3980, unopened=20, nominal_seconds=2.0, sending_seconds=2.0)
+    assert down.lost == 20
+    trial = judged(made(down=down))
+    assert (trial.verdict, trial.failed_phase, trial.limited_by) == (Verdict.FAIL, 2, "device")
+    few = make_counts(4000, 3979, 3979, unopened=20, nominal_seconds=2.0, sending_seconds=2.0)
+    assert judged(made(down=few)).limited_by == "tester"
+    assert judged(made(down=down, loss_tolerance=0.005)).verdict is Verdict.PASS
+
+
+class Forgetful(Gateway):
+    """A gateway that counts so many connections where 1,200 are expected."""
+
+    def __init__(self, counts: int) -> None:
+        super().__init__(establishes=50_000.0)
+        self._read = CountInChurn(2.0, counts, 1200.0)
+
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
+        """Measure as usual, with the count."""
+        return change_trial(super().measure(plan), count_in_churn=self._read)
+
+
+@pytest.mark.parametrize(("counts", "deviation"), [(1200, None), (1260, 0.05), (600, -0.5)])
+def test_a_result_has_the_doubt_with_the_worst_deviation(counts: int, deviation: float | None) -> None:
+    settings = connection_rate.ConnectionRateSettings(connections=100_000, placement="isolated", repeat=1)
+    found: MeasurementResult = connection_rate.PROCEDURE.measure(Forgetful(counts), settings)
+    doubts = [doubt for doubt in find(found, Parameters()) if doubt.word == "unexpected count"]
+    assert [doubt.value for doubt in doubts] == ([] if deviation is None else [pytest.approx(deviation)])
