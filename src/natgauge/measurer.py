@@ -91,6 +91,21 @@ class Measurer(ABC):
         return 0
 
     @property
+    def timeout_seconds(self) -> int | None:
+        """Time after which the device forgets a connection without frames, in s; None = not known."""
+        return None
+
+    @property
+    def table_limit(self) -> int | None:
+        """The most connections that the device's table holds; None = not known."""
+        return None
+
+    @property
+    def hosts(self) -> int:
+        """Number of the Initiator's addresses."""
+        return 1
+
+    @property
     def lingering_seconds(self) -> int | None:
         """Time for which the device keeps a connection that the trials close, in s; None = not known."""
         return None

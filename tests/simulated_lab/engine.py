@@ -18,6 +18,8 @@ from natgauge.agreement import (
     TrialResult,
     nominal_seconds,
 )
+from natgauge.agreement import generated as agreement
+from natgauge.churn import Churn
 from natgauge.trial import forwarding
 from natgauge.trials import Phase2Plan, RateStep, Restart, Trial, TrialPlan
 
@@ -120,6 +122,10 @@ def _result(trial: Trial, request: TrialRequest, number: int = 0) -> TrialResult
     )
 
 
+def _churn_of(churn: agreement.Churn) -> Churn:
+    return Churn(churn.new_per_second, churn.leave, churn.guard_ms / 1e3)
+
+
 def _plan_of(request: TrialRequest) -> TrialPlan:
     """What the gateway is asked for; what only a verdict needs is not known here."""
     phase2, closing = request.phase2, request.frame.closing
@@ -134,6 +140,7 @@ def _plan_of(request: TrialRequest) -> TrialPlan:
             "pseudorandom" if phase2.responder is None else phase2.responder.reading_order,
             step=None if phase2.step is None else RateStep(phase2.step.share, phase2.step.seconds),
             periods=phase2.periods,
+            churn=None if phase2.churn is None else _churn_of(phase2.churn),
         )
     return TrialPlan(
         request.connections,

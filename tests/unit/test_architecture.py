@@ -48,6 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "inputs": {"errors", "words"},
     "host": {"errors", "files", "finding", "foreign", "inputs", "system_errors", "table_memory", "version"},
     "metrics": set(),
+    "subscriber_profiles": {"errors", "ethernet", "foreign", "inputs", "suggestions", "toml_text"},
     "delays": {"agreement"},
     "trials": {"agreement", "causes", "churn", "delays", "errors", "other_traffic", "readings", "words"},
     "measurer": {"delays", "errors", "paired", "trials"},
@@ -57,8 +58,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "causes", "errors", "faults", "files", "foreign", "metrics", "notes", "statistics", "system_errors", "words",
     },
     "procedures": {
-        "agreement", "causes", "core_work", "delays", "errors", "inputs", "known_doubts", "late_delays", "measurer",
-        "metrics", "notes", "paired", "records", "statistics", "trials", "words",
+        "agreement", "causes", "churn", "core_work", "delays", "errors", "ethernet", "inputs", "known_doubts",
+        "late_delays", "measurer", "metrics", "notes", "paired", "records", "statistics", "subscriber_profiles",
+        "trials", "words",
     },
     "analysis": {"errors", "ethernet", "known_doubts", "metrics", "notes", "records", "statistics", "words"},
     "doubts": {
@@ -67,6 +69,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "published": {
         "analysis", "errors", "foreign", "records", "reports", "statistics", "suggestions", "tables", "toml_text",
+        "words",
     },
     "agreement": {"bounded_output", "errors", "host", "late_delays", "system_errors", "words"},
     "counts": {"agreement", "trials"},

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.unit.simulated import Gateway
 
@@ -54,6 +56,8 @@ def searched_in_short_trials(metric: str, **settings: object) -> MeasurementResu
     return procedure.measure(gateway, made)
 
 
+#: A profile of a subscriber without new connections.
+NO_CHURN = str(Path(__file__).parent / "subscriber_without_churn.toml")
 #: Every metric that searches for a rate by how late its trials end, and a setting that makes its trials short.
 SHORT_TRIALS: dict[str, dict[str, object]] = {
     "connection-rate": {"connections": 5000},
@@ -63,6 +67,8 @@ SHORT_TRIALS: dict[str, dict[str, object]] = {
     "tear-down-rate": {"connections": 5000, "tear_down_by": "fin", "connection_rate": 300_000.0},
     "throughput": {"trial_seconds": 0.01, "connection_rate": 300_000.0},
     "resolution-rate": {"trial_seconds": 0.01, "connection_rate": 300_000.0},
+    "mixed-load": {"trial_seconds": 0.01, "connection_rate": 300_000.0, "new_rate": 0.0},
+    "subscribers": {"trial_seconds": 0.01, "connection_rate": 300_000.0, "subscriber": NO_CHURN},
     "frame-loss": {"trial_seconds": 0.01, "connection_rate": 300_000.0, "step": 0.01},
 }
 

@@ -114,7 +114,7 @@ def alike(results: Sequence[Result], about: Collection[str]) -> list[list[Result
 
 def series(results: Sequence[Result], axis: Axis) -> list[list[Result]]:
     """Return measurement series along an axis, each with two positions at least, in rising order of the positions."""
-    known = [result for result in results if result.number(axis.parameter)]
+    known = [result for result in results if (at := result.number(axis.parameter)) or (at == 0 and axis.has_zero)]
     sets = alike(known, varied_with(axis.parameter) | _TIME)
     rising = [sorted(each, key=lambda result: result.number(axis.parameter) or 0) for each in sets]
     return [each for each in rising if each[0].number(axis.parameter) != each[-1].number(axis.parameter)]

@@ -34,11 +34,13 @@ class Axis:
         name: name of the series in tables.
         parameter: that varies.
         about: parameters that may vary with it.
+        has_zero: whether 0 is a position; elsewhere it says that the parameter is not known.
     """
 
     name: str
     parameter: str
     about: frozenset[str]
+    has_zero: bool = False
 
     def about_of(self, result: Result) -> frozenset[str]:
         """Return the parameters that may differ between this result and others of its measurement series."""
@@ -51,6 +53,8 @@ CORES: Final = Axis("cores", "device_cores", _CORES)
 SESSIONS: Final = Axis("sessions", "connections", _RANGES | {"connections", "table_size", "hash_size", "udp_timeout"})
 #: Clients share the same number of connections as before.
 HOSTS: Final = Axis("hosts", "source_address_count", _RANGES)
+#: Connections that are opened while frames are sent.
+NEW: Final = Axis("new", "new_rate", frozenset({"new_rate", "four_tuples"}), has_zero=True)
 AXES: Final = (CORES, SESSIONS, HOSTS)
 #: What else differs between two steps of an axis: in `shared` placement the senders have the device's cores, and more
 #: connections need more four tuples.

@@ -225,7 +225,7 @@ def _run(
         placement=settings.placement,
         own_processes=settings.own_processes,
         order=settings.order,
-        four_tuples=settings.connections,
+        four_tuples=getattr(settings, "four_tuples", None) or settings.connections,
     )
     try:
         measurement.planned.procedure.measure(device, single, clock=device.clock)

@@ -13,6 +13,7 @@ from natgauge.metrics.shared_figures import CORE_IMBALANCE, IDLE_CORES, IN_ALL
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search import queues
 from natgauge.records.parameters import Parameters
+from natgauge.words import OF_SPEED
 
 TURN: Final = 10
 #: A smaller share of the device's cores, taken by the tester, is less than the error of a search.
@@ -50,7 +51,7 @@ def receiver_share(measured: MeasurementResult, parameters: Parameters) -> float
     if not frames or not isinstance(receiver_ns, int | float) or parameters.get("placement") != "isolated":
         return None
     # What another limited does not come later for that.
-    if measured.limited_by not in ("device", "time") or not isinstance(cores, int):
+    if measured.limited_by not in OF_SPEED | {"time"} or not isinstance(cores, int):
         return 0.0
     return receiver_ns * 1e-9 * frames * measured.summary.median / cores
 

@@ -51,11 +51,16 @@ class MeasureKeywords(SetupKeywords, total=False):
     loads: str | Sequence[float] | None
     way: Literal["every-frame", "rfc8219"] | None
     tags: int | None
+    new_rate: float | None
+    new_share: float | str | None
+    life_seconds: float | None
     before_seconds: float | None
     load: float | str | None
     query: Literal["a", "aaaa"] | None
     far_side: str | None
     hours: float | None
+    subscriber: str | None
+    most_subscribers: int | None
     overload: float | None
     after_seconds: float | None
     safe_connections: int | None

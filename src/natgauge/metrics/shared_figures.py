@@ -7,6 +7,10 @@ from typing import Final
 
 #: The rate of all directions together, frames/s.
 IN_ALL: Final = "frames_per_second_total"
+#: New connections of a load of several kinds; those that its device keeps; the bits of its IP packets.
+CONNECTIONS_PER_SECOND: Final = "connections_per_second"
+OPEN_CONNECTIONS: Final = "open_connections"
+GIGABITS: Final = "gigabits_per_second"
 #: The length of the trial behind an answer, in seconds.
 TRIAL_SECONDS: Final = "trial_seconds"
 #: Frames of the device's busiest core divided by the mean of all cores; 1 = even.

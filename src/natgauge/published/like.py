@@ -25,6 +25,7 @@ from natgauge.records.parameters import RAISED_TIMEOUT
 from natgauge.reports.graded_doubts import columns, of_columns
 from natgauge.reports.rows import number
 from natgauge.reports.sheet import Sheet, SheetRow
+from natgauge.words import OF_SPEED
 
 #: Mark of a figure with doubts, which are below the table.
 _DOUBTED: Final = "*"
@@ -57,7 +58,7 @@ _AXES: Final = {"cores": CORES, "connections": SESSIONS}
 #: The quantity of a table whose four tuples were drawn at random: the connections that the draws created.
 _OPENED: Final = "opened"
 #: What ends a search without a doubt about the device.
-_OF_DEVICE: Final = frozenset({"device", "table", "port pool"})
+_OF_DEVICE: Final = OF_SPEED | {"table", "port pool"}
 _DIGITS: Final = 4
 
 

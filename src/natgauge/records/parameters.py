@@ -71,6 +71,8 @@ _FACTS: Final = (
     _shown_only("connection_rate_timeout_seconds", "frame time limit of the connection rate", "settings", "s"),
     # Goals and the length of trials, which are compared, in words.
     _shown_only("goal_criteria", "criteria of the goals", "settings"),
+    # The content of the profile, whatever its file is called.
+    Description("subscriber_profile", "profile of a subscriber", group="traffic"),
     Description("initiator_family", "Initiator's family", group="traffic"),
     Description("source_address_count", "source addresses", group="traffic"),
     Description("source_port_count", "source ports", group="traffic"),

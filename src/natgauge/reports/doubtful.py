@@ -14,7 +14,7 @@ from natgauge.analysis.shares import widened
 from natgauge.known_doubts import KnownDoubt, known_doubts, words_of
 from natgauge.notes import NoteWord
 from natgauge.records.measurement import Result
-from natgauge.words import LimitedBy
+from natgauge.words import OF_SPEED, LimitedBy
 
 #: Doubts of a rate that leave one of its ends certain.
 _AT_LEAST: Final = words_of(lambda doubt: doubt.leaves == "at least")
@@ -33,6 +33,8 @@ _BOTTLENECKS: Final[Mapping[LimitedBy, str]] = {
     "host": "disturbances of this host, not the device",
     "server": "the real server, not the device",
     "time": "the available time",
+    "new connections": "the device's rate of new connections",
+    "frames": "the device's rate of frames",
 }
 
 
@@ -106,7 +108,8 @@ def bottleneck(result: Result) -> str:
     cause = result.cause.words if result.cause is not None else ""
     doubt = _limiting(result)
     if doubt is None:
-        return cause or _BOTTLENECKS[result.limited_by]
+        limit = _BOTTLENECKS[result.limited_by]
+        return f"{limit}: {cause}" if cause and result.limited_by in OF_SPEED - {"device"} else cause or limit
     if doubt.has_cause and cause and result.cause is not None and result.cause.kind != "not known":
         return f"{doubt.limit}: {cause}"
     return doubt.limit

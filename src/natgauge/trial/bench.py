@@ -172,6 +172,8 @@ class Bench(Setup):
         else:
             external.refuse_stale(self.lab, self.recipe, procedure.metric, settings)
         refuse_unfit(self.recipe, planned.demand, self.known_limits)
+        timeout = {**self.cell.device.named(), **self.known_limits}.get("udp_timeout")
+        settings.refuse_unlike(self.traffic.sources, timeout)
         return planned
 
     def _refuse_transport(self, metric: str, settings: TrialSettings) -> None:
@@ -242,6 +244,7 @@ class Bench(Setup):
             fills_table=settings.fills_table,
             expires=settings.waits_for_expiry,
             state=settings.lasting_state,
+            as_found=settings.keeps_limits,
             port_sets=self.address_plan.port_sets,
         )
 

@@ -185,6 +185,21 @@ class LabMeasurer(Measurer):
         return self.settings.seed
 
     @property
+    def timeout_seconds(self) -> int | None:
+        """Time after which the device forgets a connection without frames, in s; None = not known."""
+        return self.settings.udp_timeout
+
+    @property
+    def table_limit(self) -> int | None:
+        """The most connections that the device's table holds; None = not known."""
+        return self.settings.table_limit
+
+    @property
+    def hosts(self) -> int:
+        """Number of the Initiator's addresses."""
+        return self.traffic.sources
+
+    @property
     def lingering_seconds(self) -> int | None:
         """Time for which the device keeps a connection that the trials close, in s; None = not known."""
         return self.settings.lingering_seconds

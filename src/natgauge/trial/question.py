@@ -72,12 +72,13 @@ def _own_traffic(metric: str, gateway: str | Path, chosen: Mapping[str, object])
     Raises:
         UsageError: there is no such metric, or no such device, or the user's port sets cannot be.
     """
-    wanted = dict(procedures.get(metric).declared.traffic)
+    procedure = procedures.get(metric)
+    wanted = dict(procedure.declared.traffic)
     if wanted and (
         any(name in chosen for name in RANGES) or not _sets_hold(wanted.get("connections"), gateway, chosen)
     ):
         wanted.pop("connections", None)
-    return wanted
+    return {**wanted, **procedure.settings.traffic_of(chosen)}
 
 
 def _sets_hold(connections: object, gateway: str | Path, chosen: Mapping[str, object]) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from tests.labs.known_answers.devices import RECIPES, Changing, Device, Queueing, Ruled
 from tests.labs.known_answers.harder_devices import Burnt, Degrading, Elsewhere, FailingControls, Interrupted, Refusing
 from tests.labs.known_answers.mixed import METRIC, differing, doubt_of, upgraded
+from tests.labs.known_answers.mixed_load_rows import MIXED_LOAD_ROWS
 from tests.labs.known_answers.pool_rows import POOL_ROWS
 from tests.labs.known_answers.rows import (
     POLICE_OPENING,
@@ -452,5 +453,5 @@ DEGRADING = (
 
 EVERY_ROW: tuple[Row, ...] = (
     *ROWS, *DEEP, *QUEUED, *STALLS, *INCURABLE, *COUNTING, *CONTROLS, *NEW_CONNECTIONS, *LATE, *DEGRADING, *UPGRADED,
-    *WIRE, *TCP_ROWS, *POOL_ROWS,
+    *WIRE, *TCP_ROWS, *POOL_ROWS, *MIXED_LOAD_ROWS,
 )  # fmt: skip

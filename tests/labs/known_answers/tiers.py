@@ -68,6 +68,8 @@ REPEATED: Final = {
     "second half of the handshake delayed": "a queue on the other way",
     "half-open connections up to a limit": "`table of a limit that nobody told` has such a limit",
     "connection rate with half-open connections up to a limit": "the device of the row before, in a search",
+    "subscribers of few openings": "the device of `mixed load of few openings`, with ten seconds of phase 1",
+    "subscribers of a small table": "`table of a limit that nobody told` has such a limit",
     "new connections on a wire": "test_external.py counts the same device's connections, trial by trial",
 }
 #: Why a procedure has no row in `make test`.

@@ -25,7 +25,7 @@ from natgauge.procedures.kit.result.results import Attempt, Measurement, Measure
 from natgauge.procedures.kit.runner import TrialRunner, unheard
 from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE, Defaults
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError, stopped
-from natgauge.words import LimitedBy, Verdict
+from natgauge.words import OF_SPEED, LimitedBy, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ def _with_notes(repetition: Measurement, notes: Iterable[Note]) -> Measurement:
     return replace(repetition, notes=tuple(dict.fromkeys([*notes, *repetition.notes])))
 
 
-_OF_DEVICE: Final = get_args(DeviceLimit)
+_OF_DEVICE: Final = OF_SPEED | {*get_args(DeviceLimit)}
 #: Loads up to this multiple of the lowest one that failed decide as well: one trial may have failed for the host.
 NEAR: Final = 1.25
 
@@ -193,7 +193,11 @@ def with_cause(measurement: Measurement) -> Measurement:
     # A rule that drops a frame now and then lets slow trials pass, too: they are short of frames, not of rate.
     rare = any(note.word == "rare loss" for note in measurement.notes)
     cause = measurement.cause or _deciding(measurement.attempts, measurement.limited_by, rare=rare)
-    return measurement if cause is None else replace(measurement, cause=cause, limited_by=cause.limited_by)
+    if cause is None:
+        return measurement
+    limited_by = measurement.limited_by
+    is_known = limited_by != "device" and limited_by in OF_SPEED and cause.limited_by == "device"
+    return replace(measurement, cause=cause, limited_by=limited_by if is_known else cause.limited_by)
 
 
 def _deciding(attempts: Sequence[Attempt], limited_by: LimitedBy, *, rare: bool) -> Cause | None:
@@ -203,7 +207,7 @@ def _deciding(attempts: Sequence[Attempt], limited_by: LimitedBy, *, rare: bool)
     the reason.
     """
     failed = [each for each in attempts if each.outcome.verdict is Verdict.FAIL and each.outcome.cause is not None]
-    if limited_by != "device":
+    if limited_by not in OF_SPEED:
         failed = [each for each in failed if each.outcome.limited_by == limited_by] or failed
     lowest = min((each.load for each in failed), default=0.0)
     deciding = [each for each in failed if each.load <= NEAR * lowest]

@@ -247,6 +247,19 @@ class TrialSettings:
         return False
 
     @property
+    def keeps_limits(self) -> bool:
+        """Whether the device keeps its own limits and time-outs, unless the user chose others."""
+        return False
+
+    def refuse_unlike(self, sources: int, timeout: int | None) -> None:
+        """Refuse what does not fit the source addresses, and the device's time-out in s; None = not known."""
+
+    @classmethod
+    def traffic_of(cls, chosen: Mapping[str, object]) -> Mapping[str, object]:  # noqa: ARG003 - for those that have some
+        """Return the options of the traffic that follow from the user's choices."""
+        return {}
+
+    @property
     def waits_for_expiry(self) -> bool:
         """Whether connections are to time out, so that the device's time-outs are not made longer than need be."""
         return False

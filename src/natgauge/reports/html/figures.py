@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from natgauge.analysis import conditions
 from natgauge.analysis.claims import alike, routes, series
 from natgauge.analysis.contrast import better, bounds
-from natgauge.analysis.scalability import CORES, SESSIONS, Axis, varied_with
+from natgauge.analysis.scalability import CORES, NEW, SESSIONS, Axis, varied_with
 from natgauge.metrics import declared
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
@@ -49,7 +49,7 @@ _LINEAR: Final = (0.75, 3.0)
 _LETTERS: Final = 20
 #: Name of the tester's limit of a delay.
 _OWN_PART: Final = "tester's own part"
-_AGAINST: Final = {CORES: "cores", SESSIONS: "connections"}
+_AGAINST: Final = {CORES: "cores", SESSIONS: "connections", NEW: "new connections/s"}
 _Kind = TypeVar("_Kind")
 #: Colour and shape of each gateway, the same throughout a page, as fields of a row.
 Looks = Mapping[str, Mapping[str, str]]
@@ -122,7 +122,7 @@ def question_figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]]
     """
     groups = []
     for own in _by_title(results).values():
-        drawn = [_over(axis, sets, own, looks) for axis in (CORES, SESSIONS) if (sets := series(own, axis))]
+        drawn = [_over(axis, sets, own, looks) for axis in (CORES, SESSIONS, NEW) if (sets := series(own, axis))]
         drawn += [group for group in (_losses(own, looks),) if group.figures]
         groups += drawn or [_by_rank(own, looks)]
     distributions = [(result, trials) for result, trials in zip(results, timed, strict=True) if trials]

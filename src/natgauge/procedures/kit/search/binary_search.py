@@ -69,6 +69,7 @@ class SearchPlan:
         unit: unit of a load, for the notes; the search only needs a number that is harder to pass as it grows.
         expected: expected end of the search, > 0; None = nothing is known.
         whole: loads are whole numbers: the length of a burst in frames is searched instead of a rate.
+        step: loads are multiples of it, such as of 1 subscriber; 0 = any load.
     """
 
     top: float
@@ -84,6 +85,7 @@ class SearchPlan:
     unit: str = "frames/s"
     expected: float | None = None
     whole: bool = False
+    step: float = 0.0
 
 
 class _Stop(Exception):  # noqa: N818 - not an error: the search ends with what it has
@@ -243,7 +245,13 @@ class _Search:
                 raise _Stop(self._permanent.note(self._plan.unit))
 
     def _as_tried(self, load: float) -> float:
-        return float(round(load)) if self._plan.whole else load
+        step = self._plan.step
+        if not step:
+            return float(round(load)) if self._plan.whole else load
+        lower, upper, tried = self._lower(full=False), self._upper(), step * round(load / step)
+        if upper is not None and load < upper.rate <= tried:
+            return upper.rate - step
+        return lower.rate + step if lower is not None and tried <= lower.rate < load else tried
 
     def _fewer(self, rate: float, connections: int) -> Trial | None:
         """A trial of fewer connections that measures the device; None where there is none."""
@@ -338,7 +346,7 @@ class _Search:
         return guess if lower * (1 + DISTANCE) < guess < upper.rate * (1 - DISTANCE) else lower * NEAR
 
     def _resolved(self, lower: float, upper: float) -> bool:
-        near = upper - lower <= max(self._plan.error.width(upper), float(self._plan.whole))
+        near = upper - lower <= max(self._plan.error.width(upper), float(self._plan.whole), self._plan.step)
         return near or not lower < (lower + upper) / 2 < upper
 
     def _rate_is_not_the_cause(self) -> bool:

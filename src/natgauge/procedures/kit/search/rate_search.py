@@ -94,6 +94,7 @@ class SearchSpan:
 
     Attributes:
         expected: expected end of the search, > 0; None = nothing is known.
+        step: loads are multiples of it; 0 = any load.
     """
 
     top: float
@@ -101,6 +102,7 @@ class SearchSpan:
     start: float
     expected: float | None = None
     unit: str = "frames/s"
+    step: float = 0.0
 
 
 def lowest_rate(connections: int, top: float) -> float:
@@ -144,6 +146,7 @@ def search_plan(
         confirm=settings.confirm,
         expected=None if span.expected is None else near(known or span.expected, settings.error, draw),
         unit=span.unit,
+        step=span.step,
     )
 
 

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads of new connections, open connections and frames at once, and which of them a device does not carry.
+
+A trial opens connections in phase 1, and in phase 2 sends frames to the open ones while new ones are opened and the
+oldest leave. The highest load that passes is searched as any rate is. What ended the search is what the failed trials
+lost; where they lost both, or nothing, the load that failed is tried with half of the new connections, and with half of
+the frames: what must become less so that it passes is what ended it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Self, TypeVar
+
+from natgauge.causes.cause import FULL
+from natgauge.churn import Churn
+from natgauge.errors import BrokenError, UsageError
+from natgauge.ethernet import FRAME_OVERHEAD
+from natgauge.inputs.input import described
+from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, GIGABITS, IN_ALL, OPEN_CONNECTIONS, TRIAL_SECONDS
+from natgauge.notes import Note
+from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.measure.held_connections import HeldRate
+from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, prepare
+from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS
+from natgauge.procedures.kit.procedure import NEAR, with_cause
+from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.search import queues
+from natgauge.procedures.kit.search.invalid_trials import at_one_load, until_decided
+from natgauge.procedures.kit.search.rate_search import SearchSettings, top_rate
+from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.procedures.kit.time_budget import TimeUpError
+from natgauge.trials import Phase2Plan, Trial, TrialPlan
+from natgauge.words import Leave, LimitedBy, Verdict
+
+if TYPE_CHECKING:
+    from natgauge.agreement.generated import StreamCounts
+
+
+#: A connection gets frames from so long after its opening until so long before it leaves, in seconds, or for half of
+#: its life.
+GUARD_SECONDS: Final = 0.1
+_GUARD_SHARE: Final = 0.25
+#: The fewest connections of a trial in which connections leave.
+_LEAST_OPEN: Final = 4
+#: Openings of a trial that are no larger share of the open connections are part of these.
+_SMALL_SHARE: Final = 0.5
+#: The most connections of the first connection rate, so that the table does not limit it.
+_FIRST: Final = 10_000
+#: A load so high that its numbers are no matter of rounding.
+_MANY: Final = 1e6
+#: Of two shares of lost frames, the smaller one is at least this part of the other where they are alike.
+_ALIKE: Final = 0.5
+#: Half of a kind of load.
+_HALF: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedLoad:
+    """What a device is to carry at once: connections/s, connections in its table, and frames/s over open ones.
+
+    Attributes:
+        leave: how the oldest connections leave.
+        counts_all: whether `open` counts those that a trial opens, too: then the table holds so many at its end.
+    """
+
+    new: float
+    open: float
+    up: float
+    down: float
+    leave: Leave = "silent"
+    counts_all: bool = False
+
+    @property
+    def frames(self) -> float:
+        """Frames/s of both directions."""
+        return self.up + self.down
+
+    def times(self, multiple: float) -> CombinedLoad:
+        """A multiple of it."""
+        new, held, up, down = (multiple * each for each in (self.new, self.open, self.up, self.down))
+        return replace(self, new=new, open=held, up=up, down=down)
+
+    def at_first(self, seconds: float) -> int:
+        """Number of connections that phase 1 opens for a trial of so many seconds."""
+        opened = self.new * seconds
+        is_small = self.counts_all and opened <= _SMALL_SHARE * self.open
+        return max(_LEAST_OPEN, round(self.open - opened if is_small else self.open))
+
+    def four_tuples(self, seconds: float) -> float:
+        """Number of four tuples that a trial of so many seconds takes."""
+        return self.at_first(seconds) + self.new * seconds
+
+    def plan(self, settings: TrialSettings, phase1_rate: float, seconds: float, most: float = math.inf) -> TrialPlan:
+        """Return the trial of this load; of its connections phase 1 opens no more than `most`."""
+        connections = round(max(_LEAST_OPEN, min(self.at_first(seconds), most)))
+        churn = None
+        if self.new:
+            # Whole milliseconds, of which the engine wants one at least.
+            guard = max(1, math.floor(1000 * min(GUARD_SECONDS, _GUARD_SHARE * connections / self.new))) / 1000
+            churn = Churn(new_per_second=self.new, leave=self.leave, guard_seconds=guard)
+        phase2 = Phase2Plan(initiator_rate=self.up, responder_rate=self.down, seconds=seconds, churn=churn)
+        return replace(settings.phase1_plan(phase1_rate), connections=connections, phase2=phase2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixedSettings(Phase1Settings, SearchSettings):
+    """Settings of a measurement with such loads; `four_tuples` are those of the traffic, None = N."""
+
+    trial_seconds: float = field(default=2.0, metadata=ABOUT_TRIAL_SECONDS)
+    four_tuples: int | None = field(
+        default=None, metadata=described("four tuples to open connections with", group="traffic", default="N")
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse draws: new connections are counted."""
+        super().__post_init__()
+        if self.order == "with-replacement":
+            raise UsageError(
+                "order: with-replacement draws four tuples twice, so new ones cannot be counted; choose another",
+                at="order",
+            )
+
+    def as_run(self) -> Self:
+        """Return these settings, with a time limit for each frame where there are queues before the device."""
+        return queues.limited(self, self.trial_seconds, self.error)
+
+    @property
+    def phase2_seconds(self) -> float:
+        """Seconds of phase 2, as the user chose."""
+        return self.trial_seconds
+
+    @property
+    def space(self) -> int:
+        """Number of four tuples."""
+        return self.four_tuples or self.connections
+
+
+MixedT = TypeVar("MixedT", bound=MixedSettings)
+
+
+class MixedLoad(HeldRate[MixedT]):
+    """The highest of a row of loads, by a number that grows with them."""
+
+    #: What ends the search where neither device nor tester does.
+    ended_by_ranges = "the four tuples ended the search, not the device: name more --destination-ports"
+
+    @abstractmethod
+    def load_of(self, rate: float) -> CombinedLoad:
+        """The load of this number, 0 or more."""
+
+    @property
+    def top_of_tester(self) -> float:
+        """The highest load that the tester can send."""
+        load = self.load_of(_MANY)
+        return _MANY * top_rate(self.runner.measurer) / (load.frames + load.new)
+
+    @property
+    def top(self) -> float:
+        """The highest load that the tester can send, and that there are four tuples for."""
+        seconds, top = self.settings.trial_seconds, self.top_of_tester
+        none, many = (self.load_of(each).four_tuples(seconds) for each in (0.0, _MANY))
+        return min(top, _MANY * max(0.0, self.settings.space - none) / (many - none)) if many > none else top
+
+    def load(self, rate: float, seconds: float) -> TrialPlan:
+        """The trial that tries this load for so long."""
+        return self.plan_of(self.load_of(rate), seconds)
+
+    def plan_of(self, load: CombinedLoad, seconds: float) -> TrialPlan:
+        """The trial of a load for so long."""
+        return load.plan(self.settings, self.preparation.rate, seconds)
+
+    def trial(self, rate: float, seconds: float, bounds: Bounds) -> Trial:
+        """Try a load for so long; of a table that is full already in phase 1 a lower load is the remedy."""
+        outcome = self.runner.run(self.load(rate, seconds), rate, bounds)
+        if outcome.limited_by in FULL:
+            # The search goes on below it; the cause keeps the word.
+            return self._judged(rate, seconds, replace(outcome, limited_by="device"))
+        judged = self.preparation.judge(outcome)
+        if self.preparation.hopeless:
+            raise BrokenError(f"{self.runner.metric}: phase 1 cannot establish the connections: {outcome.reason}")
+        return self._judged(rate, seconds, judged)
+
+    def _judged(self, rate: float, seconds: float, outcome: Trial) -> Trial:
+        self.judged.append(Attempt(rate, seconds < self.settings.phase2_seconds, outcome))
+        return outcome
+
+    def _forwarded(self, outcome: Trial) -> float | None:
+        """The load of which the device carried the smallest share."""
+        tried = next((each.load for each in reversed(self.judged) if each.outcome is outcome), None)
+        shares = [each.received_frames / each.offered_frames for each in _streams(outcome) if each.offered_frames]
+        return None if tried is None or not shares else tried * min(shares)
+
+    def figures(self, value: float) -> dict[str, float]:
+        """Return the load of this number by its kinds."""
+        load = self.load_of(value)
+        figures = {
+            CONNECTIONS_PER_SECOND: load.new,
+            OPEN_CONNECTIONS: load.open,
+            IN_ALL: load.frames,
+            TRIAL_SECONDS: self.settings.phase2_seconds,
+        }
+        octets = next((each.outcome.request.frame.size for each in self.judged if each.outcome.request), None)
+        if octets is not None:
+            figures[GIGABITS] = 8e-9 * (octets - FRAME_OVERHEAD) * load.frames
+        return figures
+
+    def search_once(self, known: float | None) -> Measurement:
+        """Search once, and find out what ended it."""
+        repetition = with_cause(super().search_once(known))
+        if repetition.upper is None and self.span().top + self.span().step < self.top_of_tester:
+            repetition = replace(repetition, notes=(*repetition.notes, Note("search", self.ended_by_ranges)))
+        if repetition.limited_by != "device":
+            return repetition
+        ended_by, notes, tried = self._ended_by(repetition)
+        attempts = (*repetition.attempts, *tried)
+        return replace(
+            repetition,
+            limited_by=ended_by,
+            attempts=attempts,
+            trials=verdict_counts(attempts),
+            notes=(*repetition.notes, *notes),
+        )
+
+    def _ended_by(self, repetition: Measurement) -> tuple[LimitedBy, list[Note], list[Attempt]]:
+        """Return what ended the search, with a note where that cannot be told, and the trials that it took."""
+        failed = [each for each in repetition.attempts if each.outcome.verdict is Verdict.FAIL]
+        lowest = min((each.load for each in failed), default=0.0)
+        deciding = [each for each in failed if each.load <= NEAR * lowest]
+        rate = max((each.load for each in deciding), default=0.0)
+        load = self.load_of(rate)
+        if not deciding or not load.new:
+            return ("frames" if deciding else "device"), [], []
+        streams = [stream for each in deciding for stream in each.outcome.phase2.values()]
+        opened, frames = _lost([each.outcome.openings for each in deciding]), _lost(streams)
+        if bool(opened) != bool(frames):
+            return ("new connections" if opened else "frames"), [], []
+        relieved = (replace(load, new=_HALF * load.new), replace(load, up=_HALF * load.up, down=_HALF * load.down))
+        tried: list[Attempt] = []
+        passes = [self._passes(each, rate, tried) for each in relieved]
+        if passes == [True, False]:
+            return "new connections", [], tried
+        if passes == [False, True] or (passes == [True, True] and frames > _ALIKE * opened):
+            # Where either helps, and both are lost alike, the device takes an opening for a frame.
+            return "frames", [], tried
+        words = {True: "passed", False: "failed", None: "could not be decided"}
+        text = (
+            f"whether new connections or frames ended it cannot be told: {rate:,.0f} {self.span().unit} with half of "
+            f"the new connections {words[passes[0]]}, with half of the frames {words[passes[1]]}"
+        )
+        return "device", [Note("search", text)], tried
+
+    def _passes(self, load: CombinedLoad, rate: float, tried: list[Attempt]) -> bool | None:
+        """Whether a load passes; None = no trial measured the device, or the time is over."""
+
+        def kept() -> Trial:
+            plan = self.plan_of(load, self.settings.phase2_seconds)
+            outcome = self.preparation.judge(self.runner.run(plan, rate, Bounds()))
+            tried.append(Attempt(rate, short=False, outcome=outcome))
+            return outcome
+
+        try:
+            found = until_decided(kept, at_one_load(self.settings.invalid_repeats))
+        except TimeUpError:
+            return None
+        return found.outcome.verdict is Verdict.PASS if found.decided else None
+
+
+def prepared(runner: TrialRunner, settings: MixedSettings) -> Preparation:
+    """Find a safe rate of phase 1 with few of the connections: what a full table refuses is searched later."""
+    return prepare(runner, replace(settings, connections=min(settings.connections, _FIRST)))
+
+
+def _lost(streams: Iterable[StreamCounts | None]) -> float:
+    """Share of the offered frames that was lost; without those that nobody could send."""
+    counts = [each for each in streams if each is not None]
+    offered = sum(each.offered_frames for each in counts)
+    lost = sum(max(0, each.offered_frames - each.received_frames) for each in counts)
+    return lost / offered if offered else 0.0
+
+
+def _streams(outcome: Trial) -> Iterator[StreamCounts]:
+    yield outcome.phase1
+    yield from outcome.phase2.values()
+    if outcome.openings is not None:
+        yield outcome.openings

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mixed load: the highest frame rate over open connections while new ones are opened and the oldest leave.
+
+One trial: phase 1 opens N connections at a safe rate. In phase 2 both directions send as in a throughput trial, c new
+connections are opened a second, and as many of the oldest leave. It passes when every frame and every new connection
+arrived. The binary search finds the highest frame rate r of each direction. Either c is fixed, or it grows with the
+frames: c = s * r * directions. N is fixed, or N = c * L, for connections that live for L seconds.
+
+So a series over `new_rate` is the throughput at several rates of new connections: what one costs the other.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from natgauge.errors import UsageError
+from natgauge.inputs.checks import MOST_RATE, in_range
+from natgauge.inputs.input import described
+from natgauge.measurer import Ability
+from natgauge.metrics.mixed_load import METRIC
+from natgauge.notes import Note
+from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, LEAST_FRAMES, unprepared
+from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad, MixedLoad, MixedSettings, prepared
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.repetitions import Answered
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.search.rate_search import SearchSpan
+from natgauge.subscriber_profiles import ROUND_TRIP_SECONDS
+
+#: New connections for each frame, where the user says nothing.
+_SHARE: Final = 0.01
+#: The longest life, in seconds: a day.
+LONGEST_LIFE_SECONDS: Final = 86_400.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixedLoadSettings(MixedSettings):
+    """Settings of the mixed load.
+
+    Attributes:
+        new_share: new connections for each frame of both directions; None = 1 %, or what `new_rate` says.
+        life_seconds: how long each connection is open; None = all N are open at every rate.
+    """
+
+    new_rate: float | None = field(
+        default=None,
+        metadata=described(
+            "new connections at every frame rate",
+            "connections/s",
+            partial(in_range, lowest=0, highest=MOST_RATE, unit="connections/s"),
+            default="a share of the frames",
+            group="traffic",
+        ),
+    )
+    new_share: float | None = field(
+        default=None,
+        metadata=described(
+            "new connections for each frame", "share", (0.0001, 0.5), default="1%, without a new rate", group="traffic"
+        ),
+    )
+    life_seconds: float | None = field(
+        default=None,
+        metadata=described(
+            "time for which each connection is open",
+            "s",
+            (ROUND_TRIP_SECONDS, LONGEST_LIFE_SECONDS),
+            default="all connections are open at every rate",
+            group="traffic",
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse two numbers of new connections, and a life of connections of which none is new."""
+        super().__post_init__()
+        if self.new_rate is None:
+            return
+        if self.new_share is not None:
+            raise UsageError(
+                f"new share: {self.new_share:g}, but new rate is {self.new_rate:g} connections/s at every frame rate; "
+                "leave one of both out",
+                at="new_share",
+            )
+        if not self.new_rate and self.life_seconds is not None:
+            raise UsageError("life seconds: no connection is new, so none leaves; leave it out", at="life_seconds")
+        needed = math.ceil(self.load(0.0).four_tuples(self.trial_seconds))
+        if needed > self.space:
+            raise UsageError(
+                f"new rate: {self.new_rate:g} connections/s for {self.trial_seconds:g} s take {needed} four tuples "
+                f"with those that are open at first, the ranges hold {self.space}; name more --destination-ports, or "
+                "give fewer connections",
+                at="new_rate",
+            )
+
+    def needs(self) -> frozenset[Ability]:
+        """Connections that come and go, unless none is new."""
+        return super().needs() | (set() if self.new_rate == 0 else {Ability.CHURN})
+
+    def load(self, rate: float) -> CombinedLoad:
+        """The load at a frame rate of each direction."""
+        new = self.new_rate if self.new_rate is not None else (self.new_share or _SHARE) * 2 * rate
+        held = self.connections if self.life_seconds is None else new * self.life_seconds
+        return CombinedLoad(new=new, open=held, up=rate, down=rate)
+
+    def notes(self) -> list[Note]:
+        """Return what was opened beside the frames."""
+        share = f"{(self.new_share or _SHARE):.4g} new connections for each frame"
+        new = share if self.new_rate is None else f"{self.new_rate:g} new connections/s at every frame rate"
+        life = (
+            "all open connections stay that many"
+            if self.life_seconds is None
+            else f"each open for {self.life_seconds:g} s"
+        )
+        return [*super().notes(), Note("method", f"{new}, {life}; no RFC defines this load")]
+
+
+def _start(runner: TrialRunner, settings: MixedLoadSettings) -> _MixedLoad | Answered:
+    preparation = prepared(runner, settings)
+    if preparation.rate == 0 and preparation.rough is not None:
+        return unprepared(preparation.rough, {})
+    return _MixedLoad(runner, settings, preparation)
+
+
+class _MixedLoad(MixedLoad[MixedLoadSettings]):
+    """The highest rate in frames/s of each direction."""
+
+    def load_of(self, rate: float) -> CombinedLoad:
+        return self.settings.load(rate)
+
+    def span(self) -> SearchSpan:
+        top = self.top
+        return SearchSpan(
+            top=top, floor=min(top, LEAST_FRAMES / self.settings.trial_seconds), start=min(top, FIRST_RATE)
+        )
+
+
+PROCEDURE = Procedure(METRIC, settings=MixedLoadSettings, start=_start, profiles={"rfc": {"repeat": 10}})

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Subscribers: how many of one profile a device carries, with all that they take at once, and what ends it.
+
+One trial with n subscribers: phase 1 opens their connections at a safe rate. In phase 2 their frames go both ways over
+open connections, n * new connections are opened a second, and as many of the oldest leave. It passes when every frame
+and every new connection arrived. The binary search finds the highest n.
+
+A subscriber has e entries in the device's table: its open connections as a table counts them, or as many as it opens
+within the device's time-out T, if these are more: e = max(connections, new * T). Phase 1 opens n * (e - new * t) of
+them and phase 2, of t seconds, the others, so that the table holds n * e at the end of a trial.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from natgauge.errors import UsageError
+from natgauge.inputs.checks import whole
+from natgauge.inputs.input import described
+from natgauge.inputs.types import Text
+from natgauge.measurer import Ability
+from natgauge.metrics.subscribers import METRIC
+from natgauge.notes import Note
+from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, unprepared
+from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad, MixedLoad, MixedSettings, prepared
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.repetitions import Answered
+from natgauge.procedures.kit.result.results import Measurement
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.search.rate_search import SearchSpan
+from natgauge.subscriber_profiles import Subscriber, load
+from natgauge.trials import TrialPlan
+from natgauge.words import MAXIMUM_CONNECTIONS, OUTSIDE_PORTS, Leave
+
+#: Draws of a connection until it surely got a frame: none comes with a probability of e^-30.
+_IDLE_DRAWS = 30.0
+#: The first trial opens its connections within this share of the device's time-out.
+_PHASE1_SHARE = 0.25
+#: Longest phase 1 in s where the device's table is no matter: it holds twice as many connections.
+_LONGEST_PHASE1 = 10.0
+_ROOM = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubscribersSettings(MixedSettings):
+    """Settings of the subscribers; `most_subscribers` None = as many as there are four tuples for."""
+
+    subscriber: str = field(
+        default="household",
+        metadata=described(
+            "profile of a subscriber: a file, or the name of one that comes with natgauge",
+            type=Text("FILE|NAME"),
+            group="traffic",
+            # Its content is compared.
+            moves_figures=False,
+        ),
+    )
+    most_subscribers: int | None = field(
+        default=None,
+        metadata=described(
+            "most subscribers that are tried",
+            "subscribers",
+            partial(whole, lowest=1, highest=MAXIMUM_CONNECTIONS, unit="subscribers"),
+            default="as many as the ranges hold",
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse a profile that is none, and one without frames."""
+        super().__post_init__()
+        if not self.each(None).frames:
+            raise UsageError(
+                f"subscriber: {self.subscriber} has no frames, so it is a rate of connections; measure connection-rate",
+                at="subscriber",
+            )
+
+    @classmethod
+    def traffic_of(cls, chosen: Mapping[str, object]) -> Mapping[str, object]:
+        """Return the transport and the frame size of the profile."""
+        try:
+            profile = load(str(chosen.get("subscriber", "household")))
+        except UsageError:
+            # The settings refuse it.
+            return {}
+        own: dict[str, object] = {"transport": profile.transport, "frame_size": profile.size}
+        for name, value in own.items():
+            if chosen.get(name) not in {None, value}:
+                raise UsageError(
+                    f"{name.replace('_', ' ')}: {chosen[name]}, but the profile of the subscriber has {value}; leave "
+                    "it out, or change the profile",
+                    at=name,
+                )
+        if chosen.get("source_addresses") is not None and chosen.get("destination_addresses") is None:
+            # Four tuples for all of them, and endpoints that the ports of one outside address are enough for.
+            number = chosen.get("connections", METRIC.traffic["connections"])
+            if isinstance(number, int):
+                own |= {"connections": number, "destination_ports": f"1-{max(1, math.ceil(number / OUTSIDE_PORTS))}"}
+        return {name: value for name, value in own.items() if value is not None}
+
+    def needs(self) -> frozenset[Ability]:
+        """Connections that come and go, unless none is new."""
+        return super().needs() | ({Ability.CHURN} if self.profile_of_one.new_per_second else set())
+
+    @property
+    def fills_table(self) -> bool:
+        """True: the table may be what ends it."""
+        return True
+
+    @property
+    def keeps_limits(self) -> bool:
+        """True: time-outs that are longer than the device's own would fill its table."""
+        return True
+
+    @property
+    def profile_of_one(self) -> Subscriber:
+        """The profile."""
+        return load(self.subscriber)
+
+    def refuse_unlike(self, sources: int, timeout: int | None) -> None:
+        """Refuse more subscribers than the ranges hold, and connections that the device forgets while they are open."""
+        if sources > 1 and self.most_subscribers is not None and self.most_subscribers > sources:
+            raise UsageError(
+                f"most subscribers: {self.most_subscribers}, but there are {sources} source addresses, and each has "
+                "its own; give more addresses, or fewer subscribers",
+                at="most_subscribers",
+            )
+        number = self.most_subscribers or 1
+        needed = math.ceil(self.each(timeout).times(number).four_tuples(self.trial_seconds))
+        if needed > self.space:
+            raise UsageError(
+                f"connections: {number} subscribers take {needed}, the ranges hold {self.space} four tuples; give more "
+                "connections",
+                at="most_subscribers" if self.most_subscribers else "connections",
+            )
+        profile = self.profile_of_one
+        idle = _IDLE_DRAWS * profile.connections / (profile.up + profile.down)
+        if timeout is not None and min(profile.life, idle) > timeout:
+            raise UsageError(
+                f"subscriber: {self.subscriber}: a connection lives {profile.life:g} s and may be without a frame for "
+                f"{idle:.0f} s, but the device forgets it after {timeout} s; give more frames, fewer connections, or a "
+                "longer --udp-timeout",
+                at="subscriber",
+            )
+
+    def each(self, timeout: int | None) -> CombinedLoad:
+        """What one subscriber takes of a device that forgets connections after `timeout` s; None = not known."""
+        profile = self.profile_of_one
+        held = max(profile.connections, profile.new_per_second * (timeout or 0))
+        leave: Leave = "fin" if profile.transport == "tcp" else "silent"
+        return CombinedLoad(profile.new_per_second, held, profile.up, profile.down, leave=leave, counts_all=True)
+
+    def parameters(self) -> dict[str, Any]:
+        """The settings, and the content of the profile."""
+        return {**super().parameters(), "subscriber_profile": str(self.profile_of_one)}
+
+    def notes(self) -> list[Note]:
+        """Return the profile with its source."""
+        source = self.profile_of_one.source or "not said"
+        text = f"each subscriber: {self.profile_of_one}; source: {source}; no RFC defines this load"
+        return [*super().notes(), Note("settings", text)]
+
+
+def _start(runner: TrialRunner, settings: SubscribersSettings) -> _Subscribers | Answered:
+    timeout = runner.measurer.timeout_seconds
+    settings.refuse_unlike(runner.measurer.hosts, timeout)
+    preparation = prepared(runner, settings)
+    if preparation.rate == 0 and preparation.rough is not None:
+        return unprepared(preparation.rough, {})
+    found = _Subscribers(runner, settings, preparation)
+    found.each, found.timeout = settings.each(timeout), timeout
+    return found
+
+
+class _Subscribers(MixedLoad[SubscribersSettings]):
+    """The highest number of subscribers."""
+
+    ended_by_ranges = "the four tuples or addresses ended the search, not the device: give more --connections"
+    each: CombinedLoad
+    timeout: int | None
+
+    def load_of(self, rate: float) -> CombinedLoad:
+        return self.each.times(rate)
+
+    def plan_of(self, load: CombinedLoad, seconds: float) -> TrialPlan:
+        """The trial of a load; a table that surely has room is not filled for longer than `_LONGEST_PHASE1`."""
+        limit, most = self.runner.measurer.table_limit, math.inf
+        if limit is not None and load.open <= _ROOM * limit:
+            profile = self.settings.profile_of_one
+            used = profile.connections * load.open / self.each.open
+            most = max(used, _LONGEST_PHASE1 * self.preparation.rate)
+        return load.plan(self.settings, self.preparation.rate, seconds, most)
+
+    def search_once(self, known: float | None) -> Measurement:
+        """Search once, with a note where the trials had fewer connections than the subscribers have entries."""
+        repetition = super().search_once(known)
+        last = self.plan_of(self.load_of(repetition.value), self.settings.trial_seconds).connections
+        wanted = self.load_of(repetition.value).at_first(self.settings.trial_seconds)
+        if last >= wanted:
+            return repetition
+        text = (
+            f"phase 1 opened {last} connections instead of {wanted}, which would have taken longer than "
+            f"{_LONGEST_PHASE1:g} s; the table has room for more than twice as many"
+        )
+        return replace(repetition, notes=(*repetition.notes, Note("method", text)))
+
+    def span(self) -> SearchSpan:
+        settings, top = self.settings, self.top
+        hosts = self.runner.measurer.hosts
+        top = max(1.0, math.floor(min(top, settings.most_subscribers or top, hosts if hosts > 1 else top)))
+        start = min(top, FIRST_RATE / self.each.frames)
+        if self.timeout is not None:
+            # The device must not forget connections before all are open.
+            start = min(start, _PHASE1_SHARE * self.timeout * self.preparation.rate / self.each.open)
+        start = max(1.0, start)
+        return SearchSpan(top=top, floor=1.0, start=start, unit=METRIC.unit, step=1.0)
+
+
+PROCEDURE = Procedure(METRIC, settings=SubscribersSettings, start=_start, profiles={"rfc": {"repeat": 10}})

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Subscriber profiles: what one subscriber asks of a gateway at the busiest time, as TOML files with their sources.
+
+A profile is a file of the user, or the name of a file in this folder. No RFC defines any.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from natgauge import foreign, toml_text
+from natgauge.errors import UsageError
+from natgauge.ethernet import BETWEEN_FRAMES, FRAME_OVERHEAD, LARGEST_FRAME
+from natgauge.inputs.checks import in_range, one_of, positive
+from natgauge.inputs.input import Input, described, inputs_of
+from natgauge.suggestions import did_you_mean
+
+#: Octets that bits are counted of: the IP packet, or the frame with its FCS, preamble and gap (RFC 5180 appendix A.1).
+BitsOf = Literal["ip", "wire"]
+
+#: The table of the file.
+_TABLE: Final = "subscriber"
+#: A connection that leaves sooner than this, in seconds, has no time for an answer.
+ROUND_TRIP_SECONDS: Final = 0.01
+#: Bits and frames of the same direction may differ by this share, for both are rounded.
+_ROUNDED: Final = 0.01
+#: The most of anything that one subscriber may take each second.
+_MOST: Final = 1e12
+_FOLDER: Final = Path(__file__).parent
+_KIND: Final = foreign.FileKind("subscriber", "name a profile, or the file of one", 1 << 20)
+_not_negative: Final = partial(in_range, lowest=0, highest=_MOST)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subscriber:
+    """What one subscriber takes.
+
+    Attributes:
+        connections: open at a time, as a gateway's table counts them; above 0.
+        new_per_second: connections that it opens a second; the oldest leave as often.
+        up_frames_per_second: frames of open connections; with bits and a size they follow from these.
+        up_frame_sizes: octets with FCS on the Initiator's side; None = the least frame.
+        source: where the numbers were published; empty = not said.
+    """
+
+    connections: float = field(
+        metadata=described("open connections", "connections", partial(positive, unit="connections"))
+    )
+    new_per_second: float = field(metadata=described("new connections", "connections/s", _not_negative))
+    up_frames_per_second: float | None = field(
+        default=None, metadata=described("sent frames", "frames/s", _not_negative)
+    )
+    down_frames_per_second: float | None = field(
+        default=None, metadata=described("received frames", "frames/s", _not_negative)
+    )
+    up_bits_per_second: float | None = field(default=None, metadata=described("sent bits", "bit/s", _not_negative))
+    down_bits_per_second: float | None = field(
+        default=None, metadata=described("received bits", "bit/s", _not_negative)
+    )
+    up_frame_sizes: int | None = field(default=None, metadata=described("size", "octets", (1, LARGEST_FRAME)))
+    down_frame_sizes: int | None = field(default=None, metadata=described("size", "octets", (1, LARGEST_FRAME)))
+    bits: BitsOf = field(default="ip", metadata=described("layer of the bits"))
+    transport: Literal["udp", "tcp"] = field(
+        default="udp", metadata=described("transport", check=partial(one_of, allowed=("udp", "tcp")))
+    )
+    source: str = field(default="", metadata=described("source"))
+
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself."""
+        sizes = {self.up_frame_sizes, self.down_frame_sizes} - {None}
+        if len(sizes) > 1:
+            raise _wrong(
+                "down_frame_sizes",
+                f"{self.down_frame_sizes}, but up_frame_sizes is {self.up_frame_sizes}; "
+                "both directions have frames of one size; give the same",
+            )
+        for way in ("up", "down"):
+            self._refuse_unlike(way)
+        if not (self.new_per_second or self.up or self.down):
+            raise _wrong("new_per_second", "0, and there are no frames; a subscriber opens connections or has frames")
+        if self.connections < self.new_per_second * ROUND_TRIP_SECONDS:
+            raise _wrong(
+                "connections",
+                f"{self.connections:g} with {self.new_per_second:g} new connections/s live {1000 * self.life:.3g} ms, "
+                f"shorter than a round trip of {1000 * ROUND_TRIP_SECONDS:g} ms; give at least "
+                f"{self.new_per_second * ROUND_TRIP_SECONDS:g}",
+            )
+
+    def __str__(self) -> str:
+        """Return all that a trial takes of it."""
+        size = f"{self.size} octets" if self.size else "least frames"
+        return (
+            f"{self.connections:g} connections, {self.new_per_second:g} new/s, {self.up:.4g} frames/s up, "
+            f"{self.down:.4g} down, {size}, {self.transport}"
+        )
+
+    def _refuse_unlike(self, way: str) -> None:
+        """Refuse bits without a size, and bits that are not those of the frames."""
+        bits, frames, size = (
+            getattr(self, f"{way}_{name}") for name in ("bits_per_second", "frames_per_second", "frame_sizes")
+        )
+        if bits is None:
+            return
+        if size is None:
+            raise _wrong(f"{way}_bits_per_second", f"{bits:g} bit/s of frames of no size; add {way}_frame_sizes")
+        if frames is not None and abs(frames * self._bits(size) - bits) > _ROUNDED * max(
+            bits, frames * self._bits(size)
+        ):
+            raise _wrong(
+                f"{way}_bits_per_second",
+                f"{bits:g} bit/s, but {frames:g} frames/s of {size} octets have {frames * self._bits(size):g} bit/s "
+                f"({self.bits}); leave one of both out",
+            )
+
+    def _bits(self, size: int) -> int:
+        return 8 * (size - FRAME_OVERHEAD if self.bits == "ip" else size + BETWEEN_FRAMES)
+
+    def _frames(self, way: str) -> float:
+        frames, bits, size = (
+            getattr(self, f"{way}_{name}") for name in ("frames_per_second", "bits_per_second", "frame_sizes")
+        )
+        return float(frames) if frames is not None else bits / self._bits(size) if bits is not None else 0.0
+
+    @property
+    def up(self) -> float:
+        """Frames/s that it sends over open connections."""
+        return self._frames("up")
+
+    @property
+    def down(self) -> float:
+        """Frames/s that it receives over open connections."""
+        return self._frames("down")
+
+    @property
+    def life(self) -> float:
+        """Seconds for which a connection is open; infinite where none is new."""
+        return self.connections / self.new_per_second if self.new_per_second else math.inf
+
+    @property
+    def size(self) -> int | None:
+        """Octets with FCS of its frames; None = the least."""
+        return self.up_frame_sizes or self.down_frame_sizes
+
+
+def profiles() -> tuple[str, ...]:
+    """Names of the profiles that come with natgauge."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
+
+
+def load(name: str) -> Subscriber:
+    """Read a profile, by its name or the path of its file; UsageError, in one line, for what is none."""
+    path = _FOLDER / f"{name}.toml" if name in profiles() else Path(name)
+    if path.parent == Path() and not path.suffix and not foreign.is_there(path):
+        raise UsageError(
+            f"subscriber: there is no profile {name!r}, and no such file; {did_you_mean(name, profiles())}",
+            at="subscriber",
+        )
+    try:
+        return _of(toml_text.parse(foreign.read_text(path, _KIND)))
+    except ValueError as error:
+        raise UsageError(f"subscriber: {path} is no TOML: {error}", at="subscriber") from None
+    except UsageError as error:
+        text = str(error)
+        raise UsageError(text if str(path) in text else f"subscriber: {path}: {text}", at="subscriber") from None
+
+
+def _of(document: Mapping[str, Any]) -> Subscriber:
+    """Return the profile of a document."""
+    for key in document:
+        if key != _TABLE:
+            raise UsageError(f"{key}: unknown key; there is the table [{_TABLE}], and nothing else")
+    table = document.get(_TABLE)
+    if not isinstance(table, Mapping):
+        raise UsageError(f"the table [{_TABLE}] is missing; write its keys below it")
+    known = {input_.name: input_ for input_ in inputs_of(Subscriber)}
+    for key in table:
+        if key not in known:
+            raise _wrong(key, f"unknown key; {did_you_mean(key, known)}")
+    missing = next((each for name, each in known.items() if each.required and name not in table), None)
+    if missing is not None:
+        raise _wrong(missing.name, f"is missing; give the number of {missing.help}")
+    return Subscriber(**_taken(table, known))
+
+
+def _taken(table: Mapping[str, Any], known: Mapping[str, Input]) -> dict[str, Any]:
+    """Return the values of the table as those of their types."""
+    values = {name: _single(name, value) if name.endswith("_sizes") else value for name, value in table.items()}
+    if str(values.get("transport")).lower() in {"udp", "tcp"}:
+        values["transport"] = str(values["transport"]).lower()
+    taken = {}
+    for name, value in values.items():
+        try:
+            taken[name] = known[name].take(value)
+        except UsageError as error:
+            raise UsageError(f"{_TABLE}.{name}: {str(error).partition(': ')[2] or error}") from None
+    return taken
+
+
+def _single(name: str, value: object) -> object:
+    """Return the one size of a text such as "594"; a mix of sizes is refused."""
+    if not isinstance(value, str):
+        return value
+    if value.strip().isdigit():
+        return int(value)
+    raise _wrong(name, f"{value!r} is no single size; a trial has frames of one size; give it, such as 594")
+
+
+def _wrong(name: str, what: str) -> UsageError:
+    return UsageError(f"{_TABLE}.{name}: {what}")

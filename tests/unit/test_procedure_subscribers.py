@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Subscribers and mixed load against simulated gateways of known truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests import simulated_lab
+from tests.unit.counted import change_counts, make_counts
+from tests.unit.golden import Golden
+from tests.unit.simulated import Gateway, reading
+
+from natgauge import procedures
+from natgauge.churn import CountInChurn
+from natgauge.errors import UsageError
+from natgauge.inputs.measuring_types import SearchError
+from natgauge.measurer import Ability
+from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.records.measurement import Result
+from natgauge.subscriber_profiles import load, profiles
+from natgauge.trial.bench import Bench
+from natgauge.trial.choices import make_settings
+from natgauge.trial.question import ask
+from natgauge.trials import Trial, TrialPlan
+from natgauge.words import Placement
+
+NEW_BOUND, FRAME_BOUND = (1.0, 1.0, 1.0), (0.1, 1.0, 1.0)
+
+
+@dataclass(slots=True)
+class Mixed(Gateway):
+    """A gateway that opens no more than `opens` connections/s, and forwards `carries` frames/s of open ones in all.
+
+    Attributes:
+        opens: connections/s, exactly.
+        carries: frames/s of both directions together.
+        counts_openings: whether the frames that open connections are among those.
+        forgets: its time-out in s; None = not known.
+    """
+
+    opens: float = 1e9
+    carries: float = 1e9
+    counts_openings: bool = False
+    forgets: int | None = None
+    addresses: int = 1
+
+    @property
+    def timeout_seconds(self) -> int | None:
+        """What the device says."""
+        return self.forgets
+
+    @property
+    def table_limit(self) -> int:
+        """What the device says."""
+        return self.table_size
+
+    @property
+    def hosts(self) -> int:
+        """The Initiator's addresses."""
+        return self.addresses
+
+    def trial(self, plan: TrialPlan) -> Trial:
+        """A trial whose openings are those of phase 2."""
+        trial = super(Mixed, self).trial(plan)
+        phase2 = plan.phase2
+        if phase2 is None or phase2.churn is None or trial.result is None or trial.result.phase2 is None:
+            return trial
+        new, frames = phase2.churn.new_per_second, phase2.initiator_rate + phase2.responder_rate
+        kept = min(1.0, self.carries / (frames + (new if self.counts_openings else 0.0)))
+        number = int(new * phase2.seconds)
+        room = max(0, self.table_size - plan.connections)
+        opened = min(int(number * min(1.0, self.opens / new) * (kept if self.counts_openings else 1.0)), room)
+        openings = make_counts(number, number, opened, nominal_seconds=phase2.seconds, sending_seconds=phase2.seconds)
+        streams: dict[str, Any] = {"openings": openings}
+        for way in ("initiator", "responder"):
+            counts = getattr(trial.result.phase2, way)
+            if counts is not None:
+                streams[way] = change_counts(counts, received=int(counts.received_frames * kept))
+        counted = trial.result.phase2.model_copy(update=streams)
+        result = trial.result.model_copy(update={"phase2": counted})
+        held = CountInChurn(phase2.seconds, min(plan.connections + number, self.table_size))
+        return reading(replace(trial, result=result), count_in_churn=held)
+
+
+def profile(folder: Path, new: float, up: float, down: float, *, connections: float = 1.0, more: str = "") -> str:
+    """The path of a profile's file."""
+    path = folder / "profile.toml"
+    path.write_text(
+        f"[subscriber]\nconnections = {connections}\nnew_per_second = {new}\nup_frames_per_second = {up}\n"
+        f"down_frames_per_second = {down}\n{more}"
+    )
+    return str(path)
+
+
+def measure(
+    metric: str,
+    truth: Mixed,
+    *,
+    connections: int = 100_000,
+    four_tuples: int | None = None,
+    placement: Placement = "isolated",
+    **chosen: Any,
+) -> MeasurementResult:
+    """Measure once."""
+    truth.abilities |= {Ability.CHURN}
+    truth.placement = placement
+    procedure = procedures.get(metric)
+    settings = make_settings(
+        procedure,
+        {"repeat": 1, "connection_rate": 1e5, "error": SearchError(share=0.005), **chosen},
+        connections=connections,
+        placement=placement,
+        order="permutation",
+        four_tuples=four_tuples or connections,
+    )
+    return procedure.measure(truth, settings)
+
+
+@pytest.mark.parametrize(
+    ("each", "number", "ended"), [(NEW_BOUND, 1000, "new connections"), (FRAME_BOUND, 5000, "frames")]
+)
+def test_the_kind_of_load_that_ends_it_is_named(
+    tmp_path: Path, each: tuple[float, float, float], number: int, ended: str
+) -> None:
+    file = profile(tmp_path, *each)
+    found = measure("subscribers", Mixed(opens=1000, carries=10_000), subscriber=file)
+    assert found.summary.median == pytest.approx(number, rel=0.006)
+    assert found.summary.median <= number < (found.measurements[0].upper or 0)
+    assert found.limited_by == ended
+    assert found.figures["connections_per_second"].median == found.summary.median * each[0]
+    assert found.figures["frames_per_second_total"].median == found.summary.median * 2
+
+
+def test_a_table_ends_it_by_the_entries_that_its_time_out_makes(tmp_path: Path) -> None:
+    file = profile(tmp_path, 0.1, 1, 1)
+    found = measure("subscribers", Mixed(table_size=50_000, forgets=60), subscriber=file)
+    assert found.summary.median == pytest.approx(50_000 / 6, rel=0.006)
+    assert found.limited_by == "table"
+    assert found.measurements[0].cause is not None
+    assert found.measurements[0].cause.kind == "table"
+
+
+def test_trials_tell_what_ended_it_where_both_kinds_are_lost(tmp_path: Path) -> None:
+    file = profile(tmp_path, 1, 1, 1)
+    found = measure("subscribers", Mixed(carries=3000, counts_openings=True), subscriber=file)
+    assert found.summary.median == pytest.approx(1000, rel=0.006)
+    assert found.limited_by == "frames"
+
+
+def test_a_device_that_only_gets_late_is_not_said_to_lack_either_kind(tmp_path: Path, golden: Golden) -> None:
+    class Busy(Mixed):
+        def trial(self, plan: TrialPlan) -> Trial:
+            phase2 = plan.phase2
+            if phase2 is not None and phase2.churn is not None:
+                # Each opening takes as long as two frames, and all take one core.
+                work = 2 * phase2.churn.new_per_second + phase2.initiator_rate + phase2.responder_rate
+                self.forwards = phase2.initiator_rate * min(1.0, 2e5 / work)
+            return Mixed.trial(self, plan)
+
+    file = profile(tmp_path, 1, 1, 1)
+    found = measure("subscribers", Busy(), placement="shared", four_tuples=400_000, subscriber=file)
+    assert found.summary.median == pytest.approx(50_000, rel=0.011)
+    assert found.limited_by == "device"
+    golden([note.text for note in found.notes if note.word == "search"])
+
+
+def test_all_that_there_are_four_tuples_for_is_not_the_devices_limit(tmp_path: Path, golden: Golden) -> None:
+    found = measure("subscribers", Mixed(), connections=5000, subscriber=profile(tmp_path, 0.1, 1, 1))
+    assert found.measurements[0].upper is None
+    assert found.limited_by == "tester"
+    assert found.summary.median == pytest.approx(5000, abs=4)
+    golden([note.text for note in found.measurements[0].notes])
+
+
+def test_each_subscriber_has_an_address_where_there_are_several(tmp_path: Path) -> None:
+    file = profile(tmp_path, 0.1, 1, 1)
+    assert measure("subscribers", Mixed(addresses=300), subscriber=file).summary.median == 300
+    with pytest.raises(UsageError) as refused:
+        measure("subscribers", Mixed(addresses=300), subscriber=file, most_subscribers=301)
+    assert refused.value.at == "most_subscribers"
+
+
+def test_a_profile_without_new_connections_is_a_throughput(tmp_path: Path) -> None:
+    found = measure("subscribers", Mixed(forwards=5000), subscriber=profile(tmp_path, 0, 1, 1, connections=3))
+    assert found.summary.median == pytest.approx(5000, rel=0.006)
+    assert found.limited_by == "frames"
+
+
+def test_no_trial_opens_more_connections_than_there_are_four_tuples_for(tmp_path: Path) -> None:
+    truth = Mixed(forgets=30)
+    measure("subscribers", truth, connections=20_000, subscriber=profile(tmp_path, 0.2, 1, 1, connections=2))
+    churned = [plan for plan in truth.plans if plan.phase2 is not None and plan.phase2.churn is not None]
+    assert churned
+    for plan in churned:
+        assert plan.phase2 is not None
+        assert plan.phase2.churn is not None
+        churn = plan.phase2.churn
+        assert plan.connections + churn.openings(plan.phase2.seconds) <= 20_000
+        assert plan.connections > 2 * churn.new_per_second * churn.guard_seconds + 2
+
+
+@pytest.mark.parametrize(("new", "frames"), [(0.0, 200_000), (1000.0, 190_000), (10_000.0, 100_000)])
+def test_new_connections_cost_frames_along_the_surface(new: float, frames: float) -> None:
+    class Costly(Mixed):
+        def trial(self, plan: TrialPlan) -> Trial:
+            churn = None if plan.phase2 is None else plan.phase2.churn
+            self.carries = 200_000.0 - 10 * (0 if churn is None else churn.new_per_second)
+            self.forwards = 100_000 if churn is None else 1e9
+            return Mixed.trial(self, plan)
+
+    found = measure("mixed-load", Costly(), new_rate=new, connections=50_000, four_tuples=100_000)
+    assert 2 * found.summary.median == pytest.approx(frames, rel=0.006)
+    assert found.figures["connections_per_second"].median == new
+    assert found.limited_by == "frames"
+
+
+def test_a_life_makes_the_open_connections_follow_the_frames() -> None:
+    found = measure("mixed-load", Mixed(opens=1000), new_share=0.05, life_seconds=3.0)
+    assert found.figures["connections_per_second"].median == pytest.approx(1000, rel=0.006)
+    assert found.figures["open_connections"].median == pytest.approx(3000, rel=0.006)
+    assert found.figures["frames_per_second_total"].median == pytest.approx(20_000, rel=0.006)
+    assert found.limited_by == "new connections"
+
+
+REFUSED = {
+    "an unknown key": "[subscriber]\nconnections = 1\nnew_per_secnd = 1",
+    "a word": "[subscriber]\nconnections = 'many'\nnew_per_second = 1",
+    "not a number": "[subscriber]\nconnections = nan\nnew_per_second = 1",
+    "a truth value": "[subscriber]\nconnections = true\nnew_per_second = 1",
+    "below nothing": "[subscriber]\nconnections = 1\nnew_per_second = -1",
+    "no connections": "[subscriber]\nnew_per_second = 1",
+    "no table": "connections = 1",
+    "a list": "subscriber = [1]",
+    "another table": "[subscriber]\nconnections = 1\nnew_per_second = 1\n[more]",
+    "no TOML": "[subscriber",
+    "a life below a round trip": "[subscriber]\nconnections = 0.0001\nnew_per_second = 1",
+    "nothing at all": "[subscriber]\nconnections = 1\nnew_per_second = 0",
+    "bits without a size": "[subscriber]\nconnections = 1\nnew_per_second = 1\nup_bits_per_second = 100",
+    "bits unlike the frames": "[subscriber]\nconnections = 1\nnew_per_second = 1\nup_bits_per_second = 100\n"
+    "up_frames_per_second = 10\nup_frame_sizes = 64",
+    "two sizes": "[subscriber]\nconnections = 1\nnew_per_second = 1\nup_frame_sizes = 64\ndown_frame_sizes = 65",
+    "a mix": "[subscriber]\nconnections = 1\nnew_per_second = 1\nup_frame_sizes = '64:7,594:4'",
+    "a transport": "[subscriber]\nconnections = 1\nnew_per_second = 1\ntransport = 'SCTP'",
+    "a layer": "[subscriber]\nconnections = 1\nnew_per_second = 1\nbits = 'ethernet'",
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_profile_that_is_none_is_refused_in_a_line_with_file_and_key(
+    tmp_path: Path, golden: Golden, what: str
+) -> None:
+    path = tmp_path / "profile.toml"
+    path.write_text(REFUSED[what])
+    with pytest.raises(UsageError) as refused:
+        load(str(path))
+    assert "\n" not in str(refused.value)
+    assert refused.value.at == "subscriber"
+    golden(str(refused.value).replace(str(tmp_path), ""))
+
+
+@pytest.mark.parametrize("name", ["", "nobody", "/nowhere/profile.toml", "/dev/zero", "/proc/version"])
+def test_a_file_that_cannot_be_read_is_refused(name: str) -> None:
+    with pytest.raises(UsageError):
+        load(name)
+
+
+def test_bits_are_those_of_packets_or_of_the_wire(tmp_path: Path) -> None:
+    sized = "up_frame_sizes = 64\ndown_frame_sizes = 64\nup_bits_per_second = 3680\n"
+    file = tmp_path / "profile.toml"
+    file.write_text(f"[subscriber]\nconnections = 1\nnew_per_second = 1\n{sized}")
+    assert load(str(file)).up == 10
+    file.write_text(f"[subscriber]\nconnections = 1\nnew_per_second = 1\n{sized}bits = 'wire'\n")
+    assert load(str(file)).up == pytest.approx(3680 / (8 * 84))
+
+
+@pytest.mark.parametrize("name", profiles())
+def test_a_profile_that_comes_with_natgauge_has_a_source_and_fits_its_own_life(name: str) -> None:
+    each = load(name)
+    assert each.source
+    assert each.up > 0
+    assert each.down > 0
+    assert each.life > 1
+
+
+def test_the_profile_decides_transport_and_size_of_the_traffic(tmp_path: Path) -> None:
+    sizes = "up_frame_sizes = 594\ndown_frame_sizes = 594\ntransport = 'TCP'\n"
+    file = profile(tmp_path, 1, 1, 1, more=sizes)
+    traffic = ask("subscribers", "nftables-nat44", {"subscriber": file}).cell.traffic
+    assert (traffic.transport, traffic.frame_size) == ("tcp", 594)
+    for other in ({"transport": "udp"}, {"frame_size": 128}):
+        with pytest.raises(UsageError) as refused:
+            ask("subscribers", "nftables-nat44", {"subscriber": file, **other})
+        assert refused.value.at in other
+
+
+@pytest.mark.parametrize(
+    ("chosen", "at"),
+    [
+        ({"new_rate": 10.0, "new_share": 0.1}, "new_share"),
+        ({"new_rate": 0.0, "life_seconds": 1.0}, "life_seconds"),
+        ({"new_rate": 60_000.0}, "new_rate"),
+        ({"new_rate": 1000.0, "life_seconds": 100.0}, "new_rate"),
+        ({"life_seconds": 0.0001}, "life_seconds"),
+        ({"new_share": 0.0}, "new_share"),
+    ],
+)
+def test_a_load_that_contradicts_itself_is_refused(chosen: dict[str, Any], at: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        measure("mixed-load", Mixed(), **chosen)
+    assert refused.value.at == at
+
+
+def test_connections_that_the_device_forgets_while_they_are_open_are_refused(tmp_path: Path, golden: Golden) -> None:
+    file = profile(tmp_path, 0.1, 1, 1, connections=100)
+    with pytest.raises(UsageError) as refused:
+        measure("subscribers", Mixed(forgets=60), subscriber=file)
+    assert refused.value.at == "subscriber"
+    golden(str(refused.value).replace(str(tmp_path), ""))
+
+
+def test_frames_keep_a_connection_that_lives_longer_than_the_time_out(tmp_path: Path) -> None:
+    file = profile(tmp_path, 0.01, 10, 10, connections=1)
+    assert measure("subscribers", Mixed(forgets=60, forwards=10_000), subscriber=file).limited_by == "frames"
+
+
+@pytest.mark.parametrize("truth", range(1, 8))
+def test_of_few_subscribers_each_number_is_tried_once_or_twice(tmp_path: Path, truth: int) -> None:
+    gateway = Mixed(carries=2000 * truth)
+    found = measure("subscribers", gateway, subscriber=profile(tmp_path, 1, 1000, 1000, connections=20))
+    (one,) = found.measurements
+    assert (one.value, one.upper) == (truth, truth + 1)
+    assert len(gateway.plans) < 25
+
+
+def test_the_record_names_what_ended_it_and_the_profile_that_was_meant(tmp_path: Path) -> None:
+    file = profile(tmp_path, *NEW_BOUND)
+    choices: dict[str, Any] = {"subscriber": file, "connection_rate": 1e5, "connections": 100_000, "repeat": 2}
+    measured = simulated_lab.measure("subscribers", Mixed(opens=1000, carries=10_000), **choices)
+    assert measured.median == pytest.approx(1000, rel=0.011)
+    assert measured.limited_by == "new connections"
+    parameters = measured.document["parameters"]
+    assert (
+        parameters["traffic"]["subscriber_profile"]
+        == "1 connections, 1 new/s, 1 frames/s up, 1 down, least frames, udp"
+    )
+    assert Result.model_validate(measured.document).limited_by == "new connections"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "at"),
+    [
+        ({"udp_timeout": 60}, "subscriber"),
+        ({"most_subscribers": 100_000}, "most_subscribers"),
+        ({"most_subscribers": 9, "source_addresses": "10.0.0.2-10.0.0.9"}, "most_subscribers"),
+        ({"connections": 50, "source_ports": "2000-2049"}, "connections"),
+        ({"frame_size": 128, "sized": True}, "frame_size"),
+        ({"sizes": 63}, "frame_size"),
+        ({"sizes": 3413}, "subscriber"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_starts(tmp_path: Path, chosen: dict[str, Any], at: str) -> None:
+    size = chosen.pop("sizes", 64 if chosen.pop("sized", False) else None)
+    more = "" if size is None else f"up_frame_sizes = {size}\n"
+    file = profile(tmp_path, 0.1, 1, 1, connections=100, more=more)
+    with pytest.raises(UsageError) as refused:
+        ask_and_plan({"subscriber": file, **chosen})
+    assert refused.value.at == at
+    assert "\n" not in str(refused.value)
+
+
+def ask_and_plan(choices: dict[str, Any]) -> None:
+    """Plan a measurement; nothing is started."""
+    question = ask("subscribers", "nftables-nat44", choices)
+    Bench(question.cell).plan(question.metric, question.settings)
+
+
+def test_a_table_with_room_is_not_filled_for_minutes(tmp_path: Path, golden: Golden) -> None:
+    truth = Mixed(opens=1000, establishes=1000, forgets=30, table_size=262_144)
+    found = measure("subscribers", truth, connection_rate=1000.0, subscriber=profile(tmp_path, *NEW_BOUND))
+    assert found.summary.median == pytest.approx(1000, rel=0.006)
+    assert found.limited_by == "new connections"
+    assert max(plan.connections / plan.phase1_rate for plan in truth.plans) <= 11
+    golden([note.text for note in found.measurements[0].notes if note.word == "method"])
