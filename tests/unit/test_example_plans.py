@@ -428,3 +428,11 @@ def test_sessions_reach_three_million_and_the_hash_table_follows() -> None:
         assert point.cell.device.hash_size is not None
         assert point.connections <= point.cell.device.hash_size < 2 * point.connections
     assert (estimate(found).device_octets or 0) < 2 * 2**30
+
+
+def test_one_plan_has_six_technologies_with_as_many_subscribers() -> None:
+    found = points(read(EXAMPLES / "six-technologies.toml"))
+    kinds = {cell.recipe.kind for cell in found}
+    assert kinds == {"nat44", "464xlat", "map-t", "map-e", "ds-lite", "lw4o6", "nat64"}
+    traffic = [Bench(cell.cell).traffic for cell in found]
+    assert {plan.subscribers for plan in traffic} == {plan.sources for plan in traffic} == {5000}

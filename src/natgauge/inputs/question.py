@@ -41,7 +41,7 @@ class TrafficOptions:
 
     Attributes:
         connections: N, 1 to 2**31.
-        subscribers: of a device that shares addresses: how many of the Initiator's addresses, each a subscriber.
+        subscribers: how many of the Initiator's addresses, each a subscriber.
         destination_addresses: "A" or "A-B", the Responder's own (between IPv6 and IPv4: the IPv4 ones).
         frame_size: octets with FCS on `frame_side`.
         transport: what the test frames are; with "icmp" the Initiator's ports are identifiers of echo requests, with
@@ -53,7 +53,7 @@ class TrafficOptions:
         default=None, metadata=described("Number of connections", default="100000, or the size of the ranges")
     )
     subscribers: int | None = field(
-        default=None, metadata=described("Subscribers that share addresses (MAP, lw4o6)", default="1")
+        default=None, metadata=described("Subscribers, each an address of the Initiator", default="1")
     )
     # Of ranges only the number of values moves figures: labs have addresses of their own.
     source_addresses: str | None = field(

@@ -60,6 +60,7 @@ MAKING = ".making-"
 #: In the folder of a campaign: the plan as read.
 CAMPAIGN = "campaign.json"
 JOURNAL = "journal.jsonl"
+RECIPE = "recipe.json"
 
 _MAXIMUM_NAMES = 1000
 #: Date at the beginning of a folder's name, in UTC.
@@ -131,7 +132,7 @@ class Store:
 
     def write_recipe(self, recipe: Mapping[str, object], digest: str) -> None:
         """Write the gateway's complete recipe, fragments included, and its SHA-256."""
-        self._write("recipe.json", {"schema": RECIPE_SCHEMA, "sha256": digest, "recipe": recipe})
+        self._write(RECIPE, {"schema": RECIPE_SCHEMA, "sha256": digest, "recipe": recipe})
 
     def write_environment(self, environment: Mapping[str, object]) -> None:
         """Keep machine, kernel, versions and settings of the device."""

@@ -395,8 +395,9 @@ def _left_out(results: Sequence[Result], every: Sequence[Ranking]) -> Iterator[S
         figures = [[conditions.figure_of(one) for one in pair] for pair in itertools.product(own, ranked)]
         found = [conditions.unlike_conditions(pair, except_for=conditions.WORK) for pair in figures]
         reasons.setdefault(listed([each.label for each in min(found, key=len)]), []).append(gateway)
-    for differing, names in reasons.items():
-        yield Sentence(f"Not compared with the others: {listed(names)}, because of another {differing}.")
+    if reasons:
+        because = "; ".join(f"{listed(names)}, because of another {differing}" for differing, names in reasons.items())
+        yield Sentence(f"Not compared with the others: {because}.")
 
 
 def _several(results: Sequence[Result]) -> Sentence:

@@ -21,10 +21,16 @@ _Kind = TypeVar("_Kind")
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A result and the present path of the folder with its evidence."""
+    """A result and the present path of the folder with its evidence.
+
+    Attributes:
+        recipe_name: name of the recipe, where the result's gateway has a longer one beside other versions of it; empty
+            = the same.
+    """
 
     folder: Path
     result: Result
+    recipe_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

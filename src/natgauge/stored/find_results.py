@@ -30,6 +30,7 @@ from natgauge.records.store import (
 from natgauge.reports.collected import Stored, StoredAudit, StoredComparison, StoredResults
 from natgauge.stored import audit_consistency, comparison_consistency
 from natgauge.stored.consistency import refuse_contradictions
+from natgauge.stored.versions import audits_apart, results_apart
 
 #: Files of which a results folder has one when it has ended.
 _OUTCOMES: Final = (SUMMARY, COMPARISON, AUDIT)
@@ -65,11 +66,11 @@ def find(folders: Sequence[Path], *, failed: bool = False) -> StoredResults:
         unended += [each for each in below if each not in ended]
         campaigns += own
     return StoredResults(
-        tuple(outcome for outcome in every if isinstance(outcome, Stored)),
+        results_apart([outcome for outcome in every if isinstance(outcome, Stored)]),
         tuple(unended),
         tuple(outcome for outcome in every if isinstance(outcome, StoredComparison)),
         tuple(campaigns),
-        tuple(outcome for outcome in every if isinstance(outcome, StoredAudit)),
+        audits_apart([outcome for outcome in every if isinstance(outcome, StoredAudit)]),
     )
 
 

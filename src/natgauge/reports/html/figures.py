@@ -291,8 +291,8 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
         return sorted(some, key=lambda result: result.median, reverse=better(results[0].metric) != "lower")
 
     points = [by_rank(point) for point in alike(results, {"device"})]
-    # Single bars next to each other would compare what is not comparable, but they must not fill a page each.
-    groups = [*(point for point in points if len(point) > 1), by_rank([one for one, *more in points if not more])]
+    # A bar that is comparable with no other has an axis of its own, behind the others.
+    groups = sorted(points, key=lambda point: len(point) == 1)
     parts = [part for each in groups for part in _chunks(each, charts.MOST_ROWS)]
     top = None if _spans(results) else _BEYOND_VALUES * max(value for result in results for value in result.values)
     letters = max(len(line) for part in parts for name in _names(part).values() for line in _wrapped(name).split("|"))

@@ -245,17 +245,19 @@ def _result(at: int, name: str, stored: Stored, trials: Trials, again: CommandAg
         "trials": trials,
         "counts": f"{total:,} trials: {counted or 'none'}; {trials.disturbed:,} disturbed.",
         "file": str(stored.folder / TRIALS),
-        _COMMAND: _command(result, again),
+        _COMMAND: _command(stored, again),
         "folder": str(stored.folder),
     }
 
 
-def _command(result: Result, again: CommandAgain) -> str:
+def _command(stored: Stored, again: CommandAgain) -> str:
     """The command that repeats a measurement; empty where a stored one cannot be made again."""
-    stored = result.parameter(_COMMAND)
-    if stored is None:
+    result = stored.result
+    command = result.parameter(_COMMAND)
+    if command is None:
         return "not stored"
-    return again(stored, result.metric, result.gateway, result.parameters.flat())
+    gateway = stored.recipe_name or result.gateway
+    return again(command, result.metric, gateway, {**result.parameters.flat(), "gateway": gateway})
 
 
 def _series(result: Result) -> Iterator[dict[str, Any]]:

@@ -150,7 +150,7 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
         frames=options.frames,
         order=options.order,
         mapped_addresses=_as_responder_writes(sources, around),
-        subscribers=None if around.port_sets is None else subscribers,
+        subscribers=None if around.port_sets is None and options.subscribers is None else subscribers,
         edges=edges,
         tested_edges=None if around.half else around.port_sets,
         tunnelled=around.tunnelled,
@@ -258,7 +258,9 @@ def _ports(
     elif sets is not None and chosen:
         destination = Range(1, min(sharing.destination_ports(wanted, sources, responders, sets), LAST_PORT))
     else:
-        destination = Range(1, min(math.ceil(wanted / (sources * source.count * responders)), LAST_PORT))
+        # Subscribers may share one outside address.
+        mapped = sources if options.subscribers is None else 1
+        destination = Range(1, min(math.ceil(wanted / (mapped * source.count * responders)), LAST_PORT))
     if sets is not None and chosen:
         number = connections if connections is not None or _ranges_named(options) else DEFAULT_CONNECTIONS
         source = sharing.source_ports(number, sources, responders * destination.count, sets, FIRST_SOURCE_PORT)

@@ -66,18 +66,14 @@ def source_addresses(subscribers: int | None, named: Addresses | None, sets: Por
     Args:
         subscribers: number that the user chose; None = the number of addresses.
         named: addresses that the user chose; None = addresses of the link, from the tester's first address on.
-        sets: how subscribers share outside addresses; None = the device has no subscribers.
+        sets: how subscribers share outside addresses; None = by connections, or not at all.
     """
-    if sets is None:
-        if subscribers is not None:
-            raise UsageError(
-                f"subscribers: {subscribers} asked for, but none of this device are known; leave it out, or choose "
-                "a gateway of ours that has some, such as map-t or aftr",
-                at="subscribers",
-            )
-        return named or Addresses(link.tester, link.tester)
+    if sets is None and (subscribers is None or named is None):
+        # Without shared addresses a subscriber is an address, too.
+        return named or _from_first(subscribers or 1, link)
     count = subscribers if subscribers is not None else (1 if named is None else named.count)
-    _check_count(count, sets)
+    if sets is not None:
+        _check_count(count, sets)
     if named is None:
         return _from_first(count, link)
     if named.first != link.tester or named.count != count:

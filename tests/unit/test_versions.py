@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two versions of one recipe, which have one name, are two gateways in every view."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from tests.unit.made_results import keep, made
+
+from natgauge.cli import run
+from natgauge.records.store import Store
+from natgauge.stored.find_results import find
+
+FIRST, SECOND = "1efa1cd59733", "51197a692fb0"
+
+
+def stored(path: Path, *digests: str, gateway: str = "gateway") -> Path:
+    """A folder with a connection rate of each version; the command names the recipe."""
+    for number, digest in enumerate(digests):
+        values = [(2 + number) * 1e5 + more for more in (0.0, 1.0, 2.0, 3.0)]
+        folder = path / f"{number}-{digest}"
+        folder.mkdir(parents=True)
+        parameters = {
+            "gateway": gateway, "kind": "nat44", "recipe_digest": digest, "placement": "shared", "connections": 1000,
+            "command": f"natgauge measure connection-rate --gateway v{number}/{gateway}.toml --connections 1000",
+        }  # fmt: skip
+        result = made(values, metric="connection-rate", unit="connections/s", parameters=parameters)
+        keep(Store(folder), result)
+    return path
+
+
+def test_all_forms_have_both_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(stored(tmp_path / "results", FIRST, SECOND))
+    both = ("gateway (1efa1c)", "gateway (51197a)")
+    for options in ([], ["--format", "markdown"], ["--format", "latex"], ["--against", "metrics"]):
+        assert run(["report", folder, *options]) == 0
+        told = capsys.readouterr().out
+        assert all(name in told for name in both), options
+    assert run(["report", folder, "--format", "csv"]) == 0
+    assert [row["gateway"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))] == list(both)
+    assert run(["report", folder, "--format", "json"]) == 0
+    rows = {row["row"]: row["cells"] for row in json.loads(capsys.readouterr().out)["table"]["rows"]}
+    assert rows["gateway"] == list(both)
+    assert run(["report", folder, "--html", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert all(page.count(name) >= 3 for name in both)
+    # The command that measures again names the recipe as before.
+    assert "--gateway v1/gateway.toml" in page
+
+
+def test_one_version_keeps_its_name_and_so_do_different_gateways(tmp_path: Path) -> None:
+    assert {each.gateway for each in find([stored(tmp_path / "a", FIRST, FIRST)]).results} == {"gateway"}
+    others = [stored(tmp_path / "b", FIRST), stored(tmp_path / "c", SECOND, gateway="other")]
+    assert {each.gateway for each in find(others).results} == {"gateway", "other"}
+
+
+def test_digests_that_begin_alike_have_more_digits(tmp_path: Path) -> None:
+    folder = stored(tmp_path, "1efa1cd59733", "1efa1cd60000")
+    assert {each.gateway for each in find([folder]).results} == {"gateway (1efa1cd5)", "gateway (1efa1cd6)"}
