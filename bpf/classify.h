@@ -457,6 +457,12 @@ static __always_inline int receive(const bool tcp, struct xdp_md *ctx, const int
 	r = bpf_map_lookup_elem(&receivers, &zero);
 	if (!r)
 		return XDP_DROP;
+	if (side == RESPONDER && plan.handed_on == HAND_ALL) {
+		verdict = classify_other(false, ctx, r, side);
+		/* The self-test waits for an answer of the device's; during a trial they are the server's. */
+		r->foreign[side] += verdict == UNKNOWN && !control.open;
+		return verdict == UNKNOWN ? XDP_PASS : verdict;
+	}
 	if (tcp)
 		return sorted(ctx, r, side, receive_tcp(ctx, r, side));
 	if (plan.transport == TRANSPORT_ICMP)

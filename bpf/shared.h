@@ -203,6 +203,13 @@ struct customer_edges {
 	__u32 tested;	    /* 1: the device is the edges; edge i is that of the Initiator's address i */
 };
 
+/* What goes to the network stack of the Responder's port, where a real server is. */
+enum handing {
+	HAND_NOTHING,
+	HAND_QUERIES, /* those that are correct */
+	HAND_ALL,     /* the device answers queries, and may ask others */
+};
+
 /* Constant during a trial. It is read-only data, so the verifier removes the branches of unused options. */
 struct plan {
 	__u32 mark;
@@ -219,7 +226,7 @@ struct plan {
 	__u32 sampled;	 /* 1: only the frames selected by sampling are timed */
 	__u32 record_variation;
 	__u32 record_loss_times;
-	__u32 handed_on; /* 1: correct queries go to the network stack of the Responder's port */
+	enum handing handed_on;
 	__u32 senders;
 	__u32 accept_zero_checksum; /* 1: a UDP checksum of 0 over IPv6 does not make a frame a damaged one */
 	/* Phase 2: frame i of a direction is in the foreground if i modulo mix_of < mix_foreground (RFC 8219 section

@@ -2,6 +2,8 @@
 //! DNS messages (RFC 1035 section 4) for trials in which the Initiator sends queries and the Responder responds. They are
 //! complete except for identifier and tag, which the frame programs write.
 
+use std::net::IpAddr;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -46,6 +48,15 @@ impl Query {
     }
 }
 
+/// What is asked, and the right answer where it is not natgauge's own.
+#[derive(Debug, Clone, Copy)]
+pub struct Question {
+    /// Type of the queries.
+    pub query: Query,
+    /// The one right address; of the query's family.
+    pub answer: Option<IpAddr>,
+}
+
 /// The octets of a message, and a mask of the bits in which a received message must equal them.
 #[derive(Debug, Clone, Default)]
 pub struct Content {
@@ -84,23 +95,25 @@ impl Content {
     }
 
     /// The message that the Initiator sends.
-    pub fn query(query: Query) -> Self {
+    pub fn query(Question { query, .. }: Question) -> Self {
         Self::new(query, QUERY_FLAGS, u16::MAX, 0)
     }
 
     /// The Responder's response. Received responses may have any time to live.
-    pub fn response(query: Query) -> Self {
+    pub fn response(Question { query, answer }: Question) -> Self {
         let mut message = Self::new(query, RESPONSE_FLAGS, CHECKED_FLAGS, 1);
         message.put(&SAME_NAME.to_be_bytes());
         message.put(&query.record_type().to_be_bytes());
         message.put(&CLASS_IN.to_be_bytes());
         message.put_masked(&TTL_SECONDS.to_be_bytes(), &[0; 4]);
-        let address: &[u8] = match query {
-            Query::A => &ADDRESS4,
-            Query::Aaaa => &ADDRESS6,
+        let address = match (answer, query) {
+            (Some(IpAddr::V4(address)), _) => address.octets().to_vec(),
+            (Some(IpAddr::V6(address)), _) => address.octets().to_vec(),
+            (None, Query::A) => ADDRESS4.to_vec(),
+            (None, Query::Aaaa) => ADDRESS6.to_vec(),
         };
         message.put(&(address.len() as u16).to_be_bytes());
-        message.put(address);
+        message.put(&address);
         message
     }
 
@@ -132,9 +145,8 @@ mod tests {
 
     #[test]
     fn every_message_fits_the_words_and_is_a_multiple_of_four_octets_long() {
-        for message in
-            [Query::A, Query::Aaaa].into_iter().flat_map(|kind| [Content::query(kind), Content::response(kind)])
-        {
+        let questions = [Query::A, Query::Aaaa].map(|query| Question { query, answer: None });
+        for message in questions.into_iter().flat_map(|asked| [Content::query(asked), Content::response(asked)]) {
             assert!(message.octets.len() <= 8 * CONTENT_WORDS && message.octets.len() % 4 == 0);
             assert_eq!(message.octets.len(), message.mask.len());
         }

@@ -342,7 +342,11 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         sampled: u32::from(request.delay_samples.is_some()),
         record_variation: u32::from(request.record_variation),
         record_loss_times: u32::from(request.record_loss_times),
-        handed_on: u32::from(request.frame.handed_on),
+        handed_on: match (request.frame.resolved, request.frame.handed_on) {
+            (true, _) => types::handing::HAND_ALL,
+            (_, true) => types::handing::HAND_QUERIES,
+            _ => types::handing::HAND_NOTHING,
+        },
         accept_zero_checksum: u32::from(request.accept_zero_checksum),
         senders: request.senders.cpus.len() as u32,
         batch: request.senders.batch,

@@ -8,7 +8,7 @@ mod udp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::dns::Query;
+use crate::dns::Question;
 use crate::family::Family;
 use crate::messages::Message;
 use crate::request::bounds::Whole;
@@ -53,16 +53,16 @@ pub struct Closing {
 }
 
 impl Transport {
-    /// The messages of a connection; `query`: of DNS; `half_open`, `closing` and `leave`: of TCP.
+    /// The messages of a connection; `question`: of DNS; `half_open`, `closing` and `leave`: of TCP.
     pub fn messages(
         self,
-        query: Option<Query>,
+        question: Option<Question>,
         half_open: bool,
         closing: Option<Closing>,
         leave: Option<Way>,
     ) -> Vec<Message> {
         match self {
-            Self::Udp => udp::messages(query),
+            Self::Udp => udp::messages(question),
             Self::Icmp => icmp::messages(),
             Self::Tcp if half_open => tcp::half_open(),
             Self::Tcp => tcp::messages(closing, leave),
@@ -112,13 +112,15 @@ impl Transport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dns::Query;
     use crate::messages::of_stream;
     use crate::shared::{CLOSING, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER};
 
     #[test]
     fn a_stream_has_its_senders_message_and_the_reactions_after_it() {
         let of = |messages: &[Message], stream| of_stream(messages, stream).map(|(at, _)| at).collect::<Vec<_>>();
-        let query = Transport::Udp.messages(Some(Query::A), false, None, None);
+        let question = Question { query: Query::A, answer: None };
+        let query = Transport::Udp.messages(Some(question), false, None, None);
         for stream in [PHASE1, PHASE2_INITIATOR] {
             assert_eq!(of(&query, stream), [0, 1]);
         }

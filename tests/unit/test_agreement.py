@@ -79,6 +79,13 @@ RIGHT = [
         "phase2": {"initiator": STREAM},
     },
     {
+        **{name: value for name, value in EXAMPLE.items() if name not in {"phase1", "record_delays"}},
+        "stateless": True,
+        "frame": {"size": 114, "side": "initiator", "query": "aaaa", "resolved": True, "answer": "2001:2::53"},
+        "responder": {**EXAMPLE["responder"], "destination_addresses": ADDRESSES},
+        "phase2": {"initiator": STREAM},
+    },
+    {
         **{name: value for name, value in EXAMPLE.items() if name not in {"phase2", "record_delays"}},
         "frame": {
             "size": 88,

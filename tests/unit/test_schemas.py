@@ -278,6 +278,10 @@ BOTH_KNOW = {
     ),
     "phase2.responder: {}: with frame.query it only responds: leave it out": changed(EXAMPLE, ("frame", ASKING)),
     "frame.handed_on: true: only queries can be: name frame.query": changed(EXAMPLE, ("frame.handed_on", True)),
+    "frame.resolved: true: only queries of a stateless trial can be, and none that are handed on": changed(
+        EXAMPLE, ("frame", {**ASKING, "resolved": True}), ("phase2.responder", ABSENT)
+    ),
+    "frame.answer: {}: only queries have one: name frame.query": changed(EXAMPLE, ("frame.answer", "198.18.0.53")),
     "frame.query: aaaa: is of transport udp: leave it out": changed(
         EXAMPLE, ("frame", {**ASKING, "transport": "icmp"}), ("phase2.responder", ABSENT)
     ),
@@ -407,6 +411,9 @@ ENGINE_ALONE = {
     "translated": changed(EXAMPLE, ("responder.customer_edges", EDGE_DEVICE["responder"]["customer_edges"])),
     "customer edges choose ports, which a stateless trial does not learn": changed(
         EDGE_DEVICE, ("stateless", True), ("phase1", ABSENT)
+    ),
+    "must be of the type that frame.query asks for": changed(
+        EXAMPLE, ("frame", {**ASKING, "answer": "198.18.0.53"}), ("phase2.responder", ABSENT)
     ),
     "too many frames in one stream to be distinguished": changed(LONG, ("record_loss_times", True)),
 }

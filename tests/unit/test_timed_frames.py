@@ -29,7 +29,7 @@ def test_every_option_of_the_traffic_and_every_field_of_the_frame_is_judged_here
     plain = traffic_frame(Bench(ask("throughput", "linux-ipv4", FRAME_OPTIONS).cell).traffic, ("ipv4", "ipv4"))
     unchosen = {name for name in Frame.model_fields if name not in plain.model_fields_set}
     # Slices have no queries, and their TCP connections are open: only a metric itself asks for others.
-    assert unchosen == {"query", "handed_on", "closing", "half_open"}
+    assert unchosen == {"query", "handed_on", "resolved", "answer", "closing", "half_open"}
     defaults = traffic_frame(Bench(ask("throughput", "linux-ipv4", {}).cell).traffic, ("ipv4", "ipv4"))
     same = [name for name in plain.model_fields_set if getattr(plain, name) == getattr(defaults, name)]
     assert same == []

@@ -43,5 +43,6 @@ beyond_schema! {
     MAP_T = "customer edges send ipv6, and the Responder speaks ipv4",
     EDGE_DEVICE = "customer edges under test take ipv4; the Responder speaks ipv6, or ipv4 behind their relay: without a relay, and translated",
     CHOSEN_PORTS = "customer edges choose ports, which a stateless trial does not learn",
+    ANSWER = "must be of the type that frame.query asks for",
     NUMBERED = "too many frames in one stream to be distinguished",
 }

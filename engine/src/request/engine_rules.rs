@@ -6,15 +6,16 @@ use std::net::IpAddr;
 use super::addresses::{halves, AddressRange, Gateway, PortRange};
 use super::customer_edges::CustomerEdges;
 use super::engine_rule_texts::{
-    AFTER_STEP, AS_MANY, CHOSEN_PORTS, CHURN_GUARD, CHURN_NONE, CHURN_SPACE, CLOSED_ONCE, CONNECTIONS, EDGE_DEVICE,
-    FAMILY, FOREGROUND, FRAME, MAPPING_RULE, MAP_T, NAME, NUMBERED, ONCE, ONE_PREFIX, ONE_SEQUENCE, OWN_ADDRESS, PACED,
-    PORT_SETS, RANGE, RISING, ROUTER, SAMPLES, SET_PORTS, SPACE, STEP, TWO_PORTS, UNICAST,
+    AFTER_STEP, ANSWER, AS_MANY, CHOSEN_PORTS, CHURN_GUARD, CHURN_NONE, CHURN_SPACE, CLOSED_ONCE, CONNECTIONS,
+    EDGE_DEVICE, FAMILY, FOREGROUND, FRAME, MAPPING_RULE, MAP_T, NAME, NUMBERED, ONCE, ONE_PREFIX, ONE_SEQUENCE,
+    OWN_ADDRESS, PACED, PORT_SETS, RANGE, RISING, ROUTER, SAMPLES, SET_PORTS, SPACE, STEP, TWO_PORTS, UNICAST,
 };
 use super::frame::{FCS, LIVE_FRAME_OCTETS};
 use super::model::{
     Background, DelaySamples, Frames, Initiator, Order, Phase2, Rate, Reading, Request, Source, Step, Stream,
     LONGEST_NAME, LONGEST_PHASE_SECONDS, MOST_CONNECTIONS,
 };
+use crate::dns::Query;
 use crate::failure::{Failure, Outcome};
 use crate::family::Family;
 use crate::softwire::sharing::Rule as MappingRule;
@@ -228,6 +229,11 @@ fn check_churn(request: &Request) -> Outcome<()> {
 }
 
 fn check_frame(request: &Request) -> Outcome<()> {
+    if let (Some(answer), Some(query)) = (request.frame.answer, request.frame.query) {
+        if answer.is_ipv4() != (query == Query::A) {
+            return refuse("frame.answer", answer, ANSWER, "");
+        }
+    }
     let frames = request.octets().into_iter().zip(request.headers());
     for ((octets, headers), side) in frames.zip(["Initiator", "Responder"]) {
         let possible = request.frame.least(headers)..=request.frame.most(headers);

@@ -2,11 +2,13 @@
 //! The frames of a trial: families, sizes, and headers before the tag.
 #![allow(missing_docs, reason = "where a field's name says all, its schema has no description either")]
 
+use std::net::IpAddr;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::bounds::Whole;
-use crate::dns::Query;
+use super::bounds::{Address, Whole};
+use crate::dns::{Query, Question};
 use crate::family::Family;
 use crate::messages::{Message, Payload};
 use crate::shared::TAG_OCTETS;
@@ -84,12 +86,20 @@ pub struct Frame {
     /// server answers.
     #[serde(default)]
     pub handed_on: bool,
+    /// The device answers the queries itself. All frames at the Responder's port go to the network stack of its namespace,
+    /// where a server may answer what the device asks.
+    #[serde(default)]
+    pub resolved: bool,
+    /// The one right address in answers, of the query's type; absent: natgauge's own, 198.18.0.53 or 2001:2::53.
+    #[serde(default, with = "Address")]
+    pub answer: Option<IpAddr>,
 }
 
 impl Frame {
     /// The messages of a connection; `leave`: how open TCP connections leave.
     pub fn messages(&self, leave: Option<Way>) -> Vec<Message> {
-        self.transport.messages(self.query, self.half_open, self.closing, leave)
+        let question = self.query.map(|query| Question { query, answer: self.answer });
+        self.transport.messages(question, self.half_open, self.closing, leave)
     }
 
     /// Octets without FCS of the shortest frame with these headers: all headers and the tag, or a whole query.

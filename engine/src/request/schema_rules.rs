@@ -24,7 +24,7 @@ pub struct Rule {
 }
 
 /// All rules, in the order in which they are checked.
-pub const SCHEMA_RULES: [Rule; 33] = [
+pub const SCHEMA_RULES: [Rule; 35] = [
     Rule {
         field: "phase1",
         text: "only a stateless trial has none",
@@ -210,6 +210,27 @@ pub const SCHEMA_RULES: [Rule; 33] = [
             at("frame", json!({"if": wanted, "then": {"required": ["query"]}}))
         },
         broken: |request| (request.frame.handed_on && request.frame.query.is_none()).then_some("true"),
+    },
+    Rule {
+        field: "frame.resolved",
+        text: "only queries of a stateless trial can be, and none that are handed on",
+        schema: || {
+            let wanted = json!({"properties": {"resolved": {"const": true}}, "required": ["resolved"]});
+            let frame = json!({"properties": {"handed_on": {"const": false}}, "required": ["query"]});
+            let then = json!({"properties": {"stateless": {"const": true}, "frame": frame}, "required": ["stateless"]});
+            json!({"if": {"properties": {"frame": wanted}, "required": ["frame"]}, "then": then})
+        },
+        broken: |request| {
+            let Frame { query, handed_on, resolved, .. } = request.frame;
+            let possible = query.is_some() && request.stateless && !handed_on;
+            (resolved && !possible).then_some("true")
+        },
+    },
+    Rule {
+        field: "frame.answer",
+        text: "only queries have one: name frame.query",
+        schema: || at("frame", json!({"if": {"required": ["answer"]}, "then": {"required": ["query"]}})),
+        broken: |request| (request.frame.answer.is_some() && request.frame.query.is_none()).then_some("{}"),
     },
     Rule {
         field: "frame.query",

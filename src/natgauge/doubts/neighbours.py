@@ -28,8 +28,13 @@ def _server(facts: Facts) -> Iterator[Said]:
     way_back = (
         ", and its cores did the device's work on the way back" if parameters.get("placement") == "shared" else ""
     )
+    cores = parameters.get("device_cpus")
+    of_device = set(map(str, cores)) if isinstance(cores, list | tuple) else set()
+    shared = of_device & set(str(parameters.get("server_cpus", "")).split(","))
+    if shared:
+        way_back = f", and it took turns with the device on core {' and '.join(sorted(shared))}"
     full = f"{version} answered and may have been the bottleneck: {text}{way_back}"
-    yield Said(full, grade="answer" if share is None or share >= NEAR_TOP else "information")
+    yield Said(full, grade="answer" if shared or share is None or share >= NEAR_TOP else "information")
 
 
 def _workers(facts: Facts) -> Iterator[Said]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from pathlib import Path
 from typing import Annotated, Final, Self
 
@@ -15,7 +16,7 @@ from pydantic import Field, ValidationError
 
 from natgauge.errors import UsageError
 from natgauge.gateways.processes import Process
-from natgauge.gateways.recipe import broken_rule
+from natgauge.gateways.recipe import Recipe, broken_rule
 from natgauge.gateways.recipe_model import (
     Emptying,
     GatewayLimits,
@@ -28,7 +29,7 @@ from natgauge.gateways.recipe_model import (
 )
 from natgauge.gateways.toml_layers import BUILT_IN, frozen, layered
 from natgauge.suggestions import did_you_mean
-from natgauge.words import TESTER
+from natgauge.words import TESTER, Address, Query
 
 _SERVERS: Final = BUILT_IN / "servers"
 #: The zone that the tester asks for; each query has a name of its own in it (engine/src/dns.rs).
@@ -114,14 +115,34 @@ def load(name_or_path: str) -> Server:
         raise UsageError(broken_rule(path, error)) from None
 
 
-def zone() -> str:
+def zone(*, with_aaaa: bool = True) -> str:
     """The zone as a server reads it (RFC 1035 section 5): a wildcard answers whatever name is asked for."""
-    return textwrap.dedent(f"""\
+    lines = textwrap.dedent(f"""\
         $ORIGIN {ZONE_NAME}.
         $TTL 60
         @ SOA ns hostmaster 1 3600 600 86400 60
         @ NS ns
         ns A {ADDRESS4}
         * A {ADDRESS4}
-        * AAAA {ADDRESS6}
     """)
+    return lines + (f"* AAAA {ADDRESS6}\n" if with_aaaa else "")
+
+
+def variables(recipe: Recipe, address: Address) -> dict[str, str]:
+    """Return what the snippets of a device that answers queries at this address know of them; empty for others."""
+    if not recipe.answers_queries:
+        return {}
+    return {"NG_ADDRESSES": str(address), "NG_ZONE_NAME": ZONE_NAME, "NG_ZONE": zone()}
+
+
+def right_answers(recipe: Recipe, prefix: IPv6Network) -> dict[Query, Address]:
+    """Return the one right address that a device answers each type of query with; empty = it answers none itself.
+
+    Args:
+        prefix: of a DNS64, with which it makes IPv6 addresses of IPv4 addresses (RFC 6147 section 5.1.7).
+    """
+    if not recipe.answers_queries:
+        return {}
+    known = IPv4Address(ADDRESS4)
+    made = prefix[int(known)] if recipe.kind == "dns64" else IPv6Address(ADDRESS6)
+    return {"a": known, "aaaa": made}

@@ -56,7 +56,7 @@ FILE_IN_FOLDER: Final = "gateway.toml"
 
 Kind = Literal[
     "routing", "nat44", "nat66", "nptv6", "nat64", "siit", "softwire", "464xlat", "ds-lite", "lw4o6", "map-e", "map-t",
-    "map-t-br", "map-e-br", "lwaftr", "aftr", "map-t-ce", "map-e-ce", "lwb4", "b4",
+    "map-t-br", "map-e-br", "lwaftr", "aftr", "map-t-ce", "map-e-ce", "lwb4", "b4", "dns64", "dns",
 ]  # fmt: skip
 
 _FAMILIES: Final[Mapping[Kind, tuple[tuple[Family, Family], ...]]] = {
@@ -70,6 +70,8 @@ _FAMILIES: Final[Mapping[Kind, tuple[tuple[Family, Family], ...]]] = {
     **dict.fromkeys(("464xlat", "ds-lite", "lw4o6", "map-e", "map-t"), (("ipv4", "ipv4"),)),
     **dict.fromkeys(("map-t-br", "map-e-br", "lwaftr", "aftr"), (("ipv6", "ipv4"),)),
     **dict.fromkeys(("map-t-ce", "map-e-ce", "lwb4", "b4"), (("ipv4", "ipv6"),)),
+    "dns64": (("ipv6", "ipv6"),),
+    "dns": (("ipv4", "ipv4"), ("ipv6", "ipv6")),
 }
 
 
@@ -81,6 +83,8 @@ _EDGES: Final[tuple[Kind, ...]] = ("map-t-ce", "map-e-ce", "lwb4", "b4")
 _TUNNELS: Final[tuple[Kind, ...]] = ("map-e-br", "lwaftr", "aftr", "map-e-ce", "lwb4", "b4")
 #: Kinds whose mapping of the Initiator's addresses is known in advance, and that keep the port.
 _MAPPING: Final[tuple[Kind, ...]] = ("nptv6", "siit", "map-t-br", "map-e-br", "lwaftr")
+#: Kinds that answer DNS queries themselves, and forward nothing.
+_ANSWERING: Final[tuple[Kind, ...]] = ("dns64", "dns")
 #: Kinds with subscribers: each has an address and a set of its ports.
 _SUBSCRIBERS: Final[tuple[Kind, ...]] = ("lw4o6", "map-e", "map-t", *_RELAYS, *_EDGES)
 
@@ -218,6 +222,15 @@ class Recipe(RecipeTable):
     def half(self) -> bool:
         """Whether it is one half of a chain, whose other half the tester emulates."""
         return self.relay_alone or self.edges_alone
+
+    def with_variables(self, variables: Mapping[str, str]) -> Self:
+        """Return a copy whose snippets have these variables in addition."""
+        return self.model_copy(update={"environment": {**self.environment, **variables}}) if variables else self
+
+    @property
+    def answers_queries(self) -> bool:
+        """Whether it answers DNS queries itself, and forwards nothing."""
+        return self.kind in _ANSWERING
 
     @property
     def relay_alone(self) -> bool:

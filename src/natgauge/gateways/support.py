@@ -43,6 +43,8 @@ KINDS: Final[Mapping[Kind, str]] = {
     "map-e-ce": "the customer edges of map-e alone; the tester emulates the border relay",
     "lwb4": "the lwB4s of lw4o6 alone; the tester emulates the lwAFTR",
     "b4": "the B4s of ds-lite alone; the tester emulates the AFTR",
+    "dns64": "answers DNS queries, with AAAA records made of A records where a name has none (RFC 6147)",
+    "dns": "answers DNS queries from a zone of its own, an authoritative server",
 }
 #: Only the lab tests write this file (`make record-runs`).
 RUNS: Final = BUILT_IN / "runs" / "last.toml"

@@ -316,6 +316,7 @@ class LabNeeds:
         nat64_prefix: where a translator finds the IPv4 hosts of the outside (RFC 6052), 96 bits long; None = the lab's.
         pool: outside addresses that the gateway translates to, at the last device; None = that device's own.
         own_xdp: whether a device has XDP programs at its interfaces, so that the lab must have none there.
+        asks_server: whether a device asks a real server, which has to share its cores where it has none of its own.
         far_settings: settings of a device's machine that a lab reads, and sets where the user wants it; None = none.
     """
 
@@ -327,6 +328,7 @@ class LabNeeds:
     nat64_prefix: IPv6Network | None = None
     pool: Addresses | None = None
     own_xdp: bool = False
+    asks_server: bool = False
     far_settings: FarSettings | None = None
 
 

@@ -80,7 +80,7 @@ class ResolutionRateSettings(Phase1Settings, SearchSettings):
         """Return notes on the criterion of a passing trial, and on trials shorter than the RFC requires."""
         limit = "" if self.frame_timeout_seconds is None else f" within {self.frame_timeout_seconds:g} s"
         who = self.far_side if self.handed_on else "the tester itself"
-        text = f"queries of type {self.query.upper()}, answered right{limit} by {who}"
+        text = f"queries of type {self.query.upper()}, answered right{limit}; far side: {who}"
         notes = [*super().notes(), Note("method", text)]
         if self.trial_seconds < RFC_TRIAL_SECONDS:
             text = f"trials of {self.trial_seconds:g} s; RFC 8219 section 9.2 requires {RFC_TRIAL_SECONDS:g} s"

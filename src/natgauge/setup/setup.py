@@ -18,6 +18,7 @@ from natgauge.errors import HostError, UsageError
 from natgauge.gateways.chain import Chain
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.emptying import emptying_of
+from natgauge.gateways.far_side import variables
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand
 from natgauge.gateways.recipe import Recipe, load
@@ -176,7 +177,8 @@ class Setup:
 
     def _gateways(self) -> list[Gateway]:
         """Return a gateway for each device; the user's options apply only to the gateway that holds the connections."""
-        recipes = self.recipe.of_devices(len(self.lab.devices))
+        told = variables(self.recipe, self.address_plan.inside.device)
+        recipes = self.recipe.with_variables(told).of_devices(len(self.lab.devices))
         return [
             self._play(recipe, device, self.cell.device if index == self.holder else DeviceOptions())
             for index, (recipe, device) in enumerate(zip(recipes, self.lab.devices, strict=True))
@@ -247,6 +249,7 @@ def need_of(
         nat64_prefix=None if recipe.nat64_prefix is None else parse_prefix(recipe.nat64_prefix),
         pool=pool_for(recipe, outside_addresses),
         own_xdp=any(played.limits.own_xdp for played in recipe.of_devices(1)),
+        asks_server=recipe.kind == "dns64",
         far_settings=elsewhere,
     )
 

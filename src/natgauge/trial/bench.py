@@ -17,6 +17,7 @@ from natgauge.delays import Delays
 from natgauge.errors import UsageError
 from natgauge.ethernet import LEAST_OCTETS, QUERY_OCTETS
 from natgauge.gateways.device_settings import DeviceSettings
+from natgauge.gateways.far_side import right_answers
 from natgauge.gateways.limits import DeviceDemand, choose, refuse_unfit
 from natgauge.inputs.question import Cell
 from natgauge.measurer import Ability, Measurer
@@ -28,7 +29,7 @@ from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.setup.setup import Setup, SetupChoices
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
-from natgauge.trial import external
+from natgauge.trial import external, resolvers
 from natgauge.trial.choices import make_settings
 from natgauge.trial.cost_rounds import CostRounds
 from natgauge.trial.lab_measurer import (
@@ -140,7 +141,9 @@ class Bench(Setup):
         """
         procedure = procedures.get(metric)
         chosen = procedure.taken(choices)
-        settings = self._settings(procedure, chosen)
+        known = {input_.name for input_ in procedure.own_inputs()}
+        settings = self._settings(procedure, resolvers.settings_of(self.recipe, procedure.metric, known, chosen))
+        resolvers.refuse(self.recipe, settings)
         addresses = self.address_plan
         if Ability.STATELESS in settings.needs():
             refuse_stateless(
@@ -289,6 +292,7 @@ class Bench(Setup):
                 highest_phase2_rate=rates.phase2,
                 ring=ring if isinstance(ring, int) else None,
                 lingering_seconds=lingering,
+                answers=right_answers(self.recipe, ground.nat64_prefix),
                 background=ground.background if Ability.BACKGROUND in planned.settings.needs() else None,
             ),
             recorder=recorder,
@@ -317,7 +321,8 @@ class Bench(Setup):
         if name != TESTER and self._server is None and self.lab.server is not None:
             self._observer.stage(f"starting {name} as far side")
             family, addresses = self.address_plan.outside.family, self.traffic.responder_addresses
-            self._server = self._beside.enter_context(FarSide(name, self.lab.server, family, addresses))
+            server = FarSide(name, self.lab.server, family, addresses, with_aaaa=self.recipe.kind != "dns64")
+            self._server = self._beside.enter_context(server)
         return self._server
 
     def _moved(self, planned: Planned) -> Planned:

@@ -53,6 +53,7 @@ def _rate_alone(measurer: LabMeasurer, server: ServerControl, planned: Planned, 
         table_limit=None,
         udp_timeout=None,
         ring=None,
+        answers={},
     )
     changes: dict[str, Any] = {
         "connections": traffic.connections,

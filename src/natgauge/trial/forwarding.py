@@ -11,6 +11,7 @@ from natgauge.causes.cause import Cause
 from natgauge.errors import BrokenError
 from natgauge.trial.device_signs import signs_of
 from natgauge.trials import Phase2Plan, TrialPlan
+from natgauge.words import Query
 
 #: Number of tries where frames are missing: a device that loses 1 % of its frames passes in 99 % of cases.
 HANDFULS: Final = 3
@@ -23,13 +24,19 @@ _FRAGMENTS, _TAGGED = "fragments", "with a VLAN tag"
 _IN_ADDITION: Final = frozenset({_FRAGMENTS, _TAGGED})
 
 
-def probe(connections: int) -> TrialPlan:
-    """Return the plan of a trial with frames of a few connections, at most `connections`."""
+def probe(connections: int, query: Query | None = None) -> TrialPlan:
+    """Return the plan of a trial with frames of a few connections, at most `connections`.
+
+    Args:
+        query: type of queries that the device answers itself; None = it forwards frames.
+    """
     few = min(_FRAMES, connections)
+    if query is not None:
+        return TrialPlan(few, _RATE, Phase2Plan(_RATE, 0.0, few / _RATE), stateless=True, query=query)
     return TrialPlan(few, _RATE, Phase2Plan(_RATE, _RATE, few / _RATE))
 
 
-def whole(result: TrialResult, *, last: bool, faults: Mapping[str, int]) -> bool:
+def whole(result: TrialResult, *, last: bool, faults: Mapping[str, int], stateless: bool = False) -> bool:
     """Return whether every frame of a probe came back.
 
     Args:
@@ -38,7 +45,7 @@ def whole(result: TrialResult, *, last: bool, faults: Mapping[str, int]) -> bool
     """
     refused = "".join(f"; the device counted {number} x {cause}" for cause, number in faults.items() if number > 0)
     signs = "".join(f"; {sign}" for sign in signs_of(result))
-    for name, counts in _streams(result).items():
+    for name, counts in _streams(result, stateless=stateless).items():
         if counts is None:
             continue
         if counts.received_frames > counts.offered_frames:
@@ -65,10 +72,10 @@ def whole(result: TrialResult, *, last: bool, faults: Mapping[str, int]) -> bool
     return True
 
 
-def _streams(result: TrialResult) -> dict[str, StreamCounts | None]:
+def _streams(result: TrialResult, *, stateless: bool) -> dict[str, StreamCounts | None]:
     phase2 = result.phase2
     return {
-        "phase 1, Initiator to Responder": phase1_of(result),
+        "phase 1, Initiator to Responder": None if stateless else phase1_of(result),
         "phase 2, Initiator to Responder": phase2.initiator if phase2 else None,
         "phase 2, Responder to Initiator": phase2.responder if phase2 else None,
     }

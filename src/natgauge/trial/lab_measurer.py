@@ -386,9 +386,7 @@ class LabMeasurer(Measurer):
         """Send a few single frames, and return the counts by stream."""
         self.number += 1
         try:
-            return streams_of(
-                self._run(self.request(forwarding.probe(self.traffic.connections)), self.observer.running)
-            )
+            return streams_of(self._run(self.request(self._handful), self.observer.running))
         except UnreachableError:
             # When a device is down, the tester's port may have no carrier, and then no frame can be sent.
             return {}
@@ -459,6 +457,10 @@ class LabMeasurer(Measurer):
             raise UsageError(NOT_OURS)
         return self.device
 
+    @property
+    def _handful(self) -> TrialPlan:
+        return forwarding.probe(self.traffic.connections, "aaaa" if self.settings.answers else None)
+
     def check_forwarding(self, *, store: bool = False) -> None:
         """Prove that the device forwards a handful of frames in each direction once each, then empty its table again.
 
@@ -468,7 +470,7 @@ class LabMeasurer(Measurer):
         Args:
             store: whether the handful that proves the contrary is stored as a trial, so that it can be explained.
         """
-        plan = forwarding.probe(self.traffic.connections)
+        plan = self._handful
         for tried in range(1, forwarding.HANDFULS + 1):
             request, began = self.request(plan), _Begin.now()
             # No device forwards the self-test's frames, one a sender: where they are counted shows when nothing else is
@@ -482,7 +484,8 @@ class LabMeasurer(Measurer):
             }
             emptied(self.device, self.asking)
             try:
-                if forwarding.whole(trial.counted, last=tried == forwarding.HANDFULS, faults=trial.readings.faults):
+                last, faults = tried == forwarding.HANDFULS, trial.readings.faults
+                if forwarding.whole(trial.counted, last=last, faults=faults, stateless=plan.stateless):
                     return
             except BrokenError as error:
                 before = {

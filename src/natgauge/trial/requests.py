@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Final
 
@@ -39,7 +40,7 @@ from natgauge.labs.contract import Addresses, Port
 from natgauge.setup.traffic import TrafficPlan
 from natgauge.trial.pacing import Pacing, watched_bound
 from natgauge.trials import Phase2Plan, TrialPlan
-from natgauge.words import Family, Query
+from natgauge.words import Address, Family, Query
 
 #: Seconds, in addition to twice its nominal length, after which a trial is aborted.
 SLACK_SECONDS: Final = 60.0
@@ -65,6 +66,8 @@ class TrialConstants:
         ring: capacity of the queue before each core of the device, in frames; None = not known.
         lingering_seconds: time for which the device keeps a connection that the trials close; None = not known, or
             connections stay open.
+        answers: the address that the device answers each type of query with itself; empty = it answers none, and the
+            far side does.
         background: the tester's hosts of native IPv6 on the Initiator's and the Responder's side; None = the device
             does not route it.
     """
@@ -85,6 +88,7 @@ class TrialConstants:
     ring: int | None = None
     lingering_seconds: int | None = None
     background: tuple[Addresses, Addresses] | None = None
+    answers: Mapping[Query, Address] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +144,11 @@ class Requests:
 
     def _frame(self, plan: TrialPlan) -> Frame:
         families = (self.constants.initiator_family, self.constants.responder_family)
-        return frame_of(traffic_frame(self.traffic, families, plan.query, handed_on=plan.handed_on), plan)
+        answer = self.constants.answers.get(plan.query) if plan.query is not None else None
+        frame = traffic_frame(self.traffic, families, plan.query, handed_on=plan.handed_on and answer is None)
+        if answer is not None:
+            frame = frame.model_copy(update={"resolved": True, "answer": str(answer)})
+        return frame_of(frame, plan)
 
     def _background(self, plan: TrialPlan) -> Background | None:
         if plan.foreground_share >= 1 or self.constants.background is None:

@@ -54,8 +54,14 @@ def refuse(name: str, lab: Lab, traffic: TrafficPlan) -> None:
 class FarSide:
     """A real server of a lab. Use it as a context manager: it runs inside the `with` block."""
 
-    def __init__(self, name: str, home: Device, family: Family, addresses: Addresses) -> None:
-        """Plan the server; nothing is started."""
+    def __init__(
+        self, name: str, home: Device, family: Family, addresses: Addresses, *, with_aaaa: bool = True
+    ) -> None:
+        """Plan the server; nothing is started.
+
+        Args:
+            with_aaaa: whether its names have IPv6 addresses, too.
+        """
         self.name = name
         self.cpus = home.environment["NG_CPUS"]
         every = (addresses.first + index for index in range(addresses.count))
@@ -64,7 +70,7 @@ class FarSide:
             "NG_ADDRESSES": " ".join(map(str, every)),
             "NG_GATEWAY": str(OUTSIDE[family].device.ip),
             "NG_ZONE_NAME": far_side.ZONE_NAME,
-            "NG_ZONE": far_side.zone(),
+            "NG_ZONE": far_side.zone(with_aaaa=with_aaaa),
         }
         self._played = Gateway(far_side.load(name).with_variables(variables), home)
 

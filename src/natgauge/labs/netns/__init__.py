@@ -120,6 +120,7 @@ def plan(name: str, options: NetnsOptions, need: LabNeeds) -> NetnsLab:
         idle_core=True,
         nat64_prefix=None if need.nat64_prefix is None else str(need.nat64_prefix),
         pool=None if need.pool is None else str(need.pool),
+        asks_server=need.asks_server,
     )
 
 
@@ -203,6 +204,7 @@ def _refuse_other(kept: NetnsLab, options: NetnsOptions, need: LabNeeds) -> None
         ("NAT64 prefix", need.nat64_prefix, kept.nat64_prefix),
         # A gateway that expects other ones would translate to addresses that the lab does not have.
         ("outside addresses", _outside(need.pool), _outside(kept.pool)),
+        ("a server", need.asks_server or None, kept.asks_server),
     )
     for what, wanted, present in options_of:
         if wanted is not None and wanted != present:

@@ -110,6 +110,7 @@ class NetnsLab(MadeLab, Lab):
         idle_core: bool = False,
         nat64_prefix: str | None = None,
         pool: str | None = None,
+        asks_server: bool = False,
     ) -> None:
         """Plan a lab; nothing is made before `up` or the `with` block.
 
@@ -148,6 +149,7 @@ class NetnsLab(MadeLab, Lab):
         self._chosen_server_cpus = (
             None if server_cpus is None else check_cpus(server_cpus, "server cores", "server_cores")
         )
+        self.asks_server = asks_server
         self._refuse_server_cpus()
         if not 1 <= ring <= MAXIMUM_RING:
             raise UsageError(f"ring {ring}: choose 1 to {MAXIMUM_RING} frames", at="ring")
@@ -178,6 +180,7 @@ class NetnsLab(MadeLab, Lab):
             "background": self.background,
             "nat64_prefix": str(self.nat64_prefix),
             "pool": None if self.pool is None else str(self.pool),
+            "asks_server": self.asks_server,
         }
 
     def _prepare(self) -> None:
@@ -215,10 +218,11 @@ class NetnsLab(MadeLab, Lab):
 
     @property
     def server_cpus(self) -> tuple[int, ...]:
-        """Cores of a real server; none where none is left."""
+        """Cores of a real server. Where none is left, it has none, or those of a device that cannot do without it."""
         if self._chosen_server_cpus is not None:
             return self._chosen_server_cpus
-        return tuple(cpu for cpu in usable_cpus() if cpu not in {*self.sender_cpus, *self.device_cpus})
+        left = tuple(cpu for cpu in usable_cpus() if cpu not in {*self.sender_cpus, *self.device_cpus})
+        return left or (self.device_cpus if self.asks_server else ())
 
     def _refuse_server_cpus(self) -> None:
         """Refuse a server on a core that the senders keep busy; then an idle core is looked for as well."""

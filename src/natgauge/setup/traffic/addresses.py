@@ -34,6 +34,7 @@ class AddressPlan:
         port_sets: port sets of the device's subscribers, from which the pool follows; None = no subscribers.
         half: whether the Initiator emulates the customer edges of the subscribers, and is their router on the inside.
         edges: whether the device is the customer edges of the subscribers, and the Responder emulates their relay.
+        answers: whether the device answers DNS queries itself, so that they are sent to its own address.
         tunnelled: whether customer edges tunnel IPv4 over IPv6, so that frames of the IPv6 side have two IP headers.
         embedded: IPv6 network of the Responder's IPv4 addresses as the Initiator writes them, where the Responder's own
             addresses are behind the prefix; None = the Initiator writes the Responder's own addresses, or not known.
@@ -51,6 +52,7 @@ class AddressPlan:
     embedded: Link | None = None
     half: bool = False
     edges: bool = False
+    answers: bool = False
     tunnelled: bool = False
 
     @property
@@ -115,5 +117,6 @@ def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
         embedded=ground.embedded,
         half=recipe.relay_alone,
         edges=recipe.edges_alone,
+        answers=recipe.answers_queries,
         tunnelled=recipe.tunnelled,
     )

@@ -126,10 +126,13 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
         sources = Addresses(around.inside.tester, around.inside.tester)
         subscribers = sharing.customer_edges(options, edges)
     hosts = around.embedded or around.outside
+    if around.answers and options.destination_addresses is not None:
+        text = f"{options.destination_addresses}, but the device answers at its own address; leave them out"
+        raise wrong("destination_addresses", text)
     named_hosts = _named_addresses("destination_addresses", options.destination_addresses, hosts)
     responders = named_hosts or Addresses(hosts.tester, hosts.tester)
     _refuse_shared(responders, around.pool)
-    behind = behind_prefix(responders, around.prefix)
+    behind = _asked(around) if around.answers else behind_prefix(responders, around.prefix)
     connections = _check_connections(options.connections)
     if edges is None:
         # A device that does not translate ports, such as a B4, needs no free ones.
@@ -281,6 +284,11 @@ def _ports_of_edges(
     inside = edges * source.count
     outside = around.pool.count * OUTSIDE_PORTS if around.translated and around.pool is not None else inside
     return source, Range(1, min(math.ceil(wanted / (min(inside, outside) * responders)), LAST_PORT))
+
+
+def _asked(around: AddressPlan) -> Addresses:
+    """Return the address of a device that answers queries itself."""
+    return Addresses(around.inside.device, around.inside.device)
 
 
 def _named_addresses(name: str, text: str | None, link: Link) -> Addresses | None:

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices that answer DNS queries themselves: how they are measured, and what cannot be measured of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from natgauge.errors import UsageError
+from natgauge.gateways.recipe import Kind, Recipe
+from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.words import TESTER
+
+#: What differs from the resolution rate through a gateway: every query is answered, within 1 s (RFC 8219 section 9.2),
+#: and no connection has to be opened before.
+_ANSWERED: Final[Mapping[str, Any]] = {"stateless": True, "loss_tolerance": 0.0, "frame_timeout_seconds": 1.0}
+#: Settings of each kind that the user did not choose. A DNS64 server asks an authoritative one (RFC 8219 section 9.1).
+_SETTINGS: Final[Mapping[Kind, Mapping[str, Any]]] = {
+    "dns64": {**_ANSWERED, "far_side": "knot"},
+    "dns": {**_ANSWERED, "far_side": TESTER},
+}
+
+
+def settings_of(recipe: Recipe, metric: str, known: Collection[str], chosen: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the user's settings, and those that the kind of device decides where the user did not.
+
+    The metric must be one with queries, as the known names of its settings say.
+    """
+    if not recipe.answers_queries:
+        return chosen
+    if "query" not in known:
+        raise UsageError(
+            f"{metric}: {recipe.name} answers DNS queries and forwards no frames; measure its resolution-rate"
+        )
+    return {**_SETTINGS[recipe.kind], **chosen}
+
+
+def refuse(recipe: Recipe, settings: TrialSettings) -> None:
+    """Refuse settings that a device cannot be measured with because it answers queries itself."""
+    if not recipe.answers_queries:
+        return
+    if settings.has_phase1:
+        raise UsageError(f"stateless: {recipe.name} keeps no connections; leave it out", at="stateless")
+    if recipe.kind == "dns64" and settings.far_side == TESTER:
+        raise UsageError(
+            f"far side {TESTER}: {recipe.name} asks an authoritative server; choose knot or nsd", at="far_side"
+        )
+    if recipe.kind == "dns" and settings.far_side != TESTER:
+        raise UsageError(
+            f"far side {settings.far_side}: {recipe.name} asks no other server; leave it out", at="far_side"
+        )
