@@ -261,10 +261,13 @@ def test_a_profile_that_is_none_is_refused_in_a_line_with_file_and_key(
     golden(str(refused.value).replace(str(tmp_path), ""))
 
 
-@pytest.mark.parametrize("name", ["", "nobody", "/nowhere/profile.toml", "/dev/zero", "/proc/version"])
+@pytest.mark.parametrize(
+    "name", ["", "nobody", "/nowhere/profile.toml", "/dev/zero", "/proc/version", "a" * 5000, "a\0", "a\0.toml"]
+)
 def test_a_file_that_cannot_be_read_is_refused(name: str) -> None:
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError) as refused:
         load(name)
+    assert refused.value.at == "subscriber"
 
 
 def test_bits_are_those_of_packets_or_of_the_wire(tmp_path: Path) -> None:

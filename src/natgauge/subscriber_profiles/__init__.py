@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from natgauge import foreign, toml_text
-from natgauge.errors import UsageError
+from natgauge.errors import UsageError, about
 from natgauge.ethernet import BETWEEN_FRAMES, FRAME_OVERHEAD, LARGEST_FRAME
 from natgauge.inputs.checks import in_range, one_of, positive
 from natgauge.inputs.input import Input, described, inputs_of
@@ -155,18 +155,29 @@ def profiles() -> tuple[str, ...]:
 def load(name: str) -> Subscriber:
     """Read a profile, by its name or the path of its file; UsageError, in one line, for what is none."""
     path = _FOLDER / f"{name}.toml" if name in profiles() else Path(name)
-    if path.parent == Path() and not path.suffix and not foreign.is_there(path):
+    if path.parent == Path() and not path.suffix and not _is_there(path):
         raise UsageError(
             f"subscriber: there is no profile {name!r}, and no such file; {did_you_mean(name, profiles())}",
             at="subscriber",
         )
+    with about("subscriber"):
+        text = foreign.read_text(path, _KIND)
     try:
-        return _of(toml_text.parse(foreign.read_text(path, _KIND)))
+        document = toml_text.parse(text)
     except ValueError as error:
         raise UsageError(f"subscriber: {path} is no TOML: {error}", at="subscriber") from None
+    try:
+        return _of(document)
     except UsageError as error:
-        text = str(error)
-        raise UsageError(text if str(path) in text else f"subscriber: {path}: {text}", at="subscriber") from None
+        raise UsageError(f"subscriber: {path}: {error}", at="subscriber") from None
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return foreign.is_there(path)
+    except (OSError, ValueError):
+        # No file has such a name.
+        return False
 
 
 def _of(document: Mapping[str, Any]) -> Subscriber:
@@ -194,10 +205,10 @@ def _taken(table: Mapping[str, Any], known: Mapping[str, Input]) -> dict[str, An
         values["transport"] = str(values["transport"]).lower()
     taken = {}
     for name, value in values.items():
-        try:
-            taken[name] = known[name].take(value)
-        except UsageError as error:
-            raise UsageError(f"{_TABLE}.{name}: {str(error).partition(': ')[2] or error}") from None
+        input_, where = known[name], f"{_TABLE}.{name}"
+        taken[name] = input_.type.take(where, value)
+        if input_.check is not None:
+            input_.check(where, taken[name])
     return taken
 
 
