@@ -11,6 +11,7 @@ import pytest
 from tests import simulated_lab
 from tests.unit.counted import change_counts, make_counts
 from tests.unit.golden import Golden
+from tests.unit.made_results import made
 from tests.unit.simulated import Gateway, reading
 
 from natgauge import procedures
@@ -20,6 +21,8 @@ from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import Ability
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.measurement import Result
+from natgauge.reports.doubtful import bottleneck
+from natgauge.reports.html.figures import looks_of, question_figures
 from natgauge.subscriber_profiles import load, profiles
 from natgauge.trial.bench import Bench
 from natgauge.trial.choices import make_settings
@@ -387,3 +390,25 @@ def test_a_table_with_room_is_not_filled_for_minutes(tmp_path: Path, golden: Gol
     assert found.limited_by == "new connections"
     assert max(plan.connections / plan.phase1_rate for plan in truth.plans) <= 11
     golden([note.text for note in found.measurements[0].notes if note.word == "method"])
+
+
+def test_a_series_over_new_connections_is_drawn_from_none_at_all_on() -> None:
+    rates = {0.0: 2e5, 1000.0: 1.9e5, 10_000.0: 1e5}
+    results = [
+        made([value], metric="mixed-load", parameters={"new_rate": new, "new_share": None, "life_seconds": None})
+        for new, value in rates.items()
+    ]
+    (group,) = question_figures(results, [()] * len(results), looks_of(results, []))
+    (figure,) = group.figures
+    assert [row[:3] for row in figure.data] == [
+        ("x", "0", "200,000"),
+        ("x", "1,000", "190,000"),
+        ("x", "10,000", "100,000"),
+    ]
+
+
+@pytest.mark.parametrize("limited_by", ["new connections", "frames"])
+def test_a_report_names_the_kind_of_load_before_its_cause(limited_by: str, golden: Golden) -> None:
+    rule = {"kind": "rate limit", "certainty": "seen", "hop": "rules", "frames": 9, "lost": 9}
+    golden(bottleneck(made(metric="subscribers", unit="subscribers", limited_by=limited_by, cause=rule)))
+    golden(bottleneck(made(metric="subscribers", unit="subscribers", limited_by=limited_by)))

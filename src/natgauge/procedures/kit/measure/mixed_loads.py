@@ -204,9 +204,10 @@ class MixedLoad(HeldRate[MixedT]):
             IN_ALL: load.frames,
             TRIAL_SECONDS: self.settings.phase2_seconds,
         }
-        octets = next((each.outcome.request.frame.size for each in self.judged if each.outcome.request), None)
-        if octets is not None:
-            figures[GIGABITS] = 8e-9 * (octets - FRAME_OVERHEAD) * load.frames
+        frame = next((each.outcome.request.frame for each in self.judged if each.outcome.request), None)
+        # The size of a mix is not that of each frame.
+        if frame is not None and getattr(frame, "frame_sizes", None) is None:
+            figures[GIGABITS] = 8e-9 * (frame.size - FRAME_OVERHEAD) * load.frames
         return figures
 
     def search_once(self, known: float | None) -> Measurement:
