@@ -45,12 +45,14 @@ class CountInChurn:
 
     Attributes:
         seconds: time of the reading since the start of phase 2.
+        changing: connections that came, and went, while the count was read.
         expected: number of connections that the gateway should hold then; None = its time-out is not known.
     """
 
     seconds: float
     count: int
     expected: float | None = None
+    changing: float = 0.0
 
     @property
     def deviation(self) -> float:
@@ -59,8 +61,9 @@ class CountInChurn:
 
     @property
     def deviates(self) -> bool:
-        """Whether the difference is doubted."""
-        return abs(self.deviation) > MOST_DEVIATION
+        """Whether the difference is doubted: beyond what the duration of the reading explains."""
+        expected = self.expected or self.count
+        return abs(self.count - expected) > MOST_DEVIATION * expected + self.changing
 
 
 def expected_count(churn: Churn, *, connections: int, rate: float, timeout: float, seconds: float) -> float:

@@ -53,6 +53,6 @@ def test_linux_holds_the_open_connections_and_those_that_it_has_not_forgotten(
     reading = trial.readings.count_in_churn
     assert reading is not None
     assert reading.expected is not None
-    assert not reading.deviates, trial.remarks
+    assert not reading.deviates, (reading, trial.remarks)
     lingering = 200 * reading.seconds if held is None else held
     assert reading.expected == pytest.approx(OPEN + lingering, abs=1)

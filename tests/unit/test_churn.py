@@ -192,8 +192,8 @@ def test_the_expected_count_is_that_of_a_device_that_forgets_silent_connections(
 
 
 def test_a_count_that_is_off_by_more_than_a_hundredth_is_doubted_and_decides_nothing() -> None:
-    for count, doubts in [(1190, 0), (1212, 0), (1186, 1), (1214, 1)]:
-        trial = judged(made(count_in_churn=CountInChurn(2.0, count, 1200.0)))
+    for count, changing, doubts in [(1190, 0, 0), (1212, 0, 0), (1186, 0, 1), (1214, 0, 1), (1214, 2, 0), (1215, 2, 1)]:
+        trial = judged(made(count_in_churn=CountInChurn(2.0, count, 1200.0, changing)))
         assert trial.verdict is Verdict.PASS
         assert trial.readings.count_in_churn is not None
         assert trial.readings.count_in_churn.deviates == bool(doubts)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from natgauge.agreement import TrialRequest, nominal_seconds
-from natgauge.churn import CountInChurn, expected_count
+from natgauge.churn import Churn, CountInChurn, expected_count
 from natgauge.errors import NatgaugeError
 from natgauge.trial.command_retries import CommandRetries
 from natgauge.trial.protocols import DeviceControl
@@ -26,6 +26,7 @@ class Counting:
 
     device: DeviceControl
     asking: CommandRetries
+    churn: Churn
     _count: int | None = field(default=None, init=False)
 
     def __call__(self) -> None:
@@ -37,7 +38,8 @@ class Counting:
 
     def read(self, times: Restart) -> CountInChurn | None:
         """Return the count; None where the device does not report it."""
-        return None if self._count is None else CountInChurn(times.ended, self._count)
+        changing = self.churn.new_per_second * (times.ended - times.began)
+        return None if self._count is None else CountInChurn(times.ended, self._count, changing=changing)
 
 
 def with_expected(trial: Trial, device: DeviceControl | None, settings: TrialConstants) -> Trial:

@@ -253,7 +253,7 @@ class TrialRun:
         phase2 = plan.phase2
         if phase2 is None or phase2.churn is None or self.device is None or not self.device.counts:
             return self.run(request, self.progress), None
-        counting = Counting(self.device, self.asking)
+        counting = Counting(self.device, self.asking, phase2.churn)
         result, timed = self._run_acting(request, counting, phase2.churn.reading_at(phase2.seconds))
         with suppress(BrokenError):
             return result, counting.read(timed.ended())
