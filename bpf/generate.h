@@ -154,16 +154,18 @@ static __always_inline int responder_flow(struct flow *flow, __u64 number)
 {
 	struct outside outside;
 	struct tuple t;
+	const bool churn = plan.churn;
+	const int tries = churn ? 1 : READING_TRIES;
 	__u64 connection = 0;
 	int found = 0;
 
 	if (plan.stateless) {
-		connection = drawn(number, plan.draw_key, RESPONDER);
+		connection = sent_to(number, RESPONDER, false);
 		found = 1;
 	} else if (plan.reading == READING_PSEUDORANDOM) {
 		/* With churn, the frames of a connection that was not opened are counted as lost. */
-		for (int i = 0; i < (plan.churn ? 1 : READING_TRIES) && !found; i++) {
-			connection = drawn(number, plan.draw_key + i, RESPONDER);
+		for (int i = 0; i < tries && !found; i++) {
+			connection = drawn(number, plan.draw_key + i, RESPONDER, churn);
 			found = learned(connection, &outside);
 		}
 	} else {
@@ -369,7 +371,7 @@ static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struc
 	} else {
 		bool in_order = stream == PHASE1 || closes(stream);
 
-		initiator_flow(&flow, in_order ? opened(number) : initiator_connection(number));
+		initiator_flow(&flow, in_order ? opened(number) : sent_to(number, INITIATOR, plan.churn));
 	}
 	return send(ctx, schedule, side, stream, stamp, &flow);
 }

@@ -5,10 +5,10 @@
 
 #define PREFETCHED 16 /* entries that are loaded together */
 
-/* The connection of the Initiator's frame `number` of phase 2. */
-static __always_inline __u64 initiator_connection(__u64 number)
+/* The connection of a side's frame `number` of phase 2. `churn` is the plan's, which loops read only once. */
+static __always_inline __u64 sent_to(__u64 number, const int side, const bool churn)
 {
-	return drawn(number, plan.draw_key ^ 0x2c1b3c6d, INITIATOR);
+	return drawn(number, side == RESPONDER ? plan.draw_key : plan.draw_key ^ 0x2c1b3c6d, side, churn);
 }
 
 /*
@@ -18,6 +18,7 @@ static __always_inline __u64 initiator_connection(__u64 number)
  */
 static __always_inline void prefetch(const struct sender *s, __u64 taken, const int side)
 {
+	const bool churn = plan.churn;
 	volatile __u64 *entries[PREFETCHED];
 
 	if (!plan.prefetched || taken % PREFETCHED)
@@ -26,8 +27,7 @@ static __always_inline void prefetch(const struct sender *s, __u64 taken, const 
 	for (int i = 0; i < PREFETCHED; i++) {
 		__u64 number = (taken + i) * s->senders + s->number;
 
-		entries[i] = entry(side == RESPONDER ? drawn(number, plan.draw_key, RESPONDER)
-						     : initiator_connection(number));
+		entries[i] = entry(sent_to(number, side, churn), churn);
 		if (!entries[i])
 			return;
 	}

@@ -12,9 +12,9 @@ struct outside {
 };
 
 /* IPv4: one word (address, port, LEARNED). IPv6: three words (the first as IPv4 without address, high, low). */
-static __always_inline __u64 *entry(__u64 connection)
+static __always_inline __u64 *entry(__u64 connection, const bool churn)
 {
-	__u64 place = plan.churn ? connection - divide(connection, &plan.open) * plan.open.by : connection;
+	__u64 place = churn ? connection - divide(connection, &plan.open) * plan.open.by : connection;
 	__u32 piece = divide(place, &plan.pieces), slot = place - piece * plan.pieces.by;
 	void *map = bpf_map_lookup_elem(&state_table, &piece);
 
@@ -22,9 +22,9 @@ static __always_inline __u64 *entry(__u64 connection)
 }
 
 /* What marks an entry as that of a connection. */
-static __always_inline __u64 learned_mark(__u64 connection)
+static __always_inline __u64 learned_mark(__u64 connection, const bool churn)
 {
-	return LEARNED | (plan.churn ? divide(connection, &plan.open) << TURN_AT : 0);
+	return LEARNED | (churn ? divide(connection, &plan.open) << TURN_AT : 0);
 }
 
 /* Loads these entries into the caches; the values are not used. */
@@ -40,7 +40,8 @@ static __always_inline void load_entries(volatile __u64 *const *entries, const i
 
 static __always_inline int learned(__u64 connection, struct outside *outside)
 {
-	__u64 *e = entry(connection);
+	const bool churn = plan.churn;
+	__u64 *e = entry(connection, churn);
 	__u64 word;
 
 	if (!e)
@@ -54,7 +55,7 @@ static __always_inline int learned(__u64 connection, struct outside *outside)
 		outside->address.high = e[1];
 		outside->address.low = e[2];
 	}
-	return plan.churn ? word >> 48 == learned_mark(connection) >> 48 : !!(word & LEARNED);
+	return churn ? word >> 48 == learned_mark(connection, churn) >> 48 : !!(word & LEARNED);
 }
 
 enum learning { LEARNED_NOTHING = 0, LEARNED_NEW, LEARNED_OTHER };
@@ -65,14 +66,15 @@ enum learning { LEARNED_NOTHING = 0, LEARNED_NEW, LEARNED_OTHER };
  */
 static __always_inline enum learning learn(__u64 connection, struct address address, __u16 port, bool opens)
 {
-	__u64 *e = entry(connection);
-	__u64 word = learned_mark(connection) | (__u64)port << 32, old;
+	const bool churn = plan.churn;
+	__u64 *e = entry(connection, churn);
+	__u64 word = learned_mark(connection, churn) | (__u64)port << 32, old;
 	bool changed = false, other;
 
 	if (!e)
 		return LEARNED_NOTHING;
 	old = *e;
-	other = plan.churn && (old ^ word) >> 48;
+	other = churn && (old ^ word) >> 48;
 	if (other && !opens)
 		return LEARNED_NOTHING;
 	if (plan.side[RESPONDER].family == FAMILY_IPV4) {

@@ -219,6 +219,8 @@ fn flows(loaded: &Loaded) -> Vec<Flow> {
 fn through(fault: Fault, transport: &str, leave: &str, check: impl FnOnce(&Run, &Received)) {
     let mut place = MaybeUninit::uninit();
     let loaded = Loaded::new(&mut place, churned(transport, leave));
+    let verified = loaded.programs.verified_instructions();
+    assert!(verified.iter().all(|&followed| followed < 400_000), "{transport} {leave}: {verified:?}");
     let nat = Nat::new(fault, transport == "tcp");
     let mut run = Run { loaded: &loaded, nat, skipped: 0, sent: HashMap::new() };
     run.phase(&[flow(PHASE1, OPEN)], |_, _| ());
