@@ -242,3 +242,10 @@ def test_points_keep_their_folder() -> None:
     (series,) = points([record(1.1, 0)])
     at: Dated = series.points[0].at
     assert at.folder == "results/0"
+
+
+def test_comparisons_without_an_interval_are_counted() -> None:
+    unknown = record(1.1, 1)
+    unknown["estimates"][0] |= {"low": None, "high": None, "ratio": None}
+    (sentence,) = sentences(points([record(1.1, 0), unknown]))
+    assert "2 comparisons, of which 1 has no interval" in sentence.text

@@ -129,7 +129,7 @@ def audit(
             seconds=round(time.monotonic() - began, 3),
             device=None if device is None else device.as_dict(),
             parameters={
-                **conditions(setup.cell, options),
+                **conditions(cell, options),
                 "lab": setup.lab.name,
                 "placement": setup.lab.placement,
                 **place_parameters(setup.lab),

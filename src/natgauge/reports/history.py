@@ -68,6 +68,8 @@ def sentences(every: Sequence[HistorySeries]) -> list[Sentence]:
 def _said(series: HistorySeries) -> str:
     number = len(series.points)
     points = f"{number} comparison{'s' if number > 1 else ''}"
+    if unknown := sum(math.isinf(point.high) or not point.low for point in series.points):
+        points += f", of which {unknown} {'has' if unknown == 1 else 'have'} no interval"
     if not series.changes:
         return f"{title(series)}: no change is marked in {points}"
     changes = [f"{change} since {when(point)}{_by(point)}" for point in series.changes[-3:] if (change := point.change)]
