@@ -43,11 +43,13 @@ def answers(records: Sequence[AuditRecord]) -> list[Sentence]:
     if not others:
         return [*sentences(first), Sentence(f"Conditions: {conditions(first)}.")]
     mine, *its = names_of(records)
-    found = [
-        sentence for other, name in zip(others, its, strict=True) for sentence in _compared(first, other, mine, name)
-    ]
-    conditioned = zip((mine, *its), map(conditions, records), strict=True)
-    return [*found, *(Sentence(f"{name}: {each}.") for name, each in conditioned)]
+    compared = [list(_compared(first, other, mine, name)) for other, name in zip(others, its, strict=True)]
+    # Of several, the table has the rest.
+    found = compared[0] if len(compared) == 1 else [each[0] for each in compared]
+    by_conditions: dict[str, list[str]] = {}
+    for name, record in zip((mine, *its), records, strict=True):
+        by_conditions.setdefault(conditions(record), []).append(name)
+    return [*found, *(Sentence(f"Conditions of {listed(names)}: {each}.") for each, names in by_conditions.items())]
 
 
 def names_of(records: Sequence[AuditRecord]) -> list[str]:
