@@ -13,7 +13,7 @@ export PYTHON
 SOURCES := $(wildcard Cargo.toml Cargo.lock engine/Cargo.toml engine/build.rs bpf/*.h bpf/*.c trial/*.schema.json) \
            $(shell find engine/src -name '*.rs' 2>/dev/null)
 WHEEL_TOOLS := tools/build_hook.py tools/agreement_types.py tools/man_page.py tools/third_party.py
-SCRIPTS := .ci/run tools/install-packages tools/clean-root.sh tools/try-wheel tools/try-clean $(wildcard src/natgauge/labs/vm/*.sh) $(wildcard benchmarks/*.sh tests/*/*.sh examples/*/*.sh)
+SCRIPTS := .ci/run tools/install-packages tools/clean-root.sh tools/try-wheel tools/make-image tools/try-clean $(wildcard src/natgauge/labs/vm/*.sh) $(wildcard benchmarks/*.sh tests/*/*.sh examples/*/*.sh)
 C_FILES := $(wildcard bpf/*.c bpf/*.h benchmarks/*.c tests/*/*.c tests/*/*/*.c)
 
 # Everything that comes from PyPI has its version and hash in requirements/, and none of it builds anything here.
@@ -25,7 +25,7 @@ UPGRADE ?=
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo examples golden wheel try-wheel try-install try-clean test soak test-guest record-runs test-unit check format \
+.PHONY: help setup build demo examples golden wheel image try-wheel try-install try-clean test soak test-guest record-runs test-unit check format \
         schemas lock site bench clean
 
 help: ## list what this Makefile can do
@@ -53,6 +53,9 @@ try-wheel: wheel $(STAMPS)/release-packages ## try the wheel in a clean Debian 1
 
 try-install: wheel $(STAMPS)/release-packages ## the first half of it: the wheel is installed, and natgauge answers (root; about 2 minutes)
 	tools/try-wheel --install-only dist/natgauge-*.whl
+
+image: wheel $(STAMPS)/release-packages ## make the root of a container image, dist/natgauge.tar, for podman import (root; about 3 minutes)
+	tools/make-image dist/natgauge-*.whl dist/natgauge.tar
 
 try-clean: $(STAMPS)/release-packages ## try the last commit in a clean Debian 12 root: make demo, then make test (root; 8 GiB of memory)
 	tools/try-clean demo test

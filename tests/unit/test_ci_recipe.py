@@ -14,9 +14,13 @@ import pytest
 from natgauge.cli.compare import command
 from natgauge.cli.report import command as report_command
 from natgauge.records.comparison import commit_of
+from natgauge.version import VERSION
 
 PAGE = (Path(__file__).parents[2] / "docs" / "continuous-integration.md").read_text()
 GITHUB, GITLAB, GITHUB_NIGHT, GITLAB_NIGHT = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+ACTION = (Path(__file__).parents[2] / "action.yml").read_text()
+#: Inputs of the action that have defaults, as its steps see them.
+INPUTS = {"GATEWAY": "gateway.toml", "FAIL_ABOVE": "3%", "QUANTITIES": "new,up,down"}
 #: Stands for natgauge: notes what it was asked, prints a comment or nothing, and ends as it is told.
 NATGAUGE = """#!/bin/sh
 echo "natgauge $*" >> "$LOG"
@@ -34,6 +38,13 @@ echo "$(basename "$0") $*" >> "$LOG"
 def github(step: str, page: str = GITHUB) -> str:
     """The shell of one of GitHub's steps."""
     found = re.search(rf"- name: {step}\n.*?run: \|\n(.*?)(?=\n      - |\n  \w|\Z)", page, re.DOTALL)
+    assert found is not None
+    return textwrap.dedent(found[1])
+
+
+def action(step: str) -> str:
+    """The shell of one of the steps of the composite action."""
+    found = re.search(rf"- name: {step}\n.*?run: \|\n(.*?)(?=\n    - |\Z)", ACTION, re.DOTALL)
     assert found is not None
     return textwrap.dedent(found[1])
 
@@ -140,6 +151,49 @@ def test_the_github_job_compares_comments_and_judges(tmp_path: Path, status: int
     judged = job.run(GITHUB_SHELL, github("Judge"), STATUS=told["status"])
     assert judged.returncode == ends
     assert ("::warning::" in judged.stdout) == (status == 11)
+
+
+@pytest.mark.parametrize(("status", "ends"), [(0, 0), (10, 10), (11, 0), (2, 2), (4, 4)])
+def test_the_action_compares_comments_and_judges(tmp_path: Path, status: int, ends: int) -> None:
+    job = Job(tmp_path, status)
+    compared = job.run(GITHUB_SHELL, action("Compare"), **INPUTS)
+    assert compared.returncode == 0, compared.stderr
+    assert "compare base/gateway.toml ./gateway.toml --quantities new,up,down --fail-above 3% --format" in job.asked()
+    assert job.run(GITHUB_SHELL, action("Comment")).returncode == 0
+    spoke = status in (0, 10, 11)
+    assert ("gh pr comment 7 --edit-last --create-if-none --body-file comment.md" in job.asked()) == spoke
+    told = dict(line.split("=") for line in (tmp_path / "output").read_text().split())
+    assert job.run(GITHUB_SHELL, action("Judge"), STATUS=told["status"]).returncode == ends
+
+
+def test_the_action_installs_the_wheel_and_refuses_none(tmp_path: Path) -> None:
+    job = Job(tmp_path, 0)
+    for name in ("apt-get", "python3"):
+        program = tmp_path / "bin" / name
+        program.write_text(NOTES)
+        program.chmod(0o755)
+    pip = tmp_path / "runner" / "natgauge" / "bin" / "pip"
+    pip.parent.mkdir(parents=True)
+    pip.write_text(NOTES)
+    pip.chmod(0o755)
+    more = {
+        "RUNNER_TEMP": str(tmp_path / "runner"),
+        "GITHUB_PATH": str(tmp_path / "path"),
+        "PACKAGES": "tayga nftables",
+    }
+    refused = job.run(GITHUB_SHELL, action("Install"), WHEEL="", **more)
+    assert (refused.returncode, refused.stdout.count("\n"), job.asked()) == (2, 1, "")
+    assert job.run(GITHUB_SHELL, action("Install"), WHEEL="x.whl", **more).returncode == 0
+    assert "apt-get install -qy tayga nftables\n" in job.asked()
+    assert "pip install --quiet x.whl\n" in job.asked()
+    assert (tmp_path / "path").read_text() == f"{pip.parent}\n"
+
+
+def test_no_text_of_a_stranger_is_part_of_a_step_of_the_action() -> None:
+    # GitHub pastes what stands between braces into the shell's text; values of the environment are data.
+    for step in ("Install", "Compare", "Judge", "Comment"):
+        assert "${{" not in action(step)
+    assert ACTION.count("github.token") == 1
 
 
 @pytest.mark.parametrize("status", [0, 10, 11, 2])
@@ -251,3 +305,9 @@ def test_the_install_steps_are_right_shell() -> None:
     ]
     for script in (github("Install"), github("Install", GITHUB_NIGHT), *prepared):
         assert subprocess.run(["bash", "-n", "-c", script], check=False, capture_output=True).returncode == 0
+
+
+def test_the_citation_names_this_version() -> None:
+    cited = re.search(r"^version: (.+)$", (Path(__file__).parents[2] / "CITATION.cff").read_text(), re.MULTILINE)
+    assert cited is not None
+    assert cited[1] == VERSION
