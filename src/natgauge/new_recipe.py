@@ -28,7 +28,7 @@ _TRANSLATES: Final = re.compile(r"\b(?:masquerade|snat)\b")
 #: What a rule translates to, a name that stands for it, and a range of addresses, with or without ports.
 _TARGET: Final = re.compile(r"\bsnat\s+(?:ip\s+)?to\s+([^\s;]+)")
 _DEFINED: Final = re.compile(r"^\s*define\s+(\w+)\s*=\s*([^\s;]+)", re.MULTILINE)
-_RANGE: Final = re.compile(r"\d+(?:\.\d+){3}-\d+(?:\.\d+){3}(?![\d.])")
+_RANGE: Final = re.compile(r"\d+(?:\.\d+){3}-\d+(?:\.\d+){3}")
 _INCLUDES: Final = re.compile(r"^\s*include\b", re.MULTILINE)
 #: What stands for the variables of a lab while nft is asked.
 _TRIED: Final = {
@@ -122,28 +122,35 @@ def from_nft(name: str, source: Path, names: Mapping[str, str]) -> NewRecipe:
 
 
 def _pool_of(source: Path, code: str, names: Mapping[str, str]) -> str:
-    """Return the table of a recipe with the range of addresses that the rules translate to; empty without one."""
+    """Return the table of a recipe with the addresses that the rules translate to.
+
+    It is empty where they translate to the lab's own address: that of an interface, or a named one.
+    """
     defined = dict(_DEFINED.findall(code))
-    named = {defined.get(name.removeprefix("$"), name) for name in _TARGET.findall(code)} - names.keys()
-    ranges = dict.fromkeys(each for name in sorted(named) if (each := _range_in(name)))
-    if len(ranges) > 1:
+    targets = {defined.get(name.removeprefix("$"), name) for name in _TARGET.findall(code)}
+    if "masquerade" in code or targets & names.keys():
+        return ""
+    pools = dict.fromkeys(each for target in sorted(targets) if (each := _addresses_in(target)))
+    chosen = [each for each in pools if "-" in each] or list(pools)
+    if len(chosen) > 1:
         raise UsageError(
-            f"{source}: translates to {' and to '.join(ranges)}, and a lab has one range of outside addresses; write a "
-            "file with one",
+            f"{source}: translates to {' and to '.join(chosen)}, and a lab has one range of outside addresses; write a "
+            "file with one, or name one address with --outside-address",
             at="from_nft",
         )
-    return "".join(f'\n[limits]\npool4 = "{each}" # the outside addresses that the rules name\n' for each in ranges)
+    return "".join(f'\n[limits]\npool4 = "{each}" # the outside addresses that the rules name\n' for each in chosen)
 
 
-def _range_in(target: str) -> str:
-    """Return the addresses "A-B" that a rule translates to; empty where it names one address, or a map."""
-    if found := _RANGE.match(target):
-        return found[0]
+def _addresses_in(target: str) -> str:
+    """Return the address or the range "A-B" that a rule translates to; empty for a map."""
+    addresses, _, _ports = target.partition(":")
+    if _RANGE.fullmatch(addresses):
+        return addresses
     try:
-        network = IPv4Network(target, strict=False)
+        network = IPv4Network(addresses, strict=False)
     except ValueError:
         return ""
-    return f"{network[0]}-{network[-1]}" if network.num_addresses > 1 else ""
+    return str(network[0]) if network.num_addresses == 1 else f"{network[0]}-{network[-1]}"
 
 
 def _refuse_unparsable(source: Path, rules: str, edits: str) -> None:
