@@ -92,7 +92,7 @@ class Measurer(ABC):
 
     @property
     def timeout_seconds(self) -> int | None:
-        """Time after which the device forgets a connection without frames, in s; None = not known."""
+        """Seconds for which the device keeps a connection that fell silent or got a FIN; None = not known."""
         return None
 
     @property

@@ -412,3 +412,14 @@ def test_a_report_names_the_kind_of_load_before_its_cause(limited_by: str, golde
     rule = {"kind": "rate limit", "certainty": "seen", "hop": "rules", "frames": 9, "lost": 9}
     golden(bottleneck(made(metric="subscribers", unit="subscribers", limited_by=limited_by, cause=rule)))
     golden(bottleneck(made(metric="subscribers", unit="subscribers", limited_by=limited_by)))
+
+
+def test_a_trial_too_short_for_a_new_connection_has_none_and_says_so(tmp_path: Path, golden: Golden) -> None:
+    truth = Mixed(forwards=50)
+    found = measure("subscribers", truth, subscriber=profile(tmp_path, 0.01, 10, 10, connections=5))
+    assert found.summary.median == 5
+    for plan in truth.plans:
+        phase2 = plan.phase2
+        if phase2 is not None and phase2.churn is not None:
+            assert phase2.churn.openings(phase2.seconds) >= 1
+    golden([note.text for note in found.measurements[0].notes if note.word == "method"])

@@ -137,6 +137,9 @@ class SubscribersSettings(MixedSettings):
                 at="most_subscribers" if self.most_subscribers else "connections",
             )
         profile = self.profile_of_one
+        if profile.transport == "tcp":
+            # An established connection is kept for longer than any trial.
+            return
         idle = _IDLE_DRAWS * profile.connections / (profile.up + profile.down)
         if timeout is not None and min(profile.life, idle) > timeout:
             raise UsageError(

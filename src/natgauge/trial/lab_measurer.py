@@ -186,8 +186,10 @@ class LabMeasurer(Measurer):
 
     @property
     def timeout_seconds(self) -> int | None:
-        """Time after which the device forgets a connection without frames, in s; None = not known."""
-        return self.settings.udp_timeout
+        """Seconds for which the device keeps a connection that fell silent or got a FIN; None = not known."""
+        if self.traffic.transport != "tcp":
+            return self.settings.udp_timeout
+        return None if self.device is None else self.device.lingering().get("fin")
 
     @property
     def table_limit(self) -> int | None:

@@ -47,6 +47,8 @@ GUARD_SECONDS: Final = 0.1
 _GUARD_SHARE: Final = 0.25
 #: The fewest connections of a trial in which connections leave.
 _LEAST_OPEN: Final = 4
+#: The fewest openings of a trial in which connections are opened.
+_LEAST_OPENINGS: Final = 2.0
 #: Openings of a trial that are no larger share of the open connections are part of these.
 _SMALL_SHARE: Final = 0.5
 #: The most connections of the first connection rate, so that the table does not limit it.
@@ -91,6 +93,10 @@ class CombinedLoad:
         is_small = self.counts_all and opened <= _SMALL_SHARE * self.open
         return max(_LEAST_OPEN, round(self.open - opened if is_small else self.open))
 
+    def opens(self, seconds: float) -> bool:
+        """Whether a phase 2 of so many seconds surely opens a connection."""
+        return self.new * seconds >= _LEAST_OPENINGS
+
     def four_tuples(self, seconds: float) -> float:
         """Number of four tuples that a trial of so many seconds takes."""
         return self.at_first(seconds) + self.new * seconds
@@ -99,7 +105,7 @@ class CombinedLoad:
         """Return the trial of this load; of its connections phase 1 opens no more than `most`."""
         connections = round(max(_LEAST_OPEN, min(self.at_first(seconds), most)))
         churn = None
-        if self.new:
+        if self.opens(seconds):
             # Whole milliseconds, of which the engine wants one at least.
             guard = max(1, math.floor(1000 * min(GUARD_SECONDS, _GUARD_SHARE * connections / self.new))) / 1000
             churn = Churn(new_per_second=self.new, leave=self.leave, guard_seconds=guard)
@@ -215,6 +221,10 @@ class MixedLoad(HeldRate[MixedT]):
         repetition = with_cause(super().search_once(known))
         if repetition.upper is None and self.span().top + self.span().step < self.top_of_tester:
             repetition = replace(repetition, notes=(*repetition.notes, Note("search", self.ended_by_ranges)))
+        load, seconds = self.load_of(repetition.value), self.settings.trial_seconds
+        if repetition.value and load.new and not load.opens(seconds):
+            text = f"trials of {seconds:g} s opened no connection: {load.new:.3g}/s are too few; use longer trials"
+            repetition = replace(repetition, notes=(*repetition.notes, Note("method", text)))
         if repetition.limited_by != "device":
             return repetition
         ended_by, notes, tried = self._ended_by(repetition)
