@@ -66,7 +66,6 @@ class CombinedLoad:
     """What a device is to carry at once: connections/s, connections in its table, and frames/s over open ones.
 
     Attributes:
-        leave: how the oldest connections leave.
         counts_all: whether `open` counts those that a trial opens, too: then the table holds so many at its end.
     """
 
