@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 from natgauge import Result
+from natgauge.agreement import StreamCounts
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.trials import Trial, TrialPlan
 
 #: One elementary test: connections, the rate of phase 1, phase 2, and what else is asked of it.
 PlanOfTrial = TrialPlan
+#: What the engine counted of the frames of a phase and direction.
+CountsOfStream = StreamCounts
 #: A trial that has ended, with its verdict.
 OneTrial = Trial
 
-__all__ = ["OneTrial", "PlanOfTrial", "with_trials"]
+__all__ = ["CountsOfStream", "OneTrial", "PlanOfTrial", "with_trials"]
 
 
 def with_trials(result: Result) -> list[Measurement]:

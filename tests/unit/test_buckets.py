@@ -4,31 +4,18 @@
 from __future__ import annotations
 
 import pytest
+from tests import simulated_lab
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import change_counts, change_trial
 from tests.unit.simulated import Gateway, reading
 from tests.unit.simulated_kinds import Policed
 
-from natgauge import procedures
-from natgauge.agreement import StreamCounts
+from natgauge import Result
 from natgauge.errors import NatgaugeError
-from natgauge.measurements.making import make
-from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.records.parameters import Parameters
-from natgauge.trial.choices import make_settings
 
 
-def measure(gateway: Gateway, connections: int = 10_000, metric: str = "connection-rate") -> MeasurementResult:
-    procedure = procedures.get(metric)
-    settings = make_settings(
-        procedure,
-        {"repeat": 1},
-        connections=connections,
-        placement="isolated",
-        order="permutation",
-        four_tuples=connections,
-    )
-    return procedure.measure(gateway, settings, clock=gateway.clock)
+def measure(gateway: Gateway, connections: int = 10_000, metric: str = "connection-rate") -> Result:
+    return simulated_lab.measure(metric, gateway, connections=connections).result
 
 
 @pytest.mark.parametrize("metric", ["connection-rate", "transaction-rate"])
@@ -38,19 +25,18 @@ def test_what_a_bucket_adds_is_told_with_what_lasts(burst: int, metric: str) -> 
     gateway = Policed(burst=burst)
     result = measure(gateway, metric=metric)
     truth = 20_000 * 10_000 / (10_000 - burst)
-    assert result.summary.median == pytest.approx(truth, rel=0.011)
+    assert result.median == pytest.approx(truth, rel=0.011)
     (note,) = (note for note in result.notes if note.word == "bucket")
     assert note.grade == "answer"
     assert note.value == pytest.approx(truth / 20_000 - 1, rel=0.15)
     assert gateway.plans[-1].connections == 2_500
-    found = make(result, Parameters())
-    assert "bucket" in {doubt.word for doubt in found.doubts}
+    assert "bucket" in {doubt.word for doubt in result.doubts}
 
 
 def test_trials_longer_than_a_second_need_no_such_trial() -> None:
     gateway = Policed()
     result = measure(gateway, 100_000)
-    assert result.summary.median == pytest.approx(20_000 / 0.95, rel=0.011)
+    assert result.median == pytest.approx(20_000 / 0.95, rel=0.011)
     assert "bucket" not in {note.word for note in result.notes}
     assert {plan.connections for plan in gateway.plans} == {100_000}
 
@@ -64,7 +50,7 @@ class Hesitating(Gateway):
         trial = Gateway._trial(self, plan)
         if plan.phase1_rate <= self.establishes:
             return trial
-        counts: StreamCounts = trial.phase1
+        counts = trial.phase1
         kept = min(counts.offered_frames - 3, int(1.2 * self.establishes * counts.offered_frames / plan.phase1_rate))
         changed = change_trial(trial, phase1=change_counts(counts, received=kept), stored=kept)
         return reading(changed, count_after=kept)
@@ -93,9 +79,7 @@ def test_the_size_of_a_bucket_is_seen_far_above_the_answer() -> None:
 def test_a_search_that_no_time_was_left_for_names_the_cause_that_was_seen() -> None:
     """The error advised more time where every trial had found no outside port free."""
     lost = Gateway(establishes=1e6, table_size=2_000)
-    settings = make_settings(procedures.get("connection-rate"),
-        {"repeat": 1, "most_seconds": 2.0}, connections=10_000, placement="isolated", order="permutation",
-        four_tuples=10_000,
-    )  # fmt: skip
     with pytest.raises(NatgaugeError, match="cause: the device's connection tracking table, which was full"):
-        procedures.get("connection-rate").measure(lost, settings, clock=lost.clock)
+        simulated_lab.measure(
+            "connection-rate", lost, gateway=simulated_lab.LIMITED, connections=10_000, most_seconds=2.0
+        )

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests import simulated_lab
+from tests.plans import CountsOfStream
 from tests.unit.counted import change_counts
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
-from natgauge.agreement import StreamCounts
-from natgauge.measurements.making import make
-from natgauge.procedures import connection_rate, throughput
-from natgauge.records.measurement import Result
-from natgauge.records.parameters import Parameters
+from natgauge import Result
 
 
 @dataclass(slots=True)
@@ -25,7 +23,7 @@ class LosesAFew(Gateway):
 
     probability: float = 5e-6
 
-    def _stream(self, *given: Any, **others: Any) -> StreamCounts:
+    def _stream(self, *given: Any, **others: Any) -> CountsOfStream:
         counts = Gateway._stream(self, *given, **others)
         # Poisson, by the distances between losses: there are few of them.
         lost, left = 0, self.probability * counts.offered_frames
@@ -34,9 +32,8 @@ class LosesAFew(Gateway):
         return change_counts(counts, received=max(counts.received_frames - lost, 0))
 
 
-def result_of(procedure: Any, gateway: Gateway, **others: Any) -> Result:
-    given = {"connections": 100_000, "placement": gateway.placement, "repeat": 1, **others}
-    return make(procedure.PROCEDURE.measure(gateway, procedure.PROCEDURE.settings(**given)), Parameters())
+def result_of(metric: str, gateway: Gateway, **others: Any) -> Result:
+    return simulated_lab.measure(metric, gateway, **{"connections": 100_000, "most_seconds": 0, **others}).result
 
 
 def words(result: Result) -> set[str]:
@@ -45,7 +42,7 @@ def words(result: Result) -> set[str]:
 
 def test_an_answer_far_too_low_for_a_few_lost_frames_says_so(golden: Golden) -> None:
     """16,884, 18,520 and 5,536 connections/s were told of a device of 1,000,000, limited by the device."""
-    results = [result_of(connection_rate, LosesAFew(seed=seed)) for seed in range(10)]
+    results = [result_of("connection-rate", LosesAFew(seed=seed)) for seed in range(10)]
     far_too_low = [result for result in results if result.median < 500_000]
     assert len(far_too_low) > 3
     assert all(words(result) & {"rare loss", "loss at every rate"} for result in far_too_low)
@@ -59,7 +56,7 @@ def test_mlrsearch_says_so_too(goals: str) -> None:
     """It is the search of the profile `standard`."""
     results = [
         result_of(
-            throughput, LosesAFew(seed=seed), search="mlrsearch", goals=goals, connections=1000, connection_rate=1e5
+            "throughput", LosesAFew(seed=seed), search="mlrsearch", goals=goals, connections=1000, connection_rate=1e5
         )
         for seed in range(10)
     ]
@@ -75,22 +72,22 @@ def test_mlrsearch_says_so_too(goals: str) -> None:
 @pytest.mark.parametrize("noise", [0.0, 0.02, 0.2])
 @pytest.mark.parametrize("cliff", [3_000.0, 30_000.0, 3e6])
 @pytest.mark.parametrize(
-    ("procedure", "others"),
+    ("metric", "others"),
     [
-        (connection_rate, {}),
-        (throughput, {}),
-        (throughput, {"search": "mlrsearch", "goals": "rfc2544"}),
-        (throughput, {"search": "mlrsearch", "goals": "ndr-pdr"}),
+        ("connection-rate", {}),
+        ("throughput", {}),
+        ("throughput", {"search": "mlrsearch", "goals": "rfc2544"}),
+        ("throughput", {"search": "mlrsearch", "goals": "ndr-pdr"}),
     ],
 )
 def test_an_overloaded_device_is_not_taken_for_one(
-    procedure: Any, others: dict[str, str], cliff: float, noise: float, placement: Any
+    metric: str, others: dict[str, str], cliff: float, noise: float, placement: Any
 ) -> None:
     gateway = Gateway(establishes=cliff, forwards=cliff, noise=noise, placement=placement, seed=5)
-    assert "rare loss" not in words(result_of(procedure, gateway, **others))
+    assert "rare loss" not in words(result_of(metric, gateway, **others))
 
 
 @pytest.mark.parametrize("queue", [64, 512, 16_384])
 def test_a_queue_that_takes_up_most_of_a_short_trial_is_not_taken_for_one(queue: int) -> None:
     gateway = Gateway(establishes=250_000, queue=queue)
-    assert "rare loss" not in words(result_of(connection_rate, gateway, connections=20_000))
+    assert "rare loss" not in words(result_of("connection-rate", gateway, connections=20_000))
