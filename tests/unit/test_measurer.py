@@ -24,7 +24,7 @@ from natgauge.setup.traffic import AddressPlan, make_plan
 from natgauge.table_memory import ObjectCache, ObjectCaches
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.requests import TrialConstants
-from natgauge.trials import Direction, Phase2Plan
+from natgauge.trials import Phase2Plan
 from natgauge.words import Placement, Verdict
 
 
@@ -184,27 +184,6 @@ def measurer(engine: FakeEngine, **others: Any) -> LabMeasurer:
     )
 
 
-def test_rates_and_seconds_become_frames_of_each_direction() -> None:
-    engine = FakeEngine()
-    measurer(engine).measure(PlanOfTrial(1000, 500.0, Phase2Plan(2000.0, 3000.0, 0.5)))
-    phase2 = engine.requests[0].phase2
-    assert phase2 is not None
-    assert phase2.initiator is not None
-    assert phase2.responder is not None
-    assert (phase2.initiator.frames, phase2.responder.frames) == (1000, 1500)
-    assert engine.requests[0].phase1 is not None
-    assert engine.requests[0].phase1.grace_ms == 250
-
-
-def test_a_silent_direction_is_left_out() -> None:
-    engine = FakeEngine()
-    outcome = measurer(engine).measure(PlanOfTrial(1000, 500.0, Phase2Plan(0.0, 3000.0, 0.5)))
-    phase2 = engine.requests[0].phase2
-    assert phase2 is not None
-    assert phase2.initiator is None
-    assert set(outcome.phase2) == {Direction.RESPONDER}
-
-
 def test_once_sends_exactly_one_frame_for_each_connection() -> None:
     engine = FakeEngine()
     measurer(engine).measure(PlanOfTrial(1000, 500.0, Phase2Plan(0.0, 3000.0, 99.0, reading_order="once")))
@@ -212,36 +191,6 @@ def test_once_sends_exactly_one_frame_for_each_connection() -> None:
     assert phase2 is not None
     assert phase2.responder is not None
     assert (phase2.responder.frames, phase2.responder.reading_order) == (1000, "once")
-
-
-def test_every_trial_has_its_own_mark_the_same_seed_and_an_emptied_table() -> None:
-    engine = FakeEngine()
-    table = FakeTable(engine)
-    meter = measurer(engine, device=table)
-    for _ in range(3):
-        assert meter.measure(PlanOfTrial(1000, 500.0)).verdict is Verdict.PASS
-    assert [request.mark for request in engine.requests] == [1, 2, 3]
-    assert {request.seed for request in engine.requests} == {42}
-    assert table.emptied == 3
-
-
-def test_frames_beyond_the_capacity_fail_the_trial_with_figures() -> None:
-    engine = FakeEngine(capacity=250.0)
-    outcome = measurer(engine).measure(PlanOfTrial(1000, 500.0))
-    assert outcome.verdict is Verdict.FAIL
-    assert outcome.phase1.lost == 500
-    assert "500" in outcome.reason
-
-
-def test_every_trial_is_recorded_with_request_and_raw_result() -> None:
-    engine, recorder = FakeEngine(lost=3), Recorder()
-    measurer(engine, recorder=recorder).measure(PlanOfTrial(1000, 500.0))
-    (trial,) = recorder.trials
-    assert trial["verdict"] == "FAIL"
-    assert trial["request"]["connections"] == 1000
-    assert trial["result"]["phase1"]["received_frames"] == 997
-    assert trial["device_count_before"] == 0
-    assert trial["device_count_after"] == 1000
 
 
 def test_a_setting_of_the_machine_that_others_changed_spoils_the_trial(
@@ -365,20 +314,6 @@ def test_no_more_drops_than_the_self_test_has_frames_are_taken_for_its_own(golde
     meter.check_forwarding()
     engine.lost = 40
     golden(meter.measure(PlanOfTrial(1000, 500.0)).reason)
-
-
-def test_a_device_that_stops_answering_and_forwarding_collapsed() -> None:
-    engine = FakeEngine()
-    table = FakeTable(engine)
-
-    def kill(request: Any, *others: Any) -> Any:
-        answer = engine(request, *others)
-        table.dead = engine.dead = True
-        return answer
-
-    meter = measurer(engine, device=table)
-    meter.runner = kill
-    assert meter.measure(PlanOfTrial(1000, 500.0)).verdict is Verdict.COLLAPSED
 
 
 def test_what_the_device_refused_during_the_trial_is_noted(golden: Golden) -> None:
