@@ -19,7 +19,7 @@ from natgauge.agreement import AddressRange, Phase2, Progress, Silence, TrialReq
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Addresses
-from natgauge.procedures import ipdv, latency, reset, system_recovery, throughput
+from natgauge.procedures import reset, system_recovery
 from natgauge.setup.traffic import make_plan
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.trial_run import RestartInTrial
@@ -496,32 +496,6 @@ def test_a_recovery_is_read_from_what_the_engine_tells() -> None:
     # The fake engine loses the very last frames: 1 s after the change, which is the end.
     assert result.summary.median == pytest.approx(1000, rel=0.01)
     assert result.limited_by == "tester"
-
-
-def test_a_variation_is_read_from_what_the_engine_tells() -> None:
-    engine = FakeEngine(delays_ns=(10_000, 12_500))
-    settings = ipdv.IpdvSettings(**GIVEN, placement="shared", trial_seconds=0.5)
-    result = ipdv.PROCEDURE.measure(measurer(engine), settings)
-    assert result.summary.median == pytest.approx(5.0)
-    assert result.figures["ipdv_minimum_us"].median == pytest.approx(-2.5)
-
-
-def test_tags_are_read_from_what_the_engine_tells() -> None:
-    engine = FakeEngine(delays_ns=(10_000, 12_500))
-    settings = latency.LatencySettings(**GIVEN, placement="shared", trial_seconds=120.0, way="rfc8219", loads="100%")
-    result = latency.PROCEDURE.measure(measurer(engine), settings)
-    samples = engine.requests[-1].delay_samples
-    assert samples is not None
-    assert (samples.from_ms, samples.frames) == (60_000, 500)
-    assert result.summary.median == pytest.approx(10.0, abs=0.001)
-
-
-def test_a_stateless_throughput_is_searched_without_any_phase_1() -> None:
-    engine = FakeEngine(capacity=300_000.0)
-    settings = throughput.ThroughputSettings(connections=1000, placement="isolated", repeat=1, stateless=True)
-    result = throughput.PROCEDURE.measure(measurer(engine, settings=ROUTER), settings)
-    assert result.summary.median == pytest.approx(300_000, rel=0.012)
-    assert all(request.stateless and request.phase1 is None for request in engine.requests)
 
 
 # Many periods over the same connections

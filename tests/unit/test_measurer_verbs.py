@@ -86,21 +86,6 @@ def test_a_device_without_a_count_or_a_table_has_fewer() -> None:
     assert measurer(Mute).abilities == TESTER_ABILITIES | {Ability.RESTART, Ability.RESTART_IN_TRIAL}
 
 
-def test_emptying_is_timed_between_two_counts() -> None:
-    torn = measurer(Played).empty_timed()
-    assert (torn.seconds, torn.count_before, torn.count_after) == (0.25, 400, 300)
-
-
-def test_the_count_is_watched_until_it_is_0() -> None:
-    seen = measurer(Played).watch_count(0.01, 5)
-    assert [one.count for one in seen] == [400, 300, 0]
-    assert seen[0].seconds < seen[1].seconds < seen[2].seconds
-
-
-def test_watching_ends_when_its_time_is_over() -> None:
-    assert [one.count for one in measurer(Played).watch_count(0.01, 0.0)] == [400]
-
-
 def test_a_restarted_device_must_forward(golden: Golden) -> None:
     subject = measurer(Played)
     subject.restart()

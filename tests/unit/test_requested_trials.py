@@ -51,3 +51,9 @@ def test_every_trial_has_its_own_mark_the_same_seed_an_emptied_table_and_what_th
         counts = trial["result"]["phase1"]
         assert counts["received_frames"] < counts["offered_frames"]
         assert f"{counts['offered_frames'] - counts['received_frames']:,}" in trial["reason"].replace("_", ",")
+
+
+def test_tagged_frames_are_those_from_a_minute_on() -> None:
+    asked = {"way": "rfc8219", "loads": "100%", "trial_seconds": 120.0, "connection_rate": 1e5, "throughput_rate": 1e5}
+    (trial,) = trials_of("latency", **asked).trials
+    assert trial["request"]["delay_samples"] == {"from_ms": 60_000, "frames": 500}
