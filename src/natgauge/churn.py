@@ -45,7 +45,7 @@ class CountInChurn:
 
     Attributes:
         seconds: time of the reading since the start of phase 2.
-        changing: connections that came, and went, while the count was read.
+        changing: how far the count may be off, as it changed while it was read: c times the duration of the reading.
         expected: number of connections that the gateway should hold then; None = its time-out is not known.
     """
 
@@ -73,9 +73,8 @@ def expected_count(churn: Churn, *, connections: int, rate: float, timeout: floa
     one came on average N/r * (1 - exp(-r/c)) before the guard. A closed one is forgotten `timeout` after its end.
 
     Args:
-        connections: N, open connections.
-        rate: r, frames/s to open connections, both directions together.
-        timeout: of a silent or closed connection, in s.
+        rate: r, frames/s to the N open ones, both directions together.
+        timeout: s after the last frame of a silent connection, or the end of a closed one.
         seconds: time since the start of phase 2.
     """
     fresh = churn.new_per_second

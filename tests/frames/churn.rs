@@ -145,7 +145,7 @@ struct Run<'a> {
 impl Run<'_> {
     /// Hand a frame on, and all reactions to it.
     fn deliver(&mut self, frame: Vec<u8>) {
-        let (mut from, mut frame) = (usize::from(self.from_responder(&frame)), frame);
+        let (mut from, mut frame) = (usize::from(frame[6..12] == RESPONDER_MACS.0), frame);
         loop {
             let passed = if from == INITIATOR { self.nat.up(&frame) } else { self.nat.down(&frame) };
             let Some(passed) = passed else { return };
@@ -155,10 +155,6 @@ impl Run<'_> {
             }
             (frame, from) = (out, 1 - from);
         }
-    }
-
-    fn from_responder(&self, frame: &[u8]) -> bool {
-        frame[6..12] == RESPONDER_MACS.0
     }
 
     /// All frames of the flows, in their order; `seen` is called with each that has a tag.
