@@ -314,7 +314,10 @@ def _ranked_once(ranking: Ranking) -> Sentence:
             text += f"their medians are {number(min(medians))} to {number(max(medians))} {unit_of(first)}"
         else:
             unequal = next(claim for claim in ranking.claims if claim.certainty == "cannot tell")
-            text += f"{first.gateway} {_number(first)}, {rivals[1].gateway} {_value(rivals[1])}, {_why_not(unequal)}"
+            text += (
+                f"{first.gateway} {_number(first)}{doubtful.missing(first)}, {rivals[1].gateway} {_value(rivals[1])}"
+            )
+            text += f", {_why_not(unequal)}"
         return Sentence(f"{text}.", certainty, _why_wide(ranking.claims))
     times = _times(claims[:1], f"that of the next, {claims[0].first.gateway}")
     text = f"{first.gateway} {_best(first)}: {_value(first)}, {times}"
