@@ -241,8 +241,7 @@ class _Assumed(Measurer):
     """A simulated device of fixed rates.
 
     Attributes:
-        opens: connections/s.
-        forwards: frames/s.
+        forwards: frames/s, in each direction.
         table: connections that it keeps, the first ones; None = all.
         timeout: seconds for which it remembers a connection; None = it is not known.
     """

@@ -41,7 +41,6 @@ class TrafficOptions:
 
     Attributes:
         connections: N, 1 to 2**31.
-        subscribers: how many of the Initiator's addresses, each a subscriber.
         destination_addresses: "A" or "A-B", the Responder's own (between IPv6 and IPv4: the IPv4 ones).
         frame_size: octets with FCS on `frame_side`.
         transport: what the test frames are; with "icmp" the Initiator's ports are identifiers of echo requests, with
