@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from tests.unit.counted import arrivals, change_counts, change_trial, make_counts, make_cpu, make_trial
+from tests.unit.counted import arrivals, change_counts, change_trial, make_counts, make_cpu, make_trial, timed
 from tests.unit.recorded_delays import recorded
 
 from natgauge.agreement import Cpu, StreamCounts
@@ -65,6 +65,7 @@ class Gateway(Measurer):
         passes: instead of the cliffs: whether a load passes (non-monotonic devices).
         delays: one-way delays of the frames of each direction of phase 2, in seconds and in the order they are sent;
             None stands for a lost frame; again from the start when they are used up.
+        first_delays: the same of phase 1, where there is no phase 2.
         knows_count: whether the device can tell its own number of connections.
         four_tuples: of which phase 1 draws when it draws with replacement.
         seed: of every random choice.
@@ -118,6 +119,7 @@ class Gateway(Measurer):
     collapses_above: float = float("inf")
     passes: Callable[[float], bool] | None = None
     delays: Sequence[float | None] = (10e-6,)
+    first_delays: Sequence[float | None] = (10e-6,)
     knows_count: bool = True
     four_tuples: int = 100_000
     seed: int = 1
@@ -175,8 +177,11 @@ class Gateway(Measurer):
         """Run a trial in no time."""
         trial = judge(self.trial(plan), self.limits())
         if plan.record_delays:
-            delays = {direction: self._delays(plan, counts) for direction, counts in trial.phase2.items()}
-            trial = change_trial(trial, delays=delays)
+            if trial.phase2:
+                delays = {direction: self._delays(plan, counts) for direction, counts in trial.phase2.items()}
+                trial = change_trial(trial, delays=delays)
+            else:
+                trial = change_trial(trial, phase1=timed(trial.phase1, self._delays(plan, trial.phase1)))
         self.plans.append(plan)
         self.outcomes.append(trial)
         return trial
@@ -237,9 +242,10 @@ class Gateway(Measurer):
     def _delays(self, plan: TrialPlan, counts: StreamCounts) -> Delays:
         """Of the first frames; a direction's delays are the more often repeated, the more frames it has."""
         frames = min(counts.received_frames, MOST_TIMED, plan.delay_samples or MOST_TIMED)
-        timed = recorded(list(itertools.islice(itertools.cycle(self.delays), frames)))
-        timed = replace(timed, due_in_stalls=self.due_in_stalls)
-        return timed if plan.record_variation else replace(timed, variation=None)
+        delays = self.first_delays if plan.phase2 is None else self.delays
+        timed_ones = recorded(list(itertools.islice(itertools.cycle(delays), frames)))
+        timed_ones = replace(timed_ones, due_in_stalls=self.due_in_stalls)
+        return timed_ones if plan.record_variation else replace(timed_ones, variation=None)
 
     def _trial(self, plan: TrialPlan) -> Trial:
         disturbed = self._random.random() < self.disturbed

@@ -274,6 +274,8 @@ class _Assumed(Measurer):
         self.outlasts |= self.timeout is not None and not plan.stateless and sent >= self.timeout
         self._connections = plan.connections
         phase1 = NO_FRAMES if plan.stateless else _counts(plan.connections, plan.phase1_rate, self.opens)
+        if plan.record_delays and plan.phase2 is None:
+            phase1 = phase1.model_copy(update={"delay": _delays(phase1.received_frames)})
         kept = phase1.received_frames if self.table is None else min(phase1.received_frames, self.table)
         phase2 = None
         if plan.phase2 is not None:

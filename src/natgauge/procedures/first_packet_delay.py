@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""First-packet delay: the time that a new connection needs through the gateway, at shares of the connection rate.
+
+A trial for each load has phase 1 alone, whose frames are timed: with TCP from the SYN to the ACK that ends the
+handshake, which passes the gateway three times; otherwise from the frame to its arrival. In a second trial the
+Initiator sends at the same rate over established connections, and the delays are those of later frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from natgauge.delays import Delays
+from natgauge.errors import BrokenError
+from natgauge.inputs.input import described
+from natgauge.inputs.measuring_types import Shares, shares
+from natgauge.metrics.first_packet_delay import METRIC
+from natgauge.notes import Note
+from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.measure.delay_metrics import ALONE_SHARE, Timing
+from natgauge.procedures.kit.measure.held_connections import HeldConnections
+from natgauge.procedures.kit.measure.phase1 import Phase1Settings
+from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS
+from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.result.delay_statistics import TYPICAL, WORST_CASE, percentile_within
+from natgauge.procedures.kit.result.frame_counts import deciding_counts, lost_share
+from natgauge.procedures.kit.result.notes import tolerance_note
+from natgauge.procedures.kit.result.results import Measurement
+from natgauge.procedures.kit.time_budget import TimeUpError, left_out
+from natgauge.records.repetition import Row
+from natgauge.trials import Phase2Plan, Trial, TrialPlan
+
+
+def _check_loads(name: str, text: str) -> None:
+    shares(name, text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstPacketDelaySettings(Phase1Settings):
+    """Settings of the first-packet delay."""
+
+    loads: str = field(
+        default="100%,50%,10%",
+        metadata=described(
+            "loads as shares of the connection rate, such as 100%,50%,10%", check=_check_loads, type=Shares()
+        ),
+    )
+    trial_seconds: float = field(default=2.0, metadata=ABOUT_TRIAL_SECONDS)
+
+    @property
+    def phase2_seconds(self) -> float:
+        """Seconds for which later frames are sent."""
+        return self.trial_seconds
+
+    @property
+    def times_frames(self) -> bool:
+        """True: every trial times frames."""
+        return True
+
+    def first_plan(self, rate: float, *, alone: bool) -> TrialPlan:
+        """A trial that opens connections at this rate, and times the frames that do."""
+        return replace(self.phase1_plan(rate), record_delays=True, single_frames=alone)
+
+    def later_plan(self, phase1_rate: float, rate: float, *, alone: bool) -> TrialPlan:
+        """A trial that times frames at this rate over established connections."""
+        phase2 = Phase2Plan(initiator_rate=rate, responder_rate=0.0, seconds=self.trial_seconds)
+        return replace(self.first_plan(phase1_rate, alone=alone), phase2=phase2)
+
+
+def read(delays: Delays) -> dict[str, float]:
+    """Percentiles and extremes, in us."""
+    return {
+        "typical_us": percentile_within(delays, TYPICAL) * 1e6,
+        "p99_us": percentile_within(delays, 99.0) * 1e6,
+        "worst_case_us": percentile_within(delays, WORST_CASE) * 1e6,
+        "minimum_us": delays.minimum * 1e6,
+        "maximum_us": delays.maximum * 1e6,
+    }
+
+
+_TIMING: Final = Timing(METRIC.name, METRIC.value_figure, read, ("typical_us", "p99_us", "worst_case_us"))
+
+
+class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
+    """Delays of first and later frames at each load; the value is the median of the first ones at the highest."""
+
+    def once(self, _known: float | None) -> Measurement:
+        every, rows = shares("loads", self.settings.loads), list[Row]()
+        figures: dict[str, float] = {}
+        for number, share in enumerate(every):
+            rate, alone = self.preparation.connection_rate * share, share <= ALONE_SHARE
+            first = self.settings.first_plan(rate, alone=alone)
+            later = self.settings.later_plan(self.preparation.rate, rate, alone=alone)
+            try:
+                opened = self.at(rate, first) if figures else self.must(rate, first)
+                used = self.at(rate, later)
+            except TimeUpError as error:
+                if not figures:
+                    raise
+                missing = ", ".join(f"{load * 100:g} %" for load in every[number:])
+                self.repetition_notes.append(left_out(f"the loads {missing}", error))
+                break
+            own = {**self._figures(opened, "first", share), **self._figures(used, "later", share)}
+            figures = figures or own
+            if opened is not None:
+                rows.append({"load_percent": share * 100, "rate": rate, "verdict": str(opened.verdict), **own})
+        return self.measurement(figures["first_typical_us"], figures=figures, series=rows)
+
+    def trial(self, load: float, plan: TrialPlan, bounds: Bounds) -> Trial:
+        """Run a trial; a phase 1 that is timed prepares nothing, so it is not slowed down."""
+        return self.runner.run(plan, load, bounds) if plan.phase2 is None else super().trial(load, plan, bounds)
+
+    def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
+        preparation = self.preparation
+        where = "as given" if preparation.rough is None else "measured within 10 %"
+        full = Note("phase 1", f"100 % is {preparation.connection_rate:.0f} connections/s, {where}")
+        return [full, *tolerance_note(self.settings.loss_tolerance)]
+
+    def _figures(self, outcome: Trial | None, which: str, share: float) -> dict[str, float]:
+        """The figures of the timed frames of a trial, and its loss; a note where frames were due in stalls."""
+        if outcome is None:
+            return {}
+        if not outcome.delays:
+            raise BrokenError(f"{METRIC.name}: no {which} frame came back at {100 * share:g} %: {outcome.reason}")
+        (delays,) = outcome.delays.values()
+        for name, value, without in _TIMING.moved(outcome):
+            least = "not known" if without is None else f"{without:.4g} us without as many of the slowest frames"
+            text = f"at {100 * share:g} % {which} frames were due while a core was stalled: {name} {value:.4g}, {least}"
+            self.repetition_notes.append(Note("frames in stalls", text))
+        lost = max(map(lost_share, deciding_counts(outcome)), default=0.0)
+        return {f"{which}_{name}": each for name, each in _TIMING.figures(delays).items()} | {
+            f"{which}_lost_percent": 100 * lost
+        }
+
+
+PROCEDURE = Procedure(
+    METRIC,
+    settings=FirstPacketDelaySettings,
+    start=_FirstPacketDelay,
+    profiles={"quick": {"loads": "100%,10%"}},
+)
