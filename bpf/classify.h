@@ -191,6 +191,8 @@ static __always_inline void count_expected(struct receiver *r, const struct rece
 		record_delay(tally, delay, stream == PHASE2_RESPONDER);
 	if (plan.record_variation && plan.record_delays & 1 << stream)
 		record_variation(tally, stream, &frame->tag, delay);
+	if (frame->size < MOST_SIZES)
+		tally->sized[frame->size]++;
 	if (is_background(frame))
 		tally->background++;
 	else if (side == RESPONDER && !plan.stateless)
@@ -231,7 +233,7 @@ static __always_inline int react(const enum frame_kind kind, struct xdp_md *ctx,
 			     .source_port = frame->destination_port,
 			     .destination_port = frame->source_port,
 			     .tag = frame->tag };
-	int longer = next->octets - arriving(kind, side)->form[side].octets;
+	int longer = next->length.octets - arriving(kind, side)->form[side].length.octets;
 	bool at_tail = longer > HEADROOM;
 
 	r->tally[stream].followed[message_number(kind, !side)]++;
@@ -244,7 +246,7 @@ static __always_inline int react(const enum frame_kind kind, struct xdp_md *ctx,
 	if (is_tcp(kind))
 		reaction_stamps(kind, frame->stamps, flow.stamps);
 	if ((at_tail ? bpf_xdp_adjust_tail(ctx, longer) : bpf_xdp_adjust_head(ctx, -longer)) ||
-	    put_as(next_kind, ctx, &plan.side[side], next, &flow)) {
+	    put_as(next_kind, ctx, &plan.side[side], next, &next->length, &flow)) {
 		r->unanswered[side]++;
 		return XDP_ABORTED;
 	}
@@ -369,7 +371,7 @@ static __always_inline int receive_as(const enum frame_kind kind, struct xdp_md 
 
 	parsed = parse_as(kind, data, end, side, side, &frame);
 	if (kind == FRAME_UDP && !parsed && plan.mixed && plan.side[side].family == FAMILY_IPV4) {
-		parsed = parse6(FRAME_UDP, data, end, &plan.background_form, &frame);
+		parsed = parse6(FRAME_UDP, data, end, BACKGROUND_LINK, &plan.background_form, &frame);
 		parsed = parsed && frame.tag.mark == plan.mark && is_background(&frame);
 	}
 	if (!parsed)

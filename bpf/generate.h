@@ -43,10 +43,10 @@ static __always_inline void put_tunnel(void *data, struct address edge, int octe
 
 static __always_inline int put4(const enum frame_kind kind, void *data, void *end,
 				const volatile struct side_plan *side, const volatile struct form *form,
-				const struct flow *flow)
+				const volatile struct length *length, const struct flow *flow)
 {
 	__be32 source = bpf_htonl(flow->source.low), destination = bpf_htonl(flow->destination.low);
-	int outer = side->outer, octets = form->octets - outer;
+	int outer = side->outer, octets = length->octets - outer;
 	__u64 addresses = (__u64)source + destination;
 	void *whole = data;
 	__u32 *words;
@@ -62,10 +62,10 @@ static __always_inline int put4(const enum frame_kind kind, void *data, void *en
 	words[0] = bpf_htonl(0x45000000 | (octets - ETH_HLEN));
 	words[1] = 0;
 	words[2] = bpf_htonl(TEST_TTL << 24 | transport_protocol(kind, false) << 16) |
-		   (__u32)(__u16)~fold(form->ip_sum + addresses) << 16;
+		   (__u32)(__u16)~fold(length->ip_sum + addresses) << 16;
 	words[3] = source;
 	words[4] = destination;
-	sum = form->transport_sum + pseudo_sum4(kind, addresses);
+	sum = length->transport_sum + pseudo_sum4(kind, addresses);
 	sum += put_payload(kind, data + up_to_payload4(kind), &flow->tag, form, octets - up_to_payload4(kind));
 	put_transport(kind, data + ETH_HLEN + sizeof(struct iphdr), form, flow,
 		      octets - ETH_HLEN - sizeof(struct iphdr), sum);
@@ -74,43 +74,44 @@ static __always_inline int put4(const enum frame_kind kind, void *data, void *en
 
 static __always_inline int put6(const enum frame_kind kind, void *data, void *end,
 				const volatile struct side_plan *side, const volatile struct form *form,
-				const struct flow *flow)
+				const volatile struct length *length, const struct flow *flow)
 {
-	__u32 *words = data + ETH_HLEN, length = form->octets - ETH_HLEN - sizeof(struct ipv6hdr);
+	__u32 *words = data + ETH_HLEN, octets = length->octets, rest = octets - ETH_HLEN - sizeof(struct ipv6hdr);
 	__u64 sum;
 
-	if (data + form->octets > end || data + up_to_tag6(kind) > end)
+	if (data + octets > end || data + up_to_tag6(kind) > end)
 		return -1;
 	put_ethernet(data, side, ETH_P_IPV6);
 	words[0] = bpf_htonl(0x60000000);
-	words[1] = bpf_htonl(length << 16 | transport_protocol(kind, true) << 8 | TEST_TTL);
-	sum = form->transport_sum + put_address6(words + 2, flow->source);
+	words[1] = bpf_htonl(rest << 16 | transport_protocol(kind, true) << 8 | TEST_TTL);
+	sum = length->transport_sum + put_address6(words + 2, flow->source);
 	sum += put_address6(words + 6, flow->destination);
-	sum += put_payload(kind, data + up_to_payload6(kind), &flow->tag, form, form->octets - up_to_payload6(kind));
-	put_transport(kind, data + ETH_HLEN + sizeof(struct ipv6hdr), form, flow, length, sum);
+	sum += put_payload(kind, data + up_to_payload6(kind), &flow->tag, form, octets - up_to_payload6(kind));
+	put_transport(kind, data + ETH_HLEN + sizeof(struct ipv6hdr), form, flow, rest, sum);
 	return 0;
 }
 
 static __always_inline int put_as(const enum frame_kind kind, struct xdp_md *ctx, const volatile struct side_plan *here,
-				  const volatile struct form *form, const struct flow *flow)
+				  const volatile struct form *form, const volatile struct length *length,
+				  const struct flow *flow)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 
 	if (here->family == FAMILY_IPV4)
-		return put4(kind, data, end, here, form, flow);
-	return put6(kind, data, end, here, form, flow);
+		return put4(kind, data, end, here, form, length, flow);
+	return put6(kind, data, end, here, form, length, flow);
 }
 
 static __always_inline int put_frame(const enum frame_kind kind, struct xdp_md *ctx,
 				     const volatile struct side_plan *here, const volatile struct form *form,
-				     const struct flow *flow)
+				     const volatile struct length *length, const struct flow *flow)
 {
-	int longer = plan.longest - form->octets;
+	int longer = plan.longest - length->octets;
 
 	/* The kernel makes all live frames of a call with one length, the longest. */
 	if (longer > 0 && bpf_xdp_adjust_tail(ctx, -longer))
 		return -1;
-	return put_as(kind, ctx, here, form, flow);
+	return put_as(kind, ctx, here, form, length, flow);
 }
 
 /*
@@ -303,11 +304,17 @@ static __always_inline int send_as(const enum frame_kind kind, struct xdp_md *ct
 				   const int side, const volatile struct side_plan *here,
 				   const volatile struct form *form, const struct flow *flow)
 {
-	if (put_frame(kind, ctx, here, form, flow))
+	bool background = plan.mixed && flow->tag.connection & BACKGROUND_FRAME;
+	__u32 size = size_of(kind, &flow->tag);
+
+	if (put_frame(kind, ctx, here, form, length_of(size, &flow->tag, form, background ? BACKGROUND_LINK : side),
+		      flow))
 		return XDP_ABORTED;
 	schedule->made++;
-	if (plan.mixed && flow->tag.connection & BACKGROUND_FRAME)
+	if (background)
 		schedule->background++;
+	if (size < MOST_SIZES)
+		schedule->sized[size]++;
 	return bpf_redirect_map(&ports, side, 0);
 }
 

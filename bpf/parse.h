@@ -10,6 +10,7 @@ struct received_frame {
 	__u16 source_port, destination_port;
 	__u32 stamps[2]; /* TCP: time stamp, and echo of the peer's */
 	struct tag tag;
+	__u32 size; /* as of size_of() */
 	bool intact;
 	bool other;	/* an intact message with other content */
 	bool unchecked; /* over IPv6 without a checksum, and taken for intact */
@@ -50,6 +51,7 @@ static __always_inline void parse_transport(const enum frame_kind kind, struct r
 		parse_letters(&frame->tag, payload);
 	else
 		copy_sealed_tag(&frame->tag, payload);
+	frame->size = size_of(kind, &frame->tag);
 	frame->intact = false;
 	frame->other = false;
 	frame->unchecked = false;
@@ -112,11 +114,11 @@ static __always_inline bool outer_length_is(const struct ethhdr *eth, const vola
  * Returns false for frames of another transport or family, and for frames too short for a tag. Octets after the IP
  * packet are ignored. A checksum of 0 is legal over IPv4, so the device may have removed it (RFC 768).
  */
-static __always_inline bool parse4(const enum frame_kind kind, void *data, void *end,
-				   const volatile struct side_plan *as, const volatile struct form *form,
-				   struct received_frame *frame)
+static __always_inline bool parse4(const enum frame_kind kind, void *data, void *end, const int link,
+				   const volatile struct form *form, struct received_frame *frame)
 {
-	int outer = as->outer, octets = form->octets - outer;
+	const volatile struct side_plan *as = &plan.side[link];
+	int outer = as->outer, octets;
 	struct ethhdr *eth = data;
 	struct transport *transport;
 	struct iphdr *ip;
@@ -130,6 +132,7 @@ static __always_inline bool parse4(const enum frame_kind kind, void *data, void 
 	    !has_tag(kind, transport, end, form))
 		return false;
 	parse_transport(kind, frame, transport, form);
+	octets = length_of(frame->size, &frame->tag, form, link)->octets - outer;
 	frame->source = (struct address){ .low = bpf_ntohl(ip->saddr) };
 	frame->destination = (struct address){ .low = bpf_ntohl(ip->daddr) };
 	if (data + octets > end || ip->tot_len != bpf_htons(octets - ETH_HLEN) ||
@@ -150,13 +153,13 @@ static __always_inline bool parse4(const enum frame_kind kind, void *data, void 
 }
 
 /* The same for IPv6, which forbids a checksum of 0 (RFC 8200 section 8.1); the plan may accept it. */
-static __always_inline bool parse6(const enum frame_kind kind, void *data, void *end, const volatile struct form *form,
-				   struct received_frame *frame)
+static __always_inline bool parse6(const enum frame_kind kind, void *data, void *end, const int link,
+				   const volatile struct form *form, struct received_frame *frame)
 {
 	struct ethhdr *eth = data;
 	struct ipv6hdr *ip = data + ETH_HLEN;
 	struct transport *transport = (void *)(ip + 1);
-	int octets = form->octets;
+	int octets;
 	__u64 sum;
 
 	if (data + up_to_tag6(kind) > end || eth->h_proto != bpf_htons(ETH_P_IPV6) ||
@@ -164,6 +167,7 @@ static __always_inline bool parse6(const enum frame_kind kind, void *data, void 
 	    !has_tag(kind, transport, end, form))
 		return false;
 	parse_transport(kind, frame, transport, form);
+	octets = length_of(frame->size, &frame->tag, form, link)->octets;
 	frame->source = address6(&ip->saddr);
 	frame->destination = address6(&ip->daddr);
 	if (data + octets > end || ip->payload_len != bpf_htons(octets - ETH_HLEN - sizeof(*ip)) ||
@@ -184,11 +188,10 @@ static __always_inline bool parse6(const enum frame_kind kind, void *data, void 
 static __always_inline bool parse_as(const enum frame_kind kind, void *data, void *end, const int side, const int as,
 				     struct received_frame *frame)
 {
-	const volatile struct side_plan *form_side = &plan.side[as];
 	const volatile struct form *form = &arriving(kind, side)->form[as];
 
-	return form_side->family == FAMILY_IPV4 ? parse4(kind, data, end, form_side, form, frame)
-						: parse6(kind, data, end, form, frame);
+	return plan.side[as].family == FAMILY_IPV4 ? parse4(kind, data, end, as, form, frame)
+						   : parse6(kind, data, end, as, form, frame);
 }
 
 #endif

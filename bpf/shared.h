@@ -36,6 +36,8 @@ enum constant {
 	TAG_OCTETS = 18,
 	/* Messages of a connection. */
 	MOST_MESSAGES = 9,
+	/* Sizes that the frames of one direction may have. */
+	MOST_SIZES = 8,
 	/* 32-bit words of the longest header after IP. */
 	HEADER_WORDS = 10,
 	/* 64-bit words of the longest DNS message, a response with an IPv6 address. */
@@ -149,17 +151,32 @@ struct content {
 	__u64 mask[CONTENT_WORDS]; /* bits in which a received message must equal words */
 };
 
+/* What depends on the length of frames. The checksum sums are of the octets that are equal in all of them. */
+struct length {
+	__u32 octets;
+	__u32 unused;
+	__u64 ip_sum;	     /* IPv4 header without addresses */
+	__u64 transport_sum; /* pseudo header without addresses, transport header without ports, rest of payload */
+};
+
 /* Frames of one message, as written on one side. */
 struct form {
-	__u32 octets;
+	struct length length;
 	__u32 lettered; /* 1: after the transport header `content` with the tag in letters; 0: tag and padding */
 	__u32 reply;	/* ICMP: 1: the identifier is the destination's */
 	__u32 header[HEADER_WORDS]; /* after IP, as in a frame; 0 where frames differ */
-	__u32 unused;
-	/* Checksum sums of the octets that are equal in all frames. */
-	__u64 ip_sum;	     /* IPv4 header without addresses */
-	__u64 transport_sum; /* pseudo header without addresses, transport header without ports, rest of payload */
 	struct content content;
+};
+
+/* Links on which frames have a length of their own: those of both sides, and either with native IPv6. */
+enum link { BACKGROUND_LINK = SIDES, LINKS };
+
+/* Sizes of the tagged frames of one side: `of` consecutive ones have each size as often as its weight says. */
+struct size_mix {
+	__u32 of;
+	__u32 step;		 /* has no divisor in common with `of`: spreads the frames of one size */
+	__u32 below[MOST_SIZES]; /* ends of the sizes' parts of [0, of) */
+	struct length length[LINKS][MOST_SIZES];
 };
 
 /* A frame of a connection. */
@@ -235,6 +252,7 @@ struct plan {
 	__u32 mix_of;
 	__u32 mix_foreground;
 	__u32 longest;	  /* octets of the longest frames */
+	__u32 sized;	  /* bit per stream: its tagged frames have the sizes of its side's mix */
 	__u32 prefetched; /* 1: the state table exceeds a core's own caches and is read at random */
 	/*
 	 * 1: a connection's number is its position among the four tuples, and phase 1 opens these in permuted order.
@@ -243,6 +261,7 @@ struct plan {
 	 */
 	__u32 opens_permuted;
 	__u32 churn; /* 1: phase 2 opens connections, too, and the oldest leave */
+	__u32 unused;
 	/*
 	 * What follows from other parts of the plan is computed once: the verifier removes branches, but not the loads
 	 * before them. Of the Initiator's frames at the Responder: 1: source address and port are known in advance.
@@ -281,6 +300,7 @@ struct plan {
 	struct message messages[MOST_MESSAGES];
 	struct side_plan background[SIDES]; /* native IPv6 */
 	struct form background_form;
+	struct size_mix sizes[SIDES]; /* by sender */
 };
 
 /* Written by the engine and read by the programs while they run. */
@@ -318,8 +338,9 @@ struct schedule {
 	__u64 lag_worst; /* ns */
 	__u64 lag_sum;	 /* ns, over lag_samples readings of the clock */
 	__u64 lag_samples;
-	__u64 lag_final; /* ns, of the last frame */
-	__u64 last_ns;	 /* since start; time of the last frame */
+	__u64 lag_final;	 /* ns, of the last frame */
+	__u64 last_ns;		 /* since start; time of the last frame */
+	__u64 sized[MOST_SIZES]; /* part of made, by size */
 	enum stream stream;
 	__u32 unused;
 };
@@ -383,6 +404,7 @@ struct tally {
 					*/
 	__u64 wrong[MOST_MESSAGES];    /* intact, but with other content; not part of received */
 	__u64 zero_checksums;	       /* part of received: over IPv6 with a UDP checksum of 0 */
+	__u64 sized[MOST_SIZES];       /* part of received, by size */
 };
 
 /* Arrived and missing frames of one stream of one sender. */

@@ -30,6 +30,7 @@ const volatile struct also_shared {
 	enum sign sign;
 	enum frame_kind frame_kind;
 	enum schedules schedules;
+	enum link link;
 	struct tag tag;
 } also_shared;
 
@@ -130,6 +131,7 @@ struct {
 #include "customer_edge.h"
 #include "tuple.h"
 #include "mark.h"
+#include "sizes.h"
 #include "table.h"
 #include "prefetch.h"
 #include "neighbour.h"

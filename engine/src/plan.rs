@@ -8,8 +8,8 @@ use crate::request::{
     four, halves, AddressRange, CustomerEdges, Family, Headers, Order, Reading, Request, Source, ETHERNET,
 };
 use crate::shared::{
-    BOTH, HEADER_WORDS, INITIATOR, MOST_MESSAGES, PHASE1, PHASE2, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER,
-    SEAL_KEYS, SIDES, STREAMS, TAG_OCTETS, TEST_TTL,
+    BOTH, HEADER_WORDS, INITIATOR, MOST_MESSAGES, MOST_SIZES, PHASE1, PHASE2, PHASE2_INITIATOR, PHASE2_RESPONDER,
+    RESPONDER, SEAL_KEYS, SIDES, STREAMS, TAG_OCTETS, TEST_TTL,
 };
 use crate::table;
 use crate::tester::types;
@@ -107,20 +107,22 @@ fn form(before: Headers, transport: Transport, message: &Message, octets: u32) -
     let total = family.header_octets() as u16 + length;
     let protocol = transport.protocol(family);
     types::form {
-        octets: headers + payload.len() as u32,
+        length: types::length {
+            octets: headers + payload.len() as u32,
+            ip_sum: sum(&[&[0x45, 0][..], &total.to_be_bytes(), &[0, 0, 0, 0, TEST_TTL, protocol]].concat()),
+            transport_sum: sum(&[transport.pseudo_header(family, length), header.clone(), payload].concat()),
+            ..Default::default()
+        },
         lettered: u32::from(content.is_some()),
         header: header_words(&header),
         reply: (message.sender == RESPONDER).into(),
-        ip_sum: sum(&[&[0x45, 0][..], &total.to_be_bytes(), &[0, 0, 0, 0, TEST_TTL, protocol]].concat()),
-        transport_sum: sum(&[transport.pseudo_header(family, length), header, payload].concat()),
         content: content.unwrap_or_default(),
-        ..Default::default()
     }
 }
 
 /// The messages of a connection.
 fn messages(request: &Request) -> [types::message; MOST_MESSAGES] {
-    let (transport, octets) = (request.frame.transport, request.octets());
+    let (transport, octets) = (request.frame.transport, request.octets(request.frame.size));
     let headers = request.headers();
     let messages = request.messages();
     let mut all = [types::message::default(); MOST_MESSAGES];
@@ -211,7 +213,7 @@ fn background(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> [types::s
 /// Background frames.
 fn background_form(request: &Request) -> types::form {
     let message = &request.messages()[INITIATOR];
-    let octets = request.background.as_ref().map(|_| request.background_octets());
+    let octets = request.background.as_ref().map(|_| request.background_octets(request.frame.size));
     octets.map(|octets| form(Family::Ipv6.into(), request.frame.transport, message, octets)).unwrap_or_default()
 }
 
@@ -223,6 +225,60 @@ fn left_per_frame(request: &Request) -> [u64; SIDES] {
         left[stream.side] = (churn.new_per_second / stream.rate * f64::from(1_u32 << 31) * 2.0).round() as u64;
     }
     left
+}
+
+/// Streams whose frames have the sizes of a mix, a bit each: those of phase 2, or all where there is no phase 2.
+pub(crate) fn sized(request: &Request) -> u32 {
+    let streams: &[usize] =
+        if request.phase2.is_some() { &PHASE2 } else { &[PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER] };
+    let side = |stream| if stream == PHASE2_RESPONDER { RESPONDER } else { INITIATOR };
+    streams
+        .iter()
+        .filter(|&&stream| request.frame.mix(side(stream)).is_some())
+        .fold(0, |bits, stream| bits | 1 << stream)
+}
+
+/// The number nearest to `of` divided by the golden ratio that has no divisor in common with it.
+fn spreading(of: u32) -> u32 {
+    let divisor = |mut a: u32, mut b: u32| {
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let golden = (f64::from(of) * 0.618_034).round() as u32;
+    (0..=of)
+        .flat_map(|off| [golden.saturating_sub(off), golden + off])
+        .find(|&step| divisor(step, of) == 1)
+        .unwrap_or(1)
+}
+
+/// The mix of sizes of the frames of each side.
+fn sizes(request: &Request) -> [types::size_mix; SIDES] {
+    let (headers, all) = (request.headers(), request.messages());
+    let of_side = |side| {
+        let (Some(mix), Some(message)) = (
+            request.frame.mix(side),
+            all.iter().rfind(|one| one.sender == side && matches!(one.payload, Payload::Tagged)),
+        ) else {
+            return types::size_mix::default();
+        };
+        let mut sizes = types::size_mix { of: mix.weight(), step: spreading(mix.weight()), ..Default::default() };
+        sizes.below = [mix.weight(); MOST_SIZES];
+        for (at, (size, weight)) in mix.0.iter().enumerate() {
+            sizes.below[at] = weight + at.checked_sub(1).map_or(0, |before| sizes.below[before]);
+            for link in BOTH {
+                let octets = request.octets(*size)[link];
+                sizes.length[link][at] = form(headers[link], request.frame.transport, message, octets).length;
+            }
+            if request.background.is_some() {
+                let octets = request.background_octets(*size);
+                sizes.length[SIDES][at] = form(Family::Ipv6.into(), request.frame.transport, message, octets).length;
+            }
+        }
+        sizes
+    };
+    BOTH.map(of_side)
 }
 
 /// Timed frames of each stream; the request has been checked.
@@ -358,6 +414,8 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         prefetched: u32::from(prefetched(request)),
         opens_permuted: u32::from(opens_permuted(request)),
         churn: u32::from(churn.is_some()),
+        sized: sized(request),
+        unused: 0,
         source_known: u32::from(source_known),
         set_known: u32::from(request.responder.customer_edges.is_some() && translated),
         marks_tuples: u32::from(tagged && (translated || source_known)),
@@ -387,6 +445,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         messages,
         background: background(request, macs),
         background_form: background_form(request),
+        sizes: sizes(request),
     }
 }
 

@@ -77,7 +77,7 @@ struct PortRequest<'a> {
 
 /// Look up both ports and their gateways' MAC addresses.
 pub fn both(request: &Request) -> Outcome<[Port; SIDES]> {
-    let (i, r, octets) = (&request.initiator, &request.responder, request.octets());
+    let (i, r, octets) = (&request.initiator, &request.responder, request.octets(request.largest_size()));
     Ok([
         find(&PortRequest {
             name: "initiator",

@@ -73,6 +73,16 @@ pub struct MessageCounts {
     pub wrong: u64,
 }
 
+/// Frames of one size.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SizeCounts {
+    /// As in the request: with FCS, on frame.side.
+    pub octets: u32,
+    pub made_frames: u64,
+    pub received_frames: u64,
+}
+
 /// Delays of the late frames: from the sending of the frame, or of the first message of its connection, to its arrival.
 /// Without record_delays and frame_timeout_ms, a sender behind its schedule reads the clock once for a few frames, so a
 /// delay may be too long by the time in which they were sent.
@@ -118,6 +128,9 @@ pub struct Counts {
     pub zero_checksums: Option<u64>,
     /// The message that the side sends, and its reactions, in their order. The correct ones of the last are `received`.
     pub messages: Vec<MessageCounts>,
+    /// Made and received frames by size. Absent: the stream's frames have one size.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sizes: Option<Vec<SizeCounts>>,
     /// Responder: frames not sent, because no stored connection was found for them.
     pub skipped: u64,
     /// Responder, with churn: frames that were not sent, because the opening of their connection had not arrived a guard

@@ -41,6 +41,7 @@ pub const TEST_TTL: u8 = constant::TEST_TTL.0 as u8;
 pub const TAG_OCTETS: u32 = constant::TAG_OCTETS.0;
 pub const SEAL_KEYS: usize = constant::SEAL_KEYS.0 as usize;
 pub const MOST_MESSAGES: usize = constant::MOST_MESSAGES.0 as usize;
+pub const MOST_SIZES: usize = constant::MOST_SIZES.0 as usize;
 pub const HEADER_WORDS: usize = constant::HEADER_WORDS.0 as usize;
 pub const CONTENT_WORDS: usize = constant::CONTENT_WORDS.0 as usize;
 pub const LETTERS_AT: u32 = constant::LETTERS_AT.0;

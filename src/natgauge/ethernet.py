@@ -33,6 +33,6 @@ QUERY_OCTETS: Final[Mapping[Family, int]] = {"ipv4": 114, "ipv6": 134}
 ANSWER_OCTETS: Final[Mapping[Query, int]] = {"a": 16, "aaaa": 28}
 
 
-def theoretical_maximum(megabits: int, octets: int) -> float:
+def theoretical_maximum(megabits: int, octets: float) -> float:
     """Frames/s of one direction at the minimum gap (RFC 5180 appendix A.1)."""
     return megabits * 1e6 / (8 * (octets + BETWEEN_FRAMES))

@@ -381,7 +381,15 @@ def _loss_figures(case: _Case, stream: _Stream) -> str:
     places = "".join(f", {count} at {place}" for place, count in dropped.items())
     rest = f"{_table_figures(case) if stream.phase == 1 else ''}{_icmp_errors(case)}"
     rest += "" if late_delays is None else f"; late frames: {late_delays}"
-    return f"{counts.lost} of {counts.due_frames} frames lost ({share:.3%}{late}{unopened}{tolerance}{places}){rest}"
+    sizes = _loss_by_size(counts)
+    return f"{counts.lost} of {counts.due_frames} frames lost ({share:.3%}{late}{unopened}{tolerance}{places}){sizes}{rest}"
+
+
+def _loss_by_size(counts: StreamCounts) -> str:
+    """The lost frames of each size of a mix, as the end of a sentence; empty where all frames have one size."""
+    lost = [size for size in counts.sizes or () if size.received_frames < size.made_frames]
+    each = [f"{one.made_frames - one.received_frames} of {one.made_frames} of {one.octets} octets" for one in lost]
+    return f"; by size: {', '.join(each)}" if each else ""
 
 
 def _icmp_errors(case: _Case) -> str:

@@ -15,6 +15,7 @@ mod generator;
 mod harness;
 mod icmp;
 mod receiver;
+mod sizes;
 mod softwire;
 mod tcp;
 mod times;

@@ -48,6 +48,7 @@ RIGHT = [
         "record_loss_times": True,
         "record_receiver_time": True,
         "frame_timeout_ms": 10.0,
+        "frame": {**EXAMPLE["frame"], "frame_sizes": "64:7,594:4", "down_frame_sizes": "1518:1"},
         "senders": {**EXAMPLE["senders"], "stall_ns": 500_000},
         "limits": {"seconds": 60},
         "stateless": False,

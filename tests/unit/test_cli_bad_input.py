@@ -98,6 +98,12 @@ WRONG = [
     # Frames.
     ([*MEASURE, "--frame-size", "63"], "frame_size"),
     ([*MEASURE, "--frame-size", "9000"], "frame_size"),
+    ([*MEASURE, "--frame-sizes", "64,594"], "frame_sizes"),
+    ([*MEASURE, "--frame-sizes", "64:7,3413:1"], "frame_sizes"),
+    ([*MEASURE, "--frame-sizes", "64:7", "--frame-size", "64"], "frame_sizes"),
+    ([*MEASURE, "--down-frame-sizes", "60:1"], "down_frame_sizes"),
+    (["measure", "resolution-rate", "--gateway", "nftables-nat44", "--frame-sizes", "64:7"], "frame_sizes"),
+    ([*RATE, "--transport", "tcp", "--frame-sizes", "88:1,594:1"], "frame_sizes"),
     (["measure", "throughput", "--gateway", "nftables-nat66", "--frame-size", "64"], "frame_size"),
     ([*MEASURE, "--frame-side", "left"], "frame_side"),
     # Rates, durations, repetitions.

@@ -137,6 +137,10 @@ def test_source_addresses_that_a_stateless_translator_does_not_map_are_refused(s
         (TrafficOptions(frame_size=63), ("frame size", "63", "64")),
         (TrafficOptions(frame_size=0), ("frame size", "0 octets")),
         (TrafficOptions(frame_size=3413), ("frame size", "3413", "3412")),
+        (TrafficOptions(frame_sizes="63:7,594:4"), ("frame sizes", "63", "64")),
+        (TrafficOptions(frame_sizes="64:7,3413:1"), ("frame sizes", "3413", "3412")),
+        (TrafficOptions(down_frame_sizes="64:7,3413:1"), ("down frame sizes", "3413", "3412")),
+        (TrafficOptions(frame_sizes="64:1", frame_size=64), ("frame sizes", "64:1", "frame size of 64")),
         (TrafficOptions(frame_size=9216), ("9216", "one page of memory", "no multi-buffer XDP", "the most is 3412")),
     ],
 )
@@ -144,6 +148,29 @@ def test_each_wrong_wish_is_refused_in_one_line_that_names_it(options: TrafficOp
     message = refusal(options)
     for word in words:
         assert word in message
+
+
+#: Mixes in another form, and with more sizes or weights than the engine takes.
+NO_MIXES = [
+    *("", "64", "64,594", "64=7", "64:7;594:4", "x:1", "64:1.5", "64:-1"),
+    *("64:0,594:1", "64:7,594:4,64:1", "64:1001,594:1", ",".join(f"{64 + at}:1" for at in range(9))),
+]
+
+
+@pytest.mark.parametrize("text", NO_MIXES)
+def test_a_mix_in_another_form_is_refused_in_one_line_that_names_it(text: str, golden: Golden) -> None:
+    golden(refusal(TrafficOptions(frame_sizes=text)))
+
+
+def test_equal_mixes_are_one_mix_and_each_direction_may_have_its_own() -> None:
+    plan = make_plan(TrafficOptions(frame_sizes="1518:2, 64:14,594:8"), NAT44)
+    assert (plan.frames.frame_sizes, plan.frames.down_frame_sizes) == ("64:7,594:4,1518:1", None)
+    assert plan.mixes["down"].mean == pytest.approx(361.83333)
+    assert plan.frame_size == 64
+    plan = make_plan(TrafficOptions(frame_size=100, down_frame_sizes="594:1"), NAT44)
+    assert (plan.frames.frame_sizes, plan.frames.down_frame_sizes) == ("100:1", "594:1")
+    message = refusal(TrafficOptions(frame_sizes="64:7,3400:1", frame_side="responder"), NAT64)
+    assert "3420 octets on the initiator side" in message
 
 
 def test_ipv6_frames_have_at_least_84_octets() -> None:

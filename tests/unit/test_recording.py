@@ -110,6 +110,8 @@ def test_all_that_is_recorded_of_any_metric_is_described() -> None:
         ({"settings": settings(connections=2000)}, {"connections"}),
         ({"traffic": traffic(source_ports="1024-2047")}, {"source_port_count"}),
         ({"traffic": traffic(frame_size=128)}, {"frame_size"}),
+        ({"traffic": traffic(frame_sizes="64:7,594:4,1518:1")}, {"frame_size", "frame_sizes"}),
+        ({"traffic": traffic(down_frame_sizes="594:1")}, {"frame_size", "frame_sizes", "down_frame_sizes"}),
         ({"chosen": {"ring": 128}}, {"ring"}),
         ({"lab_kind": "wire", "chosen": {"ring": 512, "ports": ["a", "b"]}}, {"lab_kind", "ports"}),
         ({"emulated": True}, {"emulated"}),
@@ -182,6 +184,8 @@ CHOSEN = {
     "udp_timeout": 300,
     "emptying": "restart",
 }
+#: In place of one frame size.
+MIXED = {"frame_sizes": "104:7,594:1", "down_frame_sizes": "104:1"}
 
 
 def moving(inputs: Iterable[Input]) -> set[str]:
@@ -214,10 +218,10 @@ def test_every_input_of_a_lab_that_moves_figures_is_recorded(kind: str) -> None:
 def test_every_input_of_traffic_and_device_that_moves_figures_is_recorded() -> None:
     """The number of subscribers was not."""
     inputs = [*inputs_of_part("traffic"), *inputs_of_part("device")]
-    assert not moving(inputs) - recorded("map-e", CHOSEN)
+    assert not moving(inputs) - recorded("map-e", CHOSEN) - recorded("map-e", MIXED)
     # Nobody chooses the others of a device that is not ours.
     wire = {"lab": "wire", **LAB_OPTIONS["wire"], "table_size": 1 << 20}
-    assert moving(inputs) - recorded(RECIPE.name, wire) == {
+    assert moving(inputs) - recorded(RECIPE.name, wire) - set(MIXED) == {
         "subscribers", "hash_size", "timeouts", "udp_timeout", "emptying", "psid_length", "psid_offset",
     }  # fmt: skip
 
@@ -230,7 +234,8 @@ def test_every_input_of_a_gateway_compared_by_slices_that_moves_figures_is_recor
     # All gateways have the same lab, and an input of its kind is refused. Slices do not wait for late frames.
     of_labs = set(place_inputs())
     inputs = [one for one in gateway_inputs().values() if one.name not in of_labs]
-    assert moving(inputs) - set(found) == {"grace_seconds"}
+    mixed = gateway_parameters(Bench(ask("throughput", "map-e", MIXED).cell), device, {}).flat()
+    assert moving(inputs) - set(found) - set(mixed) == {"grace_seconds"}
 
 
 def test_slices_open_connections_in_one_order(golden: Golden) -> None:
@@ -243,7 +248,8 @@ def test_slices_open_connections_in_one_order(golden: Golden) -> None:
 
 def test_a_comparison_by_rates_keeps_what_its_gateways_may_choose_of_the_traffic() -> None:
     """Order and grace were left out, although a gateway's name may be followed by either."""
-    kept = set(without_search(record(replace(CONDITIONS, traffic=traffic(order="increasing")))).flat())
+    runs = [traffic(order="increasing"), traffic(frame_sizes="64:1,65:1", down_frame_sizes="64:1")]
+    kept = {name for run in runs for name in without_search(record(replace(CONDITIONS, traffic=run))).flat()}
     assert not moving([*inputs_of_part("traffic"), *inputs_of_part("lab")]) - kept - {"subscribers"}
 
 

@@ -385,6 +385,12 @@ ENGINE_ALONE = {
     "the ranges hold too many four tuples": changed(WIDE, ("order", "with-replacement")),
     "the ranges hold too few four tuples": changed(EXAMPLE, ("connections", 129_025)),
     "is not possible on both sides (IPv6 = IPv4 + 20, IPv4 in IPv6 = IPv4 + 40)": changed(NAT64, ("frame.size", 83)),
+    "must be at most 8 sizes with whole weights, 64:7,594:4,1518:1, each once, weights at most 1000 in all": changed(
+        EXAMPLE, ("frame.frame_sizes", "64:7,64:4")
+    ),
+    "needs frames of a chosen size: not queries, half-open or closed connections": changed(
+        CLOSES, ("frame.frame_sizes", "88:7,594:4")
+    ),
     "takes longer than can be paced": changed(EXAMPLE, ("phase1.rate", 1.0)),
     "leads to a rate or a number of frames out of bounds after the step": changed(
         EXAMPLE, ("phase2.initiator.rate", 2e8), ("phase2.step", {"share": 1.5, "seconds": 1})

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from natgauge.agreement import Frame
-from natgauge.inputs.question import RANGES, TrafficOptions
+from natgauge.inputs.question import MIXES, RANGES, TrafficOptions
 from natgauge.tester.cable_lab import CableLab
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
@@ -19,24 +19,26 @@ from natgauge.words import Family
 
 #: Every option of the traffic that shapes a frame, with a value that is not its default.
 FRAME_OPTIONS = {"frame_size": 300, "frame_side": "responder", "transport": "icmp"}
+#: Mixes of sizes are in place of one.
+MIXED = {"frame_sizes": "104:7,594:4,1518:1", "down_frame_sizes": "594:1", "frame_side": "responder"}
 #: Options that choose four tuples, and the number and order of connections.
 OTHERS = {*RANGES, "connections", "subscribers", "order"}
 
 
 def test_every_option_of_the_traffic_and_every_field_of_the_frame_is_judged_here() -> None:
     """A new one that shapes a frame belongs to `FRAME_OPTIONS`, and to what plain forwarding and cable get."""
-    assert {item.name for item in fields(TrafficOptions)} == OTHERS | set(FRAME_OPTIONS)
+    assert {item.name for item in fields(TrafficOptions)} == OTHERS | set(FRAME_OPTIONS) | set(MIXES)
     plain = traffic_frame(Bench(ask("throughput", "linux-ipv4", FRAME_OPTIONS).cell).traffic, ("ipv4", "ipv4"))
     unchosen = {name for name in Frame.model_fields if name not in plain.model_fields_set}
     # Slices have no queries, and their TCP connections are open: only a metric itself asks for others.
-    assert unchosen == {"query", "handed_on", "resolved", "answer", "closing", "half_open"}
+    assert unchosen == {"query", "handed_on", "resolved", "answer", "closing", "half_open", *MIXES}
     defaults = traffic_frame(Bench(ask("throughput", "linux-ipv4", {}).cell).traffic, ("ipv4", "ipv4"))
     same = [name for name in plain.model_fields_set if getattr(plain, name) == getattr(defaults, name)]
     assert same == []
 
 
 @pytest.mark.parametrize(("gateway", "family"), [("nftables-nat44", "ipv4"), ("linux-ipv6", "ipv6")])
-@pytest.mark.parametrize("options", [{}, FRAME_OPTIONS])
+@pytest.mark.parametrize("options", [{}, FRAME_OPTIONS, MIXED])
 def test_plain_forwarding_and_cable_get_the_gateways_frames(
     gateway: str, family: Family, options: dict[str, Any]
 ) -> None:
@@ -48,7 +50,9 @@ def test_plain_forwarding_and_cable_get_the_gateways_frames(
     # Both sides have one family, so a size is the same on either.
     gateways, forwarded, cabled = ({**one.model_dump(), "side": None} for one in (*own, cable.frame) if one is not None)
     assert gateways == forwarded == cabled
-    assert gateways["size"] == options.get("frame_size", 64 if family == "ipv4" else 84)
+    least = 104 if "frame_sizes" in options else 64 if family == "ipv4" else 84
+    assert gateways["size"] == options.get("frame_size", least)
+    assert [gateways[name] for name in MIXES] == [options.get(name) for name in MIXES]
     assert {cable.initiator.family, cable.responder.family} == {forwarding.address_plan.inside.family} == {family}
     assert cable.connections == forwarding.traffic.connections == bench.traffic.connections == 1000
 
@@ -62,6 +66,8 @@ def test_between_two_families_each_has_plain_forwarding_and_a_cable(
     bench = Bench(ask("throughput", "jool-nat64", {"connections": 1000, **options}).cell)
     assert [(frames.family, frames.octets) for frames in bench.timed_frames] == [("ipv6", sizes[0]), ("ipv4", sizes[1])]
     octets = traffic_frame(bench.traffic, ("ipv6", "ipv4"))
+    mixed = Bench(ask("throughput", "jool-nat64", {"frame_sizes": "84:7,614:4"}).cell)
+    assert [frames.frames.frame_sizes for frames in mixed.timed_frames] == ["84:7,614:4", "64:7,594:4"]
     for frames in bench.timed_frames:
         # The payload is that of the gateway's frames.
         assert bench.octets_on(frames.family) == over_cable(frames, CableLab("unused"), 0).trial.frame.size

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::shared::{BOTH, CLOSING, MOST_MESSAGES, PHASE2_INITIATOR, PHASE2_RESPONDER, SIDES, STREAMS};
+use crate::shared::{BOTH, CLOSING, MOST_MESSAGES, MOST_SIZES, PHASE2_INITIATOR, PHASE2_RESPONDER, SIDES, STREAMS};
 use crate::tester::types;
 
 /// Sums over all CPUs.
@@ -62,6 +62,9 @@ impl Received {
             tally.untranslated -= earlier.untranslated;
             tally.mistranslated -= earlier.mistranslated;
             tally.background -= earlier.background;
+            for at in 0..MOST_SIZES {
+                tally.sized[at] -= earlier.sized[at];
+            }
             for at in 0..MOST_MESSAGES {
                 tally.followed[at] -= earlier.followed[at];
                 tally.wrong[at] -= earlier.wrong[at];
@@ -130,6 +133,9 @@ pub(super) fn add(total: &mut types::tally, part: &types::tally) {
     }
     total.pairs += part.pairs;
     total.background += part.background;
+    for at in 0..MOST_SIZES {
+        total.sized[at] += part.sized[at];
+    }
     for at in 0..MOST_MESSAGES {
         total.followed[at] += part.followed[at];
         total.wrong[at] += part.wrong[at];

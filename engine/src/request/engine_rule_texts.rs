@@ -26,6 +26,8 @@ beyond_schema! {
     SPACE = "the ranges hold too many four tuples",
     CONNECTIONS = "the ranges hold too few four tuples",
     FRAME = "is not possible on both sides (IPv6 = IPv4 + 20, IPv4 in IPv6 = IPv4 + 40)",
+    MIX = "must be at most 8 sizes with whole weights, 64:7,594:4,1518:1, each once, weights at most 1000 in all",
+    CHOSEN_SIZE = "needs frames of a chosen size: not queries, half-open or closed connections",
     PACED = "takes longer than can be paced",
     AFTER_STEP = "leads to a rate or a number of frames out of bounds after the step",
     ONCE = "reading order once sends one frame a connection",

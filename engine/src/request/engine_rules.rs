@@ -6,9 +6,10 @@ use std::net::IpAddr;
 use super::addresses::{halves, AddressRange, Gateway, PortRange};
 use super::customer_edges::CustomerEdges;
 use super::engine_rule_texts::{
-    AFTER_STEP, ANSWER, AS_MANY, CHOSEN_PORTS, CHURN_GUARD, CHURN_NONE, CHURN_SPACE, CLOSED_ONCE, CONNECTIONS,
-    EDGE_DEVICE, FAMILY, FOREGROUND, FRAME, MAPPING_RULE, MAP_T, NAME, NUMBERED, ONCE, ONE_PREFIX, ONE_SEQUENCE,
-    OWN_ADDRESS, PACED, PORT_SETS, RANGE, RISING, ROUTER, SAMPLES, SET_PORTS, SPACE, STEP, TWO_PORTS, UNICAST,
+    AFTER_STEP, ANSWER, AS_MANY, CHOSEN_PORTS, CHOSEN_SIZE, CHURN_GUARD, CHURN_NONE, CHURN_SPACE, CLOSED_ONCE,
+    CONNECTIONS, EDGE_DEVICE, FAMILY, FOREGROUND, FRAME, MAPPING_RULE, MAP_T, NAME, NUMBERED, ONCE, ONE_PREFIX,
+    ONE_SEQUENCE, OWN_ADDRESS, PACED, PORT_SETS, RANGE, RISING, ROUTER, SAMPLES, SET_PORTS, SPACE, STEP, TWO_PORTS,
+    UNICAST,
 };
 use super::frame::{FCS, LIVE_FRAME_OCTETS};
 use super::model::{
@@ -234,13 +235,19 @@ fn check_frame(request: &Request) -> Outcome<()> {
             return refuse("frame.answer", answer, ANSWER, "");
         }
     }
-    let frames = request.octets().into_iter().zip(request.headers());
-    for ((octets, headers), side) in frames.zip(["Initiator", "Responder"]) {
-        let possible = request.frame.least(headers)..=request.frame.most(headers);
-        if !possible.contains(&octets) {
-            let (least, most) = (possible.start() + FCS, possible.end() + FCS);
-            let more = format!(": {} octets at the {side}, where {least} to {most} are", octets + FCS);
-            return refuse("frame.size", request.frame.size, FRAME, &more);
+    let frame = &request.frame;
+    for (field, size) in frame.sizes() {
+        let frames = request.octets(size).into_iter().zip(request.headers());
+        for ((octets, headers), side) in frames.zip(["Initiator", "Responder"]) {
+            let possible = frame.least(headers)..=frame.most(headers);
+            if !possible.contains(&octets) {
+                let (least, most) = (possible.start() + FCS, possible.end() + FCS);
+                let more = format!(": {} octets at the {side}, where {least} to {most} are", octets + FCS);
+                return refuse(field, size, FRAME, &more);
+            }
+        }
+        if field != "frame.size" && (frame.query.is_some() || frame.half_open || frame.closing.is_some()) {
+            return refuse(field, size, CHOSEN_SIZE, "");
         }
     }
     Ok(())
@@ -313,10 +320,11 @@ fn check_background(request: &Request, background: &Background) -> Outcome<()> {
     }
     check_range("background.initiator_addresses", &background.initiator_addresses, Family::Ipv6)?;
     check_range("background.responder_addresses", &background.responder_addresses, Family::Ipv6)?;
-    let octets = request.background_octets();
+    let size = request.largest_size();
+    let octets = request.background_octets(size);
     if octets > LIVE_FRAME_OCTETS {
         let more = format!(": {} octets in the background, at most {}", octets + FCS, LIVE_FRAME_OCTETS + FCS);
-        return refuse("frame.size", request.frame.size, FRAME, &more);
+        return refuse("frame.size", size, FRAME, &more);
     }
     Ok(())
 }

@@ -8,10 +8,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::bounds::{Address, Whole};
+use super::frame_sizes::SizeMix;
 use crate::dns::{Query, Question};
 use crate::family::Family;
 use crate::messages::{Message, Payload};
-use crate::shared::TAG_OCTETS;
+use crate::shared::{RESPONDER, TAG_OCTETS};
 use crate::transport::{Closing, Transport, Way};
 
 /// Octets of an Ethernet frame's check sequence.
@@ -70,6 +71,12 @@ pub struct Frame {
     #[serde(with = "Whole::<64, LONGEST_FRAME>")]
     pub size: u32,
     pub side: SideName,
+    /// Several sizes and their weights, such as 64:7,594:4,1518:1, of the frames of phase 2, or of phase 1 where there is
+    /// no phase 2; the others have size. As many consecutive frames as the sum of the weights have exactly these shares;
+    /// the order follows from the seed.
+    pub frame_sizes: Option<SizeMix>,
+    /// The same of the Responder's frames. Absent: frame_sizes.
+    pub down_frame_sizes: Option<SizeMix>,
     #[serde(default)]
     pub transport: Transport,
     /// Each frame of the Initiator is a DNS query of this type, with the tag in its name, and the Responder answers at
@@ -100,6 +107,21 @@ impl Frame {
     pub fn messages(&self, leave: Option<Way>) -> Vec<Message> {
         let question = self.query.map(|query| Question { query, answer: self.answer });
         self.transport.messages(question, self.half_open, self.closing, leave)
+    }
+
+    /// The mix of sizes of a side's frames; None where they have one size.
+    pub fn mix(&self, side: usize) -> Option<&SizeMix> {
+        let own = if side == RESPONDER { self.down_frame_sizes.as_ref() } else { None };
+        own.or(self.frame_sizes.as_ref())
+    }
+
+    /// All sizes, with the fields that have them.
+    pub fn sizes(&self) -> impl Iterator<Item = (&'static str, u32)> + '_ {
+        let of = |name, mix: &Option<SizeMix>| {
+            mix.iter().flat_map(|mix| &mix.0).map(|(size, _)| (name, *size)).collect::<Vec<_>>()
+        };
+        let up = of("frame.frame_sizes", &self.frame_sizes);
+        [("frame.size", self.size)].into_iter().chain(up).chain(of("frame.down_frame_sizes", &self.down_frame_sizes))
     }
 
     /// Octets without FCS of the shortest frame with these headers: all headers and the tag, or a whole query.

@@ -10,6 +10,7 @@ mod document;
 mod engine_rule_texts;
 mod engine_rules;
 mod frame;
+mod frame_sizes;
 mod model;
 mod schema_rules;
 mod trial;
@@ -22,6 +23,7 @@ pub use customer_edges::{four, CustomerEdges};
 pub use document::LONGEST;
 pub use engine_rule_texts::ENGINE_RULES;
 pub use frame::{Frame, Headers, SideName, ETHERNET, FCS};
+pub use frame_sizes::SizeMix;
 pub use model::{
     Background, DelaySamples, Initiator, InitiatorStream, Limits, Order, Phase1, Phase2, Reading, Request, Responder,
     ResponderStream, Senders, Source, Step, Stream, Translation, VERSION,

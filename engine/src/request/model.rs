@@ -433,15 +433,15 @@ impl Request {
     }
 
     /// Length of background frames without FCS: that of the foreground frames, converted to IPv6.
-    pub fn background_octets(&self) -> u32 {
-        self.octets()[INITIATOR] - self.initiator.headers().octets() + Family::Ipv6.header_octets()
+    pub fn background_octets(&self, size: u32) -> u32 {
+        self.octets(size)[INITIATOR] - self.initiator.headers().octets() + Family::Ipv6.header_octets()
     }
 
     /// Length of the longest frames without FCS.
     pub fn longest_octets(&self) -> u32 {
-        let [initiator, responder] = self.octets();
-        let background = self.background.as_ref().map_or(0, |_| self.background_octets());
-        initiator.max(responder).max(background)
+        let size = self.largest_size();
+        let background = self.background.as_ref().map_or(0, |_| self.background_octets(size));
+        self.octets(size).into_iter().chain([background]).max().unwrap_or_default()
     }
 
     /// IP headers of the frames, Initiator's side first.
@@ -449,14 +449,19 @@ impl Request {
         [self.initiator.headers(), self.responder.headers()]
     }
 
-    /// Frame length without FCS, Initiator's side first.
-    pub fn octets(&self) -> [u32; SIDES] {
+    /// The largest size of a frame.
+    pub fn largest_size(&self) -> u32 {
+        self.frame.sizes().map(|(_, size)| size).max().unwrap_or_default()
+    }
+
+    /// Length without FCS of frames of a size, Initiator's side first.
+    pub fn octets(&self, size: u32) -> [u32; SIDES] {
         let named = match self.frame.side {
             SideName::Initiator => INITIATOR,
             SideName::Responder => RESPONDER,
         };
         let headers = self.headers().map(Headers::octets);
-        headers.map(|octets| (self.frame.size - FCS + octets).saturating_sub(headers[named]))
+        headers.map(|octets| (size + octets).saturating_sub(FCS + headers[named]))
     }
 }
 

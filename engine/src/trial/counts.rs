@@ -7,10 +7,11 @@ use crate::disturbance::DisturbedTimes;
 use crate::flow::Flow;
 use crate::host::{self, Stall, Stalls};
 use crate::messages::{self, Message};
+use crate::plan;
 use crate::programs::{total_odd, Offered, Received};
 use crate::report::{
     self, Buckets, Clock, Counts, Cpu, Delay, DeviceSigns, Frame, LateDelay, MessageCounts, Phase2, PhaseName, Ports,
-    Role, Silence, StateTable, TrialResult, Variation,
+    Role, Silence, SizeCounts, StateTable, TrialResult, Variation,
 };
 use crate::request::FCS;
 use crate::shared::{
@@ -37,7 +38,7 @@ impl Trial<'_> {
         let request = self.request;
         let offered = self.programs.offered();
         let offered = BOTH.map(|side| difference(offered[side], self.before.offered[side]));
-        let octets = request.octets();
+        let octets = request.octets(request.frame.size);
         let disturbed = self.disturbed_times(watched);
         let disturbed = disturbed.as_ref();
         let of = |phase: &Phase, stream| self.counts(phase, stream, &received, disturbed);
@@ -149,6 +150,7 @@ impl Trial<'_> {
             mistranslated: tally.mistranslated,
             zero_checksums: self.request.accept_zero_checksum.then_some(tally.zero_checksums),
             messages: self.messages(stream, tally),
+            sizes: self.sizes(flow, &parts, tally),
             background_frames: mixed.then(|| parts.iter().map(|part| part.background).sum()),
             background_received: mixed.then_some(tally.background),
             skipped: if churns { 0 } else { skipped },
@@ -195,6 +197,17 @@ impl Trial<'_> {
             wrong: tally.wrong[message.place],
         };
         messages::of_stream(&messages, stream).map(counts).collect()
+    }
+
+    /// Frames of each size; None where the stream's frames have one.
+    fn sizes(&self, flow: &Flow, parts: &[&types::schedule], tally: &types::tally) -> Option<Vec<SizeCounts>> {
+        let mix = self.request.frame.mix(flow.side).filter(|_| plan::sized(self.request) >> flow.stream & 1 == 1)?;
+        let counts = |(at, (size, _)): (usize, &(u32, u32))| SizeCounts {
+            octets: *size,
+            made_frames: parts.iter().map(|part| part.sized[at]).sum(),
+            received_frames: tally.sized[at],
+        };
+        Some(mix.0.iter().enumerate().map(counts).collect())
     }
 
     /// Number of a flow's `lost` frames that were due in disturbed times; None where not all of them are known.

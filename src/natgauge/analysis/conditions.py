@@ -14,6 +14,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from natgauge.analysis.unit_frames import mix_of
 from natgauge.records.comparison import GatewayRecord
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import TRANSPORT_NAMES, Parameters, describe, differing, shown
@@ -24,7 +25,7 @@ _HOST: Final = (
     "mitigations", "clock_source", "device_cpu", "device_kernel", "device_governor", "emulated",
 )  # fmt: skip
 _FAMILIES: Final = ("initiator_family", "responder_family")
-_FRAMES: Final = ("frame_size", "frame_side")
+_FRAMES: Final = ("frame_size", "frame_side", "frame_sizes", "down_frame_sizes")
 _CHAIN: Final = "chain"
 #: The metric whose parameters move a cost.
 _COST: Final = "cost"
@@ -175,7 +176,9 @@ def _transport(figure: RankedFigure) -> str:
 
 
 def _frames(figure: RankedFigure) -> str:
-    size, side = (figure.parameters.get(name) for name in _FRAMES)
+    size, side = (figure.parameters.get(name) for name in _FRAMES[:2])
+    if mix := mix_of(figure.parameters):
+        return f"{mix} at the {str(side).capitalize()}"
     return _shown(size) if side is None else f"{_shown(size)} octets at the {str(side).capitalize()}"
 
 

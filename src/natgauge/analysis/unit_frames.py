@@ -29,13 +29,14 @@ class UnitFrame:
     """A frame of one unit of a rate.
 
     Attributes:
-        octets: octets with FCS on the link of each side; a side is missing where they are not known.
+        octets: octets with FCS on the link of each side, of a mix of sizes the mean; a side is missing where they are
+            not known.
         share: number of such frames in a unit; 1, except with unequal rates of both directions.
     """
 
     name: str
     sender: Side
-    octets: Mapping[Side, int]
+    octets: Mapping[Side, float]
     share: float = 1.0
 
 
@@ -82,12 +83,12 @@ def _most_on(speed: JsonValue, side: Side, frames: Sequence[UnitFrame]) -> float
 
 
 def _of_throughput(parameters: Parameters) -> tuple[UnitFrame, ...]:
-    sizes, directions = _of_parameter(parameters, "frame_octets"), parameters.get("directions")
+    directions = parameters.get("directions")
     down = parameters.get("down_share")
     share = down if isinstance(down, float) and directions not in ("up", "down") else _EVEN
     up, back = (
-        UnitFrame("frame", "initiator", sizes, 2 * (1 - share)),
-        UnitFrame("frame", "responder", sizes, 2 * share),
+        UnitFrame("frame", "initiator", _of_frames(parameters, "up"), 2 * (1 - share)),
+        UnitFrame("frame", "responder", _of_frames(parameters, "down"), 2 * share),
     )
     # Without a word on the directions nothing is known but one.
     return (up, back) if directions == "both" else (back,) if directions == "down" else (up,)
@@ -95,7 +96,7 @@ def _of_throughput(parameters: Parameters) -> tuple[UnitFrame, ...]:
 
 def _queries(parameters: Parameters) -> tuple[UnitFrame, ...]:
     more = next((ANSWER_OCTETS[query] for query in get_args(Query) if query == parameters.get("query")), 0)
-    sizes = _of_parameter(parameters, "frame_octets")
+    sizes = _of_frames(parameters)
     answer = {side: octets + more for side, octets in sizes.items()}
     return UnitFrame("query", "initiator", sizes), UnitFrame("answer", "responder", answer)
 
@@ -103,7 +104,7 @@ def _queries(parameters: Parameters) -> tuple[UnitFrame, ...]:
 def _opening(parameters: Parameters) -> tuple[UnitFrame, ...]:
     if parameters.get("transport") == "tcp":
         return _handshake(parameters)
-    return (UnitFrame("frame", "initiator", _of_parameter(parameters, "frame_octets")),)
+    return (UnitFrame("frame", "initiator", _of_frames(parameters)),)
 
 
 def _torn_down(parameters: Parameters) -> tuple[UnitFrame, ...]:
@@ -136,22 +137,31 @@ def _closing(parameters: Parameters, way: str) -> tuple[UnitFrame, ...]:
 
 def _segment(parameters: Parameters, name: str, sender: Side, more: int = 0) -> UnitFrame:
     """A TCP segment with `more` octets than one without data."""
-    sizes = _of_parameter(parameters, "segment_octets")
+    sizes = _of_sides(parameters.get("segment_octets"))
     families = {side: parameters.get(f"{side}_family") for side in _SIDES}
     longer = IP_HEADER["ipv6"] - IP_HEADER["ipv4"]
     plain = {side: SEGMENT_OCTETS + (longer if families[side] == "ipv6" else 0) for side in _SIDES}
     return UnitFrame(name, sender, {side: octets + more for side, octets in (sizes or plain).items()})
 
 
-def _of_parameter(parameters: Parameters, name: str) -> dict[Side, int]:
-    """Octets of a frame on the link of each side; empty where the result does not have them."""
-    sizes = parameters.get(name)
-    found = {side: sizes.get(side) for side in _SIDES} if isinstance(sizes, dict) else {}
-    known: dict[Side, int] = {side: octets for side, octets in found.items() if isinstance(octets, int)}
-    size = parameters.get("frame_size")
-    if not known and name == "frame_octets" and isinstance(size, int):
+def mix_of(parameters: Parameters) -> str:
+    """Return the mix of frame sizes in words; empty where all frames have one size."""
+    up, down = parameters.get("frame_sizes"), parameters.get("down_frame_sizes")
+    return "" if up is None else f"{up} octets" if down is None else f"{up} octets up and {down} octets down"
+
+
+def _of_frames(parameters: Parameters, way: str = "up") -> Mapping[Side, float]:
+    """Octets of a frame of a direction on the link of each side; empty where the result does not have them."""
+    means, size = parameters.get("mean_frame_octets"), parameters.get("frame_size")
+    known = _of_sides(means.get(way) if isinstance(means, dict) else parameters.get("frame_octets"))
+    if not known and isinstance(size, int):
         return dict.fromkeys(_SIDES, size)
     return known
+
+
+def _of_sides(sizes: JsonValue) -> dict[Side, float]:
+    found = {side: sizes.get(side) for side in _SIDES} if isinstance(sizes, dict) else {}
+    return {side: octets for side, octets in found.items() if isinstance(octets, int | float)}
 
 
 #: Frames of a unit by what it consists of.

@@ -30,6 +30,8 @@ class CompareKeywords(SetupKeywords, total=False):
     source_ports: str | None
     destination_ports: str | None
     frame_size: int | None
+    frame_sizes: str | None
+    down_frame_sizes: str | None
     frame_side: Literal["initiator", "responder"] | None
     transport: Literal["udp", "icmp", "tcp"] | None
     order: Literal["permutation", "increasing", "decreasing", "with-replacement"] | None

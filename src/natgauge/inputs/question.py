@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -17,8 +17,11 @@ from natgauge.words import MOST_OUTSIDE_ADDRESSES, Order, Side, Transport
 DEFAULT_LAB: Final = "netns"
 #: Options that draw the space of four tuples.
 RANGES: Final = ("source_addresses", "source_ports", "destination_addresses", "destination_ports")
+#: Options with mixes of frame sizes.
+MIXES: Final = ("frame_sizes", "down_frame_sizes")
 #: "A" or "A-B".
 _RANGE: Final = Text("A-B")
+_SIZES: Final = Text("SIZE:WEIGHT,...")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,13 @@ class FrameOptions:
     """
 
     transport: Transport = "udp"
+    frame_sizes: str | None = None
+    down_frame_sizes: str | None = None
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """The options that have a value, by name."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 #: Of frames for which nothing was chosen.
@@ -43,6 +53,7 @@ class TrafficOptions:
         connections: N, 1 to 2**31.
         destination_addresses: "A" or "A-B", the Responder's own (between IPv6 and IPv4: the IPv4 ones).
         frame_size: octets with FCS on `frame_side`.
+        frame_sizes: a mix of sizes in place of one, such as "64:7,594:4,1518:1".
         transport: what the test frames are; with "icmp" the Initiator's ports are identifiers of echo requests, with
             "tcp" phase 1 opens each connection by a handshake.
         order: order in which phase 1 enumerates the four tuples (RFC 9693 section 4.4).
@@ -86,6 +97,23 @@ class TrafficOptions:
     frame_size: int | None = field(
         default=None,
         metadata=described("Frame size including FCS", "octets", default="IPv4 64, IPv6 84; tcp: IPv4 88, IPv6 108"),
+    )
+    frame_sizes: str | None = field(
+        default=None,
+        metadata=described(
+            "Several frame sizes in these shares, such as 64:7,594:4,1518:1, in place of one",
+            type=_SIZES,
+            label="mix of frame sizes",
+        ),
+    )
+    down_frame_sizes: str | None = field(
+        default=None,
+        metadata=described(
+            "Frame sizes of the Responder's frames, with shares",
+            type=_SIZES,
+            default="those of the Initiator's",
+            label="mix of the Responder's frame sizes",
+        ),
     )
     frame_side: Side = field(
         default="initiator", metadata=described("Side whose frames have the frame size", label="side of the frame size")

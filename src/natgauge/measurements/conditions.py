@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from natgauge.ethernet import theoretical_maximum
@@ -103,7 +103,10 @@ def gateway_parameters(bench: Bench, device: DeviceSettings | None, facts: Mappi
         device: its version and knobs; None where it is not ours.
     """
     traffic, lab, addresses = bench.traffic, bench.lab, bench.address_plan
-    families = {"initiator": addresses.inside.family, "responder": addresses.outside.family}
+    octets: dict[Side, int] = {
+        "initiator": bench.octets_on(addresses.inside.family),
+        "responder": bench.octets_on(addresses.outside.family),
+    }
     return Parameters.grouped(
         traffic=plain(
             {
@@ -111,10 +114,8 @@ def gateway_parameters(bench: Bench, device: DeviceSettings | None, facts: Mappi
                 "order": traffic.order,
                 "initiator_family": bench.recipe.initiator_family,
                 **_ranges(traffic),
-                "frame_size": traffic.frame_size,
-                "frame_side": traffic.frame_side,
-                **asdict(traffic.frames),
-                "frame_octets": {side: bench.octets_on(family) for side, family in families.items()},
+                **_sizes(traffic, octets, traffic.frame_size),
+                **traffic.frames.stated,
                 "seed": bench.seed,
             }
         ),
@@ -176,21 +177,28 @@ def with_neighbours(parameters: Parameters, worker: Mapping[str, Any] | None) ->
 
 
 def _traffic(conditions: Conditions) -> dict[str, Any]:
-    traffic, query = conditions.traffic, conditions.settings.query
-    sizes = {
-        "frame_size": traffic.frame_size if query is None else conditions.frame_octets[traffic.frame_side],
-        "frame_side": traffic.frame_side,
-        "frame_octets": conditions.frame_octets,
-    }
+    traffic, octets = conditions.traffic, conditions.frame_octets
+    size = traffic.frame_size if conditions.settings.query is None else octets[traffic.frame_side]
     return {
         "initiator_family": conditions.recipe.initiator_family,
         **_ranges(traffic),
-        **(sizes if _sends_data(conditions.settings, traffic) else {}),
+        **(_sizes(traffic, octets, size) if _sends_data(conditions.settings, traffic) else {}),
         **({} if conditions.segment_octets is None else {"segment_octets": conditions.segment_octets}),
-        **asdict(traffic.frames),
+        **traffic.frames.stated,
         "grace_seconds": conditions.grace_seconds,
         "seed": conditions.seed,
     }
+
+
+def _sizes(traffic: TrafficPlan, octets: Mapping[Side, int], size: int) -> dict[str, Any]:
+    """Return the size of the frames, or the mean sizes of a mix, on both sides; `octets`: of frames without a mix."""
+    if not traffic.mixes:
+        return {"frame_size": size, "frame_side": traffic.frame_side, "frame_octets": octets}
+    own = {
+        way: {side: mix.mean + each - traffic.frame_size for side, each in octets.items()}
+        for way, mix in traffic.mixes.items()
+    }
+    return {"frame_side": traffic.frame_side, "mean_frame_octets": own}
 
 
 def _sends_data(settings: TrialSettings, traffic: TrafficPlan) -> bool:
@@ -241,8 +249,10 @@ def _link(conditions: Conditions) -> dict[str, Any]:
     """Return the theoretical maximum of the slower link in one direction, if there are links; None = not known."""
     if "link_speeds" not in conditions.chosen:
         return {}
-    octets = conditions.frame_octets
-    links = tuple(zip(conditions.chosen["link_speeds"], (octets["initiator"], octets["responder"]), strict=True))
+    sizes = _sizes(conditions.traffic, conditions.frame_octets, conditions.traffic.frame_size)
+    ways = sizes.get("mean_frame_octets", {"each": conditions.frame_octets}).values()
+    speeds = conditions.chosen["link_speeds"]
+    links = [pair for octets in ways for pair in zip(speeds, (octets["initiator"], octets["responder"]), strict=True)]
     known = [theoretical_maximum(speed, size) for speed, size in links if speed is not None]
     return {"theoretical_maximum": min(known) if len(known) == len(links) else None}
 

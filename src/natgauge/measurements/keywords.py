@@ -46,9 +46,9 @@ class MeasureKeywords(SetupKeywords, total=False):
     state: Literal["established", "half-open", "fin", "rst"] | None
     watch_seconds: float | None
     interval_seconds: float | None
+    loads: str | Sequence[float] | None
     step: float | str | None
     full_rate: float | None
-    loads: str | Sequence[float] | None
     way: Literal["every-frame", "rfc8219"] | None
     tags: int | None
     new_rate: float | None
@@ -83,6 +83,8 @@ class MeasureKeywords(SetupKeywords, total=False):
     source_ports: str | None
     destination_ports: str | None
     frame_size: int | None
+    frame_sizes: str | None
+    down_frame_sizes: str | None
     frame_side: Literal["initiator", "responder"] | None
     transport: Literal["udp", "icmp", "tcp"] | None
     order: Literal["permutation", "increasing", "decreasing", "with-replacement"] | None

@@ -28,7 +28,7 @@ from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.frame_counts import lost_share, shares_by_direction, shortfall, worst
+from natgauge.procedures.kit.result.frame_counts import lost_by_size, lost_share, shares_by_direction, shortfall, worst
 from natgauge.procedures.kit.result.notes import tolerance_note
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
@@ -183,6 +183,8 @@ def _row(share: float, rate: float, outcome: Trial) -> Row:
     }
     for direction, share_lost in lost.items():
         row[f"lost_percent_from_{direction.value}"] = 100 * share_lost
+    for octets, share_lost in lost_by_size(outcome).items():
+        row[f"lost_percent_of_{octets}_octets"] = 100 * share_lost
     if any(excused.values()):
         row["lost_percent_most"] = 100 * worst(shares_by_direction(lost_share, outcome, {}))
         row["shortfall_percent_most"] = 100 * worst(shares_by_direction(shortfall, outcome, {}))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from natgauge.analysis.unit_frames import UnitFrame, frames_of, is_of_frames, sends_data
+from natgauge.analysis.unit_frames import UnitFrame, frames_of, is_of_frames, mix_of, sends_data
 from natgauge.ethernet import IP_HEADER, LEAST_OCTETS
 from natgauge.metrics import declared
 from natgauge.metrics.goals import PRESETS, Preset, criterion
@@ -43,6 +43,8 @@ def _sizes(result: Result) -> str:
         octets = {frame.octets[frame.sender] for frame in frames_of(result.metric, result.parameters)}
         sizes = " and ".join(f"{size}" for size in sorted(octets, reverse=True))
         return f" (segments of {sizes} octets)" if octets else ""
+    if mix := mix_of(result.parameters):
+        return f" in frames of {mix}"
     size, own = result.number("frame_size"), result.parameter("transport")
     least = next((octets for one, octets in LEAST_OCTETS.items() if one == own), LEAST_OCTETS["udp"])
     usual = {None, *(least + longer for longer in _LONGER)}
@@ -102,6 +104,8 @@ def frames_in_words(result: Result) -> str:
     size = parameters.get("frame_size")
     if sends_data(result.metric, parameters):
         side = str(parameters.get("frame_side")).capitalize()
+        if mix := mix_of(parameters):
+            return f"frames of {mix} on the {side}'s side"
         return f"{size}-octet frames on the {side}'s side" if size is not None else ""
     frames = frames_of(result.metric, parameters)
     sizes = ", ".join(_sized(frame) for frame in frames)

@@ -17,6 +17,8 @@ _WORDS: Final = {
     "connections": "{} connections",
     "device_cores": "{} cores",
     "frame_size": "{} octets",
+    "frame_sizes": "{} octets",
+    "down_frame_sizes": "{} octets down",
     "subscribers": "{} subscribers",
     "directions": "{}",
 }

@@ -24,6 +24,7 @@ from natgauge.analysis.halves import rows_of_halves
 from natgauge.analysis.loads import ByLoad, by_load
 from natgauge.analysis.own_work import own_work
 from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived_rows
+from natgauge.analysis.unit_frames import mix_of
 from natgauge.errors import UsageError
 from natgauge.metrics import figures
 from natgauge.metrics.cost import OWN, RATIO, TESTER
@@ -169,6 +170,12 @@ def _gigabits(part: Literal["wire", "packets"]) -> Callable[[Result], Cell]:
     return read
 
 
+def _mean_octets(result: Result) -> Cell:
+    """The mean octets of a frame of a mix on its busier direction's link; None where all frames have one size."""
+    bits = bits_of_unit(result.metric, result.parameters) if mix_of(result.parameters) else None
+    return None if bits is None else bits.frame_octets
+
+
 def _decimals(digits: int) -> Callable[[Cell], str]:
     return lambda value: f"{value:.{digits}f}"
 
@@ -311,6 +318,8 @@ _OWN_ROWS: Final[Mapping[str, tuple[str, str]]] = {
     "destination_address_count": ("destination addresses", ""),
     "destination_port_count": ("destination ports", ""),
     "frame_size": ("frame size", "octets"),
+    "frame_sizes": ("mix of frame sizes", "octets"),
+    "down_frame_sizes": ("mix of the Responder's frame sizes", "octets"),
     "hash_size": ("hash table size", ""),
     "table_size": ("connection table limit", ""),
 }
@@ -428,6 +437,7 @@ _BEFORE: Final = (
     _Described("mean", _with_several("mean"), text=number, measured=True),
     _Described("standard deviation", _with_several("standard_deviation"), text=number, measured=True),
     _Described("all directions", _figure(IN_ALL), "frames/s", text=number, measured=True),
+    _Described("mean frame size", _mean_octets, "octets", text=_decimals(1)),
     _Described("on the wire", _gigabits("wire"), "Gbit/s", text=partial(_digits, digits=3), measured=True),
     _Described("of IP packets", _gigabits("packets"), "Gbit/s", text=partial(_digits, digits=3), measured=True),
     *_delays(),

@@ -6,7 +6,7 @@ from __future__ import annotations
 import secrets
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from natgauge.agreement import (
@@ -76,6 +76,7 @@ class FrameKind:
     `delays`: every frame is timed. `variation`: delays of consecutive frames are subtracted. `query`: type of the DNS
     queries, which are answered; None = plain frames. `transport`: what the frames are. `close` and `request_octets`: as
     in `TrialPlan`, each connection is a transaction of phase 1. `half_open`: as in `TrialPlan`.
+    `frame_sizes`: a mix, on links of the family, in place of the size.
     """
 
     family: Family
@@ -87,11 +88,12 @@ class FrameKind:
     close: Close | None = None
     request_octets: int | None = None
     half_open: bool = False
+    frame_sizes: str | None = None
 
     @property
     def frames(self) -> FrameOptions:
         """Their options in a request."""
-        return FrameOptions(transport=self.transport)
+        return FrameOptions(transport=self.transport, frame_sizes=self.frame_sizes)
 
     @property
     def phase1_only(self) -> bool:
@@ -156,7 +158,7 @@ def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but th
         translation=Translation(source="unchanged"),
         connections=connections,
         order="permutation",
-        frame=Frame(size=frame_size, side="initiator", **asdict(frames)),
+        frame=Frame(size=frame_size, side="initiator", **frames.stated),
         phase1=phase1,
         gap_ms=0 if phase2 is None else _GAP_MS,
         phase2=phase2,

@@ -104,6 +104,7 @@ def _cache_key(profile: FrameKind, sender_cpus: Sequence[int], connections: int)
     words = words if profile.transport == "udp" else (*words, profile.transport)
     words = words if profile.close is None else (*words, f"{profile.request_octets} octets, {profile.close}")
     words = (*words, "half-open") if profile.half_open else words
+    words = words if profile.frame_sizes is None else (*words, profile.frame_sizes)
     return "|".join((*parts, profile.family, str(profile.frame_size), timed, *words, f"{connections} connections"))
 
 

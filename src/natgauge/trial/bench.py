@@ -19,7 +19,8 @@ from natgauge.ethernet import LEAST_OCTETS, QUERY_OCTETS
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.far_side import right_answers
 from natgauge.gateways.limits import DeviceDemand, choose, refuse_unfit
-from natgauge.inputs.question import Cell
+from natgauge.inputs.checks import wrong
+from natgauge.inputs.question import MIXES, Cell, FrameOptions
 from natgauge.measurer import Ability, Measurer
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import MeasurementResult
@@ -160,6 +161,7 @@ class Bench(Setup):
         if settings.query is not None:
             ports = self.traffic.destination_ports
             refuse_unlike_queries(procedure.metric, ports.first, ports.last, self.cell.traffic.frame_size)
+            self._refuse_sizes(f"{procedure.metric} sends DNS queries, whose sizes are those of their names", *MIXES)
             refuse_server(settings.far_side, self.lab, self.traffic)
         if settings.zero_checksum == "accept" and "ipv6" not in (addresses.inside.family, addresses.outside.family):
             raise UsageError(
@@ -188,15 +190,20 @@ class Bench(Setup):
                 raise UsageError(
                     f"transport: {transport}, but {metric} {does} TCP connections; choose tcp", at="transport"
                 )
-            if (size := self.cell.traffic.frame_size) is not None:
-                raise UsageError(
-                    f"frame size: {size}, but the segments of {metric} have the sizes of their headers and requests; "
-                    "leave it out",
-                    at="frame_size",
-                )
+            self._refuse_sizes(
+                f"the segments of {metric} have the sizes of their headers and requests", "frame_size", *MIXES
+            )
+        if transport == "tcp" and not settings.phase2_seconds:
+            self._refuse_sizes(f"{metric} only opens TCP connections, whose segments have no data", *MIXES)
         if transport != "udp" and (settings.query is not None or Ability.BACKGROUND in settings.needs()):
             what = "DNS queries" if settings.query is not None else "native IPv6 in the background"
             raise UsageError(f"transport: {transport}, but {metric} sends {what} by UDP; leave it out", at="transport")
+
+    def _refuse_sizes(self, why: str, *names: str) -> None:
+        """Refuse chosen sizes of frames that have none to choose."""
+        for name in names:
+            if (chosen := getattr(self.cell.traffic, name)) is not None:
+                raise wrong(name, f"{chosen}, but {why}; leave it out")
 
     def _settings(self, procedure: Procedure[Any], chosen: Mapping[str, Any]) -> TrialSettings:
         settings: TrialSettings = make_settings(
@@ -380,8 +387,8 @@ class Bench(Setup):
     def timed_frames(self) -> tuple[TimedFrames, ...]:
         """Properties of the frames of each address family, for which plain forwarding and a cable are timed."""
         families = dict.fromkeys((self.address_plan.inside.family, self.address_plan.outside.family))
-        number, frames = self.traffic.connections, self.traffic.frames
-        return tuple(TimedFrames(family, self.octets_on(family), number, frames) for family in families)
+        number = self.traffic.connections
+        return tuple(TimedFrames(family, self.octets_on(family), number, self.frames_on(family)) for family in families)
 
     def _rounds_of_slices(self) -> SliceRounds | None:
         """Rounds that time the device's frames, made once for all procedures; None = they cannot be timed here."""
@@ -417,8 +424,10 @@ class Bench(Setup):
                 settings.close,
                 settings.request_octets,
                 settings.half_open,
+                sizes,
             )
             for family in sorted(families)
+            for sizes in {self.frames_on(family).frame_sizes, self.frames_on(family).down_frame_sizes}
         ]
         highest = [highest_rates(kind, self.lab.sender_cpus, self.traffic.connections) for kind in kinds_sent]
         phase1, phase2 = min(rates.phase1 for rates in highest), min(rates.phase2 for rates in highest)
@@ -427,8 +436,15 @@ class Bench(Setup):
     def _own_delays(self, rate: float, seconds: float, *, variation: bool) -> Delays:
         family = self.address_plan.inside.family
         octets, transport = self.octets_on(family), self.traffic.transport
-        kind = FrameKind(family, octets, delays=True, variation=variation, transport=transport)
+        sizes = self.frames_on(family).frame_sizes
+        kind = FrameKind(family, octets, delays=True, variation=variation, transport=transport, frame_sizes=sizes)
         return own_delays(kind, self.lab.sender_cpus, rate, seconds)
+
+    def frames_on(self, family: Family) -> FrameOptions:
+        """Return the options of the frames on links of a family, with the sizes that a mix has there."""
+        more = self.octets_on(family) - self.traffic.frame_size
+        mixes = {way: str(mix.longer(more)) for way, mix in self.traffic.mixes.items()}
+        return replace(self.traffic.frames, frame_sizes=mixes.get("up"), down_frame_sizes=mixes.get("down"))
 
     def octets_on(self, family: Family, query: Query | None = None) -> int:
         """Return the frame size with FCS on links of a family.

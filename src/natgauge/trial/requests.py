@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
@@ -193,7 +193,7 @@ def traffic_frame(
     traffic: TrafficPlan, families: tuple[Family, Family], query: Query | None = None, *, handed_on: bool = False
 ) -> Frame:
     """Return the frame of a request with this traffic; `query` None = plain frames."""
-    frames = asdict(traffic.frames)
+    frames = traffic.frames.stated
     if query is None:
         return Frame(size=traffic.frame_size, side=traffic.frame_side, **frames)
     if traffic.tunnelled and families[0] == "ipv6":

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from natgauge.agreement import (
@@ -139,11 +139,9 @@ def fault_of(counts: ContestantCounts, connections: int, counted: int | None) ->
 
 def forwarding_of(frames: TimedFrames, place: Mapping[str, object]) -> Cell:
     """Return the cell of plain forwarding of such frames, in a lab with these options."""
-    traffic: Mapping[str, object] = {
-        "connections": frames.connections,
-        "frame_size": frames.octets,
-        **asdict(frames.frames),
-    }
+    # A mix is in place of the size.
+    size = {} if frames.frames.frame_sizes else {"frame_size": frames.octets}
+    traffic: Mapping[str, object] = {"connections": frames.connections, **size, **frames.frames.stated}
     return cell_of(load(f"linux-{frames.family}").origin, {**traffic, **place})[0]
 
 

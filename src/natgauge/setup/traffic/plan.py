@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING
 
 from natgauge.errors import UsageError
 from natgauge.ethernet import FRAME_OVERHEAD, LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE
+from natgauge.inputs.checks import spoken as spoken_name
 from natgauge.inputs.checks import wrong
-from natgauge.inputs.question import RANGES, FrameOptions, TrafficOptions
+from natgauge.inputs.frame_sizes import SizeMix, parse_frame_sizes
+from natgauge.inputs.question import MIXES, RANGES, FrameOptions, TrafficOptions
 from natgauge.labs.contract import Addresses, Link
 from natgauge.setup.traffic import subscribers as sharing
 from natgauge.setup.traffic.addresses import AddressPlan
@@ -61,7 +63,8 @@ class TrafficPlan:
     Attributes:
         connections: N, the number of connections of phase 1.
         responder_addresses: the Responder's own, in the same number and order.
-        frame_size: octets with FCS on `frame_side`.
+        frame_size: octets with FCS on `frame_side`; with mixes, the least of the Initiator's, which opens connections
+            before phase 2.
         order: order of phase 1.
         mapped_addresses: the Initiator's as the Responder writes them, in the same number and order; None where they
             become known only in phase 1.
@@ -97,6 +100,14 @@ class TrafficPlan:
     def transport(self) -> Transport:
         """What the test frames are."""
         return self.frames.transport
+
+    @property
+    def mixes(self) -> dict[str, SizeMix]:
+        """The mixes of the frames up and down; empty where each frame has the frame size."""
+        up, down = self.frames.frame_sizes, self.frames.down_frame_sizes
+        if up is None:
+            return {}
+        return {"up": parse_frame_sizes("frame_sizes", up), "down": parse_frame_sizes("down_frame_sizes", down or up)}
 
     @property
     def sources(self) -> int:
@@ -140,7 +151,7 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
         source_ports, destination_ports = _ports(options, connections, sources.count, responders.count, sets)
     else:
         source_ports, destination_ports = _ports_of_edges(options, subscribers, responders.count, around, edges)
-    size = frame_size(options.frame_size, options.frame_side, around, options.transport)
+    size, frames = _sized_frames(options, around)
     plan = TrafficPlan(
         connections=0,
         source_addresses=sources,
@@ -150,7 +161,7 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
         destination_ports=destination_ports,
         frame_size=size,
         frame_side=options.frame_side,
-        frames=options.frames,
+        frames=frames,
         order=options.order,
         mapped_addresses=_as_responder_writes(sources, around),
         subscribers=None if around.port_sets is None and options.subscribers is None else subscribers,
@@ -345,7 +356,30 @@ def _as_responder_writes(sources: Addresses, around: AddressPlan) -> Addresses |
     return Addresses(mapped.first, mapped.first + (sources.count - 1))
 
 
-def frame_size(chosen: int | None, side: Side, around: AddressPlan, transport: Transport = "udp") -> int:
+def _sized_frames(options: TrafficOptions, around: AddressPlan) -> tuple[int, FrameOptions]:
+    """Return the size of frames that have no mix, and the options of all frames with mixes in their one form."""
+    named = [(name, getattr(options, name)) for name in MIXES]
+    up, down = (None if text is None else parse_frame_sizes(name, text) for name, text in named)
+    if up is None and down is None:
+        return frame_size(options.frame_size, options.frame_side, around, options.transport), options.frames
+    if up is not None and options.frame_size is not None:
+        raise wrong(
+            "frame_sizes",
+            f"{options.frame_sizes}, but a frame size of {options.frame_size} octets, too; leave out one of them",
+        )
+    for mix, (name, _) in zip((up, down), named, strict=True):
+        for size in () if mix is None else mix.sizes:
+            frame_size(size, options.frame_side, around, options.transport, name)
+    if up is None:
+        one = frame_size(options.frame_size, options.frame_side, around, options.transport)
+        up = SizeMix(((one, 1),))
+    other = None if down in (None, up) else str(down)
+    return up.sizes[0], replace(options.frames, frame_sizes=str(up), down_frame_sizes=other)
+
+
+def frame_size(
+    chosen: int | None, side: Side, around: AddressPlan, transport: Transport = "udp", name: str = "frame_size"
+) -> int:
     """Return the frame size on the named side, in octets with FCS; by default the least of family and transport."""
     families: dict[Side, Family] = {"initiator": around.inside.family, "responder": around.outside.family}
     shortest = LEAST_OCTETS[transport]
@@ -359,17 +393,17 @@ def frame_size(chosen: int | None, side: Side, around: AddressPlan, transport: T
         headers = "IPv4 in IPv6" if around.tunnelled and families[side] == "ipv6" else spoken(families[side])
         over = "TCP over " if transport == "tcp" else ""
         raise UsageError(
-            f"frame size: {chosen} octets is too small on the {side} side; the least with {over}{headers} "
+            f"{spoken_name(name)}: {chosen} octets is too small on the {side} side; the least with {over}{headers} "
             f"is {least} (FCS included)",
-            at="frame_size",
+            at=name,
         )
     other: Side = "responder" if side == "initiator" else "initiator"
     on_other = chosen + around.octets(shortest, families[other]) - least
     for octets, where in ((chosen, side), (on_other, other)):
         if octets > largest:
             raise UsageError(
-                f"frame size: {octets} octets on the {where} side is too large: {why}; the most is {largest} (FCS "
-                "included)",
-                at="frame_size",
+                f"{spoken_name(name)}: {octets} octets on the {where} side is too large: {why}; the most is {largest} "
+                "(FCS included)",
+                at=name,
             )
     return chosen

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
@@ -55,6 +56,15 @@ def shares_by_direction(
 ) -> dict[Direction, float]:
     """Return `lost_share` or `shortfall` of each direction of phase 2."""
     return {direction: share(counts, excused.get(direction, 0)) for direction, counts in outcome.phase2.items()}
+
+
+def lost_by_size(outcome: Trial) -> dict[int, float]:
+    """Return the lost share of the frames of each size of a mix, all directions together; empty without a mix."""
+    made, received = Counter[int](), Counter[int]()
+    for size in (size for counts in outcome.phase2.values() for size in counts.sizes or ()):
+        made[size.octets] += size.made_frames
+        received[size.octets] += size.received_frames
+    return {octets: 1 - received[octets] / number for octets, number in sorted(made.items()) if number}
 
 
 def worst(values: Mapping[Direction, float]) -> float:
