@@ -381,8 +381,8 @@ def _loss_figures(case: _Case, stream: _Stream) -> str:
     places = "".join(f", {count} at {place}" for place, count in dropped.items())
     rest = f"{_table_figures(case) if stream.phase == 1 else ''}{_icmp_errors(case)}"
     rest += "" if late_delays is None else f"; late frames: {late_delays}"
-    sizes = _loss_by_size(counts)
-    return f"{counts.lost} of {counts.due_frames} frames lost ({share:.3%}{late}{unopened}{tolerance}{places}){sizes}{rest}"
+    rest = f"{_loss_by_size(counts)}{rest}"
+    return f"{counts.lost} of {counts.due_frames} frames lost ({share:.3%}{late}{unopened}{tolerance}{places}){rest}"
 
 
 def _loss_by_size(counts: StreamCounts) -> str:

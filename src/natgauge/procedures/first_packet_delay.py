@@ -14,12 +14,11 @@ from typing import Final
 
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError
-from natgauge.inputs.input import described
-from natgauge.inputs.measuring_types import Shares, shares
+from natgauge.inputs.measuring_types import shares
 from natgauge.metrics.first_packet_delay import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.measure.delay_metrics import ALONE_SHARE, Timing
+from natgauge.procedures.kit.measure.delay_metrics import ABOUT_LOADS, ALONE_SHARE, Timing
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS
@@ -33,20 +32,11 @@ from natgauge.records.repetition import Row
 from natgauge.trials import Phase2Plan, Trial, TrialPlan
 
 
-def _check_loads(name: str, text: str) -> None:
-    shares(name, text)
-
-
 @dataclass(frozen=True, kw_only=True)
 class FirstPacketDelaySettings(Phase1Settings):
     """Settings of the first-packet delay."""
 
-    loads: str = field(
-        default="100%,50%,10%",
-        metadata=described(
-            "loads as shares of the connection rate, such as 100%,50%,10%", check=_check_loads, type=Shares()
-        ),
-    )
+    loads: str = field(default="100%,50%,10%", metadata=ABOUT_LOADS)
     trial_seconds: float = field(default=2.0, metadata=ABOUT_TRIAL_SECONDS)
 
     @property

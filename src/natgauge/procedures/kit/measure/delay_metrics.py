@@ -55,7 +55,9 @@ def _check_loads(name: str, text: str) -> None:
 
 #: Metrics with another default use this description for their own field.
 ABOUT_LOADS: Final = described(
-    "loads as shares of the throughput, such as 100%,50%,10%", check=_check_loads, type=Shares()
+    "loads as shares of the throughput, or of the connection rate, such as 100%,50%,10%",
+    check=_check_loads,
+    type=Shares(),
 )
 
 
