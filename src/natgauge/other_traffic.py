@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from natgauge.figure_text import in_percent
 from natgauge.known_doubts import Grade
 from natgauge.notes import Note
 
@@ -54,7 +55,8 @@ def other_traffic_note(every: Iterable[OtherTraffic], what: str) -> list[Note]:
     worst = max(doubted, key=lambda one: one.share)
     text = (
         f"frames that are not the test's arrived at the tester's ports in {len(doubted)} of {len(seen)} {what}: up to "
-        f"{worst.foreign:,} for {worst.offered:,} offered frames ({worst.share:.2%}); the device or the link carried "
+        f"{worst.foreign:,} for {worst.offered:,} offered frames ({in_percent(worst.share)}); the device or the link "
+        "carried "
         "them too, so rates may be too low"
     )
     grade: Grade = "answer" if worst.share >= GRAVE_SHARE else "interval"

@@ -20,6 +20,7 @@ from natgauge.agreement.generated import Cpu, StreamCounts
 from natgauge.causes.cause import Cause
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.counts import is_disturbed, lost_seconds
+from natgauge.figure_text import in_percent
 from natgauge.readings import Readings
 from natgauge.trial_record import hops_in
 from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Trial, TrialPlan
@@ -373,7 +374,7 @@ def _loss_figures(case: _Case, stream: _Stream) -> str:
     late = f", {counts.late} of them late" if counts.late else ""
     share = counts.lost / counts.due_frames
     unopened = f", {counts.unopened} of them to connections whose opening did not arrive" if counts.unopened else ""
-    tolerance = f", tolerated {case.plan.loss_tolerance:.3%}" if case.plan.loss_tolerance else ""
+    tolerance = f", tolerated {in_percent(case.plan.loss_tolerance)}" if case.plan.loss_tolerance else ""
     dropped = {
         **{place: count for place, count in sorted(case.readings.dropped.items()) if count > 0},
         **({"the server's sockets": case.readings.server_dropped} if case.readings.server_dropped else {}),
@@ -382,7 +383,8 @@ def _loss_figures(case: _Case, stream: _Stream) -> str:
     rest = f"{_table_figures(case) if stream.phase == 1 else ''}{_icmp_errors(case)}"
     rest += "" if late_delays is None else f"; late frames: {late_delays}"
     rest = f"{_loss_by_size(counts)}{rest}"
-    return f"{counts.lost} of {counts.due_frames} frames lost ({share:.3%}{late}{unopened}{tolerance}{places}){rest}"
+    of = f"{in_percent(share)}{late}{unopened}{tolerance}{places}"
+    return f"{counts.lost} of {counts.due_frames} frames lost ({of}){rest}"
 
 
 def _loss_by_size(counts: StreamCounts) -> str:

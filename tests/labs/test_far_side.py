@@ -31,6 +31,7 @@ from natgauge.agreement import Progress
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.cleaning import cleanup
 from natgauge.errors import BrokenError, HostError
+from natgauge.figure_text import number
 from natgauge.gateways import far_side
 from natgauge.gateways.gateway import Gateway
 from natgauge.host.cpus import usable_cpus
@@ -217,7 +218,7 @@ def test_a_campaign_tells_what_the_server_does_alone(tmp_path: Path) -> None:
     assert alone is not None
     assert 1_000 < found.median < 10 * alone
     (doubt,) = [doubt.text for doubt in found.doubts if doubt.word == "real server"]
-    assert f"without the device it answered up to {alone:,.0f} queries/s" in doubt
+    assert f"without the device it answered up to {number(alone)} queries/s" in doubt
 
 
 @alone

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 import re
 from collections.abc import Callable, Sequence
@@ -18,11 +17,12 @@ from tests.unit.made_results import in_turns, made
 from natgauge.analysis.claims import claim, rankings
 from natgauge.doubt_words import DoubtWord
 from natgauge.doubts.doubt import by_grade
+from natgauge.interval_text import Way, ratio
 from natgauge.known_doubts import words_of
 from natgauge.notes import GRADES, Note
 from natgauge.procedures import procedures
 from natgauge.records.measurement import Result
-from natgauge.reports.answers import answers, not_sure, one, ratio
+from natgauge.reports.answers import answers, not_sure, one
 from natgauge.reports.comparison import interval, sentences
 from natgauge.reports.graded_doubts import doubted
 
@@ -490,24 +490,24 @@ def test_a_headline_says_that_it_leaves_out_plain_forwarding(golden: Golden) -> 
 @pytest.mark.parametrize(
     ("value", "rounded", "text"),
     [
-        (1.0004, math.floor, "1.0004"),
-        (0.9996, math.ceil, "0.9996"),
-        (1.00049, math.floor, "1.0004"),
-        (0.99951, math.ceil, "0.9996"),
-        (1.0, math.floor, "1.00"),
-        (0.9996, math.floor, "0.99"),
-        (1.0004, math.ceil, "1.01"),
-        (1.13, math.ceil, "1.13"),
+        (1.0004, "down", "1.0004"),
+        (0.9996, "up", "0.9996"),
+        (1.00049, "down", "1.0004"),
+        (0.99951, "up", "0.9996"),
+        (1.0, "down", "1.00"),
+        (0.9996, "down", "0.99"),
+        (1.0004, "up", "1.01"),
+        (1.13, "up", "1.13"),
     ],
 )
 def test_an_end_of_a_ratio_has_the_digits_that_show_on_which_side_of_1_it_is(
-    value: float, rounded: Callable[[float], int], text: str
+    value: float, rounded: Way, text: str
 ) -> None:
     assert ratio(value, rounded) == text
 
 
 def test_an_interval_in_percent_that_excludes_no_difference_is_printed_without_0() -> None:
-    assert interval(estimate("dear", 1.06, 1.0004, 1.13)) == "+0.04% to +13.0%"
+    assert interval(estimate("dear", 1.06, 1.0004, 1.13)) == "+0.04 to +13.0 %"
     (text, *_) = [each.text for each in sentences(compared([estimate("dear", 1.06, 1.0004, 1.13)]))]
     assert "(0.04 to 13.0 %)" in text
 

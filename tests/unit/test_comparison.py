@@ -65,7 +65,7 @@ def row(name: str, *results: Result) -> list[str] | None:
 def test_the_table_compares_cores_and_plain_forwarding() -> None:
     columns = (result("nat", 400.0, 1), result("nat", 600.0, 2), result("linux-ipv4", 800.0, 1))
     assert row("device cores", *columns) == ["1", "2", "1"]
-    assert row("relative scale-up", *columns) == ["-", "0.750", "-"]
+    assert row("relative scale-up", *columns) == ["-", "0.75", "-"]
     # In shared placement the tester's own work is in both rates.
     assert row("share of plain forwarding (%)", *columns) == ["<=", "50.0", "-", "-"]
 
@@ -120,7 +120,7 @@ def test_what_keeps_two_results_from_being_compared_is_named_under_the_table(
     # Results of other numbers of sessions are on another series over cores.
     golden(refusal(one, two))
     same = result("nat", 400.0, 1, **{name: first})
-    assert row("relative scale-up", one, two, same) == ["-", "0.750", "-"]
+    assert row("relative scale-up", one, two, same) == ["-", "0.75", "-"]
     assert refusal(one, two, same) == ""
 
 
@@ -131,7 +131,7 @@ def test_the_device_is_what_the_share_of_forwarding_is_about_and_nothing_else_is
     assert names == {"gateway", "kind", "version", "hash_size", "new_knob"}
     golden(refusal(nat, linux))
     known = result("nat", 4.0, 1, hash_size=5)
-    assert row("share of plain forwarding (%)", known, linux) == ["<=", "50.0", "-"]
+    assert row("share of plain forwarding (%)", known, linux) == ["<=", "50", "-"]
     golden(refusal(known, result("linux-ipv4", 8.0, 2)))
 
 

@@ -38,7 +38,7 @@ def test_each_figure_is_a_drawing_that_needs_no_page(
         assert ET.fromstring(text).tag.endswith("svg")  # noqa: S314 - drawn here
         assert "var(" not in text
     assert all(path.read_bytes().startswith(b"%PDF") for path in printable)
-    (of_lines,) = (path.read_text() for path in drawings if "throughput" in path.name)
+    (of_lines,) = (path.read_text() for path in drawings if "frames-per-second" in path.name)
     assert "jool-nat64" in of_lines
     assert "tayga-nat64" in of_lines
 

@@ -61,8 +61,8 @@ def test_the_tables_have_both_rows() -> None:
     ):
         (smallest,) = (line for line in text.splitlines() if "minimum of the halves" in line)
         (in_turns,) = (line for line in text.splitlines() if "1 / (1/CE + 1/PE)" in line)
-        assert "375,000" in smallest
-        assert "252,717" in in_turns
+        assert "375 k" in smallest
+        assert "252 k" in in_turns or "253 k" in in_turns
 
 
 def test_devices_with_cores_of_their_own_take_no_turns() -> None:

@@ -84,10 +84,10 @@ def test_the_interval_of_a_median_reaches_up_to_the_bounds_of_the_searches() -> 
 @pytest.mark.parametrize(
     ("shown", "error", "says"),
     [
-        ([100.0, 100.0, 100.0], 5.0, "less than the search error of 5.0%"),
-        ([100.0, 102.0, 99.0], 5.0, "less than the search error of 5.0%"),
-        ([100.0, 110.0, 99.0], 5.0, "±10.0%"),
-        ([100.0, 100.0, 100.0], None, "less than ±0.1%"),
+        ([100.0, 100.0, 100.0], 5.0, "they differ by less than the search error"),
+        ([100.0, 102.0, 99.0], 5.0, "they differ by less than the search error"),
+        ([100.0, 110.0, 99.0], 5.0, "they lie within 99.0 to 110.0"),
+        ([100.0, 100.0, 100.0], None, "they agree"),
     ],
 )
 def test_a_spread_below_the_error_is_no_spread(shown: list[float], error: float | None, says: str) -> None:

@@ -111,7 +111,7 @@ def test_the_number_that_a_refusal_asks_for_is_neither_refused_nor_doubted() -> 
 def test_a_rate_that_the_lag_may_have_raised_beyond_the_error_says_so() -> None:
     found = opened(5000)
     (note,) = (note for note in found.notes if note.word == "short trials")
-    assert "1.4%" in note.text
+    assert "1.43 %" in note.text
     assert "short trials" in {doubt.word for doubt in find(found, Parameters())}
     assert "short trials" not in {doubt.word for doubt in find(opened(100_000), Parameters())}
 

@@ -101,7 +101,7 @@ def test_a_campaign_has_the_parameters_and_doubts_of_a_measurement(tmp_path: Pat
     for word in ("tester on device cores", "real server"):
         # Searches start at places of their own, so their rates differ a little.
         assert without_numbers(said(found)[word]) == without_numbers(said(alone)[word])
-    assert "5000 ns of" in said(found)["tester on device cores"]
+    assert "5,000 ns of" in said(found)["tester on device cores"]
     golden(said(found)["real server"])
     # One repetition was enough, and each one's last trial that passed was there to be repeated.
     assert benches.timed == [set(), set(FOUND), set(FOUND)]

@@ -16,6 +16,7 @@ from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import UsageError
+from natgauge.figure_text import in_percent
 
 N = 100_000
 #: N four tuples.
@@ -162,7 +163,7 @@ def test_queues_get_a_time_limit_for_each_frame_and_short_trials_a_warning() -> 
     assert all(plan.frame_timeout_seconds == LONGEST_WAIT_SECONDS for plan in gateway.plans)
     shortest = N / result.median
     assert any(f"N/R = {shortest:.3f} s" in note.text for note in result.notes)
-    assert any(f"{LONGEST_WAIT_SECONDS / shortest:.1%}" in note.text for note in result.notes)
+    assert any(in_percent(LONGEST_WAIT_SECONDS / shortest) in note.text for note in result.notes)
     assert result.figures["trial_seconds"].median == pytest.approx(shortest)
 
 
@@ -184,7 +185,7 @@ def test_a_loss_tolerance_reaches_the_trials_and_the_notes() -> None:
     found = simulated_lab.measure("connection-rate", truth, connections=N, loss_tolerance="1%")
     assert found.plans("loss_tolerance") == {0.01}
     assert found.median > 500_000
-    assert found.notes("1.000%")
+    assert found.notes("1 %")
 
 
 def test_repetitions_are_measured_anew_and_summarized() -> None:

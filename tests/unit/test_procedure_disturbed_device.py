@@ -13,6 +13,7 @@ from tests.unit.counted import change_counts, change_trial, make_cpu, make_stall
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.figure_text import in_percent
 from natgauge.procedures.back_to_back import buffer_times
 
 N = 1000
@@ -175,7 +176,7 @@ def test_the_real_rate_of_a_burst_is_told_and_makes_the_buffer_time() -> None:
     assert frames == pytest.approx(2_000 / 0.7, rel=0.02)
     assert sent == pytest.approx(1e6 * frames / (frames + 50), rel=0.001)
     assert result.figures["implied_buffer_seconds"].median == pytest.approx(frames / sent)
-    assert any(f"really sent at {sent:.0f} ({sent / 1e6:.1%})" in note.text for note in result.notes)
+    assert any(f"really sent at {sent:.0f} ({in_percent(sent / 1e6)})" in note.text for note in result.notes)
 
 
 def stands_still(gateway: Gateway, plan: Any) -> None:

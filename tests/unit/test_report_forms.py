@@ -62,9 +62,9 @@ def test_every_form_has_delays_with_and_without_the_frames_that_were_due_in_stal
     shown = [made([10.0], metric="latency", unit="us", figures=figures)]
     plain = "\n".join(" ".join((line.heading, *line.cells)) for line in lines_of(shown))
     for form in (plain, markdown.render(sheet(shown)), latex.render(sheet(shown)), csv_table.table(shown)):
-        said = re.sub(r"[,\\]", "", form)
+        said = re.sub(r"[,\\]|\.0$", "", form)
         golden(said)
-        assert "25017" in said
+        assert "25.0 k" in said or "25017" in said
         assert "11.2" in said
     assert "stalls" not in markdown.render(sheet([made([1.0])]))
 

@@ -18,7 +18,7 @@ SERIES = [
 
 def test_each_result_stands_where_its_device_and_its_point_meet() -> None:
     (table,) = metrics_tables(SERIES)
-    assert table.title == "connection-rate (connections/s)"
+    assert table.title == "New connections per second (connections/s)"
     assert table.head == (
         "25,000 connections, 1 core",
         "25,000 connections, 2 cores",
@@ -37,10 +37,12 @@ def test_a_median_never_stands_without_its_doubt() -> None:
     (table,) = metrics_tables([wide, coarse, lone, *([lone] * 6)])
     assert table.head == ("median",)
     found = {gateway: places[0] for gateway, places in table.rows}
-    assert found["wide"] == (Entry(1, "100", "±20.0%", ()),)
-    assert found["coarse"] == (Entry(2, "100", "±7.0%", ()),)
+    assert found["wide"] == (Entry(1, "100", "79 to 111 (3 repetitions)", ()),)
+    assert found["coarse"] == (Entry(2, "100.0", "± 8.0 % (3 repetitions)", ()),)
     # Results that nothing tells apart stand beside each other: none is hidden.
-    assert found["lone"] == tuple(Entry(column, "100", "", ("drift",)) for column in range(3, 10))
+    assert found["lone"] == tuple(
+        Entry(column, "100", "1 repetition, no interval", ("drift",), f"run {column - 2}") for column in range(3, 10)
+    )
 
 
 def test_frames_of_two_families_are_read_beside_each_other_and_sizes_of_one_device_are_not() -> None:

@@ -41,7 +41,8 @@ from natgauge.reports.html.limits import limit_of, load_limit
 from natgauge.reports.html.metrics_table import metrics_tables
 from natgauge.reports.html.page import page
 from natgauge.reports.html.timed import LoadDelays
-from natgauge.reports.rows import number as printed
+from natgauge.reports.main_figure import median
+from natgauge.reports.main_figure import value as value_text
 from natgauge.reports.sheet import lines_of
 from natgauge.stored.find_results import find
 from natgauge.trial.repeating import command_again
@@ -51,11 +52,11 @@ MOST_OCTETS = 3_000_000
 DELAYS = bell(12_000, 1)
 TRIED = {"search_top_phase1_rate": 1.5e5}
 FIGURES = [
-    "connection-rate against cores (connections/s)",
-    "connection-rate against connections (connections/s)",
-    "throughput (frames/s in each direction)",
+    "New connections per second against cores (connections/s)",
+    "New connections per second against connections (connections/s)",
+    "Frames per second without loss (frames/s in each direction)",
     "Loss against load",
-    "latency (us)",
+    "Delay of a frame (us)",
     "Delays: share of the frames that took longer",
 ]
 PANELS = len(FIGURES)
@@ -117,7 +118,7 @@ def test_a_large_campaign_still_makes_a_page_of_bearable_size(results: int, tmp_
     assert len(shown.encode()) <= MOST_OCTETS
     # Nothing is left out: every result has its mark, spread over as many figures as it takes.
     for one in found.results:
-        assert re.search(rf'aria-label="{one.gateway}[^"]*median {printed(one.median)} ', shown)
+        assert re.search(rf'aria-label="{one.gateway}[^"]*median {re.escape(median(one))} ', shown)
     assert shown.count("took longer than") > 0
     assert shown.count(", latency</figcaption>") == results // 4
 
@@ -160,7 +161,7 @@ def test_a_figure_at_a_glance_leads_to_its_result(folder: Path, written: Path) -
     tables = re.findall(r'<table class="glance">.*?</table>', found, re.DOTALL)
     linked = re.findall(r'<a href="#(result-\d+)">([^<]+)</a>', "".join(tables))
     results = find([folder]).results
-    assert sorted(linked) == sorted((f"result-{at}", printed(one.median)) for at, one in enumerate(results, start=1))
+    assert sorted(linked) == sorted((f"result-{at}", median(one)) for at, one in enumerate(results, start=1))
     for place, _ in linked:
         assert found.count(f'id="{place}"') == 1
 
@@ -226,7 +227,7 @@ def test_the_cost_is_defined_before_the_figure_that_uses_it(tmp_path: Path) -> N
     store.write_plan({})
     store.write_comparison(compared().document())
     text = page(find([tmp_path]), command_again)
-    assert 0 < text.index("in ns.") < text.index('class="chart"')
+    assert 0 < text.index("in ns)") < text.index('class="chart"')
 
 
 def test_charts_of_a_group_have_the_same_axes() -> None:
@@ -265,7 +266,9 @@ def test_every_repetition_is_a_point_and_hover_tells_its_value(folder: Path, wri
     shown = written.read_text()
     for one in find([folder]).results:
         for at, value in enumerate(one.values, start=1):
-            assert re.search(rf'aria-label="{one.gateway}[^"]*, repetition {at}: {printed(value)} ', shown)
+            assert re.search(
+                rf'aria-label="{one.gateway}[^"]*, repetition {at}: {re.escape(value_text(one, value))} ', shown
+            )
 
 
 def test_marks_of_one_drawing_never_name_those_of_another(written: Path) -> None:
@@ -414,7 +417,7 @@ def test_the_connections_that_fill_a_cache_are_marked_where_they_are_drawn(golde
 
 def test_names_stand_left_of_bars_and_ratios() -> None:
     bars = groups_of([made([value], parameters={"gateway": f"g{value}"}) for value in (1.0, 3.0)])[0].figures[0]
-    ratios = forest_figures(1, compared(), looks_of([], [compared()])).figures[0]
+    ratios = forest_figures("", compared(), looks_of([], [compared()])).figures[0]
     for figure in (bars, ratios):
         (names,) = [one["mark"] for one in figure.spec["layer"] if one["encoding"].get("text") == {"field": "name"}]
         assert names["x"] < -7 * len("g1.0")
@@ -422,7 +425,7 @@ def test_names_stand_left_of_bars_and_ratios() -> None:
 
 def test_ratios_of_all_quantities_have_one_axis() -> None:
     record = compared([estimate(), estimate("other", 3.0, 2.0, 4.0, quantity="new")])
-    group = forest_figures(1, record, looks_of([], [record]))
+    group = forest_figures("", record, looks_of([], [record]))
     (domain,) = {tuple(one.spec["layer"][0]["encoding"]["x"]["scale"]["domain"]) for one in group.figures}
     assert len(group.figures) == 2
     assert domain[0] < 1
@@ -662,7 +665,9 @@ def test_a_pointer_is_told_the_value(browser: Browser, written: Path) -> None:
     assert browser.ask("document.getElementById('tip').hidden") is True
     browser.point_at(*place)
     told = browser.ask("document.getElementById('tip').textContent")
-    assert re.fullmatch(r"[\w-]+, \d cores: [\d,.]+ connections/s \([\d,.]+ to [\d,.]+\)", told)
+    assert re.fullmatch(
+        r"[\w-]+, \d cores?: [\d,.]+ k connections/s, (± [\d.]+ %|[\d,. k]+ to [\d,. k]+) \(\d repetitions\)", told
+    )
     browser.point_at(5, 5)
     assert browser.ask("document.getElementById('tip').hidden") is True
 

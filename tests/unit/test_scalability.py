@@ -183,9 +183,9 @@ def test_the_last_degradation_follows_from_the_steps(medians: list[float]) -> No
 def test_the_table_rounds_and_csv_does_not() -> None:
     series = [sessions(3.0, 1000, table_size=3000), sessions(1.0, 3000, table_size=2**16)]
     lines = table(series).splitlines()
-    assert [line.split()[-2:] for line in lines if line.startswith(PREVIOUS)] == [["-", "0.33"]]
+    assert [line.split()[-2:] for line in lines if line.startswith(PREVIOUS)] == [["-", "0.333"]]
     assert [line.split()[-2:] for line in lines if line.startswith(WORSE)] == [["-", "66.7"]]
-    assert [line.split()[-2:] for line in lines if line.startswith("table limit per session")] == [["3.000", "21.845"]]
+    assert [line.split()[-2:] for line in lines if line.startswith("table limit per session")] == [["3", "21.8"]]
     first, second = csv.DictReader(io.StringIO(csv_table.table(series)))
     assert first[f"{PREVIOUS}sessions"] == ""
     assert float(second[f"{PREVIOUS}sessions"]) == 1 / 3
@@ -223,10 +223,10 @@ def test_a_share_of_forwarding_that_the_tester_limited_is_at_most_that(by: str, 
     found = row("share of plain forwarding", *results).comparisons[0]
     assert (found.value, found.bound) == (30.0, "<=")
     text, marked, as_csv, as_latex, drawn = forms(results)
-    assert "<= 30.0" in text
-    assert "<= 30.0" in marked or "&lt;= 30.0" in marked
-    assert "<= 30.0" in as_csv
-    assert r"\textless{}= 30.0" in as_latex
+    assert "<= 30" in text
+    assert "<= 30" in marked or "&lt;= 30" in marked
+    assert "<= 30" in as_csv
+    assert r"\textless{}= 30" in as_latex
     golden(drawn)
 
 
@@ -236,7 +236,7 @@ def test_a_scale_up_that_the_tester_limited_is_at_least_that_and_a_degradation_a
     found = row("relative scale-up", one, two).comparisons[1]
     assert found.bound == ">="
     assert found.value == pytest.approx(580 / 600)
-    assert ">= 0.967" in table([one, two])
+    assert ">= 0.966" in table([one, two])
     few, plain = sessions(8.0, 1, **RATE), sessions(6.0, 1000, **RATE)
     many = Result.from_document({**plain.document(), "limited_by": "tester"})
     found = row(f"{WORSE}sessions", few, many).comparisons[1]
@@ -279,7 +279,7 @@ def test_the_middle_of_an_even_number_of_losses_is_the_mean_of_the_middle_two() 
     )
     (group,) = question_figures([losses], [()], looks_of([losses], []))
     assert group.title == "Loss against load"
-    assert "1,000 frames/s: 3 %" in str(group.figures[0].spec)
+    assert "1,000 frames/s: 3" in str(group.figures[0].spec)
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ def test_no_form_says_frames_a_second_without_a_direction_and_each_has_the_sum(d
         assert told.count("frames/s") == told.count(f"frames/s {said}"), form
     for form in printed[:4]:
         assert "all directions (frames/s)" in form
-        assert "500,000" in form or "500000.0" in form
+        assert any(text in form for text in ("500 k", "500000"))
     turned = " ".join(line.heading for line in against_sheet(results, "cores").lines)
     assert f"frames/s {said}" in turned
     glance = " ".join(cell for line in of_metrics(results[:1]).lines for cell in line.cells)

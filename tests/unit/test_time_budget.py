@@ -18,6 +18,7 @@ from tests.unit.simulated import Gateway
 
 from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import BrokenError, UsageError
+from natgauge.figure_text import number
 from natgauge.measurements.making import make
 from natgauge.measurer import Ability, OutlastingError
 from natgauge.procedures import connection_rate, get, procedures
@@ -162,7 +163,7 @@ def test_a_load_that_passed_and_none_that_failed_is_a_lower_bound(measure: _With
     (one,) = result.measurements
     assert (one.upper, one.limited_by) == (None, TIME)
     assert 50_000 <= one.value < 5e6
-    assert f"above {one.value:,.0f} connections/s" in doubts(result)["undecided"]
+    assert f"above {number(one.value)} connections/s" in doubts(result)["undecided"]
 
 
 def test_bounds_that_are_near_enough_stand_though_they_were_not_confirmed(measure: _WithTime, golden: Golden) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from natgauge.analysis.unit_frames import frames_of, most_units
+from natgauge.figure_text import number
 from natgauge.measurements.making import make
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.measurement import Result
@@ -90,23 +91,23 @@ def test_a_full_link_is_the_links_and_one_that_is_not_full_is_not(
     assert part.figures["share_of_theoretical_maximum"].median == pytest.approx(0.6)
     shown = result(metric, 0.6 * most, unit, media=["copper"] * 2, port_drivers=["igb"] * 2, flow_control=["off"] * 2,
                    **given)  # fmt: skip
-    assert f"theoretical maximum is {most:,.0f} {unit}; the result is 60.0% of it" in verdict(shown)
-    assert f"{most:,.0f}" in table([shown])
+    assert f"theoretical maximum is {number(most)} {unit}; the result is 60 % of it" in verdict(shown)
+    assert number(most) in table([shown])
 
 
 @pytest.mark.parametrize(
     ("metric", "unit", "given", "share", "says"),
     [
-        ("connection-rate", "connections/s", {"transport": "udp"}, "1.0%", "100 ns of 10,000 ns a frame"),
-        ("connection-rate", "connections/s", {"transport": "tcp"}, "3.0%", "3 x 100 ns of 10,000 ns a connection"),
+        ("connection-rate", "connections/s", {"transport": "udp"}, "1 %", "100 ns of 10 k ns a frame"),
+        ("connection-rate", "connections/s", {"transport": "tcp"}, "3 %", "3 x 100 ns of 10 k ns a connection"),
         (
             "transaction-rate",
             "transactions/s",
             {"transport": "tcp", "close": "fin", "request_octets": 0},
-            "7.0%",
-            "7 x 100 ns of 10,000 ns a transaction",
+            "7 %",
+            "7 x 100 ns of 10 k ns a transaction",
         ),
-        ("resolution-rate", "queries/s", {"query": "aaaa"}, "2.0%", "2 x 100 ns of 10,000 ns a query"),
+        ("resolution-rate", "queries/s", {"query": "aaaa"}, "2 %", "2 x 100 ns of 10 k ns a query"),
     ],
 )
 def test_receivers_run_once_for_each_message(

@@ -124,7 +124,8 @@ def sentence(figures: Sequence[RankedFigure], *, except_for: Collection[str] = (
     Args:
         figures: figures of one metric that are sorted, or drawn on one axis.
     """
-    conditions = unlike_conditions(figures, except_for=except_for)
+    # The same figures in another order are the same sentence.
+    conditions = unlike_conditions(sorted(figures, key=lambda figure: figure.name), except_for=except_for)
     if not conditions:
         return ""
     more = f", and {len(conditions) - _MOST} more" if len(conditions) > _MOST else ""

@@ -10,6 +10,7 @@ from natgauge.analysis import derived
 from natgauge.analysis.comparing import Difference, comparable
 from natgauge.analysis.contrast import bounds
 from natgauge.analysis.scalability import Comparison, DerivedRow
+from natgauge.figure_text import number
 from natgauge.records.measurement import FUNCTIONAL, Result
 
 #: Kinds of the customers' half and of the provider's half, by kind of the chain.
@@ -42,7 +43,7 @@ def rows_of_halves(results: Sequence[Result]) -> list[DerivedRow]:
     their times for a frame add up.
     """
     return [
-        DerivedRow(name, "", 0, tuple(compare(result, results) for result in results))
+        DerivedRow(name, "", tuple(compare(result, results) for result in results))
         for name, compare in (("minimum of the halves", _smallest), ("1 / (1/CE + 1/PE) of the halves", _in_turns))
     ]
 
@@ -82,7 +83,7 @@ def _compare(result: Result, results: Sequence[Result], compute: Callable[[float
     if any(each.functional for each in (result, *halves)):
         return Comparison(doubt=FUNCTIONAL)
     least, most = (compute(*ends) for ends in zip(*map(bounds, halves), strict=True))
-    rates = " and ".join(f"{half.gateway} {half.median:,.0f} {half.unit}" for half in halves)
+    rates = " and ".join(f"{half.gateway} {number(half.median)} {half.unit}" for half in halves)
     # In `shared` placement each half contains the tester's own work, which the chain has once.
     is_exact = least == most and result.placement != "shared"
     return Comparison(

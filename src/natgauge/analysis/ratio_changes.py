@@ -17,6 +17,7 @@ from natgauge.analysis.change import Change, Changes, Conclusion, matched, side,
 from natgauge.analysis.comparing import Difference, different_parameters
 from natgauge.analysis.contrast import Contrast
 from natgauge.errors import UsageError
+from natgauge.figure_text import in_percent
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.records.parameters import describe
 from natgauge.statistics.independent_ratios import ratio_of
@@ -101,7 +102,7 @@ def _conclusion(
     if not larger:
         return Conclusion("no difference seen")
     if not side(found, margin, control):
-        far = "any factor" if math.isinf(control) else f"up to {control - 1:.1%}"
+        far = "any factor" if math.isinf(control) else f"up to {in_percent(control - 1)}"
         why = f"the baseline compared with itself (A/A control) differs by {far}, too"
         return Conclusion("cannot tell", "control", why)
     # Two comparisons are made at different times.

@@ -12,6 +12,7 @@ from natgauge.analysis.comparing import Difference, comparable
 from natgauge.analysis.contrast import Contrast, better, contrast, least_repetitions
 from natgauge.analysis.sittings import Sitting, sitting_of
 from natgauge.errors import UsageError
+from natgauge.figure_text import in_percent
 from natgauge.records.measurement import FUNCTIONAL, Result
 from natgauge.statistics.interval import CONFIDENCE
 
@@ -90,8 +91,9 @@ def _conclusion(first: Result, second: Result, found: Contrast, margin: float) -
 def _few(first: Result, second: Result, found: Contrast) -> str:
     least = least_repetitions()
     return (
-        f"{len(first.repetitions)} and {len(second.repetitions)} repetitions give {found.interval.coverage:.0%} at "
-        f"most; {least} and {least} are enough for {CONFIDENCE:.0%}"
+        f"{len(first.repetitions)} and {len(second.repetitions)} repetitions give "
+        f"{in_percent(found.interval.coverage)} at "
+        f"most; {least} and {least} are enough for {in_percent(CONFIDENCE)}"
     )
 
 
@@ -110,6 +112,8 @@ def _hidden(first: Result, second: Result, found: Contrast) -> str:
         return ""
     spreads = [(result.maximum - result.minimum) / result.median for result in (first, second)]
     return (
-        f"a fall of up to {max(0.0, fall):.0%} or a rise of up to {max(0.0, rise):.0%} is possible, because "
-        f"repetitions differ by {spreads[0]:.0%} of their median in the first run and by {spreads[1]:.0%} in the second"
+        f"a fall of up to {in_percent(max(0.0, fall))} or a rise of up to {in_percent(max(0.0, rise))} is possible, "
+        "because "
+        f"repetitions differ by {in_percent(spreads[0])} of their median in the first run and by "
+        f"{in_percent(spreads[1])} in the second"
     )

@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from natgauge.analysis import contrast, derived
 from natgauge.analysis.comparing import Difference, comparable
+from natgauge.figure_text import number as written
 from natgauge.records.measurement import FUNCTIONAL, Result
 
 #: Parameters that a scale-up varies. A card has a queue for each core. A device on the senders' cores has the same
@@ -115,13 +116,11 @@ class DerivedRow:
     Attributes:
         name: name in tables.
         unit: unit of the values; empty for ratios.
-        digits: digits after the decimal point, as in published tables.
         comparisons: one per result.
     """
 
     name: str
     unit: str
-    digits: int
     comparisons: tuple[Comparison, ...]
 
 
@@ -135,14 +134,14 @@ def derived_rows(results: Sequence[Result]) -> list[DerivedRow]:
         All rows, including rows without a value for any result.
     """
 
-    def row(name: str, unit: str, digits: int, compare: Callable[[Result, Sequence[Result]], Comparison]) -> DerivedRow:
-        return DerivedRow(name, unit, digits, tuple(compare(result, results) for result in results))
+    def row(name: str, unit: str, compare: Callable[[Result, Sequence[Result]], Comparison]) -> DerivedRow:
+        return DerivedRow(name, unit, tuple(compare(result, results) for result in results))
 
     return [
-        row("relative scale-up", "", 3, scale_up),
-        row("share of plain forwarding", "%", 1, of_forwarding),
-        *(row(f"median / previous median over {axis.name}", "", 2, _previous_along(axis)) for axis in AXES),
-        *(row(f"degradation over {axis.name}", "%", 1, _degradation_along(axis)) for axis in _LOADS),
+        row("relative scale-up", "", scale_up),
+        row("share of plain forwarding", "%", of_forwarding),
+        *(row(f"median / previous median over {axis.name}", "", _previous_along(axis)) for axis in AXES),
+        *(row(f"degradation over {axis.name}", "%", _degradation_along(axis)) for axis in _LOADS),
     ]
 
 
@@ -214,7 +213,7 @@ def degradation(result: Result, results: Sequence[Result], axis: Axis) -> Compar
     # One host with many sessions is no single flow.
     if comparison.value is None or (axis is SESSIONS and first == 1):
         return comparison
-    reference = f"{first:,.0f} {axis.name.removesuffix('s') if first == 1 else axis.name}"
+    reference = f"{written(first)} {axis.name.removesuffix('s') if first == 1 else axis.name}"
     note = (
         f"{result.gateway}, {result.metric}: degradation over {axis.name} is relative to the result with {reference}; "
         "RFC 8219 section 10.2.1 starts from one network flow"
@@ -292,7 +291,7 @@ def _bounded(result: Result, other: Result, place: int, compute: Callable[[float
     least = mine[0] / its[1]
     most = mine[1] / its[0] if its[0] else math.inf
     if (least > 0) == math.isfinite(most):
-        left = f"between {least:.4g} and {most:.4g} times as much" if least else "anything"
+        left = f"between {written(least)} and {written(most)} times as much" if least else "anything"
         limits = " and ".join(dict.fromkeys(compared.limited_by for compared in (result, other)))
         return Comparison(doubt=f"the bottleneck was {limits}: it may be {left}", other=place)
     rises = compute(2.0, 1.0) > compute(1.0, 1.0)

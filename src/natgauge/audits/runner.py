@@ -14,6 +14,7 @@ from natgauge.audits.kit.flows import TRANSPORTS
 from natgauge.audits.kit.pcapng import CapturedFrame
 from natgauge.audits.kit.requirement import Requirement
 from natgauge.audits.kit.unseen import NotApplicableError, NotSeenError
+from natgauge.figure_text import in_percent
 from natgauge.notes import Note
 from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditVerdict, BehaviourClasses
 from natgauge.words import Transport
@@ -142,7 +143,8 @@ def other_traffic_doubt(examiner: Examiner) -> Iterator[Note]:
     own = min(load.arrived, load.sent)
     text = (
         f"it kept {examiner.floods} observations from a result: {load.arrived:,} frames arrived at the "
-        f"tester's ports while the audit sent {load.sent:,}, so at least {1 - own / load.arrived:.1%} were not its "
+        f"tester's ports while the audit sent {load.sent:,}, so at least {in_percent(1 - own / load.arrived)} were "
+        "not its "
         f"own; {load.dropped:,} were lost before the audit saw them"
     )
     yield Note("other traffic", text, examiner.floods, float(load.arrived), "answer")

@@ -18,6 +18,7 @@ from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
 from natgauge.campaigns.plan import PlanError
 from natgauge.delays import Delays
 from natgauge.errors import NatgaugeError, UsageError
+from natgauge.figure_text import number as written
 from natgauge.gateways.limits import choose, octets_needed
 from natgauge.gateways.recipe import load
 from natgauge.inputs.question import Question
@@ -126,7 +127,7 @@ def checked_estimate(points: Sequence[PlannedCell], where: str) -> Estimate:
         raise PlanError(
             where,
             [
-                f"{cell.cell}: a trial of {cell.connections:,} connections at less than {cell.least_rate:,.0f} a "
+                f"{cell.cell}: a trial of {cell.connections:,} connections at less than {written(cell.least_rate)} a "
                 f"second outlasts the UDP time-out of {cell.timeout_seconds:,} s; give the device a longer "
                 "udp_timeout, or take fewer connections"
                 for cell in estimated.outlasting

@@ -84,10 +84,13 @@ def command(gateways: tuple[str, ...], results: Path, form: str, verbose: bool, 
 
 def _show_intervals(display: ProgressDisplay, seconds: float, rounds: int, estimates: Sequence[RatioEstimate]) -> None:
     """Show the intervals after an interim analysis, on standard error."""
+    from natgauge.reports.comparison import change, interval
+
     display.interim(
         "\n".join(
-            f"{seconds:.0f} s, {rounds} rounds: {estimate.quantity} of {estimate.gateway}: {estimate.ratio:.4f} "
-            f"({estimate.low:.4f} to {estimate.high:.4f})"
+            f"{seconds:.0f} s, {rounds} rounds: {estimate.quantity} of {estimate.gateway}: "
+            f"{change(estimate, estimate.ratio)} "
+            f"({interval(estimate)})"
             for estimate in estimates
             if estimate.ratio is not None and estimate.low is not None and estimate.high is not None
         )

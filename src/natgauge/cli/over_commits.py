@@ -13,6 +13,7 @@ from natgauge.errors import UsageError
 if TYPE_CHECKING:
     from natgauge.analysis.history import HistorySeries
     from natgauge.reports.html.drawings import Form
+    from natgauge.reports.own_words import OwnWords
 
 #: Share by which two comparisons of the same gateways may differ.
 _MARGIN: Final = 0.03
@@ -26,6 +27,7 @@ def show(
     drawn: Mapping[Form, Path | None],
     margin: float | None,
     others: Mapping[str, object],
+    own: OwnWords,
 ) -> None:
     """Print the history of all comparisons of these folders, or write it into files."""
     from natgauge.analysis.history import history
@@ -42,12 +44,18 @@ def show(
     if not comparisons:
         raise UsageError("report: --history: the folders hold no comparison; name results of natgauge compare")
     every = history(dated(comparisons), share)
-    _write(every, share, html, drawn)
+    _write(every, share, own, html, drawn)
     if form is not None or (html is None and not any(drawn.values())):
-        _print(every, share, form or "text")
+        _print(every, share, own, form or "text")
 
 
-def _write(every: Sequence[HistorySeries], margin: float, html: Path | None, drawn: Mapping[Form, Path | None]) -> None:
+def _write(
+    every: Sequence[HistorySeries],
+    margin: float,
+    own: OwnWords,
+    html: Path | None,
+    drawn: Mapping[Form, Path | None],
+) -> None:
     """Write what is to go to files, and print the names of the files."""
     from natgauge import outputs
     from natgauge.reports import history as views
@@ -56,19 +64,19 @@ def _write(every: Sequence[HistorySeries], margin: float, html: Path | None, dra
     if html is not None:
         from natgauge.reports.html import page
 
-        text = page.history_page("Costs over commits", views.sentences(every), views.groups(every, margin))
+        text = page.history_page("Costs over commits", views.sentences(every), views.groups(every, margin), own)
         outputs.write(html, text, what="report", remedy="name a file in a folder of yours")
         written += [] if outputs.is_stream(html) else [html]
     for kind, folder in drawn.items():
         if folder is not None:
             from natgauge.reports.html import drawings
 
-            written += drawings.write(views.groups(every, margin), folder, kind)
+            written += drawings.write(views.groups(every, margin), folder, kind, own)
     for path in written:
         say(path)
 
 
-def _print(every: Sequence[HistorySeries], margin: float, form: str) -> None:
+def _print(every: Sequence[HistorySeries], margin: float, own: OwnWords, form: str) -> None:
     """Print the history in a form."""
     from natgauge.reports import draft, latex, markdown
     from natgauge.reports import history as views
@@ -78,11 +86,13 @@ def _print(every: Sequence[HistorySeries], margin: float, form: str) -> None:
     sheet, sentences = views.sheet(every, margin), views.sentences(every)
     if form == "json":
         document(views.document(every, margin))
-    elif form == "csv":
+        return
+    if form == "csv":
         say(views.csv_table(every))
-    elif form == "markdown":
-        say("\n".join([*(f"- {markdown.escaped(one.text)}" for one in sentences), "", markdown.render(sheet)]))
+        return
+    text = draft.plain(sheet) if form == "draft" else latex.render(sheet)
+    if form == "markdown":
+        text = "\n".join([*(f"- {markdown.escaped(one.text)}" for one in sentences), "", markdown.render(sheet)])
     elif form == "text":
-        say(wrapped(answered(sentences, sheet, columns())))
-    else:
-        say(draft.plain(sheet) if form == "draft" else latex.render(sheet))
+        text = wrapped(answered(sentences, sheet, columns()))
+    say(own.above(form, text))

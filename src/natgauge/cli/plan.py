@@ -12,6 +12,7 @@ import cloup
 
 from natgauge.cli.names import GATEWAY, METRIC
 from natgauge.cli.say import say
+from natgauge.figure_text import number as written
 
 if TYPE_CHECKING:
     from natgauge.campaigns.cells import PlannedCell
@@ -152,7 +153,7 @@ def _estimated(plan: Path, cells: Sequence[PlannedCell], estimated: Estimate, *,
     scarce = f"; only {_mib(available)} MiB are available here" if available is not None and short else ""
     repetitions = sum(measurement.most_repetitions for cell in cells for measurement in cell.measurements)
     measurements = sum(len(cell.measurements) for cell in cells)
-    assumed = f"devices of {ASSUMED_CONNECTIONS:,.0f} connections/s and {ASSUMED_FRAMES:,.0f} frames/s"
+    assumed = f"devices of {written(ASSUMED_CONNECTIONS)} connections/s and {written(ASSUMED_FRAMES)} frames/s"
     device = "unknown" if estimated.device_octets is None else f"{_mib(estimated.device_octets)} MiB"
     memory = f"{_mib(estimated.tester_octets)} MiB on the tester, {device} on the device{scarce}"
     cut = f"; {estimated.cut} of {repetitions} repetitions are cut by --most-seconds" if estimated.cut else ""

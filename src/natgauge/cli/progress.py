@@ -14,6 +14,7 @@ from rich.text import Text
 from natgauge.agreement import Progress
 from natgauge.agreement.generated import StreamCounts
 from natgauge.durations import duration, likely
+from natgauge.figure_text import number
 from natgauge.metrics import declared
 from natgauge.plain_text import one_line, visible
 from natgauge.procedures.kit.events import Bounds, Event
@@ -182,8 +183,8 @@ def _said(event: Event, outcome: Trial) -> str:
 def _searched(bounds: Bounds) -> str:
     if bounds.lower is None and bounds.upper is None:
         return ""
-    lower = "?" if bounds.lower is None else f"{bounds.lower:,.0f}"
-    upper = "?" if bounds.upper is None else f"{bounds.upper:,.0f}"
+    lower = "?" if bounds.lower is None else number(bounds.lower)
+    upper = "?" if bounds.upper is None else number(bounds.upper)
     return f"between {lower} and {upper}"
 
 
@@ -194,11 +195,11 @@ def describe(plan: TrialPlan) -> str:
 
 def _load(plan: TrialPlan) -> str:
     if plan.phase2 is None:
-        return f"{plan.connections:,} {plan.opened} at {plan.phase1_rate:,.0f}/s"
+        return f"{plan.connections:,} {plan.opened} at {number(plan.phase1_rate)}/s"
     rates = (plan.phase2.initiator_rate, plan.phase2.responder_rate)
     active = sum(rate > 0 for rate in rates)
     which = "each way" if active == 2 else ("up" if rates[0] > 0 else "down")
-    return f"{max(rates):,.0f} frames/s {which}"
+    return f"{number(max(rates))} frames/s {which}"
 
 
 def _figures(outcome: Trial) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from natgauge.reports.answers import Sentence
     from natgauge.reports.collected import StoredResults
     from natgauge.reports.html.drawings import Form
+    from natgauge.reports.own_words import OwnWords
     from natgauge.reports.sheet import Sheet
 
 #: Form of a table -> the module of `natgauge.reports` that makes it.
@@ -32,6 +33,10 @@ _FORMS: Final[Mapping[str, str]] = {
     "latex": "latex",
     "markdown": "markdown",
 }
+
+
+#: Forms without words of the user's own.
+_FOR_PROGRAMS: Final = frozenset({"csv", "json"})
 
 
 @cloup.command("report", short_help="Print tables of results, write pages and data frames.")
@@ -105,6 +110,10 @@ _FORMS: Final[Mapping[str, str]] = {
     metavar="SHARE",
     help="With --history: share by which two runs of one gateway may differ on this machine.  [default: 3%]",
 )
+@click.option("--title", metavar="TEXT", default="", help="Title of the page, of each figure, or of the printed table.")
+@click.option(
+    "--note", metavar="TEXT", default="", help="Words of your own below the title; an empty line ends a paragraph."
+)
 def command(
     *,
     folders: tuple[Path, ...],
@@ -120,18 +129,25 @@ def command(
     junit: Path | None,
     history: bool,
     margin: float | None,
+    title: str,
+    note: str,
 ) -> None:
     """Print the table of RFC 9693 section 6, one column per result, and a table per comparison and audit.
 
     FOLDER is a results folder of a measurement, comparison or audit, a folder with several of them, or a campaign's.
     """
     from natgauge.errors import UsageError
+    from natgauge.reports.own_words import OwnWords
     from natgauge.stored import find_results
 
     _refuse_options(form=form, against=against, published=published, like=like, beside=beside)
+    prints = form is not None or like is not None or all(to is None for to in (html, parquet, svg, pdf, junit))
+    own = OwnWords(title, note)
+    _refuse_words(own, form if prints else None, shown=prints or any(to is not None for to in (html, svg, pdf)))
     if history:
         others = {"against": against, "published": published, "like": like, "parquet": parquet, "junit": junit}
-        over_commits.show(folders, form, html=html, drawn={"svg": svg, "pdf": pdf}, margin=margin, others=others)
+        drawn: dict[Form, Path | None] = {"svg": svg, "pdf": pdf}
+        over_commits.show(folders, form, html=html, drawn=drawn, margin=margin, others=others, own=own)
         return
     if margin is not None:
         raise UsageError("report: --margin: belongs to --history; add that, or leave it out")
@@ -142,9 +158,9 @@ def command(
         say(f"natgauge: {folder}: {left_out}, because its measurement did not end", err=True)
     if html is None and junit is None:
         _say_what_goes_on(collected)
-    _write_files(collected, html=html, parquet=parquet, svg=svg, pdf=pdf, junit=junit)
-    if form is not None or like is not None or all(to is None for to in (html, parquet, svg, pdf, junit)):
-        _print_tables(collected, form or "text", against=against, published=published, like=like, beside=beside)
+    _write_files(collected, own, html=html, parquet=parquet, svg=svg, pdf=pdf, junit=junit)
+    if prints:
+        _print_tables(collected, form or "text", own, against=against, published=published, like=like, beside=beside)
 
 
 def _say_what_goes_on(collected: StoredResults) -> None:
@@ -159,6 +175,7 @@ def _say_what_goes_on(collected: StoredResults) -> None:
 def _print_tables(
     collected: StoredResults,
     form: str,
+    own: OwnWords,
     *,
     against: str | None,
     published: tuple[str, ...],
@@ -185,7 +202,7 @@ def _print_tables(
         tables.append(_compared(collected, form))
     if collected.audits:
         tables.append(_audited(collected, form))
-    say("\n\n".join(tables), colours=COLOURS)
+    say(own.above(form, "\n\n".join(tables)), colours=COLOURS)
 
 
 def _turned(results: Sequence[Result], against: str, *, narrow: bool = False) -> Sheet:
@@ -197,6 +214,7 @@ def _turned(results: Sequence[Result], against: str, *, narrow: bool = False) ->
 
 def _write_files(
     collected: StoredResults,
+    own: OwnWords,
     *,
     html: Path | None,
     parquet: Path | None,
@@ -209,7 +227,7 @@ def _write_files(
         from natgauge.reports.html import page
         from natgauge.trial.repeating import command_again
 
-        page.write(collected, html, command_again)
+        page.write(collected, html, command_again, own)
         _say_unless_stream(html)
     if junit is not None:
         from natgauge.reports import junit as tests
@@ -226,7 +244,7 @@ def _write_files(
         if folder is not None:
             from natgauge.reports.html import drawings, page
 
-            written += drawings.write(page.question_groups(collected), folder, form)
+            written += drawings.write(page.question_groups(collected), folder, form, own)
     for path in written:
         say(path)
 
@@ -237,6 +255,18 @@ def _say_unless_stream(path: Path) -> None:
 
     if not outputs.is_stream(path):
         say(path)
+
+
+def _refuse_words(own: OwnWords, form: str | None, *, shown: bool) -> None:
+    """Refuse a title or a note that nothing would show."""
+    from natgauge.errors import UsageError
+
+    given = "--title" if own.title else "--note" if own.note else ""
+    if given and (form in _FOR_PROGRAMS or not shown):
+        where = f"--format {form}" if form in _FOR_PROGRAMS else "what is written"
+        raise UsageError(
+            f"report: {given}: {where} has no place for it; leave it out, or write a page with --html FILE"
+        )
 
 
 def _refuse_options(

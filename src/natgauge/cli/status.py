@@ -72,15 +72,17 @@ def lines(campaign_status: CampaignStatus) -> list[str]:
 
 
 def _now(now: Any) -> str:
+    from natgauge.figure_text import number
+
     bounds = now["bounds"]
     between = ""
     if bounds["lower"] is not None or bounds["upper"] is not None:
-        ends = ["?" if bounds[end] is None else f"{bounds[end]:,.0f}" for end in ("lower", "upper")]
+        ends = ["?" if bounds[end] is None else number(bounds[end]) for end in ("lower", "upper")]
         between = f", between {ends[0]} and {ends[1]}"
     left = "" if bounds["trials_left"] is None else f", about {bounds['trials_left']} trials left"
     return (
         f"{now['cell']} {now['measurement']}, repetition {now['repetition']}: {now['metric']} trial {now['trial']} at "
-        f"{now['load']:,.0f}{between}{left}"
+        f"{number(now['load'])}{between}{left}"
     )
 
 
@@ -95,7 +97,7 @@ def _measurement(measurement: MeasurementStatus) -> str:
 
 def _values(values: Sequence[float]) -> str:
     """Up to three values; of more, their median and range."""
-    from natgauge.reports.rows import number
+    from natgauge.figure_text import number
 
     if len(values) <= _MOST_VALUES:
         return ", ".join(map(number, values))

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from natgauge.analysis import ratio_verdicts
 from natgauge.analysis.ratio_verdicts import verdict_of
 from natgauge.comparisons.request import ComparisonGoal
+from natgauge.figure_text import at_least, at_most
+from natgauge.interval_text import percent
 from natgauge.paired.ratios import PairedRatios, RoundPlace
 from natgauge.records.comparison import FRAME_OF, CostVerdict, RatioEstimate, SearchLimit
 from natgauge.statistics.interval import MedianEstimate, finite
@@ -85,13 +87,13 @@ def _open(subject: Subject, estimate: MedianEstimate, margin: float) -> tuple[Co
     """Return the verdict on a ratio with one known end, or none; margin as of `margin_of`."""
     verdict: CostVerdict = "undecided"
     if estimate.lower > margin:
-        verdict, known = "costs more", f" costs at least {_percent(estimate.lower - 1)} more"
+        verdict, known = "costs more", f" costs at least {percent(estimate.lower - 1, 'down')} more"
     elif estimate.upper < 1 / margin:
-        verdict, known = "costs less", f" costs at least {_percent(1 - estimate.upper)} less"
+        verdict, known = "costs less", f" costs at least {percent(1 - estimate.upper, 'down')} less"
     elif estimate.lower > 0:
-        known = f": its cost is at least {estimate.lower:.3g} times the baseline's"
+        known = f": its cost is at least {at_least(estimate.lower)} times the baseline's"
     elif estimate.upper < math.inf:
-        known = f": its cost is at most {estimate.upper:.3g} times the baseline's"
+        known = f": its cost is at most {at_most(estimate.upper)} times the baseline's"
     else:
         known = ": the ratio of costs is unknown"
     why = "; ".join(limit.text for limit in subject.limits)
@@ -112,23 +114,27 @@ def judge(
     if estimate is None:
         return "undecided", f"{what}: {label}: too few rounds or blocks"
     margin = margin_of(bias)
+    ends = [percent(estimate.lower - 1, "down", sign=True), percent(estimate.upper - 1, "up", sign=True)]
     verdict = verdict_of(estimate.lower, estimate.upper, margin, goal.resolve)
     if verdict == "costs more":
-        more = f"{_percent(estimate.value - 1)} more ({_percent(estimate.lower - 1)} to {_percent(estimate.upper - 1)})"
+        more = (
+            f"{percent(estimate.value - 1)} more ({percent(estimate.lower - 1, 'down')} to "
+            f"{percent(estimate.upper - 1, 'up')})"
+        )
         return verdict, f"{what}: {label} costs {more}"
     if verdict == "costs less":
-        less = f"{_percent(1 - estimate.value)} less ({_percent(1 - estimate.upper)} to {_percent(1 - estimate.lower)})"
+        less = (
+            f"{percent(1 - estimate.value)} less ({percent(1 - estimate.upper, 'down')} to "
+            f"{percent(1 - estimate.lower, 'up')})"
+        )
         return verdict, f"{what}: {label} costs {less}"
     if margin > 1 and (margin > 1 + goal.resolve or 1 not in estimate.interval):
-        itself = "may differ by any factor" if math.isinf(margin) else f"differs by up to {_percent(margin - 1)}"
-        return verdict, (
-            f"{what}: {label}: {_signed(estimate.lower - 1)} to {_signed(estimate.upper - 1)}, but the A/A control "
-            f"{itself}, too"
-        )
+        itself = "may differ by any factor" if math.isinf(margin) else f"differs by up to {percent(margin - 1, 'up')}"
+        return verdict, f"{what}: {label}: {' to '.join(ends)}, but the A/A control {itself}, too"
     largest = max(estimate.upper - 1, 1 - estimate.lower, margin - 1)
     if verdict == "no difference":
-        return verdict, f"{what}: {label}: no difference larger than {_percent(largest)} seen"
-    return verdict, f"{what}: {label}: between {_signed(estimate.lower - 1)} and {_signed(estimate.upper - 1)}"
+        return verdict, f"{what}: {label}: no difference larger than {percent(largest, 'up')} seen"
+    return verdict, f"{what}: {label}: between {ends[0]} and {ends[1]}"
 
 
 def margin_of(bias: MedianEstimate | None) -> float:
@@ -140,11 +146,3 @@ def _above(estimate: MedianEstimate | None, margin: float, goal: ComparisonGoal)
     if estimate is None or goal.fail_above is None:
         return None
     return ratio_verdicts.above(estimate.lower, estimate.upper, margin, goal.fail_above)
-
-
-def _percent(share: float) -> str:
-    return f"{share * 100:.1f} %"
-
-
-def _signed(share: float) -> str:
-    return f"{share * 100:+.1f} %"

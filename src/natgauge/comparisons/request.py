@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final, Literal, cast
 
 from natgauge.errors import UsageError
+from natgauge.figure_text import in_percent
 from natgauge.gateways.recipe import Recipe, load
 from natgauge.inputs.checks import in_range, share_in, whole
 from natgauge.inputs.cores import by_device
@@ -259,7 +260,7 @@ def with_usual_options(options: CompareOptions, gateways: Sequence[ComparedGatew
             )
     if by == "slices" and options.loss_tolerance:
         raise UsageError(
-            f"loss_tolerance: {options.loss_tolerance:.4%} is for searches; by slices all frames must arrive; "
+            f"loss_tolerance: {in_percent(options.loss_tolerance)} is for searches; by slices all frames must arrive; "
             "leave it out, or add --by rates",
             at="loss_tolerance",
         )

@@ -12,6 +12,8 @@ from typing import Final, Literal
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.doubts import doubts, find
 from natgauge.errors import UsageError
+from natgauge.figure_text import in_percent
+from natgauge.figure_text import number as written
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note
 from natgauge.procedures.kit.procedure import Procedure
@@ -194,9 +196,11 @@ def refuse_too_few(baseline: Searched, other: Searched, connections: Mapping[str
     # Half of what the searches leave; the other half is for differences between rounds.
     enough = number * queued / ((goal.resolve - searched) / 2)
     raise UsageError(
-        f"connections: {number} of {side.label} are established within {number / bounds.passed * 1000:.3g} ms, so "
-        f"queues and tolerated lag may have raised its rate by up to {bounds.passed / bounds.lower - 1:.1%}, and no "
-        f"ratio can be known to {goal.resolve:.1%} (--resolve); choose at least {rounded_up(enough):,} connections",
+        f"connections: {number} of {side.label} are established within {written(number / bounds.passed * 1000)} ms, so "
+        f"queues and tolerated lag may have raised its rate by up to {in_percent(bounds.passed / bounds.lower - 1)}, "
+        "and no "
+        f"ratio can be known to {in_percent(goal.resolve)} (--resolve); choose at least {rounded_up(enough):,} "
+        "connections",
         at="connections",
     )
 

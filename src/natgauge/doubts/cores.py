@@ -8,6 +8,8 @@ from typing import Final
 
 from natgauge.analysis.unit_frames import frames_of, is_of_frames
 from natgauge.doubts.doubt import Doubt, Facts, Said
+from natgauge.figure_text import in_percent
+from natgauge.figure_text import number as written
 from natgauge.metrics import declared
 from natgauge.metrics.shared_figures import CORE_IMBALANCE, IDLE_CORES, IN_ALL
 from natgauge.procedures.kit.result.results import MeasurementResult
@@ -35,9 +37,9 @@ def _receiver(facts: Facts) -> Iterator[Said]:
         return
     share = receiver_share(measured, parameters)
     if share is None:
-        yield Said(f"{work}, {receiver_ns:.0f} ns a frame, which the figure includes as the device's")
+        yield Said(f"{work}, {written(receiver_ns)} ns a frame, which the figure includes as the device's")
     elif share >= LEAST_RECEIVER_SHARE:
-        text = f"{work}, {_reception(measured, parameters)}: that alone makes the rate {share:.1%} too low"
+        text = f"{work}, {_reception(measured, parameters)}: that alone makes the rate {in_percent(share)} too low"
         yield Said(text, value=share, grade=queues.grade_of(share))
 
 
@@ -72,9 +74,9 @@ def _reception(measured: MeasurementResult, parameters: Parameters) -> str:
         return ""
     whole = 1e9 * cores / measured.summary.median
     if is_of_frames(measured.metric, parameters):
-        return f"{receiver_ns:.0f} ns of {whole / number:,.0f} ns a frame"
+        return f"{written(receiver_ns)} ns of {written(whole / number)} ns a frame"
     of = {"queries": "query"}.get(unit, unit.removesuffix("s"))
-    return f"{number:.0f} x {receiver_ns:.0f} ns of {whole:,.0f} ns a {of}"
+    return f"{number:.0f} x {written(receiver_ns)} ns of {written(whole)} ns a {of}"
 
 
 def _idle(facts: Facts) -> Iterator[Said]:
@@ -90,7 +92,7 @@ def _uneven(facts: Facts) -> Iterator[Said]:
     if working > UNEVEN:
         text = (
             f"the busiest of the device's cores had {working:.2f} times the mean frames of the working cores; a rate "
-            f"that this core limits is {1 / working:.0%} of the rate of even cores; check the flow hash (RSS)"
+            f"that this core limits is {in_percent(1 / working)} of the rate of even cores; check the flow hash (RSS)"
         )
         yield Said(text, value=working)
 

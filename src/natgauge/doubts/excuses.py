@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from natgauge.doubts.doubt import Doubt, Facts, Said
+from natgauge.figure_text import number
 from natgauge.procedures.kit.result.notes import excused_text
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.words import Verdict
@@ -42,7 +43,7 @@ def _between(measured: MeasurementResult) -> str:
     known = [measurement.upper for measurement in measured.measurements if measurement.upper is not None]
     if len(known) < len(measured.measurements):
         return ""
-    lower, upper = (f"{end:,.0f}" if end >= 1e5 else f"{end:,.6g}" for end in (measured.summary.minimum, max(known)))
+    lower, upper = map(number, (measured.summary.minimum, max(known)))
     return f"between {lower} and {upper} {measured.unit}: "
 
 

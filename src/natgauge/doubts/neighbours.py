@@ -8,6 +8,8 @@ from typing import Final
 
 from natgauge.doubts.doubt import Doubt, Facts, Said
 from natgauge.doubts.ports import NEAR_TOP
+from natgauge.figure_text import in_percent
+from natgauge.figure_text import number as written
 from natgauge.records.parameters import differing
 from natgauge.words import TESTER
 
@@ -24,7 +26,9 @@ def _server(facts: Facts) -> Iterator[Said]:
     text, share = "its own highest rate was not measured", None
     if isinstance(rate, int | float):
         share = facts.measured.summary.median / rate
-        text = f"without the device it answered up to {rate:,.0f} queries/s, and this is {share:.0%} of that"
+        text = (
+            f"without the device it answered up to {written(rate)} queries/s, and this is {in_percent(share)} of that"
+        )
     way_back = (
         ", and its cores did the device's work on the way back" if parameters.get("placement") == "shared" else ""
     )

@@ -8,6 +8,7 @@ from typing import Final
 
 from natgauge.analysis.unit_frames import frames_of, is_of_frames, most_units
 from natgauge.doubts.doubt import Doubt, Facts, Said
+from natgauge.figure_text import in_percent, number
 from natgauge.metrics import declared
 from natgauge.metrics.shared_figures import IN_ALL
 
@@ -24,7 +25,7 @@ def _link(facts: Facts) -> Iterator[Said]:
     most = most_units(measured.metric, facts.parameters)
     if most is not None and measured.summary.median >= NEAR_LINK * most:
         what = "frames/s of this size" if is_of_frames(measured.metric, facts.parameters) else measured.unit
-        yield Said(f"the link carries no more than {most:,.0f} {what}; the device may do more")
+        yield Said(f"the link carries no more than {number(most)} {what}; the device may do more")
 
 
 def _flow_control(facts: Facts) -> Iterator[Said]:
@@ -49,9 +50,9 @@ def _unknown_tester(facts: Facts) -> Iterator[Said]:
     total = measured.figures.get(IN_ALL)
     rate = measured.summary.median if total is None else total.median
     near = bool(frames_of(measured.metric, parameters)) and rate >= NEAR_TOP * top
-    share = f"; the result is {rate / top:.0%} of it and may be the tester's" if near else ""
+    share = f"; the result is {in_percent(rate / top)} of it and may be the tester's" if near else ""
     unit = measured.unit if measured.unit.endswith("/s") else "frames/s"
-    text = f"the tester's highest rate on these ports is not known; at most {top:,.0f} {unit} were tried{share}"
+    text = f"the tester's highest rate on these ports is not known; at most {number(top)} {unit} were tried{share}"
     yield Said(text, grade="answer" if near else "information")
 
 

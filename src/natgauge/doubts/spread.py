@@ -8,6 +8,8 @@ from itertools import combinations
 from typing import Final
 
 from natgauge.doubts.doubt import Doubt, Facts, Said, count_of
+from natgauge.figure_text import in_percent
+from natgauge.figure_text import number as written
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.statistics.autocorrelation import are_autocorrelated, autocorrelation
 from natgauge.statistics.trend import mann_kendall
@@ -28,8 +30,8 @@ def _wide(facts: Facts) -> Iterator[Said]:
     spread = summary.maximum - summary.minimum
     disagree = _disagree(measured.measurements)
     if disagree or spread > WIDE * abs(summary.median):
-        share = f"{spread / abs(summary.median):.1%}" if summary.median else "more than all"
-        values = ", ".join(f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.6g}" for value in measured.values)
+        share = in_percent(spread / abs(summary.median)) if summary.median else "more than all"
+        values = ", ".join(map(written, measured.values))
         beyond = f", which is more than the errors of their searches explain: {values}" if disagree else ""
         yield Said(f"{summary.count} repetitions differ by {share} of their median{beyond}; {_causes(facts)}")
 
@@ -77,10 +79,10 @@ def _drift(facts: Facts) -> Iterator[Said]:
     if trend is None or not trend.is_significant:
         return
     change, median = trend.slope * (len(values) - 1), facts.measured.summary.median
-    share = f", by {abs(change / median):.1%} of their median from the first to the last" if median else ""
+    share = f", by {in_percent(abs(change / median))} of their median from the first to the last" if median else ""
     yield Said(
         f"repetitions {'rose' if trend.tau > 0 else 'fell'} with time{share} (Mann-Kendall test: tau {trend.tau:.2f}, "
-        f"p {trend.probability:.2g}): the device or its host changed while it was measured"
+        f"p {written(trend.probability)}): the device or its host changed while it was measured"
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from natgauge.doubts.doubt import Doubt, Facts, Said
+from natgauge.figure_text import in_percent
 from natgauge.procedures.kit.search import queues
 
 TURN: Final = 7
@@ -20,7 +21,7 @@ def _queues(facts: Facts) -> Iterator[Said]:
     shortest = queues.shortest_reported(facts.measured.measurements, wait)
     if wait is not None and shortest is not None:
         most = queues.most_share(wait, shortest)
-        text = f"queues before the device may have raised the rate by up to {most:.1%}"
+        text = f"queues before the device may have raised the rate by up to {in_percent(most)}"
         yield Said(text, value=most, grade=queues.grade_of(most))
 
 

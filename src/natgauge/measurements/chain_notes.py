@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from natgauge.analysis.chain import limiting_device
+from natgauge.figure_text import number
 from natgauge.metrics.cost import FORWARDING
 from natgauge.notes import Note
 from natgauge.records.parameters import Parameters
@@ -30,7 +31,7 @@ def chain_notes(unit: str, figures: Mapping[str, FigureSummary], parameters: Par
         )
         yield Note("device", text)
     hops = [
-        f"{name.removesuffix(_FORWARDING).replace('_', ' ')} {figure.median:,.0f} ns"
+        f"{name.removesuffix(_FORWARDING).replace('_', ' ')} {number(figure.median)} ns"
         for name, figure in figures.items()
         if name.endswith(_FORWARDING)
     ]

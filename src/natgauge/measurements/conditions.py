@@ -270,6 +270,7 @@ def _device(recipe: Recipe, device: DeviceSettings | None, sets: PortSets | None
         known["emptying"] = device.emptying
     return {
         "gateway": recipe.name,
+        "title": recipe.title,
         "kind": recipe.kind,
         "responder_family": recipe.responder_family,
         # The name may belong to another recipe later.

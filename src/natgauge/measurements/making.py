@@ -13,6 +13,8 @@ from natgauge.analysis.thresholds import judged
 from natgauge.analysis.unit_frames import is_of_frames, most_units
 from natgauge.causes.cause import Cause, most_frequent
 from natgauge.doubts import find
+from natgauge.figure_text import in_percent
+from natgauge.figure_text import number as written
 from natgauge.gateways.recipe import Recipe, as_played, digest
 from natgauge.measurements.chain_notes import chain_notes
 from natgauge.measurements.conditions import with_conduct, with_own_part
@@ -92,8 +94,8 @@ def _own_work(measured: MeasurementResult, parameters: Parameters) -> Iterator[N
     work = own_work(measured.metric, rate, parameters)
     if work is not None:
         text = (
-            f"placement shared: {work.own_ns:,.0f} of {work.whole_ns:,.0f} ns are the tester's own work, "
-            f"{work.share:.0%}, so the rate is lower than the device's own"
+            f"placement shared: {written(work.own_ns)} of {written(work.whole_ns)} ns are the tester's own work, "
+            f"{in_percent(work.share)}, so the rate is lower than the device's own"
         )
         yield Note("tester", text, value=work.share)
 

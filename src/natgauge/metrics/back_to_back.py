@@ -11,6 +11,7 @@ METRIC: Final = Metric(
     name="back-to-back",
     unit="frames",
     summary="longest burst at full speed without frame loss, and the buffer size that follows from it",
+    title="Longest burst without loss",
     source="RFC 9004",
     better="higher",
     does="forwards a burst of {value}",

@@ -11,6 +11,7 @@ METRIC: Final = Metric(
     name="connection-rate",
     unit="connections/s",
     summary="highest rate at which every new connection is established",
+    title="New connections per second",
     source="RFC 9693 section 4.5",
     better="higher",
     does="opens {value}",

@@ -15,6 +15,7 @@ METRIC: Final = Metric(
     name="cost",
     unit="x forwarding",
     summary="CPU time per frame, compared with plain forwarding",
+    title="Work for a frame",
     source="RFC 9693 sections 4.4, 4.7 (trials replaced by slices next to plain forwarding)",
     better="lower",
     does="takes {number} times the CPU time of plain forwarding for a frame",

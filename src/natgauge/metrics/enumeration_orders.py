@@ -11,6 +11,7 @@ METRIC: Final = Metric(
     name="enumeration-orders",
     unit="%",
     summary="connections created and connection rate, for each enumeration order of phase 1",
+    title="New connections by enumeration order",
     source="RFC 9693 section 4.4",
     does="creates connections with {value} of the frames whose four tuples are drawn with replacement",
     moved_by=frozenset({"connection_rate_timeout_seconds"}),

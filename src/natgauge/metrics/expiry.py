@@ -11,6 +11,7 @@ METRIC: Final = Metric(
     name="expiry",
     unit="connections/s",
     summary="rate at which connections expire",
+    title="Connections that expire per second",
     source="RFC 9693 section 4.8 (its command replaced by the device's time-outs)",
     does="lets {value} expire",
     moved_by=frozenset(),

@@ -15,6 +15,7 @@ METRIC: Final = Metric(
     name="frame-loss",
     unit="%",
     summary="frame loss rate by load, from overload down to no loss",
+    title="Frame loss by load",
     source="RFC 2544 section 26.3",
     better="lower",
     does="loses {value} of the frames at the highest load",

@@ -11,6 +11,7 @@ METRIC: Final = Metric(
     name="ipdv",
     unit="us",
     summary="inter-packet delay variation at the throughput",
+    title="Inter-packet delay variation",
     source="RFC 8219 section 7.3.2, RFC 5481 section 4.1",
     better="lower",
     does="varies the delay from frame to frame by {value}",

@@ -11,6 +11,7 @@ METRIC: Final = Metric(
     name="latency",
     unit="us",
     summary="typical and worst case latency, at the throughput and below it",
+    title="Delay of a frame",
     source="RFC 8219 section 7.2",
     better="lower",
     does="delays a frame by {value} (median)",

@@ -66,6 +66,7 @@ class Metric:
         name: its name, as on the command line.
         unit: unit of its values.
         summary: one line.
+        title: plain name, as the title of a page and of a chart; empty = the name.
         source: section of the standard that defines it.
         better: which values are better; None where neither is, and a change is only a change. It says also which way a
             limit of the tester or the host moved a value: "higher" makes it a lower bound, "lower" an upper one, and of
@@ -95,6 +96,7 @@ class Metric:
     name: str
     unit: str
     summary: str
+    title: str = ""
     source: str
     better: Better | None = None
     does: str = ""
@@ -115,6 +117,11 @@ class Metric:
     shows_memory: bool = False
     draws_loss: bool = False
     turn: int = USUAL_TURN
+
+    @property
+    def plain_name(self) -> str:
+        """The title, or the name as words."""
+        return self.title or f"{self.name[:1].upper()}{self.name[1:].replace('-', ' ')}"
 
     def __str__(self) -> str:
         """Return the name."""

@@ -11,6 +11,7 @@ METRIC: Final = Metric(
     name="pdv",
     unit="us",
     summary="packet delay variation at the throughput",
+    title="Packet delay variation",
     source="RFC 8219 section 7.3.1, RFC 5481 section 4.2",
     better="lower",
     does="varies the delay of frames by {value}",

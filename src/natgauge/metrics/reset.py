@@ -11,6 +11,7 @@ METRIC: Final = Metric(
     name="reset",
     unit="ms",
     summary="forwarding outage after a restart of the device, in each direction",
+    title="Outage after a restart",
     source="RFC 6201, RFC 8219 section 7.7",
     better="lower",
     does="forwards nothing for {value} after a restart",

@@ -11,6 +11,7 @@ METRIC: Final = Metric(
     name="resolution-rate",
     unit="queries/s",
     summary="highest rate at which every DNS query receives a correct answer in time",
+    title="DNS queries per second",
     source="draft-lencse-v6ops-transition-scalability-05 section 5",
     better="higher",
     does="passes {value}",

@@ -14,6 +14,7 @@ METRIC: Final = Metric(
     name="stability",
     unit="%",
     summary="share of failed periods in hours of constant load",
+    title="Failures under constant load",
     source="RFC 9693 section 4.7, its trial repeated for hours",
     better="lower",
     does="fails in {value} of the judged periods at constant load",

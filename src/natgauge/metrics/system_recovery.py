@@ -11,6 +11,7 @@ METRIC: Final = Metric(
     name="system-recovery",
     unit="ms",
     summary="duration of frame loss after an overload",
+    title="Recovery after an overload",
     source="RFC 2544 section 26.5",
     better="lower",
     does="loses frames for {value} after an overload",

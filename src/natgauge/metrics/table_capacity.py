@@ -11,6 +11,7 @@ METRIC: Final = Metric(
     name="table-capacity",
     unit="connections",
     summary="highest number of connections that the device can hold",
+    title="Connections held at once",
     source="RFC 9693 section 4.9",
     better="higher",
     does="keeps {value}",

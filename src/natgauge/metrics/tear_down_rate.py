@@ -14,6 +14,7 @@ METRIC: Final = Metric(
     name="tear-down-rate",
     unit="connections/s",
     summary="rate at which connections are torn down when the device's table is cleared, or by FINs or resets of TCP",
+    title="Connections closed per second",
     source="RFC 9693 section 4.8",
     better="higher",
     does="tears down {value}",

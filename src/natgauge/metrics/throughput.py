@@ -11,6 +11,7 @@ METRIC: Final = Metric(
     name="throughput",
     unit="frames/s",
     summary="highest frame rate without frame loss, over established connections",
+    title="Frames per second without loss",
     source="RFC 9693 section 4.7, RFC 2544 section 26.1",
     better="higher",
     does="forwards {value}",

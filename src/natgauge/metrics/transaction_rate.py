@@ -14,6 +14,7 @@ METRIC: Final = Metric(
     name="transaction-rate",
     unit="transactions/s",
     summary="highest rate at which TCP connections are opened, used once and closed",
+    title="TCP transactions per second",
     source="RFC 9693 section 4.5, applied to TCP",
     better="higher",
     does="completes {value}",

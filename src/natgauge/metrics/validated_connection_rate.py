@@ -11,6 +11,7 @@ METRIC: Final = Metric(
     name="validated-connection-rate",
     unit="connections/s",
     summary="highest rate at which every new connection is established and then forwards replies",
+    title="New connections per second, each with a reply",
     source="RFC 9693 section 4.6",
     better="higher",
     does="opens {value}, each of which then forwards a reply",

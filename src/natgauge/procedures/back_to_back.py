@@ -28,6 +28,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from natgauge.errors import UsageError
+from natgauge.figure_text import in_percent
+from natgauge.figure_text import number as written
 from natgauge.inputs.checks import paced
 from natgauge.inputs.input import described
 from natgauge.metrics.back_to_back import METRIC
@@ -136,7 +138,7 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         if repetition.upper is None or not self.late:
             return repetition
         text = (
-            f"the burst is of less than {repetition.upper:.0f} frames; "
+            f"the burst is of less than {written(repetition.upper)} frames; "
             f"{self.late:.0f} and less could not be sent at their rate"
         )
         note = Note("undecided", text)
@@ -169,10 +171,12 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         rates = [repetition.figures[SENT_RATE] for repetition in measurements if SENT_RATE in repetition.figures]
         sent = statistics.fmean(rates) if rates else self.rate
         meant = "" if self.rate == self._meant else f", as the tester did not reach {self._meant:.0f}"
-        sent_rate = f", really sent at {sent:.0f} ({sent / self.rate:.1%})" if rates else ""
-        late = f"bursts of {self.late:.0f} frames and less could not be sent at their rate"
-        throughput = "not known" if self.throughput is None else f"{self.throughput:.0f} frames/s"
-        bursts_at = f"bursts at {self.rate:.0f} frames/s in each direction{sent_rate}{meant}; throughput {throughput}"
+        sent_rate = f", really sent at {sent:.0f} ({in_percent(sent / self.rate)})" if rates else ""
+        late = f"bursts of {written(self.late)} frames and less could not be sent at their rate"
+        throughput = "not known" if self.throughput is None else f"{written(self.throughput)} frames/s"
+        bursts_at = (
+            f"bursts at {written(self.rate)} frames/s in each direction{sent_rate}{meant}; throughput {throughput}"
+        )
         bursts = [repetition.value for repetition in measurements if SENT_RATE in repetition.figures]
         return [
             Note("method", bursts_at),
@@ -230,7 +234,7 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         share = _share_of_rate(outcome)
         if outcome.verdict not in {Verdict.PASS, Verdict.FAIL} or share >= ON_TIME_SHARE or self._lost_anyway(outcome):
             return outcome
-        reason = f"the burst of {frames:.0f} frames was sent at {share:.1%} of its rate"
+        reason = f"the burst of {written(frames)} frames was sent at {in_percent(share)} of its rate"
         cause: LimitedBy = "host" if outcome.disturbed else "tester"
         return replace(outcome, verdict=Verdict.INVALID, limited_by=cause, failed_phase=None, reason=reason)
 
@@ -283,9 +287,9 @@ def buffer_notes(bursts: Sequence[float], rate: float, throughput: float | None)
     """The benchmark and what it says of the buffer; of a throughput that is not known nothing is corrected."""
     mean = statistics.fmean(bursts)
     implied, corrected = buffer_times(mean, rate, throughput or 0.0)
-    times = f"implied buffer time {implied * 1000:.4g} ms"
-    times += "" if throughput is None else f", corrected {corrected * 1000:.4g} ms"
-    return [Note("method", f"mean burst {mean:.0f} frames: {times}")]
+    times = f"implied buffer time {written(implied * 1000)} ms"
+    times += "" if throughput is None else f", corrected {written(corrected * 1000)} ms"
+    return [Note("method", f"mean burst {written(mean)} frames: {times}")]
 
 
 PROCEDURE = Procedure(

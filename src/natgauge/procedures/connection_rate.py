@@ -22,6 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from natgauge.errors import UsageError
+from natgauge.figure_text import number as written
 from natgauge.metrics.connection_rate import METRIC
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -86,7 +87,7 @@ class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
         figures = {"connections_expected": settings.expected_connections}
         text = (
             f"{settings.phase1_frames} draws out of {settings.space} four tuples open "
-            f"{settings.expected_connections:.0f} connections on average"
+            f"{written(settings.expected_connections)} connections on average"
         )
         if counted is not None:
             figures["connections_counted"] = float(counted)

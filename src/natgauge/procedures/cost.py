@@ -18,6 +18,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from natgauge.errors import BrokenError
+from natgauge.figure_text import in_percent
+from natgauge.figure_text import number as written
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import described
 from natgauge.inputs.types import Text
@@ -204,7 +206,7 @@ class _Cost(Repetitions[CostSettings]):
         if timed.faults or not timed.hot_spots:
             why = f"device: {timed.faults[0]}" if timed.faults else "too few samples; use more connections"
             return Note("device", f"hot spots of {name}: {why}")
-        shares = ", ".join(f"{spot.function} {spot.share:.1%}" for spot in timed.hot_spots)
+        shares = ", ".join(f"{spot.function} {in_percent(spot.share)}" for spot in timed.hot_spots)
         return Note("device", f"hot spots of {name}: {shares}")
 
 
@@ -260,7 +262,7 @@ class QuantityCost:
             return []
         text = (
             f"{self.quantity}: the device's work does not show above the tester's own in every round: its cost is at "
-            f"most {self.share.upper:.3g} times that of plain forwarding"
+            f"most {written(self.share.upper)} times that of plain forwarding"
         )
         return [Note("device", text)]
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from natgauge.errors import BrokenError
+from natgauge.figure_text import in_percent
 from natgauge.inputs.checks import whole
 from natgauge.metrics.enumeration_orders import METRIC
 from natgauge.notes import Note
@@ -89,8 +90,9 @@ class _EnumerationOrders(HeldConnections[EnumerationOrdersSettings]):
         drawn = replace(self.settings, order=DRAWN)
         draws, space = drawn.phase1_frames, drawn.space
         text = (
-            f"expected of {draws} draws out of {space} four tuples: {expected_connections(draws, space) / draws:.1%} "
-            f"create a connection, of the last ones {100 * expected_new(draws, space):.3g}%"
+            f"expected of {draws} draws out of {space} four tuples: "
+            f"{in_percent(expected_connections(draws, space) / draws)} "
+            f"create a connection, of the last ones {in_percent(expected_new(draws, space))}"
         )
         return [Note("method", text)]
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from natgauge.figure_text import number as written
 from natgauge.inputs.checks import paced
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import SearchError
@@ -105,7 +106,7 @@ class _FrameLoss(HeldConnections[FrameLossSettings]):
             except TimeUpError as error:
                 if not rows:
                     raise
-                self.repetition_notes.append(left_out(f"loads from {share:.4g} of the highest down", error))
+                self.repetition_notes.append(left_out(f"loads from {written(share)} of the highest down", error))
                 break
             if outcome is None:
                 continue
@@ -126,7 +127,7 @@ class _FrameLoss(HeldConnections[FrameLossSettings]):
         return measured if most is None else replace(measured, upper=float(most))
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
-        full = f"100 % is {self.full:.0f} frames/s {self.settings.each_direction}, {self.meaning}"
+        full = f"100 % is {written(self.full)} frames/s {self.settings.each_direction}, {self.meaning}"
         return [Note("throughput", full), *tolerance_note(self.settings.loss_tolerance)]
 
 
@@ -163,7 +164,8 @@ def _excused_notes(rows: Sequence[Row], quantity: str) -> list[Note]:
     return [
         Note(
             "excused frames",
-            f"at {row['offered_rate']:.0f} frames/s the share is between {row[quantity]:.4g} % and {most:.4g} %: "
+            f"at {written(row['offered_rate'])} frames/s the share is between {written(row[quantity])} % and "
+            f"{written(most)} %: "
             "disturbances explain some of the lost frames, and the device may have lost a part of those itself",
         )
         for row in rows

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.figure_text import number
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability
 from natgauge.metrics.reset import METRIC
@@ -110,7 +111,10 @@ class _ResetTime(HeldConnections[ResetSettings]):
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         before = self.settings.before_seconds
-        text = f"{self.rate:.0f} frames/s {self.settings.each_direction}; the device's software is reset, not its power"
+        text = (
+            f"{number(self.rate)} frames/s {self.settings.each_direction}; the device's software is reset, not its "
+            "power"
+        )
         notes = [Note("method", text)]
         if before < RFC_BEFORE_SECONDS:
             text = f"{before:g} s before the reset; RFC 6201 section 4 requires {RFC_BEFORE_SECONDS:g} s"
@@ -140,7 +144,8 @@ def _silence(who: str, counts: StreamCounts, reset: _Reset) -> tuple[float, floa
     # A silence that nothing ends is none between two arrivals, but it loses all that is sent after the reset.
     if end >= (1 - TAIL_SHARE) * reset.over or counts.lost >= (1 - TAIL_SHARE) * reset.left * reset.rate:
         raise BrokenError(
-            f"{METRIC}: frames from the {who} were not back {reset.left:.3g} s after the reset; give more trial seconds"
+            f"{METRIC}: frames from the {who} were not back {number(reset.left)} s after the reset; give more trial "
+            "seconds"
         )
     if end < reset.began:
         raise BrokenError(f"{METRIC}: the longest silence from the {who} was before the reset: it did not interrupt")

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.figure_text import number as written
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability
 from natgauge.metrics.stability import JUDGED, METRIC
@@ -150,7 +151,8 @@ class _Stability(HeldConnections[StabilitySettings]):
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         text = (
-            f"{self.rate:.0f} frames/s {self.settings.each_direction}, in periods of {self.settings.trial_seconds:g} s"
+            f"{written(self.rate)} frames/s {self.settings.each_direction}, in periods of "
+            f"{self.settings.trial_seconds:g} s"
         )
         return [Note("method", text)]
 
@@ -214,8 +216,8 @@ class _Stability(HeldConnections[StabilitySettings]):
                 how = "with time" if step is None else f"at once, after {kept[step.place - 1]['seconds']} s"
                 of = " in all" if step is None else ""
                 text = (
-                    f"{quantity.text} {'rose' if change > 0 else 'fell'} {how}, by {abs(change):.3g} "
-                    f"{quantity.unit}{of} (Mann-Kendall test: tau {trend.tau:.2f}, p {trend.probability:.2g})"
+                    f"{quantity.text} {'rose' if change > 0 else 'fell'} {how}, by {written(abs(change))} "
+                    f"{quantity.unit}{of} (Mann-Kendall test: tau {trend.tau:.2f}, p {written(trend.probability)})"
                 )
                 notes.append(Note("device", text, value=change))
         return notes
@@ -236,7 +238,7 @@ def _undecided(invalid: int, periods: int, failed: tuple[int, float]) -> list[No
     least, most = 100 * failed[0] / periods, failed[1]
     text = (
         f"{invalid} of {periods} periods were INVALID, and only {periods - invalid} judged: of all periods between "
-        f"{least:.3g} % and {most:.3g} % may have failed"
+        f"{written(least)} % and {written(most)} % may have failed"
     )
     return [Note("undecided", text)]
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from natgauge.errors import BrokenError, UsageError
+from natgauge.figure_text import in_percent, number
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability
 from natgauge.metrics.system_recovery import METRIC
@@ -104,7 +105,10 @@ class _SystemRecovery(HeldConnections[SystemRecoverySettings]):
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         share = self.rate / self.throughput
-        text = f"overload of {self.rate:.0f} frames/s {self.settings.each_direction}, {share:.0%} of the throughput"
+        text = (
+            f"overload of {number(self.rate)} frames/s {self.settings.each_direction}, {in_percent(share)} of the "
+            "throughput"
+        )
         return [Note("method", text)]
 
 

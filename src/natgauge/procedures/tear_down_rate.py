@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from natgauge.errors import BrokenError
+from natgauge.figure_text import number as written
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, TearDown
 from natgauge.metrics.tear_down_rate import ENTRIES_LEFT, METRIC
@@ -170,8 +171,8 @@ def tear_down(
     if difference > spread:
         return connections / difference, figures, []
     text = (
-        f"the difference of {difference * 1000:.3g} ms is not larger than the spread of the times, "
-        f"{spread * 1000:.3g} ms; use more connections"
+        f"the difference of {written(difference * 1000)} ms is not larger than the spread of the times, "
+        f"{written(spread * 1000)} ms; use more connections"
     )
     return connections / difference, figures, [Note("unreliable", text)]
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from natgauge.errors import UsageError
+from natgauge.figure_text import number as written
 from natgauge.inputs.input import described
 from natgauge.metrics.validated_connection_rate import METRIC
 from natgauge.notes import Note
@@ -118,7 +119,7 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
             for why, number in sorted(self.causes.items())
         ]
         if self.validation.most is not None:
-            notes.append(Note("search", f"connections were asked at {self.validation.most:.0f} frames/s at most"))
+            notes.append(Note("search", f"connections were asked at {written(self.validation.most)} frames/s at most"))
         return notes
 
 

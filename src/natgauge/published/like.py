@@ -15,6 +15,8 @@ from typing import Final
 from natgauge.analysis import derived
 from natgauge.analysis.contrast import better, bounds
 from natgauge.analysis.scalability import CORES, SESSIONS, Comparison, of_forwarding, scale_up, to_previous
+from natgauge.figure_text import in_full, number
+from natgauge.interval_text import Written, significant
 from natgauge.published.cells import NOTHING
 from natgauge.published.like_columns import Absent, Columns
 from natgauge.published.load import sources, table
@@ -23,7 +25,6 @@ from natgauge.published.printed import THEIRS, slips
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import RAISED_TIMEOUT
 from natgauge.reports.graded_doubts import columns, of_columns
-from natgauge.reports.rows import number
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.words import OF_SPEED
 
@@ -59,7 +60,6 @@ _AXES: Final = {"cores": CORES, "connections": SESSIONS}
 _OPENED: Final = "opened"
 #: What ends a search without a doubt about the device.
 _OF_DEVICE: Final = OF_SPEED | {"table", "port pool"}
-_DIGITS: Final = 4
 
 
 def sheet(name: str, results: Sequence[Result], *, beside: bool = False) -> Sheet:
@@ -135,12 +135,12 @@ class _Shaped:
             if result.error is None:
                 raise _Missing("no rate failed, so the search has no error")
             added = quantity.directions is not None and result.parameter("directions") == "both"
-            return number(result.error * (2 if added else 1))
+            return _figure(number, result.error * (2 if added else 1))
         if kind in _SUMMARY:
             value = self._summary(row.quantity, column, kind) / quantity.times
             exact = quantity.times == 1 and value == int(value)
             bound = ">= " if kind in _RATES and (quantity.at_least or _is_at_least(result)) else ""
-            return bound + (f"{value:,.0f}" if exact else _significant(value)) + self._mark(result)
+            return Written(f"{bound}{(in_full if exact else significant)(value)}{self._mark(result)}", value)
         return self._compared(row, kind, result, column)
 
     def _result(self, quantity: str, column: int) -> Result:
@@ -162,14 +162,14 @@ class _Shaped:
     def _parameter(self, row: PublishedRow, kind: Kind, column: int) -> str:
         """A parameter of the results of a column, or a ratio of two."""
         if kind == self._table.axis and (value := self._columns.values[column]) is not None:
-            return number(value)
+            return _figure(in_full, value)
         results = self._columns.at(column)
         if not results:
             # Each quantity has a reason; the first one is printed for all.
             self._result(next(iter(self._table.quantities)), column)
         drawn = column + 1 in self._table.drawn
         if kind == "connections" and drawn:
-            return number(self._summary(_OPENED, column, "median"))
+            return _figure(in_full, self._summary(_OPENED, column, "median"))
         if kind == "new-connection-share":
             return _decimals(row.cells[column], self._share_of_new(column, drawn=drawn))
         if kind in {"table-per-connection", "connections-per-bucket"}:
@@ -213,12 +213,10 @@ class _Shaped:
             before = self._result(str(row.quantity), column - 1)
             if comparison.reference is not None and comparison.reference is not before:
                 raise _Missing("the column before has another device")
-        return _ratio_text(row.cells[column], comparison, other) + self._noted(comparison, result)
-
-    def _noted(self, comparison: Comparison, result: Result) -> str:
+        text = _ratio_text(row.cells[column], comparison, other)
         if comparison.note:
             self._remarks[f"{comparison.note}."] = None
-        return self._mark(result)
+        return Written(f"{text}{self._mark(result)}", text.value)
 
     def _mark(self, result: Result) -> str:
         return _DOUBTED if result.doubts or result.limited_by not in _OF_DEVICE else ""
@@ -293,28 +291,22 @@ def _only(results: Sequence[Result], read: Callable[[Result], float | None]) -> 
 def _joined(results: Sequence[Result], read: Callable[[Result], float | None]) -> str:
     """The different values of results, in their order."""
     values = dict.fromkeys(read(result) for result in results)
-    return " / ".join(number(value) for value in values if value is not None) or NOTHING
+    return " / ".join(in_full(value) for value in values if value is not None) or NOTHING
 
 
-def _ratio_text(printed: str, comparison: Comparison, other: str) -> str:
+def _ratio_text(printed: str, comparison: Comparison, other: str) -> Written:
     if comparison.value is None:
         raise _Missing(f"not compared with {other}: {comparison.doubt or 'no such result'}")
-    return f"{comparison.bound} {_decimals(printed, comparison.value)}".lstrip()
+    return Written(f"{comparison.bound} {_decimals(printed, comparison.value)}".lstrip(), comparison.value)
 
 
 def _decimals(printed: str, value: float) -> str:
     """A ratio with as many decimals as the printed one."""
-    return f"{value:.{len(printed.partition('.')[2])}f}"
+    return Written(f"{value:.{len(printed.partition('.')[2])}f}", value)
 
 
-def _significant(value: float) -> str:
-    """A figure with four significant digits, or with all its integer digits."""
-    if not value:
-        return "0"
-    # Rounding may add an integer digit.
-    rounded = float(f"{value:.{_DIGITS}g}")
-    decimals = _DIGITS - 1 - math.floor(math.log10(abs(rounded)))
-    return f"{value:,.{max(0, decimals)}f}"
+def _figure(text: Callable[[float], str], value: float) -> str:
+    return Written(text(value), value)
 
 
 def _letter(at: int) -> str:

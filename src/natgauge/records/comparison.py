@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
+from natgauge.figure_text import at_least
 from natgauge.notes import Note
 from natgauge.records.parameters import Parameters
 from natgauge.records.record import Record, RecordPart
@@ -75,7 +76,7 @@ class SearchLimit(RecordPart):
         """The limit as a sentence, without its full stop."""
         return (
             f"the bottleneck of {self.gateway} was {self.limited_by} in {self.searches} of {self.of} searches: its "
-            f"rate is at least {self.at_least:,.0f}/s"
+            f"rate is at least {at_least(self.at_least)}/s"
         )
 
 

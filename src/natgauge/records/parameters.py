@@ -147,6 +147,7 @@ _FACTS: Final = (
     # A trial with the time-out of before would have ended as one that outlasts it.
     _shown_only(RAISED_TIMEOUT, "UDP timeout, raised for long trials", "device", "s"),
     Description("gateway", "gateway", group="device"),
+    _shown_only("title", "title of the gateway", "device"),
     Description("chain", "devices of the chain", group="device"),
     Description("kind", "kind of device", group="device"),
     Description("recipe_digest", "recipe digest", group="device"),

@@ -11,7 +11,7 @@ import itertools
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -30,20 +30,22 @@ from natgauge.analysis.claims import (
     weakest,
 )
 from natgauge.analysis.contrast import better, least_repetitions
-from natgauge.analysis.expected_range import expected_range
 from natgauge.analysis.scalability import CORES, SESSIONS, WITH_TESTER, Axis, of_forwarding, varied_with
+from natgauge.figure_text import at_least, at_most, given, in_full, number
+from natgauge.interval_text import in_bits, ratio, signed, span, within
 from natgauge.metrics import declared, figures
 from natgauge.metrics.shared_figures import IN_ALL
 from natgauge.metrics.stability import JUDGED
 from natgauge.records.measurement import Result
-from natgauge.reports import criterion, doubtful, labels
+from natgauge.records.parameters import describe
+from natgauge.reports import criterion, doubtful, labels, main_figure
 from natgauge.reports.doubtful import bottleneck
-from natgauge.reports.rows import UNIT_IN_ALL, number, rate_in_bits, unit_of, unit_of_frames, whole
+from natgauge.reports.rows import UNIT_IN_ALL, unit_of, unit_of_frames
 from natgauge.statistics.interval import CONFIDENCE
 
 #: Meaning of each certainty, for a legend.
 CERTAINTY_MEANINGS: Final[Mapping[Certainty, str]] = {
-    "sure": f"its interval covers at least {CONFIDENCE:.0%}, and nothing found could change it",
+    "sure": f"its interval covers at least {given(CONFIDENCE)}, and nothing found could change it",
     "seen": "in these repetitions, not sure beyond them",
     "cannot tell": "the interval includes no difference, or is not known",
 }
@@ -63,12 +65,16 @@ class Sentence:
 
     Attributes:
         certainty: how sure the answer is; None where it compares nothing.
+        about: what the ratios of the sentence are, as the head of a column.
+        ratios: gateway and ratio, where the sentence lists several gateways.
     """
 
     text: str
     certainty: Certainty | None = None
     reasons: tuple[str, ...] = ()
     leads: bool = False
+    about: str = ""
+    ratios: tuple[tuple[str, str], ...] = ()
 
 
 def answers(results: Sequence[Result]) -> list[Sentence]:
@@ -99,10 +105,10 @@ def threshold_of(result: Result, point: str = "") -> str:
     threshold = result.threshold
     if threshold is None:
         return ""
-    value = f"{number(threshold.value)} {unit_of(result)}"
-    lower, upper = (None if end is None else number(end) for end in (threshold.lower, threshold.upper))
-    ends = f"{lower} to {upper}" if lower and upper else f"at least {lower}" if lower else f"at most {upper}"
-    expected = f"; another run is expected to have {ends}" if lower or upper else ""
+    value = f"{in_full(threshold.value)} {unit_of(result)}"
+    lower, upper = threshold.lower, threshold.upper
+    ends = span(-math.inf if lower is None else lower, math.inf if upper is None else upper)
+    expected = "" if lower is None and upper is None else f"; another run is expected to have {ends}"
     demanded = f"{threshold.setting.replace('_', ' ')} {value}"
     of = f"{result.metric} of {result.gateway}{f' {point}' if point else ''}"
     reason = f" ({threshold.reason})" if threshold.reason else ""
@@ -141,7 +147,7 @@ def _each(results: Sequence[Result]) -> Iterator[Sentence]:
 
 def one(result: Result, point: str = "") -> Sentence:
     """Return what a single result says: the value, its range over the repetitions, and more where the metric has it."""
-    answers = {IN_ALL: f"{{}} {UNIT_IN_ALL}", **{figure.name: figure.answer for figure in figures().values()}}
+    answers = {IN_ALL: f"{{}} {UNIT_IN_ALL}", **{each.name: each.answer for each in figures().values()}}
     named = [(text, result.figures[name]) for name, text in answers.items() if text and name in result.figures]
     words = {
         "unit": unit_of_frames(result),
@@ -149,9 +155,9 @@ def one(result: Result, point: str = "") -> Sentence:
         "periods": _periods(result, "periods"),
         "judged": _periods(result, JUDGED),
     }
-    more = "".join(f"; {text.format(number(figure.median), **words)}" for text, figure in named)
+    more = "".join(f"; {text.format(within(own.median, own.minimum, own.maximum), **words)}" for text, own in named)
     does = f"{_does(result, sized=not point)}{f' {point}' if point else ''}"
-    return Sentence(f"{does}: {_range(result)}{more}{_in_bits(result)}.")
+    return Sentence(f"{does}: {main_figure.spread(result)}{more}{_in_bits(result)}.")
 
 
 def _in_bits(result: Result) -> str:
@@ -159,33 +165,22 @@ def _in_bits(result: Result) -> str:
     bits = bits_of_unit(result.metric, result.parameters)
     if bits is None or not result.median:
         return ""
-    wire, packets = (_number(result, rate_in_bits, per_unit) for per_unit in (bits.wire, bits.packets))
+    wire, packets = (in_bits(_number(result, per_unit)) for per_unit in (bits.wire, bits.packets))
     return f"; {wire} on the wire, {packets} of IP packets{_WAYS[bits.way]}"
-
-
-def _range(result: Result) -> str:
-    """The range in which another run is expected; of a bound, the values of the repetitions."""
-    count = len(result.repetitions)
-    stated = doubtful.stated(result)
-    expected = expected_range(result) if stated.is_median and not stated.doubtful else None
-    lower, upper = (number(end) for end in expected or (result.minimum, result.maximum))
-    if count == 1:
-        return "in a single repetition" if lower == upper or expected is None else f"{lower} to {upper} (1 repetition)"
-    return f"{lower} to {upper} ({count} repetitions)" if expected else f"{lower} to {upper} in {count} repetitions"
 
 
 def _periods(result: Result, name: str) -> str:
     """A number of periods; of repetitions that differ, the least and the greatest."""
-    figure = result.figures.get(name)
-    if figure is None:
+    periods = result.figures.get(name)
+    if periods is None:
         return ""
-    return " to ".join(dict.fromkeys(number(end) for end in (figure.minimum, figure.maximum)))
+    return " to ".join(dict.fromkeys(number(end) for end in (periods.minimum, periods.maximum)))
 
 
 def _does(result: Result, *, sized: bool) -> str:
     """What the device does that has this value."""
     metric = declared(result.metric)
-    mark = f"{doubtful.mark(result)}{doubtful.missing(result)}"
+    mark = doubtful.mark(result)
     if not metric.does:
         return f"{result.gateway}: {result.metric} {_figure(result)}{mark}"
     if _CLAUSE in metric.does:
@@ -201,22 +196,21 @@ def _value(result: Result) -> str:
 
 
 def _figure(result: Result) -> str:
-    unit = "" if result.unit == "%" else " "
-    return f"{_number(result)}{unit}{unit_of(result)}"
+    return f"{_number(result)} {unit_of(result)}"
 
 
-def _number(result: Result, written: Callable[[float], str] = number, scale: float = 1.0) -> str:
+def _number(result: Result, scale: float = 1.0) -> str:
     """The median, or the bounds that are left where something other than the device limited, or a doubt is grave.
 
     Each is multiplied by `scale` before it is written.
     """
     stated = doubtful.stated(result)
     if stated.is_median:
-        return written(scale * result.median)
+        return main_figure.median(result) if scale == 1 else number(scale * result.median)
     if math.isinf(stated.upper):
-        return f"at least {written(scale * stated.lower)}"
-    upper = written(scale * stated.upper)
-    return f"at most {upper}" if stated.lower <= 0 else f"between {written(scale * stated.lower)} and {upper}"
+        return f"at least {at_least(scale * stated.lower)}"
+    upper = at_most(scale * stated.upper)
+    return f"at most {upper}" if stated.lower <= 0 else f"between {at_least(scale * stated.lower)} and {upper}"
 
 
 def _ranked(every: Sequence[Ranking], results: Sequence[Result]) -> Iterator[Sentence]:
@@ -310,8 +304,8 @@ def _ranked_once(ranking: Ranking) -> Sentence:
         rivals = [first, *ranking.rivals]
         text = f"Cannot tell which of {listed([each.gateway for each in rivals])} {_best(first)}: "
         if len(rivals) > 2:
-            medians = [each.median for each in rivals]
-            text += f"their medians are {number(min(medians))} to {number(max(medians))} {unit_of(first)}"
+            least, most = (end(rivals, key=lambda each: each.median) for end in (min, max))
+            text += f"their medians are {main_figure.median(least)} to {main_figure.median(most)} {unit_of(first)}"
         else:
             unequal = next(claim for claim in ranking.claims if claim.certainty == "cannot tell")
             text += (
@@ -354,7 +348,7 @@ def _reasons(claims: Sequence[Claim]) -> tuple[str, ...]:
 
 
 def _few(claims: Sequence[Claim]) -> list[str]:
-    few = f"fewer than {least_repetitions()} repetitions of each, which {CONFIDENCE:.0%} needs"
+    few = f"fewer than {least_repetitions()} repetitions of each, which {given(CONFIDENCE)} needs"
     return [] if all(claim.contrast.sure for claim in claims) else [few]
 
 
@@ -367,7 +361,7 @@ def _why_wide(claims: Sequence[Claim]) -> tuple[str, ...]:
     if not share:
         return tuple(_few(unsure))
     of = f"{result.metric} of {result.gateway} {_point(result, results)}".rstrip()
-    text = f"the {len(result.repetitions)} repetitions of {of} differ by {share:.1%} of their median"
+    text = f"the {len(result.repetitions)} repetitions of {of} differ by {number(100 * share)} % of their median"
     if result.disturbed:
         text += f" ({result.disturbed} of {sum(result.trials.values())} trials were disturbed)"
     return (*_few(unsure), text)
@@ -406,8 +400,11 @@ def _left_out(results: Sequence[Result], every: Sequence[Ranking]) -> Iterator[S
 def _several(results: Sequence[Result]) -> Sentence:
     """Many results that form no series and of which none is compared with another."""
     ends = [end(results, key=lambda result: result.median) for end in (min, max)]
-    values = " to ".join(f"{_value(result)} ({result.gateway})" for result in ends)
-    return Sentence(f"{results[0].metric}: {len(results)} results, from {values}.")
+    named = (", ".join(part for part in (each.gateway, labels.point_of(each, results)) if part) for each in ends)
+    values = " to ".join(f"{_value(result)} ({name})" for result, name in zip(ends, named, strict=True))
+    differing = [describe(name).label for name in labels.differing_within(results)]
+    rest = f"; they differ in {listed(differing)}" if differing else ""
+    return Sentence(f"{results[0].metric}: {len(results)} results, from {values}{rest}.")
 
 
 def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> Iterator[Sentence]:
@@ -422,14 +419,16 @@ def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> It
         if len(every) == 1:
             own = claims[0].first
             ends_of = (
-                f"{_does(own, sized=False)} {_point(own, results)}, and {_value(result)} {_point(result, results)}"
+                f"{_does(own, sized=False)}{doubtful.missing(own)} {_point(own, results)}, and "
+                f"{_value(result)} {_point(result, results)}"
             )
             yield Sentence(f"{ends_of}: {_times(claims, '')}.", claims[0].certainty, _reasons(claims))
             continue
         names = "cores" if axis is CORES else "connections"
-        ideal = f" ({last / first:.3g} times is ideal)" if axis is CORES and rate else ""
-        head = f"With {whole(int(last))} {names} instead of {whole(int(first))}{ideal} "
-        yield _listed(head, claims, f"its {result.metric}")
+        ideal = f" ({number(last / first)} times is ideal)" if axis is CORES and rate else ""
+        head = f"With {in_full(int(last))} {names} instead of {in_full(int(first))}{ideal} "
+        about = f"{_plain(result)} with {in_full(int(last))} {names} instead of {in_full(int(first))}{ideal}"
+        yield replace(_listed(head, claims, f"its {result.metric}"), about=about)
         yield from _unlike([claim.second for claim in claims], _of_points(results, axis.parameter))
 
 
@@ -439,9 +438,16 @@ def _shares_of_forwarding(results: Sequence[Result]) -> Iterator[Sentence]:
     if claims:
         references = listed(list(dict.fromkeys(claim.first.gateway for claim in claims)))
         found = _listed("", claims, f"the {results[0].metric} of {references}, which only forwards")
-        shared = any(claim.second.placement == "shared" for claim in claims)
-        yield replace(found, text=f"{found.text} {_capital(WITH_TESTER)}." if shared else found.text)
+        yield replace(found, about=f"{_plain(results[0])}, compared with {references}, which only forwards")
+        if any(claim.second.placement == "shared" for claim in claims):
+            yield Sentence(f"{_capital(WITH_TESTER)}.")
         yield from _unlike([claim.second for claim in claims], _of_points(results))
+
+
+def _plain(result: Result) -> str:
+    """The plain name of the metric, within a sentence."""
+    name = declared(result.metric).plain_name
+    return name if name[1:2].isupper() else f"{name[:1].lower()}{name[1:]}"
 
 
 def _capital(text: str) -> str:
@@ -458,6 +464,7 @@ def _listed(head: str, claims: Sequence[Claim], of: str, ranked: Sequence[Claim]
     for each in known or claims:
         by_gateway.setdefault(each.second.gateway, []).append(each)
     shown = dict(sorted(by_gateway.items(), key=lambda item: -_middle(item[1])))
+    ratios = tuple((name, _times(own, "", alone=True, at=False)) for name, own in shown.items())
     rest = ""
     if len(shown) > MOST_NAMES:
         names = list(shown)
@@ -481,7 +488,7 @@ def _listed(head: str, claims: Sequence[Claim], of: str, ranked: Sequence[Claim]
     certainty = certainties.pop() if len(certainties) == 1 else "seen"
     reasons = _reasons([each for each in kept if each.certainty == "seen"])
     cover = "" if len(claims) == 1 else f"; {_coverage(kept)}s{over}"
-    return Sentence(f"{head}{', '.join(parts)}{cover}{rest}.", certainty, reasons)
+    return Sentence(f"{head}{', '.join(parts)}{cover}{rest}.", certainty, reasons, about=of, ratios=ratios)
 
 
 def _is_bounded(claim: Claim) -> bool:
@@ -503,7 +510,7 @@ def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = T
     """
     differences = [claim for claim in claims if claim.contrast.kind == "difference"]
     if differences:
-        change = f"{_middle(differences):+.3g} {unit_of(claims[0].first)}"
+        change = f"{signed(_middle(differences))} {unit_of(claims[0].first)}"
         against = f" against {of.removeprefix('that of ')}" if of else ""
         return f"{change}{against} ({_interval(differences)}, {_coverage(differences)})"
     where = f" at {len(claims)} points" if at and len(claims) > 1 else ""
@@ -516,7 +523,7 @@ def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = T
     if 0 < min(claim.contrast.interval.coverage for claim in claims) < LEAST_COVERAGE:
         return f"{values} times {of}".rstrip() + " (too few repetitions for an interval)"
     if not all(map(_is_bounded, claims)):
-        bound = f"at most {ratio(upper, math.ceil)}" if math.isfinite(upper) else f"at least {ratio(lower, math.floor)}"
+        bound = f"at most {ratio(upper, 'up')}" if math.isfinite(upper) else f"at least {ratio(lower, 'down')}"
         known = bound if lower > 0 or math.isfinite(upper) else "any number of"
         return f"{known} times {of}".rstrip() + f" ({cover.removeprefix(', ') or 'limited'}{where})"
     uncertain = chance and lower <= 1 <= upper
@@ -536,39 +543,9 @@ def _interval(claims: Sequence[Claim]) -> str:
     lower = min(claim.contrast.interval.lower for claim in claims)
     upper = max(claim.contrast.interval.upper for claim in claims)
     if claims[0].contrast.kind == "difference":
-        return f"{_signed(lower, math.floor)} to {_signed(upper, math.ceil)}"
-    end = "or more" if math.isinf(upper) else f"to {ratio(upper, math.ceil)}"
-    return f"{ratio(lower, math.floor)} {end}"
-
-
-def _signed(value: float, rounded: Callable[[float], float]) -> str:
-    """A difference with three digits that count."""
-    if value == 0 or math.isinf(value):
-        return f"{value:+g}"
-    digits = 2 - math.floor(math.log10(abs(value)))
-    return f"{rounded(value * 10.0**digits) / 10.0**digits:+g}"
-
-
-def ratio(value: float, rounded: Callable[[float], float] = round) -> str:
-    """Return a ratio with two digits after the point; of large ones three digits that count, of small ones two."""
-    if value <= 0:
-        return "0"
-    digits = 2 if 0.1 <= value < 10 else max(0, (1 if value < 0.1 else 2) - math.floor(math.log10(value)))
-    return outward(value, rounded, digits, same=1.0)
-
-
-def outward(
-    value: float, rounded: Callable[[float], float], digits: int = 1, *, same: float = 0.0, sign: str = ""
-) -> str:
-    """Return an end of an interval, with more than `digits` digits after the point where it would look like `same`."""
-
-    def shown(digits: int) -> float:
-        # Products of binary fractions miss a whole number by less than this.
-        return rounded(round(value * 10.0**digits, 9)) / 10.0**digits
-
-    if rounded is not round:
-        digits = next((more for more in range(digits, 16) if value == same or shown(more) != same), digits)
-    return f"{shown(digits):{sign},.{digits}f}"
+        return f"{signed(lower, 'down')} to {signed(upper, 'up')}"
+    end = "or more" if math.isinf(upper) else f"to {ratio(upper, 'up')}"
+    return f"{ratio(lower, 'down')} {end}"
 
 
 def _bottlenecks(results: Sequence[Result]) -> Sentence:
@@ -587,9 +564,8 @@ def _best(result: Result, *, sized: bool = True) -> str:
 
 def _point(result: Result, results: Sequence[Result]) -> str:
     """What distinguishes a result from others of its metric and device, as words."""
-    names = labels.differing([other for other in results if other.gateway == result.gateway])
-    words = labels.words(result, names)
-    return f"with {words}" if words else ""
+    words = labels.point_of(result, results)
+    return f"with {words}" if words and not words.startswith("run ") else f"in {words}" if words else ""
 
 
 def listed(names: Sequence[str]) -> str:

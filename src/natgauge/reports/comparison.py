@@ -7,13 +7,16 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from natgauge.analysis import conditions
 from natgauge.analysis.halves import kinds_of_halves
+from natgauge.figure_text import at_least, given, number
+from natgauge.interval_text import Way, percent, ratio
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.reports import markdown
-from natgauge.reports.answers import MOST_NAMES, Sentence, listed, outward, ratio
+from natgauge.reports.answers import MOST_NAMES, Sentence, listed
 from natgauge.reports.csv_table import written
 from natgauge.reports.graded_doubts import graded
 from natgauge.reports.sheet import Sheet, SheetRow
@@ -45,14 +48,14 @@ def sentences(record: ComparisonRecord) -> list[Sentence]:
         groups.setdefault((estimate.quantity, estimate.verdict, estimate.is_bounded), []).append(estimate)
     found = [_compared(record, group) for group in groups.values()]
     if record.fail_above is not None:
-        limit = f"more than {100 * record.fail_above:g} % above that of {record.baseline.label}"
+        limit = f"more than {given(record.fail_above)} above that of {record.baseline.label}"
         start = "A cost is" if record.above else "No cost is" if record.decided else "Cannot tell whether a cost is"
         costs = f"{start} {limit}."
         found.insert(0, Sentence(costs, "sure" if record.decided or record.above else "cannot tell"))
     for estimate in record.control:
         low, high = _ends(estimate)
         if estimate.is_bounded and not low <= 1 <= high:
-            ratios = f"{ratio(low, math.floor)} to {ratio(high, math.ceil)}"
+            ratios = f"{ratio(low, 'down')} to {ratio(high, 'up')}"
             of = f"Compared with itself, {record.baseline.label} seems to differ, too ({FRAME_OF[estimate.quantity]}"
             found.append(Sentence(f"{of}: {ratios}, A/A control): a difference counts only beyond that.", "seen"))
     order = _order(record)
@@ -83,7 +86,7 @@ def _joined(ends: Sequence[tuple[float, float, str]]) -> str:
 def _with_change(estimate: RatioEstimate) -> str:
     if estimate.verdict in ("no difference", "undecided") or estimate.ratio is None:
         return estimate.gateway
-    return f"{estimate.gateway} ({estimate.ratio - 1:+.0%})"
+    return f"{estimate.gateway} ({percent(estimate.ratio - 1, width=1, sign=True)})"
 
 
 def conditions_of(record: ComparisonRecord) -> str:
@@ -107,7 +110,7 @@ def _compared(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sente
 def _same_cost(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
     largest = max(max(high - 1, 1 - low) for low, high in map(_ends, group))
     what, names = FRAME_OF[group[0].quantity], listed([_through(estimate, record) for estimate in group])
-    within = f"at most {outward(100 * largest, math.ceil)} % ({_level(group)})"
+    within = f"at most {percent(largest, 'up')} ({_level(group)})"
     return Sentence(
         f"No practical difference between a {what} through {names} and through {record.baseline.label}: {within}.",
         "sure",
@@ -128,21 +131,21 @@ def _costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence
     """Differences of costs in percent, the least cost first."""
     what, verdict = FRAME_OF[group[0].quantity], group[0].verdict
     undecided = verdict == "undecided"
-    sign, form = -1 if verdict == "costs less" else 1, "+.1f" if undecided else ".1f"
+    sign = -1 if verdict == "costs less" else 1
     direction = "" if undecided else f"{verdict.removeprefix('costs ')} "
     parts = []
     for estimate in sorted(group, key=lambda each: each.ratio or _ends(each)[0]):
-        low, high = sorted(100 * sign * (end - 1) for end in _ends(estimate))
-        plus = "+" if undecided else ""
-        first, last = outward(low, math.floor, sign=plus), outward(high, math.ceil, sign=plus)
-        middle = "" if estimate.ratio is None else f"{100 * sign * (estimate.ratio - 1):{form}} % "
-        parts.append(f"{middle}{direction}through {_through(estimate, record)} ({first} to {last} %)")
+        low, high = sorted(sign * (end - 1) for end in _ends(estimate))
+        share = partial(percent, width=high - low, sign=undecided)
+        middle = "" if estimate.ratio is None else f"{share(sign * (estimate.ratio - 1))} "
+        ends = f"{share(low, 'down').removesuffix(' %')} to {share(high, 'up')}"
+        parts.append(f"{middle}{direction}through {_through(estimate, record)} ({ends})")
     intervals = f"{_level(group)}{'s' if len(parts) > 1 else ''}"
     if len(parts) > MOST_NAMES:
         intervals += f"; {len(parts) - 2} others lie between"
         parts = [parts[0], parts[-1]]
     cost = next((each.nanoseconds for each in record.baseline_costs if each.quantity == group[0].quantity), None)
-    against = f"through {record.baseline.label}{'' if cost is None else f' ({number(cost, 0)} ns)'}"
+    against = f"through {record.baseline.label}{'' if cost is None else f' ({number(cost)} ns)'}"
     if undecided:
         head = f"Cannot tell whether a {what} costs more or less than {against}"
         return Sentence(f"{head}: {', '.join(parts)}; {intervals}.", "cannot tell")
@@ -167,7 +170,7 @@ def _through(estimate: RatioEstimate, record: ComparisonRecord) -> str:
 def answer(record: ComparisonRecord) -> str:
     """Return the answer to `--fail-above`."""
     verdict = "more" if record.above else "not more" if record.decided else "undecided whether more"
-    return f"{verdict} than {record.fail_above or 0:.1%} above the baseline"
+    return f"{verdict} than {given(record.fail_above or 0)} above the baseline"
 
 
 def comment(record: ComparisonRecord) -> str:
@@ -183,11 +186,11 @@ def sheet(record: ComparisonRecord, *, brief: bool = True) -> Sheet:
     head = ("frame", "vs. baseline", "interval", "verdict", "ns a frame", "x forwarding")
     lines = [SheetRow("gateway", head)]
     for cost in record.baseline_costs:
-        own = (number(cost.nanoseconds, 0), number(cost.ratio_to_forwarding, 2))
+        own = (_known(cost.nanoseconds), _known(cost.ratio_to_forwarding))
         lines.append(SheetRow(f"{_named(record, record.baseline)} (baseline)", (cost.quantity, "-", "-", "-", *own)))
     for estimate in (*record.estimates, *record.control):
-        own = (number(estimate.nanoseconds, 0), number(estimate.ratio_to_forwarding, 2))
-        ratio = "-" if estimate.ratio is None else _signed(estimate.ratio - 1)
+        own = (_known(estimate.nanoseconds), _known(estimate.ratio_to_forwarding))
+        ratio = "-" if estimate.ratio is None else change(estimate, estimate.ratio)
         verdict = _of_control(estimate) if estimate in record.control else estimate.verdict
         cells = (estimate.quantity, ratio, interval(estimate), verdict, *own)
         lines.append(SheetRow(_named(record, record.gateway(estimate.gateway)), cells))
@@ -195,10 +198,10 @@ def sheet(record: ComparisonRecord, *, brief: bool = True) -> Sheet:
     return Sheet(tuple(lines), notes, tuple(_doubts(record, brief=brief)))
 
 
-def _signed(share: float) -> str:
-    """A share in percent with its sign; what rounds to 0 has none."""
-    text = f"{share:+.1%}"
-    return text.lstrip("+-") if float(text[:-1]) == 0 else text
+def change(estimate: RatioEstimate, end: float, way: Way = "near") -> str:
+    """Return a ratio as the change in percent, with the digits that the interval of the estimate resolves."""
+    low, high = _ends(estimate)
+    return percent(end - 1, way, width=high - low, sign=True)
 
 
 def _of_control(estimate: RatioEstimate) -> str:
@@ -214,15 +217,16 @@ def _notes(record: ComparisonRecord) -> Iterator[str]:
     forwarding = " and with plain forwarding" if record.by == "slices" else ""
     yield f"Costs are {_COSTS[record.by]}, compared with {record.baseline.label}{forwarding}"
     yield (
-        f"Each interval contains the true ratio with a probability of {level:.0%}. The last lines compare the baseline "
-        "with itself (A/A control): what they show is noise. Nanoseconds differ from host to host; ratios differ less"
+        f"Each interval contains the true ratio with a probability of {given(level)}. The last lines compare the "
+        "baseline with itself (A/A control): what they show is noise. Nanoseconds differ from host to host; ratios "
+        "differ less"
     )
     yield f"Measured for {_length(record)}{_where(record)}; evidence: {record.results}"
     yield from (
         estimate.text for estimate in (*record.estimates, *record.control) if estimate.limits and estimate.ratio is None
     )
     of_tester = [
-        f"{FRAME_OF[cost.quantity]} {cost.tester_nanoseconds:.0f} ns"
+        f"{FRAME_OF[cost.quantity]} {number(cost.tester_nanoseconds)} ns"
         for cost in record.baseline_costs
         if cost.tester_nanoseconds is not None
     ]
@@ -246,10 +250,10 @@ def _halves(record: ComparisonRecord) -> Iterator[str]:
         for quantity in dict.fromkeys(quantity for label, quantity in costs if label == chain.label):
             whole, *parts = (costs.get((label, quantity)) for label in (chain.label, *halves))
             if whole is not None and None not in parts:
-                sum_of = " + ".join(number(part, 0) for part in parts)
-                together = number(sum(part for part in parts if part), 0)
+                sum_of = " + ".join(_known(part) for part in parts)
+                together = number(sum(part for part in parts if part))
                 yield (
-                    f"{chain.label}, {FRAME_OF[quantity]}: {whole:,.0f} ns; its halves {' and '.join(halves)} take "
+                    f"{chain.label}, {FRAME_OF[quantity]}: {number(whole)} ns; its halves {' and '.join(halves)} take "
                     f"{sum_of} = {together} ns"
                 )
 
@@ -282,16 +286,15 @@ def _doubts(record: ComparisonRecord, *, brief: bool) -> list[str]:
 
 def interval(estimate: RatioEstimate) -> str:
     """Return both ends of the confidence interval, as differences to the baseline; "-" where none is known."""
-    low = f"{outward(100 * (estimate.low - 1), math.floor, sign='+')}%" if estimate.low else ""
-    high = "" if estimate.high is None else f"{outward(100 * (estimate.high - 1), math.ceil, sign='+')}%"
+    low = change(estimate, estimate.low, "down") if estimate.low else ""
+    high = "" if estimate.high is None else change(estimate, estimate.high, "up")
     if estimate.is_bounded:
-        return f"{low} to {high}"
+        return f"{low.removesuffix(' %')} to {high}"
     return f"{low} or more" if low else f"{high} or less" if high else "-"
 
 
-def number(value: float | None, digits: int) -> str:
-    """Return a number with `digits` digits after the decimal point; "-" where it is not known."""
-    return "-" if value is None else f"{value:,.{digits}f}"
+def _known(value: float | None) -> str:
+    return "-" if value is None else number(value)
 
 
 def _named(record: ComparisonRecord, gateway: GatewayRecord) -> str:
@@ -316,7 +319,7 @@ def _rate(record: ComparisonRecord, gateway: GatewayRecord, quantity: str, rate:
     """A rate, and whether the gateway may have a higher one: more than half of its searches did not end at it."""
     of_rate = [limit for limit in record.limits if (limit.gateway, limit.quantity) == (gateway.label, quantity)]
     limited = 2 * sum(limit.searches for limit in of_rate) > max((limit.of for limit in of_rate), default=0)
-    return f"{quantity} {'at least ' if limited else ''}{rate:,.0f}/s"
+    return f"{quantity} {f'at least {at_least(rate)}' if limited else number(rate)}/s"
 
 
 def _length(record: ComparisonRecord) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from natgauge.interval_text import Written
 from natgauge.plain_text import one_line
 from natgauge.records.measurement import Result
 from natgauge.reports.rows import Ranged, ResultRow, rows
@@ -42,6 +43,8 @@ def written(rows: Iterable[Sequence[object]]) -> str:
 
 def _cell(value: object) -> object:
     """A cell whose text spreadsheets show as it is; numbers stay numbers."""
+    if isinstance(value, Written):
+        return int(value.value) if float(value.value).is_integer() else value.value
     if not isinstance(value, str):
         return value
     text = one_line(value)

@@ -15,14 +15,16 @@ from natgauge.analysis.change import ALIKE, UNKNOWN, WORSE, Change, Changes, Thi
 from natgauge.analysis.contrast import Contrast
 from natgauge.analysis.scalability import varied_with
 from natgauge.errors import UsageError
+from natgauge.figure_text import given
+from natgauge.interval_text import percent, ratio, signed
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import GROUPS
 from natgauge.records.store import plain
-from natgauge.reports.comparison import number as decimal
+from natgauge.reports import main_figure
 from natgauge.reports.doubtful import bottleneck
-from natgauge.reports.rows import doubt_words, number, unit_of
+from natgauge.reports.rows import doubt_words, unit_of
 from natgauge.reports.text import fitted
 from natgauge.statistics.interval import CONFIDENCE, finite
 from natgauge.tables import aligned
@@ -179,7 +181,7 @@ def _row(line: Change[Thing], view: _View[Thing]) -> tuple[str, ...]:
 
 def value_of(contrast: Contrast) -> str:
     """Return the ratio, or the signed difference."""
-    return f"{contrast.value:.3f}" if contrast.kind == "ratio" else f"{contrast.value:+.3g}"
+    return (ratio if contrast.kind == "ratio" else signed)(contrast.value)
 
 
 def interval_of(contrast: Contrast) -> str:
@@ -190,20 +192,20 @@ def interval_of(contrast: Contrast) -> str:
 
 
 def _covering(contrast: Contrast) -> str:
-    return f"{_ends(contrast)} ({contrast.interval.coverage:.0%})"
+    return f"{_ends(contrast)} ({percent(contrast.interval.coverage, 'down', width=1)})"
 
 
 def _ends(contrast: Contrast) -> str:
-    form = ".3f" if contrast.kind == "ratio" else "+.3g"
-    upper = "more" if math.isinf(contrast.interval.upper) else f"{contrast.interval.upper:{form}}"
-    lower = "less" if math.isinf(contrast.interval.lower) else f"{contrast.interval.lower:{form}}"
+    text = ratio if contrast.kind == "ratio" else signed
+    upper = "more" if math.isinf(contrast.interval.upper) else text(contrast.interval.upper, "up")
+    lower = "less" if math.isinf(contrast.interval.lower) else text(contrast.interval.lower, "down")
     return f"{lower} to {upper}"
 
 
 def _of_results(line: Change[Result]) -> tuple[str, ...]:
     first, second = line.first, line.second
     gateways = " against ".join(dict.fromkeys((first.gateway, second.gateway)))
-    return first.metric, gateways, number(first.median), number(second.median), unit_of(first)
+    return first.metric, gateways, main_figure.median(first), main_figure.median(second), unit_of(first)
 
 
 def _bottlenecks_and_doubts(line: Change[Result]) -> list[str]:
@@ -217,11 +219,15 @@ def _bottlenecks_and_doubts(line: Change[Result]) -> list[str]:
 
 def _of_ratios(line: Change[RatioEstimate]) -> tuple[str, ...]:
     first, second = line.first, line.second
-    return first.gateway, first.quantity, decimal(first.ratio, 3), decimal(second.ratio, 3)
+    return (
+        first.gateway,
+        first.quantity,
+        *("-" if each.ratio is None else ratio(each.ratio) for each in (first, second)),
+    )
 
 
 _RESULTS: Final = _View(
-    ("metric", "gateway", "first", "second", "unit", "second/first", f"interval {CONFIDENCE:.0%}"),
+    ("metric", "gateway", "first", "second", "unit", "second/first", f"interval {given(CONFIDENCE)}"),
     (2, 3, 5, 6),
     _of_results,
     interval_of,

@@ -15,6 +15,7 @@ from natgauge.causes.full_table import FullTable
 from natgauge.causes.hops import LATE, HopLoss, TrialHops, hops_of
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.errors import UsageError
+from natgauge.figure_text import number as written
 from natgauge.foreign import is_there
 from natgauge.late_delays import LateDelays, milliseconds
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
@@ -254,9 +255,11 @@ def _load(plan: Mapping[str, Any]) -> str:
     """Describe what a trial sent, so that it can be found among those of several metrics and repetitions."""
     phase2, opened = plan.get("phase2"), f"{plan['connections']:,} connections"
     if phase2 is None:
-        return f"{opened} at {plan['phase1_rate']:,.0f}/s"
+        return f"{opened} at {written(plan['phase1_rate'])}/s"
     up, down = phase2["initiator_rate"], phase2["responder_rate"]
-    rates = f"{up:,.0f} frames/s each way" if up == down else f"{up:,.0f} and {down:,.0f} frames/s up and down"
+    rates = (
+        f"{written(up)} frames/s each way" if up == down else f"{written(up)} and {written(down)} frames/s up and down"
+    )
     return f"{rates} for {phase2['seconds']:g} s, {opened}"
 
 
@@ -287,7 +290,9 @@ def _behind(explanation: TrialExplanation) -> list[str]:
     if explanation.hops.lost or trial["verdict"] != Verdict.FAIL or trial.get("limited_by") != "device" or not lag:
         return []
     why = "; in placement shared the device's work delays its sender" if trial.get("placement") == "shared" else ""
-    return [f"Frames left up to {lag / 1e6:.1f} ms later than their rate requires{why}. To change it: a lower rate."]
+    return [
+        f"Frames left up to {written(lag / 1e6)} ms later than their rate requires{why}. To change it: a lower rate."
+    ]
 
 
 def document(explanation: TrialExplanation) -> dict[str, Any]:

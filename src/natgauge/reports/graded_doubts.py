@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+from natgauge.figure_text import in_percent
 from natgauge.known_doubts import Grade, known, words_of
 from natgauge.notes import GRADES, Note
 
@@ -105,7 +106,7 @@ def _share(doubt: Note, every: Sequence[tuple[object, Sequence[Note]]]) -> str:
     direction = known(doubt.word).share
     if not values or not direction:
         return ""
-    shares = " to ".join(dict.fromkeys(f"{value:.1%}" for value in (values[0], values[-1])))
+    shares = " to ".join(dict.fromkeys(in_percent(value) for value in (values[0], values[-1])))
     return f" ({words[direction].format(shares)})"
 
 

@@ -10,12 +10,13 @@ from typing import Any, Final
 
 from natgauge.analysis.history import Dated, HistoryPoint, HistorySeries
 from natgauge.errors import UsageError
+from natgauge.figure_text import given
+from natgauge.interval_text import percent
 from natgauge.records.comparison import FRAME_OF, commit_of
 from natgauge.records.store import date_of
-from natgauge.reports.answers import Sentence, listed, outward
+from natgauge.reports.answers import Sentence, listed
 from natgauge.reports.collected import StoredComparison
-from natgauge.reports.comparison import interval
-from natgauge.reports.comparison import number as decimal
+from natgauge.reports.comparison import change, interval
 from natgauge.reports.csv_table import written
 from natgauge.reports.html import charts
 from natgauge.reports.html.charts import ChartAxis, ChartLine
@@ -72,14 +73,18 @@ def _said(series: HistorySeries) -> str:
         points += f", of which {unknown} {'has' if unknown == 1 else 'have'} no interval"
     if not series.changes:
         return f"{title(series)}: no change is marked in {points}"
-    changes = [f"{change} since {when(point)}{_by(point)}" for point in series.changes[-3:] if (change := point.change)]
+    changes = [f"{point.change} since {when(point)}{_by(point)}" for point in series.changes[-3:] if point.change]
     count = len(series.changes)
     more = f"{count} changes" if count > 1 else "1 change"
     return f"{title(series)}: {more} in {points}, the last: {listed(changes[::-1])}"
 
 
 def _by(point: HistoryPoint) -> str:
-    return "" if point.factor is None else f" ({outward(100 * (point.factor - 1), round, sign='+')}%)"
+    return "" if point.factor is None else f" ({percent(point.factor - 1, sign=True)})"
+
+
+def _compared(point: HistoryPoint) -> str:
+    return "-" if point.estimate.ratio is None else change(point.estimate, point.estimate.ratio)
 
 
 def title(series: HistorySeries) -> str:
@@ -96,13 +101,13 @@ def when(point: HistoryPoint) -> str:
 
 def sheet(every: Sequence[HistorySeries], margin: float) -> Sheet:
     """Return a table of all points, series by series."""
-    lines = [SheetRow("date (UTC)", ("commit", "cost / cost of the baseline", "interval", "change"))]
+    lines = [SheetRow("date (UTC)", ("commit", "cost, compared with the baseline", "interval", "change"))]
     for series in every:
         lines.append(SheetRow(f"{title(series)}:", ()))
         for point in series.points:
-            cells = (point.at.commit or "-", decimal(point.estimate.ratio, 3), interval(point.estimate))
-            change = f"{point.change}{_by(point)}" if point.change else ""
-            lines.append(SheetRow(f"{point.at.date:%Y-%m-%d %H:%M}", (*cells, change)))
+            cells = (point.at.commit or "-", _compared(point), interval(point.estimate))
+            changed = f"{point.change}{_by(point)}" if point.change else ""
+            lines.append(SheetRow(f"{point.at.date:%Y-%m-%d %H:%M}", (*cells, changed)))
     return Sheet(tuple(lines), (rule(margin),))
 
 
@@ -110,8 +115,8 @@ def rule(margin: float) -> str:
     """Return in words when a change is marked."""
     return (
         "A change is marked where a corrected interval does not meet those since the last change. All marks together "
-        f"are wrong with at most {100 * (1 - CONFIDENCE):g} % probability, if two runs differ by no more than "
-        f"{100 * margin:g} % beyond their intervals."
+        f"are wrong with at most {given(1 - CONFIDENCE)} probability, if two runs differ by no more than "
+        f"{given(margin)} beyond their intervals."
     )
 
 
@@ -153,7 +158,7 @@ def groups(every: Sequence[HistorySeries], margin: float) -> list[FigureGroup]:
         "The stroke is the interval of a comparison, the thin one is corrected for the number of comparisons. "
         f"{rule(margin)} A line across is the baseline."
     )
-    return [FigureGroup("Cost / cost of the baseline", caption, figures)] if figures else []
+    return [FigureGroup("Cost, compared with the baseline", caption, figures)] if figures else []
 
 
 def _figure(series: HistorySeries) -> Figure | None:
@@ -165,19 +170,19 @@ def _figure(series: HistorySeries) -> Figure | None:
         low, high = (end or point.estimate.ratio for end in (point.estimate.low, point.estimate.high))
         row = {"x": at, "y": point.estimate.ratio, "low": low, "high": high, "when": when(point)}
         row |= {"wide_low": point.low or low, "wide_high": high if math.isinf(point.high) else point.high}
-        row["tip"] = f"{when(point)}: {decimal(point.estimate.ratio, 3)} ({interval(point.estimate)})"
+        row["tip"] = f"{when(point)}: {_compared(point)} ({interval(point.estimate)})"
         row["mark"] = "" if point.change is None else ("▲" if point.change == "costs more" else "▼")
         rows.append(row)
     data = tuple(
         (
             f"{point.at.date:%Y-%m-%d %H:%M}",
             point.at.commit or "-",
-            decimal(point.estimate.ratio, 3),
+            _compared(point),
             interval(point.estimate),
             point.change or "",
         )
         for point in series.points
     )
-    axis = ChartAxis("cost / cost of the baseline", form=".3~g", marks=(ChartLine(1.0, ""),))
-    head = ("date (UTC)", "commit", "ratio", "interval", "change")
+    axis = ChartAxis("cost, compared with the baseline", marks=(ChartLine(1.0, ""),), is_change=True)
+    head = ("date (UTC)", "commit", "cost, compared with the baseline", "interval", "change")
     return Figure(title(series), f"{_said(series)}.", head, data, charts.over_commits(rows, axis))

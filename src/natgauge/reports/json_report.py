@@ -20,7 +20,7 @@ REPORT_SCHEMA: Final = "natgauge-report-1"
 def document(collected: StoredResults, turned: Sheet | None = None) -> dict[str, Any]:
     """Return everything that a report of these results says.
 
-    `turned` is a table of the results in another shape, with texts in its cells.
+    `turned` is a table of the results in another shape.
     """
     results = collected.results
     return {
@@ -68,6 +68,9 @@ def _of_sheet(sheet: Sheet) -> dict[str, Any]:
     head, *lines = sheet.lines
     return {
         "columns": list(head.cells),
-        "rows": [{"row": line.heading, "unit": None, "cells": list(line.cells)} for line in lines],
+        "rows": [
+            {"row": line.heading, "unit": None, "cells": [getattr(cell, "value", cell) for cell in line.cells]}
+            for line in lines
+        ],
         "below": list(sheet.below),
     }

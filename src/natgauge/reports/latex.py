@@ -31,20 +31,21 @@ def render(shown: Sheet) -> str:
         *(
             _line([line.heading, *line.cells])
             if line.cells
-            else rf"\hline \multicolumn{{{shown.columns + 1}}}{{l}}{{{_plain(line.heading)}}} \\"
+            else rf"\hline \multicolumn{{{shown.columns + 1}}}{{l}}{{{plain(line.heading)}}} \\"
             for line in rest
         ),
         r"\hline",
         r"\end{tabular}",
     ]
-    return "\n".join([*lines, *(rf"\par{{\footnotesize {_plain(note)}\par}}" for note in shown.below)])
+    return "\n".join([*lines, *(rf"\par{{\footnotesize {plain(note)}\par}}" for note in shown.below)])
 
 
 def _line(cells: Sequence[str]) -> str:
-    return " & ".join(map(_plain, cells)) + r" \\"
+    return " & ".join(map(plain, cells)) + r" \\"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Return text that LaTeX prints as it is."""
     escapes = re.sub(r"[\\~^<>&%$#_{}]", lambda match: _SPECIAL[match[0]], one_line(text))
     # After the end of a row LaTeX takes these for arguments.
     return f"{{}}{escapes}" if escapes.lstrip()[:1] in ("[", "*") else escapes

@@ -7,7 +7,6 @@ metrics, it is a matrix of devices and metrics.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -18,11 +17,14 @@ from pydantic import JsonValue
 from natgauge.analysis.comparing import comparable
 from natgauge.analysis.scalability import AXES
 from natgauge.errors import UsageError
+from natgauge.interval_text import significant
 from natgauge.records.measurement import Result
-from natgauge.records.parameters import describe, is_fact, shown
+from natgauge.records.parameters import describe, is_fact
+from natgauge.reports import main_figure
 from natgauge.reports.doubtful import missing
 from natgauge.reports.graded_doubts import of_columns
-from natgauge.reports.rows import Cell, ResultRow, number, row_of, rows, unit_of, whole
+from natgauge.reports.labels import in_words, text_of
+from natgauge.reports.rows import Cell, ResultRow, row_of, rows, unit_of
 from natgauge.reports.sheet import Sheet, SheetRow, notes
 
 #: Mark of a figure that has doubts, which are listed below the matrix.
@@ -47,8 +49,6 @@ _THOUSAND: Final = 1000
 _SHORT: Final[Mapping[str, str]] = {"cores": "device_cores"}
 #: The number of cores; 0 where nobody knows it.
 _CORES: Final = "device_cores"
-#: Words for a value of these parameters; other values follow the parameter's label.
-_IN_WORDS: Final[Mapping[str, str]] = {"device_cores": "{} cores", "connections": "{} connections", "gateway": "{}"}
 
 
 def sheet(results: Sequence[Result], against: str, *, narrow: bool = False) -> Sheet:
@@ -105,7 +105,7 @@ def of_metrics(results: Sequence[Result]) -> Sheet:
                 f"report: --against metrics: two results are of {result.metric} of {result.gateway}; name folders "
                 "of one set-up, or leave out --against"
             )
-        cells[heading] = number(result.median) + (_DOUBTED if result.doubts else "") + missing(result)
+        cells[heading] = main_figure.within(result) + (_DOUBTED if result.doubts else "") + missing(result)
     lines = [SheetRow("median of", columns)]
     lines += [
         SheetRow(gateway, tuple(cells.get(heading, "-") for heading in columns))
@@ -145,14 +145,12 @@ def _add(lines: list[SheetRow], row: ResultRow, places: Sequence[int | None]) ->
 
 def _in_thousands(row: ResultRow) -> ResultRow:
     cells = tuple(cell / _THOUSAND if isinstance(cell, int | float) else cell for cell in row.cells)
-    return replace(row, cells=cells, text=_four_digits)
+    return replace(row, cells=cells, text=_four_digits, own=())
 
 
 def _four_digits(value: Cell) -> str:
-    """Return a number with four significant digits, or with all integer digits."""
-    if not isinstance(value, int | float) or not value:
-        return str(value)
-    return f"{value:,.{max(0, 3 - math.floor(math.log10(abs(value))))}f}"
+    """Return a number with four significant digits."""
+    return significant(value) if isinstance(value, int | float) and value else str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,22 +217,6 @@ def blocks_of(name: str, against: str, results: Sequence[Result]) -> list[Series
             first = results[next(iter(at_column.values()))]
             blocks.append(SeriesBlock(metric, gateway, {other: first.parameter(other) for other in names}, at_column))
     return blocks
-
-
-def text_of(value: JsonValue) -> str:
-    """Return a parameter's value as the heading of a column."""
-    return whole(value) if isinstance(value, int) and not isinstance(value, bool) else shown(value)
-
-
-def in_words(name: str, value: JsonValue) -> str:
-    """Return a parameter's value with what it is, such as "2 cores" or "directions up"."""
-    text = text_of(value)
-    if name in _IN_WORDS and value is not None:
-        return _IN_WORDS[name].removesuffix("s" if value == 1 else "").format(text)
-    described = describe(name)
-    # A share has no unit.
-    unit = "" if value is None or described.unit == "share" else described.unit
-    return f"{described.label} {text} {unit}".rstrip()
 
 
 def _distinguishing(name: str, against: str, results: Sequence[Result]) -> list[str]:

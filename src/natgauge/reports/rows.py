@@ -7,7 +7,6 @@ and differs between results of one metric, then the comparisons.
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,8 @@ from natgauge.analysis.own_work import own_work
 from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived_rows
 from natgauge.analysis.unit_frames import mix_of
 from natgauge.errors import UsageError
+from natgauge.figure_text import at_least, at_most, in_full, number
+from natgauge.interval_text import Written, within
 from natgauge.metrics import figures
 from natgauge.metrics.cost import OWN, RATIO, TESTER
 from natgauge.metrics.frame_loss import WITHIN_TOLERANCE, WITHOUT_LOSS
@@ -33,7 +34,7 @@ from natgauge.metrics.shared_figures import CORE_IMBALANCE, ESTABLISHED, IDLE_CO
 from natgauge.records.comparison import FRAME_OF
 from natgauge.records.measurement import SHARE_OF_LINK, Result
 from natgauge.records.parameters import describe, shown
-from natgauge.reports import criterion
+from natgauge.reports import criterion, main_figure
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.summary import VALUES_FOR_PERCENTILES
 
@@ -61,8 +62,6 @@ class Ranged:
 
 Cell = str | float | Bounded | Ranged | None
 
-#: Prefixes of bits/s, the largest first.
-_PREFIXES: Final = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 #: The most characters of a parameter in a table for people.
 _WIDEST: Final = 32
 
@@ -74,6 +73,7 @@ class ResultRow:
     Attributes:
         unit: unit of the cells; empty where they have none, or different units.
         cells: one value per result; None = no value.
+        own: texts of the cells, where they depend on more than the value.
     """
 
     label: str
@@ -81,6 +81,7 @@ class ResultRow:
     cells: tuple[Cell, ...]
     text: Callable[[Cell], str]
     measured: bool = False
+    own: tuple[str, ...] = ()
 
     @property
     def heading(self) -> str:
@@ -90,16 +91,13 @@ class ResultRow:
     @property
     def printed(self) -> list[str]:
         """Cells as printed text."""
-        return ["-" if cell is None else printed(cell, self.text) for cell in self.cells]
+        own = self.own or [printed(cell, self.text) for cell in self.cells]
+        return ["-" if cell is None else _with_value(text, cell) for cell, text in zip(self.cells, own, strict=True)]
 
 
 def printed(cell: Cell, text: Callable[[Cell], str]) -> str:
-    """Return a cell's text, without a range that is a single value; `text` formats a value."""
-    if not isinstance(cell, Ranged):
-        return text(cell)
-    if cell.minimum == cell.maximum:
-        return text(cell.median)
-    return f"{text(cell.median)} ({text(cell.minimum)} to {text(cell.maximum)})"
+    """Return a cell's text, of a range as a figure with its interval; `text` formats a single value."""
+    return within(cell.median, cell.minimum, cell.maximum) if isinstance(cell, Ranged) else text(cell)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +109,22 @@ class _Described:
     unit: str = ""
     text: Callable[[Cell], str] = str
     measured: bool = False
+    in_unit: bool = False
 
     def filled(self, results: Sequence[Result]) -> ResultRow:
-        return ResultRow(
-            self.label, self.unit, tuple(self.read(result) for result in results), self.text, self.measured
-        )
+        cells = tuple(self.read(result) for result in results)
+        own = tuple(map(_of_result, results, cells)) if self.in_unit else ()
+        return ResultRow(self.label, self.unit, cells, self.text, self.measured, own)
+
+
+def _with_value(text: str, cell: Cell) -> str:
+    """A cell's text with its figure; a range has two figures, and stays a text."""
+    return Written(text, cell) if isinstance(cell, int | float) else text
+
+
+def _of_result(result: Result, cell: Cell) -> str:
+    """A value in the unit of its result, with the digits of the median."""
+    return main_figure.value(result, cell) if isinstance(cell, int | float) else str(cell)
 
 
 #: Unit of the rate of all directions together.
@@ -136,30 +145,6 @@ def unit_of_frames(result: Result) -> str:
     return f"frames/s {_SIDES.get(str(result.parameter('directions')), _SIDES['both'])}"
 
 
-def number(value: Cell) -> str:
-    """Format a rate: an integer with thousands separators; small rates with decimals."""
-    if not isinstance(value, int | float):
-        return str(value)
-    return f"{value:,.0f}" if abs(value) >= 100 or value == 0 else f"{value:,.3g}"
-
-
-def rate_in_bits(value: float) -> str:
-    """Format bits/s by their usual prefix, with three digits."""
-    unit, prefix = next(((unit, prefix) for unit, prefix in _PREFIXES if value >= unit), (1.0, ""))
-    return f"{_digits(value / unit, 3)} {prefix}bit/s"
-
-
-def whole(value: Cell | JsonValue) -> str:
-    """Format a number with thousands separators; other values as they are."""
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _digits(value: float, digits: int) -> str:
-    """A number with so many significant digits, and never an exponent."""
-    rounded = float(f"{value:.{digits}g}")
-    return f"{rounded:,.{max(0, digits - 1 - math.floor(math.log10(abs(rounded))))}f}" if rounded else "0"
-
-
 def _gigabits(part: Literal["wire", "packets"]) -> Callable[[Result], Cell]:
     """Return a reader of the median in Gbit/s of its busier direction; None where it is no rate of known frames."""
 
@@ -174,10 +159,6 @@ def _mean_octets(result: Result) -> Cell:
     """The mean octets of a frame of a mix on its busier direction's link; None where all frames have one size."""
     bits = bits_of_unit(result.metric, result.parameters) if mix_of(result.parameters) else None
     return None if bits is None else bits.frame_octets
-
-
-def _decimals(digits: int) -> Callable[[Cell], str]:
-    return lambda value: f"{value:.{digits}f}"
 
 
 def _clipped(value: Cell) -> str:
@@ -305,9 +286,9 @@ def _of_metrics() -> Iterator[_Described]:
 def _costs() -> Iterator[_Described]:
     """The rows of each quantity."""
     for quantity, name in FRAME_OF.items():
-        for figure, unit, digits in ((RATIO, "x forwarding", 2), (OWN, "ns", 0), (TESTER, "ns", 0)):
+        for figure, unit in ((RATIO, "x forwarding"), (OWN, "ns"), (TESTER, "ns")):
             of = "tester's own part of a " if figure == TESTER else "cost of a "
-            yield _Described(of + name, _figure(f"{quantity}_{figure}"), unit, text=_decimals(digits), measured=True)
+            yield _Described(of + name, _figure(f"{quantity}_{figure}"), unit, text=number, measured=True)
 
 
 #: Labels and units of parameters that have a row of their own, by name, in the order of the rows.
@@ -351,7 +332,7 @@ def _limiting_device(result: Result) -> str | None:
 def _threshold(result: Result) -> str | None:
     """The value that was demanded, with the verdict."""
     of = result.threshold
-    return None if of is None else f"{of.setting.replace('_', ' ')} {number(of.value)}: {of.verdict}"
+    return None if of is None else f"{of.setting.replace('_', ' ')} {in_full(of.value)}: {of.verdict}"
 
 
 def _cause(result: Result) -> str | None:
@@ -410,16 +391,11 @@ _BEFORE: Final = (
     _Described("gateway", lambda result: result.gateway),
     _Described("metric", lambda result: result.metric),
     _Described("placement", lambda result: result.placement),
-    *(
-        _Described(label, _parameter(name), unit, text=whole if name == "connections" else str)
-        for name, (label, unit) in _OWN_ROWS.items()
-    ),
+    *(_Described(label, _parameter(name), unit, text=in_full) for name, (label, unit) in _OWN_ROWS.items()),
+    _Described("sessions per hash", _ratio("connections", "hash_size", derived.connections_per_bucket), text=number),
+    _Described("table limit per hash", _ratio("table_size", "hash_size"), text=number),
     _Described(
-        "sessions per hash", _ratio("connections", "hash_size", derived.connections_per_bucket), text=_decimals(2)
-    ),
-    _Described("table limit per hash", _ratio("table_size", "hash_size"), text=_decimals(2)),
-    _Described(
-        "table limit per session", _ratio("table_size", "connections", derived.table_per_connection), text=_decimals(3)
+        "table limit per session", _ratio("table_size", "connections", derived.table_per_connection), text=number
     ),
     _Described("a passing trial may lose", _tolerated),
     _Described("goal of MLRsearch", criterion.goals),
@@ -428,18 +404,18 @@ _BEFORE: Final = (
     _Described("experiments planned", _planned),
     _Described("error of the search", lambda result: result.error, text=number, measured=True),
     _Described("unit", unit_of),
-    _Described("median", lambda result: result.median, text=number, measured=True),
+    _Described("median", lambda result: result.median, text=number, measured=True, in_unit=True),
     _Described("threshold", _threshold, measured=True),
-    _Described("1st percentile", lambda result: result.p1, text=number, measured=True),
-    _Described("99th percentile", lambda result: result.p99, text=number, measured=True),
-    _Described("minimum", _beyond_percentiles("minimum"), text=number, measured=True),
-    _Described("maximum", _beyond_percentiles("maximum"), text=number, measured=True),
-    _Described("mean", _with_several("mean"), text=number, measured=True),
+    _Described("1st percentile", lambda result: result.p1, text=number, measured=True, in_unit=True),
+    _Described("99th percentile", lambda result: result.p99, text=number, measured=True, in_unit=True),
+    _Described("minimum", _beyond_percentiles("minimum"), text=number, measured=True, in_unit=True),
+    _Described("maximum", _beyond_percentiles("maximum"), text=number, measured=True, in_unit=True),
+    _Described("mean", _with_several("mean"), text=number, measured=True, in_unit=True),
     _Described("standard deviation", _with_several("standard_deviation"), text=number, measured=True),
     _Described("all directions", _figure(IN_ALL), "frames/s", text=number, measured=True),
-    _Described("mean frame size", _mean_octets, "octets", text=_decimals(1)),
-    _Described("on the wire", _gigabits("wire"), "Gbit/s", text=partial(_digits, digits=3), measured=True),
-    _Described("of IP packets", _gigabits("packets"), "Gbit/s", text=partial(_digits, digits=3), measured=True),
+    _Described("mean frame size", _mean_octets, "octets", text=number),
+    _Described("on the wire", _gigabits("wire"), "Gbit/s", text=number, measured=True),
+    _Described("of IP packets", _gigabits("packets"), "Gbit/s", text=number, measured=True),
     *_delays(),
     *(
         _Described(label, _rate_of_loss(name), "frames/s in each direction", text=number, measured=True)
@@ -455,13 +431,13 @@ _BEHIND: Final = (
             ("theoretical maximum in the unit of the median", "", True),
         )
     ),
-    _Described("share of theoretical maximum", _figure(SHARE_OF_LINK), text=_decimals(3), measured=True),
+    _Described("share of theoretical maximum", _figure(SHARE_OF_LINK), text=number, measured=True),
     *_memory(),
     _Described("bottleneck", lambda result: result.limited_by, measured=True),
     _Described("cause", _cause, measured=True),
     _Described("bottleneck device", _limiting_device, measured=True),
-    _Described("core imbalance", _figure(CORE_IMBALANCE), "busiest / mean", text=_decimals(2), measured=True),
-    _Described("idle cores of the device", _figure(IDLE_CORES), text=_decimals(0), measured=True),
+    _Described("core imbalance", _figure(CORE_IMBALANCE), "busiest / mean", text=number, measured=True),
+    _Described("idle cores of the device", _figure(IDLE_CORES), text=number, measured=True),
     _Described(
         "tester's receiver on device cores", _parameter("receiver_ns"), "ns a frame", text=number, measured=True
     ),
@@ -536,8 +512,9 @@ def references(derived: Sequence[DerivedRow]) -> list[str]:
 
 def _derived(row: DerivedRow) -> ResultRow:
     def text(cell: Cell) -> str:
-        value = cell.value if isinstance(cell, Bounded) else cell
-        return f"{cell.bound if isinstance(cell, Bounded) else ''} {value:,.{row.digits}f}".lstrip()
+        if not isinstance(cell, Bounded):
+            return number(cell)
+        return f"{cell.bound} {(at_most if cell.bound == '<=' else at_least)(cell.value)}".lstrip()
 
     return ResultRow(row.name, row.unit, tuple(map(_compared, row.comparisons)), text, measured=True)
 

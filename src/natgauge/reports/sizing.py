@@ -17,12 +17,13 @@ from natgauge.analysis.sizing import (
     sizings,
 )
 from natgauge.errors import UsageError
+from natgauge.figure_text import in_full, number
+from natgauge.interval_text import percent, span
 from natgauge.metrics import metrics
 from natgauge.metrics.metric import Resource
 from natgauge.records.measurement import FUNCTIONAL, Result
 from natgauge.reports.graded_doubts import graded
 from natgauge.reports.labels import names_of
-from natgauge.reports.rows import number, whole
 from natgauge.statistics.interval import finite
 from natgauge.tables import aligned
 from natgauge.words import OUTSIDE_PORTS
@@ -113,8 +114,8 @@ def _lines(sizing: Sizing, asked: Subscribers) -> list[str]:
     addresses = addresses_for(sizing, asked)
     if addresses is not None and asked.outside_addresses is None:
         lines.append(
-            f"Outside addresses: at least {whole(addresses)}, if each open connection takes a port of its own "
-            f"({whole(OUTSIDE_PORTS)} an address)."
+            f"Outside addresses: at least {in_full(addresses)}, if each open connection takes a port of its own "
+            f"({in_full(OUTSIDE_PORTS)} an address)."
         )
     if sizing.larger_frames:
         lines.append("No throughput was measured with frames as large as the mean: larger frames may cost more.")
@@ -133,7 +134,7 @@ def _answer(sizing: Sizing, asked: Subscribers) -> str:
     first = sizing.results[0]
     gateway = f"{first.gateway} ({_cores(first)})"
     stamp = f" ({FUNCTIONAL})" if any(result.functional for result in sizing.results) else ""
-    subscribers = f"{whole(asked.number)} subscribers with {_profile(sizing, asked)} each"
+    subscribers = f"{in_full(asked.number)} subscribers with {_profile(sizing, asked)} each"
     fits = sizing.fits(asked.number)
     # A limit of which only a lower bound is known may come first in the table, and be none.
     deciding = [limit for limit in sizing.limits if limit.fits(asked.number) == fits]
@@ -151,9 +152,9 @@ def _cores(result: Result) -> str:
 
 def _profile(sizing: Sizing, asked: Subscribers) -> str:
     parts = [
-        "" if asked.connections is None else f"{number(asked.connections)} open connections",
-        "" if asked.new is None else f"{number(asked.new)} new ones/s",
-        "" if asked.megabits is None else f"{number(asked.megabits)} Mbit/s{_in_frames(sizing, asked)}",
+        "" if asked.connections is None else f"{in_full(asked.connections)} open connections",
+        "" if asked.new is None else f"{in_full(asked.new)} new ones/s",
+        "" if asked.megabits is None else f"{in_full(asked.megabits)} Mbit/s{_in_frames(sizing, asked)}",
     ]
     said = [part for part in parts if part]
     return f"{', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else said[0]
@@ -161,7 +162,7 @@ def _profile(sizing: Sizing, asked: Subscribers) -> str:
 
 def _in_frames(sizing: Sizing, asked: Subscribers) -> str:
     octets = asked.mean_frame or next((limit.frame_octets for limit in sizing.limits if limit.frame_octets), None)
-    return f" in frames of {octets:.0f} octets" if octets else ""
+    return f" in frames of {number(octets)} octets" if octets else ""
 
 
 def _unknown(sizing: Sizing, asked: Subscribers) -> list[str]:
@@ -199,18 +200,14 @@ def _row(limit: SubscriberLimit, asked: Subscribers) -> tuple[str, ...]:
 
 def _used(least: float, most: float) -> str:
     """The share of a limit that is used, between these ends; 0 = the limit is not known from above."""
-    ends = [f"{share:.0%}" for share in (least, most) if math.isfinite(share)]
+    ends = [percent(share, width=1) for share in (least, most) if math.isfinite(share)]
     if not least:
         return f"up to {ends[-1]}"
     return " to ".join(dict.fromkeys(ends)) if math.isfinite(most) else f"{ends[0]} or more"
 
 
-def _span(span: Span) -> str:
-    lower = number(math.floor(span.lower))
-    if math.isinf(span.upper):
-        return f"{lower} or more"
-    upper = number(math.floor(span.upper))
-    return lower if lower == upper else f"{lower} to {upper}"
+def _span(known: Span) -> str:
+    return span(math.floor(known.lower), math.floor(known.upper) if math.isfinite(known.upper) else math.inf)
 
 
 def _metrics_of(need: Resource) -> list[str]:

@@ -12,6 +12,8 @@ from pydantic import JsonValue
 
 from natgauge.analysis.loads import LOADS, by_load
 from natgauge.analysis.sittings import drift
+from natgauge.figure_text import in_full, in_percent, number
+from natgauge.interval_text import margin
 from natgauge.metrics import declared
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
 from natgauge.notes import NoteWord
@@ -24,12 +26,10 @@ from natgauge.reports.rows import (
     CACHES,
     Cell,
     filling,
-    number,
     own_share,
     printed,
     ranged,
     unit_of_frames,
-    whole,
 )
 from natgauge.reports.sheet import Sheet, SheetRow, sheet
 from natgauge.statistics.figure import FigureSummary
@@ -46,8 +46,6 @@ SeriesRow = Mapping[str, Cell]
 _INDENT: Final = "    "
 #: Indentation of a sentence below its row of a series.
 _BELOW: Final = "    "
-#: A smaller spread is not printed as a number.
-LEAST_SPREAD: Final = 0.001
 #: A cell with more characters is a sentence, not a word or a number.
 _LONGEST_WORDS: Final = 24
 #: The most rows of a series that are shown; the results folder has all.
@@ -184,14 +182,13 @@ def series_rows(series: Sequence[SeriesRow]) -> list[list[str]]:
     cells = [[row.get(name) for name in names] for row in series]
     return [
         [name.replace("_", " ") for name in names],
-        *(["-" if cell is None else printed(cell, number) for cell in row] for row in cells),
+        *(["-" if cell is None else printed(cell, _in_series) for cell in row] for row in cells),
     ]
 
 
-def spread_of(result: Result) -> float | None:
-    """Return the largest deviation of a repetition from the median, as a share of it; None where the median is 0."""
-    furthest = max(result.maximum - result.median, result.median - result.minimum)
-    return furthest / result.median if result.median else None
+def _in_series(value: Cell) -> str:
+    """A value of a series: loads and counts are whole numbers, and have all digits."""
+    return in_full(value) if isinstance(value, int | float) and float(value).is_integer() else number(value)
 
 
 def spread_text(result: Result) -> str:
@@ -199,13 +196,13 @@ def spread_text(result: Result) -> str:
 
     Values of searches that differ by less than the error say nothing of a smaller spread.
     """
-    furthest = spread_of(result)
-    if furthest is None:
+    if not result.median:
         return ""
-    error = 0.0 if result.error is None else result.error / result.median
-    if furthest < error:
-        return f"less than the search error of {error:.1%}"
-    return f"±{furthest:.1%}" if furthest >= LEAST_SPREAD else f"less than ±{LEAST_SPREAD:.1%}"
+    if max(result.maximum - result.median, result.median - result.minimum) < (result.error or 0.0):
+        return "they differ by less than the search error"
+    if result.minimum == result.maximum:
+        return "they agree"
+    return f"they lie within {margin(result.median, result.minimum, result.maximum)}"
 
 
 def _certainty(result: Result) -> str:
@@ -219,7 +216,7 @@ def _certainty(result: Result) -> str:
     if {"error", "capacity_error"} & result.parameters.settings.keys():
         text += "; no rate failed" if result.error is None else f"; error of the search {number(result.error)}"
     drifts = drift(result)
-    return f"{text}; drift of a virtual machine {drifts:.0%}." if drifts else f"{text}."
+    return f"{text}; drift of a virtual machine {in_percent(drifts)}." if drifts else f"{text}."
 
 
 def _latency(result: Result) -> Iterator[str]:
@@ -264,7 +261,7 @@ def _memory(result: Result) -> Iterator[str]:
 
 
 def _mib(octets: JsonValue) -> str:
-    return f"{octets / 2**20:,.3g} MiB" if isinstance(octets, int | float) else str(octets)
+    return f"{number(octets / 2**20)} MiB" if isinstance(octets, int | float) else str(octets)
 
 
 def _spread(figure: FigureSummary, unit: str) -> str:
@@ -274,7 +271,7 @@ def _spread(figure: FigureSummary, unit: str) -> str:
 
 def _conditions(result: Result) -> str:
     parameters = result.parameters.flat()
-    parts = [f"{whole(parameters.get('connections', '-'))} connections"]
+    parts = [f"{in_full(parameters.get('connections', '-'))} connections"]
     if frames := criterion.frames_in_words(result):
         parts.append(frames)
     cpus, by_device = parameters.get("device_cpus"), parameters.get("cpus_of_devices")
@@ -285,7 +282,7 @@ def _conditions(result: Result) -> str:
     elif isinstance(cpus, list) and cpus:
         parts.append(f"device on CPU {', '.join(map(str, cpus))}")
     share = own_share(result)
-    own = "" if share is None else f" (the tester's own work is {share:.0%} of the time)"
+    own = "" if share is None else f" (the tester's own work is {in_percent(share)} of the time)"
     parts.append(f"placement {result.placement}{own}")
     method = METHODS.get(str(parameters.get("transport")))
     return ", ".join(parts) + ("." if method is None else f"; {method}.")
@@ -297,7 +294,7 @@ def _link(result: Result) -> Iterator[str]:
     if not media:
         return
     links = [
-        f"{medium}, {whole(speed) + ' Mbit/s' if isinstance(speed, int) else 'speed not known'}, driver {driver}, "
+        f"{medium}, {in_full(speed) + ' Mbit/s' if isinstance(speed, int) else 'speed not known'}, driver {driver}, "
         f"flow control {flow}"
         for medium, speed, driver, flow in zip(media, speeds, drivers, flows, strict=False)
     ]
@@ -306,7 +303,7 @@ def _link(result: Result) -> Iterator[str]:
     if most is None:
         yield "Their theoretical maximum is not known."
     else:
-        part = "" if share is None else f"; the result is {share.median:.1%} of it"
+        part = "" if share is None else f"; the result is {in_percent(share.median)} of it"
         unit = result.unit if criterion.counts_units(result) else "frames/s in each direction"
         yield f"Their theoretical maximum is {number(most)} {unit}{part}."
 
@@ -343,9 +340,9 @@ def render(shown: Sheet, width: int | None = None) -> str:
         width: most characters of a line of the table: a table that is wider is turned, so that its columns are its
             rows; if that is too wide, too, its columns are in several tables, and long words are broken. None = any.
     """
-    tables = [_whole(shown.lines)]
+    tables = [_in_full(shown.lines)]
     if width is not None and _widest(tables[0]) > width:
-        tables += [_whole(_turned(shown.lines))] if all(line.cells for line in shown.lines) else []
+        tables += [_in_full(_turned(shown.lines))] if all(line.cells for line in shown.lines) else []
         if _widest(tables[-1]) > width:
             return draft.plain(shown, width, indent=0)
     return "\n".join([*tables[-1], *shown.below])
@@ -365,7 +362,7 @@ def fitted(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), width:
     return draft.plain(Sheet(tuple(SheetRow(row[0], tuple(row[1:])) for row in rows), ()), width, 0).splitlines()
 
 
-def _whole(rows: Sequence[SheetRow]) -> list[str]:
+def _in_full(rows: Sequence[SheetRow]) -> list[str]:
     """Return the lines of a table; rows without cells are headings."""
     columns = len(rows[0].cells)
     printed = iter(aligned([(row.heading, *row.cells) for row in rows if row.cells], right=range(1, columns + 1)))

@@ -17,6 +17,7 @@ from typing import Final
 
 from natgauge.cleaning import cleanup
 from natgauge.errors import HostError, NatgaugeError, UsageError
+from natgauge.figure_text import in_percent
 from natgauge.finding import Finding, State
 from natgauge.gateways.recipe import Recipe, available, load
 from natgauge.gateways.recipe_model import OWN_PACKAGE, RequiredPrograms, installing
@@ -247,11 +248,11 @@ def _stolen(host: Host) -> Iterator[Finding]:
         yield Finding(
             "stolen time",
             "warning",
-            f"the hypervisor took {share:.2%} of the cores' time since boot: disturbed trials will be repeated",
+            f"the hypervisor took {in_percent(share)} of the cores' time since boot: disturbed trials will be repeated",
             "use a machine with cores of its own",
         )
     else:
-        yield Finding("stolen time", "ok", f"{share:.3%} of the cores' time since boot")
+        yield Finding("stolen time", "ok", f"{in_percent(share)} of the cores' time since boot")
 
 
 def _memory(host: Host) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from natgauge import procedures
 from natgauge.delays import Delays
 from natgauge.errors import UsageError
 from natgauge.ethernet import LEAST_OCTETS, QUERY_OCTETS
+from natgauge.figure_text import number as written
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.far_side import right_answers
 from natgauge.gateways.limits import DeviceDemand, choose, refuse_unfit
@@ -365,7 +366,7 @@ class Bench(Setup):
             return None
         seconds = self.device.lingering().get(settings.close)
         if seconds:
-            holds = "" if table_size is None else f"; {table_size} entries last for {table_size / seconds:.0f}/s"
+            holds = "" if table_size is None else f"; {table_size} entries last for {written(table_size / seconds)}/s"
             self._observer.stage(
                 f"{self.recipe.name} keeps a closed connection for {seconds} s: R/s for longer than that need a table "
                 f"of {seconds} x R{holds}"

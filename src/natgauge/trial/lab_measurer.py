@@ -20,6 +20,7 @@ from natgauge.agreement.process import run
 from natgauge.counts import received_in_all, streams_of
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError, UnreachableError, UsageError
+from natgauge.figure_text import number as written
 from natgauge.measurer import Ability, CountAt, Measurer, OutlastingError, TearDown
 from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.setup.traffic import TrafficPlan
@@ -542,7 +543,8 @@ class LabMeasurer(Measurer):
             return []
         if not self._raise_timeout(seconds):
             raise OutlastingError(
-                f"UDP timeout: a trial with phase 1 at {request.phase1.rate:.0f} connections/s takes {seconds:.1f} s, "
+                f"UDP timeout: a trial with phase 1 at {written(request.phase1.rate)} connections/s takes "
+                f"{seconds:.1f} s, "
                 f"but the device forgets connections after {timeout} s; give it a longer time-out (--udp-timeout; on a "
                 "wire by its own means) or fewer connections",
                 at="udp_timeout",
@@ -567,7 +569,8 @@ class LabMeasurer(Measurer):
         idle = IDLE_DRAWS * plan.connections / rate
         if timeout is not None and not plan.stateless and idle >= timeout and not self._raise_timeout(idle):
             raise UsageError(
-                f"UDP timeout: {rate:.0f} frames/s may leave one of {plan.connections} connections without a frame for "
+                f"UDP timeout: {written(rate)} frames/s may leave one of {plan.connections} connections without a "
+                "frame for "
                 f"{idle:.0f} s, but the device forgets connections after {timeout} s; give it a longer time-out "
                 "(--udp-timeout; on a wire by its own means), fewer connections or more load",
                 at="udp_timeout",

@@ -13,6 +13,7 @@ from tests.labs.truth.test_tester import streams_of, trial_request
 import natgauge
 from natgauge.agreement import process
 from natgauge.campaigns.campaign import RunOrder, run
+from natgauge.figure_text import in_percent, number
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.stored.find_results import read_summary
 
@@ -63,7 +64,7 @@ def test_a_rate_on_the_devices_own_cores_says_what_the_tester_took_of_them(tmp_p
     share /= document["parameters"]["place"]["device_cores"]
     told = [doubt["text"] for doubt in document["doubts"] if doubt["word"] == "tester on device cores"]
     assert len(told) == (share >= 0.01)
-    assert all(f"{taken:.0f} ns of " in text and f"{share:.1%} too low" in text for text in told)
+    assert all(f"{number(taken)} ns of " in text and f"{in_percent(share)} too low" in text for text in told)
 
 
 @pytest.mark.soak  # unit/test_own_part.py has campaigns of simulated devices, and the test above a real receiver
@@ -76,6 +77,6 @@ def test_a_campaign_says_what_the_tester_took_as_a_measurement_does(tmp_path: Pa
     assert taken is not None
     assert taken > 0
     told = [doubt.text for doubt in found.doubts if doubt.word == "tester on device cores"]
-    assert all(f"{taken:.0f} ns of " in text for text in told)
+    assert all(f"{number(taken)} ns of " in text for text in told)
     share = taken * 1e-9 * found.figures["frames_per_second_total"].median / found.device_cores
     assert len(told) == (found.limited_by == "device" and share >= 0.01)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from natgauge.figure_text import number
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.result.frame_counts import few_lost, losses
@@ -77,7 +78,7 @@ def nominal_seconds(plan: TrialPlan) -> float:
 
 def undecided_note(lower: float, upper: float | None, unit: str, error: TimeUpError) -> Note:
     """Return the note that the time ended between these bounds; `upper` None = nothing failed."""
-    where = f"above {lower:,.0f} {unit}" if upper is None else f"between {lower:,.0f} and {upper:,.0f} {unit}"
+    where = f"above {number(lower)} {unit}" if upper is None else f"between {number(lower)} and {number(upper)} {unit}"
     return Note("undecided", f"{where.rstrip()}: {error}")
 
 
@@ -104,8 +105,10 @@ def nothing_passed(upper: float | None, unit: str, attempts: Sequence[Attempt], 
         return error
     lost = losses(attempts, unit)
     faster = [each.load for each in attempts if each.outcome.verdict is Verdict.PASS and each.load >= upper]
-    passed = f"{max(faster):,.0f} {unit}".rstrip() + " passed, but no slower load" if faster else "no load has passed"
-    failed = f"{passed} yet, {upper:,.0f} {unit}".rstrip() + f" failed{f' ({lost})' if lost else ''}"
+    passed = (
+        f"{number(max(faster))} {unit}".rstrip() + " passed, but no slower load" if faster else "no load has passed"
+    )
+    failed = f"{passed} yet, {number(upper)} {unit}".rstrip() + f" failed{f' ({lost})' if lost else ''}"
     advice = ""
     if few_lost(attempts):
         advice = "; no overload loses so few frames: find the cause of the rare loss, or tolerate it (--loss-tolerance)"

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from natgauge.figure_text import number
 from natgauge.plain_text import visible
 from natgauge.reports.optional_deps import need
 
@@ -26,6 +27,8 @@ _VERSION: Final = "6.4"
 _BESIDE: Final = 1.3
 #: A limit farther above all values than this factor is not drawn: the values would be squeezed.
 _FAR: Final = 1.5
+#: Ticks of an axis, as far as that goes.
+_TICKS: Final = 4
 #: More lines in one chart could not be distinguished, and more rows would not fit on a screen.
 MOST_LINES: Final = 6
 MOST_ROWS: Final = 20
@@ -49,6 +52,7 @@ class ChartAxis:
         title: with its unit; empty where the figure's title says it.
         ticks: values with labels; empty = automatic.
         domain: first and last drawn value; None = automatic.
+        is_change: whether values are ratios, and labels the changes in percent.
     """
 
     title: str
@@ -57,6 +61,7 @@ class ChartAxis:
     form: str = "~s"
     domain: tuple[float, float] | None = None
     marks: tuple[ChartLine, ...] = ()
+    is_change: bool = False
 
 
 def _harmless(part: Any) -> Any:
@@ -223,16 +228,20 @@ def near(limit: float, values: Sequence[float]) -> bool:
 def _encoding(field: str, axis: ChartAxis) -> dict[str, Any]:
     scale: dict[str, Any] = {"type": "log", "nice": False} if axis.log else {"zero": True}
     if axis.domain is not None:
-        scale = {"type": "log" if axis.log else "linear", "domain": list(axis.domain), "nice": False}
+        # An axis from 0 ends at a tick with a label.
+        nice = _TICKS if not axis.log and axis.domain[0] == 0 else False
+        scale = {"type": "log" if axis.log else "linear", "domain": list(axis.domain), "nice": nice}
     elif axis.log and axis.ticks:
         # Room for the points of the first and the last value.
         scale |= {"domainMin": axis.ticks[0] / _BESIDE, "domainMax": axis.ticks[-1] * _BESIDE}
     elif axis.ticks:
         room = (axis.ticks[-1] - axis.ticks[0]) / 8 or 1
         scale = {"type": "linear", "domain": [axis.ticks[0] - room, axis.ticks[-1] + room], "nice": False}
-    more: dict[str, Any] = {"format": axis.form, "labelOverlap": True, "tickCount": 5}
+    more: dict[str, Any] = {"format": axis.form, "labelOverlap": True, "tickCount": _TICKS}
     more["labelSeparation"] = 6 if field == "y" else 14
     more["labelExpr"] = "datum.value == 0 ? '0' : datum.label"
+    if axis.is_change:
+        more["labelExpr"] = "datum.value == 1 ? '0 %' : format(100 * (datum.value - 1), '+.3~f') + ' %'"
     if axis.ticks:
         more["values"] = list(axis.ticks)
     return {"field": field, "type": "quantitative", "scale": scale, "title": axis.title or None, "axis": more}
@@ -268,7 +277,7 @@ def _layer(rows: Sequence[Row], mark: Row, **encoding: Row) -> Row:
 def _across(marks: Sequence[ChartLine], encoding: Row, channel: str) -> list[Row]:
     """Lines across the chart with their labels."""
     values = [
-        {channel: mark.value, "label": mark.label, "tip": f"{mark.label}: {mark.value:,.4g}", "at": at}
+        {channel: mark.value, "label": mark.label, "tip": f"{mark.label}: {number(mark.value)}", "at": at}
         for at, mark in enumerate(marks)
     ]
     rule = {"type": "rule", "strokeDash": [5, 4], "color": "var(--limit)", "strokeWidth": 1.5}

@@ -15,6 +15,7 @@ from natgauge import outputs
 from natgauge.errors import UsageError
 from natgauge.reports.html import charts, page
 from natgauge.reports.html.figures import Figure, FigureGroup
+from natgauge.reports.own_words import NO_WORDS, OwnWords
 
 Form = Literal["svg", "pdf"]
 
@@ -24,37 +25,43 @@ _REMEDY: Final = "name a folder of yours"
 _LIGHT: Final = re.compile(r"(--[\w-]+): light-dark\((#[0-9a-f]+),")
 #: Characters in a line of a title.
 _TITLE: Final = 48
+#: Characters in a line of a note.
+_NOTE: Final = 60
 #: Characters of a title in the name of a file.
 _LONGEST: Final = 60
 _CONVERTERS: Final[Mapping[Form, Callable[[charts.Row], str | bytes]]] = {"svg": charts.svg, "pdf": charts.pdf}
 
 
-def write(groups: Sequence[FigureGroup], folder: Path, form: Form) -> list[Path]:
+def write(groups: Sequence[FigureGroup], folder: Path, form: Form, own: OwnWords = NO_WORDS) -> list[Path]:
     """Write each figure as a file into a folder, which is made if missing; return the files."""
-    figures = list(_figures(groups))
+    figures = list(_figures(groups, own))
     if not figures:
         raise UsageError(f"report: --{form}: the folders hold nothing that is drawn; name results or comparisons")
     contents = [(f"{name}.{form}", _CONVERTERS[form](spec)) for name, spec in figures]
     return outputs.write_into(folder, contents, what="report", remedy=_REMEDY)
 
 
-def _figures(groups: Sequence[FigureGroup]) -> Iterator[tuple[str, charts.Row]]:
+def _figures(groups: Sequence[FigureGroup], own: OwnWords) -> Iterator[tuple[str, charts.Row]]:
     """Names of the files, without their end, and specifications of the drawings."""
     colours = dict(_LIGHT.findall(resources.files(page.__package__ or "").joinpath("page.css").read_text("utf-8")))
     every = [(group, figure) for group in groups for figure in group.figures]
     for at, (group, figure) in enumerate(every, start=1):
         title = ", ".join(part for part in (group.title, figure.title) if part)
         words = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:_LONGEST].rstrip("-")
-        yield f"{at:0{len(str(len(every)))}}-{words}", _alone(group, figure, title, colours)
+        head = ": ".join(filter(None, [own.title, title]))
+        yield f"{at:0{len(str(len(every)))}}-{words}", _alone(group, figure, (head, own), colours)
 
 
-def _alone(group: FigureGroup, figure: Figure, title: str, colours: Mapping[str, str]) -> charts.Row:
+def _alone(group: FigureGroup, figure: Figure, words: tuple[str, OwnWords], colours: Mapping[str, str]) -> charts.Row:
     """A drawing that needs no page around it."""
+    title, own = words
+    note = [line for part in own.paragraphs for line in textwrap.wrap(part, _NOTE)]
     spec: dict[str, Any] = {
         **figure.spec,
         "background": "var(--paper)",
         "title": {
             "text": textwrap.wrap(title, _TITLE),
+            **({"subtitle": note, "subtitleColor": "var(--muted)", "subtitleFontSize": 11} if note else {}),
             "anchor": "start",
             "fontSize": 13,
             "fontWeight": "normal",

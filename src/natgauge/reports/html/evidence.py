@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from natgauge.errors import UsageError
+from natgauge.figure_text import number
 from natgauge.foreign import is_there
 from natgauge.records.parameters import shown
 from natgauge.records.reading import read_document
 from natgauge.records.store import ENVIRONMENT, ENVIRONMENT_SCHEMA, TRIALS
 from natgauge.reports.collected import Stored, each_trial
 from natgauge.reports.html.timed import LoadDelays
-from natgauge.reports.rows import number
 from natgauge.words import Verdict
 
 #: The most trials of a result that are listed, of all results together, and of each however many there are; the results

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import statistics
 import textwrap
 import zlib
@@ -16,18 +17,19 @@ from natgauge.analysis import conditions
 from natgauge.analysis.claims import alike, routes, series
 from natgauge.analysis.contrast import better, bounds
 from natgauge.analysis.scalability import CORES, NEW, SESSIONS, Axis, varied_with
+from natgauge.figure_text import given, in_full, number
+from natgauge.interval_text import span, within
 from natgauge.metrics import declared
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
-from natgauge.reports import labels
-from natgauge.reports.comparison import conditions_of, interval
-from natgauge.reports.comparison import number as ratio_text
+from natgauge.reports import labels, main_figure
+from natgauge.reports.comparison import change, conditions_of, interval
 from natgauge.reports.doubtful import missing
 from natgauge.reports.html import charts
 from natgauge.reports.html.charts import ChartAxis, ChartLine, Row
 from natgauge.reports.html.limits import limit_of, load_limit
 from natgauge.reports.html.timed import PERCENTILES, Timed
-from natgauge.reports.rows import CACHES, filling, number, unit_of, whole
+from natgauge.reports.rows import CACHES, filling, unit_of
 
 #: Colours and shapes of gateways; the signs are those of the legend.
 _COLOURS: Final = 8
@@ -45,6 +47,8 @@ _BEYOND_VALUES: Final = 1.1
 _BEYOND, _LEAST_SPAN = 0.08, 1.02
 #: Ratios outside of this range have a logarithmic axis, on which half and twice as much are equally far from 1.
 _LINEAR: Final = (0.75, 3.0)
+#: A reference that is farther above a single value is not drawn next to it.
+_FAR_REFERENCE: Final = 30
 #: Letters in a line of a name.
 _LETTERS: Final = 20
 #: Name of the tester's limit of a delay.
@@ -140,7 +144,7 @@ def question_figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]]
 
 
 def _by_title(results: Sequence[Result]) -> Mapping[str, Sequence[Result]]:
-    titles = [f"{result.metric} ({unit_of(result)})" for result in results]
+    titles = [f"{declared(result.metric).plain_name} ({unit_of(result)})" for result in results]
     return {each: [result for title, result in zip(titles, results, strict=True) if title == each] for each in titles}
 
 
@@ -171,8 +175,8 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
     band = "; the pale band joins them" * (axis is SESSIONS)
     hollow = " A hollow mark is a single repetition." * any(len(result.repetitions) == 1 for result in flat)
     return FigureGroup(
-        f"{results[0].metric} against {_AGAINST[axis]} ({unit_of(results[0])})",
-        f"The line goes through the medians. Strokes are the range of the repetitions{band}.{hollow}{ideal}{log}"
+        f"{declared(results[0].metric).plain_name} against {_AGAINST[axis]} ({unit_of(results[0])})",
+        f"The line goes through the medians. Strokes are the intervals{band}.{hollow}{ideal}{log}"
         f"{_limits(results)[1]}{_unlike(flat, *names, axis.parameter)}",
         figures,
         _legend([each[0].gateway for each in sets], looks),
@@ -184,7 +188,9 @@ def _axes(axis: Axis, sets: Sequence[Sequence[Result]]) -> tuple[ChartAxis, Char
     results = [result for each in sets for result in each]
     ticks = tuple(sorted({_at(result, axis) for result in results}))
     limits, spans = _limits(results)[0], _spans(results, _MANY_TIMES_OF_LINES)
-    values = [value for result in results for value in (*result.values, *filter(math.isfinite, bounds(result)))]
+    intervals = map(main_figure.interval_of, results)
+    values = [end for each in intervals for end in (each.low, each.high) if end > 0 or not spans]
+    values += [end for result in results for end in filter(math.isfinite, bounds(result))]
     # On a log axis, the line of ideal scaling needs little room.
     values += [point["y"] for each in sets for point in _ideal(axis, each) if spans]
     highest = _BEYOND_VALUES * max(*values, *(mark.value for mark in limits))
@@ -218,16 +224,16 @@ def _lines(
         look = {**looks[gateway], "line": f"{gateway}-{at}"}
         for result in each:
             single = len(result.repetitions) == 1
-            lower, upper = bounds(result)
-            low = min(result.minimum, lower or result.minimum)
-            high = max(result.maximum, upper if math.isfinite(upper) else 0)
-            where = whole(int(_at(result, axis)))
-            text = f"{gateway}, {where} {what}: {number(result.median)} {unit}{missing(result)}"
-            text += " (a single repetition)" if single else f" ({number(low)} to {number(high)})"
+            interval, (lower, upper) = main_figure.interval_of(result), bounds(result)
+            low = min(interval.low, lower or interval.low)
+            high = max(interval.high, upper if math.isfinite(upper) else 0)
+            where = in_full(int(_at(result, axis)))
+            steps = what if where != "1" else what.removesuffix("s")
+            text = f"{gateway}, {where} {steps}: {main_figure.median(result)} {unit}, {main_figure.spread(result)}"
             place = {"x": _at(result, axis), "y": result.median, "low": low, "high": high}
             rows.append({**place, "tip": text, "single": single, **look})
             data.append((gateway, where, *_cells(result)))
-        ends = [f"{number(end.median)} with {whole(int(_at(end, axis)))} {what}" for end in (first, last)]
+        ends = [f"{main_figure.median(end)} with {in_full(int(_at(end, axis)))} {what}" for end in (first, last)]
         findings.append(f"{gateway}: {ends[0]}, {ends[1]} ({unit}).")
         ideal += [{**point, **look} for point in _ideal(axis, each)]
     across, up = axes
@@ -244,7 +250,7 @@ _HEAD: Final = ("median", "repetitions", "tester's own limit")
 def _cells(result: Result) -> tuple[str, ...]:
     limit = limit_of(result)
     known = "-" if limit is None else number(limit.value) if limit.known else f"not known; {number(limit.value)} tried"
-    return number(result.median), "; ".join(map(number, result.values)), known
+    return main_figure.median(result), "; ".join(main_figure.value(result, each) for each in result.values), known
 
 
 def _spans(results: Sequence[Result], times: float = _MANY_TIMES) -> bool:
@@ -260,9 +266,9 @@ def _limits(results: Sequence[Result]) -> tuple[tuple[ChartLine, ...], str]:
         return (), ""
     what = _OWN_PART if results[0].unit == "us" else limits[0].label
     near = charts.near(limits[0].value, [value for result in results for value in result.values])
-    span = " to ".join(dict.fromkeys(number(limit.value) for limit in (limits[0], limits[-1])))
+    ends = span(limits[0].value, limits[-1].value)
     marks = (ChartLine(limits[0].value, what),) if near else ()
-    return marks, f" The {what}, {span}, is {'the dashed line' if near else 'far beyond the values'}."
+    return marks, f" The {what}, {ends}, is {'the dashed line' if near else 'far beyond the values'}."
 
 
 def _caches(results: Sequence[Result], drawn: Sequence[float]) -> tuple[ChartLine, ...]:
@@ -294,14 +300,28 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
     # A bar that is comparable with no other has an axis of its own, behind the others.
     groups = sorted(points, key=lambda point: len(point) == 1)
     parts = [part for each in groups for part in _chunks(each, charts.MOST_ROWS)]
-    top = None if _spans(results) else _BEYOND_VALUES * max(value for result in results for value in result.values)
+    reference = _reference(results)
+    values = [*(main_figure.interval_of(result).high for result in results), *(mark.value for mark in reference)]
+    top = None if _spans(results) else _BEYOND_VALUES * max(values)
     letters = max(len(line) for part in parts for name in _names(part).values() for line in _wrapped(name).split("|"))
+    letters = max(letters, *(len(mark.label) for mark in reference), 0)
     scale = (top, letters) if top else None
-    figures = tuple(_bars(part, names, labels.differing(results), looks, scale=scale) for part in parts)
+    figures = tuple(
+        _bars(part, names, labels.differing(results), looks, scale=scale, reference=reference) for part in parts
+    )
     first = "the largest" if better(results[0].metric) is None else "the best"
-    caption = f"Bars are medians, strokes the range of the repetitions; {first} comes first."
-    caption += f"{_limits(results)[1]}{_unlike(results)}"
+    caption = "Bars are medians, strokes their intervals"
+    caption += f"; {first} comes first." if len(results) > 1 else "."
+    caption += f"{_limits(results)[1] if not reference else ''}{_unlike(results, *labels.differing_within(results))}"
     return FigureGroup(next(iter(_by_title(results))), caption, figures)
+
+
+def _reference(results: Sequence[Result]) -> tuple[ChartLine, ...]:
+    """What a single result is drawn next to: the tester's own limit, where it is not too far away to be seen."""
+    limit = limit_of(results[0]) if len(results) == 1 else None
+    if limit is None or not 0 < limit.value <= _FAR_REFERENCE * results[0].median:
+        return ()
+    return (ChartLine(limit.value, _OWN_PART if results[0].unit == "us" else limit.label),)
 
 
 def _bars(  # noqa: PLR0913 - what distinguishes the figure, by keyword
@@ -312,25 +332,35 @@ def _bars(  # noqa: PLR0913 - what distinguishes the figure, by keyword
     *,
     scale: tuple[float, int] | None = None,
     every: bool = False,
+    reference: Sequence[ChartLine] = (),
 ) -> Figure:
     """Bars with what distinguishes them; what they share, and others lack, is the title.
 
     Charts share a `scale`, the end of the axis and the longest name, so that a longer bar is a larger value in each.
+    A `reference` is one more bar, in grey.
     """
     rows, points = [], []
     own, unlike = _names(results), labels.differing(results)
     for result in results:
         name, unit = names[id(result)], unit_of(result)
-        common = {"name": f"{_wrapped(own[id(result)])}|{number(result.median)}", **looks[result.gateway]}
-        text = f"{name}: median {number(result.median)} {unit}, {number(result.minimum)} to {number(result.maximum)}"
-        rows.append({**common, "value": result.median, "low": result.minimum, "high": result.maximum, "tip": text})
+        common = {"name": f"{_wrapped(own[id(result)])}|{main_figure.within(result)}", **looks[result.gateway]}
+        text = f"{name}: median {main_figure.median(result)} {unit}, {main_figure.spread(result)}"
+        interval = main_figure.interval_of(result)
+        ends = (result.minimum, result.maximum) if every else (interval.low, interval.high)
+        rows.append({**common, "value": result.median, "low": ends[0], "high": ends[1], "tip": text})
         points += [
-            {**common, "value": value, "tip": f"{name}, repetition {at}: {number(value)} {unit}"}
+            {**common, "value": value, "tip": f"{name}, repetition {at}: {main_figure.value(result, value)} {unit}"}
             for at, value in enumerate(result.values if every else (), start=1)
         ]
+    for mark in reference:
+        tip = f"{mark.label}: {number(mark.value)} {unit_of(results[0])}"
+        place = {"name": f"{_wrapped(mark.label)}|{number(mark.value)}", "value": mark.value, "tip": tip}
+        rows.append({**place, "low": mark.value, "high": mark.value, "colour": "var(--muted)", "shape": "circle"})
     data = tuple((names[id(result)], *_cells(result)) for result in results)
     domain = (0.0, scale[0]) if scale else None
-    axis = ChartAxis("", log=scale is None and _spans(results), domain=domain, marks=_limits(results)[0])
+    axis = ChartAxis(
+        "", log=scale is None and _spans(results), domain=domain, marks=() if reference else _limits(results)[0]
+    )
     finding = "; ".join(f"{row[0]}: {row[1]} {unit_of(results[0])}" for row in data) + "."
     shared = labels.words(results[0], [name for name in differing if name not in unlike])
     return Figure(
@@ -376,14 +406,14 @@ def _loss(results: Sequence[Result], looks: Looks) -> Figure:
                 by_load.setdefault(float(load), []).append(float(share))
         for load, values in sorted(by_load.items()):
             middle = statistics.median(values)
-            tip = f"{name}, {number(load)} frames/s: {number(middle)} %"
+            tip = f"{name}, {number(load)} frames/s: {within(middle, min(values), max(values))} %"
             look = {**looks[result.gateway], "line": name}
             rows.append({"x": load, "y": middle, "low": min(values), "high": max(values), "tip": tip, **look})
-            data.append((name, number(load), "; ".join(f"{value:.4g}" for value in values)))
+            data.append((name, number(load), "; ".join(map(number, values))))
         free = _highest_free(by_load)
         highest = "loss at every load" if free is None else f"no loss up to {number(free)} frames/s"
         top = max(by_load, default=0.0)
-        at_top = f", {statistics.median(by_load[top]):.3g} % at {number(top)} frames/s" if by_load else ""
+        at_top = f", {number(statistics.median(by_load[top]))} % at {number(top)} frames/s" if by_load else ""
         findings.append(f"{name}: {highest}{at_top}.")
     limits = [limit for result in results if (limit := load_limit(result)) is not None]
     lowest = min(limits, key=lambda limit: limit.value, default=None)
@@ -408,9 +438,13 @@ def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, loo
         line = f"{load}, from the {trial.direction.capitalize()}"
         known = [point for point in trial.points if point[1] > 0] or [(trial.points[0][0], 1.0)]
         for place, (delay, share) in enumerate(_thinned(known, points)):
-            tip = {} if place % _SHOWN else {"tip": f"{line}: {share:.3%} took longer than {delay:,.3g} us"}
+            tip = (
+                {}
+                if place % _SHOWN
+                else {"tip": f"{line}: {number(100 * share)} % took longer than {number(delay)} us"}
+            )
             rows.append({"x": delay, "y": 100 * share, "line": line, "load": load, **looks[result.gateway], **tip})
-        shown = tuple(f"{trial.percentiles[percent]:,.3g}" for percent in PERCENTILES)
+        shown = tuple(number(trial.percentiles[each]) for each in PERCENTILES)
         data.append((load, trial.direction, f"{trial.frames:,}", *shown))
         findings.append(f"{line}: median {shown[0]} us, 99.9th percentile {shown[3]} us.")
     limit = limit_of(result)
@@ -419,7 +453,7 @@ def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, loo
         ChartAxis("one-way delay (us)", log=True, marks=marks),
         ChartAxis("frames that took longer (%)", log=True, form=".3~g"),
     )
-    percentiles = (f"{percent:g}th percentile (us)" for percent in PERCENTILES[:-1])
+    percentiles = (f"{each:g}th percentile (us)" for each in PERCENTILES[:-1])
     head = ("load in each direction", "from", "frames", *percentiles, "longest (us)")
     loads = list(dict.fromkeys(row["load"] for row in rows))
     spec = charts.steps(rows, axes, loads)
@@ -437,31 +471,32 @@ def _thinned(points: Sequence[tuple[float, float]], most: int) -> Iterator[tuple
             yield delay, share
 
 
-def forest_figures(at: int, record: ComparisonRecord, looks: Looks) -> FigureGroup:
-    """Return the ratios of a comparison around 1, quantity by quantity, in each the A/A control last."""
+def forest_figures(number_of: str, record: ComparisonRecord, looks: Looks) -> FigureGroup:
+    """Return the ratios of a comparison around 1 (0 %), quantity by quantity, in each the A/A control last."""
     every = (*record.estimates, *record.control)
     ordered = sorted(every, key=lambda estimate: (estimate in record.control, estimate.ratio or math.inf))
     by_quantity = {each.quantity: [one for one in ordered if one.quantity == each.quantity] for each in every}
     caption = (
-        f"The cost is the {'work of the device' if record.by == 'slices' else 'time'} for a frame, in ns. "
-        f"The point is the median ratio, the stroke its {every[0].level:.0%} interval. "
-        "Left of 1 a gateway costs less than the baseline, right of it more. Grey is the A/A control: the baseline "
+        f"The point is the median change, the stroke its {given(every[0].level)} interval. "
+        "Left of 0 % a gateway costs less than the baseline, right of it more. Grey is the A/A control: the baseline "
         f"compared with itself.{' An arrow marks an unknown end.' * any(not each.is_bounded for each in every)}"
     )
     marks = [ChartLine(1.0, "")]
     if record.fail_above is not None:
-        marks.append(ChartLine(1 + record.fail_above, f"--fail-above {100 * record.fail_above:g}%"))
+        marks.append(ChartLine(1 + record.fail_above, f"--fail-above {given(record.fail_above)}"))
     ends = [end for each in every for end in (each.low, each.high) if end] + [mark.value for mark in marks]
     room = max((max(ends) / min(ends)) ** _BEYOND, math.sqrt(_LEAST_SPAN))
     domain = (min(ends) / room, max(ends) * room)
     log = domain[0] < _LINEAR[0] or domain[1] > _LINEAR[1]
     caption += " The axis is logarithmic." * log
     caption += _after(conditions_of(record))
-    axis = ChartAxis("cost / cost of the baseline", log=log, form=".4~g", domain=domain, marks=tuple(marks))
+    axis = ChartAxis("cost, compared with the baseline", log=log, domain=domain, marks=tuple(marks), is_change=True)
     figures = (
         _forest(record, part, axis, looks) for own in by_quantity.values() for part in _chunks(own, charts.MOST_ROWS)
     )
-    title = f"Comparison {at}: cost / cost of {record.baseline.label}"
+    of = "work of the device" if record.by == "slices" else "time"
+    title = f"{number_of}cost of a frame ({of}, in ns), compared with {record.baseline.label}"
+    title = f"{title[:1].upper()}{title[1:]}"
     return FigureGroup(title, caption, tuple(figure for figure in figures if figure is not None))
 
 
@@ -475,7 +510,13 @@ def _forest(
     first, last = axis.domain or (0.0, math.inf)
     rows, data, frame = [], [], FRAME_OF[estimates[0].quantity]
     for each in estimates:
-        cells = (each.gateway, frame, ratio_text(each.ratio, 4), interval(each), each.verdict)
+        cells = (
+            each.gateway,
+            frame,
+            "-" if each.ratio is None else change(each, each.ratio),
+            interval(each),
+            each.verdict,
+        )
         data.append(cells)
         if each in known:
             ratio = {} if each.ratio is None else {"value": each.ratio}
@@ -485,13 +526,18 @@ def _forest(
             tip = f"{each.gateway}, {frame}: {cells[2]} ({cells[3]}), {each.verdict}"
             rows.append({"name": _wrapped(each.gateway), **ratio, **its_ends, **unknown, "colour": colour, "tip": tip})
     finding = " ".join(f"{estimate.text}." for estimate in estimates)
-    head = ("gateway", "of", "ratio", "interval", "verdict")
+    head = ("gateway", "of", "change", "interval", "verdict")
     return Figure(frame, finding, head, tuple(data), charts.ranked(rows, axis))
 
 
 def _wrapped(name: str) -> str:
     """A name in lines that leave room for the plot, joined by "|"."""
-    return "|".join(textwrap.wrap(name.replace("|", "/"), _LETTERS)) or "-"
+    lines = [""]
+    for word in re.findall(r"[^-/_., ]*[-/_., ]|[^-/_., ]+", name.replace("|", "/")):
+        if lines[-1] and len(f"{lines[-1]}{word}".rstrip()) > _LETTERS:
+            lines.append("")
+        lines[-1] += word
+    return "|".join(part for line in lines for part in textwrap.wrap(line, _LETTERS)) or "-"
 
 
 def _chunks(every: Sequence[_Kind], most: int) -> Iterator[Sequence[_Kind]]:

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from natgauge.analysis import conditions
 from natgauge.analysis.scalability import varied_with
+from natgauge.metrics import declared
 from natgauge.records.measurement import Result
-from natgauge.reports import doubtful, labels, text
-from natgauge.reports.rows import number, unit_of
+from natgauge.reports import labels, main_figure
+from natgauge.reports.rows import unit_of
 
 #: A table of more columns is turned, if it has fewer devices.
 _COLUMNS: Final = 6
@@ -23,14 +24,15 @@ class Entry:
 
     Attributes:
         column: number of the result on the page, from 1.
-        spread: largest deviation of a repetition, or the search error, whichever is larger; empty where neither is
-            known.
+        spread: the interval of the median, in words.
+        run: which of several results that no shown parameter distinguishes; empty = it is the only one.
     """
 
     column: int
     median: str
     spread: str
     doubts: tuple[str, ...]
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def metrics_tables(results: Sequence[Result]) -> list[MetricsTable]:
     """Return a table for each metric, in the order of the results."""
     by_title: dict[str, list[tuple[int, Result]]] = {}
     for column, result in enumerate(results, start=1):
-        by_title.setdefault(f"{result.metric} ({unit_of(result)})", []).append((column, result))
+        by_title.setdefault(f"{declared(result.metric).plain_name} ({unit_of(result)})", []).append((column, result))
     return [_table(title, group) for title, group in by_title.items()]
 
 
@@ -70,7 +72,7 @@ def _table(title: str, group: Sequence[tuple[int, Result]]) -> MetricsTable:
         heads[point] = labels.words(result, names) or "median"
         places.setdefault((result.gateway, point), []).append(_entry(column, result))
     points = sorted(heads)
-    cells = [tuple(tuple(places.get((gateway, point), ())) for point in points) for gateway in gateways]
+    cells = [tuple(_runs(places.get((gateway, point), ())) for point in points) for gateway in gateways]
     words = tuple(heads[point] for point in points)
     shown = frozenset[str]().union(*map(varied_with, names))
     unlike = conditions.sentence([conditions.figure_of(result) for _, result in group], except_for=shown)
@@ -80,10 +82,13 @@ def _table(title: str, group: Sequence[tuple[int, Result]]) -> MetricsTable:
     return MetricsTable(title, "conditions", tuple(gateways), turned, unlike)
 
 
+def _runs(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Results of one place; several, which differ in nothing that is shown, are numbered."""
+    if len(entries) < 2:
+        return tuple(entries)
+    return tuple(replace(entry, run=f"run {at}") for at, entry in enumerate(entries, start=1))
+
+
 def _entry(column: int, result: Result) -> Entry:
-    known = [text.spread_of(result)] if len(result.repetitions) > 1 else []
-    known += [result.error / result.median] if result.error and result.median else []
-    off = max((each for each in known if each is not None), default=None)
     grave = dict.fromkeys(doubt.word for doubt in result.doubts if doubt.grade == "answer")
-    spread = "" if not off else f"±{max(off, text.LEAST_SPREAD):.1%}"
-    return Entry(column, number(result.median), f"{spread}{doubtful.missing(result)}".strip(), tuple(grave))
+    return Entry(column, main_figure.median(result), main_figure.spread(result), tuple(grave))

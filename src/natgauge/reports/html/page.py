@@ -21,28 +21,24 @@ from natgauge.records.comparison import FRAME_OF
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, describe, shown
 from natgauge.records.store import TRIALS
-from natgauge.reports import answers, audit, comparison, criterion, graded_doubts, labels, text
+from natgauge.reports import answers, audit, comparison, graded_doubts, labels, text
 from natgauge.reports.collected import Stored, StoredComparison, StoredResults
 from natgauge.reports.commands import CommandAgain, shell_options
-from natgauge.reports.failures import MeasurementFailure, failures_of
+from natgauge.reports.failures import failures_of
 from natgauge.reports.html import audits, charts, evidence, figures, metrics_table
 from natgauge.reports.html.evidence import Trials
 from natgauge.reports.html.figures import FigureGroup, Looks
+from natgauge.reports.html.heading import Heading, heading
+from natgauge.reports.html.ratios import ratio_table, tabled_of
 from natgauge.reports.optional_deps import need
-from natgauge.reports.rows import whole
+from natgauge.reports.own_words import NO_WORDS, OwnWords
 from natgauge.reports.sheet import Sheet, SheetRow, lines_of, notes
 from natgauge.words import Verdict
 
 #: Columns of a table next to each other; more would not fit on paper and phones.
 _COLUMNS: Final = 6
-#: Parameters of the line below the title.
-_CONDITIONS: Final = {
-    "connections": "connections", "device_cores": "cores", "frame_size": "octets",
-}  # fmt: skip
-#: Parameters of the place and the machine in that line.
-_MACHINE: Final = {"placement": "placement {}", "cpu": "on {}", "kernel": "Linux {}"}
-#: Figures next to the answers.
-_FIRST: Final = 2
+#: Groups on the first screen where each has a single figure, and the most figures of a group alone.
+_FIRST, _MOST_FIRST = 2, 4
 #: Beginning and end of the error of a page that cannot be written.
 _WHAT, _REMEDY = "report", "name a file in a folder of yours"
 _HERE: Final = "natgauge.reports.html"
@@ -51,19 +47,19 @@ _COMMAND: Final = "command"
 
 #: Parts of a page that has none of them.
 _NOTHING: Final[dict[str, Any]] = {
-    **dict.fromkeys(("version", "conditions", "not_sure"), ""),
+    **dict.fromkeys(("version", "not_sure"), ""),
     **dict.fromkeys(("doubts", "failures", "groups", "metrics_tables", "results", "records", "tables"), ()),
-    "audits": None,
+    **dict.fromkeys(("audits", "ratios")),
 }
 
 
-def write(collected: StoredResults, path: Path, again: CommandAgain) -> None:
+def write(collected: StoredResults, path: Path, again: CommandAgain, own: OwnWords = NO_WORDS) -> None:
     """Write the page, replacing a file that is there."""
     outputs.refuse_unwritable(path, what=_WHAT, remedy=_REMEDY)
-    outputs.write(path, page(collected, again, path.parent), what=_WHAT, remedy=_REMEDY)
+    outputs.write(path, page(collected, again, path.parent, own), what=_WHAT, remedy=_REMEDY)
 
 
-def page(collected: StoredResults, again: CommandAgain, at: Path = Path()) -> str:
+def page(collected: StoredResults, again: CommandAgain, at: Path = Path(), own: OwnWords = NO_WORDS) -> str:
     """The whole page as HTML, with links to captures from the folder of the page, `at`."""
     results, records = collected.results, collected.records
     names = labels.names_of(results)
@@ -76,16 +72,19 @@ def page(collected: StoredResults, again: CommandAgain, at: Path = Path()) -> st
         *(one for record in records for one in comparison.sentences(record)),
         *(audit.answers([each.record for each in collected.audits]) if collected.audits else ()),
     ]
+    tabled = tabled_of(sentences)
+    groups = _first_screen(questions)
     common, parameters = _parameters([result.parameters for result in results], names)
     return _rendered(
-        title=_title(collected, failures),
+        heading=heading(collected, failures, own),
         version=_versions(collected),
-        answers=sentences,
-        conditions=_conditions(collected),
+        answers=[one for one in sentences if one not in tabled],
+        ratios=ratio_table(tabled),
         not_sure=answers.not_sure(sentences),
         doubts=_doubts(collected, names),
         failures=failures,
-        groups=_first_screen(questions),
+        groups=groups,
+        headline=_headline(groups),
         repetitions=figures.evidence_figures(results, looks),
         metrics_tables=metrics_table.metrics_tables(results),
         results=[
@@ -102,9 +101,12 @@ def page(collected: StoredResults, again: CommandAgain, at: Path = Path()) -> st
     )
 
 
-def history_page(title: str, sentences: Sequence[answers.Sentence], groups: Sequence[FigureGroup]) -> str:
+def history_page(
+    title: str, sentences: Sequence[answers.Sentence], groups: Sequence[FigureGroup], own: OwnWords = NO_WORDS
+) -> str:
     """The page of figures over dates and commits."""
-    return _rendered(title=title, answers=sentences, groups=groups)
+    head = Heading(own.title or title, note=own.paragraphs)
+    return _rendered(heading=head, answers=sentences, groups=groups, headline=len(groups))
 
 
 def _rendered(**parts: Any) -> str:
@@ -138,7 +140,11 @@ def _trials(collected: StoredResults) -> list[Trials]:
 
 def _questions(collected: StoredResults, trials: Sequence[Trials], looks: Looks) -> list[FigureGroup]:
     distributions = [each.delays.distributions() for each in trials]
-    forests = [figures.forest_figures(at, record, looks) for at, record in enumerate(collected.records, start=1)]
+    records = collected.records
+    forests = [
+        figures.forest_figures(f"Comparison {at}: " if len(records) > 1 else "", record, looks)
+        for at, record in enumerate(records, start=1)
+    ]
     questions = figures.question_figures(collected.results, distributions, looks)
     return [*questions, *(forest for forest in forests if forest.figures)]
 
@@ -150,45 +156,6 @@ def _harmless(value: object) -> object:
 
 def _resource(name: str) -> str:
     return resources.files(_HERE).joinpath(name).read_text(encoding="utf-8")
-
-
-def _title(collected: StoredResults, failures: Sequence[MeasurementFailure]) -> str:
-    results = collected.results
-    gateways = list(dict.fromkeys(result.gateway for result in results))
-    metrics = list(dict.fromkeys(result.metric for result in results))
-    parts = []
-    if results:
-        more = f" and {len(gateways) - 3} more" if len(gateways) > 3 else ""
-        what = " and ".join(metrics) if len(metrics) < 3 else f"{len(metrics)} metrics"
-        parts.append(f"{', '.join(gateways[:3])}{more}: {what}")
-    if collected.records:
-        record, *others = collected.records
-        more = f", and {len(others)} more" if others else ""
-        compared = answers.listed([gateway.label for gateway in record.compared])
-        parts.append(f"{'costs' if parts else 'Costs'} of {compared} compared with {record.baseline.label}{more}")
-    audited = [stored.record.gateway for stored in collected.audits]
-    parts += [f"{'audit' if parts else 'Audit'} of {', '.join(audited)}"] if audited else []
-    parts += [f"No result: {answers.listed([failure.subject for failure in failures])}"] if not parts else []
-    return "; ".join(parts)
-
-
-def _conditions(collected: StoredResults) -> str:
-    """Conditions that a reader asks for first: of numbers the lowest and the highest, then place and machine."""
-    results = collected.results
-    every = [result.parameters for result in results] + [record.baseline.parameters for record in collected.records]
-    values: dict[str, list[int]] = {"repetitions": [len(result.repetitions) for result in results]}
-    for name, noun in _CONDITIONS.items():
-        values[noun] = [value for parameters in every if isinstance(value := parameters.get(name), int)]
-    texts = [
-        f"{' to '.join(dict.fromkeys((whole(min(own)), whole(max(own)))))} {noun if max(own) > 1 else noun[:-1]}"
-        for noun, own in values.items()
-        if own
-    ]
-    texts += list(dict.fromkeys(f"by {by}" for result in results if (by := criterion.transport(result))))
-    for name, words in _MACHINE.items():
-        found = dict.fromkeys(str(value) for parameters in every if (value := parameters.get(name)))
-        texts += [words.format(" and ".join(found))] if found else []
-    return ", ".join(texts)
 
 
 def _versions(collected: StoredResults) -> str:
@@ -222,11 +189,16 @@ def _doubts(collected: StoredResults, names: Sequence[str]) -> list[dict[str, An
 
 def _first_screen(groups: Sequence[FigureGroup]) -> list[FigureGroup]:
     """Split the first group where it has more figures than fit next to the answers."""
-    if not groups or len(groups[0].figures) <= _FIRST + 1:
+    if not groups or len(groups[0].figures) <= _MOST_FIRST:
         return list(groups)
     first, *others = groups
-    parts = (first.figures[:_FIRST], first.figures[_FIRST:])
+    parts = (first.figures[:_MOST_FIRST], first.figures[_MOST_FIRST:])
     return [*(replace(first, figures=figures) for figures in parts), *others]
+
+
+def _headline(groups: Sequence[FigureGroup]) -> int:
+    """The number of groups on the first screen: two that have a single figure each, or the first one."""
+    return _FIRST if all(len(group.figures) == 1 for group in groups[:_FIRST]) else 1
 
 
 def _result(at: int, name: str, stored: Stored, trials: Trials, again: CommandAgain) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from natgauge.causes.cause import FULL, DeviceLimit
 from natgauge.errors import BrokenError
+from natgauge.figure_text import number as written
 from natgauge.measurer import Ability
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -123,7 +124,7 @@ class CapacityTrials:
             return False
         most = plan.phase2.responder_rate * validation.SLOWER_SHARE
         self._validation = replace(self._validation, most=most)
-        text = f"asking at more than {most:.0f} frames/s loses frames, so nothing is asked faster"
+        text = f"asking at more than {written(most)} frames/s loses frames, so nothing is asked faster"
         self.notes.append(Note("search", text))
         return True
 
@@ -141,7 +142,7 @@ class CapacityTrials:
             if slower:
                 rate = max(rate / SLOWER, LEAST_RATE)
                 if self.passes(count, rate):
-                    return Fault("device", f"kept when opened at {rate:.0f}/s, but not faster")
+                    return Fault("device", f"kept when opened at {written(rate)}/s, but not faster")
                 before, kept = kept, _kept(self.last, count)
             if self.last.limited_by == "table":
                 return Fault("table", self.last.reason)
@@ -151,12 +152,12 @@ class CapacityTrials:
                 proved = f"as many as of {self._proved.connections}, which was no more by opening them slower"
                 return Fault("table", f"{kept} kept, {proved}")
             if before is not None and _as_few(before, kept, count):
-                sentence = f"{kept} kept, no more by opening them at {rate:.0f}/s"
+                sentence = f"{kept} kept, no more by opening them at {written(rate)}/s"
                 if _holds_all(self.last, count):
                     return Fault("device", sentence)
                 self._proved = _Proved(count, kept)
                 return Fault("table", sentence)
-        reason = f"of {count} connections {kept} were kept when opened at {rate:.0f}/s, and fewer the faster"
+        reason = f"of {count} connections {kept} were kept when opened at {written(rate)}/s, and fewer the faster"
         raise UndecidedError(reason, "device")
 
     def _kept_faster(self, count: int, rate: float) -> int | None:

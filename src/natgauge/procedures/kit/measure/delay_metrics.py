@@ -19,6 +19,8 @@ from typing import Final, NamedTuple, TypeVar
 
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError
+from natgauge.figure_text import in_percent
+from natgauge.figure_text import number as written
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import Shares, shares
 from natgauge.measurer import Ability
@@ -199,7 +201,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         return [
-            Note("throughput", f"100 % is {self.throughput:.0f} frames/s {self.settings.each_direction}"),
+            Note("throughput", f"100 % is {written(self.throughput)} frames/s {self.settings.each_direction}"),
             self._own_note(),
             *self._together_note(),
             *self._unseen_stalls_note(),
@@ -243,11 +245,13 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         how_far = (
             f"how far that moved {most.name} is not known"
             if most.without is None
-            else f"{most.name} is {most.value:.4g}, and {most.without:.4g} without as many of the slowest frames; the "
+            else f"{most.name} is {written(most.value)}, and {written(most.without)} without as many of the slowest "
+            "frames; the "
             "device's own lies between the two; the names of figures without them say without_stalls"
         )
         text = (
-            f"at {100 * share:.4g} % of the throughput {_percent(_stalled_share(outcome))} of the timed frames were "
+            f"at {written(100 * share)} % of the throughput {_percent(_stalled_share(outcome))} of the timed frames "
+            "were "
             f"due while a core was stalled, in {trial}: {how_far}"
         )
         return [Note("frames in stalls", text)]
@@ -272,11 +276,12 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
             return []
         each = 1 / (self.throughput * self.settings.active)
         wait = min(MOST_TOGETHER * each, max(BATCH_SECONDS, each))
-        named = ", ".join(f"{share:.4g}" for share in (100 * load for load in loads))
+        named = ", ".join(written(share) for share in (100 * load for load in loads))
         text = (
-            f"in shared placement frames that left together wait for each other, {each * 1e6:.3g} us each: at {named} "
-            f"% of the throughput up to {wait * 1e6:.3g} us of a delay are that wait, not the device's own; at "
-            f"{ALONE_SHARE:.0%} and less they leave one by one"
+            f"in shared placement frames that left together wait for each other, {written(each * 1e6)} us each: at "
+            f"{named} "
+            f"% of the throughput up to {written(wait * 1e6)} us of a delay are that wait, not the device's own; at "
+            f"{in_percent(ALONE_SHARE)} and less they leave one by one"
         )
         return [Note("batches", text)]
 
@@ -287,7 +292,9 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
             return Note("own delay", "the tester's own delay was not measured; it is part of the figures")
         own = measurer.own_delays(self.settings.timed_plan(self.preparation.rate, self.throughput, 1.0))
         largest = max(self.timing.read(delays)[self.timing.headline] for delays in own.values())
-        text = f"the tester's own part, its ports joined without a device, is {largest:.3g} us; it is not subtracted"
+        text = (
+            f"the tester's own part, its ports joined without a device, is {written(largest)} us; it is not subtracted"
+        )
         return Note("own delay", text, value=largest)
 
 
@@ -338,7 +345,7 @@ def _stalled_share(outcome: Trial) -> float:
 
 
 def _percent(share: float) -> str:
-    return "an unknown part" if math.isinf(share) else f"{share:.2%}"
+    return "an unknown part" if math.isinf(share) else in_percent(share)
 
 
 def _trial_notes(outcome: Trial, share: float) -> list[Note]:
@@ -352,6 +359,6 @@ def _trial_notes(outcome: Trial, share: float) -> list[Note]:
         by_direction = ", ".join(
             f"{number} from the {direction.value.capitalize()}" for direction, number in lost.items()
         )
-        text = f"at {share:.0%} frames were lost ({by_direction}); delays are of those that came"
+        text = f"at {in_percent(share)} frames were lost ({by_direction}); delays are of those that came"
         notes.append(Note("device", text, sum(lost.values())))
     return notes

@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 from natgauge.causes.cause import FULL
 from natgauge.errors import BrokenError
+from natgauge.figure_text import number
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, UnpreparableError, prepare
@@ -77,7 +78,7 @@ class HeldConnections(Repetitions[Phase1T]):
         tried = until_decided(kept, at_one_load(self.settings.invalid_repeats), self.is_enough)
         outcome = tried.outcome if is_valid(tried.outcome) else self.best_of_invalid()
         if outcome is None:
-            self.repetition_notes.append(Note("trials", f"{rate:.0f} frames/s: {tried.sentence()}"))
+            self.repetition_notes.append(Note("trials", f"{number(rate)} frames/s: {tried.sentence()}"))
         return outcome
 
     def is_enough(self, outcome: Trial) -> bool:
@@ -101,7 +102,9 @@ class HeldConnections(Repetitions[Phase1T]):
         if outcome is None:
             raise BrokenError(f"{self.runner.metric}: {self.repetition_notes[-1]}")
         if outcome.verdict is Verdict.COLLAPSED:
-            raise BrokenError(f"{self.runner.metric}: the device collapsed at {rate:.0f} frames/s: {outcome.reason}")
+            raise BrokenError(
+                f"{self.runner.metric}: the device collapsed at {number(rate)} frames/s: {outcome.reason}"
+            )
         return outcome
 
     def measurement(

@@ -16,6 +16,7 @@ from typing import Any
 
 from natgauge import procedures
 from natgauge.causes.cause import FULL
+from natgauge.figure_text import in_percent, number
 from natgauge.inputs.checks import paced
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import SearchError
@@ -86,7 +87,8 @@ class UnpreparableError(GoneError):
         mend = "; give a lower --connection-rate, or a --loss-tolerance if the device loses such a share at every rate"
         super().__init__(
             f"{metric}: phase 1 could not establish the connections (failed in a row: {preparation.failures}, at "
-            f"{preparation.rate:.0f} connections/s at last), so no rate of phase 2 could be judged: {outcome.reason}"
+            f"{number(preparation.rate)} connections/s at last), so no rate of phase 2 could be judged: "
+            f"{outcome.reason}"
             f"{'' if outcome.limited_by in FULL else mend}"
         )
         self.outcome = outcome
@@ -134,13 +136,15 @@ class Preparation:
             return [Note("phase 1", "stateless: there was no phase 1")]
         if self.unavoidable:
             text = (
-                f"phase 1 at {self.rate:.0f} connections/s lost {self.unavoidable:.3%} of its frames, "
+                f"phase 1 at {number(self.rate)} connections/s lost {in_percent(self.unavoidable)} of its frames, "
                 "as at every rate; of connections that it did not establish, only the Initiator sent frames"
             )
             rough = () if self.rough is None else self.rough.notes
             return [Note("phase 1", text), *(note for note in rough if note.word == "loss at every rate")]
         share = self.rate / self.connection_rate
-        return [Note("phase 1", f"phase 1 at {self.rate:.0f} connections/s, {share:.3g} of the connection rate")]
+        return [
+            Note("phase 1", f"phase 1 at {number(self.rate)} connections/s, {number(share)} of the connection rate")
+        ]
 
 
 def safely_below(connection_rate: float) -> Preparation:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from natgauge.errors import UsageError
+from natgauge.figure_text import number
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability
 from natgauge.notes import Note
@@ -131,10 +132,10 @@ class Phase2Settings(TrialSettings):
         """Return notes on unequal rates, on frames not under test, and on trials shorter than the RFC requires."""
         notes = super().notes()
         if not self.is_balanced:
-            text = f"{self.down_share:.4g} of the frames from the Responder, the others from the Initiator"
+            text = f"{number(self.down_share)} of the frames from the Responder, the others from the Initiator"
             notes.append(Note("settings", text))
         if self.foreground_share < 1:
-            text = f"{self.foreground_share:.4g} of the frames under test, the others native IPv6"
+            text = f"{number(self.foreground_share)} of the frames under test, the others native IPv6"
             notes.append(Note("settings", text))
         if self.trial_seconds < RFC_TRIAL_SECONDS:
             text = f"trials of {self.trial_seconds:g} s; RFC 2544 section 24 requires {RFC_TRIAL_SECONDS:g} s"

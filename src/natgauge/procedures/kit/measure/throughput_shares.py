@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from natgauge.errors import BrokenError
+from natgauge.figure_text import number
 from natgauge.inputs.checks import paced
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import SearchError
@@ -59,10 +60,10 @@ def throughput_of(held: HeldConnections[Any], settings: ThroughputShareSettings,
     (repetition,) = result.measurements
     if repetition.limited_by == TIME:
         upper = "" if repetition.upper is None else f", less than {repetition.upper:.0f}"
-        text = f"halving the throughput left out, at least {repetition.value:.0f} frames/s{upper}"
+        text = f"halving the throughput left out, at least {number(repetition.value)} frames/s{upper}"
         held.first_notes.append(Note("time used up", text))
     text = (
-        f"throughput {result.summary.median:.0f} frames/s {held.settings.each_direction}: one search within "
+        f"throughput {number(result.summary.median)} frames/s {held.settings.each_direction}: one search within "
         f"{result.parameters['error']}, trials of {result.parameters['trial_seconds']:g} s"
     )
     held.first_notes.append(Note("throughput", text))

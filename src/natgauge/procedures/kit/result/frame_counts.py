@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
+from natgauge.figure_text import number as written
 from natgauge.procedures.kit.result.results import Attempt
 from natgauge.trials import Direction, Trial
 from natgauge.words import Verdict
@@ -89,7 +90,7 @@ def losses(attempts: Sequence[Attempt], unit: str) -> str:
     offered = sum(counts.offered_frames for counts in deciding_counts(slowest.outcome))
     if len(valid) == 1:
         return f"1 trial at {rates} lost {frames} of {offered:,} frames"
-    slow = f"the slowest that failed lost {lost[id(slowest)]:,} of {offered:,} at {slowest.load:,.0f}"
+    slow = f"the slowest that failed lost {lost[id(slowest)]:,} of {offered:,} at {written(slowest.load)}"
     return f"{len(valid)} trials at {rates} lost {frames} frame{'' if frames == '1' else 's'} each, {slow}"
 
 
@@ -116,4 +117,4 @@ def _lost_few(attempt: Attempt) -> bool:
 
 
 def _range(values: Sequence[float]) -> str:
-    return " to ".join(dict.fromkeys(f"{value:,.0f}" for value in (min(values), max(values))))
+    return " to ".join(dict.fromkeys(map(written, (min(values), max(values)))))

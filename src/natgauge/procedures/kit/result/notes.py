@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from natgauge.figure_text import in_percent
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.settings import TrialSettings
@@ -45,7 +46,7 @@ def tolerance_note(share: float) -> list[Note]:
     """Return a note on the share of the frames that a passing trial may lose; RFC 9693 tolerates no loss."""
     if share == 0:
         return []
-    return [Note("settings", f"up to {share:.3%} of the frames could be lost in a passing trial")]
+    return [Note("settings", f"up to {in_percent(share)} of the frames could be lost in a passing trial")]
 
 
 def zero_checksum_note(settings: TrialSettings, measurements: Iterable[Measurement]) -> list[Note]:

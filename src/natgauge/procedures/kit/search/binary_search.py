@@ -27,6 +27,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from natgauge.causes.cause import FULL
+from natgauge.figure_text import in_percent
+from natgauge.figure_text import number as written
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -116,10 +118,14 @@ def search(
 def tester_note(value: float, upper: float | None, top: float, unit: str) -> list[Note]:
     """Return a note where the tester's own highest rate limits a result; `upper` None = no rate failed."""
     if upper is None:
-        return [Note("tester", f"the tester's highest, {top:.0f} {unit}, passed: the device may do more")]
+        return [Note("tester", f"the tester's highest, {written(top)} {unit}, passed: the device may do more")]
     if value <= TESTER_SHARE * top:
         return []
-    return [Note("tester", f"the result is {value / top:.0%} of the tester's own highest rate, {top:.0f} {unit}")]
+    return [
+        Note(
+            "tester", f"the result is {in_percent(value / top)} of the tester's own highest rate, {written(top)} {unit}"
+        )
+    ]
 
 
 class _Search:
@@ -413,7 +419,7 @@ class _Search:
             return _Stop(Note("search", near))
         # What was only INVALID is no bound of the device's answer.
         failed = self._failed()
-        where = f"above {value:,.0f}" if failed is None else f"between {value:,.0f} and {failed.rate:,.0f}"
+        where = f"above {written(value)}" if failed is None else f"between {written(value)} and {written(failed.rate)}"
         text = f"the search was ended {why}; the answer lies {where} {self._plan.unit}, wider than asked"
         return _Stop(Note("ended early", text))
 
@@ -423,7 +429,7 @@ class _Search:
             if self._lower(full=True) is None:
                 raise GoneError(outcome.reason)
             raise self._ended(f"because {outcome.reason}")
-        text = f"the device collapsed at {rate:.0f} {self._plan.unit}: {outcome.reason}"
+        text = f"the device collapsed at {written(rate)} {self._plan.unit}: {outcome.reason}"
         self._notes.append(Note("device", text))
         collapses = sum(attempt.outcome.verdict is Verdict.COLLAPSED for attempt in self._attempts)
         if collapses >= MOST_COLLAPSES:
@@ -452,7 +458,8 @@ class _Search:
                 break
         if load.passes and load.fails:
             text = (
-                f"{load.rate:.0f} {self._plan.unit} passed {load.passes} and failed {load.fails} times; the majority "
+                f"{written(load.rate)} {self._plan.unit} passed {load.passes} and failed {load.fails} times; the "
+                "majority "
                 "counts"
             )
             note = Note("contradictions", text)
@@ -510,7 +517,7 @@ class _Search:
         if self._undecided:
             return TIME
         if upper is None and not value:
-            text = f"up to {self._plan.top:.0f} {self._plan.unit} the tester sent none in time"
+            text = f"up to {written(self._plan.top)} {self._plan.unit} the tester sent none in time"
             self._notes.append(Note("tester", text))
             return "tester"
         limited = tester_note(value, None if upper is None else upper.rate, self._plan.top, self._plan.unit)
@@ -518,9 +525,9 @@ class _Search:
             self._notes += limited
             return "tester"
         if value == 0 and self._permanent is None:
-            self._notes.append(Note("search", f"no trial passed, down to {upper.rate:.0f} {self._plan.unit}"))
+            self._notes.append(Note("search", f"no trial passed, down to {written(upper.rate)} {self._plan.unit}"))
         if upper.doubt:
-            text = f"whether {upper.rate:.0f} {self._plan.unit} pass could not be decided: {upper.doubt}"
+            text = f"whether {written(upper.rate)} {self._plan.unit} pass could not be decided: {upper.doubt}"
             self._notes.append(Note("search", text))
         if upper.status is Status.UNDECIDED or upper.cause != "device":
             return upper.cause

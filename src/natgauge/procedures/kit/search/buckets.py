@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from natgauge.figure_text import number as written
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
 from natgauge.procedures.kit.result.results import Attempt
@@ -50,9 +51,10 @@ class Bucket:
         rate, connections = self.trial
         lasting = (1 - self.share) * self.rate
         text = (
-            f"the device takes about {self.share * self.connections:,.0f} connections at once, beyond its rate, as a "
-            f"token bucket does: {connections:,} of them passed at {rate:,.0f} {unit}. With {self.connections:,} "
-            f"connections that raises the rate; about {lasting:,.0f} {unit} last"
+            f"the device takes about {written(self.share * self.connections)} connections at once, beyond its rate, "
+            "as a "
+            f"token bucket does: {connections:,} of them passed at {written(rate)} {unit}. With {self.connections:,} "
+            f"connections that raises the rate; about {written(lasting)} {unit} last"
         )
         return Note("bucket", text, value=self.rate / lasting - 1)
 

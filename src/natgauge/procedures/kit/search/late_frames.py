@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from natgauge.errors import UsageError
+from natgauge.figure_text import in_percent
+from natgauge.figure_text import number as written
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note
@@ -86,8 +88,8 @@ def refuse_short(seconds: float, rate: float, error: SearchError, length: Length
     enough = length.amount * LEAST_LAG_SECONDS / (seconds * wanted)
     needed = f"{rounded_up(enough):,}" if isinstance(length.amount, int) else f"{math.ceil(enough * 1000) / 1000:g}"
     raise ShortTrialsError(
-        f"{length.setting}: {length.amount} are sent within {seconds * 1000:.2g} ms, and the tester notices a lag "
-        f"from {LEAST_LAG_SECONDS * 1000:g} ms on, so the rate could be too high by {too_high:.0%}; "
+        f"{length.setting}: {length.amount} are sent within {written(seconds * 1000)} ms, and the tester notices a lag "
+        f"from {LEAST_LAG_SECONDS * 1000:g} ms on, so the rate could be too high by {in_percent(too_high)}; "
         f"choose at least {needed} {length.unit}",
         rate * seconds / (seconds + LEAST_LAG_SECONDS),
     )
@@ -127,7 +129,8 @@ def note_of(seconds: float, rate: float, error: SearchError, advice: str, what: 
     if too_high <= error.width(rate) / rate:
         return []
     text = (
-        f"the sending lasted {seconds * 1000:.3g} ms, of which {LEAST_LAG_SECONDS * 1000:g} ms are tolerated as lag, "
-        f"so {what} may be too high by up to {too_high:.1%}; {advice}"
+        f"the sending lasted {written(seconds * 1000)} ms, of which {LEAST_LAG_SECONDS * 1000:g} ms are tolerated as "
+        "lag, "
+        f"so {what} may be too high by up to {in_percent(too_high)}; {advice}"
     )
     return [Note("short trials", text, value=too_high, grade=queues.grade_of(too_high))]

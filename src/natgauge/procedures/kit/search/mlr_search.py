@@ -28,6 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from natgauge.figure_text import number
 from natgauge.metrics.goals import PRESETS, Goal, Preset, criteria
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -237,7 +238,8 @@ class _Measurer:
         third = self._valid(rate, seconds)
         passes = 1 + (third.verdict is Verdict.PASS)
         text = (
-            f"{rate:.0f} frames/s failed first, and passed {passes} of 3 trials of {seconds:g} s; the majority counts, "
+            f"{number(rate)} frames/s failed first, and passed {passes} of 3 trials of {seconds:g} s; the majority "
+            "counts, "
             "and a trial that passes at once is not repeated"
         )
         self.notes.append(Note("contradictions", text))
@@ -246,7 +248,7 @@ class _Measurer:
     def _valid(self, rate: float, seconds: float) -> Trial:
         tried = until_decided(lambda: self._run(rate, seconds), in_search(self.plan.search.invalid_repeats))
         if not tried.decided:
-            self.notes.append(Note("search", f"{rate:.0f} frames/s: {tried.sentence(' and count as lost')}"))
+            self.notes.append(Note("search", f"{number(rate)} frames/s: {tried.sentence(' and count as lost')}"))
         return tried.outcome
 
     def _run(self, rate: float, seconds: float) -> Trial:

@@ -23,6 +23,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from natgauge.causes.cause import Cause, of_share
+from natgauge.figure_text import in_percent
+from natgauge.figure_text import number as written
 from natgauge.late_delays import LateDelays, merged
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
@@ -151,16 +153,17 @@ class PermanentLoss:
             return self._number(unit)
         if self.kind == LATE:
             return Note("late at every rate", self._late(unit))
-        share = f"{self.share:.3%}" if self.share >= 1e-5 else f"{self.share * 100:.2g}%"
+        share = in_percent(self.share)
         text = (
-            f"{share} of the frames {_KINDS[self.kind]} at every rate from {self.lowest:,.0f} to "
-            f"{self.highest:,.0f} {unit}; no rate without loss exists above {self.lowest:,.0f} {unit}"
+            f"{share} of the frames {_KINDS[self.kind]} at every rate from {written(self.lowest)} to "
+            f"{written(self.highest)} {unit}; no rate without loss exists above {written(self.lowest)} {unit}"
         )
         if self.passed:
             text += "; trials that passed had too few frames to show it"
         if self.reason is Reason.SHARE:
             text += (
-                f"; of {self.checked:,} new connections alone {self.bad_of_checked:.3%} showed the same, so it is no "
+                f"; of {self.checked:,} new connections alone {in_percent(self.bad_of_checked)} showed the same, so "
+                "it is no "
                 "full table"
             )
         elif self.may_be_number:
@@ -171,7 +174,7 @@ class PermanentLoss:
         """Return a note of a device that holds only so many connections, with what limits them."""
         text = (
             f"the device keeps about {self.kept:,} connections: of {self.frames:,} it kept no more at every rate from "
-            f"{self.lowest:,.0f} to {self.highest:,.0f} {unit}, and of {self.checked:,} alone it kept all"
+            f"{written(self.lowest)} to {written(self.highest)} {unit}, and of {self.checked:,} alone it kept all"
         )
         cause = self.cause
         if cause is not None and cause.kind == "table" and cause.is_doubtful:
@@ -184,7 +187,7 @@ class PermanentLoss:
     def _late(self, unit: str) -> str:
         """The observations of late frames; they came back, so it is no loss and no full table."""
         delays = self.late_delays
-        which = "no frame came back" if self.share == 1 else f"{1 - self.share:.3%} of the frames came back"
+        which = "no frame came back" if self.share == 1 else f"{in_percent(1 - self.share)} of the frames came back"
         in_time = "in time" if delays is not None and delays.limit is None else "within the time limit"
         who = "the device, or the way through it, delays frames"
         much = (
@@ -193,8 +196,8 @@ class PermanentLoss:
             else f"{delays}; {who}; with more time its rate is measured"
         )
         return (
-            f"{which} {in_time}, and the others came back later, at every rate from {self.lowest:,.0f} to "
-            f"{self.highest:,.0f} {unit}: {much}, and queues may then raise it by more"
+            f"{which} {in_time}, and the others came back later, at every rate from {written(self.lowest)} to "
+            f"{written(self.highest)} {unit}: {much}, and queues may then raise it by more"
         )
 
     @property

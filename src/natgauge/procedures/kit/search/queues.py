@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from natgauge.figure_text import in_percent
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.known_doubts import Grade
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
@@ -90,6 +91,6 @@ def queue_note(measurements: Iterable[Measurement], settings: TrialSettings, nam
         return []
     text = (
         f"a trial lasted {name} = {shortest:.3f} s only; frames may wait up to {wait:g} s in queues before the device, "
-        f"so the rate may be too high by up to {most_share(wait, shortest):.1%}; {advice}"
+        f"so the rate may be too high by up to {in_percent(most_share(wait, shortest))}; {advice}"
     )
     return [Note("search", text)]

@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from natgauge.figure_text import number as written
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
 from natgauge.procedures.kit.result.results import Attempt
@@ -71,8 +72,9 @@ def rare_loss_note(
     loads = [attempt.load for attempt in rare]
     text = (
         f"{lost} of {offered:,} frames were lost in {len(rare)} of {len(failed)} failed trials, from "
-        f"{min(loads):,.0f} to {max(loads):,.0f} {unit}, where a device that can do {upper:,.0f} {unit} loses "
-        f"{overload:,.0f}: the loss has another reason than the rate, and the answer may be far too low; "
+        f"{written(min(loads))} to {written(max(loads))} {unit}, where a device that can do {written(upper)} {unit} "
+        "loses "
+        f"{written(overload)}: the loss has another reason than the rate, and the answer may be far too low; "
         f"{remedy} above that share lets such trials pass"
     )
     return [Note("rare loss", text)]
@@ -105,7 +107,8 @@ def untried(attempts: Iterable[Attempt], upper: float | None, error: float, unit
     if not upper or suspected(attempts, upper, error) is None:
         return []
     text = (
-        f"every trial that failed at {upper:,.0f} {unit} lost only a few frames, and the search ended before a faster "
+        f"every trial that failed at {written(upper)} {unit} lost only a few frames, and the search ended before a "
+        "faster "
         "one could show whether the rate is the reason; the answer may be far too low"
     )
     return [Note("rare loss", text)]
@@ -119,7 +122,8 @@ def shown(outcome: Trial, load: float, upper: float, unit: str, remedy: str = LO
         return Shown(upper=load if failed else upper)
     then = "passed" if passed else f"lost no more than {sum(counts.lost for counts in streams):,}"
     text = (
-        f"every trial that failed at {upper:,.0f} {unit} lost only a few frames, and one at {load:,.0f} {unit} {then}: "
+        f"every trial that failed at {written(upper)} {unit} lost only a few frames, and one at {written(load)} "
+        f"{unit} {then}: "
         f"the loss has another reason than the rate, and the answer may be far too low; {remedy} above that share lets "
         "such trials pass"
     )

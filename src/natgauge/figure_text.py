@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How figures without an interval are written for people; those with an interval are in `interval_text`.
+
+CSV, JSON and data frames have figures in full. Everything else that people read is written here.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, localcontext
+from typing import Final
+
+#: Significant digits of a figure whose interval is not known, and the most of one whose interval is.
+DIGITS: Final = 3
+MOST_DIGITS: Final = 4
+#: Numbers from here on have a prefix.
+_PREFIXED: Final = 10_000
+_PREFIXES: Final = ((12, " T"), (9, " G"), (6, " M"), (3, " k"))
+#: Smaller numbers have an exponent.
+_LEAST_PLAIN: Final = Decimal("1e-4")
+#: Of a percentage above this, what is missing decides on the digits.
+_NEARLY_ALL: Final = 99
+
+
+def number(value: object, digits: int = DIGITS) -> str:
+    """Return a figure without an interval, such as "465 k" or "0.0123"; whatever is no number as it is."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return str(value)
+    rounded = rounded_at(value, last_place(value, digits))
+    # A number that is written in full needs no zeros behind its last digit.
+    return spelled(rounded.normalize() if rounded == exact(value) else short(rounded))
+
+
+def in_full(value: object) -> str:
+    """Return a number that was set or counted, with all its digits; other values as they are."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not float(value).is_integer():
+        return str(value)
+    return f"{int(value):,}"
+
+
+def at_least(value: float) -> str:
+    """Return a lower bound, rounded down."""
+    return _bound(value, ROUND_FLOOR)
+
+
+def at_most(value: float) -> str:
+    """Return an upper bound, rounded up."""
+    return _bound(value, ROUND_CEILING)
+
+
+def in_percent(share: float) -> str:
+    """Return a share without an interval in percent."""
+    percent = 100 * share
+    if _NEARLY_ALL <= percent < 100:
+        # What is missing decides: 99.96 %, and never 100 %.
+        return f"{plain(short(quantized(exact(percent), magnitude(100 - percent), ROUND_FLOOR)))} %"
+    return f"{number(percent)} %"
+
+
+def given(share: float) -> str:
+    """Return a share that was set, in percent, with all its digits."""
+    return f"{100 * share:.10g} %"
+
+
+def _bound(value: float, way: str) -> str:
+    if not math.isfinite(value):
+        return str(value)
+    return spelled(short(quantized(exact(value), last_place(value, DIGITS), way)))
+
+
+def last_place(value: float, digits: int) -> int:
+    """The exponent of the last digit of a figure without an interval; numbers without a prefix have all before it."""
+    return min(0, magnitude(value) - digits + 1) if abs(value) < _PREFIXED else magnitude(value) - digits + 1
+
+
+def short(value: Decimal) -> Decimal:
+    """A number without the zeros behind the point where nothing else is there."""
+    return value.to_integral_value() if value == value.to_integral_value() and abs(value) < _PREFIXED else value
+
+
+def magnitude(value: float) -> int:
+    """The exponent of the first digit; of 0 such that it is written as 0."""
+    return math.floor(math.log10(abs(value))) if value else DIGITS - 1
+
+
+def rounded_at(value: float, exponent: int) -> Decimal:
+    """A number rounded to this place, or to the next one where that makes it longer, such as 9.996 to 10.00."""
+    rounded = quantized(exact(value), exponent, ROUND_HALF_EVEN)
+    grown = bool(rounded) and magnitude(value) < rounded.adjusted() and exponent != 0
+    return quantized(rounded, exponent + 1, ROUND_HALF_EVEN) if grown else rounded
+
+
+def exact(value: float | Decimal) -> Decimal:
+    """A number as records store it, which is its shortest decimal."""
+    return Decimal(repr(float(value))) if isinstance(value, int | float) else value
+
+
+def quantized(value: Decimal, exponent: int, way: str) -> Decimal:
+    """A number rounded to a place, in the given way."""
+    with localcontext() as context:
+        context.prec = 400
+        return value.quantize(Decimal(1).scaleb(exponent), rounding=way)
+
+
+def spelled(value: Decimal) -> str:
+    """A rounded number with thousands separators, or with a prefix."""
+    if abs(value) < _PREFIXED or _is_whole_count(value):
+        return plain(value)
+    places, prefix = next((places, prefix) for places, prefix in _PREFIXES if abs(value) >= 10**places)
+    return f"{plain(value.scaleb(-places))}{prefix}"
+
+
+def _is_whole_count(value: Decimal) -> bool:
+    """Whether a number is written with all its digits: rounding left more of them than a rounded figure has."""
+    return value == value.to_integral_value() and len(value.as_tuple().digits) > MOST_DIGITS + 1
+
+
+def plain(value: Decimal) -> str:
+    """A rounded number without a prefix."""
+    text = f"{value:e}" if value and abs(value) < _LEAST_PLAIN else f"{value:,f}"
+    return text.removeprefix("-") if value == 0 else text

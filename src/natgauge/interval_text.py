@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How figures with an interval are written for people: the digits that it resolves, and never a narrower interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from typing import Final, Literal, Self
+
+from natgauge.figure_text import (
+    DIGITS,
+    MOST_DIGITS,
+    at_least,
+    at_most,
+    exact,
+    last_place,
+    magnitude,
+    number,
+    plain,
+    quantized,
+    rounded_at,
+    short,
+    spelled,
+)
+
+#: Ways of rounding.
+Way = Literal["near", "down", "up"]
+_WAYS: Final[Mapping[Way, str]] = {"near": ROUND_HALF_EVEN, "down": ROUND_FLOOR, "up": ROUND_CEILING}
+#: Whole numbers from here on that are known to one are counts.
+_COUNT: Final = 1000
+#: An interval of shares as wide as this has no digit after the point of a percent.
+_WIDE_SHARE: Final = 0.2
+#: A half width in percent below this is only said to be less.
+_LEAST_PERCENT: Final = 0.1
+#: "±" of the longer side is written where it makes the interval no wider than by this factor.
+_NEARLY_EVEN: Final = 1.25
+#: A wider interval is written by its ends.
+_WIDEST_PERCENT: Final = 50
+
+
+class Written(str):
+    """The text of a figure, and the figure in full, for forms that programs read.
+
+    Attributes:
+        value: the figure.
+    """
+
+    __slots__ = ("value",)
+    value: float
+
+    def __new__(cls, text: str, value: float) -> Self:
+        """Return the text with its figure."""
+        written = super().__new__(cls, text)
+        written.value = value
+        return written
+
+
+def significant(value: float, digits: int = MOST_DIGITS) -> str:
+    """Return a figure with these significant digits and no prefix, as published tables have them."""
+    return plain(rounded_at(value, magnitude(value) - digits + 1))
+
+
+def resolved(value: float, low: float, high: float) -> str:
+    """Return a figure with as many digits as its interval resolves: two digits of half the width are kept."""
+    return spelled(_centre(value, low, high))
+
+
+def within(value: float, low: float, high: float) -> str:
+    """Return a figure with its interval, such as "465 k ± 11 %" or "465 k (430 k to 520 k)"."""
+    if low == high == value:
+        return resolved(value, low, high)
+    text = margin(value, low, high)
+    return f"{resolved(value, low, high)} {text if text.startswith('±') else f'({text})'}"
+
+
+def margin(value: float, low: float, high: float) -> str:
+    """Return the interval of a figure that `resolved` writes: as "± 11 %", or by its ends where that would mislead.
+
+    What is written contains the interval.
+    """
+    if not all(map(math.isfinite, (value, low, high))):
+        return span(low, high)
+    centre = _centre(value, low, high)
+    if centre <= 0:
+        return span(low, high)
+    shares = [100 * abs(exact(end) - centre) / centre for end in (low, high)]
+    longest, width = max(shares), sum(shares)
+    if longest > _WIDEST_PERCENT or (longest > _LEAST_PERCENT and 2 * longest > Decimal(_NEARLY_EVEN) * width):
+        return span(low, high)
+    if longest < _LEAST_PERCENT:
+        return f"± less than {_LEAST_PERCENT} %"
+    return f"± {plain(quantized(longest, 0 if longest >= 10 else -1, ROUND_CEILING))} %"
+
+
+def span(low: float, high: float) -> str:
+    """Return an interval by its ends, rounded outward."""
+    if low == high:
+        return number(low)
+    if math.isinf(high):
+        return "any number" if math.isinf(low) or low <= 0 else f"{at_least(low)} or more"
+    if math.isinf(low):
+        return f"{at_most(high)} or less"
+    place = _place(high - low, max(abs(low), abs(high)))
+    first, last = (quantized(exact(end), place, way) for end, way in ((low, ROUND_FLOOR), (high, ROUND_CEILING)))
+    return f"{spelled(first)} to {spelled(last)}"
+
+
+def in_bits(text: str) -> str:
+    """Return written figures of bits/s with their unit, which joins a prefix."""
+    return f"{text}{'' if text[-1:].isalpha() else ' '}bit/s"
+
+
+def ratio(value: float, way: Way = "near") -> str:
+    """Return a ratio with two digits after the point; of large ones three digits that count, of small ones two.
+
+    Ends of an interval are rounded outward, with more digits where they would look like 1.
+    """
+    if value <= 0:
+        return "0"
+    digits = 2 if 0.1 <= value < 10 else max(0, (1 if value < 0.1 else 2) - magnitude(value))
+    return plain(_unlike(value, 1, digits, way))
+
+
+def percent(value: float, way: Way = "near", *, width: float = 0.0, sign: bool = False) -> str:
+    """Return a share in percent with a digit after the point, such as "21.9 %"; ends of an interval as of `ratio`.
+
+    Args:
+        value: the share: 0.219.
+        width: width of the interval of the share, which resolves no digit after the point where it is wide.
+        sign: whether a share above 0 has its sign.
+    """
+    rounded = _unlike(100 * value, 0, 0 if _WIDE_SHARE <= width < math.inf else 1, way)
+    return f"{'+' if sign and rounded > 0 else ''}{plain(rounded)} %"
+
+
+def signed(value: float, way: Way = "near") -> str:
+    """Return a difference with three digits that count, and its sign."""
+    if not value or not math.isfinite(value):
+        return f"{value:+g}"
+    text = spelled(short(quantized(exact(value), magnitude(value) - DIGITS + 1, _WAYS[way])))
+    return text if value < 0 else f"+{text}"
+
+
+def _unlike(value: float, same: float, digits: int, way: Way) -> Decimal:
+    """A number rounded to so many digits after the point, or to more where it would look like `same`."""
+    known = exact(float(f"{value:.12g}"))
+    every = (quantized(known, -more, _WAYS[way]) for more in range(digits, 16))
+    near = quantized(known, -digits, _WAYS[way])
+    return near if way == "near" or value == same else next((each for each in every if each != exact(same)), near)
+
+
+def _place(width: float, largest: float) -> int:
+    """The exponent of the last digit that an interval of this width resolves, near numbers of this size."""
+    resolved = math.floor(math.log10(width / 2)) - 1 if width > 0 and width / 2 > 0 else -math.inf
+    return int(max(resolved, magnitude(largest) - MOST_DIGITS + 1))
+
+
+def _centre(value: float, low: float, high: float) -> Decimal:
+    """The figure as it is written."""
+    if value >= _COUNT and float(value).is_integer() and max(value - low, high - value) <= 1:
+        # A count that is known to one has all its digits.
+        return Decimal(int(value))
+    if not math.isfinite(high - low):
+        return rounded_at(value, last_place(value, DIGITS))
+    return rounded_at(value, _place(high - low, abs(value)))

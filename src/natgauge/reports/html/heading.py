@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The head of a page: a title in plain words, when and where it was measured, and which gateways there are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from natgauge.figure_text import in_full
+from natgauge.metrics import declared
+from natgauge.records.parameters import Parameters
+from natgauge.reports import answers, audit, criterion
+from natgauge.reports.collected import StoredResults
+from natgauge.reports.failures import MeasurementFailure
+from natgauge.reports.own_words import NO_WORDS, OwnWords
+
+#: Parameters of the line below the title.
+_CONDITIONS: Final = {"connections": "connections", "device_cores": "cores", "frame_size": "octets"}
+#: Parameters of the place and the machine.
+_PLACE: Final = {"placement": "placement {}"}
+_MACHINE: Final = {"cpu": "{}", "kernel": "Linux {}"}
+#: The day in the name of a results folder.
+_DAY: Final = re.compile(r"(?<!\d)(20\d\d-[01]\d-[0-3]\d)(?!\d)")
+#: More gateways are named by their number.
+_MOST_NAMES: Final = 4
+#: More metrics are named by their number.
+_MOST_METRICS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The head of a page.
+
+    Attributes:
+        measured: when, and on which machines.
+        conditions: numbers that a reader asks for first, the lowest and the highest of each.
+        gateways: name and title of each gateway, where there are several.
+        note: paragraphs of the user's own.
+    """
+
+    title: str
+    measured: str = ""
+    conditions: str = ""
+    gateways: tuple[tuple[str, str], ...] = ()
+    note: tuple[str, ...] = ()
+
+
+def heading(collected: StoredResults, failures: Sequence[MeasurementFailure], own: OwnWords = NO_WORDS) -> Heading:
+    """Return the head of the page of these results, with the user's own words."""
+    titles = _titles(collected)
+    return Heading(
+        own.title or _title(collected, failures, titles),
+        _measured(collected),
+        _conditions(collected),
+        tuple(titles.items()) if len(titles) > 1 else (),
+        own.paragraphs,
+    )
+
+
+def _titles(collected: StoredResults) -> Mapping[str, str]:
+    """Titles of the gateways by their names; gateways of records without a title are left out."""
+    named = [(result.gateway, result.parameters) for result in collected.results]
+    named += [
+        (each.label, each.parameters) for record in collected.records for each in (record.baseline, *record.compared)
+    ]
+    found = {name: str(title) for name, parameters in named if (title := parameters.get("title"))}
+    return found | {each.record.gateway: each.record.title for each in collected.audits if each.record.title}
+
+
+def _title(collected: StoredResults, failures: Sequence[MeasurementFailure], titles: Mapping[str, str]) -> str:
+    """Gateways and metrics; the title of a gateway instead of its name where it is the only one."""
+
+    def called(name: str, *, alone: bool) -> str:
+        return titles.get(name, name) if alone else name
+
+    results, parts = collected.results, []
+    if results:
+        gateways = list(dict.fromkeys(result.gateway for result in results))
+        metrics = [declared(name).plain_name for name in dict.fromkeys(result.metric for result in results)]
+        more = f" and {len(gateways) - _MOST_NAMES} more" if len(gateways) > _MOST_NAMES else ""
+        names = ", ".join(called(name, alone=len(gateways) == 1) for name in gateways[:_MOST_NAMES])
+        what = " and ".join(map(_lower, metrics)) if len(metrics) <= _MOST_METRICS else ""
+        parts.append(f"{names}{more}: {what or f'{len(metrics)} metrics'}")
+    if collected.records:
+        record, *others = collected.records
+        more = f", and {len(others)} more" if others else ""
+        alone = len(record.compared) == 1
+        compared = answers.listed([called(gateway.label, alone=alone) for gateway in record.compared])
+        baseline = called(record.baseline.label, alone=alone)
+        parts.append(f"{'costs' if parts else 'Costs'} of {compared} compared with {baseline}{more}")
+    audited = audit.names_of([stored.record for stored in collected.audits])
+    audits = ", ".join(called(each, alone=len(audited) == 1) for each in audited)
+    parts += [f"{'audit' if parts else 'Audit'} of {audits}"] if audits else []
+    parts += [f"No result: {answers.listed([failure.subject for failure in failures])}"] if not parts else []
+    return "; ".join(parts)
+
+
+def _lower(name: str) -> str:
+    """A name within a sentence; abbreviations stay."""
+    return name if name[1:2].isupper() else f"{name[:1].lower()}{name[1:]}"
+
+
+def _measured(collected: StoredResults) -> str:
+    """When and on which machines, such as "Measured on 2026-11-26 on AMD EPYC, Linux 6.18"."""
+    days = sorted(set(_days(collected)))
+    when = " to ".join(dict.fromkeys((days[0], days[-1]))) if days else ""
+    machines = [", ".join(_words(_MACHINE, [parameters])) for parameters in _parameters(collected)]
+    where = " and ".join(dict.fromkeys(filter(None, machines)))
+    parts = [f"on {when}" if when else "", f"on {where}" if where else ""]
+    return f"Measured {', '.join(filter(None, parts))}" if any(parts) else ""
+
+
+def _days(collected: StoredResults) -> Iterator[str]:
+    """Days on which repetitions began (UTC); of records without them the day in the name of their folder."""
+    for stored in collected.stored:
+        begun = stored.result.parameter("begun")
+        times = [each for each in begun if isinstance(each, int | float)] if isinstance(begun, list) else []
+        for each in times:
+            yield datetime.fromtimestamp(each, UTC).date().isoformat()
+        if not times:
+            yield from _DAY.findall(stored.result.results or stored.folder.name)
+    others = [(each.record.results, each.folder) for each in collected.comparisons]
+    others += [(each.record.results, each.folder) for each in collected.audits]
+    for results, folder in others:
+        yield from _DAY.findall(results or folder.name)
+
+
+def _parameters(collected: StoredResults) -> list[Parameters]:
+    return [result.parameters for result in collected.results] + [
+        record.baseline.parameters for record in collected.records
+    ]
+
+
+def _conditions(collected: StoredResults) -> str:
+    """Numbers of the traffic and the device, the lowest and the highest, and the placement."""
+    results, every = collected.results, _parameters(collected)
+    values: dict[str, list[int]] = {"repetitions": [len(result.repetitions) for result in results]}
+    for name, noun in _CONDITIONS.items():
+        values[noun] = [value for parameters in every if isinstance(value := parameters.get(name), int)]
+    texts = [
+        f"{' to '.join(dict.fromkeys((in_full(min(own)), in_full(max(own)))))} {noun if max(own) > 1 else noun[:-1]}"
+        for noun, own in values.items()
+        if own
+    ]
+    texts += list(dict.fromkeys(f"by {by}" for result in results if (by := criterion.transport(result))))
+    return ", ".join([*texts, *_words(_PLACE, every)])
+
+
+def _words(wanted: Mapping[str, str], every: Sequence[Parameters]) -> Iterator[str]:
+    for name, words in wanted.items():
+        found = dict.fromkeys(str(value) for parameters in every if (value := parameters.get(name)))
+        if found:
+            yield words.format(" and ".join(found))

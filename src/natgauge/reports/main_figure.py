@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figure of a result for people: its median with the interval that all views print, and what that interval is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from natgauge import figure_text, interval_text
+from natgauge.analysis.expected_range import expected_range
+from natgauge.records.measurement import Result
+from natgauge.reports import doubtful
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The interval that is printed with a median.
+
+    Attributes:
+        is_expected: whether another run on the same machine is expected in it; else it is only the range of the
+            repetitions, because a limit or a doubt leaves no such range.
+    """
+
+    low: float
+    high: float
+    is_expected: bool
+
+
+def interval_of(result: Result) -> Interval:
+    """Return the interval of a result's median; both ends are equal where there is nothing to make one of."""
+    stated = doubtful.stated(result)
+    expected = expected_range(result) if stated.is_median and not stated.doubtful else None
+    low, high = expected or (result.minimum, result.maximum)
+    return Interval(low, high, expected is not None)
+
+
+def median(result: Result) -> str:
+    """Return the median with the digits that its interval resolves."""
+    return value(result, result.median)
+
+
+def value(result: Result, figure: float) -> str:
+    """Return a figure in the unit of the result, such as one repetition, with the digits of its median."""
+    interval = interval_of(result)
+    half = (interval.high - interval.low) / 2
+    if not half and (len(result.repetitions) == 1 or not interval.is_expected):
+        return figure_text.number(figure)
+    return interval_text.resolved(figure, figure - half, figure + half)
+
+
+def spread(result: Result) -> str:
+    """Return the interval in words, with the number of repetitions that it rests on."""
+    interval, count = interval_of(result), len(result.repetitions)
+    planned = max(count, result.planned_repetitions)
+    done = f"{count} of {planned} repetitions" if planned > count else f"{count} repetition{'' if count == 1 else 's'}"
+    if interval.low == interval.high:
+        return f"{done}, no interval" if count == 1 else f"{done} agree"
+    text = interval_text.margin(result.median, interval.low, interval.high)
+    if interval.is_expected:
+        return f"{text} ({done})"
+    return f"{interval_text.span(interval.low, interval.high)} in {done}"
+
+
+def within(result: Result) -> str:
+    """Return the median with its interval, in the shortest form."""
+    interval = interval_of(result)
+    if interval.low == interval.high:
+        return median(result)
+    return interval_text.within(result.median, interval.low, interval.high)

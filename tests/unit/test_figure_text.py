@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures as people read them: as many digits as their interval resolves, and a printed interval that is true."""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from natgauge import figure_text, interval_text
+
+_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_NUMBER = r"(-?[\d,]+(?:\.\d+)?(?:e[+-]?\d+)?)(?: ([kMGT])\b)?"
+_FIGURES = st.floats(min_value=1e-6, max_value=1e15) | st.integers(min_value=1, max_value=10**9).map(float)
+
+
+def stored(value: float) -> Fraction:
+    """A number as records have it."""
+    return Fraction(repr(float(value)))
+
+
+def read(text: str) -> Fraction:
+    """The number that a text names."""
+    found = re.fullmatch(_NUMBER, text)
+    assert found, text
+    return Fraction(found[1].replace(",", "")) * _UNITS[found[2] or ""]
+
+
+def read_interval(text: str) -> tuple[Fraction, Fraction]:
+    """The ends of the interval that `within` names."""
+    if "±" not in text:
+        inner = re.search(r"\((.*)\)", text)
+        first, _, last = (inner[1] if inner else text).partition(" to ")
+        return read(first), read(last or first)
+    value, _, percent = text.partition(" ± ")
+    share = Fraction(percent.removeprefix("less than ").removesuffix(" %").replace(",", "")) / 100
+    return read(value) * (1 - share), read(value) * (1 + share)
+
+
+@given(_FIGURES, st.floats(0, 3), st.floats(0, 3))
+def test_the_printed_interval_contains_the_stored_one(value: float, below: float, above: float) -> None:
+    low, high = value * (1 - below), value * (1 + above)
+    text = interval_text.within(value, low, high)
+    if low == high:
+        # Nothing is said of an interval, and a value that all share is rounded as any other.
+        assert not re.search("[±(]", text)
+        return
+    first, last = read_interval(text)
+    assert first <= stored(low)
+    assert stored(high) <= last
+
+
+@given(_FIGURES, st.floats(0, 0.5), st.floats(0, 0.5))
+def test_the_printed_interval_is_hardly_wider(value: float, below: float, above: float) -> None:
+    low, high = value * (1 - below), value * (1 + above)
+    first, last = read_interval(interval_text.within(value, low, high))
+    # Below a tenth of a percent the text only says that it is less, and four digits are the most.
+    assert last - first <= Fraction(7, 5) * (Fraction(high) - Fraction(low)) + Fraction(value) / 250
+
+
+@given(_FIGURES)
+def test_a_figure_without_an_interval_has_at_most_four_digits(value: float) -> None:
+    text = figure_text.number(value)
+    digits = re.sub(r"e.*|[^\d]", "", text).lstrip("0")
+    assert len(digits) <= 4
+    assert abs(read(text) / Fraction(value) - 1) <= Fraction(1, 200)
+
+
+@given(st.floats(min_value=1e-6, max_value=1e15))
+def test_bounds_stay_on_their_side(value: float) -> None:
+    assert read(figure_text.at_least(value)) <= stored(value) <= read(figure_text.at_most(value))
+
+
+@given(_FIGURES, st.floats(0, 1), st.floats(0, 1))
+def test_the_figure_lies_in_what_is_printed_of_it(value: float, below: float, above: float) -> None:
+    text = interval_text.resolved(value, value * (1 - below), value * (1 + above))
+    half = Fraction(value) * (Fraction(below) + Fraction(above)) / 2
+    assert abs(read(text) - Fraction(value)) <= max(half / 10, Fraction(value) / 1000)
+
+
+@pytest.mark.parametrize(
+    ("figure", "text"),
+    [
+        ((465_296, 417_836, 512_756), "465 k ± 11 %"),
+        ((465_296, 464_000, 466_500), "465.3 k ± 0.3 %"),
+        ((43_124, 23_749, 62_500), "43 k ± 46 %"),
+        ((465_296, 417_836, 467_000), "465 k (417 k to 467 k)"),
+        ((262_144, 262_143, 262_145), "262,144 ± less than 0.1 %"),
+        ((366_354, 366_354, 366_354), "366,354"),
+        ((0, 0, 0.4), "0 (0.00 to 0.40)"),
+        ((1.5, 1.2, 6), "1.5 (1.2 to 6.0)"),
+        ((5_000, 4_000, math.inf), "5,000 (4,000 or more)"),
+    ],
+)
+def test_known_figures(figure: tuple[float, float, float], text: str) -> None:
+    assert interval_text.within(*figure) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (465_296.4, "465 k"),
+        (99_999, "100 k"),
+        (1_945.3, "1,945"),
+        (46.53, "46.5"),
+        (12.0, "12"),
+        (0, "0"),
+        (None, "None"),
+    ],
+)
+def test_figures_without_an_interval(value: float | None, text: str) -> None:
+    assert figure_text.number(value) == text
+
+
+def test_no_text_claims_that_there_is_no_doubt_at_all() -> None:
+    assert "0.0 %" not in interval_text.within(1e6, 1e6 - 1e-3, 1e6)

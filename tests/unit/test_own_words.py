@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Title, day, machine and the user's own words above a report; its ratios as one table; a single bar's neighbour."""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+
+import pytest
+from tests.unit.made_campaign import rate
+from tests.unit.made_results import keep, made
+from tests.unit.pages import lines_of
+
+from natgauge.cli import run
+from natgauge.records.measurement import Result
+from natgauge.records.store import Store
+from natgauge.reports.answers import answers
+from natgauge.reports.html.figures import looks_of, question_figures
+from natgauge.reports.html.ratios import ratio_table, tabled_of
+from natgauge.reports.own_words import OwnWords
+
+HOSTILE = "<b>Box & co</b> [x](y) 50% _a_ $b$"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    result = made(
+        [100e3, 104e3, 101e3],
+        metric="connection-rate",
+        unit="connections/s",
+        parameters={
+            "gateway": "x",
+            "title": "A gateway of mine",
+            "begun": [1_795_696_870.0],
+            "cpu": "EPYC",
+            "kernel": "6.1",
+        },
+    )
+    (tmp_path / "one").mkdir()
+    keep(Store(tmp_path / "one"), result)
+    return tmp_path / "one"
+
+
+def page_of(folder: Path, *words: str) -> str:
+    path = folder / "page.html"
+    assert run(["report", str(folder), "--html", str(path), *words]) == 0
+    return path.read_text()
+
+
+def test_a_page_begins_with_gateway_metric_day_and_machine(folder: Path) -> None:
+    lines = lines_of(page_of(folder))
+    assert lines[1] == "A gateway of mine: new connections per second"
+    assert "2026-11-26" in lines[2]
+    assert "EPYC, Linux 6.1" in lines[2]
+
+
+def test_own_words_are_text_in_every_form(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--title", HOSTILE, "--note", f"first\nline\n\n{HOSTILE}"]
+    page = page_of(folder, *words)
+    assert f"<h1>{html.escape(HOSTILE, quote=False)}</h1>" in page
+    assert page.count('<p class="note">') == 2
+    assert "<b>Box" not in page
+    capsys.readouterr()
+    for form, title in (
+        ("text", HOSTILE),
+        ("markdown", r"# \<b\>Box & co\</b\> \[x\](y) 50% \_a\_ \$b\$"),
+        ("latex", r"\section*{\textless{}b\textgreater{}Box \& co\textless{}/b\textgreater{} [x](y) 50\% \_a\_ \$b\$}"),
+    ):
+        assert run(["report", str(folder), "--format", form, *words]) == 0
+        shown = capsys.readouterr().out.splitlines()
+        assert shown[0] == title
+        assert "first line" in shown[2]
+
+
+def test_figures_as_files_have_the_title_and_the_note(folder: Path, tmp_path: Path) -> None:
+    assert run(["report", str(folder), "--svg", str(tmp_path / "svg"), "--title", "Box & co", "--note", "mine"]) == 0
+    (drawing,) = (tmp_path / "svg").iterdir()
+    assert "Box &amp; co: New connections" in drawing.read_text()
+    assert ">mine<" in drawing.read_text()
+
+
+@pytest.mark.parametrize("words", [["--format", "csv"], ["--format", "json"], ["--parquet", "frames"]])
+def test_words_that_nothing_shows_are_refused(
+    words: list[str], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["report", str(folder), *words, "--note", "mine"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--note" in line
+    assert not (tmp_path / "frames").exists()
+
+
+def test_nothing_is_above_where_nothing_was_given() -> None:
+    assert OwnWords().above("markdown", "table") == "table"
+    assert OwnWords(note=" \n\n ").paragraphs == ()
+
+
+def test_many_ratios_are_one_table_and_few_are_sentences() -> None:
+    many = [
+        rate(name, base * cores, cores, 1000) for name, base in (("a", 1e5), ("b", 2e5), ("c", 3e5)) for cores in (1, 2)
+    ]
+    said = answers(many)
+    table = ratio_table(tabled_of(said))
+    assert table is not None
+    assert {row[0] for row in table.rows} == {"a", "b", "c"}
+    assert len(table.head) == len(table.rows[0])
+    assert not any(one.leads for one in tabled_of(said))
+    assert ratio_table(tabled_of(answers(many[:2]))) is None
+
+
+def test_a_single_gateway_is_drawn_next_to_the_limit_of_the_tester() -> None:
+    def bars(*results: Result) -> list[str]:
+        (group,) = question_figures(results, [()] * len(results), looks_of(results, []))
+        rows = json.loads(json.dumps(group.figures[0].spec))["layer"][0]["data"]["values"]
+        return [row["name"].split("|")[0] for row in rows]
+
+    limit = {"tester_highest_phase1_rate": 4e5, "directions": "both"}
+    one = made([1e5], metric="connection-rate", unit="connections/s", parameters={"gateway": "x", **limit})
+    other = made([2e5], metric="connection-rate", unit="connections/s", parameters={"gateway": "y", **limit})
+    assert bars(one) == ["x", "tester's own limit"]
+    assert set(bars(one, other)) == {"x", "y"}
+    far = made([1.0], metric="connection-rate", unit="connections/s", parameters={"gateway": "x", **limit})
+    assert bars(far) == ["x"]
