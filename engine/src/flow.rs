@@ -86,7 +86,7 @@ pub fn of_churn(request: &Request) -> Vec<Flow> {
         stream: PHASE1,
         first: 0,
         opened: request.connections,
-        frames: churn.openings(phase2),
+        frames: churn.openings(phase2.sending_seconds()),
         rate: churn.new_per_second,
         step: None,
     };

@@ -7,8 +7,9 @@ CSV, JSON and data frames have figures in full. Everything else that people read
 from __future__ import annotations
 
 import math
+import sys
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal, localcontext
-from typing import Final
+from typing import Final, TypeGuard
 
 #: Significant digits of a figure whose interval is not known, and the most of one whose interval is.
 DIGITS: Final = 3
@@ -20,11 +21,12 @@ _PREFIXES: Final = ((12, " T"), (9, " G"), (6, " M"), (3, " k"))
 _LEAST_PLAIN: Final = Decimal("1e-4")
 #: Of a percentage above this, what is missing decides on the digits.
 _NEARLY_ALL: Final = 99
+_LARGEST: Final = sys.float_info.max
 
 
 def number(value: object, digits: int = DIGITS) -> str:
     """Return a figure without an interval, such as "465 k" or "0.0123"; whatever is no number as it is."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if not _is_figure(value):
         return str(value)
     rounded = rounded_at(value, last_place(value, digits))
     # A number that is written in full needs no zeros behind its last digit.
@@ -33,9 +35,14 @@ def number(value: object, digits: int = DIGITS) -> str:
 
 def in_full(value: object) -> str:
     """Return a number that was set or counted, with all its digits; other values as they are."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not float(value).is_integer():
+    if not _is_figure(value) or not float(value).is_integer():
         return str(value)
     return f"{int(value):,}"
+
+
+def _is_figure(value: object) -> TypeGuard[int | float]:
+    """Whether a value is a finite number; strangers may have written a whole number that no float can be."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -_LARGEST <= value <= _LARGEST
 
 
 def at_least(value: float) -> str:
@@ -96,7 +103,9 @@ def exact(value: float | Decimal) -> Decimal:
 
 
 def quantized(value: Decimal, exponent: int, way: str) -> Decimal:
-    """A number rounded to a place, in the given way."""
+    """A number rounded to a place, in the given way; an infinite one as it is."""
+    if not value.is_finite():
+        return value
     with localcontext() as context:
         context.prec = 400
         return value.quantize(Decimal(1).scaleb(exponent), rounding=way)
@@ -117,5 +126,7 @@ def _is_whole_count(value: Decimal) -> bool:
 
 def plain(value: Decimal) -> str:
     """A rounded number without a prefix."""
+    if not value.is_finite():
+        return f"{float(value)}"
     text = f"{value:e}" if value and abs(value) < _LEAST_PLAIN else f"{value:,f}"
     return text.removeprefix("-") if value == 0 else text

@@ -40,11 +40,7 @@ _WIDEST_PERCENT: Final = 50
 
 
 class Written(str):
-    """The text of a figure, and the figure in full, for forms that programs read.
-
-    Attributes:
-        value: the figure.
-    """
+    """The text of a figure, and the figure in full, for forms that programs read."""
 
     __slots__ = ("value",)
     value: float

@@ -122,7 +122,7 @@ def _result(trial: Trial, request: TrialRequest, number: int = 0) -> TrialResult
     )
 
 
-def _churn_of(churn: agreement.Churn) -> Churn:
+def _churn_of(churn: agreement.ChurnRequest) -> Churn:
     return Churn(churn.new_per_second, churn.leave, churn.guard_ms / 1e3)
 
 

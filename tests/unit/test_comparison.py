@@ -67,7 +67,7 @@ def test_the_table_compares_cores_and_plain_forwarding() -> None:
     assert row("device cores", *columns) == ["1", "2", "1"]
     assert row("relative scale-up", *columns) == ["-", "0.75", "-"]
     # In shared placement the tester's own work is in both rates.
-    assert row("share of plain forwarding (%)", *columns) == ["<=", "50.0", "-", "-"]
+    assert row("share of plain forwarding (%)", *columns) == ["<=", "50", "-", "-"]
 
 
 def test_what_was_measured_otherwise_is_not_compared() -> None:

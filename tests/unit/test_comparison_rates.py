@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -73,7 +74,9 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
     monkeypatch.chdir(tmp_path)
     # Each look at the clock comes a tenth of a second after the one before, so a round takes two of them.
     seconds = itertools.count(0.0, 0.1)
-    monkeypatch.setattr("natgauge.comparisons.compare.time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    monkeypatch.setattr(
+        "natgauge.comparisons.compare.time", SimpleNamespace(monotonic=lambda: next(seconds), time=time.time)
+    )
     with simulated() as simulation:
         yield World(simulation)
         assert not LABS
@@ -306,7 +309,7 @@ def test_doubts_of_each_gateway_are_those_that_measure_has(world: World, capsys:
     }
     assert "disturbed trials" in told[SECOND]["new"]
     (receivers,) = [one for one in document["gateways"][0]["doubts"]["new"] if one["word"] == "tester on device cores"]
-    assert "1000 ns of 5" in receivers["text"]
+    assert "1,000 ns of 5" in receivers["text"]
 
 
 def test_figures_of_an_emulated_machine_are_compared_with_nothing(

@@ -325,4 +325,4 @@ def test_a_sample_of_the_storm_of_odd_folders_finds_nothing(tmp_path: Path, caps
     assert tally.seen["refused, one wrong figure"] > 20
     assert tally.seen["refused, edited"] > 5
     assert run(["report", str(tmp_path / "corpus" / "timed")]) == 0
-    assert "12 us" in capsys.readouterr().out
+    assert "12.00 us" in capsys.readouterr().out

@@ -107,7 +107,7 @@ def test_phase_2_of_a_stateless_measurement_is_judged_likewise() -> None:
     )
     result = measure(throughput, gateway, stateless=True)
     assert result.summary.median == 0
-    assert "0.1" in told(result)[0]
+    assert "0.0998 %" in told(result)[0]
     assert result.figures[SHARE_FIGURE].median == pytest.approx(0.001, rel=0.05)
 
 

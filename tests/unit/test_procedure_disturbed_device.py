@@ -197,7 +197,7 @@ def test_a_burst_that_passes_while_the_device_stands_still_says_nothing() -> Non
 def test_a_tester_that_sends_no_burst_at_its_rate_has_no_answer() -> None:
     result = measure("back-to-back", Gateway(sender_lag=180e-6), burst_rate=1e6, burst_seconds=0.001)
     assert (result.median, result.limited_by, result.error) == (0, "tester", None)
-    assert any("up to 1000 frames at once the tester sent none in time" in note.text for note in result.notes)
+    assert any("up to 1,000 frames at once the tester sent none in time" in note.text for note in result.notes)
 
 
 def recovering(recovers: float = 0.25, stalls: Any = (), **truth: Any) -> Gateway:

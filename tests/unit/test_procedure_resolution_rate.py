@@ -99,7 +99,7 @@ def test_a_real_server_gets_the_queries_no_faster_in_phase_1_than_any_can() -> N
     found = simulated_lab.measure("resolution-rate", truth, connections=N, connection_rate=1e5, far_side="knot")
     assert found.plans("handed_on") == {True}
     assert found.plans("phase1_rate") == {10_000}
-    assert found.notes("answered right within 0.25 s by knot")
+    assert found.notes("answered right within 0.25 s; far side: knot")
     own = simulated_lab.measure("resolution-rate", truth, connections=N, connection_rate=1e5)
     assert (own.plans("handed_on"), own.plans("phase1_rate")) == ({False}, {50_000})
 

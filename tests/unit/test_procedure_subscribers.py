@@ -244,8 +244,9 @@ REFUSED = {
     "bits without a size": "[subscriber]\nconnections = 1\nnew_per_second = 1\nup_bits_per_second = 100",
     "bits unlike the frames": "[subscriber]\nconnections = 1\nnew_per_second = 1\nup_bits_per_second = 100\n"
     "up_frames_per_second = 10\nup_frame_sizes = 64",
-    "two sizes": "[subscriber]\nconnections = 1\nnew_per_second = 1\nup_frame_sizes = 64\ndown_frame_sizes = 65",
-    "a mix": "[subscriber]\nconnections = 1\nnew_per_second = 1\nup_frame_sizes = '64:7,594:4'",
+    "sizes without weights": "[subscriber]\nconnections = 1\nnew_per_second = 1\nup_frame_sizes = '64,594'",
+    "a size twice": "[subscriber]\nconnections = 1\nnew_per_second = 1\ndown_frame_sizes = '64:7,64:4'",
+    "a size that is too large": "[subscriber]\nconnections = 1\nnew_per_second = 1\ndown_frame_sizes = '64:7,9000:4'",
     "a transport": "[subscriber]\nconnections = 1\nnew_per_second = 1\ntransport = 'SCTP'",
     "a layer": "[subscriber]\nconnections = 1\nnew_per_second = 1\nbits = 'ethernet'",
 }
@@ -289,6 +290,29 @@ def test_a_profile_that_comes_with_natgauge_has_a_source_and_fits_its_own_life(n
     assert each.up > 0
     assert each.down > 0
     assert each.life > 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "frames"),
+    [
+        ("", {"frame_size": None, "frame_sizes": None}),
+        ("up_frame_sizes = 594", {"frame_size": 594, "frame_sizes": None}),
+        ("down_frame_sizes = '594'", {"frame_size": 594, "frame_sizes": None}),
+        ("up_frame_sizes = '1518:1, 64:7,594:4'", {"frame_sizes": "64:7,594:4,1518:1", "down_frame_sizes": None}),
+        ("up_frame_sizes = 64\ndown_frame_sizes = 1518", {"frame_sizes": "64:1", "down_frame_sizes": "1518:1"}),
+    ],
+)
+def test_sizes_of_a_profile_are_those_of_the_frames(tmp_path: Path, sizes: str, frames: dict[str, Any]) -> None:
+    traffic = ask("subscribers", "nftables-nat44", {"subscriber": profile(tmp_path, 1, 1, 1, more=sizes)}).cell.traffic
+    assert {name: getattr(traffic, name) for name in frames} == frames
+
+
+def test_bits_of_a_mix_are_those_of_its_mean_frame(tmp_path: Path) -> None:
+    """11 frames of 64 and 594 octets: 7 with 46 and 4 with 576 octets of IP packets."""
+    file = tmp_path / "profile.toml"
+    mixed = "up_frame_sizes = '64:7,594:4'\nup_bits_per_second = 21_008\n"
+    file.write_text(f"[subscriber]\nconnections = 1\nnew_per_second = 1\n{mixed}")
+    assert load(str(file)).up == pytest.approx(11)
 
 
 def test_the_profile_decides_transport_and_size_of_the_traffic(tmp_path: Path) -> None:
@@ -401,9 +425,9 @@ def test_a_series_over_new_connections_is_drawn_from_none_at_all_on() -> None:
     (group,) = question_figures(results, [()] * len(results), looks_of(results, []))
     (figure,) = group.figures
     assert [row[:3] for row in figure.data] == [
-        ("x", "0", "200,000"),
-        ("x", "1,000", "190,000"),
-        ("x", "10,000", "100,000"),
+        ("x", "0", "200 k"),
+        ("x", "1,000", "190 k"),
+        ("x", "10,000", "100 k"),
     ]
 
 

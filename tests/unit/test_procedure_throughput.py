@@ -78,7 +78,7 @@ def test_all_directions_share_the_testers_highest_rate(directions: str, highest:
 def test_phase_1_runs_at_half_of_the_connection_rate_which_is_measured_once_where_it_is_not_given() -> None:
     told = measure(Gateway(establishes=200_000, forwards=300_000), connection_rate=200_000)
     assert told.plans("phase1_rate") == {100_000}
-    assert told.notes("phase 1 at 100000 connections/s, 0.5 of")
+    assert told.notes("phase 1 at 100 k connections/s, 0.5 of")
     found = measure(Gateway(establishes=200_000, forwards=300_000), repeat=2)
     rates = {trial["plan"]["phase1_rate"] for trial in found.trials if trial["plan"]["phase2"]}
     assert len(rates) == 1

@@ -102,10 +102,13 @@ def test_an_inner_measurement_has_all_common_settings_but_is_done_once() -> None
         "settle_seconds": 4.0,
         "most_seconds": 77.0,
     }
-    assert {*common, "repeat"} == {item.name for item in dataclasses.fields(TrialSettings)}
-    outer = latency.LatencySettings(repeat=9, **common, **others)
+    # What is demanded of the outer figure is not demanded of the inner one.
+    demands = {"at_least", "at_most"}
+    assert {*common, *demands, "repeat"} == {item.name for item in dataclasses.fields(TrialSettings)}
+    outer = latency.LatencySettings(repeat=9, at_most=5.0, **common, **others)
     found = inner(throughput.ThroughputSettings, outer, confirm=False, directions="down")
     assert {name: getattr(found, name) for name in common} == common
+    assert {getattr(found, name) for name in demands} == {None}
     assert (found.repeat, found.confirm, found.directions, found.trial_seconds) == (1, False, "down", 2.0)
     assert inner(connection_rate.ConnectionRateSettings, outer, repeat=2).repeat == 2
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.simulated import Gateway
 
+from natgauge.figure_text import in_percent
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurements.making import make
 from natgauge.procedures import connection_rate, throughput, validated_connection_rate
@@ -35,7 +36,7 @@ def told(result: MeasurementResult) -> float:
     doubted = any(
         doubt.word == "queues" for doubt in make(result, Parameters.grouped(settings=result.parameters)).doubts
     )
-    noted = [note for note in result.notes if f"may be too high by up to {most:.1%}" in note.text]
+    noted = [note for note in result.notes if f"may be too high by up to {in_percent(most)}" in note.text]
     assert bool(noted) is doubted is (most > 0.01)
     return max(most, 0.01)
 

@@ -209,10 +209,12 @@ def recorded(gateway: str, choices: dict[str, Any]) -> set[str]:
 @pytest.mark.parametrize("kind", kinds.kinds())
 def test_every_input_of_a_lab_that_moves_figures_is_recorded(kind: str) -> None:
     options = inputs_of(kinds.get(kind).options, "place")
+    several: dict[str, Any] = {} if kind == "wire" else {"outside_addresses": 4}
     missing = moving([*options, *inputs_of_part("lab")]) - recorded(
-        RECIPE.name, {"lab": kind, **LAB_OPTIONS.get(kind, {})}
+        RECIPE.name, {"lab": kind, **several, **LAB_OPTIONS.get(kind, {})}
     )
-    assert not missing
+    # A device on a wire has addresses of its own.
+    assert missing == ({"outside_addresses"} if kind == "wire" else set())
 
 
 def test_every_input_of_traffic_and_device_that_moves_figures_is_recorded() -> None:
@@ -235,7 +237,8 @@ def test_every_input_of_a_gateway_compared_by_slices_that_moves_figures_is_recor
     of_labs = set(place_inputs())
     inputs = [one for one in gateway_inputs().values() if one.name not in of_labs]
     mixed = gateway_parameters(Bench(ask("throughput", "map-e", MIXED).cell), device, {}).flat()
-    assert moving(inputs) - set(found) - set(mixed) == {"grace_seconds"}
+    pool = gateway_parameters(Bench(ask("throughput", RECIPE.name, {"outside_addresses": 4}).cell), device, {}).flat()
+    assert moving(inputs) - set(found) - set(mixed) - set(pool) == {"grace_seconds"}
 
 
 def test_slices_open_connections_in_one_order(golden: Golden) -> None:
@@ -249,7 +252,9 @@ def test_slices_open_connections_in_one_order(golden: Golden) -> None:
 def test_a_comparison_by_rates_keeps_what_its_gateways_may_choose_of_the_traffic() -> None:
     """Order and grace were left out, although a gateway's name may be followed by either."""
     runs = [traffic(order="increasing"), traffic(frame_sizes="64:1,65:1", down_frame_sizes="64:1")]
-    kept = {name for run in runs for name in without_search(record(replace(CONDITIONS, traffic=run))).flat()}
+    several = replace(CONDITIONS, chosen={**CONDITIONS.chosen, "outside_addresses": 4})
+    every = [*(replace(CONDITIONS, traffic=run) for run in runs), several]
+    kept = {name for run in every for name in without_search(record(run)).flat()}
     assert not moving([*inputs_of_part("traffic"), *inputs_of_part("lab")]) - kept - {"subscribers"}
 
 
@@ -281,7 +286,7 @@ def test_what_the_tester_takes_of_the_devices_cores_is_recorded_where_they_do_it
 
 def test_a_device_that_is_not_ours_has_no_version_and_no_knobs() -> None:
     parameters: Parameters = record(replace(CONDITIONS, device=None, device_cores=DeviceCores()))
-    assert set(parameters.device) == {"gateway", "kind", "responder_family", "recipe_digest"}
+    assert set(parameters.device) == {"gateway", "title", "kind", "responder_family", "recipe_digest"}
     assert parameters.place["device_cores"] is None
 
 

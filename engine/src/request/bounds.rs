@@ -76,6 +76,11 @@ impl<const LEAST: u64, const MOST: u64> JsonSchema for Whole<LEAST, MOST> {
 /// A number above 0.
 pub struct Positive<const MOST: u64>;
 
+const HIGHEST_RATE: u64 = 200_000_000;
+
+/// A trial's rate, frames/s.
+pub type Rate = Positive<HIGHEST_RATE>;
+
 impl<const MOST: u64> Positive<MOST> {
     pub fn holds(value: f64) -> bool {
         value > 0.0 && value <= MOST as f64

@@ -5,8 +5,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::bounds::Whole;
-use super::model::{Phase2, Rate};
+use super::bounds::{Rate, Whole};
 use crate::transport::{Transport, Way};
 
 const LEAST_GUARD_MS: u64 = 1;
@@ -42,6 +41,7 @@ impl Leave {
 /// of open ones stays. Streams send to open ones, in a pseudorandom order.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "ChurnRequest")]
 pub struct Churn {
     /// Connections/s
     #[serde(with = "Rate")]
@@ -58,9 +58,8 @@ fn tenth_of_a_second() -> u64 {
 }
 
 impl Churn {
-    /// Connections that are opened, and that leave, while the streams send.
-    pub fn openings(&self, phase2: &Phase2) -> u64 {
-        let seconds = phase2.streams().map(|stream| stream.frames as f64 / stream.rate).fold(0.0, f64::max);
+    /// Connections that are opened, and that leave, in this time.
+    pub fn openings(&self, seconds: f64) -> u64 {
         // Half a frame's time is no time: rates divide the number of frames only up to the last bits.
         (self.new_per_second * seconds + 1e-6).floor() as u64
     }

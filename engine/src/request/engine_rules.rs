@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 
 use super::addresses::{halves, AddressRange, Gateway, PortRange};
+use super::bounds::Rate;
 use super::customer_edges::CustomerEdges;
 use super::engine_rule_texts::{
     AFTER_STEP, ANSWER, AS_MANY, CHOSEN_PORTS, CHOSEN_SIZE, CHURN_GUARD, CHURN_NONE, CHURN_SPACE, CLOSED_ONCE,
@@ -13,8 +14,8 @@ use super::engine_rule_texts::{
 };
 use super::frame::{FCS, LIVE_FRAME_OCTETS};
 use super::model::{
-    Background, DelaySamples, Frames, Initiator, Order, Phase2, Rate, Reading, Request, Source, Step, Stream,
-    LONGEST_NAME, LONGEST_PHASE_SECONDS, MOST_CONNECTIONS,
+    Background, DelaySamples, Frames, Initiator, Order, Phase2, Reading, Request, Source, Step, Stream, LONGEST_NAME,
+    LONGEST_PHASE_SECONDS, MOST_CONNECTIONS,
 };
 use crate::dns::Query;
 use crate::failure::{Failure, Outcome};
@@ -210,7 +211,7 @@ fn check_connections(request: &Request) -> Outcome<()> {
 fn check_churn(request: &Request) -> Outcome<()> {
     let Some((churn, phase2)) = request.churn() else { return Ok(()) };
     let rate = churn.new_per_second;
-    let (opened, least) = (churn.openings(phase2), 2 * churn.guarded() + 1);
+    let (opened, least) = (churn.openings(phase2.sending_seconds()), 2 * churn.guarded() + 1);
     if opened == 0 {
         return refuse("phase2.churn.new_per_second", rate, CHURN_NONE, "");
     }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::addresses::{AddressRange, Gateway, Mac, PortRange};
-use super::bounds::{Cpus, Positive, Text, Whole, MOST_CPUS};
+use super::bounds::{Cpus, Positive, Rate, Text, Whole, MOST_CPUS};
 use super::churn::Churn;
 use super::customer_edges::CustomerEdges;
 use super::frame::{Frame, Headers, SideName, FCS};
@@ -20,7 +20,6 @@ pub const VERSION: u64 = 1;
 /// The kernel's IFNAMSIZ without the terminating zero.
 pub const LONGEST_NAME: usize = 15;
 pub(super) const MOST_CONNECTIONS: u64 = 1 << CONNECTION_BITS;
-const HIGHEST_RATE: u64 = 200_000_000;
 const MOST_FRAMES: u64 = (1 << 40) - 1;
 const LONGEST_GRACE_MS: u64 = 60_000;
 const LEAST_STALL_NS: u64 = 10_000;
@@ -31,8 +30,6 @@ pub(super) const LONGEST_PHASE_SECONDS: u64 = 17_000;
 /// A shorter stall than the interval between two wake-ups cannot be seen.
 const LEAST_WATCHED_STALL_NS: u64 = crate::host::WAKE_INTERVAL_NS;
 
-/// A trial's rate, frames/s.
-pub type Rate = Positive<HIGHEST_RATE>;
 /// Frames of one stream.
 pub type Frames = Whole<1, MOST_FRAMES>;
 type Grace = Whole<0, LONGEST_GRACE_MS>;
@@ -272,6 +269,11 @@ impl Phase2 {
         initiator.into_iter().chain(responder)
     }
 
+    /// How long the streams send.
+    pub fn sending_seconds(&self) -> f64 {
+        self.streams().map(|stream| stream.frames as f64 / stream.rate).fold(0.0, f64::max)
+    }
+
     /// Whether the Responder reads each stored four tuple exactly once.
     pub fn reads_once(&self) -> bool {
         self.responder.as_ref().is_some_and(|stream| stream.reading_order == Reading::Once)
@@ -418,7 +420,7 @@ impl Request {
 
     /// Connections that the trial opens, in both phases.
     pub fn all_connections(&self) -> u64 {
-        self.connections + self.churn().map_or(0, |(churn, phase2)| churn.openings(phase2))
+        self.connections + self.churn().map_or(0, |(churn, phase2)| churn.openings(phase2.sending_seconds()))
     }
 
     /// The churn of phase 2, with that phase.

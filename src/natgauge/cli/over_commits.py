@@ -46,7 +46,7 @@ def show(
     every = history(dated(comparisons), share)
     _write(every, share, own, html, drawn)
     if form is not None or (html is None and not any(drawn.values())):
-        _print(every, share, own, form or "text")
+        _show(every, share, own, form or "text")
 
 
 def _write(
@@ -76,7 +76,7 @@ def _write(
         say(path)
 
 
-def _print(every: Sequence[HistorySeries], margin: float, own: OwnWords, form: str) -> None:
+def _show(every: Sequence[HistorySeries], margin: float, own: OwnWords, form: str) -> None:
     """Print the history in a form."""
     from natgauge.reports import draft, latex, markdown
     from natgauge.reports import history as views

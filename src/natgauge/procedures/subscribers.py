@@ -80,13 +80,13 @@ class SubscribersSettings(MixedSettings):
 
     @classmethod
     def traffic_of(cls, chosen: Mapping[str, object]) -> Mapping[str, object]:
-        """Return the transport and the frame size of the profile."""
+        """Return the transport and the frame sizes of the profile."""
         try:
             profile = load(str(chosen.get("subscriber", "household")))
         except UsageError:
             # The settings refuse it.
             return {}
-        own: dict[str, object] = {"transport": profile.transport, "frame_size": profile.size}
+        own: dict[str, object] = {"transport": profile.transport, **profile.frames_of_trials}
         for name, value in own.items():
             if chosen.get(name) not in {None, value}:
                 raise UsageError(

@@ -73,7 +73,6 @@ class ResultRow:
     Attributes:
         unit: unit of the cells; empty where they have none, or different units.
         cells: one value per result; None = no value.
-        own: texts of the cells, where they depend on more than the value.
     """
 
     label: str

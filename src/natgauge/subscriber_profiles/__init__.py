@@ -7,6 +7,7 @@ A profile is a file of the user, or the name of a file in this folder. No RFC de
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,7 +18,9 @@ from natgauge import foreign, toml_text
 from natgauge.errors import UsageError, about
 from natgauge.ethernet import BETWEEN_FRAMES, FRAME_OVERHEAD, LARGEST_FRAME
 from natgauge.inputs.checks import in_range, one_of, positive
+from natgauge.inputs.frame_sizes import SizeMix, parse_frame_sizes
 from natgauge.inputs.input import Input, described, inputs_of
+from natgauge.inputs.types import Text
 from natgauge.suggestions import did_you_mean
 
 #: Octets that bits are counted of: the IP packet, or the frame with its FCS, preamble and gap (RFC 5180 appendix A.1).
@@ -44,7 +47,7 @@ class Subscriber:
         connections: open at a time, as a gateway's table counts them; above 0.
         new_per_second: connections that it opens a second; the oldest leave as often.
         up_frames_per_second: frames of open connections; with bits and a size they follow from these.
-        up_frame_sizes: octets with FCS on the Initiator's side; None = the least frame.
+        up_frame_sizes: octets with FCS on the Initiator's side; None = as down, or the least.
         source: where the numbers were published; empty = not said.
     """
 
@@ -62,8 +65,8 @@ class Subscriber:
     down_bits_per_second: float | None = field(
         default=None, metadata=described("received bits", "bit/s", _not_negative)
     )
-    up_frame_sizes: int | None = field(default=None, metadata=described("size", "octets", (1, LARGEST_FRAME)))
-    down_frame_sizes: int | None = field(default=None, metadata=described("size", "octets", (1, LARGEST_FRAME)))
+    up_frame_sizes: SizeMix | None = field(default=None, metadata=described("sizes", "octets", type=Text()))
+    down_frame_sizes: SizeMix | None = field(default=None, metadata=described("sizes", "octets", type=Text()))
     bits: BitsOf = field(default="ip", metadata=described("layer of the bits"))
     transport: Literal["udp", "tcp"] = field(
         default="udp", metadata=described("transport", check=partial(one_of, allowed=("udp", "tcp")))
@@ -72,13 +75,6 @@ class Subscriber:
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""
-        sizes = {self.up_frame_sizes, self.down_frame_sizes} - {None}
-        if len(sizes) > 1:
-            raise _wrong(
-                "down_frame_sizes",
-                f"{self.down_frame_sizes}, but up_frame_sizes is {self.up_frame_sizes}; "
-                "both directions have frames of one size; give the same",
-            )
         for way in ("up", "down"):
             self._refuse_unlike(way)
         if not (self.new_per_second or self.up or self.down):
@@ -93,7 +89,14 @@ class Subscriber:
 
     def __str__(self) -> str:
         """Return all that a trial takes of it."""
-        size = f"{self.size} octets" if self.size else "least frames"
+        up, down = self.sizes
+        size = (
+            "least frames"
+            if up is None
+            else f"{written(up)} octets"
+            if up == down
+            else f"{written(up)} and {written(down)} octets"
+        )
         return (
             f"{self.connections:g} connections, {self.new_per_second:g} new/s, {self.up:.4g} frames/s up, "
             f"{self.down:.4g} down, {size}, {self.transport}"
@@ -113,12 +116,13 @@ class Subscriber:
         ):
             raise _wrong(
                 f"{way}_bits_per_second",
-                f"{bits:g} bit/s, but {frames:g} frames/s of {size} octets have {frames * self._bits(size):g} bit/s "
+                f"{bits:g} bit/s, but {frames:g} frames/s of {size.mean:g} octets have "
+                f"{frames * self._bits(size):g} bit/s "
                 f"({self.bits}); leave one of both out",
             )
 
-    def _bits(self, size: int) -> int:
-        return 8 * (size - FRAME_OVERHEAD if self.bits == "ip" else size + BETWEEN_FRAMES)
+    def _bits(self, sizes: SizeMix) -> float:
+        return 8 * (sizes.mean - FRAME_OVERHEAD if self.bits == "ip" else sizes.mean + BETWEEN_FRAMES)
 
     def _frames(self, way: str) -> float:
         frames, bits, size = (
@@ -142,9 +146,17 @@ class Subscriber:
         return self.connections / self.new_per_second if self.new_per_second else math.inf
 
     @property
-    def size(self) -> int | None:
-        """Octets with FCS of its frames; None = the least."""
-        return self.up_frame_sizes or self.down_frame_sizes
+    def sizes(self) -> tuple[SizeMix | None, SizeMix | None]:
+        """Sizes of the frames of each direction; None = the least. A direction without sizes has those of the other."""
+        return self.up_frame_sizes or self.down_frame_sizes, self.down_frame_sizes or self.up_frame_sizes
+
+    @property
+    def frames_of_trials(self) -> dict[str, object]:
+        """The options of the traffic that its frames are: one size, a mix, or a mix for each direction."""
+        up, down = self.sizes
+        if up is None or (up == down and len(up.shares) == 1):
+            return {"frame_size": None if up is None else up.sizes[0]}
+        return {"frame_sizes": str(up), **({} if up == down else {"down_frame_sizes": str(down)})}
 
 
 def profiles() -> tuple[str, ...]:
@@ -200,25 +212,32 @@ def _of(document: Mapping[str, Any]) -> Subscriber:
 
 def _taken(table: Mapping[str, Any], known: Mapping[str, Input]) -> dict[str, Any]:
     """Return the values of the table as those of their types."""
-    values = {name: _single(name, value) if name.endswith("_sizes") else value for name, value in table.items()}
+    values = dict(table)
     if str(values.get("transport")).lower() in {"udp", "tcp"}:
         values["transport"] = str(values["transport"]).lower()
     taken = {}
     for name, value in values.items():
         input_, where = known[name], f"{_TABLE}.{name}"
         taken[name] = input_.type.take(where, value)
+        if name.endswith("_sizes"):
+            taken[name] = _mix(where, taken[name])
         if input_.check is not None:
             input_.check(where, taken[name])
     return taken
 
 
-def _single(name: str, value: object) -> object:
-    """Return the one size of a text such as "594"; a mix of sizes is refused."""
-    if not isinstance(value, str):
-        return value
-    if value.strip().isdigit():
-        return int(value)
-    raise _wrong(name, f"{value!r} is no single size; a trial has frames of one size; give it, such as 594")
+def _mix(name: str, text: str) -> SizeMix:
+    """Return the sizes of a text such as "594" or "64:7,594:4,1518:1"."""
+    single = re.fullmatch(r"\s*(\d{1,9})\s*", text, re.ASCII)
+    sizes = parse_frame_sizes(name, f"{int(single[1])}:1" if single else text)
+    for size in sizes.sizes:
+        in_range(name, size, 1, LARGEST_FRAME)
+    return sizes
+
+
+def written(sizes: SizeMix | None) -> str:
+    """Return the sizes as in a profile; one size has no weight."""
+    return "least" if sizes is None else str(sizes.sizes[0] if len(sizes.shares) == 1 else sizes)
 
 
 def _wrong(name: str, what: str) -> UsageError:

@@ -13,7 +13,7 @@ from natgauge.agreement import (
     LONGEST_PHASE_SECONDS,
     AddressRange,
     Background,
-    Churn,
+    ChurnRequest,
     CustomerEdges,
     DelaySamples,
     Frame,
@@ -287,7 +287,7 @@ def _phase2(plan: TrialPlan, phase2: Phase2Plan, pace: Pacing, grace_ms: int) ->
         step=step,
         churn=None
         if churn is None
-        else Churn(
+        else ChurnRequest(
             new_per_second=churn.new_per_second, leave=churn.leave, guard_ms=max(1, round(churn.guard_seconds * 1000))
         ),
     )

@@ -415,6 +415,23 @@ TIMED: Mapping[str, object] = {
     "trial_seconds": 1.0,
     "loads": "100%",
 }
+FIRST_HELD_US = 2000
+
+
+def first_held() -> Row:
+    """Every frame takes the same time, those that open connections among them."""
+    device = Holding(words="holds every frame for 2 ms", delay_us=FIRST_HELD_US)
+    margin = both(TIMING_US + HALF_A_BUCKET * FIRST_HELD_US)
+    reason = "20 us beyond the device's own error, half a bucket of 1 %"
+    truth = told("error_median_us", offset=FIRST_HELD_US)
+    looks = (
+        Look("first", "us", value, truth, margin, reason),
+        Look("later", "us", figure("later_typical_us"), truth, margin, reason),
+    )
+    settings = {"connection_rate": 2000.0, "trial_seconds": 1.0, "loads": "50%"}
+    return Row("first frames are held as long as later ones", device, "first-packet-delay", looks, settings)
+
+
 JITTERING = Holding(
     words=f"holds every frame for 1 ms, every {JITTERED}th 100 ms longer",
     delay_us=HOLD_US,
@@ -529,6 +546,7 @@ HOLDING = (
     BEYOND_LIMIT,
     held(1000),
     held(10_000, stateless=True),
+    first_held(),
     variation("packet delay variation", 3, 2 * TIMING_US, "20 us for each frame"),
     variation(
         "packet delay variation, once",

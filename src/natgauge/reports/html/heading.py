@@ -35,10 +35,7 @@ class Heading:
     """The head of a page.
 
     Attributes:
-        measured: when, and on which machines.
         conditions: numbers that a reader asks for first, the lowest and the highest of each.
-        gateways: name and title of each gateway, where there are several.
-        note: paragraphs of the user's own.
     """
 
     title: str

@@ -24,7 +24,6 @@ class Entry:
 
     Attributes:
         column: number of the result on the page, from 1.
-        spread: the interval of the median, in words.
         run: which of several results that no shown parameter distinguishes; empty = it is the only one.
     """
 

@@ -19,6 +19,7 @@ from natgauge.causes.cause import FULL
 from natgauge.churn import Churn
 from natgauge.errors import BrokenError, UsageError
 from natgauge.ethernet import FRAME_OVERHEAD
+from natgauge.inputs.frame_sizes import parse_frame_sizes
 from natgauge.inputs.input import described
 from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, GIGABITS, IN_ALL, OPEN_CONNECTIONS, TRIAL_SECONDS
 from natgauge.notes import Note
@@ -38,7 +39,7 @@ from natgauge.trials import Phase2Plan, Trial, TrialPlan
 from natgauge.words import Leave, LimitedBy, Verdict
 
 if TYPE_CHECKING:
-    from natgauge.agreement.generated import StreamCounts
+    from natgauge.agreement.generated import Frame, StreamCounts
 
 
 #: A connection gets frames from so long after its opening until so long before it leaves, in seconds, or for half of
@@ -210,9 +211,9 @@ class MixedLoad(HeldRate[MixedT]):
             TRIAL_SECONDS: self.settings.phase2_seconds,
         }
         frame = next((each.outcome.request.frame for each in self.judged if each.outcome.request), None)
-        # The size of a mix is not that of each frame.
-        if frame is not None and getattr(frame, "frame_sizes", None) is None:
-            figures[GIGABITS] = 8e-9 * (frame.size - FRAME_OVERHEAD) * load.frames
+        if frame is not None:
+            up, down = (_mean_octets(frame, down) - FRAME_OVERHEAD for down in (False, True))
+            figures[GIGABITS] = 8e-9 * (up * load.up + down * load.down)
         return figures
 
     def search_once(self, known: float | None) -> Measurement:
@@ -291,6 +292,11 @@ def _lost(streams: Iterable[StreamCounts | None]) -> float:
     offered = sum(each.offered_frames for each in counts)
     lost = sum(max(0, each.offered_frames - each.received_frames) for each in counts)
     return lost / offered if offered else 0.0
+
+
+def _mean_octets(frame: Frame, down: bool) -> float:  # noqa: FBT001 - a direction
+    mix = (frame.down_frame_sizes if down else None) or frame.frame_sizes
+    return frame.size if mix is None else parse_frame_sizes("frame_sizes", mix).mean
 
 
 def _streams(outcome: Trial) -> Iterator[StreamCounts]:

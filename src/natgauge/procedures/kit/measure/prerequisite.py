@@ -30,7 +30,8 @@ def inner(kind: type[SettingsT], settings: TrialSettings, **own: Any) -> Setting
     if "trial_seconds" in shared:
         longest = COMMON[LITERAL]["trial_seconds"] if settings.profile == LITERAL else LONGEST_TRIAL_SECONDS
         shared["trial_seconds"] = min(shared["trial_seconds"], longest)
-    return kind(**{**shared, "repeat": 1, **own})
+    # What is demanded of a figure is not demanded of another one.
+    return kind(**{**shared, "repeat": 1, "at_least": None, "at_most": None, **own})
 
 
 def measure_first(

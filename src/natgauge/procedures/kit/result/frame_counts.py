@@ -85,7 +85,8 @@ def losses(attempts: Sequence[Attempt], unit: str) -> str:
     failed = [each for each in valid if lost[id(each)] and each.outcome.verdict is not Verdict.PASS]
     if not failed:
         return ""
-    rates, frames = f"{_range([each.load for each in valid])} {unit}".rstrip(), _range(list(lost.values()))
+    rates, every = f"{_range([each.load for each in valid])} {unit}".rstrip(), lost.values()
+    frames = " to ".join(dict.fromkeys(f"{count:,}" for count in (min(every), max(every))))
     slowest = min(failed, key=lambda attempt: attempt.load)
     offered = sum(counts.offered_frames for counts in deciding_counts(slowest.outcome))
     if len(valid) == 1:
