@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.labs.last_runs import record
 from tests.labs.test_resolution import asking, queries_of
 from tests.labs.trying import decided
 from tests.plans import PlanOfTrial
@@ -46,12 +47,14 @@ def changed(folder: Path, name: str, gateway: str, changes: Mapping[str, str]) -
 @pytest.mark.parametrize("gateway", SERVERS)
 def test_each_query_is_answered_once_with_the_one_right_address(gateway: str) -> None:
     """Of a DNS64 server: the prefix and the IPv4 address (RFC 6052 section 2.2), because no name has an AAAA record."""
-    with asking(gateway, connections=64, placement="shared", connection_rate=None) as (_, measurer):
+    with asking(gateway, connections=64, placement="shared", connection_rate=None) as (bench, measurer):
         for query in ("aaaa", "a"):
             outcome = decided(measurer, replace(PLAN, query=query))
             counts = queries_of(outcome)
             assert (counts.offered_frames, counts.received_frames, counts.duplicates) == (QUERIES, QUERIES, 0)
             assert [message.wrong for message in counts.messages] == [0, 0]
+        assert bench.device is not None
+        record(gateway, "here", bench.device.settings().version)
 
 
 def test_addresses_with_another_prefix_are_wrong_answers(tmp_path: Path) -> None:
