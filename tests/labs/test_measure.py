@@ -196,9 +196,9 @@ def test_a_signal_in_the_middle_of_a_trial_undoes_everything(number: int, status
         cwd=tmp_path,
         stderr=subprocess.DEVNULL,
     )
-    # A trial that has ended is a line; the next one takes seconds.
+    # This file is made when the first trial begins, which takes seconds.
     deadline = time.monotonic() + 60
-    while not any(path.read_text() for path in tmp_path.glob("results/*/trials.jsonl")) and time.monotonic() < deadline:
+    while not list(tmp_path.glob("results/*/rounds.jsonl")) and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(0.5)
     process.send_signal(number)
