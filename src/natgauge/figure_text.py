@@ -113,7 +113,8 @@ def quantized(value: Decimal, exponent: int, way: str) -> Decimal:
 
 def spelled(value: Decimal) -> str:
     """A rounded number with thousands separators, or with a prefix."""
-    if abs(value) < _PREFIXED or _is_whole_count(value):
+    # What is known to one has all its digits: "20.000 k" is read in two ways.
+    if not value.is_finite() or int(value.as_tuple().exponent) <= 0 or abs(value) < _PREFIXED or _is_whole_count(value):
         return plain(value)
     places, prefix = next((places, prefix) for places, prefix in _PREFIXES if abs(value) >= 10**places)
     return f"{plain(value.scaleb(-places))}{prefix}"
