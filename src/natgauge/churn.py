@@ -9,6 +9,8 @@ from typing import Final
 
 from natgauge.words import Leave
 
+#: A connection gets no frame for this many times the mean interval between its frames with a probability of 1e-13.
+IDLE_DRAWS: Final = 30.0
 #: Deviation of the gateway's own count from the expected one that is doubted.
 MOST_DEVIATION: Final = 0.01
 #: Readings of the gateway's count begin this long before the end of phase 2, but after half of it, in s.

@@ -114,15 +114,10 @@ def quantized(value: Decimal, exponent: int, way: str) -> Decimal:
 def spelled(value: Decimal) -> str:
     """A rounded number with thousands separators, or with a prefix."""
     # What is known to one has all its digits: "20.000 k" is read in two ways.
-    if not value.is_finite() or int(value.as_tuple().exponent) <= 0 or abs(value) < _PREFIXED or _is_whole_count(value):
+    if not value.is_finite() or int(value.as_tuple().exponent) <= 0 or abs(value) < _PREFIXED:
         return plain(value)
     places, prefix = next((places, prefix) for places, prefix in _PREFIXES if abs(value) >= 10**places)
     return f"{plain(value.scaleb(-places))}{prefix}"
-
-
-def _is_whole_count(value: Decimal) -> bool:
-    """Whether a number is written with all its digits: rounding left more of them than a rounded figure has."""
-    return value == value.to_integral_value() and len(value.as_tuple().digits) > MOST_DIGITS + 1
 
 
 def plain(value: Decimal) -> str:

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::{offset_of, MaybeUninit};
+use std::net::IpAddr;
 
 use natgauge_engine::shared::{INITIATOR, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER, TAG_OCTETS};
 use natgauge_engine::tester::types;
@@ -70,6 +71,25 @@ fn the_seed_decides_the_order_and_evenly_spaced_frames_have_all_sizes() {
     assert_eq!(first.iter().step_by(12).collect::<BTreeSet<_>>().len(), 3);
 }
 
+/// A frame of the Initiator's in phase 2 with these addresses and nothing else; `macs`: to and from.
+fn addressed(macs: ([u8; 6], [u8; 6]), [source, destination]: [IpAddr; 2], ttl: u8) -> Udp {
+    Udp {
+        to: macs.0,
+        from: macs.1,
+        source,
+        destination,
+        ports: (0, 0),
+        mark: 0,
+        connection: 0,
+        sequence: 0,
+        stream: PHASE2_INITIATOR,
+        sender: 0,
+        sent_ns: 0,
+        ttl,
+        octets: 0,
+    }
+}
+
 /// The right frame, from the RFCs alone; only ports and tag are read from the one that was sent.
 fn expected(sent: &[u8], header: usize, right: &Udp) -> Udp {
     let two = |at: usize| u16::from_be_bytes([sent[at], sent[at + 1]]);
@@ -93,28 +113,8 @@ fn every_octet_of_each_size_is_as_the_rfcs_say_and_a_translated_one_arrives_20_o
     let mut place = MaybeUninit::uninit();
     let sizes = frame(84, r#""frame_sizes":"84:2,85:1,1535:1,3412:1""#);
     let loaded = Loaded::new(&mut place, request(&[NAT64, &[("/frame", &sizes), ("/connections", "1")]].concat()));
-    let inside = Udp {
-        to: INITIATOR_MACS.1,
-        from: INITIATOR_MACS.0,
-        source: v6("2001:2::2"),
-        destination: v6("2001:2:0:1::c613:2"),
-        ports: (0, 0),
-        mark: 0,
-        connection: 0,
-        sequence: 0,
-        stream: PHASE2_INITIATOR,
-        sender: 0,
-        sent_ns: 0,
-        ttl: 10,
-        octets: 0,
-    };
-    let outside = Udp {
-        to: RESPONDER_MACS.0,
-        from: RESPONDER_MACS.1,
-        source: v4("198.19.0.1"),
-        destination: v4("198.19.0.2"),
-        ..inside.clone()
-    };
+    let inside = addressed((INITIATOR_MACS.1, INITIATOR_MACS.0), [v6("2001:2::2"), v6("2001:2:0:1::c613:2")], 10);
+    let outside = addressed(RESPONDER_MACS, [v4("198.19.0.1"), v4("198.19.0.2")], 10);
     let sent = loaded.generate(&[flow(PHASE2_INITIATOR, 50)]);
     for frame in &sent {
         let right = expected(frame, 40, &inside);
@@ -132,21 +132,7 @@ fn every_octet_of_each_size_is_as_the_rfcs_say_and_a_translated_one_arrives_20_o
 fn a_frame_of_another_size_of_the_mix_is_damaged() {
     let mut place = MaybeUninit::uninit();
     let loaded = Loaded::new(&mut place, request(&[&[("/frame", MIX)], ROUTER, STATELESS].concat()));
-    let right = Udp {
-        to: RESPONDER_MACS.0,
-        from: RESPONDER_MACS.1,
-        source: v4("10.0.0.2"),
-        destination: v4("198.19.0.2"),
-        ports: (0, 0),
-        mark: 0,
-        connection: 0,
-        sequence: 0,
-        stream: PHASE2_INITIATOR,
-        sender: 0,
-        sent_ns: 0,
-        ttl: 9,
-        octets: 0,
-    };
+    let right = addressed(RESPONDER_MACS, [v4("10.0.0.2"), v4("198.19.0.2")], 9);
     for frame in loaded.generate(&[flow(PHASE2_INITIATOR, 12)]) {
         let other = Udp { octets: if frame.len() == 590 { 60 } else { 590 }, ..expected(&frame, 20, &right) };
         loaded.receive(RESPONDER, &other.build());

@@ -7,7 +7,7 @@ A server is run like a gateway's process (`natgauge.gateways.gateway`), and its 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from pathlib import Path
 from typing import Annotated, Final, Self
@@ -128,11 +128,10 @@ def zone(*, with_aaaa: bool = True) -> str:
     return lines + (f"* AAAA {ADDRESS6}\n" if with_aaaa else "")
 
 
-def variables(recipe: Recipe, address: Address) -> dict[str, str]:
-    """Return what the snippets of a device that answers queries at this address know of them; empty for others."""
-    if not recipe.answers_queries:
-        return {}
-    return {"NG_ADDRESSES": str(address), "NG_ZONE_NAME": ZONE_NAME, "NG_ZONE": zone()}
+def variables(addresses: Iterable[Address], *, with_aaaa: bool = True) -> dict[str, str]:
+    """Return what the snippets of a program that answers queries at these addresses know of them."""
+    listened = " ".join(map(str, addresses))
+    return {"NG_ADDRESSES": listened, "NG_ZONE_NAME": ZONE_NAME, "NG_ZONE": zone(with_aaaa=with_aaaa)}
 
 
 def right_answers(recipe: Recipe, prefix: IPv6Network) -> dict[Query, Address]:
@@ -144,5 +143,5 @@ def right_answers(recipe: Recipe, prefix: IPv6Network) -> dict[Query, Address]:
     if not recipe.answers_queries:
         return {}
     known = IPv4Address(ADDRESS4)
-    made = prefix[int(known)] if recipe.kind == "dns64" else IPv6Address(ADDRESS6)
+    made = prefix[int(known)] if recipe.asks_server else IPv6Address(ADDRESS6)
     return {"a": known, "aaaa": made}

@@ -233,6 +233,11 @@ class Recipe(RecipeTable):
         return self.kind in _ANSWERING
 
     @property
+    def asks_server(self) -> bool:
+        """Whether it asks an authoritative DNS server, whose names have no AAAA records (RFC 6147)."""
+        return self.kind == "dns64"
+
+    @property
     def relay_alone(self) -> bool:
         """Whether it is a BR, lwAFTR or AFTR alone: the Initiator emulates its customer edges."""
         return self.kind in _RELAYS

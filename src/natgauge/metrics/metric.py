@@ -123,6 +123,12 @@ class Metric:
         """The title, or the name as words."""
         return self.title or f"{self.name[:1].upper()}{self.name[1:].replace('-', ' ')}"
 
+    @property
+    def name_in_sentence(self) -> str:
+        """The plain name within a sentence; abbreviations stay."""
+        name = self.plain_name
+        return name if name[1:2].isupper() else f"{name[:1].lower()}{name[1:]}"
+
     def __str__(self) -> str:
         """Return the name."""
         return self.name

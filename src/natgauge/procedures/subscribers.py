@@ -15,9 +15,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
+from natgauge.churn import IDLE_DRAWS
 from natgauge.errors import UsageError
 from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
@@ -36,8 +37,6 @@ from natgauge.subscriber_profiles import Subscriber, load
 from natgauge.trials import TrialPlan
 from natgauge.words import MAXIMUM_CONNECTIONS, OUTSIDE_PORTS, Leave
 
-#: Draws of a connection until it surely got a frame: none comes with a probability of e^-30.
-_IDLE_DRAWS = 30.0
 #: The first trial opens its connections within this share of the device's time-out.
 _PHASE1_SHARE = 0.25
 #: Longest phase 1 in s where the device's table is no matter: it holds twice as many connections.
@@ -115,9 +114,9 @@ class SubscribersSettings(MixedSettings):
         """True: time-outs that are longer than the device's own would fill its table."""
         return True
 
-    @property
+    @cached_property
     def profile_of_one(self) -> Subscriber:
-        """The profile."""
+        """The profile, as its file was when these settings were made."""
         return load(self.subscriber)
 
     def refuse_unlike(self, sources: int, timeout: int | None) -> None:
@@ -140,7 +139,7 @@ class SubscribersSettings(MixedSettings):
         if profile.transport == "tcp":
             # An established connection is kept for longer than any trial.
             return
-        idle = _IDLE_DRAWS * profile.connections / (profile.up + profile.down)
+        idle = IDLE_DRAWS * profile.connections / (profile.up + profile.down)
         if timeout is not None and min(profile.life, idle) > timeout:
             raise UsageError(
                 f"subscriber: {self.subscriber}: a connection lives {profile.life:g} s and may be without a frame for "

@@ -440,17 +440,16 @@ def _shares_of_forwarding(results: Sequence[Result]) -> Iterator[Sentence]:
         found = _listed("", claims, f"the {results[0].metric} of {references}, which only forwards")
         yield replace(found, about=f"{_plain(results[0])}, compared with {references}, which only forwards")
         if any(claim.second.placement == "shared" for claim in claims):
-            yield Sentence(f"{_capital(WITH_TESTER)}.")
+            yield Sentence(f"{capital(WITH_TESTER)}.")
         yield from _unlike([claim.second for claim in claims], _of_points(results))
 
 
 def _plain(result: Result) -> str:
-    """The plain name of the metric, within a sentence."""
-    name = declared(result.metric).plain_name
-    return name if name[1:2].isupper() else f"{name[:1].lower()}{name[1:]}"
+    return declared(result.metric).name_in_sentence
 
 
-def _capital(text: str) -> str:
+def capital(text: str) -> str:
+    """Return the text as the beginning of a sentence."""
     return f"{text[:1].upper()}{text[1:]}"
 
 

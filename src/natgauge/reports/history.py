@@ -14,7 +14,7 @@ from natgauge.figure_text import given
 from natgauge.interval_text import percent
 from natgauge.records.comparison import FRAME_OF, commit_of
 from natgauge.records.store import date_of
-from natgauge.reports.answers import Sentence, listed
+from natgauge.reports.answers import Sentence, capital, listed
 from natgauge.reports.collected import StoredComparison
 from natgauge.reports.comparison import change, interval
 from natgauge.reports.csv_table import written
@@ -25,6 +25,8 @@ from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.statistics.interval import CONFIDENCE, finite
 
 HISTORY_SCHEMA: Final = "natgauge-history-1"
+#: Of the table, and of the data of a figure.
+_HEAD: Final = ("date (UTC)", "commit", "cost, compared with the baseline", "interval", "change")
 _COLUMNS: Final = (
     "series", "baseline", "gateway", "quantity", "by", "unlike", "date", "commit", "ratio", "low", "high", "level",
     "corrected_low", "corrected_high", "change", "factor", "folder",
@@ -89,25 +91,35 @@ def _compared(point: HistoryPoint) -> str:
 
 def title(series: HistorySeries) -> str:
     """Return the names of a series, and how it is set up otherwise than the first one of these names."""
-    what = f"{FRAME_OF[series.quantity][:1].upper()}{FRAME_OF[series.quantity][1:]}"
-    names = f"{what} through {series.gateway}, compared with {series.baseline} by {series.by}"
+    names = (
+        f"{capital(FRAME_OF[series.quantity])} through {series.gateway}, compared with {series.baseline} by {series.by}"
+    )
     return f"{names} ({'; '.join(map(str, series.unlike))})" if series.unlike else names
 
 
 def when(point: HistoryPoint) -> str:
     """Return the commit, or the date where there is none."""
-    return point.at.commit or f"{point.at.date:%Y-%m-%d %H:%M}"
+    return point.at.commit or _date(point)
+
+
+def _date(point: HistoryPoint) -> str:
+    return f"{point.at.date:%Y-%m-%d %H:%M}"
+
+
+def _cells(point: HistoryPoint) -> tuple[str, ...]:
+    """The columns of `_HEAD` but for the last."""
+    return _date(point), point.at.commit or "-", _compared(point), interval(point.estimate)
 
 
 def sheet(every: Sequence[HistorySeries], margin: float) -> Sheet:
     """Return a table of all points, series by series."""
-    lines = [SheetRow("date (UTC)", ("commit", "cost, compared with the baseline", "interval", "change"))]
+    lines = [SheetRow(_HEAD[0], _HEAD[1:])]
     for series in every:
         lines.append(SheetRow(f"{title(series)}:", ()))
         for point in series.points:
-            cells = (point.at.commit or "-", _compared(point), interval(point.estimate))
+            date, *cells = _cells(point)
             changed = f"{point.change}{_by(point)}" if point.change else ""
-            lines.append(SheetRow(f"{point.at.date:%Y-%m-%d %H:%M}", (*cells, changed)))
+            lines.append(SheetRow(date, (*cells, changed)))
     return Sheet(tuple(lines), (rule(margin),))
 
 
@@ -173,16 +185,6 @@ def _figure(series: HistorySeries) -> Figure | None:
         row["tip"] = f"{when(point)}: {_compared(point)} ({interval(point.estimate)})"
         row["mark"] = "" if point.change is None else ("▲" if point.change == "costs more" else "▼")
         rows.append(row)
-    data = tuple(
-        (
-            f"{point.at.date:%Y-%m-%d %H:%M}",
-            point.at.commit or "-",
-            _compared(point),
-            interval(point.estimate),
-            point.change or "",
-        )
-        for point in series.points
-    )
-    axis = ChartAxis("cost, compared with the baseline", marks=(ChartLine(1.0, ""),), is_change=True)
-    head = ("date (UTC)", "commit", "cost, compared with the baseline", "interval", "change")
-    return Figure(title(series), f"{_said(series)}.", head, data, charts.over_commits(rows, axis))
+    data = tuple((*_cells(point), point.change or "") for point in series.points)
+    axis = ChartAxis(_HEAD[2], marks=(ChartLine(1.0, ""),), is_change=True)
+    return Figure(title(series), f"{_said(series)}.", _HEAD, data, charts.over_commits(rows, axis))

@@ -177,7 +177,7 @@ class Setup:
 
     def _gateways(self) -> list[Gateway]:
         """Return a gateway for each device; the user's options apply only to the gateway that holds the connections."""
-        told = variables(self.recipe, self.address_plan.inside.device)
+        told = variables([self.address_plan.inside.device]) if self.recipe.answers_queries else {}
         recipes = self.recipe.with_variables(told).of_devices(len(self.lab.devices))
         return [
             self._play(recipe, device, self.cell.device if index == self.holder else DeviceOptions())
@@ -249,7 +249,7 @@ def need_of(
         nat64_prefix=None if recipe.nat64_prefix is None else parse_prefix(recipe.nat64_prefix),
         pool=pool_for(recipe, outside_addresses),
         own_xdp=any(played.limits.own_xdp for played in recipe.of_devices(1)),
-        asks_server=recipe.kind == "dns64",
+        asks_server=recipe.asks_server,
         far_settings=elsewhere,
     )
 

@@ -39,6 +39,18 @@ _KIND: Final = foreign.FileKind("subscriber", "name a profile, or the file of on
 _not_negative: Final = partial(in_range, lowest=0, highest=_MOST)
 
 
+class _SizesType(Text):
+    """Frame sizes, such as 594 or "64:7,594:4,1518:1"."""
+
+    def take(self, name: str, value: object) -> Any:
+        text = super().take(name, value)
+        single = re.fullmatch(r"\s*(\d{1,9})\s*", text, re.ASCII)
+        sizes = parse_frame_sizes(name, f"{int(single[1])}:1" if single else text)
+        for size in sizes.sizes:
+            in_range(name, size, 1, LARGEST_FRAME)
+        return sizes
+
+
 @dataclass(frozen=True, kw_only=True)
 class Subscriber:
     """What one subscriber takes.
@@ -65,8 +77,8 @@ class Subscriber:
     down_bits_per_second: float | None = field(
         default=None, metadata=described("received bits", "bit/s", _not_negative)
     )
-    up_frame_sizes: SizeMix | None = field(default=None, metadata=described("sizes", "octets", type=Text()))
-    down_frame_sizes: SizeMix | None = field(default=None, metadata=described("sizes", "octets", type=Text()))
+    up_frame_sizes: SizeMix | None = field(default=None, metadata=described("sizes", "octets", type=_SizesType()))
+    down_frame_sizes: SizeMix | None = field(default=None, metadata=described("sizes", "octets", type=_SizesType()))
     bits: BitsOf = field(default="ip", metadata=described("layer of the bits"))
     transport: Literal["udp", "tcp"] = field(
         default="udp", metadata=described("transport", check=partial(one_of, allowed=("udp", "tcp")))
@@ -219,20 +231,9 @@ def _taken(table: Mapping[str, Any], known: Mapping[str, Input]) -> dict[str, An
     for name, value in values.items():
         input_, where = known[name], f"{_TABLE}.{name}"
         taken[name] = input_.type.take(where, value)
-        if name.endswith("_sizes"):
-            taken[name] = _mix(where, taken[name])
         if input_.check is not None:
             input_.check(where, taken[name])
     return taken
-
-
-def _mix(name: str, text: str) -> SizeMix:
-    """Return the sizes of a text such as "594" or "64:7,594:4,1518:1"."""
-    single = re.fullmatch(r"\s*(\d{1,9})\s*", text, re.ASCII)
-    sizes = parse_frame_sizes(name, f"{int(single[1])}:1" if single else text)
-    for size in sizes.sizes:
-        in_range(name, size, 1, LARGEST_FRAME)
-    return sizes
 
 
 def written(sizes: SizeMix | None) -> str:

@@ -143,8 +143,7 @@ class Bench(Setup):
         """
         procedure = procedures.get(metric)
         chosen = procedure.taken(choices)
-        known = {input_.name for input_ in procedure.own_inputs()}
-        settings = self._settings(procedure, resolvers.settings_of(self.recipe, procedure.metric, known, chosen))
+        settings = self._settings(procedure, resolvers.settings_of(self.recipe, procedure, chosen))
         resolvers.refuse(self.recipe, settings)
         addresses = self.address_plan
         if Ability.STATELESS in settings.needs():
@@ -329,7 +328,7 @@ class Bench(Setup):
         if name != TESTER and self._server is None and self.lab.server is not None:
             self._observer.stage(f"starting {name} as far side")
             family, addresses = self.address_plan.outside.family, self.traffic.responder_addresses
-            server = FarSide(name, self.lab.server, family, addresses, with_aaaa=self.recipe.kind != "dns64")
+            server = FarSide(name, self.lab.server, family, addresses, with_aaaa=not self.recipe.asks_server)
             self._server = self._beside.enter_context(server)
         return self._server
 

@@ -7,15 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from natgauge.agreement import TrialRequest, nominal_seconds
-from natgauge.churn import Churn, CountInChurn, expected_count
+from natgauge.churn import IDLE_DRAWS, Churn, CountInChurn, expected_count
 from natgauge.errors import NatgaugeError
 from natgauge.trial.command_retries import CommandRetries
 from natgauge.trial.protocols import DeviceControl
 from natgauge.trial.requests import TrialConstants
 from natgauge.trials import Restart, Trial
 
-#: A connection gets no frame for this many times the mean interval between its frames with a probability of 1e-13.
-IDLE_DRAWS: Final = 30.0
 #: Names of closing segments in recipes.
 _CLOSED_BY: Final = {"fin": "fin", "reset": "rst"}
 

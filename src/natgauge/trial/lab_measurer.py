@@ -17,6 +17,7 @@ from natgauge.agreement import (
     TrialResult,
 )
 from natgauge.agreement.process import run
+from natgauge.churn import IDLE_DRAWS
 from natgauge.counts import received_in_all, streams_of
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError, UnreachableError, UsageError
@@ -25,7 +26,7 @@ from natgauge.measurer import Ability, CountAt, Measurer, OutlastingError, TearD
 from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.setup.traffic import TrafficPlan
 from natgauge.trial import each_subscriber, forwarding
-from natgauge.trial.churn_count import IDLE_DRAWS, needed_seconds, with_expected
+from natgauge.trial.churn_count import needed_seconds, with_expected
 from natgauge.trial.command_retries import CommandRetries, SilentControlsError
 from natgauge.trial.device_signs import signs_of
 from natgauge.trial.judging import judged

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from natgauge.errors import UsageError
 from natgauge.gateways.recipe import Kind, Recipe
+from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.words import TESTER
 
@@ -21,16 +22,16 @@ _SETTINGS: Final[Mapping[Kind, Mapping[str, Any]]] = {
 }
 
 
-def settings_of(recipe: Recipe, metric: str, known: Collection[str], chosen: Mapping[str, Any]) -> Mapping[str, Any]:
+def settings_of(recipe: Recipe, procedure: Procedure[Any], chosen: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the user's settings, and those that the kind of device decides where the user did not.
 
-    The metric must be one with queries, as the known names of its settings say.
+    The metric must be one with queries.
     """
     if not recipe.answers_queries:
         return chosen
-    if "query" not in known:
+    if all(input_.name != "query" for input_ in procedure.own_inputs()):
         raise UsageError(
-            f"{metric}: {recipe.name} answers DNS queries and forwards no frames; measure its resolution-rate"
+            f"{procedure.metric}: {recipe.name} answers DNS queries and forwards no frames; measure its resolution-rate"
         )
     return {**_SETTINGS[recipe.kind], **chosen}
 
@@ -41,11 +42,11 @@ def refuse(recipe: Recipe, settings: TrialSettings) -> None:
         return
     if settings.has_phase1:
         raise UsageError(f"stateless: {recipe.name} keeps no connections; leave it out", at="stateless")
-    if recipe.kind == "dns64" and settings.far_side == TESTER:
+    if recipe.asks_server and settings.far_side == TESTER:
         raise UsageError(
             f"far side {TESTER}: {recipe.name} asks an authoritative server; choose knot or nsd", at="far_side"
         )
-    if recipe.kind == "dns" and settings.far_side != TESTER:
+    if not recipe.asks_server and settings.far_side != TESTER:
         raise UsageError(
             f"far side {settings.far_side}: {recipe.name} asks no other server; leave it out", at="far_side"
         )

@@ -67,10 +67,8 @@ class FarSide:
         every = (addresses.first + index for index in range(addresses.count))
         variables = {
             "NG_FAMILY": family,
-            "NG_ADDRESSES": " ".join(map(str, every)),
             "NG_GATEWAY": str(OUTSIDE[family].device.ip),
-            "NG_ZONE_NAME": far_side.ZONE_NAME,
-            "NG_ZONE": far_side.zone(with_aaaa=with_aaaa),
+            **far_side.variables(every, with_aaaa=with_aaaa),
         }
         self._played = Gateway(far_side.load(name).with_variables(variables), home)
 

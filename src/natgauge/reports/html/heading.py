@@ -76,10 +76,10 @@ def _title(collected: StoredResults, failures: Sequence[MeasurementFailure], tit
     results, parts = collected.results, []
     if results:
         gateways = list(dict.fromkeys(result.gateway for result in results))
-        metrics = [declared(name).plain_name for name in dict.fromkeys(result.metric for result in results)]
+        metrics = [declared(name).name_in_sentence for name in dict.fromkeys(result.metric for result in results)]
         more = f" and {len(gateways) - _MOST_NAMES} more" if len(gateways) > _MOST_NAMES else ""
         names = ", ".join(called(name, alone=len(gateways) == 1) for name in gateways[:_MOST_NAMES])
-        what = " and ".join(map(_lower, metrics)) if len(metrics) <= _MOST_METRICS else ""
+        what = " and ".join(metrics) if len(metrics) <= _MOST_METRICS else ""
         parts.append(f"{names}{more}: {what or f'{len(metrics)} metrics'}")
     if collected.records:
         record, *others = collected.records
@@ -93,11 +93,6 @@ def _title(collected: StoredResults, failures: Sequence[MeasurementFailure], tit
     parts += [f"{'audit' if parts else 'Audit'} of {audits}"] if audits else []
     parts += [f"No result: {answers.listed([failure.subject for failure in failures])}"] if not parts else []
     return "; ".join(parts)
-
-
-def _lower(name: str) -> str:
-    """A name within a sentence; abbreviations stay."""
-    return name if name[1:2].isupper() else f"{name[:1].lower()}{name[1:]}"
 
 
 def _measured(collected: StoredResults) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
+from natgauge.figure_text import in_full
 from natgauge.figure_text import number as written
 from natgauge.procedures.kit.result.results import Attempt
 from natgauge.trials import Direction, Trial
@@ -85,8 +86,7 @@ def losses(attempts: Sequence[Attempt], unit: str) -> str:
     failed = [each for each in valid if lost[id(each)] and each.outcome.verdict is not Verdict.PASS]
     if not failed:
         return ""
-    rates, every = f"{_range([each.load for each in valid])} {unit}".rstrip(), lost.values()
-    frames = " to ".join(dict.fromkeys(f"{count:,}" for count in (min(every), max(every))))
+    rates, frames = f"{_range([each.load for each in valid])} {unit}".rstrip(), _range(lost.values(), in_full)
     slowest = min(failed, key=lambda attempt: attempt.load)
     offered = sum(counts.offered_frames for counts in deciding_counts(slowest.outcome))
     if len(valid) == 1:
@@ -117,5 +117,5 @@ def _lost_few(attempt: Attempt) -> bool:
     return 0 < sum(each.lost for each in streams) <= FEW_LOST * sum(each.offered_frames for each in streams)
 
 
-def _range(values: Sequence[float]) -> str:
-    return " to ".join(dict.fromkeys(map(written, (min(values), max(values)))))
+def _range(values: Collection[float], write: Callable[[float], str] = written) -> str:
+    return " to ".join(dict.fromkeys(map(write, (min(values), max(values)))))
