@@ -245,6 +245,8 @@ REFUSED = {
     "bits unlike the frames": "[subscriber]\nconnections = 1\nnew_per_second = 1\nup_bits_per_second = 100\n"
     "up_frames_per_second = 10\nup_frame_sizes = 64",
     "sizes without weights": "[subscriber]\nconnections = 1\nnew_per_second = 1\nup_frame_sizes = '64,594'",
+    "no sizes": "[subscriber]\nconnections = 1\nnew_per_second = 1\nup_frame_sizes = []",
+    "sizes of no size": "[subscriber]\nconnections = 1\nnew_per_second = 1\nup_frame_sizes = [[64, 1]]",
     "a size twice": "[subscriber]\nconnections = 1\nnew_per_second = 1\ndown_frame_sizes = '64:7,64:4'",
     "a size that is too large": "[subscriber]\nconnections = 1\nnew_per_second = 1\ndown_frame_sizes = '64:7,9000:4'",
     "a transport": "[subscriber]\nconnections = 1\nnew_per_second = 1\ntransport = 'SCTP'",
@@ -299,6 +301,9 @@ def test_a_profile_that_comes_with_natgauge_has_a_source_and_fits_its_own_life(n
         ("up_frame_sizes = 594", {"frame_size": 594, "frame_sizes": None}),
         ("down_frame_sizes = '594'", {"frame_size": 594, "frame_sizes": None}),
         ("up_frame_sizes = '1518:1, 64:7,594:4'", {"frame_sizes": "64:7,594:4,1518:1", "down_frame_sizes": None}),
+        ("up_frame_sizes = [64, 1518]", {"frame_sizes": "64:1,1518:1", "down_frame_sizes": None}),
+        ("up_frame_sizes = ['64:7', '1518:1']", {"frame_sizes": "64:7,1518:1", "down_frame_sizes": None}),
+        ("up_frame_sizes = [594]", {"frame_size": 594, "frame_sizes": None}),
         ("up_frame_sizes = 64\ndown_frame_sizes = 1518", {"frame_sizes": "64:1", "down_frame_sizes": "1518:1"}),
     ],
 )

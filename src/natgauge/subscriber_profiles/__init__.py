@@ -35,17 +35,22 @@ _ROUNDED: Final = 0.01
 #: The most of anything that one subscriber may take each second.
 _MOST: Final = 1e12
 _FOLDER: Final = Path(__file__).parent
+_SIZE: Final = r"\s*\d{1,9}\s*"
 _KIND: Final = foreign.FileKind("subscriber", "name a profile, or the file of one", 1 << 20)
 _not_negative: Final = partial(in_range, lowest=0, highest=_MOST)
 
 
 class _SizesType(Text):
-    """Frame sizes, such as 594 or "64:7,594:4,1518:1"."""
+    """Frame sizes, such as 594, [64, 1518] or "64:7,594:4,1518:1"; those without weights are equally frequent."""
 
     def take(self, name: str, value: object) -> Any:
-        text = super().take(name, value)
-        single = re.fullmatch(r"\s*(\d{1,9})\s*", text, re.ASCII)
-        sizes = parse_frame_sizes(name, f"{int(single[1])}:1" if single else text)
+        if isinstance(value, list):
+            text = ",".join(super(_SizesType, self).take(name, each) for each in value)
+            single = all(re.fullmatch(_SIZE, each, re.ASCII) for each in text.split(","))
+        else:
+            text = super().take(name, value)
+            single = re.fullmatch(_SIZE, text, re.ASCII) is not None
+        sizes = parse_frame_sizes(name, ",".join(f"{int(each)}:1" for each in text.split(",")) if single else text)
         for size in sizes.sizes:
             in_range(name, size, 1, LARGEST_FRAME)
         return sizes
