@@ -26,6 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plain_text": set(),
     "errors": {"plain_text"},
     "durations": set(),
+    "embedding": set(),
     "ethernet": {"words"},
     "faults": {"errors", "system_errors"},
     "files": set(),
@@ -87,8 +88,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "guest_building": {"errors", "host", "labs"},
     "new_recipe": {"errors", "foreign", "gateways"},
     "gateways": {
-        "errors", "foreign", "host", "inputs", "labs", "suggestions", "system_errors", "table_memory", "toml_text",
-        "words",
+        "embedding", "errors", "foreign", "host", "inputs", "labs", "suggestions", "system_errors", "table_memory",
+        "toml_text", "words",
     },
     "tester": {
         "agreement", "cleaning", "counts", "delays", "errors", "ethernet", "figure_text", "files", "finding",

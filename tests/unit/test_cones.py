@@ -33,7 +33,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "agreement": (1_230, "types of the engine's requests and results, and the process that runs it"),
     "analysis": (5_510, "conclusions from records: two runs, many runs, audits, thresholds, scalability, subscribers"),
     # Carrier-grade NATs are audited with a pool, which labs and recipes know.
-    "audits": (21_640, "setups, the records, and the requirements; nothing that measures"),
+    "audits": (21_670, "setups, the records, and the requirements; nothing that measures"),
     "campaigns": (42_420, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
     "causes": (900, "facts about hops and counters, and the delays of late frames; stands on nothing else"),
     "cleaning": (11_700, "the labs of this machine from outside; their registers"),

@@ -14,6 +14,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field, ValidationError
 
+from natgauge.embedding import embedded
 from natgauge.errors import UsageError
 from natgauge.gateways.processes import Process
 from natgauge.gateways.recipe import Recipe, broken_rule
@@ -143,5 +144,5 @@ def right_answers(recipe: Recipe, prefix: IPv6Network) -> dict[Query, Address]:
     if not recipe.answers_queries:
         return {}
     known = IPv4Address(ADDRESS4)
-    made = prefix[int(known)] if recipe.asks_server else IPv6Address(ADDRESS6)
+    made = embedded(prefix, known) if recipe.asks_server else IPv6Address(ADDRESS6)
     return {"a": known, "aaaa": made}
