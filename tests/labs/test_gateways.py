@@ -63,7 +63,13 @@ class Bench:
     @property
     def plan(self) -> DeviceDemand:
         """Its subscribers are the sources, where it has any."""
-        return replace(PLAN, port_sets=self.recipe.port_sets)
+        return replace(PLAN, source_addresses=self.sources, port_sets=self.recipe.port_sets)
+
+    @property
+    def sources(self) -> int:
+        """Hosts that it serves, of the tester's."""
+        most = self.recipe.port_sets.most if self.recipe.port_sets else self.recipe.limits.source_addresses
+        return min(SOURCES, most or SOURCES)
 
     @property
     def device(self) -> Device:
@@ -124,8 +130,7 @@ class Bench:
     def datagrams(self) -> list[Datagram]:
         """One for each connection: four sources where the device serves so many, and two destination ports."""
         destination, _ = self.responders()
-        sets = self.recipe.port_sets
-        sources = SOURCES if sets is None else min(SOURCES, sets.most)
+        sources = self.sources
         return [
             Datagram(
                 *self.source(i % sources, i // (2 * sources)),

@@ -52,6 +52,7 @@ def version(path: Path, said: str, *, dpkg: bool, recipe: str = "tayga-siit") ->
         ("own", "tayga 0.9.6", True, "tayga 0.9.6"),
         ("packaged", "tayga 0.9.6", True, "tayga 0.9.6"),
         ("packaged", "unknown version", True, "tayga 1.2-3"),
+        ("packaged", "Usage:\n\tTAYGA version 0.9.6", True, "tayga 0.9.6"),
         ("own", "unknown version", True, "tayga, SHA-256 of the program "),
         ("packaged", "unknown version", False, "tayga, SHA-256 of the program "),
     ],

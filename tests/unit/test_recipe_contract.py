@@ -32,6 +32,12 @@ FOLDER = ROOT / "src" / "natgauge" / "gateways" / "recipes"
 FILES = sorted(FOLDER.glob("*.toml"))
 PLAN = DeviceDemand(connections=1000, phase1_seconds=10, after_seconds=20, source_addresses=4, remote_endpoints=2)
 
+
+def plan_of(recipe: Recipe) -> DeviceDemand:
+    """The plan, with as many sources as the gateway serves."""
+    return replace(PLAN, source_addresses=min(4, recipe.limits.source_addresses or 4))
+
+
 #: What the lab gives and what the driver adds; a snippet may use nothing else (docs/recipes.md).
 VARIABLES = {
     "NG_NAME", "NG_WORK", "NG_RECIPE_FOLDER", "NG_CPUS", "NG_INSIDE", "NG_OUTSIDE", "NG_NAT64_PREFIX",
@@ -204,7 +210,7 @@ def test_a_whole_life_in_order(recipe: Recipe, machine: Path) -> None:
     device = FakeDevice(machine=FakeMachine(recipe.system))
     gateway = Gateway(recipe, device)
     with gateway:
-        gateway.prepare(PLAN)
+        gateway.prepare(plan_of(recipe))
         assert {path.name: path.read_text() for path in machine.iterdir()} == before
         gateway.start()
         assert gateway.count() == (0 if recipe.stateful else None)
@@ -223,7 +229,7 @@ def test_a_whole_life_in_order(recipe: Recipe, machine: Path) -> None:
     }
     environment = device.asked[starts[0]][1]
     assert environment["NG_CONNECTIONS"] == "1000"
-    assert environment["NG_SOURCE_ADDRESSES"] == "4"
+    assert environment["NG_SOURCE_ADDRESSES"] == str(plan_of(recipe).source_addresses)
 
 
 def test_what_was_made_last_goes_first() -> None:
@@ -289,7 +295,7 @@ def test_a_snippet_finds_the_files_next_to_its_recipe(
 def test_a_restart_under_load_stops_and_starts_and_leaves_the_rest_alone(recipe: Recipe, machine: Path) -> None:
     device = FakeDevice(left_after_emptying=500, machine=FakeMachine(recipe.system))
     gateway = Gateway(recipe, device)
-    gateway.prepare(PLAN)
+    gateway.prepare(plan_of(recipe))
     with pytest.raises(RuntimeError, match="start the gateway"):
         gateway.restart_under_load()
     device.left_after_emptying = 0
@@ -306,7 +312,7 @@ def test_a_restart_under_load_stops_and_starts_and_leaves_the_rest_alone(recipe:
     for piece in (*recipe.verbs.pieces("stop"), *recipe.verbs.pieces("start")):
         end = asked[0].index(piece, end) + len(piece)
     assert subprocess.run(["sh", "-n"], input=asked[0], text=True, capture_output=True, check=False).stderr == ""
-    assert not [snippet for snippet in asked if "command -v" in snippet]
+    assert not [snippet for snippet in asked if snippet.startswith("command -v")]
     assert {path.name: path.read_text() for path in machine.iterdir()} == knobs
     assert dict(gateway.settings().found) == found, "our own values are not what was found"
     assert gateway.count() == (500 if recipe.stateful else None)
