@@ -20,11 +20,12 @@ from tests.unit.test_measurer_verbs import WIRE, check
 from natgauge.agreement import TrialRequest
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.question import TrafficOptions
-from natgauge.labs.contract import ExternalDevice
+from natgauge.labs.contract import CommandResult, ExternalDevice
 from natgauge.measurements.making import make
 from natgauge.measurer import Ability
 from natgauge.procedures import throughput
 from natgauge.setup.traffic import Range, make_plan
+from natgauge.trial import external as external_device
 from natgauge.trial.external import ExternalControls, ExternalMeasurer, abilities
 from natgauge.trial.fresh_ports import SPARE_SECONDS, FreshTuples, Ledger, Use
 from natgauge.trial.observer import Silent
@@ -296,3 +297,21 @@ def test_the_result_says_that_the_testers_rate_is_not_known_and_whether_it_came_
     doubts = {doubt.word: doubt.text for doubt in make(found, grouped({"search_top_phase2_rate": top})).doubts}
     golden(doubts["tester unknown"])
     assert "tester unknown" not in {doubt.word for doubt in make(found, grouped({})).doubts}
+
+
+def test_commands_have_time_for_the_largest_table_that_a_trial_filled(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+
+    def run(_command: str, seconds: float, _name: str) -> CommandResult:
+        given.append(seconds)
+        return CommandResult(0, "0", "", 0.0)
+
+    monkeypatch.setattr(external_device, "run_of_user", run)
+    subject = external(FakeEngine(), None, Clock(), device=ExternalControls("true", "echo 0"))
+    subject.empty_timed()
+    assert set(given) == {120.0}
+    for connections in (1000, 400):
+        subject.request(PlanOfTrial(connections * 100_000, 1e6))
+    given.clear()
+    subject.empty_timed()
+    assert set(given) == {1120.0}, "100 M connections"

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any, Final
 from natgauge.agreement import Progress, TrialRequest, TrialResult, all_connections
 from natgauge.errors import BrokenError, NotEmptyError, UsageError
 from natgauge.gateways.recipe import Recipe
-from natgauge.labs.common.shell import run_shell
+from natgauge.labs.common.shell import run_of_user
 from natgauge.labs.contract import CommandResult, ExternalDevice, Lab
 from natgauge.measurer import Ability
 from natgauge.procedures.kit.settings import TrialSettings
@@ -22,24 +21,28 @@ from natgauge.trial.fresh_ports import FreshTuples, Ledger
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trials import TrialPlan
 
-#: A command reaches the device over a network, and emptying 10^7 connections takes a Linux kernel 13 s.
+#: A command reaches the device over a network.
 _COMMAND_SECONDS: Final = 120.0
+#: Emptying or walking 10^7 connections takes a Linux kernel 13 s; this leaves slower devices some room.
+_SECONDS_PER_CONNECTION: Final = 10e-6
 _EMPTY_TRIES: Final = 5
 _RETRY_SECONDS: Final = 0.2
 #: Abilities that no external device has: natgauge cannot restart it.
 _NEVER: Final = frozenset({Ability.RESTART, Ability.RESTART_IN_TRIAL})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ExternalControls:
     """Controls of an external device: the user's shell commands, run on the tester's host as the present user.
 
     Attributes:
         count_command: prints the device's number of connections; None = it is not known.
+        most_connections: those of the largest trial so far, for which the commands have time.
     """
 
     empty_command: str
     count_command: str | None = None
+    most_connections: int = 0
 
     empties = True
 
@@ -52,7 +55,7 @@ class ExternalControls:
         """Empty the table; where connections can be counted, check that none is left."""
         left: int | None = None
         for _ in range(_EMPTY_TRIES):
-            _shell("empty command", self.empty_command)
+            self.empty_timed()
             left = self.count()
             if not left:
                 return
@@ -64,16 +67,20 @@ class ExternalControls:
 
     def empty_timed(self) -> float:
         """Empty the table once, and return the command's seconds, the connection to the device included."""
-        return _shell("empty command", self.empty_command).seconds
+        return _shell("empty command", self.empty_command, self._seconds).seconds
 
     def count(self) -> int | None:
         """Return the number of connections; None where it is not known."""
         if self.count_command is None:
             return None
-        output = _shell("count command", self.count_command).stdout.strip()
+        output = _shell("count command", self.count_command, self._seconds).stdout.strip()
         if not output.isdecimal():
             raise BrokenError(f"count command: printed {output[:60]!r} instead of one whole number")
         return int(output)
+
+    @property
+    def _seconds(self) -> float:
+        return _COMMAND_SECONDS + self.most_connections * _SECONDS_PER_CONNECTION
 
     def count_unexpired(self) -> int | None:
         """Return the number of connections; whether their time is over is not known."""
@@ -142,6 +149,8 @@ class ExternalMeasurer(LabMeasurer):
         """Return the engine's request for a trial of this plan, with the next four tuples unless traffic is named."""
         if self.fresh is not None and traffic is None:
             self.traffic = self.fresh.next()
+        if isinstance(self.device, ExternalControls):
+            self.device.most_connections = max(self.device.most_connections, plan.connections)
         return super().request(plan, traffic)
 
     def check_subscribers(self) -> None:
@@ -202,17 +211,11 @@ def measurer(lab: Lab, recipe: Recipe, *, named_ports: bool, **arguments: Any) -
     return ExternalMeasurer(device=None, fresh=fresh, **arguments)
 
 
-def _shell(name: str, command: str) -> CommandResult:
-    """Run a command of the user."""
-
-    def start(out: int, err: int) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            ["/bin/sh", "-c", command], stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
-        )
-
-    result = run_shell(start, _COMMAND_SECONDS, name)
+def _shell(name: str, command: str, seconds: float) -> CommandResult:
+    """Run a command of the user, for at most these seconds."""
+    result = run_of_user(command, seconds, name)
     if result is None:
-        raise BrokenError(f"{name}: did not end within {_COMMAND_SECONDS:.0f} s; see that it asks nothing")
+        raise BrokenError(f"{name}: did not end within {seconds:.0f} s; see that it asks nothing")
     if result.status:
         last = f": {result.said[:200]}" if result.said else ""
         raise BrokenError(f"{name}: ended with status {result.status}{last}")

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from natgauge.errors import HostError
-from natgauge.labs.common.shell import run_shell
+from natgauge.labs.common.shell import run_of_user
 
 #: Variable of the command's environment with the number of cores.
 CORES_VARIABLE: Final = "NG_CORES"
@@ -62,18 +61,7 @@ class BootCommand:
 
     def _run_command(self, cores: int | None) -> None:
         environment = {**os.environ, **({} if cores is None else {CORES_VARIABLE: str(cores)})}
-
-        def start(out: int, err: int) -> subprocess.Popen[bytes]:
-            return subprocess.Popen(
-                ["/bin/sh", "-c", self.command],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                env=environment,
-                start_new_session=True,
-            )
-
-        result = run_shell(start, self.seconds, f"{self.name}: {self.command!r}")
+        result = run_of_user(self.command, self.seconds, f"{self.name}: {self.command!r}", environment)
         if result is None:
             raise HostError(
                 f"{self.name}: {self.command!r} did not end within {self.seconds:g} s; see to it, or give it more "

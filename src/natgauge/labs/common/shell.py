@@ -8,7 +8,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -44,6 +44,24 @@ def run_shell(
                 "for example by > /dev/null"
             )
         return CommandResult(process.returncode, out.text(), err.text(), seconds) if ended else None
+
+
+def run_of_user(
+    command: str, timeout: float, name: str, environment: Mapping[str, str] | None = None
+) -> CommandResult | None:
+    """Run a shell command of the user on this host, as `run_shell`; None when it did not end in time."""
+
+    def start(out: int, err: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            ["/bin/sh", "-c", command],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            env=environment,
+            start_new_session=True,
+        )
+
+    return run_shell(start, timeout, name)
 
 
 def title(snippet: str) -> str:
