@@ -24,7 +24,7 @@ class Ability(StrEnum):
     EMPTY_TIMED = "timing how long the device takes to empty its table"
     WATCH_COUNT = "watching the device's own count fall"
     RESTART = "restarting the device"
-    RESTART_IN_TRIAL = "restarting the device in the middle of a trial"
+    RESTART_IN_TRIAL = "restarting the device in the middle of a trial (without a reset command)"
     VARIATION = "differences between the delays of consecutive frames"
     LOSS_TIMES = "the sending times of lost frames"
     RATE_STEP = "a change of the rate in the middle of phase 2"

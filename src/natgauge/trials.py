@@ -96,7 +96,9 @@ class TrialPlan:
         record_loss_times: record the sending time of the last lost frame, and the longest time without an arrival
             (`Ability.LOSS_TIMES`).
         restart_at_seconds: the device is restarted at this time of phase 2 (RFC 6201 section 4); None = it is not
-            restarted (`Ability.RESTART_IN_TRIAL`).
+            restarted.
+        restart_command: the user's shell command on the tester's host that restarts it; None = natgauge restarts it
+            (`Ability.RESTART_IN_TRIAL`).
         settle_seconds: pause before the first frame, with an empty table (RFC 2544 section 23 requires 5 s between
             trials); >= 0.
         single_frames: in `shared` placement each frame is a batch of its own, so no frame waits for another; the tester
@@ -130,6 +132,7 @@ class TrialPlan:
     record_variation: bool = False
     record_loss_times: bool = False
     restart_at_seconds: float | None = None
+    restart_command: str | None = None
     settle_seconds: float = 0.0
     single_frames: bool = False
     lag_share: float = LAG_SHARE

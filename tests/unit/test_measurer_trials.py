@@ -7,6 +7,7 @@ import threading
 import time
 from dataclasses import replace
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -297,6 +298,40 @@ def test_the_device_is_restarted_so_long_after_the_first_word_of_phase_2() -> No
     assert outcome.restart.ended - outcome.restart.began >= 0.1
     assert device.log == ["empty", "count", "stop", "back", "count"]
     assert recorder.trials[0]["restart"] == {"began": outcome.restart.began, "ended": outcome.restart.ended}
+
+
+class Written(threading.Event):
+    """Happens when a file is there."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Look at it now and then."""
+        end = time.monotonic() + (timeout or 0)
+        while not self.path.exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        return self.path.exists()
+
+
+def test_a_command_of_the_user_restarts_the_device_in_place_of_natgauge(tmp_path: Path) -> None:
+    engine = FakeEngine()
+    device, mark = Played(engine), tmp_path / "mark"
+    command = f"sleep 0.1; echo done > {mark}"
+    engine.phase2_ends = Written(mark)
+    outcome = measurer(engine, device).measure(replace(RESET, restart_command=command))
+    assert outcome.restart is not None
+    assert outcome.restart.ended - outcome.restart.began >= 0.1
+    assert mark.read_text() == "done\n"
+    assert device.log == ["empty", "count", "count"]
+
+
+def test_a_command_that_fails_ends_the_measurement_with_its_words(tmp_path: Path) -> None:
+    engine, mark = FakeEngine(), tmp_path / "mark"
+    engine.phase2_ends = Written(mark)
+    with pytest.raises(HostError, match="reset command: failed: no such outlet"):
+        measurer(engine, None).measure(replace(RESET, restart_command=f"touch {mark}; echo no such outlet >&2; exit 3"))
 
 
 def test_a_restarted_device_is_not_blamed_for_an_empty_table_but_for_what_it_lost() -> None:

@@ -171,6 +171,11 @@ def test_what_the_tester_does_alone_is_not_refused_on_a_wire(metric: str) -> Non
     assert check(metric, "nftables-nat44", **WIRE, device_timeout=120)[1].procedure.metric == metric
 
 
+def test_a_command_of_the_user_resets_what_is_not_ours() -> None:
+    chosen = {"reset_kind": "power", "reset_command": "true", "device_timeout": 120}
+    assert check("reset", "nftables-nat44", **WIRE, **chosen)[1].procedure.metric == "reset"
+
+
 def test_a_device_of_ours_can_be_restarted_in_a_trial() -> None:
     assert check("reset", "nftables-nat44", placement="shared")[1].procedure.metric == "reset"
 

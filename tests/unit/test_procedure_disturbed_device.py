@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.unit.simulated import Gateway
 from natgauge.errors import BrokenError, UsageError
 from natgauge.figure_text import in_percent
 from natgauge.procedures.back_to_back import buffer_times
+from natgauge.procedures.reset import ResetKind
 
 N = 1000
 #: A core that stood still.
@@ -332,6 +334,30 @@ def test_the_reset_is_timed_from_when_it_really_began() -> None:
     assert figures["silence_ms_from_initiator"] == pytest.approx(1500)
 
 
+def test_the_time_without_power_is_no_time_of_the_device(tmp_path: Path) -> None:
+    command = f"echo off >> {tmp_path / 'outlet'}"
+    gateway = restarting(17.0, 17.25)
+    power = {"reset_kind": "power", "reset_command": command, "power_off_seconds": 15.0, "trial_seconds": 60.0}
+    found = reset(gateway, **power)
+    assert found.median == pytest.approx(2250)
+    assert found.figures["loss_ms_from_initiator"].median == pytest.approx(2000)
+    assert found.figures["back_after_ms_from_responder"].median == pytest.approx(2250)
+    assert (tmp_path / "outlet").read_text() == "off\n"
+    assert not [note for note in found.notes if note.word == "settings" and "power" in note.text]
+    short = reset(restarting(), **{**power, "power_off_seconds": 1.0})
+    assert [note for note in short.notes if note.word == "settings" and "power was off for 1 s" in note.text]
+    with pytest.raises(BrokenError, match=r"the silence from the Initiator lasted 1\.5 s, less than the power was off"):
+        reset(restarting(), **power)
+
+
+@pytest.mark.parametrize(
+    ("kind", "section"), [("process", "4.2.2"), ("system", "4.2.1"), ("hardware", "4.1"), ("power", "4.3")]
+)
+def test_each_kind_of_reset_is_named_and_a_command_does_what_natgauge_cannot(kind: ResetKind, section: str) -> None:
+    found = reset(restarting(), reset_kind=kind, reset_command="true")
+    assert any(f"section {section}" in note.text for note in found.notes if note.word == "method")
+
+
 def test_what_leaks_while_the_rules_are_gone_is_told() -> None:
     result = reset(restarting(leaks=77))
     assert result.figures["untranslated_frames_from_initiator"].median == 77
@@ -359,6 +385,14 @@ def test_a_device_that_stays_away_has_no_reset_time() -> None:
         ("system-recovery", {"overload": 1.0}, "overload: 1.0 is outside of 1.01 to 10"),
         ("system-recovery", {"after_seconds": 0.0}, "after seconds: 0.0"),
         ("reset", {"load": 0.0}, "load: 0% is outside of 1% to 100%"),
+        ("reset", {"reset_kind": "system"}, "reset kind: system: natgauge resets a process only"),
+        ("reset", {"reset_command": " "}, "reset command: is empty"),
+        ("reset", {"power_off_seconds": 15.0}, "a reset of the process leaves the power on"),
+        (
+            "reset",
+            {"reset_kind": "power", "reset_command": "true", "power_off_seconds": 15.0},
+            "power off seconds: 15 s leave nothing of the 12 s of the trial after 2 s before the reset",
+        ),
         ("reset", {"before_seconds": 12.0}, "before seconds: 12 s leave nothing of the trial's 12 s"),
     ],
 )

@@ -56,6 +56,9 @@ class MeasureKeywords(SetupKeywords, total=False):
     life_seconds: float | None
     before_seconds: float | None
     load: float | str | None
+    reset_kind: Literal["process", "system", "hardware", "power"] | None
+    reset_command: str | None
+    power_off_seconds: float | None
     query: Literal["a", "aaaa"] | None
     far_side: str | None
     hours: float | None

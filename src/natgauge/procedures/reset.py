@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reset time (RFC 6201, required by RFC 8219 section 7.7): how long a restarted device forwards no frames.
 
-Both sides send at half of the throughput while the device is restarted by its own software. Its connections are lost
-then. Frames of the Initiator come through as soon as the device forwards again, but frames of the Responder only after
-a frame of the Initiator has opened their connection again. So there are two instants, and both are reported.
+Both sides send at half of the throughput while the device is restarted: its process by natgauge, or whatever the user's
+command resets. RFC 6201 requires resets of the operating system, the hardware and the power; that of a process is
+optional. The device's connections are lost then. Frames of the Initiator come through as soon as the device forwards
+again, but frames of the Responder only after a frame of the Initiator has opened their connection again. So there are
+two instants, and both are reported.
 
 There are two methods: time stamps (longest silence at the receiver, RFC 6201 section 3.2) and loss (lost frames / the
 offered rate). If single frames are lost in addition, or connections come back one by one, the second result is longer.
@@ -17,11 +19,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.figure_text import number
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import described
+from natgauge.inputs.types import Text
 from natgauge.measurer import Ability
 from natgauge.metrics.reset import METRIC
 from natgauge.notes import Note
@@ -39,6 +43,16 @@ if TYPE_CHECKING:
 
 #: RFC 6201 section 4.1: traffic flows for 15 s before the reset.
 RFC_BEFORE_SECONDS = 15.0
+#: RFC 6201 section 4.3: the power is off for at least 15 s.
+RFC_POWER_OFF_SECONDS = 15.0
+ResetKind = Literal["process", "system", "hardware", "power"]
+#: Each kind in words, with its section of RFC 6201.
+_IN_WORDS: Final[dict[ResetKind, str]] = {
+    "process": "reset of a process (RFC 6201 section 4.2.2, optional)",
+    "system": "reset of the operating system (RFC 6201 section 4.2.1)",
+    "hardware": "reset of the hardware (RFC 6201 section 4.1)",
+    "power": "interruption of the power (RFC 6201 section 4.3)",
+}
 #: Silences that end this near to the end of the trial mean that nothing came back.
 TAIL_SHARE = 0.05
 
@@ -55,6 +69,20 @@ class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
         default=2.0, metadata=described("duration of traffic before the reset", "s", (0.1, 3600))
     )
     load: float = field(default=0.5, metadata=ABOUT_LOAD)
+    reset_kind: ResetKind = field(default="process", metadata=described("part of the device that is reset"))
+    reset_command: str | None = field(
+        default=None,
+        metadata=described(
+            "shell command on this host that resets the device",
+            type=Text("CMD"),
+            moves_figures=False,
+            default="natgauge restarts its process",
+        ),
+    )
+    power_off_seconds: float = field(
+        default=0.0,
+        metadata=described("time for which the reset command has the power off, subtracted", "s", (0, 3600)),
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,10 +92,32 @@ class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
                 "give more trial seconds",
                 at="before_seconds",
             )
+        if self.reset_command is None and self.reset_kind != "process":
+            raise UsageError(
+                f"reset kind: {self.reset_kind}: natgauge resets a process only; give --reset-command, a shell command "
+                "on this host",
+                at="reset_kind",
+            )
+        if self.reset_command is not None and not self.reset_command.strip():
+            raise wrong("reset_command", "is empty; name a shell command, or leave it out")
+        if self.power_off_seconds and self.reset_kind != "power":
+            raise UsageError(
+                f"power off seconds: {self.power_off_seconds:g}: a reset of the {self.reset_kind} leaves the power on; "
+                "leave it out, or give --reset-kind power",
+                at="power_off_seconds",
+            )
+
+        if self.before_seconds + self.power_off_seconds >= self.trial_seconds:
+            raise UsageError(
+                f"power off seconds: {self.power_off_seconds:g} s leave nothing of the {self.trial_seconds:g} s "
+                f"of the trial after {self.before_seconds:g} s before the reset; give more trial seconds",
+                at="power_off_seconds",
+            )
 
     def needs(self) -> frozenset[Ability]:
         """A restart while frames flow, and when none came."""
-        return super().needs() | {Ability.RESTART_IN_TRIAL, Ability.LOSS_TIMES}
+        restart = set() if self.reset_command is not None else {Ability.RESTART_IN_TRIAL}
+        return super().needs() | restart | {Ability.LOSS_TIMES}
 
     def notes(self) -> list[Note]:
         """None: RFC 6201 requires no length of the trial, but one of the time before the reset."""
@@ -76,7 +126,9 @@ class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     def reset_plan(self, phase1_rate: float, rate: float) -> TrialPlan:
         """A trial in which the device is restarted."""
         plan = self.plan(phase1_rate, rate, self.trial_seconds)
-        return replace(plan, restart_at_seconds=self.before_seconds, record_loss_times=True)
+        return replace(
+            plan, restart_at_seconds=self.before_seconds, restart_command=self.reset_command, record_loss_times=True
+        )
 
 
 class _ResetTime(HeldConnections[ResetSettings]):
@@ -92,6 +144,7 @@ class _ResetTime(HeldConnections[ResetSettings]):
         if outcome.restart is None:
             raise BrokenError(f"{METRIC}: the device was not restarted in the trial")
         rates = dict(zip(Direction, self.settings.rates(rate), strict=True))
+        off = self.settings.power_off_seconds
         figures: dict[str, float] = {"restart_ms": (outcome.restart.ended - outcome.restart.began) * 1000}
         silences = {}
         notes: list[Note] = []
@@ -99,10 +152,15 @@ class _ResetTime(HeldConnections[ResetSettings]):
             who, name = direction.value.capitalize(), direction.value
             reset = _Reset(outcome.restart.began, self.settings.trial_seconds, rates[direction])
             begin, end = _silence(who, counts, reset)
-            silences[direction] = end - begin
-            figures[f"silence_ms_from_{name}"] = (end - begin) * 1000
-            figures[f"back_after_ms_from_{name}"] = (end - reset.began) * 1000
-            figures[f"loss_ms_from_{name}"] = counts.lost / reset.rate * 1000
+            if end - begin < off:
+                raise BrokenError(
+                    f"{METRIC}: the silence from the {who} lasted {end - begin:.3g} s, less than the power was off, "
+                    f"{off:g} s; see what the reset command does"
+                )
+            silences[direction] = end - begin - off
+            figures[f"silence_ms_from_{name}"] = silences[direction] * 1000
+            figures[f"back_after_ms_from_{name}"] = (end - reset.began - off) * 1000
+            figures[f"loss_ms_from_{name}"] = (counts.lost / reset.rate - off) * 1000
             figures[f"untranslated_frames_from_{name}"] = float(counts.untranslated)
             if counts.untranslated:
                 text = f"{counts.untranslated} frames from the {who} left the device untranslated while it was reset"
@@ -111,11 +169,17 @@ class _ResetTime(HeldConnections[ResetSettings]):
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         before = self.settings.before_seconds
-        text = (
-            f"{number(self.rate)} frames/s {self.settings.each_direction}; the device's software is reset, not its "
-            "power"
-        )
+        settings = self.settings
+        by = "by natgauge" if settings.reset_command is None else "by the user's command"
+        off = f", which was off for {settings.power_off_seconds:g} s (subtracted)" * (settings.reset_kind == "power")
+        text = f"{number(self.rate)} frames/s {settings.each_direction}; {_IN_WORDS[settings.reset_kind]} {by}{off}"
         notes = [Note("method", text)]
+        if settings.reset_kind == "power" and settings.power_off_seconds < RFC_POWER_OFF_SECONDS:
+            text = (
+                f"the power was off for {settings.power_off_seconds:g} s; RFC 6201 section 4.3 requires "
+                f"{RFC_POWER_OFF_SECONDS:g} s"
+            )
+            notes.append(Note("settings", text))
         if before < RFC_BEFORE_SECONDS:
             text = f"{before:g} s before the reset; RFC 6201 section 4 requires {RFC_BEFORE_SECONDS:g} s"
             notes.append(Note("settings", text))

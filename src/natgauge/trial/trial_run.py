@@ -8,15 +8,17 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final, Self
 
 from natgauge.agreement import Progress, TrialRequest, TrialResult
 from natgauge.churn import CountInChurn
 from natgauge.core_work import CoreWork, WorkByCore
 from natgauge.counts import received_in_all, streams_of
-from natgauge.errors import BrokenError, NatgaugeError, UsageError
+from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.host.control_groups import ControlGroups, Throttling
 from natgauge.labs.common.links import carrier_losses
+from natgauge.labs.common.shell import run_of_user
 from natgauge.labs.contract import TESTER_PLACES, LabCounters, NetworkCounters
 from natgauge.readings import Readings
 from natgauge.table_memory import LEAST_CONNECTIONS, ObjectCaches, octets_per_connection
@@ -95,6 +97,23 @@ class RestartInTrial:
 NOT_OURS: Final = "natgauge does not control this device and cannot do that; choose another metric"
 
 
+#: Longest time of a reset command after the trial's end.
+_COMMAND_SECONDS: Final = 120.0
+
+
+def run_restart_command(command: str, seconds: float) -> None:
+    """Run the user's command that restarts the device, for at most these seconds.
+
+    Raises:
+        HostError: it failed, or did not end.
+    """
+    result = run_of_user(command, seconds, "reset command")
+    if result is None:
+        raise HostError(f"reset command: did not end within {seconds:.0f} s; see that it asks nothing")
+    if result.status:
+        raise HostError(f"reset command: failed: {result.said[:200] or f'exit status {result.status}'}")
+
+
 @dataclass(frozen=True, slots=True)
 class _DeviceReport:
     """A device's report after a trial: connections, those of its stateless parts, refused frames, memory, open TCP.
@@ -146,7 +165,7 @@ class TrialRun:
             result, counted = self._run_counting(plan, request)
             restart, error = None, ""
         else:
-            result, restart, error = self._run_restarting(request, plan.restart_at_seconds)
+            result, restart, error = self._run_restarting(request, self._restarting(plan), plan.restart_at_seconds)
         stopped = self.throttling().since(throttled)
         after = self._counters()
         if self.server is not None:
@@ -259,11 +278,20 @@ class TrialRun:
             return result, counting.read(timed.ended())
         return result, None
 
-    def _run_restarting(self, request: TrialRequest, seconds: float) -> tuple[TrialResult, Restart, str]:
-        """Run a trial with a restart; the last value is the error of a device that did not become ready again."""
+    def _restarting(self, plan: TrialPlan) -> Callable[[], None]:
+        """Return what restarts the device: natgauge, or a command of the user's."""
+        if plan.restart_command is not None:
+            longest = _COMMAND_SECONDS + (plan.phase2.seconds if plan.phase2 else 0.0)
+            return partial(run_restart_command, plan.restart_command, longest)
         if self.device is None:
             raise UsageError(NOT_OURS)
-        result, restarting = self._run_acting(request, self.device.restart_under_load, seconds)
+        return self.device.restart_under_load
+
+    def _run_restarting(
+        self, request: TrialRequest, act: Callable[[], None], seconds: float
+    ) -> tuple[TrialResult, Restart, str]:
+        """Run a trial with a restart; the last value is the error of a device that did not become ready again."""
+        result, restarting = self._run_acting(request, act, seconds)
         return result, restarting.ended(), restarting.said
 
     def _run_acting(

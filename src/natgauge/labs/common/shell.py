@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from natgauge.bounded_output import BoundedOutput, size_in_words
 from natgauge.errors import BrokenError
@@ -50,16 +50,10 @@ def run_of_user(
     command: str, timeout: float, name: str, environment: Mapping[str, str] | None = None
 ) -> CommandResult | None:
     """Run a shell command of the user on this host, as `run_shell`; None when it did not end in time."""
+    own: dict[str, Any] = {"stdin": subprocess.DEVNULL, "env": environment, "start_new_session": True}
 
     def start(out: int, err: int) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            ["/bin/sh", "-c", command],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=err,
-            env=environment,
-            start_new_session=True,
-        )
+        return subprocess.Popen(["/bin/sh", "-c", command], stdout=out, stderr=err, **own)
 
     return run_shell(start, timeout, name)
 
