@@ -24,9 +24,13 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def likely(estimated_seconds: float) -> str:
-    """Return the likely range of a duration that procedures needed on a simulated device: "1 to 3 min"."""
-    most = estimated_seconds * _LIKELY_TIMES
+def likely(estimated_seconds: float, most_seconds: float = math.inf) -> str:
+    """Return the likely range of a duration that procedures needed on a simulated device: "1 to 3 min".
+
+    `most_seconds` is when a limit of the time ends it.
+    """
+    estimated_seconds = min(estimated_seconds, most_seconds)
+    most = min(estimated_seconds * _LIKELY_TIMES, most_seconds)
     unit, name = (1, "s") if most <= _SECONDS else (60, "min") if most <= 60 * _MINUTES else (3600, "h")
     lower, upper = max(1, round(estimated_seconds / unit)), math.ceil(most / unit)
     return f"{lower} to {upper} {name}" if lower < upper else f"{upper} {name}"

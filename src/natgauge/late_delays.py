@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from natgauge.figure_text import at_least, at_most, in_full, number
+
 
 @dataclass(frozen=True, slots=True)
 class LateDelays:
@@ -46,11 +48,18 @@ class LateDelays:
             who, since = "it arrived", "it was sent"
         else:
             who, since = "they arrived", "they were sent"
-        each = f"{milliseconds(self.mean / self.messages)} ms for each message on average" if self.messages > 1 else ""
+        each = f"{number(1e3 * self.mean / self.messages)} ms for each message on average" if self.messages > 1 else ""
         if self.frames == 1:
-            return f"{who} {milliseconds(self.mean)} ms after {since}{f' ({each})' if each else ''}"
-        span = f"least {milliseconds(self.least)}, largest {milliseconds(self.largest)} ms{f'; {each}' if each else ''}"
-        return f"{who} {milliseconds(self.mean)} ms on average after {since} ({span})"
+            return f"{who} {number(1e3 * self.mean)} ms after {since}{f' ({each})' if each else ''}"
+        span = (
+            f"least {at_least(1e3 * self.least)}, largest {at_most(1e3 * self.largest)} ms{f'; {each}' if each else ''}"
+        )
+        return f"{who} {number(1e3 * self.mean)} ms on average after {since} ({span})"
+
+    @property
+    def limit_ms(self) -> str:
+        """The time limit in milliseconds, with all its digits."""
+        return "-" if self.limit is None else in_full(round(1e3 * self.limit, 6))
 
     @property
     def reason(self) -> str:
@@ -59,18 +68,12 @@ class LateDelays:
         if self.limit is None:
             return f"{closed}; a longer --grace-seconds keeps the receivers open"
         whose = f" for all {self.messages} together" if self.messages > 1 else ""
-        limit = f"the time limit of {milliseconds(self.limit)} ms{whose}"
+        limit = f"the time limit of {self.limit_ms} ms{whose}"
         if self.least > self.limit:
             return f"later than {limit}; raise --frame-timeout-seconds"
         if self.largest > self.limit:
             return f"later than {limit} (--frame-timeout-seconds) or {closed} (--grace-seconds)"
         return f"within {limit}, but {closed}; a longer --grace-seconds keeps the receivers open"
-
-
-def milliseconds(seconds: float) -> str:
-    """Return a time as a number of milliseconds."""
-    number = seconds * 1000
-    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
 
 
 def merged(parts: Iterable[LateDelays | None]) -> LateDelays | None:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text of strangers made harmless: what a terminal, a page or a table would obey is shown instead of done.
+"""Sentences that begin with a capital, and text of strangers made harmless.
+
+What a terminal, a page or a table would obey is shown instead of done.
 
 Names, versions and reasons come from files and devices of others. A terminal obeys control characters in them, and
 bidirectional overrides show another text than there is.
@@ -28,6 +30,11 @@ def visible(text: str) -> str:
 def one_line(text: str) -> str:
     """Return the text as `visible` does, and as one line: each line break or tab is a blank."""
     return visible(_BREAKS.sub(" ", text))
+
+
+def capital(text: str) -> str:
+    """Return the text as the beginning of a sentence."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _written_out(match: re.Match[str]) -> str:

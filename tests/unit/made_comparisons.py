@@ -84,7 +84,7 @@ def compared(
         "rounds": 3,
         "seed": 7,
         "slices": SliceCounts(core=1, frames=128, slices=9000, interrupted=3, waited=0),
-        "results": "results/2026-11-23-compare",
+        "results": "results/2026-11-23-120000-compare",
     }
     return ComparisonRecord(**{**fields, **changed})
 

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 from tests.unit.browser import Browser
 
-WIDTHS: Final = (360, 900, 1600)
+WIDTHS: Final = (390, 800, 1280)
 SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 
 

@@ -30,12 +30,12 @@ _OF_A_KIND: Final = 250
 
 #: The most lines that each package may reach by imports, its own ones included, and why it needs them.
 BUDGETS: dict[str, tuple[int, str]] = {
-    "agreement": (1_230, "types of the engine's requests and results, and the process that runs it"),
-    "analysis": (5_510, "conclusions from records: two runs, many runs, audits, thresholds, scalability, subscribers"),
+    "agreement": (1_360, "types of the engine's requests and results, their delays in words, and the process"),
+    "analysis": (5_590, "conclusions from records: two runs, many runs, audits, thresholds, scalability, subscribers"),
     # Carrier-grade NATs are audited with a pool, which labs and recipes know.
     "audits": (21_670, "setups, the records, and the requirements; nothing that measures"),
     "campaigns": (42_420, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
-    "causes": (900, "facts about hops and counters, and the delays of late frames; stands on nothing else"),
+    "causes": (1_010, "facts about hops and counters, and the delays of late frames, with figures in words"),
     "cleaning": (11_700, "the labs of this machine from outside; their registers"),
     "cli": (69_190, "the edge: reaches everything"),
     "comparisons": (40_460, "measures several gateways, on the bench"),
@@ -45,21 +45,21 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "inputs": (1_480, "descriptions of inputs; words and errors"),
     "labs": (11_200, "all kinds of labs, three systems of far machines, pools; this machine: ports, undo, namespaces"),
     "measurements": (39_190, "one measurement on its own bench, and its record"),
-    "metrics": (840, "a declaration for each metric; stands on nothing"),
-    "paired": (1_370, "arithmetic and places of rounds for costs, comparisons and stored ones; statistics; notes"),
+    "metrics": (910, "a declaration for each metric; figures in words"),
+    "paired": (1_380, "arithmetic and places of rounds for costs, comparisons and stored ones; statistics; notes"),
     "procedures": (
         14_100,
         "all 18 metrics, their kit, the loop of campaigns; trials and their figures; void rounds; no lab, gateway",
     ),
-    "published": (6_690, "tables and their plans as files, and views of results in their shape"),
-    "records": (3_630, "types of outcomes, also of a repetition as procedures return it, and their store"),
-    "reports": (14_530, "all views of records, also for papers, of subscribers, over commits; nothing that measures"),
+    "published": (6_710, "tables and their plans as files, and views of results in their shape"),
+    "records": (3_640, "types of outcomes, also of a repetition as procedures return it, and their store"),
+    "reports": (14_710, "all views of records, also for papers, of subscribers, over commits; nothing that measures"),
     "statistics": (700, "arithmetic; stands on nothing"),
     "stored": (39_410, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
     "spread": (43_860, "campaigns, and the workers that measure their repetitions"),
     "subscriber_profiles": (1_800, "profiles of subscribers; descriptions of inputs; the reader of files of others"),
     "setup": (16_070, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
-    "tester": (18_330, "the tester alone, on cables and labs"),
+    "tester": (18_340, "the tester alone, on cables and labs"),
     "trial": (35_260, "joins setups, the tester and procedures"),
 }
 

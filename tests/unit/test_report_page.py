@@ -227,7 +227,26 @@ def test_the_cost_is_defined_before_the_figure_that_uses_it(tmp_path: Path) -> N
     store.write_plan({})
     store.write_comparison(compared().document())
     text = page(find([tmp_path]), command_again)
-    assert 0 < text.index("in ns)") < text.index('class="chart"')
+    assert 0 < text.index("(work of the device)") < text.index('class="chart"')
+
+
+def test_a_cost_is_drawn_next_to_plain_forwarding_and_of_a_rate_alone_it_is_not_known() -> None:
+    (cost,) = groups_of([made([1.6, 1.7, 1.65], metric="cost", unit="x forwarding", median=1.65)])
+    rows = [row for layer in cost.figures[0].spec["layer"] for row in layer["data"]["values"] if "value" in row]
+    assert {row["value"] for row in rows} == {1.65, 1.0}
+    assert "Plain forwarding" not in cost.caption
+    alone, plain = rate("nat", 1e5, 1, 1000), rate("linux-ipv4", 2e5, 1, 1000)
+    (group,) = groups_of([alone])
+    assert group.caption.endswith("Plain forwarding (gateway linux-ipv4) was not measured.")
+    for known in ([alone, plain], [plain], [alone, rate("other", 1e5, 1, 1000)]):
+        assert not [each for each in groups_of(known) if "was not measured" in each.caption]
+
+
+def test_no_line_of_a_page_ends_within_a_figure(written: Path) -> None:
+    text = html.unescape(written.read_text())
+    sentences = re.findall(r'<li class="[^"]*">([^<]*)</li>', text)
+    assert any("\u00a0%" in each and "±\u00a0" in each for each in sentences)
+    assert not [each for each in sentences if re.search(r"± \d|\d (?:%|[kM]\b|[kM]?bit)", each)]
 
 
 def test_charts_of_a_group_have_the_same_axes() -> None:

@@ -248,7 +248,7 @@ def test_quick_is_over_in_a_minute_whatever_the_device(measure: _WithTime, metri
 def test_the_likely_time_is_said_at_the_start_and_not_the_longest(measure: _WithTime, golden: Golden) -> None:
     measure("connection-rate", Gateway(establishes=250_000), most_seconds=60, repeat=1)
     text = io.StringIO()
-    with ProgressDisplay(Console(file=text, width=200), estimated_seconds=4.0) as display:
+    with ProgressDisplay(Console(file=text, width=200), likely="4 to 10 s") as display:
         for event in measure.events:
             display.event(event)
     golden(text.getvalue())

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from natgauge.analysis.comparing import comparable
+from natgauge.analysis.conditions import Work, figure_of, work_of
 from natgauge.analysis.contrast import Contrast, better, contrast
 from natgauge.analysis.scalability import CORES, SESSIONS, Axis, varied_with
 from natgauge.analysis.sittings import Sitting, sitting_of
@@ -97,19 +98,51 @@ def claim(first: Result, second: Result) -> Claim:
 
 def routes(result: Result) -> bool:
     """Whether the device only forwards: it is what gateways are compared with, and no rival of theirs."""
-    return result.parameters.device.get("kind") == "routing"
+    return work(result).forwards
+
+
+def work(result: Result) -> Work:
+    """Return the work of a result's gateway."""
+    return work_of(figure_of(result))
 
 
 def alike(results: Sequence[Result], about: Collection[str]) -> list[list[Result]]:
-    """Return sets of results that differ in nothing that moves the figure, except for parameters named in `about`."""
+    """Return sets of results that differ in nothing that moves the figure, except for parameters named in `about`.
+
+    Gateways of a set do the same work, even where `about` has the device.
+    """
     sets: list[list[Result]] = []
     for result in results:
-        own = next((each for each in sets if not comparable(each[0], result, except_for=about)), None)
+        own = next((each for each in sets if _alike(each[0], result, about)), None)
         if own is None:
             sets.append([result])
         else:
             own.append(result)
     return sets
+
+
+def on_one_axis(results: Sequence[Result], varied: Collection[str] = ()) -> list[list[Result]]:
+    """Return sets of results of one metric that may be drawn on one axis: `alike`, but for what was varied on purpose.
+
+    A device that only forwards is in each set whose gateways are compared with it.
+
+    Args:
+        results: results of one metric.
+        varied: parameters that a drawing shows, such as those of its axis.
+    """
+    about = _DEVICE.union(_TIME, *map(varied_with, varied))
+    sets = alike([result for result in results if not routes(result)], about)
+    forwarding = [result for result in results if routes(result)]
+    for result in forwarding:
+        for each in sets:
+            if not comparable(each[0], result, except_for=about):
+                each.append(result)
+    drawn = {id(result) for each in sets for result in each}
+    return sets + alike([result for result in forwarding if id(result) not in drawn], about)
+
+
+def _alike(first: Result, second: Result, about: Collection[str]) -> bool:
+    return work(first) == work(second) and not comparable(first, second, except_for=about)
 
 
 def series(results: Sequence[Result], axis: Axis) -> list[list[Result]]:

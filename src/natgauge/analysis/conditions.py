@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one rule on figures that are put into an order, or drawn on one axis: the conditions in which they differ.
 
-Figures may be ranked together where nothing but the gateway differs. All views ask this module, and add its sentence
-to an order of figures with different conditions.
+Figures may be ranked together, and share an axis, where nothing but the gateway differs, and gateways do the same work
+on frames. All views ask this module, and add its sentence where figures have different conditions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -15,6 +16,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from natgauge.analysis.unit_frames import mix_of
+from natgauge.figure_text import given
 from natgauge.records.comparison import GatewayRecord
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import TRANSPORT_NAMES, Parameters, describe, differing, shown
@@ -29,8 +31,12 @@ _FRAMES: Final = ("frame_size", "frame_side", "frame_sizes", "down_frame_sizes")
 _CHAIN: Final = "chain"
 #: The metric whose parameters move a cost.
 _COST: Final = "cost"
-#: Parameters of the device that are conditions: the work it does. Rankings allow them to differ, and say so.
+#: Parameters of the device that are conditions: the work it does.
 WORK: Final = frozenset({"kind", _CHAIN, "responder_family"})
+#: Ends of the sentence on different conditions: of an order of figures, and of figures that have none.
+ORDERED: Final = "the order of these figures is not that of the gateways alone"
+NOT_RANKED: Final = "they are not ranked"
+NOT_ON_ONE_AXIS: Final = "they are not on one axis"
 #: A longer value is not shown.
 _LONGEST: Final = 40
 #: Of more conditions only their number is shown.
@@ -47,6 +53,24 @@ class RankedFigure:
     metric: str
     parameters: Parameters
     devices: int
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a gateway does to frames. Only gateways with equal work are ranked together."""
+
+    kind: str
+    families: str
+    devices: int
+
+    @property
+    def forwards(self) -> bool:
+        """Whether the device only forwards: it is what gateways are compared with, and no rival of theirs."""
+        return self.kind == "routing"
+
+    def __str__(self) -> str:
+        """Return, for example, "nat44, IPv4, 1 device"."""
+        return f"{self.kind}, {self.families}, {self.devices} {'device' if self.devices == 1 else 'devices'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +103,17 @@ def figure_of(result: Result) -> RankedFigure:
     return RankedFigure(result.gateway, result.metric, result.parameters, len(chain) if isinstance(chain, list) else 1)
 
 
+def work_of(figure: RankedFigure) -> Work:
+    """Return the work of the figure's gateway."""
+    return Work(_value("kind", figure), _families(figure), figure.devices)
+
+
+def named_works(works: Collection[Work]) -> Mapping[Work, str]:
+    """Return a name for each work: its kind, or, where another one has the same kind, everything."""
+    kinds = Counter(work.kind for work in dict.fromkeys(works))
+    return {work: work.kind if kinds[work.kind] == 1 else str(work) for work in works}
+
+
 def cost_of(gateway: GatewayRecord) -> RankedFigure:
     """Return the cost of a gateway of a comparison as a figure."""
     return RankedFigure(gateway.label, _COST, gateway.parameters, gateway.devices)
@@ -88,7 +123,8 @@ def unlike_conditions(figures: Sequence[RankedFigure], *, except_for: Collection
     """Return the conditions in which figures differ; empty where they may be ranked together.
 
     Everything that moves a figure is a condition, but for the gateway itself and its settings. The number of devices,
-    the kind and the address families are conditions.
+    the kind and the address families are conditions. The kind of a device that only forwards is none: gateways are
+    compared with it.
 
     Args:
         except_for: parameters that may differ, such as those of an axis, or those that are shown next to each figure.
@@ -109,20 +145,24 @@ def unlike_conditions(figures: Sequence[RankedFigure], *, except_for: Collection
         if name not in named:
             read[(name,)] = (describe(name).label, partial(_value, name))
     found = []
+    translating = [figure for figure in figures if not work_of(figure).forwards]
     for names, (label, value) in read.items():
+        own = translating if names == ("kind",) and translating else figures
         kept = [name for name in names if name not in except_for]
-        if kept and _differ(figures, kept):
-            texts = tuple(map(value, figures))
+        if kept and _differ(own, kept):
+            texts = tuple(map(value, own))
             shown_values = texts if max(map(len, texts)) <= _LONGEST and len(set(texts)) > 1 else ("",) * len(texts)
-            found.append(Condition(label, shown_values, tuple(figure.name for figure in figures), tuple(kept)))
+            found.append(Condition(label, shown_values, tuple(figure.name for figure in own), tuple(kept)))
     return found
 
 
-def sentence(figures: Sequence[RankedFigure], *, except_for: Collection[str] = ()) -> str:
-    """Return the sentence that belongs to an order of figures with different conditions; empty where they have none.
+def sentence(figures: Sequence[RankedFigure], *, except_for: Collection[str] = (), so: str = ORDERED) -> str:
+    """Return the sentence that belongs to figures of one metric with different conditions; empty where they have none.
 
     Args:
-        figures: figures of one metric that are sorted, or drawn on one axis.
+        figures: figures of one metric.
+        except_for: as of `unlike_conditions`.
+        so: what follows: `ORDERED`, `NOT_RANKED` or `NOT_ON_ONE_AXIS`.
     """
     # The same figures in another order are the same sentence.
     conditions = unlike_conditions(sorted(figures, key=lambda figure: figure.name), except_for=except_for)
@@ -130,7 +170,7 @@ def sentence(figures: Sequence[RankedFigure], *, except_for: Collection[str] = (
         return ""
     more = f", and {len(conditions) - _MOST} more" if len(conditions) > _MOST else ""
     named = f"{', '.join(map(str, conditions[:_MOST]))}{more}"
-    return f"Under different conditions: {named}; so the order of these figures is not that of the gateways alone."
+    return f"Under different conditions: {named}; so {so}."
 
 
 def _conditions_of(figures: Sequence[RankedFigure]) -> Iterator[str]:
@@ -158,7 +198,7 @@ def _value(name: str, figure: RankedFigure) -> str:
     value, unit = figure.parameters.get(name), describe(name).unit
     if not unit or not isinstance(value, int | float):
         return _shown(value)
-    return f"{100 * value:.10g} %" if unit == "share" else f"{_shown(value)} {unit}"
+    return given(value) if unit == "share" else f"{_shown(value)} {unit}"
 
 
 def _shown(value: JsonValue) -> str:

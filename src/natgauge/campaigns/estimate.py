@@ -17,6 +17,7 @@ from natgauge.agreement.trial import result_of
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
 from natgauge.campaigns.plan import PlanError
 from natgauge.delays import Delays
+from natgauge.durations import likely
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.figure_text import number as written
 from natgauge.gateways.limits import choose, octets_needed
@@ -43,6 +44,8 @@ ASSUMED_DELAY_NS: Final = 10_000
 #: waiting for late frames, emptying the table), and of each cell run (making a lab, starting a device).
 PHASE_SECONDS: Final = 0.25
 CELL_RUN_SECONDS: Final = 1.5
+#: Time of a cell run in which its trials do not count: the limit of a measurement's time leaves it out.
+_MOST_FOR_CELL_RUN: Final = 4.0
 #: Pause between two periods of a trial: the gap of 100 ms, and the wait for the last frames.
 PERIOD_PAUSE_SECONDS: Final = 0.12
 #: Octets of the tester's state table per connection, by the family that the Responder sees.
@@ -56,10 +59,12 @@ class Once:
     Attributes:
         trials: in all; a round of slices counts as one where it is no mere preparation.
         seconds: seconds of the repetition.
+        most_seconds: when --most-seconds ends it; infinite = never.
     """
 
     trials: int
     seconds: float
+    most_seconds: float = math.inf
     cut: bool = False
     outlasts: bool = False
 
@@ -80,15 +85,22 @@ class Estimate:
 
     Attributes:
         trials: number of trials; a round of slices counts as one unless it is only preparation.
+        most_seconds: when --most-seconds ends it; infinite = never.
         device_octets: largest memory of the device; None = not known, because a recipe does not state it.
     """
 
     trials: int = 0
     seconds: float = 0.0
+    most_seconds: float = 0.0
     tester_octets: int = 0
     device_octets: int | None = 0
     cut: int = 0
     outlasting: tuple[Outlasting, ...] = ()
+
+    @property
+    def likely(self) -> str:
+        """The likely range of the time, in words."""
+        return likely(self.seconds, self.most_seconds)
 
 
 def estimate(points: Sequence[PlannedCell]) -> Estimate:
@@ -98,6 +110,7 @@ def estimate(points: Sequence[PlannedCell]) -> Estimate:
     return Estimate(
         trials=sum(cell.trials for cell in every),
         seconds=sum(cell.seconds for cell in every),
+        most_seconds=sum(cell.most_seconds for cell in every),
         tester_octets=max(cell.tester_octets for cell in every),
         device_octets=max(octets) if len(octets) == len(every) else None,
         cut=sum(cell.cut for cell in every),
@@ -105,8 +118,8 @@ def estimate(points: Sequence[PlannedCell]) -> Estimate:
     )
 
 
-def of_question(question: Question) -> float | None:
-    """Return the seconds that a measurement is likely to take at least; None = the question is wrong, or too unlike."""
+def of_question(question: Question) -> Estimate | None:
+    """Estimate a measurement, whose repetitions share its time; None = the question is wrong, or too unlike."""
     try:
         planned = Bench(question.cell).plan(question.metric, question.settings)
         recipe = load(question.cell.gateway)
@@ -114,10 +127,18 @@ def of_question(question: Question) -> float | None:
         cell = PlannedCell(
             question.metric, recipe.name, {}, question.cell, recipe, planned.settings.connections, (only,)
         )
-        return of_cell(cell).seconds
+        estimated = of_cell(cell)
+        most = planned.settings.most_seconds
+        return estimated if most is None else replace(estimated, most_seconds=most + _MOST_FOR_CELL_RUN)
     except NatgaugeError:
         # The measurement itself says what is wrong.
         return None
+
+
+def likely_of(question: Question) -> str:
+    """Return the likely range of a measurement's time in words; empty = not known."""
+    estimated = of_question(question)
+    return "" if estimated is None else estimated.likely
 
 
 def checked_estimate(points: Sequence[PlannedCell], where: str) -> Estimate:
@@ -156,18 +177,21 @@ def of_cell(point: PlannedCell) -> Estimate:
     """Return the estimate of one cell: all measurements, each with all its repetitions."""
     each = repetitions(point)
     visits = max(measurement.most_repetitions for measurement in point.measurements)
-    trials, seconds, cut = 0, visits * CELL_RUN_SECONDS, 0
+    trials, seconds, most, cut = 0, visits * CELL_RUN_SECONDS, visits * _MOST_FOR_CELL_RUN, 0
     for measurement in point.measurements:
         once = each[measurement.name]
         trials += once.trials * measurement.most_repetitions
         seconds += once.seconds * measurement.most_repetitions
+        most += once.most_seconds * measurement.most_repetitions
         cut += once.cut * measurement.most_repetitions
         if measurement.planned.settings.far_side != TESTER:
             # One repetition measures the server alone, too.
             seconds += min(once.seconds, ALONE_SECONDS)
+            most += ALONE_SECONDS
     return Estimate(
         trials=trials,
         seconds=seconds,
+        most_seconds=most,
         tester_octets=_phase1_frames(point) * _OCTETS[point.recipe.responder_family],
         device_octets=_device_octets(point),
         cut=cut,
@@ -205,7 +229,7 @@ def _of_repetition(measurement: CellMeasurement, knobs: Mapping[str, int], *, ra
         # Nobody knows how slow the device is, so that nothing is refused or doubted for that.
         slow = _run(measurement, knobs, rate_known=rate_known, rates=(ASSUMED_OF_PROCESSES,) * 2)
         once = replace(once, trials=slow.trials, seconds=slow.seconds)
-    return once
+    return replace(once, most_seconds=measurement.planned.settings.most_seconds or math.inf)
 
 
 def _run(

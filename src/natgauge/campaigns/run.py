@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from natgauge.campaigns.cell_run import CellRun, is_open, pending
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
-from natgauge.campaigns.estimate import repetitions
+from natgauge.campaigns.estimate import Once, repetitions
 from natgauge.campaigns.evidence import STORED, EvidenceFile
 from natgauge.campaigns.journal import Journal, JournalLine, text_of
 from natgauge.campaigns.result import write_result
@@ -106,7 +106,7 @@ class Session:
     only: Sequence[str] = ()
     _began: float = field(default_factory=time.monotonic)
     _before: float | None = None
-    _estimates: dict[str, dict[str, float]] = field(default_factory=dict)
+    _estimates: dict[str, dict[str, Once]] = field(default_factory=dict)
 
     def run(self) -> None:
         """Measure until nothing is left."""
@@ -188,7 +188,7 @@ class Session:
     def left(self) -> str:
         """Return a text: finished repetitions of this session's cells, and the remaining time at this pace."""
         total = done = 0
-        left = behind = 0.0
+        left = most_left = behind = 0.0
         for point in self._chosen():
             for measurement in point.measurements:
                 ended = len(self.state.measurement(point.name, measurement.name).ended)
@@ -196,18 +196,19 @@ class Session:
                 done += ended
                 each = self._estimated(point, measurement)
                 total += most
-                left += (most - ended) * each
-                behind += ended * each
+                left += (most - ended) * each.seconds
+                most_left += (most - ended) * each.most_seconds if most > ended else 0.0
+                behind += ended * each.seconds
         text = f"{done} of {total} repetitions done"
         self._before = behind if self._before is None else self._before
         if ended_estimate := behind - self._before:
             text += f", about {duration((time.monotonic() - self._began) / ended_estimate * left)} left"
         elif left:
-            text += f", likely {likely(left)} left"
+            text += f", likely {likely(left, most_left)} left"
         return text
 
-    def _estimated(self, point: PlannedCell, measurement: CellMeasurement) -> float:
-        """Return the seconds of one repetition."""
+    def _estimated(self, point: PlannedCell, measurement: CellMeasurement) -> Once:
+        """Return the estimate of one repetition."""
         if point.name not in self._estimates:
-            self._estimates[point.name] = {name: once.seconds for name, once in repetitions(point).items()}
+            self._estimates[point.name] = repetitions(point)
         return self._estimates[point.name][measurement.name]

@@ -32,7 +32,7 @@ _INVALID_REPEATS: Final = 4
 @click.option("-v", "--verbose", is_flag=True, help="Print every trial, and all notes and doubts in full.")
 def command(results: Path, verbose: bool) -> None:
     """Measure the kernel's own NAT44 in namespaces: connection rate, then throughput."""
-    from natgauge.campaigns.estimate import of_question
+    from natgauge.campaigns.estimate import likely_of
     from natgauge.cli.progress import ProgressDisplay
     from natgauge.cli.say import wrapped
     from natgauge.measurements.measure import answer
@@ -49,7 +49,7 @@ def command(results: Path, verbose: bool) -> None:
 
     def measured(metric: str, **settings: Any) -> Result:
         question = ask(metric, _GATEWAY, {**common, **settings})
-        with ProgressDisplay(verbose=verbose, estimated_seconds=of_question(question)) as display:
+        with ProgressDisplay(verbose=verbose, likely=likely_of(question)) as display:
             return answer(question, display, results=results)
 
     rate = measured("connection-rate")

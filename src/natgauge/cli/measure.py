@@ -126,13 +126,13 @@ def _command_of(metric: str) -> click.Command:
     procedure = procedures.get(metric)
 
     def measure_one(gateway: str, results: Path, host_name: bool, verbose: bool, as_json: bool, **choices: Any) -> int:
-        from natgauge.campaigns.estimate import of_question
+        from natgauge.campaigns.estimate import likely_of
         from natgauge.cli.progress import ProgressDisplay
         from natgauge.measurements.measure import answer
         from natgauge.trial.question import ask
 
         question = ask(metric, gateway, choices)
-        with ProgressDisplay(verbose=verbose, estimated_seconds=of_question(question)) as display:
+        with ProgressDisplay(verbose=verbose, likely=likely_of(question)) as display:
             result = answer(question, display, results=results, host_name=host_name)
         show(result, verbose=verbose, as_json=as_json)
         return status_of([result])

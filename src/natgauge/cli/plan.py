@@ -86,7 +86,6 @@ def show(plan: Path, cores: int | None) -> int:
     """List the cells of PLAN and their measurements, in order."""
     from natgauge.campaigns.estimate import of_cell
     from natgauge.campaigns.plan import PlanError
-    from natgauge.durations import likely
     from natgauge.host.cpus import as_if
 
     try:
@@ -95,7 +94,7 @@ def show(plan: Path, cores: int | None) -> int:
     except PlanError as error:
         return complain(error)
     for cell, estimated in cells:
-        say(f"{cell.name}: about {estimated.trials} trials, {likely(estimated.seconds)}")
+        say(f"{cell.name}: about {estimated.trials} trials, {estimated.likely}")
         for measurement in cell.measurements:
             times = (
                 f"up to {measurement.most_repetitions}"
@@ -145,7 +144,6 @@ def _cells(plan: Path) -> Sequence[PlannedCell]:
 
 def _estimated(plan: Path, cells: Sequence[PlannedCell], estimated: Estimate, *, here: bool) -> list[str]:
     from natgauge.campaigns.estimate import ASSUMED_CONNECTIONS, ASSUMED_FRAMES
-    from natgauge.durations import likely
     from natgauge.host.memory import available_octets
 
     available = available_octets() if here else None
@@ -161,7 +159,7 @@ def _estimated(plan: Path, cells: Sequence[PlannedCell], estimated: Estimate, *,
     return [
         f"{plan}: {', '.join(counted)} at most",
         f"  trials  about {estimated.trials:,} with {assumed}; slower ones and disturbed hosts take more",
-        f"  time    likely {likely(estimated.seconds)}{cut}",
+        f"  time    likely {estimated.likely}{cut}",
         f"  memory  {memory}",
     ]
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from natgauge.agreement import Progress
 from natgauge.agreement.generated import StreamCounts
-from natgauge.durations import duration, likely
+from natgauge.durations import duration
 from natgauge.figure_text import number
 from natgauge.metrics import declared
 from natgauge.plain_text import one_line, visible
@@ -52,13 +52,13 @@ class ProgressDisplay:
         *,
         verbose: bool = False,
         stage_seconds: float | None = None,
-        estimated_seconds: float | None = None,
+        likely: str = "",
     ) -> None:
         self._console = console if console is not None else Console(stderr=True, highlight=False, soft_wrap=True)
         self._lines = verbose or not self._console.is_terminal
         self._live: Live | None = None
         # The estimate of a single measurement; those of campaigns are in their parts.
-        self._likely = "" if estimated_seconds is None else likely(estimated_seconds)
+        self._likely = likely
         self._now: Event | None = None
         self._stage_seconds = stage_seconds
         self._stage_due = time.monotonic() + (stage_seconds or 0.0)

@@ -11,6 +11,7 @@ import cloup
 from natgauge.cli.generator import CORES
 from natgauge.cli.say import say
 from natgauge.figure_text import number
+from natgauge.interval_text import ratio
 from natgauge.words import Transport
 
 if TYPE_CHECKING:
@@ -59,13 +60,12 @@ def _print_figures(figures: CableFigures) -> None:
     size = f"{figures.frame_size} octets"
     delays = "queries answered" if figures.query else "every frame timed" if figures.delays else "not timed"
     lag = "" if figures.worst_lag_ns is None else f", lag at worst {number(figures.worst_lag_ns / 1e3)} µs"
-    mean = "" if figures.mean_lag_ns is None else f", on average {figures.mean_lag_ns / 1e3:,.2f} µs"
+    mean = "" if figures.mean_lag_ns is None else f", on average {number(figures.mean_lag_ns / 1e3)} µs"
     floor = ""
     if figures.floor_frames_per_second is not None:
-        floor = (
-            f"; {figures.share_of_floor:.2f} ({figures.share_of_floor_low:.2f} to {figures.share_of_floor_high:.2f}) "
-            f"of the redirect floor, {number(figures.floor_frames_per_second)} frames/s"
-        )
+        shares = (figures.share_of_floor, figures.share_of_floor_low, figures.share_of_floor_high)
+        share, low, high = ("-" if each is None else ratio(each) for each in shares)
+        floor = f"; {share} ({low} to {high}) of the redirect floor, {number(figures.floor_frames_per_second)} frames/s"
     say(
         f"{figures.family} {size:>11}, {delays:<17}: {figures.frames_per_second:>12,.0f} frames/s "
         f"(phase 1: {number(figures.phase1_frames_per_second)}); at 90 % {figures.lost_at_90_percent:,} of "

@@ -91,8 +91,9 @@ def _uneven(facts: Facts) -> Iterator[Said]:
     _, _, working = _work(facts)
     if working > UNEVEN:
         text = (
-            f"the busiest of the device's cores had {working:.2f} times the mean frames of the working cores; a rate "
-            f"that this core limits is {in_percent(1 / working)} of the rate of even cores; check the flow hash (RSS)"
+            f"the busiest of the device's cores had {written(working)} times the mean frames of the working cores; a "
+            f"rate that this core limits is {in_percent(1 / working)} of the rate of even cores; check the flow hash "
+            "(RSS)"
         )
         yield Said(text, value=working)
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from natgauge.doubts.doubt import Doubt, Facts, Said, count_of
+from natgauge.figure_text import in_percent
+from natgauge.figure_text import number as written
 from natgauge.other_traffic import other_traffic_note
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.words import Verdict
@@ -60,7 +62,7 @@ def _unexpected_count(facts: Facts) -> Iterator[Said]:
     worst = max(deviating, key=lambda counted: abs(counted.deviation))
     yield Said(
         f"in {len(deviating)} of {len(read)} trials with new connections the device held another number than expected, "
-        f"at worst {worst.count} instead of {worst.expected:.0f} ({worst.deviation:+.1%})",
+        f"at worst {worst.count} instead of {written(worst.expected)} ({in_percent(worst.deviation)})",
         len(deviating),
         worst.deviation,
     )

@@ -43,9 +43,8 @@ def chain_notes(unit: str, figures: Mapping[str, FigureSummary], parameters: Par
         yield Note("device", text)
     if limit := limiting_device({name: figure.median for name, figure in figures.items()}):
         device, share = limit
-        text = (
-            f"the bottleneck of the chain was {device}: it dropped {share:.0f} % of the frames lost in deciding trials"
-        )
+        of = f"{number(share)} % of the frames lost in deciding trials"
+        text = f"the bottleneck of the chain was {device}: it dropped {of}"
         yield Note("device", text, value=share)
 
 

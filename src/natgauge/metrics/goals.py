@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from natgauge.figure_text import given
+
 Preset = Literal["rfc2544", "ndr-pdr"]
 
 
@@ -43,8 +45,8 @@ def criteria(preset: Preset, trial_seconds: float) -> str:
 
 def criterion(goal: Goal, trial_seconds: float) -> str:
     """Return the pass criterion of a goal."""
-    lost = f"no more than {goal.loss_ratio:.3g} of the frames" if goal.loss_ratio else "no frame"
+    lost = f"no more than {given(goal.loss_ratio)} of the frames" if goal.loss_ratio else "no frame"
     if goal.sum == 1 and not goal.exceed_ratio:
         return f"{goal.name}: {lost} lost in a trial of {trial_seconds:g} s"
-    good = f"at least {1 - goal.exceed_ratio:.0%} of {goal.sum:g} trials of {trial_seconds:g} s"
+    good = f"at least {given(1 - goal.exceed_ratio)} of {goal.sum:g} trials of {trial_seconds:g} s"
     return f"{goal.name}: {lost} lost in {good}"

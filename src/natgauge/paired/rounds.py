@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from natgauge.errors import BrokenError
+from natgauge.figure_text import in_percent
 from natgauge.notes import Note
 from natgauge.other_traffic import OtherTraffic, other_traffic_note
 from natgauge.paired.ratios import KindT, PairedRatios, PlaceKind, Seating
@@ -147,5 +148,5 @@ def disturbance_notes(sums: Iterable[RoundSums]) -> tuple[list[Note], list[Note]
     if interrupted <= _MANY_INTERRUPTED * slices:
         return list(others), []
     share = interrupted / slices
-    text = f"the core was taken away for more than 1 ms in {share:.0%} of all slices; intervals are wider"
+    text = f"the core was taken away for more than 1 ms in {in_percent(share)} of all slices; intervals are wider"
     return list(others), [Note("trials", text, interrupted)]

@@ -139,7 +139,7 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
             return repetition
         text = (
             f"the burst is of less than {written(repetition.upper)} frames; "
-            f"{self.late:.0f} and less could not be sent at their rate"
+            f"{written(self.late)} and less could not be sent at their rate"
         )
         note = Note("undecided", text)
         return replace(repetition, limited_by="tester", notes=(*repetition.notes, note))
@@ -170,8 +170,8 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
         rates = [repetition.figures[SENT_RATE] for repetition in measurements if SENT_RATE in repetition.figures]
         sent = statistics.fmean(rates) if rates else self.rate
-        meant = "" if self.rate == self._meant else f", as the tester did not reach {self._meant:.0f}"
-        sent_rate = f", really sent at {sent:.0f} ({in_percent(sent / self.rate)})" if rates else ""
+        meant = "" if self.rate == self._meant else f", as the tester did not reach {written(self._meant)}"
+        sent_rate = f", really sent at {written(sent)} ({in_percent(sent / self.rate)})" if rates else ""
         late = f"bursts of {written(self.late)} frames and less could not be sent at their rate"
         throughput = "not known" if self.throughput is None else f"{written(self.throughput)} frames/s"
         bursts_at = (

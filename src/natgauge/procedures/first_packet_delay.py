@@ -14,6 +14,7 @@ from typing import Final
 
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError
+from natgauge.figure_text import number as written
 from natgauge.inputs.measuring_types import shares
 from natgauge.metrics.first_packet_delay import METRIC
 from natgauge.notes import Note
@@ -105,7 +106,7 @@ class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         preparation = self.preparation
         where = "as given" if preparation.rough is None else "measured within 10 %"
-        full = Note("phase 1", f"100 % is {preparation.connection_rate:.0f} connections/s, {where}")
+        full = Note("phase 1", f"100 % is {written(preparation.connection_rate)} connections/s, {where}")
         return [full, *tolerance_note(self.settings.loss_tolerance)]
 
     def _figures(self, outcome: Trial | None, which: str, share: float) -> dict[str, float]:
@@ -116,8 +117,9 @@ class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
             raise BrokenError(f"{METRIC.name}: no {which} frame came back at {100 * share:g} %: {outcome.reason}")
         (delays,) = outcome.delays.values()
         for name, value, without in _TIMING.moved(outcome):
-            least = "not known" if without is None else f"{without:.4g} us without as many of the slowest frames"
-            text = f"at {100 * share:g} % {which} frames were due while a core was stalled: {name} {value:.4g}, {least}"
+            least = "not known" if without is None else f"{written(without)} us without as many of the slowest frames"
+            figures = f"{name} {written(value)}, {least}"
+            text = f"at {100 * share:g} % {which} frames were due while a core was stalled: {figures}"
             self.repetition_notes.append(Note("frames in stalls", text))
         lost = max(map(lost_share, deciding_counts(outcome)), default=0.0)
         return {f"{which}_{name}": each for name, each in _TIMING.figures(delays).items()} | {

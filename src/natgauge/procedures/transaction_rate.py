@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from natgauge.figure_text import at_most
 from natgauge.inputs.input import described
 from natgauge.metrics.transaction_rate import LINGERING_ENTRIES, METRIC
 from natgauge.notes import Note
@@ -70,7 +71,8 @@ class _TransactionRate(SearchedRate[TransactionRateSettings]):
         if seconds is None:
             return repetition
         entries = repetition.value * seconds
-        text = f"the device keeps a closed connection for {seconds} s: this rate for longer needs {entries:.0f} entries"
+        needed = f"this rate for longer needs {at_most(entries)} entries"
+        text = f"the device keeps a closed connection for {seconds} s: {needed}"
         return replace(
             repetition,
             figures={**repetition.figures, LINGERING_ENTRIES: entries},

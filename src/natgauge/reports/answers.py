@@ -28,6 +28,7 @@ from natgauge.analysis.claims import (
     rankings,
     routes,
     weakest,
+    work,
 )
 from natgauge.analysis.contrast import better, least_repetitions
 from natgauge.analysis.scalability import CORES, SESSIONS, WITH_TESTER, Axis, of_forwarding, varied_with
@@ -36,11 +37,13 @@ from natgauge.interval_text import in_bits, ratio, signed, span, within
 from natgauge.metrics import declared, figures
 from natgauge.metrics.shared_figures import IN_ALL
 from natgauge.metrics.stability import JUDGED
+from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import describe
 from natgauge.reports import criterion, doubtful, labels, main_figure
 from natgauge.reports.doubtful import bottleneck
 from natgauge.reports.rows import UNIT_IN_ALL, unit_of, unit_of_frames
+from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.interval import CONFIDENCE
 
 #: Meaning of each certainty, for a legend.
@@ -130,7 +133,11 @@ def _of_metric(results: Sequence[Result]) -> Iterator[Sentence]:
         yield from ranked[1:]
         yield from _left_out(results, every)
     elif not any(grown.values()):
-        yield from _each(results)
+        for own in sorted(_by_work(results), key=lambda own: routes(own[0])):
+            yield from _each(own)
+        gateways = [result for result in results if not routes(result)] or results
+        if len(results) > MOST_NAMES or len({result.gateway for result in gateways}) > 1:
+            yield from _unlike(gateways, so=conditions.NOT_RANKED)
     yield from _shares_of_forwarding(results)
     for axis, each in grown.items():
         yield from _grown(axis, each, results)
@@ -142,22 +149,27 @@ def _each(results: Sequence[Result]) -> Iterator[Sentence]:
         yield from [one(result, _point(result, results)) for result in results]
         return
     yield _several(results)
-    yield from _unlike(results)
 
 
 def one(result: Result, point: str = "") -> Sentence:
     """Return what a single result says: the value, its range over the repetitions, and more where the metric has it."""
     answers = {IN_ALL: f"{{}} {UNIT_IN_ALL}", **{each.name: each.answer for each in figures().values()}}
-    named = [(text, result.figures[name]) for name, text in answers.items() if text and name in result.figures]
+    named = [(name, text, result.figures[name]) for name, text in answers.items() if text and name in result.figures]
     words = {
         "unit": unit_of_frames(result),
         "loss": criterion.most_lost(result),
         "periods": _periods(result, "periods"),
         "judged": _periods(result, JUDGED),
     }
-    more = "".join(f"; {text.format(within(own.median, own.minimum, own.maximum), **words)}" for text, own in named)
+    # A sum of both directions has the interval of the value.
+    values = [number(own.median) if name == IN_ALL else _with_range(own) for name, _, own in named]
+    more = "".join(f"; {text.format(value, **words)}" for (_, text, _), value in zip(named, values, strict=True))
     does = f"{_does(result, sized=not point)}{f' {point}' if point else ''}"
     return Sentence(f"{does}: {main_figure.spread(result)}{more}{_in_bits(result)}.")
+
+
+def _with_range(figure: FigureSummary) -> str:
+    return within(figure.median, figure.minimum, figure.maximum)
 
 
 def _in_bits(result: Result) -> str:
@@ -213,7 +225,29 @@ def _number(result: Result, scale: float = 1.0) -> str:
     return f"at most {upper}" if stated.lower <= 0 else f"between {at_least(scale * stated.lower)} and {upper}"
 
 
+def _by_work(results: Sequence[Result]) -> list[list[Result]]:
+    """Results by the work of their gateways."""
+    by_work: dict[conditions.Work, list[Result]] = {}
+    for result in results:
+        by_work.setdefault(work(result), []).append(result)
+    return list(by_work.values())
+
+
 def _ranked(every: Sequence[Ranking], results: Sequence[Result]) -> Iterator[Sentence]:
+    """The best gateway among those that do the same work, for each work that several do."""
+    works = conditions.named_works([done for result in results if not (done := work(result)).forwards])
+    for own in _by_work([ranking.results[0] for ranking in every]):
+        done = work(own[0])
+        first, *more = _ranked_alike(
+            [ranking for ranking in every if work(ranking.results[0]) == done],
+            [result for result in results if work(result) == done],
+        )
+        only = f"; this ranks gateways of kind {works[done]} alone" if len(works) > 1 and not done.forwards else ""
+        yield replace(first, text=f"{first.text.removesuffix('.')}{only}.")
+        yield from more
+
+
+def _ranked_alike(every: Sequence[Ranking], results: Sequence[Result]) -> Iterator[Sentence]:
     """The best gateway of each ranking, or, where an axis joins the rankings, the points at which each is best."""
     varied = [_VARIED[name] for name in labels.differing_within(results) if name in _VARIED]
     if len(every) > 1 and (varied or len(every) > MOST_NAMES):
@@ -223,7 +257,6 @@ def _ranked(every: Sequence[Ranking], results: Sequence[Result]) -> Iterator[Sen
     for ranking in every:
         yield _ranked_once(ranking)
         yield from _behind(ranking)
-        yield from _unlike(ranking.results)
 
 
 def _of_points(results: Sequence[Result], *axes: str) -> frozenset[str]:
@@ -232,9 +265,11 @@ def _of_points(results: Sequence[Result], *axes: str) -> frozenset[str]:
     return frozenset().union(*map(varied_with, names))
 
 
-def _unlike(results: Sequence[Result], except_for: Collection[str] = ()) -> Iterator[Sentence]:
-    """Say in which conditions results differ that a sentence puts into an order."""
-    text = conditions.sentence([conditions.figure_of(result) for result in results], except_for=except_for)
+def _unlike(
+    results: Sequence[Result], except_for: Collection[str] = (), so: str = conditions.ORDERED
+) -> Iterator[Sentence]:
+    """Say in which conditions results differ that a sentence puts into an order, or that are not ranked."""
+    text = conditions.sentence([conditions.figure_of(result) for result in results], except_for=except_for, so=so)
     if text:
         yield Sentence(text)
 
@@ -390,7 +425,7 @@ def _left_out(results: Sequence[Result], every: Sequence[Ranking]) -> Iterator[S
     ):
         own = [result for result in results if result.gateway == gateway]
         figures = [[conditions.figure_of(one) for one in pair] for pair in itertools.product(own, ranked)]
-        found = [conditions.unlike_conditions(pair, except_for=conditions.WORK) for pair in figures]
+        found = [conditions.unlike_conditions(pair) for pair in figures]
         reasons.setdefault(listed([each.label for each in min(found, key=len)]), []).append(gateway)
     if reasons:
         because = "; ".join(f"{listed(names)}, because of another {differing}" for differing, names in reasons.items())
@@ -446,11 +481,6 @@ def _shares_of_forwarding(results: Sequence[Result]) -> Iterator[Sentence]:
 
 def _plain(result: Result) -> str:
     return declared(result.metric).name_in_sentence
-
-
-def capital(text: str) -> str:
-    """Return the text as the beginning of a sentence."""
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _listed(head: str, claims: Sequence[Claim], of: str, ranked: Sequence[Claim] = ()) -> Sentence:

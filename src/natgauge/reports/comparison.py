@@ -14,6 +14,7 @@ from natgauge.analysis import conditions
 from natgauge.analysis.halves import kinds_of_halves
 from natgauge.figure_text import at_least, given, number
 from natgauge.interval_text import Way, percent, ratio
+from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.reports import markdown
 from natgauge.reports.answers import MOST_NAMES, Sentence, listed
@@ -104,7 +105,7 @@ def _compared(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sente
     texts = "; ".join(estimate.text for estimate in group)
     if verdict == "undecided":
         return Sentence(f"Cannot tell: {texts}.", "cannot tell")
-    return Sentence(f"{texts[:1].upper()}{texts[1:]}.", "seen")
+    return Sentence(f"{capital(texts)}.", "seen")
 
 
 def _same_cost(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:

@@ -15,10 +15,12 @@ from natgauge.causes.full_table import FullTable
 from natgauge.causes.hops import LATE, HopLoss, TrialHops, hops_of
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.errors import UsageError
+from natgauge.figure_text import at_most
 from natgauge.figure_text import number as written
 from natgauge.foreign import is_there
-from natgauge.late_delays import LateDelays, milliseconds
+from natgauge.late_delays import LateDelays
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
+from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
 from natgauge.records.reading import read_document, read_lines, read_record
 from natgauge.records.store import FAILURE, FAILURE_SCHEMA, SUMMARY, TRIAL_SCHEMA, TRIALS, plain
@@ -188,7 +190,7 @@ def cause(explanation: TrialExplanation) -> list[str]:
 def _fact(name: str, facts: CounterFacts, hops: TrialHops) -> str:
     """Return what a counter means, what was seen of it, what else raises it, and what changes it."""
     also = f" It may also be {facts.also}." if facts.also else ""
-    seen = f" {_capital(str(delays))}." if (delays := _delays(name, hops)) else ""
+    seen = f" {capital(str(delays))}." if (delays := _delays(name, hops)) else ""
     return f"{name}: {facts.meaning}.{seen}{also} To change it: {facts.knob}."
 
 
@@ -196,17 +198,13 @@ def _figures(name: str, hops: TrialHops) -> str:
     """Return the figures of a counter beyond its count, for the table."""
     if (delays := _delays(name, hops)) is None:
         return ""
-    limit = "no limit" if delays.limit is None else f"limit {milliseconds(delays.limit)} ms"
-    return f" (mean {milliseconds(delays.mean)} ms, largest {milliseconds(delays.largest)} ms, {limit})"
+    limit = "no limit" if delays.limit is None else f"limit {delays.limit_ms} ms"
+    return f" (mean {written(1e3 * delays.mean)} ms, largest {at_most(1e3 * delays.largest)} ms, {limit})"
 
 
 def _delays(name: str, hops: TrialHops) -> LateDelays | None:
     """Return the delays of the frames of a counter, if it counts late ones."""
     return hops.late_delays if name == LATE else None
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _cause_line(cause: Cause | None) -> list[str]:
@@ -232,7 +230,7 @@ def _of_table(explanation: TrialExplanation) -> list[str]:
         return []
     opened = trial["result"]["phase1"]
     table = FullTable(opened["offered_frames"], opened["received_frames"], held, trial.get("device_faults") or {})
-    return [f"{_capital(str(table))}."]
+    return [f"{capital(str(table))}."]
 
 
 def _answer(explanation: TrialExplanation) -> str:

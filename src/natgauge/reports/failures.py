@@ -13,6 +13,7 @@ from typing import Any
 
 from natgauge.errors import UsageError
 from natgauge.foreign import is_there
+from natgauge.plain_text import capital
 from natgauge.records.campaign import CampaignCell, CampaignMeasurement, CampaignRecord
 from natgauge.records.reading import read_document, read_lines, read_record
 from natgauge.records.store import (
@@ -72,7 +73,7 @@ def _of_folder(folder: Path, again: CommandAgain) -> MeasurementFailure:
     )
     subject = f"comparison of {listed(compared)}" if compared else subject
     error = str(failure.get("error") or "")
-    happened = [f"{error[:1].upper()}{error[1:]}." if error else "The measurement did not end, and stored no error."]
+    happened = [f"{capital(error)}." if error else "The measurement did not end, and stored no error."]
     happened += _trials(folder)
     if (folder / TRACEBACK).is_file():
         return MeasurementFailure(subject, tuple(happened), f"Report {folder / TRACEBACK}.", command, folder)
@@ -142,7 +143,7 @@ def _of_campaign(folder: Path) -> Iterator[MeasurementFailure]:
         if names:
             subject = names[0] if len(names) == 1 else f"{len(names)} measurements, from {names[0]} to {names[-1]}"
             remedy = "Fix what the message names, then repeat the broken measurements."
-            happened = f"{cause[:1].upper()}{cause[1:]}."
+            happened = f"{capital(cause)}."
             yield MeasurementFailure(subject, (happened,), remedy, f"{resume} --retry-broken", folder)
     if left := len(missing - broken):
         happened = f"{left} of {len(places)} measurements have not ended."

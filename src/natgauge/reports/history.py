@@ -12,9 +12,10 @@ from natgauge.analysis.history import Dated, HistoryPoint, HistorySeries
 from natgauge.errors import UsageError
 from natgauge.figure_text import given
 from natgauge.interval_text import percent
+from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, commit_of
 from natgauge.records.store import date_of
-from natgauge.reports.answers import Sentence, capital, listed
+from natgauge.reports.answers import Sentence, listed
 from natgauge.reports.collected import StoredComparison
 from natgauge.reports.comparison import change, interval
 from natgauge.reports.csv_table import written

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
 from natgauge.reports import doubtful
 from natgauge.reports.graded_doubts import of_columns
@@ -70,5 +71,5 @@ def notes(results: Sequence[Result], called: Callable[[int, Result], str] = colu
     sentences = [f"{'; '.join(names)}: {text}." for text, names in missing.items()]
     if called is column_of:
         # A metric's name keeps its spelling everywhere; this text begins with a word.
-        sentences = [sentence[:1].upper() + sentence[1:] for sentence in sentences]
+        sentences = list(map(capital, sentences))
     return [*sentences, *(f"{note}." for note in references(derived))]

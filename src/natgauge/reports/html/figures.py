@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from natgauge.analysis import conditions
-from natgauge.analysis.claims import alike, routes, series
+from natgauge.analysis.claims import on_one_axis, routes, series, work
 from natgauge.analysis.contrast import better, bounds
 from natgauge.analysis.scalability import CORES, NEW, SESSIONS, Axis, varied_with
 from natgauge.figure_text import given, in_full, number
 from natgauge.interval_text import span, within
 from natgauge.metrics import declared
+from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
 from natgauge.reports import labels, main_figure
@@ -27,7 +28,8 @@ from natgauge.reports.comparison import change, conditions_of, interval
 from natgauge.reports.doubtful import missing
 from natgauge.reports.html import charts
 from natgauge.reports.html.charts import ChartAxis, ChartLine, Row
-from natgauge.reports.html.limits import limit_of, load_limit
+from natgauge.reports.html.limits import OWN_PART, limit_of, load_limit
+from natgauge.reports.html.references import drawn_beside, without_forwarding
 from natgauge.reports.html.timed import PERCENTILES, Timed
 from natgauge.reports.rows import CACHES, filling, unit_of
 
@@ -47,12 +49,8 @@ _BEYOND_VALUES: Final = 1.1
 _BEYOND, _LEAST_SPAN = 0.08, 1.02
 #: Ratios outside of this range have a logarithmic axis, on which half and twice as much are equally far from 1.
 _LINEAR: Final = (0.75, 3.0)
-#: A reference that is farther above a single value is not drawn next to it.
-_FAR_REFERENCE: Final = 30
 #: Letters in a line of a name.
 _LETTERS: Final = 20
-#: Name of the tester's limit of a delay.
-_OWN_PART: Final = "tester's own part"
 _AGAINST: Final = {CORES: "cores", SESSIONS: "connections", NEW: "new connections/s"}
 _Kind = TypeVar("_Kind")
 #: Colour and shape of each gateway, the same throughout a page, as fields of a row.
@@ -157,19 +155,21 @@ def _names(results: Sequence[Result]) -> Mapping[int, str]:
 def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result], looks: Looks) -> FigureGroup:
     """Rates against an axis: a chart for each point of the others, a line for each gateway.
 
-    All charts of the group have the same axes, so that they can be compared.
+    All charts of gateways that are compared with each other have the same axes.
     """
     names = [name for name in labels.differing_within(results) if name != axis.parameter]
-    panels: dict[str, list[Sequence[Result]]] = {}
-    for each in sets:
-        panels.setdefault(labels.words(each[0], names), []).append(each)
+    by_first = {id(each[0]): each for each in sets}
+    together = _together([each[0] for each in sets], (*names, axis.parameter))
+    figures: list[Figure] = []
+    for head, firsts in together:
+        own = [by_first[id(first)] for first in firsts]
+        axes = _axes(axis, own)
+        panels: dict[str, list[Sequence[Result]]] = {}
+        for each in own:
+            panels.setdefault(_joined(head, labels.words(each[0], names)), []).append(each)
+        for title, every in panels.items():
+            figures += [_lines(title, part, axis, axes, looks) for part in _chunks(every, charts.MOST_LINES)]
     flat = [result for each in sets for result in each]
-    axes = _axes(axis, sets)
-    figures = tuple(
-        _lines(title, part, axis, axes, looks)
-        for title, every in panels.items()
-        for part in _chunks(every, charts.MOST_LINES)
-    )
     ideal = " The thin dotted line is the ideal: n cores give n times the rate of the first." * (axis is CORES)
     log = " The axis of connections is logarithmic." * (axis is SESSIONS)
     band = "; the pale band joins them" * (axis is SESSIONS)
@@ -177,8 +177,8 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
     return FigureGroup(
         f"{declared(results[0].metric).plain_name} against {_AGAINST[axis]} ({unit_of(results[0])})",
         f"The line goes through the medians. Strokes are the intervals{band}.{hollow}{ideal}{log}"
-        f"{_limits(results)[1]}{_unlike(flat, *names, axis.parameter)}",
-        figures,
+        f"{_limits(results)[1]}{_unlike(flat, *names, axis.parameter, apart=len(together) > 1)}",
+        tuple(figures),
         _legend([each[0].gateway for each in sets], looks),
     )
 
@@ -264,7 +264,7 @@ def _limits(results: Sequence[Result]) -> tuple[tuple[ChartLine, ...], str]:
     limits = sorted((limit for result in results if (limit := limit_of(result))), key=lambda limit: limit.value)
     if not limits:
         return (), ""
-    what = _OWN_PART if results[0].unit == "us" else limits[0].label
+    what = OWN_PART if results[0].unit == "us" else limits[0].label
     near = charts.near(limits[0].value, [value for result in results for value in result.values])
     ends = span(limits[0].value, limits[-1].value)
     marks = (ChartLine(limits[0].value, what),) if near else ()
@@ -278,10 +278,25 @@ def _caches(results: Sequence[Result], drawn: Sequence[float]) -> tuple[ChartLin
     return tuple(ChartLine(count, f"table fills the {level} cache") for level, count in fewest.items())
 
 
-def _unlike(results: Sequence[Result], *shown: str) -> str:
-    """Return a sentence on the conditions in which drawn results differ, but for parameters that charts show."""
+def _together(results: Sequence[Result], varied: Sequence[str] = ()) -> list[tuple[str, Sequence[Result]]]:
+    """Return sets of results that may share an axis, each with the work of its gateways where sets differ in it."""
+    sets = on_one_axis(results, varied)
+    names = conditions.named_works([work(own[0]) for own in sets])
+    return [(names[work(own[0])] if len(names) > 1 else "", own) for own in sets]
+
+
+def _joined(*parts: str) -> str:
+    return ", ".join(filter(None, parts))
+
+
+def _unlike(results: Sequence[Result], *shown: str, apart: bool) -> str:
+    """Return a sentence on the conditions in which drawn results differ, but for parameters that charts show.
+
+    `apart` is whether these results are on several axes.
+    """
     except_for = frozenset[str]().union(*map(varied_with, shown))
-    return _after(conditions.sentence([conditions.figure_of(result) for result in results], except_for=except_for))
+    so = conditions.NOT_ON_ONE_AXIS if apart else conditions.ORDERED
+    return _after(conditions.sentence(list(map(conditions.figure_of, results)), except_for=except_for, so=so))
 
 
 def _after(sentence: str) -> str:
@@ -290,38 +305,35 @@ def _after(sentence: str) -> str:
 
 
 def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
-    """Bars by rank: a chart for each set of comparable results, the best first."""
-    names = _names(results)
+    """Bars by rank: a chart for each set of comparable results, the best first.
+
+    Charts that differ in what was varied share a scale.
+    """
 
     def by_rank(some: Sequence[Result]) -> Sequence[Result]:
         return sorted(some, key=lambda result: result.median, reverse=better(results[0].metric) != "lower")
 
-    points = [by_rank(point) for point in alike(results, {"device"})]
-    # A bar that is comparable with no other has an axis of its own, behind the others.
-    groups = sorted(points, key=lambda point: len(point) == 1)
-    parts = [part for each in groups for part in _chunks(each, charts.MOST_ROWS)]
-    reference = _reference(results)
-    values = [*(main_figure.interval_of(result).high for result in results), *(mark.value for mark in reference)]
-    top = None if _spans(results) else _BEYOND_VALUES * max(values)
-    letters = max(len(line) for part in parts for name in _names(part).values() for line in _wrapped(name).split("|"))
-    letters = max(letters, *(len(mark.label) for mark in reference), 0)
-    scale = (top, letters) if top else None
-    figures = tuple(
-        _bars(part, names, labels.differing(results), looks, scale=scale, reference=reference) for part in parts
-    )
+    # What is comparable with no other comes behind the others.
+    together = sorted(_together(results, labels.differing_within(results)), key=lambda own: len(own[1]) == 1)
+    references = [drawn_beside(own) for _, own in together]
+    points = [sorted(map(by_rank, on_one_axis(own)), key=lambda point: len(point) == 1) for _, own in together]
+    named = [name for every in points for point in every for name in _names(point).values()]
+    named += [mark.label for marks in references for mark in marks]
+    letters = max(len(line) for name in named for line in _wrapped(name).split("|"))
+    figures: list[Figure] = []
+    for (head, own), every, reference in zip(together, points, references, strict=True):
+        values = [*(main_figure.interval_of(result).high for result in own), *(mark.value for mark in reference)]
+        scale = None if _spans(own) or not max(values) else (_BEYOND_VALUES * max(values), letters)
+        for part in (part for point in every for part in _chunks(point, charts.MOST_ROWS)):
+            bars = _bars(part, _names(results), labels.differing(results), looks, scale=scale, reference=reference)
+            figures.append(replace(bars, title=_joined(head, bars.title)))
     first = "the largest" if better(results[0].metric) is None else "the best"
-    caption = "Bars are medians, strokes their intervals"
-    caption += f"; {first} comes first." if len(results) > 1 else "."
-    caption += f"{_limits(results)[1] if not reference else ''}{_unlike(results, *labels.differing_within(results))}"
-    return FigureGroup(next(iter(_by_title(results))), caption, figures)
-
-
-def _reference(results: Sequence[Result]) -> tuple[ChartLine, ...]:
-    """What a single result is drawn next to: the tester's own limit, where it is not too far away to be seen."""
-    limit = limit_of(results[0]) if len(results) == 1 else None
-    if limit is None or not 0 < limit.value <= _FAR_REFERENCE * results[0].median:
-        return ()
-    return (ChartLine(limit.value, _OWN_PART if results[0].unit == "us" else limit.label),)
+    several = any(len(point) > 1 for every in points for point in every)
+    caption = f"Bars are medians, strokes their intervals{f'; {first} comes first' if several else ''}."
+    caption += "" if any(references) else _limits(results)[1]
+    caption += _unlike(results, *labels.differing_within(results), apart=len(together) > 1)
+    caption += _after(without_forwarding(results))
+    return FigureGroup(next(iter(_by_title(results))), caption, tuple(figures))
 
 
 def _bars(  # noqa: PLR0913 - what distinguishes the figure, by keyword
@@ -372,23 +384,29 @@ def evidence_figures(results: Sequence[Result], looks: Looks) -> list[FigureGrou
     """Return every repetition of every result."""
     names, groups = _names(results), []
     caption = "Each point is a repetition, the upright stroke their median."
-    for title, own in _by_title(results).items():
-        parts, differing = _chunks(own, charts.MOST_ROWS), labels.differing(own)
-        figures = tuple(_bars(part, names, differing, looks, every=True) for part in parts)
-        groups.append(FigureGroup(f"Every repetition of {title}", f"{caption}{_unlike(own)}", figures))
+    for title, every in _by_title(results).items():
+        differing, figures = labels.differing(every), []
+        together = _together(every, labels.differing_within(every))
+        for head, own in together:
+            bars = [_bars(part, names, differing, looks, every=True) for part in _chunks(own, charts.MOST_ROWS)]
+            figures += [replace(each, title=_joined(head, each.title)) for each in bars]
+        unlike = _unlike(every, apart=len(together) > 1)
+        groups.append(FigureGroup(f"Every repetition of {title}", f"{caption}{unlike}", tuple(figures)))
     return groups
 
 
 def _losses(results: Sequence[Result], looks: Looks) -> FigureGroup:
     curves = [result for result in results if declared(result.metric).draws_loss and result.repetitions[0].series]
+    together = _together(curves, labels.differing_within(curves))
+    parts = [(head, part) for head, own in together for part in _chunks(own, charts.MOST_LINES)]
     shared = " In shared placement it is the share of the offered rate that was not forwarded." * any(
         result.placement == "shared" for result in curves
     )
     return FigureGroup(
         "Loss against load",
         f"The line goes through the medians at each load; strokes are the range of the repetitions.{shared}"
-        f"{_unlike(curves)}",
-        tuple(_loss(part, looks) for part in _chunks(curves, charts.MOST_LINES)),
+        f"{_unlike(curves, apart=len(together) > 1)}",
+        tuple(replace(_loss(part, looks), title=head) for head, part in parts),
         _legend([result.gateway for result in curves], looks),
     )
 
@@ -448,7 +466,7 @@ def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, loo
         data.append((load, trial.direction, f"{trial.frames:,}", *shown))
         findings.append(f"{line}: median {shown[0]} us, 99.9th percentile {shown[3]} us.")
     limit = limit_of(result)
-    marks = () if limit is None else (ChartLine(limit.value, _OWN_PART),)
+    marks = () if limit is None else (ChartLine(limit.value, OWN_PART),)
     axes = (
         ChartAxis("one-way delay (us)", log=True, marks=marks),
         ChartAxis("frames that took longer (%)", log=True, form=".3~g"),
@@ -495,8 +513,7 @@ def forest_figures(number_of: str, record: ComparisonRecord, looks: Looks) -> Fi
         _forest(record, part, axis, looks) for own in by_quantity.values() for part in _chunks(own, charts.MOST_ROWS)
     )
     of = "work of the device" if record.by == "slices" else "time"
-    title = f"{number_of}cost of a frame ({of}, in ns), compared with {record.baseline.label}"
-    title = f"{title[:1].upper()}{title[1:]}"
+    title = capital(f"{number_of}cost of a frame ({of}), compared with {record.baseline.label}")
     return FigureGroup(title, caption, tuple(figure for figure in figures if figure is not None))
 
 
@@ -524,7 +541,8 @@ def _forest(
             its_ends = {"low": each.low or first, "high": last if each.high is None else each.high}
             colour = "var(--muted)" if record.gateway(each.gateway).role == "control" else looks[each.gateway]["colour"]
             tip = f"{each.gateway}, {frame}: {cells[2]} ({cells[3]}), {each.verdict}"
-            rows.append({"name": _wrapped(each.gateway), **ratio, **its_ends, **unknown, "colour": colour, "tip": tip})
+            name = _wrapped(each.gateway) + (f"|{cells[2]}" if each.ratio is not None else "")
+            rows.append({"name": name, **ratio, **its_ends, **unknown, "colour": colour, "tip": tip})
     finding = " ".join(f"{estimate.text}." for estimate in estimates)
     head = ("gateway", "of", "change", "interval", "verdict")
     return Figure(frame, finding, head, tuple(data), charts.ranked(rows, axis))

@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 from natgauge.figure_text import in_full
 from natgauge.metrics import declared
 from natgauge.records.parameters import Parameters
+from natgauge.records.store import date_of
 from natgauge.reports import answers, audit, criterion
 from natgauge.reports.collected import StoredResults
 from natgauge.reports.failures import MeasurementFailure
@@ -22,8 +23,6 @@ _CONDITIONS: Final = {"connections": "connections", "device_cores": "cores", "fr
 #: Parameters of the place and the machine.
 _PLACE: Final = {"placement": "placement {}"}
 _MACHINE: Final = {"cpu": "{}", "kernel": "Linux {}"}
-#: The day in the name of a results folder.
-_DAY: Final = re.compile(r"(?<!\d)(20\d\d-[01]\d-[0-3]\d)(?!\d)")
 #: More gateways are named by their number.
 _MOST_NAMES: Final = 4
 #: More metrics are named by their number.
@@ -113,11 +112,19 @@ def _days(collected: StoredResults) -> Iterator[str]:
         for each in times:
             yield datetime.fromtimestamp(each, UTC).date().isoformat()
         if not times:
-            yield from _DAY.findall(stored.result.results or stored.folder.name)
+            yield from _day(stored.result.results, stored.folder)
     others = [(each.record.results, each.folder) for each in collected.comparisons]
     others += [(each.record.results, each.folder) for each in collected.audits]
     for results, folder in others:
-        yield from _DAY.findall(results or folder.name)
+        yield from _day(results, folder)
+
+
+def _day(results: str | None, folder: Path) -> Iterator[str]:
+    """The day in the name that the folder of a record had, or has; none where it was named otherwise."""
+    date = date_of(Path(results)) if results else None
+    date = date or date_of(folder)
+    if date is not None:
+        yield date.date().isoformat()
 
 
 def _parameters(collected: StoredResults) -> list[Parameters]:

@@ -4,9 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from natgauge.metrics import declared
 from natgauge.records.measurement import Result
+
+#: Name of the tester's limit of a delay.
+OWN_PART: Final = "tester's own part"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ unfolds what is linked or printed.
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -41,6 +42,8 @@ _COLUMNS: Final = 6
 _FIRST, _MOST_FIRST = 2, 4
 #: Beginning and end of the error of a page that cannot be written.
 _WHAT, _REMEDY = "report", "name a file in a folder of yours"
+#: Blanks within a figure.
+_IN_FIGURE: Final = re.compile(r"(?<=±) (?=\d)|(?<=\d) (?=%|[kMGT]\b|[kMGT]?bit/s|[num]?s\b)")
 _HERE: Final = "natgauge.reports.html"
 #: Parameter with the command as it was stored, which is shown only where it can be made again.
 _COMMAND: Final = "command"
@@ -116,7 +119,11 @@ def _rendered(**parts: Any) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_harmless
     )
-    environment.filters |= {"shell": lambda path: shlex.quote(str(path)), "shell_options": shell_options}
+    environment.filters |= {
+        "unbroken": _unbroken,
+        "shell": lambda path: shlex.quote(str(path)),
+        "shell_options": shell_options,
+    }
     fixed = {
         "style": _resource("page.css"),
         "script": _resource("page.js"),
@@ -152,6 +159,11 @@ def _questions(collected: StoredResults, trials: Sequence[Trials], looks: Looks)
 def _harmless(value: object) -> object:
     """Write out what a browser would obey or cannot show; parts of the page itself are as they are."""
     return visible(value) if type(value) is str else value
+
+
+def _unbroken(text: str) -> str:
+    """Keep the end of a line out of a figure: between its number, its sign and its unit."""
+    return _IN_FIGURE.sub("\u00a0", visible(text))
 
 
 def _resource(name: str) -> str:

@@ -19,6 +19,7 @@ from natgauge.causes.cause import FULL
 from natgauge.churn import Churn
 from natgauge.errors import BrokenError, UsageError
 from natgauge.ethernet import FRAME_OVERHEAD
+from natgauge.figure_text import number
 from natgauge.inputs.frame_sizes import parse_frame_sizes
 from natgauge.inputs.input import described
 from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, GIGABITS, IN_ALL, OPEN_CONNECTIONS, TRIAL_SECONDS
@@ -223,7 +224,7 @@ class MixedLoad(HeldRate[MixedT]):
             repetition = replace(repetition, notes=(*repetition.notes, Note("search", self.ended_by_ranges)))
         load, seconds = self.load_of(repetition.value), self.settings.trial_seconds
         if repetition.value and load.new and not load.opens(seconds):
-            text = f"trials of {seconds:g} s opened no connection: {load.new:.3g}/s are too few; use longer trials"
+            text = f"trials of {seconds:g} s opened no connection: {number(load.new)}/s are too few; use longer trials"
             repetition = replace(repetition, notes=(*repetition.notes, Note("method", text)))
         if repetition.limited_by != "device":
             return repetition
@@ -260,8 +261,8 @@ class MixedLoad(HeldRate[MixedT]):
             return "frames", [], tried
         words = {True: "passed", False: "failed", None: "could not be decided"}
         text = (
-            f"whether new connections or frames ended it cannot be told: {rate:,.0f} {self.span().unit} with half of "
-            f"the new connections {words[passes[0]]}, with half of the frames {words[passes[1]]}"
+            f"whether new connections or frames ended it cannot be told: {number(rate)} {self.span().unit} with half "
+            f"of the new connections {words[passes[0]]}, with half of the frames {words[passes[1]]}"
         )
         return "device", [Note("search", text)], tried
 

@@ -59,7 +59,7 @@ def throughput_of(held: HeldConnections[Any], settings: ThroughputShareSettings,
     runner.first.append(result)
     (repetition,) = result.measurements
     if repetition.limited_by == TIME:
-        upper = "" if repetition.upper is None else f", less than {repetition.upper:.0f}"
+        upper = "" if repetition.upper is None else f", less than {number(repetition.upper)}"
         text = f"halving the throughput left out, at least {number(repetition.value)} frames/s{upper}"
         held.first_notes.append(Note("time used up", text))
     text = (
