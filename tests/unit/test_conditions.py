@@ -183,3 +183,14 @@ def test_forwarding_has_no_kind_of_which_gateways_could_be_different() -> None:
     assert not unlike_conditions(figures)
     two = [*figures, figure_of(result("b", 1e5, {"kind": "nat66"}))]
     assert [str(each) for each in unlike_conditions(two)] == ["kind (nat44: a; nat66: b)"]
+
+
+def test_shares_of_forwarding_of_gateways_that_do_other_work_are_in_no_order_and_none_is_left_out() -> None:
+    kinds = ("nat44", "map-t", "ds-lite", "464xlat", "lw4o6", "map-e")
+    results = [result(kind, 1e5 + 1e4 * (at % 3), {"kind": kind}) for at, kind in enumerate(kinds)]
+    plain = result("plain", 9e5, {"kind": "routing"})
+    shares, *others = (one for one in answers([*results, plain]) if one.ratios)
+    assert not others
+    assert [gateway for gateway, _ in shares.ratios] == list(kinds)
+    assert re.findall("|".join(kinds), shares.text) == list(kinds)
+    assert [one.text for one in answers([*results, plain]) if one.text.endswith("so they are not ranked.")]

@@ -464,7 +464,7 @@ def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> It
         head = f"With {in_full(int(last))} {names} instead of {in_full(int(first))}{ideal} "
         about = f"{_plain(result)} with {in_full(int(last))} {names} instead of {in_full(int(first))}{ideal}"
         yield replace(_listed(head, claims, f"its {result.metric}"), about=about)
-        yield from _unlike([claim.second for claim in claims], _of_points(results, axis.parameter))
+        yield from _unlike_listed(claims, _of_points(results, axis.parameter))
 
 
 def _shares_of_forwarding(results: Sequence[Result]) -> Iterator[Sentence]:
@@ -476,7 +476,16 @@ def _shares_of_forwarding(results: Sequence[Result]) -> Iterator[Sentence]:
         yield replace(found, about=f"{_plain(results[0])}, compared with {references}, which only forwards")
         if any(claim.second.placement == "shared" for claim in claims):
             yield Sentence(f"{capital(WITH_TESTER)}.")
-        yield from _unlike([claim.second for claim in claims], _of_points(results))
+        yield from _unlike_listed(claims, _of_points(results))
+
+
+def _unlike_listed(claims: Sequence[Claim], except_for: Collection[str]) -> Iterator[Sentence]:
+    so = conditions.NOT_RANKED if _do_other_work(claims) else conditions.ORDERED
+    yield from _unlike([claim.second for claim in claims], except_for, so)
+
+
+def _do_other_work(claims: Sequence[Claim]) -> bool:
+    return len({work(claim.second) for claim in claims}) > 1
 
 
 def _plain(result: Result) -> str:
@@ -486,16 +495,18 @@ def _plain(result: Result) -> str:
 def _listed(head: str, claims: Sequence[Claim], of: str, ranked: Sequence[Claim] = ()) -> Sentence:
     """A sentence with the ratios of each device; of many devices, the largest and the smallest.
 
+    Gateways that do other work are in no order, and all of them are named.
     `ranked` are all claims of a ranking: a gateway that may be the best can have a median between those of others.
     """
     known = [each for each in claims if each.contrast.interval.coverage >= LEAST_COVERAGE and _is_bounded(each)]
     by_gateway: dict[str, list[Claim]] = {}
     for each in known or claims:
         by_gateway.setdefault(each.second.gateway, []).append(each)
-    shown = dict(sorted(by_gateway.items(), key=lambda item: -_middle(item[1])))
+    in_order = not _do_other_work(claims)
+    shown = dict(sorted(by_gateway.items(), key=lambda item: -_middle(item[1]) if in_order else 0.0))
     ratios = tuple((name, _times(own, "", alone=True, at=False)) for name, own in shown.items())
     rest = ""
-    if len(shown) > MOST_NAMES:
+    if len(shown) > MOST_NAMES and in_order:
         names = list(shown)
         ends = sorted(statistics.median(each.second.median for each in shown[name]) for name in (names[0], names[-1]))
         rivals = [each for each in ranked if each.certainty == "cannot tell" and _is_bounded(each)]

@@ -111,7 +111,11 @@ def sentences(record: AuditRecord) -> list[Sentence]:
     met = sum(one.verdict == "meets" for one in decided)
     found = [Sentence(f"{record.gateway} meets {met} of {len(decided)} requirements that were examined.", leads=True)]
     for level in LEVELS:
-        failed = [f"{one.key} ({one.transport})" for one in decided if one.verdict == "fails" and one.level == level]
+        failed = [
+            f"RFC {one.rfc} {one.requirement} ({one.transport.upper()})"
+            for one in decided
+            if one.verdict == "fails" and one.level == level
+        ]
         if failed:
             found.append(Sentence(f"It fails {len(failed)} of level {level}: {listed(failed)}."))
     verdicts = Counter(one.verdict for one in record.requirements)

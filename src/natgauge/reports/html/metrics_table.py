@@ -74,7 +74,8 @@ def _table(title: str, group: Sequence[tuple[int, Result]]) -> MetricsTable:
     cells = [tuple(_runs(places.get((gateway, point), ())) for point in points) for gateway in gateways]
     words = tuple(heads[point] for point in points)
     shown = frozenset[str]().union(*map(varied_with, names))
-    unlike = conditions.sentence([conditions.figure_of(result) for _, result in group], except_for=shown)
+    figures = [conditions.figure_of(result) for _, result in group]
+    unlike = conditions.sentence(figures, except_for=shown, so=conditions.NOT_RANKED)
     if len(points) <= max(_COLUMNS, len(gateways)):
         return MetricsTable(title, "gateway", words, tuple(zip(gateways, cells, strict=True)), unlike)
     turned = tuple(zip(words, zip(*cells, strict=True), strict=True))

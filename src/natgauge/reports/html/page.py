@@ -43,7 +43,7 @@ _FIRST, _MOST_FIRST = 2, 4
 #: Beginning and end of the error of a page that cannot be written.
 _WHAT, _REMEDY = "report", "name a file in a folder of yours"
 #: Blanks within a figure.
-_IN_FIGURE: Final = re.compile(r"(?<=±) (?=\d)|(?<=\d) (?=%|[kMGT]\b|[kMGT]?bit/s|[num]?s\b)")
+_IN_FIGURE: Final = re.compile(r"(?<=[\dkMGT]) (?=±)|(?<=±) (?=\d)|(?<=\d) (?=%|[kMGT]\b|[kMGT]?bit/s|[num]?s\b)")
 _HERE: Final = "natgauge.reports.html"
 #: Parameter with the command as it was stored, which is shown only where it can be made again.
 _COMMAND: Final = "command"
