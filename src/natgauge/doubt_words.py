@@ -16,5 +16,5 @@ DoubtWord = Literal[
     "frames in stalls", "batches", "single repetition", "wide spread", "autocorrelated", "drift", "collapsed",
     "INVALID trials", "disturbed trials", "contradictions", "unexpected count", "other traffic", "queues",
     "taking turns", "real server", "machine shared", "table not emptied", "link limited", "flow control",
-    "tester unknown", "tester on device cores", "idle cores", "uneven cores", "throughput doubted",
+    "tester unknown", "tester on device cores", "one address pair", "idle cores", "uneven cores", "throughput doubted",
 ]  # fmt: skip

@@ -33,11 +33,11 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "agreement": (1_360, "types of the engine's requests and results, their delays in words, and the process"),
     "analysis": (5_590, "conclusions from records: two runs, many runs, audits, thresholds, scalability, subscribers"),
     # Carrier-grade NATs are audited with a pool, which labs and recipes know.
-    "audits": (21_670, "setups, the records, and the requirements; nothing that measures"),
+    "audits": (21_720, "setups, the records, and the requirements; nothing that measures"),
     "campaigns": (42_420, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
     "causes": (1_010, "facts about hops and counters, and the delays of late frames, with figures in words"),
     "cleaning": (11_700, "the labs of this machine from outside; their registers"),
-    "cli": (69_190, "the edge: reaches everything"),
+    "cli": (69_260, "the edge: reaches everything"),
     "comparisons": (40_460, "measures several gateways, on the bench"),
     "doubts": (5_950, "conditions on what procedures measured, and on the parameters of records; no metric"),
     "gateways": (5_660, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),
@@ -58,8 +58,8 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "stored": (39_410, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
     "spread": (43_860, "campaigns, and the workers that measure their repetitions"),
     "subscriber_profiles": (1_800, "profiles of subscribers; descriptions of inputs; the reader of files of others"),
-    "setup": (16_070, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
-    "tester": (18_340, "the tester alone, on cables and labs"),
+    "setup": (16_090, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
+    "tester": (18_360, "the tester alone, on cables and labs"),
     "trial": (35_260, "joins setups, the tester and procedures"),
 }
 

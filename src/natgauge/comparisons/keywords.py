@@ -27,6 +27,7 @@ class CompareKeywords(SetupKeywords, total=False):
     commit: str | None
     connections: int | None
     subscribers: int | None
+    addresses: Literal["single", "draft"] | None
     source_ports: str | None
     destination_ports: str | None
     frame_size: int | None

@@ -23,6 +23,8 @@ LEAST_RECEIVER_SHARE: Final = 0.01
 #: Share of the busiest core's frames above the mean from which the cores are uneven: the device reaches less than two
 #: thirds of what its working cores can do together. Hashing 10,000 flows over 16 cores stays below 1.15.
 UNEVEN: Final = 1.5
+#: Ports in the letters of ethtool.
+_PORTS: Final = "fn"
 
 
 def _receiver(facts: Facts) -> Iterator[Said]:
@@ -98,6 +100,23 @@ def _uneven(facts: Facts) -> Iterator[Said]:
         yield Said(text, value=working)
 
 
+def _one_pair(facts: Facts) -> Iterator[Said]:
+    """A hash of addresses alone puts all frames between two addresses on one core."""
+    parameters = facts.parameters
+    counts = (parameters.get("source_address_count"), parameters.get("destination_address_count"))
+    hashes = parameters.get("device_flow_hash")
+    if counts != (1, 1) or not isinstance(hashes, list) or parameters.get("device_cores") == 1:
+        return
+    for port in hashes:
+        each = port.split(", ") if isinstance(port, str) else ()
+        if any(fields and not {*fields} & {*_PORTS} for fields in each):
+            yield Said(
+                f"all frames have one pair of addresses, and an interface of the device hashes addresses only "
+                f"({port}), so one core gets all of them; give --addresses draft or --tune-device"
+            )
+            return
+
+
 def _work(facts: Facts) -> tuple[int, int, float]:
     """Return the number of cores, of idle cores, and the imbalance of the working cores; all 0 = not known."""
     figures, cores = facts.measured.figures, facts.parameters.get("device_cores")
@@ -123,6 +142,18 @@ DOUBTS: Final = (
         share="too low",
         leaves="at least",
         shows_text=True,
+    ),
+    Doubt(
+        word="one address pair",
+        grade="answer",
+        about="result",
+        holds=_one_pair,
+        meaning=(
+            "all frames have one source and one destination address, and an interface of the device chooses the core "
+            "of a frame by its addresses alone (`device_flow_hash`): one core works, whatever the number of four "
+            "tuples. RFC 9693 section 3.2 and draft-lencse-bmwg-multiple-ip-addresses have several addresses for this"
+        ),
+        leaves="at least",
     ),
     Doubt(
         word="idle cores",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
@@ -64,6 +64,15 @@ class TrafficOptions:
     )
     subscribers: int | None = field(
         default=None, metadata=described("Subscribers, each an address of the Initiator", default="1")
+    )
+    addresses: Literal["single", "draft"] = field(
+        default="single",
+        metadata=described(
+            "Addresses where no range is named: one on each side, or all hosts of both networks, "
+            "drawn at random (draft-lencse-bmwg-multiple-ip-addresses)",
+            label="preset of addresses",
+            moves_figures=False,
+        ),
     )
     # Of ranges only the number of values moves figures: labs have addresses of their own.
     source_addresses: str | None = field(

@@ -83,6 +83,7 @@ class MeasureKeywords(SetupKeywords, total=False):
     failed_validation: Literal["repeat-slower", "fail"] | None
     connections: int | None
     subscribers: int | None
+    addresses: Literal["single", "draft"] | None
     source_ports: str | None
     destination_ports: str | None
     frame_size: int | None

@@ -14,7 +14,7 @@ Preset = Literal["rfc2544", "ndr-pdr"]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One goal of a search (draft-ietf-bmwg-mlrsearch, section 4.6); durations in multiples of a trial's seconds.
+    """One goal of a search (RFC 9971, "Search Goal"); durations in multiples of a trial's seconds.
 
     Attributes:
         name: prefix of the goal's figures.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tester's own highest rates for the frames of a measurement, measured on a cable once per host and setting.
 
-They are the upper limits of all searches (RFC 9004 and the MLRsearch draft require measuring the tester first).
+They are the upper limits of all searches (RFC 9004 and RFC 9971 require measuring the tester first).
 """
 
 from __future__ import annotations

@@ -37,10 +37,15 @@ FIRST_SOURCE_PORT = 1024
 DEFAULT_CONNECTIONS = 100_000
 #: Four tuples of each emulated customer edge on average: with fewer drawn at random, some edges would have none.
 CONNECTIONS_PER_EDGE = 16
+#: Hosts of a network of 16 bits, without its first and last address and the device's
+#: (draft-lencse-bmwg-multiple-ip-addresses: pseudorandom addresses on both sides, as RFC 4814 has pseudorandom ports).
+DRAFT_ADDRESSES = 65_533
 
 
 def hosts_of(options: TrafficOptions, families: tuple[Family, Family]) -> int:
     """Return the number of the tester's addresses on both sides together."""
+    if options.addresses == "draft":
+        return 2 * DRAFT_ADDRESSES
     named = (
         ("source_addresses", options.source_addresses, families[0], options.subscribers),
         ("destination_addresses", options.destination_addresses, _writes(families), None),
@@ -128,6 +133,8 @@ class TrafficPlan:
 
 def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
     """Make the traffic of every trial from the user's options."""
+    if options.addresses == "draft":
+        options = _of_draft(options, around)
     edges = around.port_sets if around.half else None
     if edges is None:
         named = _named_addresses("source_addresses", options.source_addresses, around.inside)
@@ -182,6 +189,32 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
     if edges is not None and connections is None:
         connections = min(plan.space, max(DEFAULT_CONNECTIONS, subscribers * CONNECTIONS_PER_EDGE))
     return _with_connections(plan, connections, with_pool(around, plan), named=_ranges_named(options))
+
+
+def _of_draft(options: TrafficOptions, around: AddressPlan) -> TrafficOptions:
+    """Return the options with all hosts of both networks as ranges."""
+    for name in ("source_addresses", "destination_addresses", "subscribers"):
+        if (chosen := getattr(options, name)) is not None:
+            raise wrong("addresses", f"draft, and {spoken_name(name)} {chosen}; leave one of them out")
+    if around.port_sets is not None or around.answers:
+        why = "the gateway answers at its own address; give --source-addresses"
+        if around.port_sets is not None:
+            why = "each source address of this gateway is a subscriber; give --subscribers"
+        raise wrong("addresses", f"draft, but {why}")
+    links = {"source_addresses": around.inside, "destination_addresses": around.embedded or around.outside}
+    if any(link.network.prefixlen == 0 for link in links.values()):
+        names = " and ".join(f"--{name.replace('_', '-')}" for name in links)
+        raise wrong("addresses", f"draft, but only you know the networks of these links; give {names}")
+    sources, destinations = (
+        str(Addresses(link.tester, link.tester + (DRAFT_ADDRESSES - 1))) for link in links.values()
+    )
+    return replace(
+        options,
+        addresses="single",
+        connections=options.connections or DEFAULT_CONNECTIONS,
+        source_addresses=sources,
+        destination_addresses=destinations,
+    )
 
 
 def with_pool(around: AddressPlan, plan: TrafficPlan) -> AddressPlan:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Multiple loss ratio search (MLRsearch, draft-ietf-bmwg-mlrsearch) with the library of FD.io CSIT.
+"""Multiple loss ratio search (MLRsearch, RFC 9971) with the library of FD.io CSIT.
 
 Several goals in one search, many short trials instead of few long ones, and a share of bad trials that a goal allows.
 What has to be watched when its trials are stateful:

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The preset of many addresses, and the doubt about one pair of addresses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.golden import Golden
+from tests.unit.simulated import Gateway
+from tests.unit.test_measurer_verbs import WIRE, check
+
+from natgauge import doubts
+from natgauge.errors import UsageError
+from natgauge.procedures import get
+from natgauge.records.parameters import Parameters
+
+#: Hosts of a /16 without its network, its device and its broadcast address.
+HOSTS = 65_533
+
+
+@pytest.mark.parametrize(
+    ("gateway", "first", "last"),
+    [
+        ("nftables-nat44", "10.0.0.2", "10.0.255.254"),
+        ("nftables-nat66", "2001:2::2", "2001:2::fffe"),
+        ("tayga-nat64", "2001:2::2", "2001:2::fffe"),
+        ("464xlat-tayga", "10.0.0.2", "10.0.255.254"),
+    ],
+)
+def test_all_hosts_of_both_networks_are_used_and_the_connections_stay(gateway: str, first: str, last: str) -> None:
+    traffic = check("connection-rate", gateway, addresses="draft")[0].traffic
+    assert (str(traffic.source_addresses.first), str(traffic.source_addresses.last)) == (first, last)
+    assert (traffic.sources, traffic.responder_addresses.count) == (HOSTS, HOSTS)
+    assert traffic.connections == check("connection-rate", gateway)[0].traffic.connections
+
+
+def test_the_lab_has_room_for_the_neighbours() -> None:
+    lab: Any = check("connection-rate", "nftables-nat44", addresses="draft")[0].lab
+    assert lab.hosts == 2 * HOSTS
+
+
+@pytest.mark.parametrize(
+    ("gateway", "others"),
+    [
+        ("nftables-nat44", {"source_addresses": "10.0.0.2-10.0.0.9"}),
+        ("nftables-nat44", {"subscribers": 5}),
+        ("nftables-nat44", {**WIRE, "device_timeout": 10}),
+        ("nftables-nat44", {"addresses": "rfc"}),
+        ("map-t", {}),
+        ("unbound-dns64", {}),
+    ],
+)
+def test_what_the_preset_cannot_be_is_refused_in_one_line(gateway: str, others: dict[str, Any], golden: Golden) -> None:
+    metric = "resolution-rate" if gateway.endswith("dns64") else "connection-rate"
+    with golden.raises(UsageError, at="addresses"):
+        check(metric, gateway, **{"addresses": "draft", **others})
+
+
+@pytest.mark.parametrize(
+    ("hashes", "counts", "cores", "number"),
+    [
+        (["sd, sdfn", "sdfn, sdfn"], (1, 1), 4, 1),
+        (["sdfn, sdfn", "sd"], (1, 1), None, 1),
+        (["sd, sd", "sd, sd"], (1, 2), 4, 0),
+        (["sd, sd", "sd, sd"], (2, 1), 4, 0),
+        (["sd, sd", "sd, sd"], (1, 1), 1, 0),
+        (["sdfn, sdfn", "sdfn, sdfn"], (1, 1), 4, 0),
+        ([None, None], (1, 1), 4, 0),
+        (None, (1, 1), 4, 0),
+    ],
+)
+def test_one_pair_of_addresses_is_doubted_where_the_device_hashes_nothing_else(
+    hashes: list[str | None] | None, counts: tuple[int, int], cores: int | None, number: int
+) -> None:
+    procedure = get("connection-rate")
+    measured = procedure.measure(Gateway(), procedure.settings(connections=1000, placement="isolated", repeat=2))
+    place: dict[str, Any] = {
+        "device_cores": cores,
+        "placement": "external",
+        **({} if hashes is None else {"device_flow_hash": hashes}),
+    }
+    traffic: dict[str, Any] = dict(zip(("source_address_count", "destination_address_count"), counts, strict=True))
+    found = doubts.find(measured, Parameters.grouped(place=place, traffic=traffic))
+    assert len([one for one in found if one.word == "one address pair"]) == number
