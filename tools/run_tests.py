@@ -47,6 +47,7 @@ _PYTEST: Final = (sys.executable, "-m", "pytest")
 _PARALLEL: Final = ("--numprocesses", "2", "--dist", "loadscope", "--no-loadscope-reorder")
 #: Calm tests of labs wait, too, and a third process uses this time.
 _CALM: Final = ("--numprocesses", "3", *_PARALLEL[2:])
+_AT_ONCE: Final = ("--numprocesses", "6", "--dist", "load")
 _LABS: Final = ("tests/labs",)
 #: The last place in the queue for a core: nice(1), sched(7) of autogroups.
 _LAST: Final = 19
@@ -122,7 +123,8 @@ TIERS: Final[Mapping[str, tuple[Part, ...]]] = {
         _tests("alone", "alone and not soak", paths=_LABS),
     ),
     "soak": (
-        _tests("parallel", "soak and not alone", *_PARALLEL),
+        replace(_tests("minutes", "soak and minutes and not alone", *_AT_ONCE, paths=_LABS), aside=True),
+        _tests("parallel", "soak and not minutes and not alone", *_PARALLEL),
         _tests("alone", "soak and alone", paths=_LABS),
     ),
 }

@@ -161,10 +161,11 @@ def test_a_limit_of_connections_for_each_host_hides_no_requirement(run: int, tmp
     assert verdicts(few)["RFC6888-REQ-4", "udp"] == "meets"
 
 
+@pytest.mark.minutes
 @RUNS
 @pytest.mark.parametrize(("seconds", "verdict"), [(30, "fails"), (300, "meets")])
 def test_a_time_out_of_a_known_rule_set_is_measured(seconds: int, verdict: str, run: int, tmp_path: Path) -> None:
-    choices = {"udp_timeout": seconds, "wait": 330.0, "lab_name": f"waits{run}"}
+    choices = {"udp_timeout": seconds, "wait": 330.0, "lab_name": f"waits{seconds}x{run}"}
     done = audited("nftables-nat44", tmp_path, **choices)
     assert {verdicts(done)[f"RFC4787-REQ-{name}", "udp"] for name in ("5", "5c")} == {verdict}
     for name in ("UDP, one frame out", "UDP, one frame each way", "UDP, several frames each way"):

@@ -126,8 +126,8 @@ def test_chosen_tests_of_which_nothing_is_known_are_a_failure() -> None:
 def test_the_marks_of_a_test_choose_one_part_of_a_tier(tier: str) -> None:
     parts = [part for part in run_tests.TIERS[tier] if part.by_pytest]
     chosen = [part.command[part.command.index("-m", 3) + 1] for part in parts]
-    for of_test in product((False, True), repeat=4):
-        marks = dict(zip(("alone", "calm", "soak", "waits"), of_test, strict=True))
+    for of_test in product((False, True), repeat=5):
+        marks = dict(zip(("alone", "calm", "minutes", "soak", "waits"), of_test, strict=True))
         times = sum(eval(expression, {}, marks) for expression in chosen)  # noqa: S307 - pytest's marks are Python here
         assert times == (marks["soak"] == (tier == "soak"))
 
@@ -137,8 +137,8 @@ def test_a_part_that_looks_in_one_folder_misses_no_unit_test() -> None:
     assert folders == {"unit", "labs"}
     for part in (part for tier in ("test", "soak") for part in run_tests.TIERS[tier] if part.paths):
         assert part.paths == ("tests/labs",)
-        # Every unit test is calm, and none is alone.
-        assert {"not calm", "alone"} & set(part.command[-1].split(" and "))
+        # Every unit test is calm, none is alone, and none waits for minutes.
+        assert {"not calm", "alone", "minutes"} & set(part.command[-1].split(" and "))
 
 
 def test_a_module_waits_or_does_not() -> None:
