@@ -53,6 +53,11 @@ pub fn now_ns() -> u64 {
     clock(ClockId::CLOCK_MONOTONIC) as u64
 }
 
+/// A time of the monotonic clock as that of dates: ns since 1970.
+pub fn since_1970_ns(monotonic_ns: u64) -> u64 {
+    monotonic_ns.saturating_add_signed(ClockSteps::offset())
+}
+
 /// The kernel's clock source; "unknown" where it cannot be read.
 pub fn clock_source() -> String {
     fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource")

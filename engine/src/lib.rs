@@ -4,6 +4,7 @@
 //! the reference softwire, a device.
 
 pub mod comparison;
+mod connections;
 pub mod disturbance;
 pub mod dns;
 pub mod failure;

@@ -340,7 +340,7 @@ fn seal_keys() -> [u64; SEAL_KEYS] {
 
 /// Whether connections are numbered by the position of their four tuples, and opened in permuted order. That needs a
 /// table that the caches hold, and ranges that the connections fill by more than half: those are the first positions. With churn others follow.
-fn opens_permuted(request: &Request) -> bool {
+pub(crate) fn opens_permuted(request: &Request) -> bool {
     matches!(request.order, Order::Permutation)
         && matches!(reading(request), types::reading::READING_PSEUDORANDOM | types::reading::READING_ONCE)
         && request.churn().is_none()
@@ -361,6 +361,13 @@ pub(crate) fn order(request: &Request) -> Order {
 pub(crate) fn four_tuples(request: &Request) -> types::permutation {
     let space = if opens_permuted(request) { Some(request.connections) } else { request.space() };
     permutation(space.unwrap_or(u64::MAX), &mut SplitMix64(request.seed))
+}
+
+/// The key of all draws: it follows those of the four tuples and of the readings.
+pub(crate) fn draw_key(request: &Request) -> u64 {
+    let mut keys = SplitMix64(request.seed);
+    let _ = (keys.three(), keys.three());
+    keys.next()
 }
 
 /// The plan for a request. `macs`: own and gateway's MAC address of each side.
@@ -427,7 +434,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         drawn: request.connections - 2 * guarded,
         left_per_frame: left_per_frame(request),
         open: divisor(request.connections, FAST_DIVISION),
-        draw_key: keys.next(),
+        draw_key: draw_key(request),
         mark_keys: mark_keys(request.seed, request.mark),
         seal_keys: seal_keys(),
         source_port_first: initiator.source_ports.first,

@@ -16,7 +16,7 @@ use crate::request::Request;
 use crate::shared::{BOTH, DELAY_BUCKETS, MAX_SENDERS, MOST_STALLS, PHASE2, SIDES, SIGNS, STREAMS};
 use crate::table::Table;
 use crate::tester::{types, TesterProgs, TesterSkel, TesterSkelBuilder};
-use crate::{neighbour, netns, sources};
+use crate::{connections, neighbour, netns, sources};
 
 pub mod floor;
 mod received;
@@ -136,6 +136,11 @@ impl<'obj> Programs<'obj> {
     /// Connections of each source address, and how many of them the Responder learned; see `sources::counts`.
     pub fn by_source(&self, request: &Request) -> Option<Vec<SourceCounts>> {
         sources::counts(request, &self.skel.maps.state_table)
+    }
+
+    /// Write the list of connections to a file; see `connections::write`.
+    pub fn list_connections(&self, path: &str, request: &Request, starts: [u64; 2]) -> Outcome<()> {
+        connections::write(path, request, &self.skel.maps.state_table, starts)
     }
 
     /// Load the programs with the plan as their read-only data.

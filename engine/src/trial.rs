@@ -71,6 +71,8 @@ struct Trial<'a> {
     began: Instant,
     began_ns: u64,
     first_frame_ns: Option<u64>,
+    /// Starts of both phases.
+    starts: [u64; 2],
     steps: ClockSteps,
     records: Vec<SenderRecord>,
     ports: &'a [Port; SIDES],
@@ -120,6 +122,7 @@ pub fn run(request: &Request, began: Instant, began_ns: u64) -> Outcome<TrialRes
         began,
         began_ns,
         first_frame_ns: None,
+        starts: [began_ns; 2],
         steps: ClockSteps::new(),
         records: no_records(request),
         ports: &ports,
@@ -130,6 +133,9 @@ pub fn run(request: &Request, began: Instant, began_ns: u64) -> Outcome<TrialRes
     };
     let timing = request.record_receiver_time.then(|| Timing::start(&programs)).transpose()?;
     let counted = trial.periods()?;
+    if let Some(path) = &request.connections_file {
+        programs.list_connections(path, request, trial.starts)?;
+    }
     let receiver_time = timing.map(|timing| timing.finish(&programs)).transpose()?;
     Ok(TrialResult { receiver_time, ..counted })
 }
@@ -223,6 +229,7 @@ impl Trial<'_> {
         programs.control.clear_done();
         programs.control.open(open);
         let start = host::now_ns() + LEAD_NS;
+        self.starts[usize::from(matches!(name, PhaseName::Phase2))] = start;
         let states: Vec<_> = cpus
             .iter()
             .enumerate()

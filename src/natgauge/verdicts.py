@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from natgauge.agreement.generated import Cpu, StreamCounts
 from natgauge.causes.cause import Cause
+from natgauge.causes.counters import facts_of
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.counts import is_disturbed, lost_seconds
 from natgauge.figure_text import in_percent
@@ -26,6 +27,8 @@ from natgauge.trial_record import hops_in
 from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Trial, TrialPlan
 from natgauge.words import MAXIMUM_CONNECTIONS, LimitedBy, Verdict
 
+#: Counter of records that the socket of a log's program had no room for.
+LOG_DROPS = "log_drops"
 #: Share of the nominal sending time by which a phase may end early; beyond it the tester sent faster than intended.
 HASTE_SHARE = 0.01
 #: Loss that stalls can explain where the due times of lost frames are not known, as a multiple of the frames due during
@@ -36,10 +39,14 @@ EXPLAINED_BY_STALL = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of what a trial can show: of the device's table, where it is known, and of the traffic's four tuples."""
+    """Limits of what a trial can show: of the device's table, where it is known, and of the traffic's four tuples.
+
+    `log_tolerance` is the share of the connections that the device's log may lack.
+    """
 
     table_limit: int | None = None
     four_tuples: int = MAXIMUM_CONNECTIONS
+    log_tolerance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +136,8 @@ def judge(trial: Trial, limits: Limits) -> Trial:
 
     The order is: the device collapsed; others changed a setting of its machine; the table was not empty before the
     trial; the tester did not offer all intended frames, or the queue before the device was full; wrong frames, loss and
-    lag of phase 1; the same of phase 2; connections that were to be closed and are open. Phase 2 is late because it
-    says nothing after a failed phase 1.
+    lag of phase 1; the same of phase 2; connections that were to be closed and are open; connections that the device's
+    log lacks. Phase 2 is late because it says nothing after a failed phase 1.
     """
     case = _Case(trial, limits)
     rules = (
@@ -144,6 +151,7 @@ def judge(trial: Trial, limits: Limits) -> Trial:
         ),
         *_streams_judged(case),
         _left_open(case),
+        _unlogged(case),
     )
     decided = next((ruling for ruling in rules if ruling is not None), _Ruling(Verdict.PASS, ""))
     return replace(
@@ -564,6 +572,30 @@ def _left_open(case: _Case) -> _Ruling | None:
     return _Ruling(Verdict.FAIL, reason, limited_by="device", failed_phase=2 if case.trial.phase2 else 1)
 
 
+def _unlogged(case: _Case) -> _Ruling | None:
+    """Fail a trial that forwarded every frame, but whose log lacks connections or leads to others (RFC 6888 section 4).
+
+    A lost frame is no lost record: only connections that the Responder learned must be in the log.
+    """
+    log, tolerance = case.readings.log, case.limits.log_tolerance
+    if log is None or not log.exceeds(tolerance):
+        return None
+    tolerated = f" (tolerated {in_percent(tolerance)})" if tolerance else ""
+    dropped = max(0, case.readings.faults.get(LOG_DROPS, 0))
+    seen = f"; its socket dropped {dropped} records" if dropped else ""
+    cause = Cause(
+        "log",
+        "seen",
+        hop="gateway",
+        counter=LOG_DROPS if dropped else "",
+        remedy=facts_of(LOG_DROPS).knob,
+        frames=min(dropped, log.faulty),
+        lost=log.faulty,
+    )
+    phase = 2 if case.churns else 1
+    return _Ruling(Verdict.FAIL, f"{log.words}{tolerated}{seen}", limited_by="log", failed_phase=phase, cause=cause)
+
+
 def _contradicted(case: _Case, count: int) -> _Ruling | None:
     """Refuse a count that the trial's traffic cannot cause."""
     lost = case.trial.phase1.lost
@@ -617,5 +649,17 @@ def _remarks(case: _Case) -> Iterable[str]:
             f"{counted.seconds:.1f} s into phase 2 the device held {counted.count} connections, where "
             f"{counted.expected:.0f} are expected"
         )
+    yield from _log_remarks(case)
     if case.readings.count_after is None and case.connections and not case.restarted:
         yield "the device does not report its number of connections, so phase 1 is not checked against it"
+
+
+def _log_remarks(case: _Case) -> Iterable[str]:
+    """What a log that is complete enough lacks all the same, and what its records lack."""
+    log = case.readings.log
+    if log is None:
+        return
+    if not log.exceeds(case.limits.log_tolerance) and log.is_odd:
+        yield log.words
+    if not log.outside_named:
+        yield "records name no outside address and port, so the log alone leads nobody back to a subscriber"

@@ -65,12 +65,14 @@ class Verdict(StrEnum):
 #: tester; the device under test.
 Group = Literal["settings", "traffic", "place", "device"]
 
-#: Limits of a result: the gateway, its connection tracking table, its outside ports, the tester, the machine,
+#: Limits of a result: the gateway, its connection tracking table, its outside ports, its log, the tester, the machine,
 #: the time that the measurement was given, the real server behind the gateway; of a load of several kinds, the one that
 #: the gateway did not carry.
-LimitedBy = Literal["device", "table", "port pool", "tester", "host", "time", "server", "new connections", "frames"]
-#: What a gateway does not do faster: all of it, or a kind of its load.
-OF_SPEED: Final = frozenset[LimitedBy]({"device", "new connections", "frames"})
+LimitedBy = Literal[
+    "device", "table", "port pool", "log", "tester", "host", "time", "server", "new connections", "frames",
+]  # fmt: skip
+#: What a gateway does not do faster: all of it, its log, or a kind of its load.
+OF_SPEED: Final = frozenset[LimitedBy]({"device", "log", "new connections", "frames"})
 
 #: What ended the search for a rate of a comparison instead of the gateway.
 SearchLimitedBy = Literal["the tester", "the host", "the server", "the link", "rare loss", "the time"]

@@ -20,7 +20,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "bounded_output": set(),
     "late_delays": {"figure_text"},
     "churn": {"words"},
-    "readings": {"churn", "core_work"},
+    "log_counts": set(),
+    "readings": {"churn", "core_work", "log_counts"},
     "causes": {"late_delays"},
     "core_work": set(),
     "plain_text": set(),
@@ -88,8 +89,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "guest_building": {"errors", "host", "labs"},
     "new_recipe": {"errors", "foreign", "gateways"},
     "gateways": {
-        "embedding", "errors", "foreign", "host", "inputs", "labs", "suggestions", "system_errors", "table_memory",
-        "toml_text", "words",
+        "embedding", "errors", "foreign", "host", "inputs", "labs", "log_counts", "suggestions", "system_errors",
+        "table_memory", "toml_text", "words",
     },
     "tester": {
         "agreement", "cleaning", "counts", "delays", "errors", "ethernet", "figure_text", "files", "finding",
@@ -98,7 +99,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "setup": {"errors", "ethernet", "gateways", "host", "inputs", "labs", "words"},
     "trial": {
         "agreement", "causes", "churn", "core_work", "counts", "delays", "errors", "ethernet", "figure_text",
-        "files", "foreign", "gateways", "host", "inputs", "labs", "measurer", "other_traffic", "paired",
+        "files", "foreign", "gateways", "host", "inputs", "labs", "log_counts", "measurer", "other_traffic", "paired",
         "procedures", "readings", "setup", "table_memory", "tester", "trial_record", "trials", "verdicts",
         "words",
     },

@@ -310,6 +310,8 @@ BOTH_KNOW = {
     "background: {}: is not possible with frame.query: leave it out": changed(
         EXAMPLE, ("frame", ASKING), ("phase2.responder", ABSENT), ("background", BACKGROUND)
     ),
+    "connections_file: a path: lists learned connections: neither of a stateless trial nor of customer edges; leave it "
+    "out": changed(STATELESS, ("connections_file", "/dev/null")),
 }
 
 
@@ -420,6 +422,9 @@ ENGINE_ALONE = {
     ),
     "must be of the type that frame.query asks for": changed(
         EXAMPLE, ("frame", {**ASKING, "answer": "198.18.0.53"}), ("phase2.responder", ABSENT)
+    ),
+    "must be at most 16777216 with connections_file": changed(
+        WIDE, ("connections", (1 << 24) + 1), ("connections_file", "/dev/null")
     ),
     "too many frames in one stream to be distinguished": changed(LONG, ("record_loss_times", True)),
 }

@@ -46,5 +46,6 @@ beyond_schema! {
     EDGE_DEVICE = "customer edges under test take ipv4; the Responder speaks ipv6, or ipv4 behind their relay: without a relay, and translated",
     CHOSEN_PORTS = "customer edges choose ports, which a stateless trial does not learn",
     ANSWER = "must be of the type that frame.query asks for",
+    LISTED = "must be at most 16777216 with connections_file",
     NUMBERED = "too many frames in one stream to be distinguished",
 }

@@ -8,7 +8,7 @@ use super::bounds::Rate;
 use super::customer_edges::CustomerEdges;
 use super::engine_rule_texts::{
     AFTER_STEP, ANSWER, AS_MANY, CHOSEN_PORTS, CHOSEN_SIZE, CHURN_GUARD, CHURN_NONE, CHURN_SPACE, CLOSED_ONCE,
-    CONNECTIONS, EDGE_DEVICE, FAMILY, FOREGROUND, FRAME, MAPPING_RULE, MAP_T, NAME, NUMBERED, ONCE, ONE_PREFIX,
+    CONNECTIONS, EDGE_DEVICE, FAMILY, FOREGROUND, FRAME, LISTED, MAPPING_RULE, MAP_T, NAME, NUMBERED, ONCE, ONE_PREFIX,
     ONE_SEQUENCE, OWN_ADDRESS, PACED, PORT_SETS, RANGE, RISING, ROUTER, SAMPLES, SET_PORTS, SPACE, STEP, TWO_PORTS,
     UNICAST,
 };
@@ -27,6 +27,8 @@ const MOST_SPACE: u64 = 1 << 62;
 /// `with-replacement` draws 32-bit positions.
 const MOST_DRAWN_FROM: u64 = 1 << 32;
 const MOST_NUMBERED: u64 = 1 << 32;
+/// Their list has 1 GiB.
+const MOST_LISTED: u64 = 1 << 24;
 
 /// Refuse a request that breaks a rule. `schema_rules` have been checked before.
 pub fn check(request: &Request) -> Outcome<()> {
@@ -196,6 +198,10 @@ fn check_gateway(field: &str, gateway: &Gateway, own: &AddressRange) -> Outcome<
 }
 
 fn check_connections(request: &Request) -> Outcome<()> {
+    let all = request.all_connections();
+    if request.connections_file.is_some() && all > MOST_LISTED {
+        return refuse("connections", all, LISTED, "");
+    }
     let draws = request.order == Order::WithReplacement;
     let most = if draws { MOST_DRAWN_FROM } else { MOST_SPACE };
     match request.space().filter(|&space| space <= most) {

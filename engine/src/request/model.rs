@@ -370,6 +370,9 @@ pub struct Request {
     /// A frame with a larger one-way delay is late. Absent: frames are late only after the end of grace.
     #[serde(default, with = "Positive::<60_000>")]
     pub frame_timeout_ms: Option<f64>,
+    /// Existing file that gets the list of all connections at the end of the trial: inside and outside tuple and time of
+    /// each (engine/src/connections.rs).
+    pub connections_file: Option<String>,
     pub senders: Senders,
     /// Other CPUs, such as the device's, whose stalls are recorded.
     #[serde(default, with = "Cpus::<0, MOST_CPUS>")]

@@ -24,7 +24,7 @@ pub struct Rule {
 }
 
 /// All rules, in the order in which they are checked.
-pub const SCHEMA_RULES: [Rule; 35] = [
+pub const SCHEMA_RULES: [Rule; 36] = [
     Rule {
         field: "phase1",
         text: "only a stateless trial has none",
@@ -386,6 +386,18 @@ pub const SCHEMA_RULES: [Rule; 35] = [
                 Leave::Reset => "reset",
             };
             (!churn.leave.fits(request.frame.transport)).then_some(name)
+        },
+    },
+    Rule {
+        field: "connections_file",
+        text: "lists learned connections: neither of a stateless trial nor of customer edges; leave it out",
+        schema: || {
+            let without = json!({"not": {"anyOf": [is_stateless(), with_edges()]}});
+            given("connections_file", without)
+        },
+        broken: |request| {
+            let unlisted = request.stateless || has_edges(request);
+            (unlisted && request.connections_file.is_some()).then_some("a path")
         },
     },
 ];

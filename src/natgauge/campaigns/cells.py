@@ -220,6 +220,8 @@ def _evaluated(plan: Plan, device: str, metric: str, choices: Mapping[str, Any])
 def _has(recipe: Recipe, name: str) -> bool:
     if name == "emptying":
         return recipe.stateful
+    if name in ("logging", "log_tolerance"):
+        return bool(recipe.logging)
     if name in ("psid_length", "psid_offset"):
         return recipe.port_sets is not None and not recipe.port_sets.fixed
     knob = recipe.knobs.named().get(name)

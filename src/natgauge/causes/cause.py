@@ -23,10 +23,10 @@ Kind = Literal[
     "table", "hash chain", "port pool", "clash", "rule", "rate limit", "host limit", "process", "queue", "filter",
     "interface", "ring", "backlog", "header", "memory", "IPv6 off", "invalid", "no translation", "untracked",
     "forgotten", "route", "forwarding", "reverse path", "path mtu", "answers", "tag", "checksum", "pool address",
-    "gateway", "tester", "late", "slow", "not known",
+    "gateway", "tester", "late", "slow", "log", "not known",
 ]  # fmt: skip
 #: What a result is limited by where its frames were lost for a cause.
-DeviceLimit = Literal["device", "table", "port pool"]
+DeviceLimit = Literal["device", "table", "port pool", "log"]
 #: Limits that no lower rate cures.
 FULL: Final = frozenset({"table", "port pool"})
 

@@ -15,6 +15,8 @@ class DeviceSettings:
     Attributes:
         knobs: value by knob, read back from the device; only knobs that the device has.
         emptying: name of the way in which the table is emptied; None = the device keeps no connections.
+        logging: name of the way in which the connections are logged; None = they are not.
+        log_tolerance: share of the connections that the log of a passing trial may lack.
     """
 
     gateway: str
@@ -24,6 +26,8 @@ class DeviceSettings:
     files: Mapping[str, int] = field(default_factory=dict)
     found: Mapping[str, int] = field(default_factory=dict)
     emptying: str | None = None
+    logging: str | None = None
+    log_tolerance: float = 0.0
 
     @property
     def connections_per_bucket(self) -> float | None:
@@ -48,5 +52,6 @@ class DeviceSettings:
             "files": dict(self.files),
             "found": dict(self.found),
             **({} if self.emptying is None else {"emptying": self.emptying}),
+            **({} if self.logging is None else {"logging": self.logging, "log_tolerance": self.log_tolerance}),
             **{name: value for name, value in ratios.items() if value is not None},
         }

@@ -258,6 +258,8 @@ class Gateway:
             files,
             dict(self._found),
             emptying=None if self._emptying is None else self._wishes.emptying or BY_VERB,
+            logging=self._wishes.logging,
+            log_tolerance=self._wishes.log_tolerance or 0.0,
         )
 
     def stop(self) -> None:

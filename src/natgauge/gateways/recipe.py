@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from natgauge.errors import UsageError, shown
+from natgauge.gateways.logging_ways import LoggingWay
 from natgauge.gateways.port_sets import PortSets
 from natgauge.gateways.processes import Process
 from natgauge.gateways.recipe_model import (
@@ -40,7 +41,7 @@ _PARTS: Final = "parts"
 MOST_DEVICES: Final = INNER_LINKS + 1
 #: What a chain's recipe has of its devices.
 _OF_DEVICES: Final = frozenset(
-    {"extends", "environment", "needs", "modules", "limits", "process", "verbs", "emptyings", "knobs"}
+    {"extends", "environment", "needs", "modules", "limits", "process", "verbs", "emptyings", "logging", "knobs"}
 )
 #: Neither the location of the files nor what their authors declare changes what a recipe does.
 _ORIGINS: Final[Any] = {
@@ -117,6 +118,7 @@ class Recipe(RecipeTable):
         process: programs that run for as long as the gateway, in start order.
         verbs: snippets that start, check and stop it.
         emptyings: further ways of removing all connections, by name.
+        logging: ways of logging its connections, by name.
         knobs: settings that can be changed.
         chain: its devices from the Initiator to the Responder, where there are several; verbs, knobs and limits are
             then those of the device that holds the state.
@@ -145,6 +147,7 @@ class Recipe(RecipeTable):
     process: tuple[Process, ...] = ()
     verbs: Verbs
     emptyings: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")], Emptying] = Field(default_factory=dict)
+    logging: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")], LoggingWay] = Field(default_factory=dict)
     knobs: Knobs = Knobs()
     chain: tuple[ChainDevice, ...] = ()
     port_sets: PortSets | None = None
@@ -171,9 +174,10 @@ class Recipe(RecipeTable):
             self._chain_consistent()
         if self.stateful and not (self.verbs.empty and self.verbs.count):
             raise ValueError("a stateful gateway needs the verbs empty and count")
-        if not self.stateful and (self.verbs.empty or self.verbs.count or self.emptyings or self.limits.mapping):
+        of_state = self.verbs.empty or self.verbs.count or self.emptyings or self.logging or self.limits.mapping
+        if not self.stateful and of_state:
             raise ValueError(
-                "a gateway without state has neither the verbs empty and count, nor emptyings or a mapping"
+                "a gateway without state has neither the verbs empty and count, nor emptyings, logging or a mapping"
             )
         if taken := sorted({BY_VERB, BY_RESTART} & self.emptyings.keys()):
             raise ValueError(f"emptyings: {taken[0]} is a way of every gateway; choose another name")
@@ -410,6 +414,7 @@ def _chained(table: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
         "limits": holder.limits,
         "verbs": holder.verbs,
         "emptyings": holder.emptyings,
+        "logging": holder.logging,
         "knobs": holder.knobs,
     }
     # Their names are checked with all else, in `_validated`.

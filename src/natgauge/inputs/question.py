@@ -210,6 +210,8 @@ class DeviceOptions:
         psid_length: bits of a port that identify the port set of a subscriber, 0 to 16 (RFC 7597 section 5.1).
         psid_offset: bits of a port before these, 0 to 15.
         emptying: name of the way in which the table is emptied before each trial: of the recipe, or "restart".
+        logging: name of the recipe's way in which the gateway logs its connections; None = it does not.
+        log_tolerance: share of the connections that the log of a passing trial may lack, 0 to 0.5.
     """
 
     table_size: int | None = field(
@@ -261,6 +263,21 @@ class DeviceOptions:
             "recipe",
             type=Text("WAY"),
             default="default",
+        ),
+    )
+    logging: str | None = field(
+        default=None,
+        metadata=described(
+            "Way of the recipe in which the gateway logs its connections, such as conntrack-events; a trial whose log "
+            "lacks one fails",
+            type=Text("WAY"),
+            default="it does not",
+        ),
+    )
+    log_tolerance: float | None = field(
+        default=None,
+        metadata=described(
+            "Largest share of connections that the log of a passing trial lacks", "share", (0.0, 0.5), default="0"
         ),
     )
 

@@ -268,6 +268,8 @@ def _device(recipe: Recipe, device: DeviceSettings | None, sets: PortSets | None
     known = {} if device is None else {**device.knobs, "version": device.version}
     if device is not None and device.emptying is not None:
         known["emptying"] = device.emptying
+    if device is not None and device.logging is not None:
+        known |= {"logging": device.logging, "log_tolerance": device.log_tolerance}
     return {
         "gateway": recipe.name,
         "title": recipe.title,

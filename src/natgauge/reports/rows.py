@@ -30,7 +30,19 @@ from natgauge.interval_text import Written, within
 from natgauge.metrics import figures
 from natgauge.metrics.cost import OWN, RATIO, TESTER
 from natgauge.metrics.frame_loss import WITHIN_TOLERANCE, WITHOUT_LOSS
-from natgauge.metrics.shared_figures import CORE_IMBALANCE, ESTABLISHED, IDLE_CORES, IN_ALL, OCTETS_PER_CONNECTION
+from natgauge.metrics.shared_figures import (
+    CORE_IMBALANCE,
+    ESTABLISHED,
+    IDLE_CORES,
+    IN_ALL,
+    LOG_DELAY_P50,
+    LOG_DELAY_P999,
+    LOG_LOST,
+    LOG_OCTETS,
+    LOG_RECORDS,
+    LOG_WRONG,
+    OCTETS_PER_CONNECTION,
+)
 from natgauge.records.comparison import FRAME_OF
 from natgauge.records.measurement import SHARE_OF_LINK, Result
 from natgauge.records.parameters import describe, shown
@@ -322,6 +334,17 @@ def _memory() -> Iterator[_Described]:
         yield _Described(f"connections that fill the {level} cache", read, text=number, measured=True)
 
 
+#: Rows of a gateway's log: figure, label and unit.
+_OF_LOG: Final = (
+    (LOG_RECORDS, "log records of a connection", ""),
+    (LOG_OCTETS, "log of a connection", "octets"),
+    (LOG_DELAY_P50, "median delay of a log record", "ms"),
+    (LOG_DELAY_P999, "99.9th percentile of the delay of a log record", "ms"),
+    (LOG_LOST, "connections without a log record", "%"),
+    (LOG_WRONG, "wrong log records", ""),
+)
+
+
 def _limiting_device(result: Result) -> str | None:
     """Return the name of the device that limited a chain; None = not known, or a single device."""
     limit = limiting_device({name: figure.median for name, figure in result.figures.items()})
@@ -432,6 +455,7 @@ _BEHIND: Final = (
     ),
     _Described("share of theoretical maximum", _figure(SHARE_OF_LINK), text=number, measured=True),
     *_memory(),
+    *(_Described(label, _figure(name), unit, text=number, measured=True) for name, label, unit in _OF_LOG),
     _Described("bottleneck", lambda result: result.limited_by, measured=True),
     _Described("cause", _cause, measured=True),
     _Described("bottleneck device", _limiting_device, measured=True),

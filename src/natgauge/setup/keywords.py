@@ -26,6 +26,8 @@ class SetupKeywords(TypedDict, total=False):
     psid_length: int | None
     psid_offset: int | None
     emptying: str | None
+    logging: str | None
+    log_tolerance: float | str | None
     placement: Literal["shared", "isolated"] | None
     cores: str | int | Sequence[int] | dict[str, str] | None
     cores_each: int | None

@@ -21,6 +21,7 @@ from natgauge.gateways.emptying import emptying_of
 from natgauge.gateways.far_side import variables
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand
+from natgauge.gateways.logged import logged
 from natgauge.gateways.recipe import Recipe, load
 from natgauge.host import capabilities, programs, resources
 from natgauge.host.tuning import elsewhere
@@ -105,8 +106,11 @@ class Setup:
         self._made = ExitStack()
         self._fitted: DeviceDemand | None = None
         self._beside = ExitStack()
+        if cell.device.log_tolerance is not None and cell.device.logging is None:
+            raise UsageError("log_tolerance: the gateway does not log; name a way (--logging)", at="log_tolerance")
         if self.lab.devices:
             emptying_of(self.recipe, cell.device.emptying)
+            logged(self.recipe, cell.device.logging)
         else:
             _refuse_settings(self.lab, self.recipe, cell.device)
             if cell.lab.outside_addresses is not None:
@@ -179,6 +183,10 @@ class Setup:
         """Return a gateway for each device; the user's options apply only to the gateway that holds the connections."""
         told = variables([self.address_plan.inside.device]) if self.recipe.answers_queries else {}
         recipes = self.recipe.with_variables(told).of_devices(len(self.lab.devices))
+        recipes = tuple(
+            logged(recipe, self.cell.device.logging if index == self.holder else None)
+            for index, recipe in enumerate(recipes)
+        )
         return [
             self._play(recipe, device, self.cell.device if index == self.holder else DeviceOptions())
             for index, (recipe, device) in enumerate(zip(recipes, self.lab.devices, strict=True))
@@ -222,6 +230,8 @@ def _refuse_settings(lab: Lab, recipe: Recipe, wishes: DeviceOptions) -> None:
         raise UsageError(
             f"lab {lab.name}: emptying: natgauge does not control the device; leave it out, or give --empty-command"
         )
+    if wishes.logging is not None:
+        raise UsageError(f"lab {lab.name}: logging: natgauge does not control the device; leave it out", at="logging")
     if set(wishes.named()) - {"table_size"}:
         raise UsageError(
             f"lab {lab.name}: natgauge does not control the device, so its table and time-outs cannot be set; leave "

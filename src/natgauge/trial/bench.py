@@ -20,6 +20,7 @@ from natgauge.figure_text import number as written
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.far_side import right_answers
 from natgauge.gateways.limits import DeviceDemand, choose, refuse_unfit
+from natgauge.gateways.logged import way_of
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.question import MIXES, Cell, FrameOptions
 from natgauge.measurer import Ability, Measurer
@@ -33,6 +34,7 @@ from natgauge.tester.cable import FrameKind
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
 from natgauge.trial import external, resolvers
 from natgauge.trial.choices import make_settings
+from natgauge.trial.connection_log import ConnectionLog
 from natgauge.trial.cost_rounds import CostRounds
 from natgauge.trial.lab_measurer import (
     DEVICE_ABILITIES,
@@ -308,6 +310,7 @@ class Bench(Setup):
             own=self._own_delays if self.lab.virtual else None,
             slice_rounds=self._rounds_of_slices(),
             server=self._real_server(planned.settings.far_side),
+            log=self._log(planned.settings),
         )
         if prove:
             self._observer.stage("checking that the device forwards")
@@ -319,6 +322,21 @@ class Bench(Setup):
                 measurer.check_subscribers()
         self._observer.stage(f"measuring {planned.procedure.metric} of {self.recipe.name}")
         return Ready(planned, measurer, device, rates)
+
+    def _log(self, settings: TrialSettings) -> ConnectionLog | None:
+        """Return the log of the device that holds the connections; None where it does not log."""
+        wishes = self.cell.device
+        if wishes.logging is None:
+            return None
+        recipe = self.recipe.of_devices(len(self.lab.devices))[self.holder]
+        way = way_of(recipe, wishes.logging)
+        return ConnectionLog(
+            self.lab.devices[self.holder],
+            wishes.logging,
+            way,
+            self.grace_of(settings),
+            wishes.log_tolerance or 0.0,
+        )
 
     def _real_server(self, name: str) -> FarSide | None:
         """Start the real server; None = the tester answers."""

@@ -28,6 +28,7 @@ from natgauge.setup.traffic import TrafficPlan
 from natgauge.trial import each_subscriber, forwarding
 from natgauge.trial.churn_count import needed_seconds, with_expected
 from natgauge.trial.command_retries import CommandRetries, SilentControlsError
+from natgauge.trial.connection_log import ConnectionLog
 from natgauge.trial.device_signs import signs_of
 from natgauge.trial.judging import judged
 from natgauge.trial.observer import Observer, Silent
@@ -123,6 +124,7 @@ class LabMeasurer(Measurer):
         slice_rounds: times the frames of the device; None = they cannot be timed here.
         silent: trials in a row in which the device's controls did not answer, although it forwarded.
         server: the real server behind the device that answers queries; None = the tester itself answers.
+        log: the device's log; None = it does not log.
         raised_timeout: UDP time-out of the device in s, where natgauge raised it for a trial; None = it did not.
         known_rates: rate of the device in overloaded trials in `shared` placement, by whether the trial had only
             phase 1: opening a connection costs the device more than forwarding.
@@ -144,6 +146,7 @@ class LabMeasurer(Measurer):
     passed: TrialPlan | None = None
     sleep: Callable[[float], None] = time.sleep
     server: ServerControl | None = None
+    log: ConnectionLog | None = None
     raised_timeout: int | None = None
     known_rates: dict[bool, float | None] = field(default_factory=dict)
     asking: CommandRetries = field(init=False)
@@ -155,6 +158,7 @@ class LabMeasurer(Measurer):
         self.trial_run = TrialRun(
             self.place, self.device, self.server, self.asking, self._run, self.observer.running, sleep=self.sleep
         )
+        self.trial_run.log = self.log
 
     @property
     def abilities(self) -> frozenset[Ability]:
@@ -336,7 +340,8 @@ class LabMeasurer(Measurer):
 
     @property
     def _limits(self) -> Limits:
-        return Limits(self.settings.table_limit, self.traffic.space)
+        tolerance = 0.0 if self.log is None else self.log.tolerance
+        return Limits(self.settings.table_limit, self.traffic.space, tolerance)
 
     def _brought_back(self) -> list[str]:
         """Recover a device that collapsed, and return a remark on it; none where it had not, or is not natgauge's."""
@@ -489,8 +494,7 @@ class LabMeasurer(Measurer):
             emptied(self.device, self.asking)
             try:
                 last, faults = tried == forwarding.HANDFULS, trial.readings.faults
-                if forwarding.whole(trial.counted, last=last, faults=faults, stateless=plan.stateless):
-                    return
+                forwards = forwarding.whole(trial.counted, last=last, faults=faults, stateless=plan.stateless)
             except BrokenError as error:
                 before = {
                     place: count + self.trial_run.own_drops[place]
@@ -501,6 +505,10 @@ class LabMeasurer(Measurer):
                 if store:
                     self._record(trial, began)
                 raise BrokenError(f"{error}{forwarding.because(trial.cause)}") from error
+            if forwards:
+                if self.log is not None:
+                    self.log.refuse_empty(trial.readings)
+                return
             self.number += 1
 
     def check_subscribers(self) -> None:

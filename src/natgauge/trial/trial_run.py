@@ -20,10 +20,12 @@ from natgauge.host.control_groups import ControlGroups, Throttling
 from natgauge.labs.common.links import carrier_losses
 from natgauge.labs.common.shell import run_of_user
 from natgauge.labs.contract import TESTER_PLACES, LabCounters, NetworkCounters
+from natgauge.log_counts import LogCounts
 from natgauge.readings import Readings
 from natgauge.table_memory import LEAST_CONNECTIONS, ObjectCaches, octets_per_connection
 from natgauge.trial.churn_count import Counting
 from natgauge.trial.command_retries import CommandRetries
+from natgauge.trial.connection_log import ConnectionLog, LoggedTrial, logged_trial
 from natgauge.trial.protocols import DeviceControl, Place, ServerControl
 from natgauge.trials import Restart, Trial, TrialPlan
 
@@ -138,6 +140,7 @@ class TrialRun:
         server: the real server behind the device; None = the tester answers.
         own_drops: frames of the engine's self-test that the lab counts as dropped, by place.
         own_link_losses: how often the engine itself takes the link of a port down in a trial, by the port's name.
+        log: the device's log; None = it does not log.
     """
 
     place: Place
@@ -150,9 +153,15 @@ class TrialRun:
     own_link_losses: Mapping[str, int] = field(default_factory=dict)
     sleep: Callable[[float], None] = time.sleep
     throttling: Callable[[], Throttling] = ControlGroups().throttling
+    log: ConnectionLog | None = None
 
     def perform(self, plan: TrialPlan, request: TrialRequest) -> Trial:
-        """Empty the device's table, run the engine, and read the counters of device and lab."""
+        """Empty the device's table, run the engine, and read the counters of device and lab, and the device's log."""
+        # Frames of phase 2 open connections again after a restart, of which the tester has no list.
+        with logged_trial(self.log if plan.restart_at_seconds is None else None, request) as logged:
+            return self._performed(plan, request, logged)
+
+    def _performed(self, plan: TrialPlan, request: TrialRequest, logged: LoggedTrial) -> Trial:
         count_before = emptied(self.device, self.asking)
         if plan.settle_seconds:
             self.sleep(plan.settle_seconds)
@@ -162,7 +171,7 @@ class TrialRun:
         before, links_before, throttled = self._counters(), self._link_losses(), self.throttling()
         counted: CountInChurn | None = None
         if plan.restart_at_seconds is None:
-            result, counted = self._run_counting(plan, request)
+            result, counted = self._run_counting(plan, logged.request)
             restart, error = None, ""
         else:
             result, restart, error = self._run_restarting(request, self._restarting(plan), plan.restart_at_seconds)
@@ -176,6 +185,12 @@ class TrialRun:
             try:
                 report = self._report_after(self.device, request, result, memory_before)
             except NatgaugeError as failed:
+                error = str(failed)
+        log: LogCounts | None = None
+        if not error:
+            try:
+                log = logged.counts(result)
+            except BrokenError as failed:
                 error = str(failed)
         faults = {name: number - faults_before.get(name, 0) for name, number in report.faults.items()}
         readings = Readings(
@@ -199,6 +214,7 @@ class TrialRun:
             link_losses=self._new_link_losses(links_before),
             throttled_seconds=stopped.seconds,
             count_in_churn=counted,
+            log=log,
         )
         return Trial(plan, request, result, readings, restart, placement=self.place.placement)
 
@@ -211,12 +227,18 @@ class TrialRun:
         Args:
             ended: called with each period as a trial of its own; an exception that it raises ends the trial.
         """
+        with logged_trial(self.log, request) as logged:
+            self._perform_periods(plan, request, ended, logged)
+
+    def _perform_periods(
+        self, plan: TrialPlan, request: TrialRequest, ended: Callable[[Trial], None], logged: LoggedTrial
+    ) -> None:
         count_before = emptied(self.device, self.asking)
         if plan.settle_seconds:
             self.sleep(plan.settle_seconds)
         counters, links, throttled = self._counters(), self._link_losses(), self.throttling()
 
-        def period(result: TrialResult) -> None:
+        def period(result: TrialResult, log: LogCounts | None = None) -> None:
             nonlocal counters, links, throttled
             throttled_before, throttled = throttled, self.throttling()
             before, counters = counters, self._counters()
@@ -236,6 +258,7 @@ class TrialRun:
                 taps=self.place.initiator.tap,
                 link_losses=self._new_link_losses(links_before),
                 throttled_seconds=throttled.since(throttled_before).seconds,
+                log=log,
             )
             ended(Trial(plan, request, result, readings, placement=self.place.placement))
 
@@ -245,7 +268,9 @@ class TrialRun:
             else:
                 period(progress.period)
 
-        period(self.run(request, report))
+        # Connections open before the first period, and their list is written after the last.
+        last = self.run(logged.request, report)
+        period(last, logged.counts(last))
 
     def _resources(self) -> tuple[int | None, int | None, str | None]:
         """Return the device's count, the available memory of its machine, and the error of its controls."""

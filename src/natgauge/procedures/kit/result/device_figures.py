@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of the device: spread over its cores, losses by device of a chain, memory, connections that it calls open."""
+"""Figures of the device: spread over its cores, losses by device of a chain, memory, open connections, its log."""
 
 from __future__ import annotations
 
@@ -14,6 +14,12 @@ from natgauge.metrics.shared_figures import (
     CORE_IMBALANCE,
     ESTABLISHED,
     IDLE_CORES,
+    LOG_DELAY_P50,
+    LOG_DELAY_P999,
+    LOG_LOST,
+    LOG_OCTETS,
+    LOG_RECORDS,
+    LOG_WRONG,
     LOST_PERCENT_AT,
     OCTETS_PER_CONNECTION,
 )
@@ -32,7 +38,7 @@ LEAST_FRAMES: Final = 100
 def with_device_figures(measurement: Measurement) -> Measurement:
     """Return the repetition with those of these figures that the lab and the device report."""
     attempts = measurement.attempts
-    figures = {**measurement.figures, **_core_figures(attempts), **_lost_at(attempts)}
+    figures = {**measurement.figures, **_core_figures(attempts), **_lost_at(attempts), **_log_figures(attempts)}
     reported = [attempt.outcome.readings.octets_per_connection for attempt in attempts]
     octets = tuple(value for value in reported if value is not None)
     if not octets:
@@ -44,7 +50,8 @@ def with_device_figures(measurement: Measurement) -> Measurement:
 
 def _core_figures(attempts: Sequence[Attempt]) -> Mapping[str, float]:
     """Return `CORE_IMBALANCE` and `IDLE_CORES` over the deciding trials together; empty where no work is known."""
-    work = total(attempt.outcome.readings.core_work for attempt in _deciding_work(attempts))
+    known = [attempt for attempt in attempts if attempt.outcome.readings.core_work]
+    work = total(attempt.outcome.readings.core_work for attempt in _deciding(known))
     uneven = imbalance(work)
     return {} if uneven is None else {CORE_IMBALANCE: uneven, IDLE_CORES: float(len(idle_cores(work)))}
 
@@ -91,9 +98,25 @@ def _idle(work: WorkByCore) -> list[int]:
     ]
 
 
-def _deciding_work(attempts: Sequence[Attempt]) -> Sequence[Attempt]:
+def _log_figures(attempts: Sequence[Attempt]) -> Mapping[str, float]:
+    """Return the figures of the log in the last deciding trial; empty where no log was compared."""
+    known = [each for each in attempts if (log := each.outcome.readings.log) is not None and log.connections]
+    deciding = _deciding(known) or known
+    log = deciding[-1].outcome.readings.log if deciding else None
+    if log is None:
+        return {}
+    delays = {LOG_DELAY_P50: log.delay_p50_ms, LOG_DELAY_P999: log.delay_p999_ms}
+    return {
+        LOG_RECORDS: log.records / log.connections,
+        LOG_OCTETS: log.octets / log.connections,
+        **{name: delay for name, delay in delays.items() if delay is not None},
+        LOG_LOST: 100 * log.lost / log.connections,
+        LOG_WRONG: float(log.wrong),
+    }
+
+
+def _deciding(known: Sequence[Attempt]) -> Sequence[Attempt]:
     """Return the trials of the highest load that passed; where none passed, those of the lowest load that failed."""
-    known = [attempt for attempt in attempts if attempt.outcome.readings.core_work]
     for verdict, best in ((Verdict.PASS, max), (Verdict.FAIL, min)):
         loads = [attempt.load for attempt in known if attempt.outcome.verdict is verdict]
         if loads:

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a gateway's log of a trial has and lacks, and what a recipe may say of its records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+#: Groups of the regular expression of a record, and those that every record must have.
+GROUPS: Final = frozenset(
+    {
+        "time", "microseconds", "source", "source_port", "destination", "destination_port", "outside", "outside_port",
+    }
+)  # fmt: skip
+NEEDED: Final = frozenset({"source", "source_port", "destination"})
+
+
+@dataclass(frozen=True, slots=True)
+class LogCounts:
+    """A gateway's log of one trial, next to the connections of the trial.
+
+    Attributes:
+        connections: connections that the log must have.
+        records: lines that are records.
+        octets: length of the log.
+        lost: connections that no record names.
+        wrong: records that name a connection with another outside tuple, or a connection that there was not.
+        duplicate: further right records of a connection.
+        late: right records that were written later than the grace after their connection was due.
+        unparsed: lines that are no records.
+        unparsed_line: the first of these, cut.
+        ambiguous: records whose outside tuple another subscriber had towards the same remote endpoint within a second.
+        outside_named: whether the records name outside tuples; without them none leads back to a subscriber.
+        delay_p50_ms: median of the time from a connection to its record; None = the records have no time.
+        delay_p999_ms: 99.9th percentile of the same.
+    """
+
+    connections: int
+    records: int
+    octets: int
+    lost: int
+    wrong: int = 0
+    duplicate: int = 0
+    late: int = 0
+    unparsed: int = 0
+    unparsed_line: str = ""
+    ambiguous: int = 0
+    outside_named: bool = True
+    delay_p50_ms: float | None = None
+    delay_p999_ms: float | None = None
+
+    @property
+    def faulty(self) -> int:
+        """Connections without a record, and records that lead to another one than they should."""
+        return self.lost + self.wrong
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether anything but one right record for each connection was found."""
+        return bool(self.faulty or self.duplicate or self.late or self.unparsed or self.ambiguous)
+
+    def exceeds(self, tolerance: float) -> bool:
+        """Whether more is missing or wrong than a share of the connections."""
+        return self.faulty > tolerance * self.connections
+
+    @property
+    def words(self) -> str:
+        """The counts, those of faults where they are not 0, as a part of a sentence."""
+        faults = {
+            "connections have none": self.lost,
+            "records are wrong": self.wrong,
+            "are duplicates": self.duplicate,
+            "are late": self.late,
+            "have an outside port that another subscriber had within a second": self.ambiguous,
+            f"lines are no records, such as {self.unparsed_line!r}": self.unparsed,
+        }
+        found = ", ".join(f"{number} {name}" for name, number in faults.items() if number)
+        return f"the log has {self.records} records for {self.connections} connections{found and ': '}{found}"

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A gateway's log during trials: emptied before each, read when it has ended, and compared with the connections."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from natgauge.agreement import TrialRequest, TrialResult, all_connections
+from natgauge.errors import BrokenError, UsageError
+from natgauge.gateways.logging_ways import LoggingWay
+from natgauge.labs.contract import Device
+from natgauge.log_counts import LogCounts
+from natgauge.readings import Readings
+from natgauge.trial.log_join import MOST_LOGGED, join, listed
+
+#: A log that has not grown for this long has ended; records are written in bursts, and writers share cores.
+_QUIET_SECONDS: Final = 1.0
+#: The same where it has a line for each connection.
+_COMPLETE_SECONDS: Final = 0.05
+_LOOK_SECONDS: Final = 0.02
+#: A log that grows for longer than this after a trial is given up.
+_LONGEST_SECONDS: Final = 60.0
+#: Octets of a log that one snippet prints; less than `bounded_output.MOST_OCTETS`.
+_CHUNK: Final = 3 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedTrial:
+    """A trial's request, and what reads the log when the engine has answered it; None without a log."""
+
+    request: TrialRequest
+    counts: Callable[[TrialResult], LogCounts | None]
+
+
+@dataclass(slots=True)
+class ConnectionLog:
+    """The log of a gateway.
+
+    Attributes:
+        name: name of the way.
+        grace: s after which a record is late.
+        tolerance: share of the connections that a passing trial's log may lack.
+    """
+
+    device: Device
+    name: str
+    way: LoggingWay
+    grace: float
+    tolerance: float = 0.0
+    sleep: Callable[[float], None] = time.sleep
+
+    def begin(self) -> None:
+        """Wait for the last records of an earlier trial, and empty the log."""
+        self._ended(0)
+        self._run(f': > "$NG_WORK/{self.way.records}"')
+
+    def counts(self, request: TrialRequest, octets: bytes, result: TrialResult) -> LogCounts:
+        """Return how the log agrees with a trial's connections, when it has ended; `octets` = the engine's list."""
+        openings = None if result.phase2 is None else result.phase2.openings
+        opened = [counts for counts in (result.phase1, openings) if counts is not None]
+        all_learned = all(counts.received_frames >= counts.offered_frames for counts in opened)
+        has_ports = request.frame.transport != "icmp"
+        known = listed(octets, all_learned=all_learned, has_ports=has_ports)
+        self._ended(sum(connection.expected for connection in known))
+        # Another machine has another clock.
+        timed = result.clock.steps == 0 and self.device.machine.has_tester_files
+        pattern = re.compile(self.way.record)
+        return join(known, self._text(), pattern, grace=self.grace, has_ports=has_ports, timed=timed)
+
+    def refuse_empty(self, read: Readings) -> None:
+        """Refuse a log that has no record of connections that were forwarded: every trial would fail.
+
+        Raises:
+            BrokenError: the log cannot be read, or none of its lines is a right record.
+        """
+        if read.log is None and read.device_error:
+            raise BrokenError(read.device_error)
+        if read.log is None or read.log.lost + read.log.wrong < read.log.connections:
+            return
+        raise BrokenError(
+            f"logging {self.name}: {read.log.words}; see whether the gateway logs into {self.way.records}, and what "
+            "`record` of its recipe reads"
+        )
+
+    def _ended(self, lines: int) -> None:
+        """Wait until the log does not grow any more; for a shorter time where it has this number of lines."""
+        began = grown = time.monotonic()
+        size, counted = -1, False
+        while (now := time.monotonic()) - grown < _QUIET_SECONDS:
+            self.sleep(_LOOK_SECONDS)
+            if (found := self._size()) != size:
+                size, grown, counted = found, time.monotonic(), False
+            elif not counted and now - grown >= _COMPLETE_SECONDS:
+                counted = True
+                if lines == 0 or self._text().count("\n") >= lines:
+                    return
+            if now - began > _LONGEST_SECONDS:
+                raise BrokenError(
+                    f"logging {self.name}: the log still grows after {now - began:.0f} s; see what writes it"
+                )
+
+    def _size(self) -> int:
+        if self._file is None:
+            return int(self._run(f'wc -c < "$NG_WORK/{self.way.records}"'))
+        with self._reading():
+            return self._file.stat().st_size
+
+    def _text(self) -> str:
+        if self._file is not None:
+            with self._reading():
+                return self._file.read_text(encoding="utf-8", errors="replace")
+        starts = range(0, self._size(), _CHUNK)
+        parts = (f'tail -c +{at + 1} "$NG_WORK/{self.way.records}" | head -c {_CHUNK}' for at in starts)
+        return "".join(map(self._run, parts))
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise BrokenError(f"logging {self.name}: {self._file} cannot be read ({error.strerror})") from error
+
+    def _run(self, snippet: str) -> str:
+        result = self.device.run(snippet)
+        if result.status:
+            raise BrokenError(f"logging {self.name}: {self.way.records} cannot be read: {result.said}")
+        return result.stdout
+
+    @property
+    def _file(self) -> Path | None:
+        """The log as a file of this machine; None where the device has another one."""
+        folder = self.device.environment.get("NG_WORK", "")
+        return Path(folder) / self.way.records if self.device.machine.has_tester_files and folder else None
+
+
+@contextmanager
+def logged_trial(log: ConnectionLog | None, request: TrialRequest) -> Iterator[LoggedTrial]:
+    """Empty the log, and yield the request of a trial with a list of its connections.
+
+    The list is in memory, and nothing holds it when natgauge was killed. Without a log the request is as it was.
+    """
+    if log is None or request.phase1 is None:
+        yield LoggedTrial(request, lambda _: None)
+        return
+    if (number := all_connections(request)) > MOST_LOGGED:
+        raise UsageError(
+            f"logging: {number} connections in a trial, and logs of at most {MOST_LOGGED} are compared; choose fewer",
+            at="connections",
+        )
+    log.begin()
+    with os.fdopen(os.memfd_create("natgauge-connections", os.MFD_CLOEXEC), "rb") as file:
+        path = f"/proc/{os.getpid()}/fd/{file.fileno()}"
+        asked = request.model_copy(update={"connections_file": path})
+        yield LoggedTrial(asked, lambda result: log.counts(request, file.read(), result))

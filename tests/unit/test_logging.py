@@ -1,0 +1,479 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logs of gateways: joined with the connections of a trial, judged, and declared by recipes."""
+
+from __future__ import annotations
+
+import re
+import struct
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.plans import OneTrial, PlanOfTrial
+from tests.unit.counted import change_trial
+from tests.unit.fake_engine import FakeEngine
+from tests.unit.golden import Golden
+from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
+from tests.unit.test_verdicts import CLEAN, lossy
+
+from natgauge.agreement import TrialRequest, TrialResult
+from natgauge.cli import run
+from natgauge.comparisons.request import read_gateways
+from natgauge.errors import BrokenError, UsageError
+from natgauge.gateways.logged import logged
+from natgauge.gateways.logging_ways import LoggingWay
+from natgauge.gateways.recipe import available, load
+from natgauge.inputs.question import TrafficOptions
+from natgauge.labs.contract import CommandResult
+from natgauge.log_counts import LogCounts
+from natgauge.procedures.kit.result.device_figures import with_device_figures
+from natgauge.procedures.kit.result.results import Attempt, Measurement
+from natgauge.setup.traffic import make_plan
+from natgauge.trial.bench import Bench
+from natgauge.trial.connection_log import ConnectionLog
+from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.trial.log_join import join, listed
+from natgauge.trial.question import ask
+from natgauge.trials import Phase2Plan
+from natgauge.verdicts import Limits, judge
+from natgauge.words import Verdict
+
+#: What conntrack 1.4.7 prints with -E -e NEW -o timestamp.
+UDP = (
+    "[{at:.6f}]\t    [NEW] udp      17 30 src={inside} dst=198.19.0.2 sport={port} dport={remote} [UNREPLIED] "
+    "src=198.19.0.2 dst={outside} sport={remote} dport={seen}"
+)
+TCP = (
+    "[1764179000.000250]\t    [NEW] tcp      6 120 SYN_SENT src=10.0.0.2 dst=198.19.0.2 sport=1024 dport=1 [UNREPLIED] "
+    "src=198.19.0.2 dst=198.19.0.1 sport=1 dport=1024"
+)
+ICMP = (
+    "[1764179000.000250]\t    [NEW] icmp     1 30 src=10.0.0.2 dst=198.19.0.2 type=8 code=0 id=1024 [UNREPLIED] "
+    "src=198.19.0.2 dst=198.19.0.1 type=0 code=0 id=1024"
+)
+EVENTS = load("nftables-nat44").logging["conntrack-events"]
+PATTERN = re.compile(EVENTS.record)
+START = 1_764_179_000
+#: Of the engine's list: a connection every ms; a record follows after a quarter.
+_ENTRY = struct.Struct(">QHHHH16s16s16s")
+
+
+def octets(address: str) -> bytes:
+    packed = ip_address(address).packed
+    return bytes(16 - len(packed)) + packed
+
+
+def entry(
+    number: int, *, source: str = "10.0.0.2", port: int | None = None, seen: int | None = None, known: int = 1,
+    outside: str = "198.19.0.1", remote: int = 1,
+) -> bytes:  # fmt: skip
+    port = 1024 + number if port is None else port
+    due = START * 10**9 + number * 10**6
+    places = (octets(source), octets("198.19.0.2"), octets(outside))
+    return _ENTRY.pack(due, port, remote, port if seen is None else seen, known, *places)
+
+
+def record(number: int, *, at: float | None = None, **others: Any) -> str:
+    port = others.pop("port", 1024 + number)
+    fields = {"inside": "10.0.0.2", "outside": "198.19.0.1", "port": port, "seen": port, "remote": 1, **others}
+    return UDP.format(at=START + number / 1000 + 0.00025 if at is None else at, **fields)
+
+
+def joined(entries: Sequence[bytes], lines: Sequence[str], *, all_learned: bool = True, **others: Any) -> LogCounts:
+    has_ports = others.get("has_ports", True)
+    known = listed(b"".join(entries), all_learned=all_learned, has_ports=has_ports)
+    return join(known, "".join(f"{line}\n" for line in lines), PATTERN, **{"grace": 2.0, **others})
+
+
+ALL = [entry(number) for number in range(1000)]
+WHOLE = [record(number) for number in range(1000)]
+
+
+# The join
+
+
+def test_a_complete_log_has_a_record_of_each_connection_and_its_delay() -> None:
+    counts = joined(ALL, WHOLE)
+    assert (counts.connections, counts.records, counts.faulty, counts.is_odd) == (1000, 1000, 0, False)
+    assert counts.octets == sum(len(line) + 1 for line in WHOLE)
+    assert counts.delay_p50_ms == pytest.approx(0.25, abs=1e-3)
+    assert counts.delay_p999_ms == pytest.approx(0.25, abs=1e-3)
+    assert not counts.exceeds(0)
+
+
+def test_a_filter_that_drops_each_hundredth_record_loses_one_percent() -> None:
+    kept = [line for number, line in enumerate(WHOLE, 1) if number % 100]
+    counts = joined(ALL, kept)
+    assert (counts.lost, counts.wrong, counts.connections) == (10, 0, 1000)
+    assert counts.exceeds(0.0099)
+    assert not counts.exceeds(0.01)
+
+
+def test_two_swapped_ports_are_two_wrong_records_and_no_lost_connection() -> None:
+    swapped = [record(3, seen=1024 + 4), record(4, seen=1024 + 3)]
+    counts = joined(ALL, [*WHOLE[:3], *swapped, *WHOLE[5:]])
+    assert (counts.wrong, counts.lost, counts.duplicate) == (2, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [record(7, inside="10.0.0.3"), record(7, port=60000), record(7, remote=2), record(7, at=START - 30.0)],
+    ids=["another host", "another port", "another remote port", "of an earlier trial"],
+)
+def test_a_record_of_a_connection_that_there_was_not_is_wrong_and_stands_for_none(line: str) -> None:
+    counts = joined(ALL, [*WHOLE[:7], line, *WHOLE[8:]])
+    assert (counts.wrong, counts.lost) == (1, 1)
+
+
+def test_further_records_are_duplicates_late_ones_are_late_and_neither_is_lost() -> None:
+    late = record(5, at=START + 0.005 + 2.5)
+    counts = joined(ALL, [*WHOLE[:5], late, *WHOLE[6:], WHOLE[0], WHOLE[0]])
+    assert (counts.duplicate, counts.late, counts.faulty) == (2, 1, 0)
+    assert counts.delay_p999_ms == pytest.approx(0.25, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "line", ["", "[NEW] udp", "\x00\x00", record(1, inside="10.0.0.999"), record(1, port=70000), "ü" * 300]
+)
+def test_lines_that_are_no_records_are_counted_and_shown_in_part(line: str) -> None:
+    counts = joined(ALL, [*WHOLE, line])
+    assert (counts.unparsed, counts.records, counts.faulty) == (1, 1000, 0)
+    assert line.startswith(counts.unparsed_line)
+    assert len(counts.unparsed_line) <= 100
+
+
+def test_connections_that_the_responder_did_not_learn_may_be_logged_and_need_not() -> None:
+    entries = [entry(0), entry(1, known=0), entry(2, known=0)]
+    counts = joined(entries, [record(0), record(1)])
+    assert (counts.connections, counts.lost, counts.wrong) == (1, 0, 0)
+
+
+def test_connections_whose_entry_another_one_took_must_be_logged_where_all_openings_arrived() -> None:
+    entries = [entry(0, known=2), entry(1, known=2, seen=9)]
+    assert joined(entries, [record(0, seen=5)]).lost == 1
+    assert joined(entries, [record(0, seen=5)], all_learned=False).lost == 0
+
+
+def test_four_tuples_that_were_drawn_twice_are_one_connection() -> None:
+    counts = joined([entry(0), entry(1), entry(0, known=0)], [record(0), record(1)])
+    assert (counts.connections, counts.duplicate, counts.faulty) == (2, 0, 0)
+
+
+def test_an_outside_port_that_two_subscribers_had_within_a_second_cannot_be_read_back() -> None:
+    def shared(seconds: float, second: str) -> int:
+        entries = [entry(0, known=2), entry(0, known=2, source=second, port=4000)]
+        lines = [record(0, seen=5), record(0, inside=second, port=4000, seen=5, at=START + seconds)]
+        return joined(entries, lines).ambiguous
+
+    assert (shared(0.9, "10.0.0.3"), shared(1.1, "10.0.0.3"), shared(0.5, "10.0.0.2")) == (1, 0, 0)
+
+
+def test_records_of_tcp_and_icmp_are_read() -> None:
+    assert joined([entry(0)], [TCP]).is_odd is False
+    # The sequence number of an echo request is in no record.
+    assert joined([entry(0, remote=77)], [ICMP], has_ports=False).is_odd is False
+
+
+def test_without_comparable_clocks_there_are_no_delays() -> None:
+    counts = joined(ALL, WHOLE, timed=False)
+    assert (counts.delay_p50_ms, counts.late, counts.faulty) == (None, 0, 0)
+
+
+def test_records_without_outside_tuples_are_joined_by_the_inside() -> None:
+    pattern = re.compile(load("nftables-nat44").logging["nflog-ulogd"].record)
+    line = (
+        "raw.pktlen=46,oob.time.sec=1764179000,oob.time.usec=250,oob.hook=2,ip.saddr=10.0.0.2,ip.daddr=198.19.0.2,"
+        "ip.protocol=17,udp.sport=1024,udp.dport=1,udp.len=26,"
+    )
+    counts = join(listed(entry(0, seen=4), all_learned=True), f"{line}\n", pattern, grace=2.0)
+    assert (counts.records, counts.is_odd, counts.outside_named) == (1, False, False)
+    assert counts.delay_p50_ms == pytest.approx(0.25, abs=1e-3)
+
+
+@given(lost=st.sets(st.integers(0, 199)), doubled=st.lists(st.integers(0, 199), max_size=20), rubbish=st.integers(0, 5))
+def test_whatever_the_order_each_line_is_counted_once(lost: set[int], doubled: list[int], rubbish: int) -> None:
+    lines = [record(number) for number in range(199, -1, -1) if number not in lost]
+    lines += [record(number) for number in doubled if number not in lost]
+    counts = joined(ALL[:200], [*lines, *["?"] * rubbish])
+    assert (counts.lost, counts.wrong, counts.unparsed) == (len(lost), 0, rubbish)
+    assert counts.records == len(lines) == counts.connections - counts.lost + counts.duplicate
+
+
+# The verdict
+
+
+def verdict(log: LogCounts, tolerance: float = 0.0, **others: Any) -> OneTrial:
+    return judge(change_trial(CLEAN, log=log, placement="shared", **others), Limits(log_tolerance=tolerance))
+
+
+LACKING = LogCounts(connections=100_000, records=99_000, octets=12_000_000, lost=1000)
+
+
+def test_a_trial_whose_log_lacks_a_connection_fails_for_its_log(golden: Golden) -> None:
+    assert verdict(replace(LACKING, lost=0)).verdict is Verdict.PASS
+    failed = verdict(replace(LACKING, lost=1))
+    assert (failed.verdict, failed.limited_by, failed.failed_phase) == (Verdict.FAIL, "log", 1)
+    golden(failed.reason)
+    assert failed.cause is not None
+    assert (failed.cause.kind, failed.cause.certainty, failed.cause.counter) == ("log", "seen", "")
+
+
+def test_a_wrong_record_fails_a_trial_too_and_a_duplicate_is_a_remark(golden: Golden) -> None:
+    failed = verdict(replace(LACKING, lost=0, wrong=2))
+    assert (failed.verdict, failed.limited_by) == (Verdict.FAIL, "log")
+    odd = verdict(replace(LACKING, lost=0, duplicate=3, late=2, unparsed=1, unparsed_line="Ö?", outside_named=False))
+    assert odd.verdict is Verdict.PASS
+    golden("\n".join([failed.reason, *odd.remarks]))
+
+
+def test_a_tolerated_share_of_the_log_may_be_missing_and_is_told(golden: Golden) -> None:
+    passed = verdict(LACKING, 0.01)
+    assert passed.verdict is Verdict.PASS
+    failed = verdict(LACKING, 0.0099)
+    golden("\n".join([*passed.remarks, failed.reason]))
+
+
+def test_dropped_records_of_the_socket_are_the_evidence(golden: Golden) -> None:
+    failed = verdict(LACKING, faults={"log_drops": 990})
+    assert failed.cause is not None
+    assert (failed.cause.counter, failed.cause.frames, failed.cause.lost) == ("log_drops", 990, 1000)
+    golden(f"{failed.reason}\n{failed.cause.words}\n{failed.cause.remedy}")
+
+
+def test_lost_frames_come_before_a_log() -> None:
+    failed = judge(change_trial(CLEAN, log=LACKING, placement="shared", phase1=lossy(10)), Limits())
+    assert (failed.verdict, failed.limited_by) == (Verdict.FAIL, "device")
+
+
+def test_the_figures_are_those_of_the_deciding_trial() -> None:
+    whole = replace(LACKING, records=100_010, lost=0, duplicate=10, delay_p50_ms=0.5, delay_p999_ms=4.0)
+    trials = {400.0: whole, 500.0: replace(whole, wrong=3), 800.0: LACKING}
+    attempts = tuple(Attempt(load, short=False, outcome=verdict(log, 0.001)) for load, log in trials.items())
+    repetition = Measurement(value=500.0, upper=800.0, limited_by="log", trials={}, attempts=attempts)
+    figures = with_device_figures(repetition).figures
+    assert {name: value for name, value in figures.items() if name.startswith("log_")} == {
+        "log_records_per_connection": 1.0001,
+        "log_octets_per_connection": 120.0,
+        "log_delay_p50_ms": 0.5,
+        "log_delay_p999_ms": 4.0,
+        "log_lost_percent": 0.0,
+        "log_wrong": 3.0,
+    }
+
+
+# A trial with a log
+
+
+@dataclass
+class LogDevice:
+    """Runs snippets in a folder of this machine."""
+
+    folder: Path
+    here: bool = True
+    ran: list[str] = field(default_factory=list)
+
+    @property
+    def machine(self) -> Any:
+        """Of this machine, or another one."""
+        return SimpleNamespace(has_tester_files=self.here)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Where its log is."""
+        return {"NG_WORK": str(self.folder)}
+
+    def run(self, snippet: str, **_others: object) -> CommandResult:
+        """As `natgauge.labs.contract.Device.run`."""
+        self.ran.append(snippet)
+        made = subprocess.run(
+            ["/bin/sh", "-euc", snippet], env={"PATH": "/usr/bin:/bin", **self.environment}, capture_output=True,
+            text=True, check=False,
+        )  # fmt: skip
+        return CommandResult(made.returncode, made.stdout, made.stderr, 0.0)
+
+
+@dataclass
+class LoggingEngine(FakeEngine):
+    """Writes the list of connections, while the device logs them through `filtered`."""
+
+    log: Path = Path()
+    filtered: Callable[[list[str]], list[str]] = list
+
+    def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
+        """Answer one request."""
+        if request.connections_file is not None:
+            entries = [entry(number) for number in range(request.connections)]
+            Path(request.connections_file).write_bytes(b"".join(entries))
+        lines = self.filtered([record(number) for number in range(request.connections)])
+        with self.log.open("a") as file:
+            file.writelines(f"{line}\n" for line in lines)
+        return super().__call__(request, *others)
+
+
+@pytest.fixture
+def logging(tmp_path: Path) -> Callable[..., LabMeasurer]:
+    def made(filtered: Callable[[list[str]], list[str]] = list, *, here: bool = True, tolerance: float = 0.0) -> Any:
+        (tmp_path / EVENTS.records).write_text("a line of an earlier trial\n")
+        engine = LoggingEngine(log=tmp_path / EVENTS.records, filtered=filtered)
+        device: Any = LogDevice(tmp_path, here)
+        log = ConnectionLog(device, "conntrack-events", EVENTS, 2.0, tolerance)
+        traffic = make_plan(TrafficOptions(connections=200), AROUND)
+        return LabMeasurer(
+            place=FakeLab(), device=FakeTable(engine), traffic=traffic, settings=SETTINGS, recorder=Recorder(),
+            runner=engine, log=log,
+        )  # fmt: skip
+
+    return made
+
+
+PLAN = PlanOfTrial(200, 1000.0)
+
+
+@pytest.mark.parametrize("here", [True, False], ids=["on this machine", "on another one"])
+def test_a_trial_is_compared_with_its_own_log(logging: Callable[..., LabMeasurer], *, here: bool) -> None:
+    measurer = logging(here=here)
+    trial = measurer.measure(PLAN)
+    log = trial.readings.log
+    assert (trial.verdict, trial.reason) == (Verdict.PASS, "")
+    assert log is not None
+    assert (log.connections, log.records, log.is_odd) == (200, 200, False)
+    assert (log.delay_p50_ms is not None) is here
+    recorder: Any = measurer.recorder
+    assert recorder.trials[-1]["log"]["records"] == 200
+    assert "connections_file" not in {name for name, value in recorder.trials[-1]["request"].items() if value}
+
+
+def test_a_log_that_lacks_each_hundredth_record_is_found_and_tolerated_up_to_its_share(
+    logging: Callable[..., LabMeasurer],
+) -> None:
+    def dropping(lines: list[str]) -> list[str]:
+        return [line for number, line in enumerate(lines, 1) if number % 100]
+
+    trial = logging(dropping).measure(PLAN)
+    assert (trial.verdict, trial.limited_by) == (Verdict.FAIL, "log")
+    assert trial.readings.log is not None
+    assert trial.readings.log.lost == 2
+    assert logging(dropping, tolerance=0.01).measure(PLAN).verdict is Verdict.PASS
+
+
+def test_of_several_periods_the_last_has_the_log(logging: Callable[..., LabMeasurer]) -> None:
+    plan = PlanOfTrial(200, 1000.0, Phase2Plan(100.0, 100.0, 0.1, periods=3))
+    periods = logging(lambda lines: lines[1:]).periods(plan, lambda _: True)
+    logs = [period.outcome.readings.log for period in periods]
+    assert [log and log.lost for log in logs] == [None, None, 1]
+
+
+def test_a_log_that_never_comes_is_refused_before_the_first_trial(
+    logging: Callable[..., LabMeasurer], golden: Golden
+) -> None:
+    with pytest.raises(BrokenError) as nothing:
+        logging(lambda _: []).check_forwarding()
+    with pytest.raises(BrokenError) as rubbish:
+        logging(lambda lines: ["<134>Nov 26 17:00:00 gateway NAT"] * len(lines)).check_forwarding()
+    golden(f"{nothing.value}\n{rubbish.value}")
+    logging(lambda lines: lines[:1]).check_forwarding()
+
+
+def test_a_log_that_cannot_be_read_is_no_verdict_on_the_device(logging: Callable[..., LabMeasurer]) -> None:
+    def gone(lines: list[str]) -> list[str]:
+        measurer.log.device.folder = Path("/nonexistent")  # type: ignore[union-attr,attr-defined]
+        return lines
+
+    measurer = logging(gone)
+    trial = measurer.measure(PLAN)
+    assert (trial.verdict, trial.limited_by) == (Verdict.INVALID, "host")
+    assert "connections.log" in trial.reason
+
+
+def test_trials_of_more_connections_than_are_compared_are_refused(
+    logging: Callable[..., LabMeasurer], golden: Golden
+) -> None:
+    measurer = logging()
+    with pytest.raises(UsageError) as refused:
+        measurer.measure(PlanOfTrial(5_000_000, 1e6))
+    assert refused.value.at == "connections"
+    golden(str(refused.value))
+
+
+# Recipes and inputs
+
+
+def test_every_linux_nat44_of_ours_has_the_ways_and_each_reads_its_records() -> None:
+    having = {name for name in available() if load(name).logging}
+    assert having >= {"nftables-nat44", "iptables-nat44", "nftables-strict-nat44"}
+    for name in having:
+        assert {"conntrack-events", "nflog-ulogd", "nfct-ulogd"} <= load(name).logging.keys()
+
+
+def test_a_gateway_with_its_log_starts_it_last_and_stops_it_first() -> None:
+    plain = load("nftables-nat44")
+    with_log = logged(plain, "nflog-ulogd")
+    assert with_log.verbs.pieces("start")[: len(plain.verbs.start)] == plain.verbs.pieces("start")
+    assert "natgauge_log" in with_log.verbs.pieces("stop")[0]
+    assert [process.name for process in with_log.process] == ["log"]
+    assert "ulogd2" in {need.package for need in with_log.needs}
+    assert logged(plain, None) == plain
+    # Its program handles no frames, so the gateway stays where it is.
+    assert not plain.own_processes
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"logging": "conntrack-event"},
+        {"logging": "ipfix"},
+        {"log_tolerance": 0.01},
+        {"logging": "conntrack-events", "log_tolerance": 0.6},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_logged_is_refused_in_one_line(choices: dict[str, Any], golden: Golden) -> None:
+    with pytest.raises(UsageError) as refused:
+        Bench(ask("connection-rate", "nftables-nat44", choices).cell)
+    assert refused.value.at in choices
+    golden(str(refused.value))
+
+
+@pytest.mark.parametrize("gateway", ["linux-ipv4", "tayga-siit", "jool-nat64", "464xlat-tayga"])
+def test_a_way_that_a_gateway_has_not_is_refused(gateway: str, golden: Golden) -> None:
+    with pytest.raises(UsageError) as refused:
+        Bench(ask("connection-rate", gateway, {"logging": "conntrack-events"}).cell)
+    assert refused.value.at == "logging"
+    golden(str(refused.value))
+
+
+def test_gateways_of_a_comparison_log_each_in_its_own_way() -> None:
+    names = ["nftables-nat44", "nftables-nat44:logging=conntrack-events"]
+    compared = read_gateways(names, {}, unlike=False)
+    assert [one.question.cell.device.logging for one in compared] == [None, "conntrack-events"]
+
+
+def test_the_command_line_takes_a_way_and_a_share(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["measure", "connection-rate", "--gateway", "linux-ipv4", "--logging", "ipfix"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"record": "("},
+        {"record": "(?P<source>.)(?P<source_port>.)(?P<destination>.)(?P<subscriber>.)"},
+        {"record": "(?P<source>.)(?P<destination>.)"},
+        {"records": "/var/log/nat.log"},
+        {"start": None},
+    ],
+    ids=str,
+)
+def test_a_way_that_breaks_a_rule_is_refused(broken: dict[str, Any], golden: Golden) -> None:
+    whole = {"records": "log", "record": EVENTS.record, "start": "true"}
+    LoggingWay.model_validate(whole)
+    with pytest.raises(ValueError, match="LoggingWay") as refused:
+        LoggingWay.model_validate({**whole, **broken})
+    golden(str(refused.value).split("[type=")[0])
