@@ -21,6 +21,7 @@ from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.recipe import load
 from natgauge.host import machine
 from natgauge.inputs.input import Input, inputs_of
+from natgauge.inputs.question import DeviceOptions
 from natgauge.labs import kinds
 from natgauge.labs.contract import DeviceCores
 from natgauge.measurements.conditions import Conditions, gateway_parameters, record, with_receiver, without_search
@@ -184,6 +185,8 @@ CHOSEN = {
     "udp_timeout": 300,
     "emptying": "restart",
 }
+#: Of gateways that log.
+LOGGED = {"logging": "conntrack-events", "log_tolerance": 0.01}
 #: In place of one frame size.
 MIXED = {"frame_sizes": "104:7,594:1", "down_frame_sizes": "104:1"}
 
@@ -193,14 +196,25 @@ def moving(inputs: Iterable[Input]) -> set[str]:
     return {one.parameter for one in inputs if one.moves_figures}
 
 
+def settings_of(gateway: str, wishes: DeviceOptions) -> DeviceSettings:
+    """What a device of ours reads back when it was given these."""
+    return DeviceSettings(
+        gateway,
+        ("1",),
+        1000,
+        wishes.named(),
+        emptying=wishes.emptying,
+        logging=wishes.logging,
+        log_tolerance=wishes.log_tolerance or 0.0,
+    )
+
+
 def recorded(gateway: str, choices: dict[str, Any]) -> set[str]:
     """Names of the parameters of a measurement with these choices; what a device of ours reads back is all it has."""
     question = ask("throughput", gateway, choices)
     bench = Bench(question.cell)
     wishes = question.cell.device
-    device = (
-        DeviceSettings(gateway, ("1",), 1000, wishes.named(), emptying=wishes.emptying) if bench.lab.devices else None
-    )
+    device = settings_of(gateway, wishes) if bench.lab.devices else None
     planned = bench.plan("throughput", {})
     measurer: Any = SimpleNamespace(server=None)
     return set(parameters_of(bench, Ready(planned, measurer, device, HighestRates(1, 1)), machine.facts()).flat())
@@ -220,10 +234,10 @@ def test_every_input_of_a_lab_that_moves_figures_is_recorded(kind: str) -> None:
 def test_every_input_of_traffic_and_device_that_moves_figures_is_recorded() -> None:
     """The number of subscribers was not."""
     inputs = [*inputs_of_part("traffic"), *inputs_of_part("device")]
-    assert not moving(inputs) - recorded("map-e", CHOSEN) - recorded("map-e", MIXED)
+    assert not moving(inputs) - recorded("map-e", CHOSEN) - recorded("map-e", MIXED) - recorded(RECIPE.name, LOGGED)
     # Nobody chooses the others of a device that is not ours.
     wire = {"lab": "wire", **LAB_OPTIONS["wire"], "table_size": 1 << 20}
-    assert moving(inputs) - recorded(RECIPE.name, wire) - set(MIXED) == {
+    assert moving(inputs) - recorded(RECIPE.name, wire) - set(MIXED) - set(LOGGED) == {
         "subscribers", "hash_size", "timeouts", "udp_timeout", "emptying", "psid_length", "psid_offset",
     }  # fmt: skip
 
@@ -231,14 +245,16 @@ def test_every_input_of_traffic_and_device_that_moves_figures_is_recorded() -> N
 def test_every_input_of_a_gateway_compared_by_slices_that_moves_figures_is_recorded() -> None:
     bench = Bench(ask("throughput", "map-e", CHOSEN).cell)
     wishes = bench.cell.device
-    device = DeviceSettings("map-e", ("1",), 1000, wishes.named(), emptying=wishes.emptying)
+    device = settings_of("map-e", wishes)
     found = gateway_parameters(bench, device, {}).flat()
     # All gateways have the same lab, and an input of its kind is refused. Slices do not wait for late frames.
     of_labs = set(place_inputs())
     inputs = [one for one in gateway_inputs().values() if one.name not in of_labs]
     mixed = gateway_parameters(Bench(ask("throughput", "map-e", MIXED).cell), device, {}).flat()
     pool = gateway_parameters(Bench(ask("throughput", RECIPE.name, {"outside_addresses": 4}).cell), device, {}).flat()
-    assert moving(inputs) - set(found) - set(mixed) - set(pool) == {"grace_seconds"}
+    logging = Bench(ask("throughput", RECIPE.name, LOGGED).cell)
+    logged = gateway_parameters(logging, settings_of(RECIPE.name, logging.cell.device), {}).flat()
+    assert moving(inputs) - set(found) - set(mixed) - set(pool) - set(logged) == {"grace_seconds"}
 
 
 def test_slices_open_connections_in_one_order(golden: Golden) -> None:

@@ -33,7 +33,7 @@ _Endpoint = tuple[bytes, int]
 
 
 @dataclass(slots=True)
-class Connection:
+class ListedConnection:
     """A connection that the tester opened.
 
     Attributes:
@@ -51,14 +51,14 @@ class Connection:
     found: bool = False
 
 
-def listed(octets: bytes, *, all_learned: bool, has_ports: bool = True) -> list[Connection]:
+def listed(octets: bytes, *, all_learned: bool, has_ports: bool = True) -> list[ListedConnection]:
     """Return the connections of the engine's list, each four tuple once.
 
     Args:
         all_learned: whether every opening arrived, so that also those whose entry was taken over must be in the log.
         has_ports: whether the destination's port identifies a connection: with ICMP it is a sequence number.
     """
-    connections: dict[tuple[_Endpoint, _Endpoint], Connection] = {}
+    connections: dict[tuple[_Endpoint, _Endpoint], ListedConnection] = {}
     for due, port, remote_port, outside_port, known, source, destination, outside in _ENTRY.iter_unpack(octets):
         ends = (source, port), (destination, remote_port if has_ports else 0)
         expected = known == _LEARNED or (known == _TAKEN_OVER and all_learned)
@@ -66,12 +66,12 @@ def listed(octets: bytes, *, all_learned: bool, has_ports: bool = True) -> list[
         if ends in connections:
             connections[ends].expected |= expected
         else:
-            connections[ends] = Connection(due / 1e9, *ends, seen, expected)
+            connections[ends] = ListedConnection(due / 1e9, *ends, seen, expected)
     return list(connections.values())
 
 
 def join(  # noqa: PLR0913 - the log, and what is known of it
-    connections: Iterable[Connection],
+    connections: Iterable[ListedConnection],
     log: str,
     pattern: re.Pattern[str],
     *,
@@ -96,7 +96,7 @@ class _Join:
 
     def __init__(
         self,
-        connections: Iterable[Connection],
+        connections: Iterable[ListedConnection],
         pattern: re.Pattern[str],
         grace: float,
         *,
@@ -105,7 +105,7 @@ class _Join:
     ) -> None:
         self._pattern, self._grace, self._timed = pattern, grace, timed
         self._names_port = has_ports and "destination_port" in pattern.groupindex
-        self._connections: dict[tuple[_Endpoint, _Endpoint], list[Connection]] = {}
+        self._connections: dict[tuple[_Endpoint, _Endpoint], list[ListedConnection]] = {}
         for connection in connections:
             self._connections.setdefault(self._key(connection.source, connection.destination), []).append(connection)
         self._wrong = self._duplicate = self._late = self._ambiguous = 0
@@ -173,7 +173,7 @@ class _Join:
             self._use(outside, destination, source[0], those[0].due if at is None else at)
         return True
 
-    def _time(self, connection: Connection, at: float | None) -> None:
+    def _time(self, connection: ListedConnection, at: float | None) -> None:
         if at is not None:
             delay = at - connection.due
             self._delays.append(delay)
