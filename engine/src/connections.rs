@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The list of a trial's connections: inside and outside tuple and time of each, with which a device's log is compared.
 
-use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io::{BufWriter, Result, Write};
 use std::net::IpAddr;

@@ -323,10 +323,11 @@ def logging(tmp_path: Path) -> Callable[..., LabMeasurer]:
         (tmp_path / EVENTS.records).write_text("a line of an earlier trial\n")
         engine = LoggingEngine(log=tmp_path / EVENTS.records, filtered=filtered)
         device: Any = LogDevice(tmp_path, here)
+        table: Any = FakeTable(engine)
         log = ConnectionLog(device, "conntrack-events", EVENTS, 2.0, tolerance)
         traffic = make_plan(TrafficOptions(connections=200), AROUND)
         return LabMeasurer(
-            place=FakeLab(), device=FakeTable(engine), traffic=traffic, settings=SETTINGS, recorder=Recorder(),
+            place=FakeLab(), device=table, traffic=traffic, settings=SETTINGS, recorder=Recorder(),
             runner=engine, log=log,
         )  # fmt: skip
 
@@ -383,7 +384,7 @@ def test_a_log_that_never_comes_is_refused_before_the_first_trial(
 
 def test_a_log_that_cannot_be_read_is_no_verdict_on_the_device(logging: Callable[..., LabMeasurer]) -> None:
     def gone(lines: list[str]) -> list[str]:
-        measurer.log.device.folder = Path("/nonexistent")  # type: ignore[union-attr,attr-defined]
+        measurer.log.device.folder = Path("/nonexistent")  # type: ignore[union-attr]
         return lines
 
     measurer = logging(gone)

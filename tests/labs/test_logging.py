@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logs of real gateways, with known faults: what is missing, wrong or dropped is found, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from tests.labs.nat44 import variant
+from tests.labs.program import own
+from tests.labs.trying import decided
+from tests.plans import OneTrial, PlanOfTrial
+
+import natgauge
+from natgauge.gateways.recipe import load
+from natgauge.log_counts import LogCounts
+from natgauge.records.store import Memory
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
+from natgauge.words import Verdict
+
+NAME = own("e2e-logging")
+_EVENTS: Final = load("nftables-nat44").logging["conntrack-events"]
+#: Of records of the ordinary way through a filter.
+_FILTERED: Final = """
+[logging.filtered]
+records = "connections.log"
+record = '{record}'
+check = "awk '$2 == 12 && $4 !~ /^0+$/ {{ found = 1 }} END {{ exit !found }}' /proc/net/netlink"
+dropped = "awk '$2 == 12 {{ sum += $9 }} END {{ print \\"log_drops\\", sum + 0 }}' /proc/net/netlink"
+
+[[logging.filtered.process]]
+name = "log"
+command = '''
+sh -c "conntrack -E -e NEW -o timestamp -b {buffer} | {filter} >> $NG_WORK/connections.log"'''
+"""
+_EACH_HUNDREDTH: Final = "sed -u 100~100d"
+#: Exchanges the outside ports of two neighbouring records, once.
+_SWAP: Final = r"sed -u -E '100{N;s/(dport=)([0-9]+)(\n.*dport=)([0-9]+)$/\1\4\3\2/}'"
+
+
+def filtered(folder: Path, filter_: str, buffer: int = 8388608) -> Path:
+    script = folder / "filter.sh"
+    script.write_text(f"exec {filter_}\n")
+    return variant(folder, "filtered", _FILTERED.format(record=_EVENTS.record, buffer=buffer, filter=f"sh {script}"))
+
+
+def traced(gateway: str | Path, way: str, plan: PlanOfTrial, **inputs: Any) -> tuple[OneTrial, LogCounts]:
+    question = ask("connection-rate", gateway, {"lab_name": NAME, "connections": 20_000, "logging": way, **inputs})
+    with Bench(question.cell) as bench:
+        measurer = bench.ready(bench.plan(question.metric, {}), Memory()).measurer
+        trial = decided(measurer, plan)
+    assert trial.readings.log is not None
+    return trial, trial.readings.log
+
+
+@pytest.mark.parametrize(
+    ("filter_", "missing", "wrong"),
+    [("cat", 0, 0), (_EACH_HUNDREDTH, 20, 0), (_SWAP, 0, 2)],
+    ids=["complete", "each 100th dropped", "two ports swapped"],
+)
+def test_a_filter_between_gateway_and_log_is_found_to_the_record(
+    tmp_path: Path, filter_: str, missing: int, wrong: int
+) -> None:
+    plan = PlanOfTrial(2000, 4000.0)
+    trial, log = traced(filtered(tmp_path, filter_), "filtered", plan, source_addresses="10.0.0.2-10.0.0.5")
+    assert (log.lost, log.wrong, log.connections) == (missing, wrong, 2000), trial.reason
+    assert (log.duplicate, log.unparsed, log.ambiguous) == (0, 0, 0)
+    assert log.delay_p50_ms is not None
+    assert 0 < log.delay_p50_ms < 1000
+    assert trial.verdict is (Verdict.FAIL if missing or wrong else Verdict.PASS)
+    assert trial.limited_by == ("log" if missing or wrong else None)
+
+
+def test_a_log_without_room_in_its_socket_loses_records_and_the_counter_is_named(tmp_path: Path) -> None:
+    # The filter keeps conntrack from reading for as long as the trial lasts.
+    stuck = "sh -c 'head -n 100; sleep 2; exec cat'"
+    trial, log = traced(filtered(tmp_path, stuck, 4096), "filtered", PlanOfTrial(20_000, 20_000.0))
+    assert log.lost > 0
+    assert (trial.verdict, trial.limited_by) == (Verdict.FAIL, "log")
+    assert trial.cause is not None
+    assert trial.cause.counter == "log_drops"
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("transport", ["udp", "tcp", "icmp"])
+@pytest.mark.parametrize(
+    ("gateway", "way"),
+    [
+        ("nftables-nat44", "conntrack-events"),
+        ("iptables-nat44", "conntrack-events"),
+        ("nftables-strict-nat44", "nflog-ulogd"),
+        ("iptables-nat44", "nflog-ulogd"),
+        ("nftables-nat44", "nfct-ulogd"),
+    ],
+)
+def test_each_way_of_our_gateways_has_a_complete_log_at_a_low_rate(gateway: str, way: str, transport: str) -> None:
+    if (way, transport) == ("nfct-ulogd", "icmp"):
+        pytest.skip("ulogd's events of ICMP have no identifier")
+    trial, log = traced(gateway, way, PlanOfTrial(1000, 1000.0), transport=transport)
+    assert (trial.verdict, trial.reason) == (Verdict.PASS, "")
+    assert (log.connections, log.records, log.faulty, log.unparsed) == (1000, 1000, 0, 0)
+    assert log.delay_p50_ms is not None
+
+
+@pytest.mark.soak
+def test_a_limit_before_the_log_is_the_highest_rate_with_a_complete_log(tmp_path: Path) -> None:
+    gateway = variant(tmp_path, "limited")
+    text = (Path(natgauge.__file__).parent / "gateways" / "recipes" / "common" / "conntrack-log.toml").read_text()
+    (tmp_path / "common").mkdir()
+    limited = text.replace("ct state new log", "ct state new limit rate 1000/second burst 5 packets log")
+    (tmp_path / "common" / "conntrack-log.toml").write_text(limited)
+    outcome = natgauge.measure(
+        "connection-rate", gateway, connections=3000, logging="nflog-ulogd", error="2%", repeat=1, profile="quick",
+        lab_name=NAME, results=tmp_path / "results",
+    )  # fmt: skip
+    found = outcome.document()
+    assert found["median"] == pytest.approx(1000, rel=0.05)
+    assert found["limited_by"] == "log"
+    assert found["figures"]["log_lost_percent"]["median"] == 0
+    assert found["figures"]["log_records_per_connection"]["median"] == 1
