@@ -17,18 +17,13 @@ NEEDED: Final = frozenset({"source", "source_port", "destination"})
 
 @dataclass(frozen=True, slots=True)
 class LogCounts:
-    """A gateway's log of one trial, next to the connections of the trial.
+    """A gateway's log of one trial, next to the connections that it must have.
+
+    Lost are connections that no record names. Lines that are no records are unparsed.
 
     Attributes:
-        connections: connections that the log must have.
-        records: lines that are records.
-        octets: length of the log.
-        lost: connections that no record names.
         wrong: records that name a connection with another outside tuple, or a connection that there was not.
-        duplicate: further right records of a connection.
         late: right records that were written later than the grace after their connection was due.
-        unparsed: lines that are no records.
-        unparsed_line: the first of these, cut.
         ambiguous: records whose outside tuple another subscriber had towards the same remote endpoint within a second.
         outside_named: whether the records name outside tuples; without them none leads back to a subscriber.
         delay_p50_ms: median of the time from a connection to its record; None = the records have no time.

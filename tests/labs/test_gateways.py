@@ -97,7 +97,7 @@ class Bench:
 
     def gateway(self, emptying: str | None = None, **wishes: int) -> Gateway:
         """A gateway not yet prepared."""
-        return Gateway(self.recipe, self.device, DeviceOptions(**wishes, emptying=emptying))
+        return Gateway(self.recipe, self.device, DeviceOptions(**wishes, emptying=emptying, logging=None))
 
     def introduce(self, initiator: Tap, responder: Tap) -> None:
         """Tell the device the tester's hosts; with the engine they answer for themselves."""

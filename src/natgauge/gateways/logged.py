@@ -10,11 +10,7 @@ from natgauge.suggestions import did_you_mean
 
 
 def way_of(recipe: Recipe, name: str) -> LoggingWay:
-    """Return the way of this name.
-
-    Raises:
-        UsageError: the gateway has no such way.
-    """
+    """Return the way of this name; refuse one that the gateway has not."""
     if name not in recipe.logging:
         known = "has no way; leave it out, or let the recipe declare one ([logging.NAME])"
         if recipe.logging:

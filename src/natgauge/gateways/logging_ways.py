@@ -26,14 +26,13 @@ def _pattern(text: str) -> str:
 
 
 class LoggingWay(RecipeTable):
-    """A way in which a gateway logs its connections.
+    """A way in which a gateway logs its connections; `record` has groups of `natgauge.log_counts.GROUPS`.
+
+    `dropped` prints lines "name number", such as "log_drops 5".
 
     Attributes:
         records: file in the device's private directory to which records are appended, a line each.
-        record: regular expression of a record, with groups of `natgauge.log_counts.GROUPS`.
         start: makes the gateway log; the file exists and is empty.
-        check: succeeds when the log is ready.
-        dropped: prints lines "name number": records that were dropped so far, by cause.
         process: programs that run for as long as the log, in start order.
     """
 

@@ -44,8 +44,7 @@ class ConnectionLog:
     """The log of a gateway.
 
     Attributes:
-        name: name of the way.
-        grace: s after which a record is late.
+        grace: seconds after which a record is late.
         tolerance: share of the connections that a passing trial's log may lack.
     """
 
@@ -75,11 +74,7 @@ class ConnectionLog:
         return join(known, self._text(), pattern, grace=self.grace, has_ports=has_ports, timed=timed)
 
     def refuse_empty(self, read: Readings) -> None:
-        """Refuse a log that has no record of connections that were forwarded: every trial would fail.
-
-        Raises:
-            BrokenError: the log cannot be read, or none of its lines is a right record.
-        """
+        """Refuse a log that has no right record of connections that were forwarded: every trial would fail."""
         if read.log is None and read.device_error:
             raise BrokenError(read.device_error)
         if read.log is None or read.log.lost + read.log.wrong < read.log.connections:

@@ -39,7 +39,7 @@ class ListedConnection:
     Attributes:
         due: time at which the frame that opens it was due, s since 1970.
         outside: its outside source; None = the tester does not know it.
-        expected: whether the log must have it: the Responder received its opening.
+        expected: whether the log must have it, True where the Responder received its opening.
     """
 
     due: float
@@ -82,11 +82,8 @@ def join(  # noqa: PLR0913 - the log, and what is known of it
     """Return how a log agrees with the connections of a trial.
 
     Args:
-        log: all lines.
-        pattern: finds a record in a line, with groups of `GROUPS`.
-        grace: s after which a record is late.
-        has_ports: as in `listed`.
-        timed: whether times can be compared: no clock was set meanwhile.
+        grace: seconds after which a record is late.
+        timed: False = the times of the log and of the tester are of clocks that cannot be compared.
     """
     return _Join(connections, pattern, grace, has_ports=has_ports, timed=timed).of(log)
 
