@@ -52,7 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "inputs": {"errors", "words"},
     "host": {"errors", "files", "finding", "foreign", "inputs", "system_errors", "table_memory", "version"},
     "metrics": {"figure_text"},
-    "subscriber_profiles": {"errors", "ethernet", "foreign", "inputs", "suggestions", "toml_text"},
+    "subscriber_profiles": {"errors", "ethernet", "figure_text", "foreign", "inputs", "suggestions", "toml_text"},
     "delays": {"agreement"},
     "trials": {"agreement", "causes", "churn", "delays", "errors", "other_traffic", "readings", "words"},
     "measurer": {"delays", "errors", "paired", "trials"},

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Final
 
 from natgauge.errors import UsageError
-from natgauge.figure_text import number
+from natgauge.figure_text import in_full, number
 from natgauge.inputs.checks import MOST_RATE, in_range
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability
@@ -108,7 +108,7 @@ class MixedLoadSettings(MixedSettings):
     def notes(self) -> list[Note]:
         """Return what was opened beside the frames."""
         share = f"{number(self.new_share or _SHARE)} new connections for each frame"
-        new = share if self.new_rate is None else f"{self.new_rate:g} new connections/s at every frame rate"
+        new = share if self.new_rate is None else f"{in_full(self.new_rate)} new connections/s at every frame rate"
         life = (
             "all open connections stay that many"
             if self.life_seconds is None

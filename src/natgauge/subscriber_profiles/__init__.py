@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 from natgauge import foreign, toml_text
 from natgauge.errors import UsageError, about
 from natgauge.ethernet import BETWEEN_FRAMES, FRAME_OVERHEAD, LARGEST_FRAME
+from natgauge.figure_text import in_full, number
 from natgauge.inputs.checks import in_range, one_of, positive
 from natgauge.inputs.frame_sizes import SizeMix, parse_frame_sizes
 from natgauge.inputs.input import Input, described, inputs_of
@@ -99,9 +100,10 @@ class Subscriber:
         if self.connections < self.new_per_second * ROUND_TRIP_SECONDS:
             raise _wrong(
                 "connections",
-                f"{self.connections:g} with {self.new_per_second:g} new connections/s live {1000 * self.life:.3g} ms, "
+                f"{in_full(self.connections)} with {in_full(self.new_per_second)} new connections/s live "
+                f"{number(1000 * self.life)} ms, "
                 f"shorter than a round trip of {1000 * ROUND_TRIP_SECONDS:g} ms; give at least "
-                f"{self.new_per_second * ROUND_TRIP_SECONDS:g}",
+                f"{number(self.new_per_second * ROUND_TRIP_SECONDS)}",
             )
 
     def __str__(self) -> str:
@@ -115,8 +117,8 @@ class Subscriber:
             else f"{written(up)} and {written(down)} octets"
         )
         return (
-            f"{self.connections:g} connections, {self.new_per_second:g} new/s, {self.up:.4g} frames/s up, "
-            f"{self.down:.4g} down, {size}, {self.transport}"
+            f"{in_full(self.connections)} connections, {in_full(self.new_per_second)} new/s, "
+            f"{number(self.up)} frames/s up, {number(self.down)} down, {size}, {self.transport}"
         )
 
     def _refuse_unlike(self, way: str) -> None:
@@ -127,14 +129,14 @@ class Subscriber:
         if bits is None:
             return
         if size is None:
-            raise _wrong(f"{way}_bits_per_second", f"{bits:g} bit/s of frames of no size; add {way}_frame_sizes")
+            raise _wrong(f"{way}_bits_per_second", f"{in_full(bits)} bit/s of frames of no size; add {way}_frame_sizes")
         if frames is not None and abs(frames * self._bits(size) - bits) > _ROUNDED * max(
             bits, frames * self._bits(size)
         ):
             raise _wrong(
                 f"{way}_bits_per_second",
-                f"{bits:g} bit/s, but {frames:g} frames/s of {size.mean:g} octets have "
-                f"{frames * self._bits(size):g} bit/s "
+                f"{in_full(bits)} bit/s, but {number(frames, 6)} frames/s of {number(size.mean, 6)} octets have "
+                f"{number(frames * self._bits(size), 6)} bit/s "
                 f"({self.bits}); leave one of both out",
             )
 

@@ -35,6 +35,7 @@ from natgauge.agreement import (
 )
 from natgauge.errors import UsageError
 from natgauge.ethernet import QUERY_OCTETS
+from natgauge.figure_text import in_full
 from natgauge.gateways.port_sets import PortSets
 from natgauge.labs.contract import Addresses, Port
 from natgauge.setup.traffic import TrafficPlan
@@ -230,7 +231,7 @@ def _refuse_long(plan: TrialPlan) -> None:
         seconds = plan.connections / rate
         if seconds > LONGEST_PHASE_SECONDS:
             raise UsageError(
-                f"connections: {plan.connections} at {rate:g} {unit} take {seconds:.0f} s, and a phase can last "
+                f"connections: {plan.connections} at {in_full(rate)} {unit} take {seconds:.0f} s, and a phase can last "
                 f"{LONGEST_PHASE_SECONDS:.0f} s; choose fewer connections, or a higher rate",
                 at="connections",
             )
