@@ -101,7 +101,7 @@ def test_goals_that_let_trials_lose_are_named_with_the_rate(goals: str, *, lossl
     result = found("throughput", lossy(0.0), repeat=1, search="mlrsearch", goals=goals, error="5%")
     first = verdict(result).splitlines()[0]
     assert ("without loss" in first) is lossless
-    assert ("by MLRsearch (ndr: no frame lost in at least 50% of 21 trials of 2 s)" in first) is not lossless
+    assert ("by MLRsearch (ndr: no frame lost in at least 50 % of 21 trials of 2 s)" in first) is not lossless
 
 
 def test_a_ranking_says_by_what_criterion_too(golden: Golden) -> None:

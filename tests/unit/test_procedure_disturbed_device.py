@@ -14,7 +14,7 @@ from tests.unit.counted import change_counts, change_trial, make_cpu, make_stall
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.figure_text import in_percent
+from natgauge.figure_text import in_percent, number
 from natgauge.procedures.back_to_back import buffer_times
 from natgauge.procedures.reset import ResetKind
 
@@ -169,7 +169,7 @@ def test_bursts_run_no_faster_than_the_tester_reaches_in_this_lab(reaches: float
     assert sent <= min(1.1e6, reaches)
     assert sent >= min(1.1e6, 0.5 * reaches)
     assert result.median == pytest.approx(512 / (1 - 2e5 / sent), rel=0.06)
-    assert any("as the tester did not reach 1100000" in note.text for note in result.notes) == (reaches < 1.1e6)
+    assert any("as the tester did not reach 1.1 M" in note.text for note in result.notes) == (reaches < 1.1e6)
 
 
 def test_the_real_rate_of_a_burst_is_told_and_makes_the_buffer_time() -> None:
@@ -178,7 +178,7 @@ def test_the_real_rate_of_a_burst_is_told_and_makes_the_buffer_time() -> None:
     assert frames == pytest.approx(2_000 / 0.7, rel=0.02)
     assert sent == pytest.approx(1e6 * frames / (frames + 50), rel=0.001)
     assert result.figures["implied_buffer_seconds"].median == pytest.approx(frames / sent)
-    assert any(f"really sent at {sent:.0f} ({in_percent(sent / 1e6)})" in note.text for note in result.notes)
+    assert any(f"really sent at {number(sent)} ({in_percent(sent / 1e6)})" in note.text for note in result.notes)
 
 
 def stands_still(gateway: Gateway, plan: Any) -> None:
