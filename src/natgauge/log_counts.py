@@ -23,6 +23,7 @@ class LogCounts:
 
     Attributes:
         wrong: records that name a connection with another outside tuple, or a connection that there was not.
+        excused: part of lost, at least 0: connections that were due during a stall, or for its length after it.
         late: right records that were written later than the grace after their connection was due.
         ambiguous: records whose outside tuple another subscriber had towards the same remote endpoint within a second.
         outside_named: whether the records name outside tuples; without them none leads back to a subscriber.
@@ -37,6 +38,7 @@ class LogCounts:
     wrong: int = 0
     duplicate: int = 0
     late: int = 0
+    excused: int = 0
     unparsed: int = 0
     unparsed_line: str = ""
     ambiguous: int = 0

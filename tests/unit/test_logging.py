@@ -175,6 +175,12 @@ def test_an_outside_port_that_two_subscribers_had_within_a_second_cannot_be_read
     assert (shared(0.9, "10.0.0.3"), shared(1.1, "10.0.0.3"), shared(0.5, "10.0.0.2")) == (1, 0, 0)
 
 
+def test_lost_records_of_connections_that_were_due_in_stalls_are_excused() -> None:
+    kept = [line for number, line in enumerate(WHOLE) if number not in {10, 11, 500}]
+    stalls = [(START + 0.009, START + 0.012), (START + 0.600, START + 0.700)]
+    assert (joined(ALL, kept).excused, joined(ALL, kept, stalls=stalls).excused) == (0, 2)
+
+
 def test_records_of_tcp_and_icmp_are_read() -> None:
     assert joined([entry(0)], [TCP]).is_odd is False
     # The sequence number of an echo request is in no record.
@@ -194,7 +200,8 @@ def test_records_without_outside_tuples_are_joined_by_the_inside() -> None:
     )
     counts = join(listed(entry(0, seen=4), all_learned=True), f"{line}\n", pattern, grace=2.0)
     assert (counts.records, counts.is_odd, counts.outside_named) == (1, False, False)
-    assert counts.delay_p50_ms == pytest.approx(0.25, abs=1e-3)
+    # The time is that of the packet.
+    assert counts.delay_p50_ms is None
 
 
 @given(lost=st.sets(st.integers(0, 199)), doubled=st.lists(st.integers(0, 199), max_size=20), rubbish=st.integers(0, 5))
@@ -231,6 +238,17 @@ def test_a_wrong_record_fails_a_trial_too_and_a_duplicate_is_a_remark(golden: Go
     odd = verdict(replace(LACKING, lost=0, duplicate=3, late=2, unparsed=1, unparsed_line="Ö?", outside_named=False))
     assert odd.verdict is Verdict.PASS
     golden("\n".join([failed.reason, *odd.remarks]))
+
+
+def test_stalls_that_explain_all_missing_records_spoil_a_trial_and_those_that_explain_some_do_not(
+    golden: Golden,
+) -> None:
+    excused = verdict(replace(LACKING, excused=1000))
+    assert (excused.verdict, excused.limited_by, excused.excused) == (Verdict.INVALID, "host", True)
+    golden(excused.reason)
+    assert verdict(replace(LACKING, excused=999)).verdict is Verdict.FAIL
+    assert verdict(replace(LACKING, excused=999), 0.001).verdict is Verdict.INVALID
+    assert verdict(replace(LACKING, excused=1000, wrong=1)).verdict is Verdict.FAIL
 
 
 def test_a_tolerated_share_of_the_log_may_be_missing_and_is_told(golden: Golden) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from natgauge.gateways.logging_ways import LoggingWay
 from natgauge.labs.contract import Device
 from natgauge.log_counts import LogCounts
 from natgauge.readings import Readings
-from natgauge.trial.log_join import MOST_LOGGED, join, listed
+from natgauge.trial.log_join import MOST_LOGGED, ListedConnection, join, listed
 
 #: A log that has not grown for this long has ended; records are written in bursts, and writers share cores.
 _QUIET_SECONDS: Final = 1.0
@@ -27,6 +27,8 @@ _COMPLETE_SECONDS: Final = 0.05
 _LOOK_SECONDS: Final = 0.02
 #: A log that grows for longer than this after a trial is given up.
 _LONGEST_SECONDS: Final = 60.0
+#: A stall spoils what was due this long before it, as for lost frames.
+_BEFORE_NS: Final = 1_000_000
 #: Octets of a log that one snippet prints; less than `bounded_output.MOST_OCTETS`.
 _CHUNK: Final = 3 << 20
 
@@ -70,8 +72,15 @@ class ConnectionLog:
         self._ended(sum(connection.expected for connection in known))
         # Another machine has another clock.
         timed = result.clock.steps == 0 and self.device.machine.has_tester_files
-        pattern = re.compile(self.way.record)
-        return join(known, self._text(), pattern, grace=self.grace, has_ports=has_ports, timed=timed)
+        return join(
+            known,
+            self._text(),
+            re.compile(self.way.record),
+            grace=self.grace,
+            has_ports=has_ports,
+            timed=timed,
+            stalls=_stalls(known, request.connections, result),
+        )
 
     def refuse_empty(self, read: Readings) -> None:
         """Refuse a log that has no right record of connections that were forwarded: every trial would fail."""
@@ -133,6 +142,26 @@ class ConnectionLog:
         """The log as a file of this machine; None where the device has another one."""
         folder = self.device.environment.get("NG_WORK", "")
         return Path(folder) / self.way.records if self.device.machine.has_tester_files and folder else None
+
+
+def _stalls(known: Sequence[ListedConnection], opened: int, result: TrialResult) -> list[tuple[float, float]]:
+    """Return the stalls of all cores, each with its length after it: the sender catches up then, and makes bursts.
+
+    Args:
+        opened: connections of phase 1; those of phase 2 follow in the list.
+    """
+    starts = {"phase1": known[0].due} if known else {}
+    if len(known) > opened:
+        starts["phase2"] = known[opened].due
+    return [
+        (
+            starts[stall.phase] + (stall.from_ns - _BEFORE_NS) / 1e9,
+            starts[stall.phase] + (2 * stall.to_ns - stall.from_ns) / 1e9,
+        )
+        for cpu in result.cpus
+        for stall in cpu.longest_stalls
+        if stall.phase in starts
+    ]
 
 
 @contextmanager

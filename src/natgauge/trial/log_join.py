@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Final
@@ -78,14 +78,18 @@ def join(  # noqa: PLR0913 - the log, and what is known of it
     grace: float,
     has_ports: bool = True,
     timed: bool = True,
+    stalls: Sequence[tuple[float, float]] = (),
 ) -> LogCounts:
     """Return how a log agrees with the connections of a trial.
 
     Args:
         grace: seconds after which a record is late.
+        stalls: times, seconds since 1970, for whose connections a missing record is excused.
         timed: False = the times of the log and of the tester are of clocks that cannot be compared.
     """
-    return _Join(connections, pattern, grace, has_ports=has_ports, timed=timed).of(log)
+    counts = _Join(connections, pattern, grace, has_ports=has_ports, timed=timed)
+    found = counts.of(log)
+    return replace(found, excused=sum(any(a <= due <= b for a, b in stalls) for due in counts.lost_due()))
 
 
 class _Join:
@@ -136,6 +140,11 @@ class _Join:
             delay_p50_ms=_percentile(delays, 0.5),
             delay_p999_ms=_percentile(delays, 0.999),
         )
+
+    def lost_due(self) -> Iterator[float]:
+        """Yield the due times of connections that no record names."""
+        every = (connection for those in self._connections.values() for connection in those)
+        return (connection.due for connection in every if connection.expected and not connection.named)
 
     def _key(self, source: _Endpoint, destination: _Endpoint) -> tuple[_Endpoint, _Endpoint]:
         return source, destination if self._names_port else (destination[0], 0)
