@@ -35,8 +35,8 @@ class Floor:
         return 1e9 / self.loop
 
 
-def compile_bpf(source: str, folder: Path) -> Path:
-    """Compile one of this folder's BPF programs with clang.
+def compile_bpf(source: str, folder: Path, *flags: str) -> Path:
+    """Compile one of this folder's BPF programs with clang, and with these flags beside the usual ones.
 
     Raises:
         subprocess.CalledProcessError: clang failed; it has said why.
@@ -44,7 +44,7 @@ def compile_bpf(source: str, folder: Path) -> Path:
     target = folder / source.replace(".bpf.c", ".o")
     # Debian keeps asm/ below the machine's name, where clang for BPF does not look.
     include = subprocess.run(["cc", "-print-multiarch"], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
-    command = ["clang", "-O2", "-g", "-target", "bpf", f"-I/usr/include/{include}", "-c"]
+    command = ["clang", "-O2", "-g", "-target", "bpf", f"-I/usr/include/{include}", *flags, "-c"]
     subprocess.run([*command, HERE / source, "-o", target], check=True)
     return target
 

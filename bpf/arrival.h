@@ -108,12 +108,18 @@ static __always_inline void count_delay(void *histograms, __u32 histogram, __u64
 		(*count)++;
 }
 
+/* Extend a range, which has `known` values so far. */
+static __always_inline void extend(__s64 *minimum, __s64 *maximum, __u64 known, __s64 value)
+{
+	if (!known || value < *minimum)
+		*minimum = value;
+	if (!known || value > *maximum)
+		*maximum = value;
+}
+
 static __always_inline void record_delay(struct tally *tally, __s64 delay, const int side)
 {
-	if (!tally->delays || delay < tally->delay_minimum)
-		tally->delay_minimum = delay;
-	if (!tally->delays || delay > tally->delay_maximum)
-		tally->delay_maximum = delay;
+	extend(&tally->delay_minimum, &tally->delay_maximum, tally->delays, delay);
 	tally->delays++;
 	tally->delay_sum += delay;
 	if (delay < 0)
@@ -133,10 +139,7 @@ static __always_inline __s64 delay_of(const struct tag *tag)
 /* Count a late frame and its delay. */
 static __always_inline void count_late(struct tally *tally, __s64 delay)
 {
-	if (!tally->late || delay < tally->late_minimum)
-		tally->late_minimum = delay;
-	if (!tally->late || delay > tally->late_maximum)
-		tally->late_maximum = delay;
+	extend(&tally->late_minimum, &tally->late_maximum, tally->late, delay);
 	tally->late++;
 	tally->late_sum += delay;
 }
@@ -195,10 +198,7 @@ static __always_inline void record_pair(struct tally *tally, struct recent *rece
 	if (__sync_val_compare_and_swap(&two->frame, frame, frame | PAIRED) != frame)
 		return;
 	difference = two->delay - one->delay;
-	if (!tally->pairs || difference < tally->variation_minimum)
-		tally->variation_minimum = difference;
-	if (!tally->pairs || difference > tally->variation_maximum)
-		tally->variation_maximum = difference;
+	extend(&tally->variation_minimum, &tally->variation_maximum, tally->pairs, difference);
 	tally->pairs++;
 	if (difference < 0)
 		count_delay(&variations, histogram + NEGATIVE, -difference);

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
+#include "maps.h"
 
 /* Verdicts of a tcx program; the UAPI headers of some supported distributions are older than tcx. */
 #define TO_NEXT -1
@@ -50,12 +51,7 @@ struct tally {
 	__u64 acted; /* test frames that were changed; part of seen */
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, __u32);
-	__type(value, struct tally);
-	__uint(max_entries, 1);
-} tally SEC(".maps");
+NUMBERED(ARRAY, tally, 1, struct tally);
 
 enum parking_state {
 	PARKING_FREE,
@@ -70,12 +66,7 @@ struct parking {
 	__u8 octets[MOST_PARKED];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__type(key, __u32);
-	__type(value, struct parking);
-	__uint(max_entries, 1);
-} parking SEC(".maps");
+NUMBERED(ARRAY, parking, 1, struct parking);
 
 /* Offsets of a test frame's headers, in octets from its start. */
 struct frame {

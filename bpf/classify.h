@@ -39,20 +39,23 @@ static __always_inline __u64 unmarked_wrong(const struct received_frame *frame, 
 	const volatile struct side_plan *in = &plan.side[INITIATOR], *out = &plan.side[RESPONDER];
 	__u64 wrong;
 
+	if (side == INITIATOR && in->family == FAMILY_IPV4)
+		return tunnel_wrong(frame, side);
 	if (side == INITIATOR)
 		return (frame->source.high ^ in->other.high) |
-		       (frame->destination.high ^ inside_source_prefix(frame->destination.low)) |
-		       tunnel_wrong(frame, side);
-	wrong = (frame->destination.high ^ out->own.high) | tunnel_wrong(frame, side);
+		       (frame->destination.high ^ inside_source_prefix(frame->destination.low));
+	wrong = tunnel_wrong(frame, side);
+	if (out->family == FAMILY_IPV6)
+		wrong |= frame->destination.high ^ out->own.high;
 	/* Perhaps untranslated; outside_check() compares it with the connection's own source. */
 	if (plan.source_translated && in->family == out->family)
 		wrong |= in_range(&in->own, frame->source);
 	if (plan.set_known)
 		wrong |= in_no_set(frame->source_port) |
 			 (out->family == FAMILY_IPV6 ? frame->source.high ^ map_prefix(frame->source.low) : 0);
-	else if (plan.source_known)
+	else if (plan.source_known && out->family == FAMILY_IPV6)
 		wrong |= frame->source.high ^ outside_source(0).high;
-	else if (plan.pool_checked)
+	else if (plan.pool_checked && !plan.source_known)
 		wrong |= !in_range(&plan.pool, frame->source);
 	return wrong;
 }

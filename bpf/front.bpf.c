@@ -14,6 +14,7 @@
 #include <linux/udp.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
+#include "maps.h"
 
 #define MAX_CPUS	  256
 #define IPV4_FRAGMENT	  0x3fff /* more fragments, or an offset */
@@ -37,12 +38,7 @@ struct {
 	__uint(max_entries, 1);
 } rings SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__type(key, __u32);
-	__type(value, struct ring_counts);
-	__uint(max_entries, 1);
-} ring_counts SEC(".maps");
+NUMBERED(PERCPU_ARRAY, ring_counts, 1, struct ring_counts);
 
 /* The finalizer of MurmurHash3: every input bit affects every output bit. */
 static __always_inline __u64 mixed(__u64 value)

@@ -4,7 +4,7 @@
 #ifndef NATGAUGE_GENERATE_H
 #define NATGAUGE_GENERATE_H
 
-#define CREDIT	      16 /* frames per reading of the clock while behind schedule */
+#define LEAST_CREDIT  16 /* frames per reading of the clock while behind schedule */
 #define SPIN	      60 /* readings of the clock in one program run while waiting for a due time */
 #define READING_TRIES 8	 /* random connections tried before a frame is skipped */
 
@@ -132,13 +132,13 @@ static __always_inline void background_flow(struct flow *flow, const int side, _
 	flow->destination_port = side == INITIATOR ? low : high;
 }
 
-static __always_inline void initiator_flow(struct flow *flow, __u64 connection)
+static __always_inline void initiator_flow(struct flow *flow, const struct ahead *ahead)
 {
 	struct tuple t;
 
-	tuple_of(connection, &t);
+	tuple_at(ahead->position, &t);
 	flow->tag.mark = mark_for(RESPONDER, &t);
-	flow->tag.connection = connection;
+	flow->tag.connection = ahead->connection;
 	flow->source = inside_source(t.source_address);
 	flow->destination = address_at(&plan.side[INITIATOR].other, t.destination_address);
 	if (plan.side[INITIATOR].outer)
@@ -147,44 +147,38 @@ static __always_inline void initiator_flow(struct flow *flow, __u64 connection)
 	flow->destination_port = t.destination_port;
 }
 
+/* Whether a connection that the state table has was found for the Responder's frame, by further draws. */
+static __noinline int drawn_again(struct ahead *ahead, __u64 number, __u32 stream, struct outside *outside)
+{
+	for (int try = 1; try < READING_TRIES; try++) {
+		ahead->connection = connection_of(number, stream, RESPONDER, try, false);
+		ahead->position = position(ahead->connection);
+		if (learned(ahead->connection, outside))
+			return 1;
+	}
+	return 0;
+}
+
 /*
  * The Responder sends only swapped four tuples from the state table (RFC 9693 section 4.7). In stateless trials it
- * draws any connection of the plan (RFC 4814 section 4). Returns 0 when no stored connection was found.
+ * draws any connection of the plan (RFC 4814 section 4). Returns 0 when no stored connection was found. With churn, the
+ * frames of a connection that was not opened are counted as lost.
  */
-static __always_inline int responder_flow(struct flow *flow, __u64 number)
+static __always_inline int responder_flow(struct flow *flow, struct ahead *ahead, __u64 number, __u32 stream)
 {
-	struct outside outside;
+	struct outside outside = {};
 	struct tuple t;
-	const bool churn = plan.churn;
-	const int tries = churn ? 1 : READING_TRIES;
-	__u64 connection = 0;
-	int found = 0;
 
-	if (plan.stateless) {
-		connection = sent_to(number, RESPONDER, false);
-		found = 1;
-	} else if (plan.reading == READING_PSEUDORANDOM) {
-		/* With churn, the frames of a connection that was not opened are counted as lost. */
-		for (int i = 0; i < tries && !found; i++) {
-			connection = drawn(number, plan.draw_key + i, RESPONDER, churn);
-			found = learned(connection, &outside);
-		}
-	} else {
-		/* In increasing order, repeatedly; READING_ONCE makes one round in permuted order. */
-		connection = number < plan.connections ? number : number % plan.connections;
-		if (plan.reading == READING_ONCE)
-			connection = permute(connection, &plan.readings);
-		found = learned(connection, &outside);
-	}
-	if (!found)
+	if (!plan.stateless && !learned(ahead->connection, &outside) &&
+	    (plan.churn || plan.reading != READING_PSEUDORANDOM || !drawn_again(ahead, number, stream, &outside)))
 		return 0;
-	tuple_of(connection, &t);
+	tuple_at(ahead->position, &t);
 	if (plan.stateless) {
 		outside.address = outside_source(t.source_address);
 		outside.port = t.source_port;
 	}
 	flow->tag.mark = mark_for(INITIATOR, &t);
-	flow->tag.connection = connection;
+	flow->tag.connection = ahead->connection;
 	flow->source = address_at(&plan.side[RESPONDER].own, t.destination_address);
 	flow->source_port = t.destination_port;
 	flow->destination = outside.address;
@@ -266,8 +260,8 @@ static __always_inline bool exceeds_catch_up(struct sender *s, __u64 when)
 }
 
 /*
- * Whether the next frame may leave now. While behind schedule, the clock is read for one frame in CREDIT, unless frames
- * contain their sending time.
+ * Whether the next frame may leave now. While behind schedule, the clock is read once for the frames of a batch, which
+ * leave together, unless frames contain their sending time.
  */
 static __always_inline bool due(struct sender *s, struct schedule *schedule)
 {
@@ -285,7 +279,7 @@ static __always_inline bool due(struct sender *s, struct schedule *schedule)
 			read_clock(s);
 	if (when > s->now_ns || exceeds_catch_up(s, when))
 		return false;
-	s->credit = CREDIT - 1;
+	s->credit = (plan.batch > LEAST_CREDIT ? plan.batch : LEAST_CREDIT) - 1;
 	record_lag(s, schedule, when, last);
 	return true;
 }
@@ -351,6 +345,7 @@ static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struc
 	struct flow flow = {};
 	__u64 taken = schedule->made + schedule->skipped, at = schedule->first + taken, number, stamp;
 	__u32 stream = schedule->stream;
+	struct ahead *ahead;
 
 	if (!due(s, schedule))
 		return XDP_DROP;
@@ -368,17 +363,12 @@ static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struc
 				BACKGROUND_FRAME | draw(number, plan.draw_key ^ 0x7f4a7c15, BACKGROUND_FRAME));
 		return send_as(FRAME_UDP, ctx, schedule, side, &plan.background[side], &plan.background_form, &flow);
 	}
-	if (stream != PHASE1 && !(plan.churn && stream == CLOSING))
-		prefetch(s, at, side);
-	if (side == RESPONDER) {
-		if (!responder_flow(&flow, number)) {
-			schedule->skipped++;
-			return XDP_DROP;
-		}
-	} else {
-		bool in_order = stream == PHASE1 || closes(stream);
-
-		initiator_flow(&flow, in_order ? opened(number) : sent_to(number, INITIATOR, plan.churn));
+	ahead = ahead_of(s, schedule, at, side);
+	if (side == INITIATOR) {
+		initiator_flow(&flow, ahead);
+	} else if (!responder_flow(&flow, ahead, number, stream)) {
+		schedule->skipped++;
+		return XDP_DROP;
 	}
 	return send(ctx, schedule, side, stream, stamp, &flow);
 }

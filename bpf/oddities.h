@@ -25,69 +25,46 @@ static __always_inline void saw_too_big(struct oddities *odd, __u32 mtu)
 		odd->path_mtu = mtu;
 }
 
-static __always_inline bool count_error4(void *icmp, void *end, struct oddities *odd, const int side)
+static __always_inline bool count_error(void *icmp, void *end, struct oddities *odd, const bool ipv6, const int side)
 {
+	struct ipv6hdr *quoted6 = icmp + 8;
 	struct iphdr *quoted = icmp + 8;
 	__u8 type, code;
 
-	if ((void *)(quoted + 1) > end)
+	if ((ipv6 ? (void *)(quoted6 + 1) : (void *)(quoted + 1)) > end)
 		return false;
 	type = *(__u8 *)icmp;
 	code = *(__u8 *)(icmp + 1);
-	if ((type != 3 && type != 11 && type != 12) ||
-	    !is_own((struct address){ .low = bpf_ntohl(quoted->saddr) }, side))
+	if ((ipv6 ? type < 1 || type > 4 : type != 3 && type != 11 && type != 12) ||
+	    !is_own(ipv6 ? address6(&quoted6->saddr) : address4(quoted->saddr), side))
 		return false;
-	if (type == 3 && code == 4)
-		saw_too_big(odd, bpf_ntohs(*(__be16 *)(icmp + 6)));
+	if (ipv6 ? type == 2 : type == 3 && code == 4)
+		saw_too_big(odd, ipv6 ? bpf_ntohl(*(__be32 *)(icmp + 4)) : bpf_ntohs(*(__be16 *)(icmp + 6)));
 	else
 		odd->errors++;
 	return true;
 }
 
-static __always_inline bool count_error6(void *icmp, void *end, struct oddities *odd, const int side)
+static __always_inline bool count_packet(void *packet, void *end, struct oddities *odd, bool tagged, const bool ipv6,
+					 const int side)
 {
-	struct ipv6hdr *quoted = icmp + 8;
-	__u8 type;
+	struct ipv6hdr *ip6 = packet;
+	struct iphdr *ip = packet;
+	void *next = ipv6 ? (void *)(ip6 + 1) : (void *)(ip + 1);
+	struct udphdr *udp = next;
 
-	if ((void *)(quoted + 1) > end)
-		return false;
-	type = *(__u8 *)icmp;
-	if (type < 1 || type > 4 || !is_own(address6(&quoted->saddr), side))
-		return false;
-	if (type == 2)
-		saw_too_big(odd, bpf_ntohl(*(__be32 *)(icmp + 4)));
-	else
-		odd->errors++;
-	return true;
-}
-
-static __always_inline bool count_odd4(struct iphdr *ip, void *end, struct oddities *odd, bool tagged, const int side)
-{
-	if ((void *)(ip + 1) > end || !is_own((struct address){ .low = bpf_ntohl(ip->daddr) }, side))
+	if (next > end || !is_own(ipv6 ? address6(&ip6->daddr) : address4(ip->daddr), side))
 		return false;
 	if (tagged)
 		odd->tagged++;
-	else if (ip->frag_off & bpf_htons(FRAGMENT_FIELD))
+	else if (ipv6 ? ip6->nexthdr == IPPROTO_FRAGMENT : !!(ip->frag_off & bpf_htons(FRAGMENT_FIELD)))
 		odd->fragments++;
-	else
-		return *(__u8 *)ip == 0x45 && ip->protocol == IPPROTO_ICMP && count_error4(ip + 1, end, odd, side);
-	return true;
-}
-
-static __always_inline bool count_odd6(struct ipv6hdr *ip, void *end, struct oddities *odd, bool tagged, const int side)
-{
-	struct udphdr *udp = (void *)(ip + 1);
-
-	if ((void *)(ip + 1) > end || !is_own(address6(&ip->daddr), side))
-		return false;
-	if (tagged)
-		odd->tagged++;
-	else if (ip->nexthdr == IPPROTO_FRAGMENT)
-		odd->fragments++;
-	else if (ip->nexthdr == IPPROTO_UDP && (void *)(udp + 1) <= end && !udp->check && !plan.accept_zero_checksum)
+	else if (ipv6 && ip6->nexthdr == IPPROTO_UDP && (void *)(udp + 1) <= end && !udp->check &&
+		 !plan.accept_zero_checksum)
 		odd->unchecked++;
 	else
-		return ip->nexthdr == IPPROTO_ICMPV6 && count_error6(ip + 1, end, odd, side);
+		return (ipv6 ? ip6->nexthdr == IPPROTO_ICMPV6 : is_ipv4_test(ip, IPPROTO_ICMP)) &&
+		       count_error(next, end, odd, ipv6, side);
 	return true;
 }
 
@@ -107,9 +84,10 @@ static __always_inline bool count_odd(struct xdp_md *ctx, struct oddities *odd, 
 		protocol = *(__be16 *)(data + ETH_HLEN + 2);
 		data += VLAN_OCTETS;
 	}
+	data += ETH_HLEN;
 	if (protocol == bpf_htons(ETH_P_IP))
-		return count_odd4(data + ETH_HLEN, end, odd, tagged, side);
-	return protocol == bpf_htons(ETH_P_IPV6) && count_odd6(data + ETH_HLEN, end, odd, tagged, side);
+		return count_packet(data, end, odd, tagged, false, side);
+	return protocol == bpf_htons(ETH_P_IPV6) && count_packet(data, end, odd, tagged, true, side);
 }
 
 #endif

@@ -6,21 +6,17 @@
 #ifndef NATGAUGE_OFFERED_H
 #define NATGAUGE_OFFERED_H
 
-struct ns_common___offered {
-	unsigned int inum;
-} __attribute__((preserve_access_index));
-
 struct net___offered {
-	struct ns_common___offered ns;
+	struct {
+		unsigned int inum;
+	} ns;
 } __attribute__((preserve_access_index));
-
-typedef struct {
-	struct net___offered *net;
-} possible_net_t___offered;
 
 struct net_device___offered {
 	int ifindex;
-	possible_net_t___offered nd_net;
+	struct {
+		struct net___offered *net;
+	} nd_net;
 } __attribute__((preserve_access_index));
 
 struct bpf_prog_aux___offered {

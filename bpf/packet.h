@@ -18,6 +18,11 @@ static __always_inline struct address address_at(const volatile struct addresses
 	return a;
 }
 
+static __always_inline struct address address4(__be32 from)
+{
+	return (struct address){ .low = bpf_ntohl(from) };
+}
+
 static __always_inline struct address address6(const void *from)
 {
 	const __be32 *words = from;

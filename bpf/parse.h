@@ -37,7 +37,8 @@ static __always_inline __u64 received_padding_sum(__u8 *from, int octets)
 }
 
 static __always_inline void parse_transport(const enum frame_kind kind, struct received_frame *frame,
-					    const struct transport *from, const volatile struct form *form)
+					    const struct transport *from, const volatile struct form *form,
+					    bool lettered)
 {
 	const void *payload = (const void *)from + header_octets(kind);
 
@@ -47,7 +48,7 @@ static __always_inline void parse_transport(const enum frame_kind kind, struct r
 		parse_stamps(kind, from->tcp, frame->stamps);
 	if (is_untagged(kind))
 		parse_untagged(kind, &frame->tag, from->tcp, frame->stamps);
-	else if (form->lettered)
+	else if (lettered)
 		parse_letters(&frame->tag, payload);
 	else
 		copy_sealed_tag(&frame->tag, payload);
@@ -59,23 +60,22 @@ static __always_inline void parse_transport(const enum frame_kind kind, struct r
 
 /* Whether the frame has a whole tag. For tags that are not in a DNS message, the caller has checked that. */
 static __always_inline bool has_tag(const enum frame_kind kind, const struct transport *transport, void *end,
-				    const volatile struct form *form)
+				    bool lettered)
 {
-	return !form->lettered || (void *)transport + header_octets(kind) + UP_TO_LETTERS <= end;
+	return !lettered || (void *)transport + header_octets(kind) + UP_TO_LETTERS <= end;
 }
 
 /* Compare the content of an intact frame with the plan's. */
 static __always_inline void check_content(const enum frame_kind kind, struct received_frame *frame,
 					  const struct transport *transport, const volatile struct form *form,
-					  int octets)
+					  bool lettered, int octets)
 {
 	const void *payload = (const void *)transport + header_octets(kind);
 
 	if (is_tcp(kind))
 		frame->other = frame->intact && !tcp_numbers_match(kind, transport->tcp, frame->tag.connection);
-	else
-		frame->other = form->lettered && frame->intact &&
-			       !content_matches(payload, &frame->tag, &form->content, octets);
+	else if (lettered)
+		frame->other = frame->intact && !content_matches(payload, &frame->tag, &form->content, octets);
 }
 
 /* Whether a frame has `octets` octets after its Ethernet header. */
@@ -90,12 +90,11 @@ static __always_inline bool is_ipv4_test(const struct iphdr *ip, __u8 protocol)
 }
 
 /* Whether a frame has the headers before IPv4 that the plan requires. Sets the ends of its tunnel. */
-static __always_inline bool parse_outer(const struct ethhdr *eth, const volatile struct side_plan *as,
-					struct received_frame *frame)
+static __always_inline bool parse_outer(const struct ethhdr *eth, int outer, struct received_frame *frame)
 {
 	const struct ipv6hdr *ip = (const void *)(eth + 1);
 
-	if (!as->outer)
+	if (!outer)
 		return eth->h_proto == bpf_htons(ETH_P_IP);
 	frame->tunnel_source = address6(&ip->saddr);
 	frame->tunnel_destination = address6(&ip->daddr);
@@ -103,11 +102,11 @@ static __always_inline bool parse_outer(const struct ethhdr *eth, const volatile
 }
 
 /* Whether the length in the outer header, if there is one, is `octets`. */
-static __always_inline bool outer_length_is(const struct ethhdr *eth, const volatile struct side_plan *as, __u16 octets)
+static __always_inline bool outer_length_is(const struct ethhdr *eth, int outer, __u16 octets)
 {
 	const struct ipv6hdr *ip = (const void *)(eth + 1);
 
-	return !as->outer || ip->payload_len == bpf_htons(octets);
+	return !outer || ip->payload_len == bpf_htons(octets);
 }
 
 /*
@@ -117,8 +116,8 @@ static __always_inline bool outer_length_is(const struct ethhdr *eth, const vola
 static __always_inline bool parse4(const enum frame_kind kind, void *data, void *end, const int link,
 				   const volatile struct form *form, struct received_frame *frame)
 {
-	const volatile struct side_plan *as = &plan.side[link];
-	int outer = as->outer, octets;
+	const bool lettered = kind == FRAME_UDP && form->lettered;
+	int outer = plan.side[link].outer, octets;
 	struct ethhdr *eth = data;
 	struct transport *transport;
 	struct iphdr *ip;
@@ -127,18 +126,18 @@ static __always_inline bool parse4(const enum frame_kind kind, void *data, void 
 	data += outer;
 	ip = data + ETH_HLEN;
 	transport = (void *)(ip + 1);
-	if (data + up_to_tag4(kind) > end || !parse_outer(eth, as, frame) ||
+	if (data + up_to_tag4(kind) > end || !parse_outer(eth, outer, frame) ||
 	    !is_ipv4_test(ip, transport_protocol(kind, false)) || !transport_is(kind, transport, form) ||
-	    !has_tag(kind, transport, end, form))
+	    !has_tag(kind, transport, end, lettered))
 		return false;
-	parse_transport(kind, frame, transport, form);
+	parse_transport(kind, frame, transport, form, lettered);
 	octets = length_of(frame->size, &frame->tag, form, link)->octets - outer;
-	frame->source = (struct address){ .low = bpf_ntohl(ip->saddr) };
-	frame->destination = (struct address){ .low = bpf_ntohl(ip->daddr) };
+	frame->source = address4(ip->saddr);
+	frame->destination = address4(ip->daddr);
 	if (data + octets > end || ip->tot_len != bpf_htons(octets - ETH_HLEN) ||
 	    !transport_length_is(kind, transport, octets - ETH_HLEN - sizeof(*ip)) ||
-	    !outer_length_is(eth, as, octets - ETH_HLEN)) {
-		frame->other = form->lettered && fold(sum_words(ip, sizeof(*ip))) == 0xffff &&
+	    !outer_length_is(eth, outer, octets - ETH_HLEN)) {
+		frame->other = lettered && fold(sum_words(ip, sizeof(*ip))) == 0xffff &&
 			       has_octets(data, end, bpf_ntohs(ip->tot_len)) &&
 			       transport_length_is(kind, transport, bpf_ntohs(ip->tot_len) - sizeof(*ip));
 		return true;
@@ -148,7 +147,7 @@ static __always_inline bool parse4(const enum frame_kind kind, void *data, void 
 	      received_padding_sum(data + up_to_tag4(kind), octets - up_to_tag4(kind));
 	frame->intact = fold(sum_words(ip, sizeof(*ip))) == 0xffff &&
 			(transport_unchecked(kind, transport) || fold(sum) == 0xffff);
-	check_content(kind, frame, transport, form, octets - up_to_payload4(kind));
+	check_content(kind, frame, transport, form, lettered, octets - up_to_payload4(kind));
 	return true;
 }
 
@@ -159,20 +158,21 @@ static __always_inline bool parse6(const enum frame_kind kind, void *data, void 
 	struct ethhdr *eth = data;
 	struct ipv6hdr *ip = data + ETH_HLEN;
 	struct transport *transport = (void *)(ip + 1);
+	const bool lettered = kind == FRAME_UDP && form->lettered;
 	int octets;
 	__u64 sum;
 
 	if (data + up_to_tag6(kind) > end || eth->h_proto != bpf_htons(ETH_P_IPV6) ||
 	    ip->nexthdr != transport_protocol(kind, true) || !transport_is(kind, transport, form) ||
-	    !has_tag(kind, transport, end, form))
+	    !has_tag(kind, transport, end, lettered))
 		return false;
-	parse_transport(kind, frame, transport, form);
+	parse_transport(kind, frame, transport, form, lettered);
 	octets = length_of(frame->size, &frame->tag, form, link)->octets;
 	frame->source = address6(&ip->saddr);
 	frame->destination = address6(&ip->daddr);
 	if (data + octets > end || ip->payload_len != bpf_htons(octets - ETH_HLEN - sizeof(*ip)) ||
 	    !transport_length_is(kind, transport, octets - ETH_HLEN - sizeof(*ip))) {
-		frame->other = form->lettered && has_octets(data, end, sizeof(*ip) + bpf_ntohs(ip->payload_len)) &&
+		frame->other = lettered && has_octets(data, end, sizeof(*ip) + bpf_ntohs(ip->payload_len)) &&
 			       transport_length_is(kind, transport, bpf_ntohs(ip->payload_len));
 		return true;
 	}
@@ -180,7 +180,7 @@ static __always_inline bool parse6(const enum frame_kind kind, void *data, void 
 	      received_padding_sum(data + up_to_tag6(kind), octets - up_to_tag6(kind));
 	frame->unchecked = plan.accept_zero_checksum && transport_unchecked(kind, transport);
 	frame->intact = frame->unchecked || (!transport_unchecked(kind, transport) && fold(sum) == 0xffff);
-	check_content(kind, frame, transport, form, octets - up_to_payload6(kind));
+	check_content(kind, frame, transport, form, lettered, octets - up_to_payload6(kind));
 	return true;
 }
 

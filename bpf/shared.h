@@ -30,6 +30,8 @@ enum constant {
 	DELAY_BUCKETS = (DELAY_BITS - DELAY_SUB_BITS + 1) << DELAY_SUB_BITS,
 	/* Resolution of sending times is 2^-20 ns: a schedule of 10^9 frames is off by less than 1 ms in total. */
 	DUE_FRACTION = 20,
+	/* Frames of a schedule whose four tuples are computed together. */
+	FRAMES_AHEAD = 16,
 	/* RFC 2544 C.2.6.4; each router decrements it. */
 	TEST_TTL = 10,
 	/* Octets of struct tag in a frame, after the UDP header: all that a 64-octet IPv4 frame has room for. */
@@ -322,6 +324,12 @@ struct floor_ports {
 	__u32 unused;
 };
 
+/* A frame's connection, and the position of its four tuple. */
+struct ahead {
+	__u64 connection;
+	__u64 position;
+};
+
 /* One direction's schedule of one sender. */
 struct schedule {
 	__u64 first;  /* frames of earlier periods */
@@ -343,6 +351,8 @@ struct schedule {
 	__u64 sized[MOST_SIZES]; /* part of made, by size */
 	enum stream stream;
 	__u32 unused;
+	__u64 group; /* 1 + number of the FRAMES_AHEAD frames that `ahead` has; 0: none */
+	struct ahead ahead[FRAMES_AHEAD];
 };
 
 /* State of a sender, a thread pinned to a CPU; per CPU. */

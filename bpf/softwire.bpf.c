@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
+#include "maps.h"
 #include "softwire.h"
 
 #define IPV4_FRAGMENT	 0x3fff /* more fragments, or an offset */
@@ -50,12 +51,7 @@ struct {
 	__uint(max_entries, 1);
 } bindings SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__type(key, __u32);
-	__type(value, struct softwire_counts);
-	__uint(max_entries, 1);
-} softwire_counts SEC(".maps");
+NUMBERED(PERCPU_ARRAY, softwire_counts, 1, struct softwire_counts);
 
 #define COUNT(member)                                                                                                  \
 	do {                                                                                                           \

@@ -15,7 +15,8 @@ struct outside {
 static __always_inline __u64 *entry(__u64 connection, const bool churn)
 {
 	__u64 place = churn ? connection - divide(connection, &plan.open) * plan.open.by : connection;
-	__u32 piece = divide(place, &plan.pieces), slot = place - piece * plan.pieces.by;
+	__u32 piece = plan.open.by > plan.pieces.by ? divide(place, &plan.pieces) : 0;
+	__u32 slot = place - piece * plan.pieces.by;
 	void *map = bpf_map_lookup_elem(&state_table, &piece);
 
 	return map ? bpf_map_lookup_elem(map, &slot) : NULL;

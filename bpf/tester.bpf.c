@@ -15,6 +15,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "shared.h"
+#include "maps.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -43,48 +44,14 @@ struct recent {
 	struct recent_frame frames[RECENT_FRAMES];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_DEVMAP);
-	__uint(max_entries, SIDES);
-	__type(key, __u32);
-	__type(value, __u32);
-} ports SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct sender);
-} senders SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct receiver);
-} receivers SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, SIDES);
-	__type(key, __u32);
-	__type(value, struct port_tally);
-} port_tallies SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, SIDES *DELAY_BUCKETS);
-	__type(key, __u32);
-	__type(value, __u64);
-} delays SEC(".maps");
+NUMBERED(DEVMAP, ports, SIDES, __u32);
+NUMBERED(PERCPU_ARRAY, senders, 1, struct sender);
+NUMBERED(PERCPU_ARRAY, receivers, 1, struct receiver);
+NUMBERED(PERCPU_ARRAY, port_tallies, SIDES, struct port_tally);
+NUMBERED(PERCPU_ARRAY, delays, SIDES *DELAY_BUCKETS, __u64);
 
 /* By side * SIGNS + sign. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, SIDES *SIGNS *DELAY_BUCKETS);
-	__type(key, __u32);
-	__type(value, __u64);
-} variations SEC(".maps");
+NUMBERED(PERCPU_ARRAY, variations, SIDES *SIGNS *DELAY_BUCKETS, __u64);
 
 /* The engine sets the inner maps' value size (IPv4 or IPv6) and number of entries; see table.h. */
 struct {
@@ -101,28 +68,13 @@ struct {
 } state_table SEC(".maps");
 
 /* By sender * STREAMS + stream; the engine reduces it to the number of senders. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, STREAMS *MAX_SENDERS);
-	__type(key, __u32);
-	__type(value, struct window);
-} windows SEC(".maps");
+NUMBERED(ARRAY, windows, STREAMS *MAX_SENDERS, struct window);
 
 /* By sender; the engine reduces it to the number of senders. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, MAX_SENDERS);
-	__type(key, __u32);
-	__type(value, struct stalls);
-} sender_stalls SEC(".maps");
+NUMBERED(ARRAY, sender_stalls, MAX_SENDERS, struct stalls);
 
 /* Indexed like windows; a single entry unless delay differences are recorded. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, STREAMS *MAX_SENDERS);
-	__type(key, __u32);
-	__type(value, struct recent);
-} recents SEC(".maps");
+NUMBERED(ARRAY, recents, STREAMS *MAX_SENDERS, struct recent);
 
 #include "packet.h"
 #include "transport.h"
@@ -133,7 +85,7 @@ struct {
 #include "mark.h"
 #include "sizes.h"
 #include "table.h"
-#include "prefetch.h"
+#include "ahead.h"
 #include "neighbour.h"
 #include "generate.h"
 #include "arrival.h"

@@ -28,33 +28,57 @@ static __always_inline __u64 scatter(__u32 value, __u32 key, __u64 limit)
 	return ((__u64)h * limit) >> 32;
 }
 
-/* x modulo limit, for x < 2 * limit. Without a branch, which would double the verifier's paths. */
+/*
+ * x modulo limit, for x < 2 * limit. Without a branch, which processors would predict wrongly every other time. Because
+ * of the barrier the compiler makes none, and the product has one result for the verifier, where a mask has two.
+ */
 static __always_inline __u64 wrap(__u64 x, __u64 limit)
 {
-	__s64 below = x - limit;
+	__u64 below = x - limit, negative = below >> 63;
 
-	return below + (limit & (__u64)(below >> 63));
+	barrier_var(negative);
+	return below + limit * negative;
 }
 
 /*
  * Generalised Feistel network (Black and Rogaway) of three rounds, enough for a pseudorandom permutation (Luby and
- * Rackoff). Each half is added to modulo its own size, so the domain need not be a power of two. The rectangle exceeds
- * the domain by less than one row, so a second step of the walk is rare.
+ * Rackoff). Each half is added to modulo its own size, so the domain need not be a power of two.
  */
-static __always_inline __u64 permute(__u64 x, const volatile struct permutation *p)
+static __always_inline __u64 walk(__u64 x, const volatile struct permutation *p)
 {
-	for (int walk = 0; walk < MOST_WALKS; walk++) {
-		__u64 row = divide(x, &p->columns);
-		__u64 column = x - row * p->columns.by;
+	__u64 row = divide(x, &p->columns);
+	__u64 column = x - row * p->columns.by;
 
-		row = wrap(row + scatter(column, p->key[0], p->rows), p->rows);
-		column = wrap(column + scatter(row, p->key[1], p->columns.by), p->columns.by);
-		row = wrap(row + scatter(column, p->key[2], p->rows), p->rows);
-		x = row * p->columns.by + column;
-		if (x < p->size)
-			break;
-	}
+	row = wrap(row + scatter(column, p->key[0], p->rows), p->rows);
+	column = wrap(column + scatter(row, p->key[1], p->columns.by), p->columns.by);
+	row = wrap(row + scatter(column, p->key[2], p->rows), p->rows);
+	return row * p->columns.by + column;
+}
+
+enum permuted { TUPLES, READINGS };
+
+static __always_inline const volatile struct permutation *permutation_of(enum permuted what)
+{
+	return what == READINGS ? &plan.readings : &plan.tuples;
+}
+
+/* A global function, which the verifier follows once, and not for each of its callers. */
+__noinline __u64 walk_on(__u64 x, enum permuted what)
+{
+	const volatile struct permutation *p = permutation_of(what);
+
+	for (int step = 1; step < MOST_WALKS && x >= p->size; step++)
+		x = walk(x, p);
 	return x;
+}
+
+/* The rectangle exceeds the domain by less than one row, so a second step of the walk is rare. */
+static __always_inline __u64 permute(__u64 x, const enum permuted what)
+{
+	const volatile struct permutation *p = permutation_of(what);
+
+	x = walk(x, p);
+	return x < p->size ? x : walk_on(x, what);
 }
 
 /* Draw i of independent, uniform draws from [0, limit), limit <= 2^32. */
@@ -80,7 +104,7 @@ static __always_inline __u64 drawn(__u64 number, __u64 key, const int side, cons
 /* The connection that frame `number` of phase 1 opens. */
 static __always_inline __u64 opened(__u64 number)
 {
-	return plan.opens_permuted ? permute(number, &plan.tuples) : number;
+	return plan.opens_permuted ? permute(number, TUPLES) : number;
 }
 
 /* The position of a connection's four tuple. */
@@ -88,7 +112,7 @@ static __always_inline __u64 position(__u64 connection)
 {
 	switch (plan.order) {
 	case ORDER_PERMUTATION:
-		return permute(connection, &plan.tuples);
+		return permute(connection, TUPLES);
 	case ORDER_DECREASING:
 		return plan.space - 1 - connection;
 	case ORDER_WITH_REPLACEMENT:
@@ -98,12 +122,11 @@ static __always_inline __u64 position(__u64 connection)
 	}
 }
 
-/* The source port varies fastest, then source address, destination port, destination address. */
-static __always_inline void tuple_of(__u64 connection, struct tuple *t)
+/* The four tuple at a position: the source port varies fastest, then source address, destination port and address. */
+static __always_inline void tuple_at(__u64 rest, struct tuple *t)
 {
-	__u64 rest = position(connection), next;
+	__u64 next = divide(rest, &plan.source_ports);
 
-	next = divide(rest, &plan.source_ports);
 	t->source_port = plan.source_port_first + (rest - next * plan.source_ports.by);
 	t->source_address = 0;
 	rest = next;
@@ -114,9 +137,18 @@ static __always_inline void tuple_of(__u64 connection, struct tuple *t)
 	}
 	if (plan.edges.emulated)
 		t->source_port = port_in_set(customer_edge(t->source_address).psid, t->source_port - 1);
-	next = divide(rest, &plan.destination_ports);
-	t->destination_port = plan.destination_port_first + (rest - next * plan.destination_ports.by);
-	t->destination_address = next;
+	t->destination_address = 0;
+	if (plan.side[INITIATOR].other.count > 1) {
+		next = divide(rest, &plan.destination_ports);
+		t->destination_address = next;
+		rest -= next * plan.destination_ports.by;
+	}
+	t->destination_port = plan.destination_port_first + rest;
+}
+
+static __always_inline void tuple_of(__u64 connection, struct tuple *t)
+{
+	tuple_at(position(connection), t);
 }
 
 #endif

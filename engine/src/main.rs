@@ -10,7 +10,7 @@ use clap::{Parser, ValueEnum};
 
 use natgauge_engine::failure::{abort_on_panic, Failure, Outcome};
 use natgauge_engine::report::{Failed, Line};
-use natgauge_engine::{comparison, host, request, schema, trial};
+use natgauge_engine::{comparison, host, plan, programs, request, schema, trial};
 
 /// Runs one trial: reads a JSON request from standard input, prints JSON lines.
 #[derive(Parser)]
@@ -36,6 +36,9 @@ struct Action {
     /// Only check the comparison
     #[arg(long)]
     check_comparison: bool,
+    /// Only print the plan that the frame programs get, as they read it
+    #[arg(long)]
+    plan: bool,
     /// Print the JSON schema of the input or the output
     #[arg(long)]
     schema: Option<Published>,
@@ -73,6 +76,9 @@ fn work(action: &Action, began: Instant) -> Outcome<()> {
     if action.check {
         return Ok(());
     }
+    if action.plan {
+        return print_octets(&programs::bytes(&plan::build(&request, Default::default())));
+    }
     let result = trial::run(&request, began, began_ns)?;
     trial::print(&Line::Result(Box::new(result)));
     Ok(())
@@ -103,7 +109,11 @@ fn unreadable(error: &io::Error) -> Failure {
 }
 
 fn print_text(text: &str) -> Outcome<()> {
-    io::stdout().write_all(text.as_bytes()).map_err(|error| Failure::Broke(format!("standard output: {error}")))
+    print_octets(text.as_bytes())
+}
+
+fn print_octets(octets: &[u8]) -> Outcome<()> {
+    io::stdout().write_all(octets).map_err(|error| Failure::Broke(format!("standard output: {error}")))
 }
 
 fn main() -> ExitCode {

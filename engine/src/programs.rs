@@ -113,7 +113,8 @@ fn value<T: Copy + Default>(bytes: &[u8]) -> T {
     unsafe { ptr::read_unaligned(bytes.as_ptr().cast()) }
 }
 
-fn bytes<T: Copy>(value: &T) -> Vec<u8> {
+/// A value of a generated struct as the frame programs read it.
+pub fn bytes<T: Copy>(value: &T) -> Vec<u8> {
     // SAFETY: T is a generated repr(C) struct of integers without implicit padding; the slice does not outlive it.
     unsafe { std::slice::from_raw_parts(ptr::from_ref(value).cast::<u8>(), size_of::<T>()) }.to_vec()
 }

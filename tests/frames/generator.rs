@@ -140,6 +140,28 @@ fn a_period_continues_with_the_connections_after_those_of_the_period_before() {
     assert_ne!(tuples(&one), tuples(&two));
 }
 
+#[test]
+fn senders_take_the_frames_in_turn_wherever_their_schedules_begin() {
+    let mut place = MaybeUninit::uninit();
+    for order in ["permutation", "decreasing", "with-replacement"].map(|order| format!("{order:?}")) {
+        let loaded =
+            Loaded::new(&mut place, request(&[("/order", &order), ("/stateless", "true"), ("/phase1", "null")]));
+        for stream in [PHASE2_INITIATOR, PHASE2_RESPONDER] {
+            let sent = |number, senders, first, frames| {
+                loaded.begin(number, senders, &[Flow { first, ..flow(stream, frames) }]);
+                let frames = (0..frames / senders as u64).map(|_| loaded.next().unwrap()[26..38].to_vec());
+                frames.collect::<Vec<_>>()
+            };
+            let whole = sent(0, 1, 0, 300);
+            for (number, first) in [(0, 0), (1, 5), (2, 33)] {
+                let one = sent(number, 3, first, 3 * 60);
+                let expected = (first as usize..first as usize + 60).map(|at| whole[3 * at + number].clone());
+                assert_eq!(one, expected.collect::<Vec<_>>(), "{order} {stream} {number}");
+            }
+        }
+    }
+}
+
 fn tuples(order: &str, seed: u64, sources: &str, frames: u64) -> Vec<(Vec<u8>, (u16, u16))> {
     let mut place = MaybeUninit::uninit();
     let seed = seed.to_string();

@@ -42,6 +42,7 @@ def test_the_highest_rate_is_what_was_offered_over_the_time_it_took() -> None:
     assert figures.worst_lag_ns == 0
     assert (figures.floor_frames_per_second, figures.share_of_floor) == (7e6, 0.5)
     assert (figures.share_of_floor_low, figures.share_of_floor_high) == (0.49, 0.51)
+    assert (figures.floor_ns, figures.own_ns) == pytest.approx((1e3 / 7, 1e3 / 7))
     assert engine.requests[0].phase1 is not None
     assert engine.requests[0].phase1.rate == BEYOND_REACH
     assert all(request.record_delays and request.frame.size == 84 for request in engine.requests)

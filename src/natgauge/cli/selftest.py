@@ -65,7 +65,11 @@ def _print_figures(figures: CableFigures) -> None:
     if figures.floor_frames_per_second is not None:
         shares = (figures.share_of_floor, figures.share_of_floor_low, figures.share_of_floor_high)
         share, low, high = ("-" if each is None else ratio(each) for each in shares)
-        floor = f"; {share} ({low} to {high}) of the redirect floor, {number(figures.floor_frames_per_second)} frames/s"
+        times = ("-" if each is None else f"{each:,.0f}" for each in (figures.floor_ns, figures.own_ns))
+        floor = (
+            f"; {share} ({low} to {high}) of the redirect floor, {number(figures.floor_frames_per_second)} frames/s; "
+            "a frame takes {} ns of the floor and {} ns of the tester's own".format(*times)
+        )
     say(
         f"{figures.family} {size:>11}, {delays:<17}: {figures.frames_per_second:>12,.0f} frames/s "
         f"(phase 1: {number(figures.phase1_frames_per_second)}); at 90 % {figures.lost_at_90_percent:,} of "

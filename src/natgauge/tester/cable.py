@@ -184,6 +184,16 @@ class FloorShare:
     low: float
     high: float
 
+    @property
+    def floor_ns(self) -> float:
+        """Time of a frame of the floor."""
+        return 1e9 / self.floor_frames_per_second
+
+    @property
+    def own_ns(self) -> float:
+        """The tester's own time of a frame: shares alone flatter slow processors, on which the floor takes longer."""
+        return self.floor_ns / self.share - self.floor_ns
+
 
 @dataclass(frozen=True, slots=True)
 class CableFigures:
@@ -194,11 +204,13 @@ class CableFigures:
         frames_per_second: highest rate of phase 2, one direction: median over repeats of offered frames / sending time.
         phase1_frames_per_second: the same for phase 1 (each frame a new connection).
         floor_frames_per_second: highest rate of frames that are only redirected and dropped, in slices, in both
-            directions. It and the next three are None for queries, which have no slices.
+            directions. It and the next five are None for queries, which have no slices.
         share_of_floor: the tester's own rate / the floor's, in alternating slices, in both directions, on the first
             sending CPU.
         share_of_floor_low: lower end of its 95 % confidence interval.
         share_of_floor_high: upper end of its 95 % confidence interval.
+        floor_ns: time of a frame of the floor.
+        own_ns: the tester's own time of a frame, beside that of the floor.
         query: type of the DNS queries, each of which is answered; the received frames are then the answers.
     """
 
@@ -216,6 +228,8 @@ class CableFigures:
     share_of_floor: float | None = None
     share_of_floor_low: float | None = None
     share_of_floor_high: float | None = None
+    floor_ns: float | None = None
+    own_ns: float | None = None
     query: Query | None = None
 
 
@@ -264,6 +278,8 @@ class CableTester:
             share_of_floor=None if share is None else share.share,
             share_of_floor_low=None if share is None else share.low,
             share_of_floor_high=None if share is None else share.high,
+            floor_ns=None if share is None else share.floor_ns,
+            own_ns=None if share is None else share.own_ns,
             query=kind.query,
         )
 
