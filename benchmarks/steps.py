@@ -47,7 +47,7 @@ def _plan(family: Family) -> bytes:
         phase2=Phase2(initiator=InitiatorStream(rate=1e6, frames=1), responder=ResponderStream(rate=1e6, frames=1)),
         sender_cpus=(0,),
     )
-    command = [programs.find("natgauge-engine"), "--plan"]
+    command = [str(programs.find("natgauge-engine")), "--plan"]
     return subprocess.run(command, check=True, input=request.to_json().encode(), stdout=subprocess.PIPE).stdout
 
 

@@ -209,8 +209,8 @@ class CableFigures:
             sending CPU.
         share_of_floor_low: lower end of its 95 % confidence interval.
         share_of_floor_high: upper end of its 95 % confidence interval.
-        floor_ns: time of a frame of the floor.
-        own_ns: the tester's own time of a frame, beside that of the floor.
+        floor_ns: what the kernel's path without generator and receivers takes for a frame.
+        own_ns: what generator and receivers add to it. A share alone flatters slow processors, whose path is slower.
         query: type of the DNS queries, each of which is answered; the received frames are then the answers.
     """
 
