@@ -167,7 +167,8 @@ class Bench:
             own = sets.of(number)[0] if self.recipe.tunnelled else sets.map_address(number)
             return str(own), None if self.recipe.stateful else datagram.source_port
         if self.recipe.source == "translated":
-            return str(OUTSIDE[self.recipe.responder_family].device.ip), None
+            own = OUTSIDE[self.recipe.responder_family].device.ip
+            return str(self.lab.pool.first if self.lab.pool else own), None
         inside = datagram.source
         if self.recipe.port_sets is not None and not self.recipe.tunnelled:
             sets = self.recipe.port_sets
@@ -197,7 +198,12 @@ def make_bench(name: str | Path, lab: str = "test-gateways") -> Bench:
         recipe = recipe.model_copy(update={"environment": {**recipe.environment, "SERVICES": "50"}})
     families = (recipe.initiator_family, recipe.responder_family)
     prefix = recipe.nat64_prefix
-    return Bench(recipe, NetnsLab(lab, initiator_family=families[0], responder_family=families[1], nat64_prefix=prefix))
+    return Bench(
+        recipe,
+        NetnsLab(
+            lab, initiator_family=families[0], responder_family=families[1], nat64_prefix=prefix, pool=recipe.pool4
+        ),
+    )
 
 
 @pytest.fixture(scope="module", params=NAMES)

@@ -11,6 +11,7 @@ import heapq
 import itertools
 import math
 import random
+import struct
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -54,6 +55,7 @@ OUTSIDE = IPv4Address("198.19.0.1")
 _MACS: dict[Side, bytes] = {"initiator": b"\x02\0\0\0\0\x01", "responder": b"\x02\0\0\0\0\x02"}
 _NAT_MACS: dict[Side, bytes] = {"initiator": b"\x02\0\0\0\0\x11", "responder": b"\x02\0\0\0\0\x12"}
 _FRAME_SECONDS = 0.0001
+_PCP_PORT = 5351
 #: Flows of a crowd: enough to fill a NAT that has a limit.
 _CROWD = 1024
 #: What a mapping is for: protocol, inside endpoint, and the part of the remote endpoint that counts.
@@ -130,6 +132,7 @@ class Behaviour:
     sequence_offset: int = 0
     answers_syn: Literal["no", "SYN-ACK", "reset"] = "no"
     ends_connections: bool = False
+    pcp: Literal["right", "none", "refuses", "opens nothing", "ignores deletion", "never ends", "any address"] = "right"
     loses: Callable[[int], bool] = field(default=lambda _: False)
 
 
@@ -143,6 +146,7 @@ class _Mapping:
     up_flags: int = 0
     sequences: dict[Endpoint, int] = field(default_factory=dict)
     down_flags: int = 0
+    leased_until: float | None = None
 
     @property
     def protocol(self) -> int:
@@ -281,6 +285,8 @@ class SimulatedNat:
             whole = self._reassembled(packet)
             if whole is not None:
                 self._take_whole(side, whole, cut=max(sizes))
+        elif packet.receiver == Endpoint(INSIDE, _PCP_PORT):
+            self._answer_pcp(packet)
         else:
             self._take_whole(side, packet)
 
@@ -462,9 +468,34 @@ class SimulatedNat:
                 self._emit("initiator", _with_destination(packet, other.inside))
                 return
 
+    def _answer_pcp(self, packet: Packet) -> None:
+        request, is_deaf = packet.segment, self.behaviour.pcp == "none" or self.behaviour.nat64 is not None
+        if isinstance(request, UdpSegment) and not is_deaf and not self._is_unserved(packet):
+            self._emit("initiator", _between(packet, packet.receiver, packet.sender, self._lease(packet, request)))
+
+    def _lease(self, packet: Packet, request: UdpSegment) -> UdpSegment:
+        """Return the answer to a PCP MAP request (RFC 6887 section 11), which makes, changes or ends a mapping."""
+        lifetime, client, nonce, protocol, port = struct.unpack_from("!4xI16s12sB3xH", request.data)
+        rule, inside = self.behaviour.pcp, Endpoint(packet.source, port)
+        is_own = client[12:] == packet.source.packed or rule == "any address"
+        result, outside = (12 if not is_own else 2 if rule == "refuses" else 0), Endpoint(OUTSIDE, 0)
+        if result == 0:
+            found = self._mapping(protocol, inside, Endpoint(OUTSIDE + 1, 9), TcpSegment(SYN))
+            result, outside = (8, outside) if found is None else (0, found.outside)
+            if found is not None and not (lifetime == 0 and rule == "ignores deletion"):
+                found.leased_until = math.inf if rule == "never ends" and lifetime else self._time + lifetime
+                self._will_expire(found)
+                if rule == "opens nothing":
+                    self.mappings.remove(found)
+        head = struct.pack("!BBBBII12x", 2, 0x81, 0, result, lifetime, int(self._time))
+        assigned = bytes(10) + b"\xff\xff" + outside.address.packed
+        return UdpSegment(head + struct.pack("!12sB3xHH16s", nonce, protocol, port, outside.port, assigned))
+
     def _admits(self, mapping: _Mapping, source: Endpoint | None) -> bool:
         if source is None:
             return False
+        if mapping.leased_until is not None:
+            return True
         if self.behaviour.filtering == "endpoint-independent":
             return True
         if self.behaviour.filtering == "address-dependent" or mapping.protocol == ICMP[4]:
@@ -602,6 +633,8 @@ class SimulatedNat:
 
     def _life(self, mapping: _Mapping) -> float:
         rule = self.behaviour
+        if mapping.leased_until is not None:
+            return mapping.leased_until - mapping.last
         if mapping.protocol == ICMP[4]:
             return rule.icmp_seconds
         if mapping.protocol == UDP:

@@ -169,6 +169,12 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
     "NAT64 without DF": (Behaviour(nat64=Nat64(largest_without_df=65535)), {"RFC7915-5.1-DF", "RFC4787-REQ-13"}),
     "NAT64 with the MTU of IPv4": (Behaviour(nat64=Nat64(added_to_mtu=0)), {"RFC7915-4.2-MTU"}),
     "NAT64 that cuts nothing": (Behaviour(nat64=Nat64(least_mtu=65535)), {"RFC7915-4-1280"}),
+    "PCP refuses": (Behaviour(pcp="refuses"), {"RFC6888-REQ-9"}),
+    "PCP opens nothing": (Behaviour(pcp="opens nothing"), {"RFC6888-REQ-9"}),
+    "PCP without deletion": (Behaviour(pcp="ignores deletion"), {"RFC6887-15-delete"}),
+    "PCP without end": (Behaviour(pcp="never ends"), {"RFC6887-15-lifetime"}),
+    "PCP for others": (Behaviour(pcp="any address"), {"RFC6887-8.2-address"}),
+    "no PCP": (Behaviour(pcp="none"), set()),
     "application level gateway": (Behaviour(alg=True), {"RFC4787-REQ-10", "RFC5382-REQ-6"}),
 }
 
@@ -318,7 +324,7 @@ def test_inside_hosts_that_a_gateway_does_not_serve_change_no_verdict(addresses:
     """It has rules for five hosts, drops the frames of the others, or sends them on untranslated."""
     seen = []
     for served in (None, 5):
-        limited = Behaviour(addresses=addresses, udp_seconds=180.0, host_ports=1600, served_hosts=served)
+        limited = Behaviour(addresses=addresses, udp_seconds=170.0, host_ports=1600, served_hosts=served)
         examiner = examiner_of(replace(limited, unserved_leave=leave))
         examiner.timers.update(watch(examiner, TIMERS, WAIT))
         seen.append(list(examine(examiner, requirements())))

@@ -17,13 +17,12 @@ TABLE: Final[tuple[tuple[int, str, Level, str, str], ...]] = (
     (6888, "REQ-1", "MUST", "each transport fulfils its own RFC", "see RFC 4787, RFC 5382 and RFC 5508"),
     (6888, "REQ-3", "SHOULD", "outside addresses of any number, with gaps", "needs a gateway with such addresses"),
     (6888, "REQ-6", "MUST", "translation can be turned off for destinations", "needs a setting of the gateway"),
-    (6888, "REQ-9", "MUST", "hosts can control their mappings", "the audit does not speak PCP"),
     (6888, "REQ-10", "SHOULD", "the gateway can be managed", "needs the gateway's management interface"),
     (6888, "REQ-11c", "SHOULD", "the operator is notified of lacking room", "needs the gateway's management interface"),
     (6888, "REQ-12", "SHOULD", "destinations are not logged", "needs the gateway's log"),
     (6888, "REQ-13", "SHOULD", "ports are used as far as possible", "needs every port of all outside addresses in use"),
     (7857, "7", "SHOULD", "refused frames from outside refresh no mapping", "needs a policy that refuses sessions"),
-    (7857, "8", "SHOULD", "hosts can ask for ports of the same parity", "the audit does not speak PCP"),
+    (7857, "8", "SHOULD", "hosts can ask for ports of the same parity", "the audit asks for single ports"),
 )  # fmt: skip
 
 for _rfc, _name, _level, _text, _reason in TABLE:
