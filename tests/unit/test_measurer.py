@@ -34,6 +34,7 @@ class FakeLab:
     placement: Placement = "shared"
     initiator = Port("ng0i", "ng-x-tester", "02:00:00:00:00:01", "10.0.0.1")
     responder = Port("ng0r", "ng-x-tester", "02:00:00:00:00:02", "198.19.0.1")
+    devices = ()
 
     def __init__(self) -> None:
         self.drops = {"initiator port received": 5, "gateway inside received": 3}

@@ -358,6 +358,31 @@ def test_each_kind_of_reset_is_named_and_a_command_does_what_natgauge_cannot(kin
     assert any(f"section {section}" in note.text for note in found.notes if note.word == "method")
 
 
+def failing_over(share: float, silence: float = 0.1) -> Gateway:
+    """Is silent while another gateway takes over, which knows a share of the connections."""
+
+    def alters(_number: int, trial: Any) -> Any:
+        if trial.plan.phase2 is None:
+            return trial
+        phase2 = {}
+        for who, one in trial.phase2.items():
+            seconds = one.nominal_seconds
+            kept = share if len(trial.phase2) == 1 else 1.0
+            gone = (AT, AT + silence) if kept else (AT - 0.002, AT - 0.001)
+            received = round(one.offered_frames / seconds * (AT + kept * (seconds - AT - silence)))
+            phase2[who] = change_counts(one, received=received, longest_silence=gone)
+        return change_trial(trial, phase2=phase2)
+
+    return Gateway(forwards=3e5, alters=alters)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.375, 1.0])
+def test_the_connections_that_survive_a_failover_are_those_whose_downloads_go_on(share: float) -> None:
+    found = reset(failing_over(share), reset_kind="failover", reset_command="true")
+    assert found.median == pytest.approx(100)
+    assert found.figures["surviving_percent"].median == pytest.approx(share * 100, abs=0.01)
+
+
 def test_what_leaks_while_the_rules_are_gone_is_told() -> None:
     result = reset(restarting(leaks=77))
     assert result.figures["untranslated_frames_from_initiator"].median == 77

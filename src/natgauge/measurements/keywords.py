@@ -56,7 +56,7 @@ class MeasureKeywords(SetupKeywords, total=False):
     life_seconds: float | None
     before_seconds: float | None
     load: float | str | None
-    reset_kind: Literal["process", "system", "hardware", "power"] | None
+    reset_kind: Literal["process", "system", "hardware", "power", "failover"] | None
     reset_command: str | None
     power_off_seconds: float | None
     query: Literal["a", "aaaa"] | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.metrics.metric import Metric
+from natgauge.metrics.metric import DeclaredFigure, Metric
 
 METRIC: Final = Metric(
     name="reset",
@@ -16,5 +16,6 @@ METRIC: Final = Metric(
     better="lower",
     does="forwards nothing for {value} after a restart",
     best="forwards soonest after a restart",
+    figures=(DeclaredFigure("surviving_percent", "connections that survive", "%"),),
     moved_by=frozenset(),
 )

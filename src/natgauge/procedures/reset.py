@@ -10,6 +10,12 @@ two instants, and both are reported.
 There are two methods: time stamps (longest silence at the receiver, RFC 6201 section 3.2) and loss (lost frames / the
 offered rate). If single frames are lost in addition, or connections come back one by one, the second result is longer.
 
+Another gateway may take over instead ("failover", in no standard). Then there is a second trial, in which the Responder
+alone sends, as in downloads, to the outside addresses and ports that it learned in phase 1. Nothing opens a connection
+again, so a frame arrives only if the other gateway has its connection with the same outside address and port. All
+connections have equally many frames, so the share of the frames that arrive after the silence is that of connections
+that survive.
+
 The trial is meant to lose frames, so its verdict is FAIL, and the counts give the result. If a device restores its
 rules only after it forwards again, frames leak in between: these untranslated frames do not count as forwarded, but are
 reported.
@@ -36,7 +42,7 @@ from natgauge.procedures.kit.measure.throughput_shares import ABOUT_LOAD, Throug
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.trials import Direction, TrialPlan
+from natgauge.trials import Direction, Restart, Trial, TrialPlan
 
 if TYPE_CHECKING:
     from natgauge.agreement.generated import StreamCounts
@@ -45,13 +51,14 @@ if TYPE_CHECKING:
 RFC_BEFORE_SECONDS = 15.0
 #: RFC 6201 section 4.3: the power is off for at least 15 s.
 RFC_POWER_OFF_SECONDS = 15.0
-ResetKind = Literal["process", "system", "hardware", "power"]
+ResetKind = Literal["process", "system", "hardware", "power", "failover"]
 #: Each kind in words, with its section of RFC 6201.
 _IN_WORDS: Final[dict[ResetKind, str]] = {
     "process": "reset of a process (RFC 6201 section 4.2.2, optional)",
     "system": "reset of the operating system (RFC 6201 section 4.2.1)",
     "hardware": "reset of the hardware (RFC 6201 section 4.1)",
     "power": "interruption of the power (RFC 6201 section 4.3)",
+    "failover": "takeover by another gateway (in no standard)",
 }
 #: Silences that end this near to the end of the trial mean that nothing came back.
 TAIL_SHARE = 0.05
@@ -69,11 +76,13 @@ class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
         default=2.0, metadata=described("duration of traffic before the reset", "s", (0.1, 3600))
     )
     load: float = field(default=0.5, metadata=ABOUT_LOAD)
-    reset_kind: ResetKind = field(default="process", metadata=described("part of the device that is reset"))
+    reset_kind: ResetKind = field(
+        default="process", metadata=described("part of the device that is reset, or failover to another one")
+    )
     reset_command: str | None = field(
         default=None,
         metadata=described(
-            "shell command on this host that resets the device",
+            "shell command on this host that resets the device, or moves the traffic to the other one",
             type=Text("CMD"),
             moves_figures=False,
             default="natgauge restarts its process",
@@ -165,7 +174,16 @@ class _ResetTime(HeldConnections[ResetSettings]):
             if counts.untranslated:
                 text = f"{counts.untranslated} frames from the {who} left the device untranslated while it was reset"
                 notes.append(Note("device", text, counts.untranslated))
+        if self.settings.reset_kind == "failover":
+            figures["surviving_percent"] = self._surviving_share() * 100
         return self.measurement(max(silences.values()) * 1000, figures=figures, notes=notes)
+
+    def _surviving_share(self) -> float:
+        """Return the share of the connections that still let frames of the Responder in after a failover."""
+        settings, rate = self.settings, self.rate
+        down = replace(settings, directions="down").phase2(rate, settings.trial_seconds)
+        plan = replace(settings.reset_plan(self.preparation.rate, rate), phase2=down)
+        return surviving_share(self.must(rate, plan, 1), settings.trial_seconds, rate)
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         before = self.settings.before_seconds
@@ -184,6 +202,20 @@ class _ResetTime(HeldConnections[ResetSettings]):
             text = f"{before:g} s before the reset; RFC 6201 section 4 requires {RFC_BEFORE_SECONDS:g} s"
             notes.append(Note("settings", text))
         return notes
+
+
+def surviving_share(outcome: Trial, seconds: float, rate: float) -> float:
+    """Return the share of the Responder's frames that arrive after a failover; it sends for `seconds` at `rate`."""
+    counts = outcome.phase2[Direction.RESPONDER]
+    restart, silence = outcome.restart or Restart(0.0, 0.0), counts.longest_silence
+    begin = end = restart.ended
+    # Where nothing, or all, arrives afterwards, the longest silence is one between two frames.
+    if silence is not None and silence.to_ns / 1e9 > restart.began:
+        first, last = silence.from_ns / 1e9, silence.to_ns / 1e9
+        if last > restart.ended or last - first > (restart.ended - restart.began) / 2:
+            begin, end = first, last
+    after = rate * (seconds - end)
+    return min(max((counts.received_frames - rate * begin) / after, 0.0), 1.0) if after > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)

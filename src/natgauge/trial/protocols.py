@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from natgauge.delays import Delays
-from natgauge.labs.contract import LabCounters, Port
+from natgauge.labs.contract import Device, LabCounters, Port
 from natgauge.table_memory import ObjectCaches
 from natgauge.words import Placement
 
@@ -18,6 +18,7 @@ class Place(Protocol):
     placement: Placement
     initiator: Port
     responder: Port
+    devices: Sequence[Device]
 
     def counters(self) -> LabCounters:
         """Frames dropped so far, by place of the lab, and work so far of each core of the devices."""

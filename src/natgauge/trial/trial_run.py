@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -103,13 +104,16 @@ NOT_OURS: Final = "natgauge does not control this device and cannot do that; cho
 _COMMAND_SECONDS: Final = 120.0
 
 
-def run_restart_command(command: str, seconds: float) -> None:
+def run_restart_command(command: str, seconds: float, variables: Mapping[str, str]) -> None:
     """Run the user's command that restarts the device, for at most these seconds.
+
+    Args:
+        variables: those of the first device, if natgauge runs it.
 
     Raises:
         HostError: it failed, or did not end.
     """
-    result = run_of_user(command, seconds, "reset command")
+    result = run_of_user(command, seconds, "reset command", {**os.environ, **variables})
     if result is None:
         raise HostError(f"reset command: did not end within {seconds:.0f} s; see that it asks nothing")
     if result.status:
@@ -307,7 +311,8 @@ class TrialRun:
         """Return what restarts the device: natgauge, or a command of the user's."""
         if plan.restart_command is not None:
             longest = _COMMAND_SECONDS + (plan.phase2.seconds if plan.phase2 else 0.0)
-            return partial(run_restart_command, plan.restart_command, longest)
+            own = [device.environment for device in self.place.devices]
+            return partial(run_restart_command, plan.restart_command, longest, own[0] if own else {})
         if self.device is None:
             raise UsageError(NOT_OURS)
         return self.device.restart_under_load
