@@ -23,6 +23,7 @@ def reset(gateway: str, folder: Path, kind: str, command: str) -> natgauge.Resul
         "trial_seconds": 3.0,
         "before_seconds": 0.5,
         "repeat": 1,
+        "placement": "shared",
     }
     return natgauge.measure(
         "reset", gateway, reset_kind=kind, reset_command=command, results=folder, lab_name="failover", **given

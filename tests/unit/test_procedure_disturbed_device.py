@@ -5,18 +5,20 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests import simulated_lab
 from tests.simulated_lab import Measured
-from tests.unit.counted import change_counts, change_trial, make_cpu, make_stall
+from tests.unit.counted import change_counts, change_trial, make_counts, make_cpu, make_stall
 from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.figure_text import in_percent, number
 from natgauge.procedures.back_to_back import buffer_times
-from natgauge.procedures.reset import ResetKind
+from natgauge.procedures.reset import ResetKind, surviving_share
+from natgauge.trials import Direction, Restart
 
 N = 1000
 #: A core that stood still.
@@ -381,6 +383,40 @@ def test_the_connections_that_survive_a_failover_are_those_whose_downloads_go_on
     found = reset(failing_over(share), reset_kind="failover", reset_command="true")
     assert found.median == pytest.approx(100)
     assert found.figures["surviving_percent"].median == pytest.approx(share * 100, abs=0.01)
+
+
+def stalled(silence: tuple[float, float], *, lost_seconds: float, last_lost: float) -> Gateway:
+    """Loses frames for a while after a restart; the longest silence is another one."""
+
+    def alters(_number: int, trial: Any) -> Any:
+        phase2 = {}
+        for who, one in trial.phase2.items():
+            received = round(one.offered_frames * (1 - lost_seconds / one.nominal_seconds))
+            phase2[who] = change_counts(
+                one, received=received, longest_silence=silence, last_lost_ns=round(last_lost * 1e9)
+            )
+        return change_trial(trial, phase2=phase2)
+
+    return Gateway(forwards=3e5, alters=alters)
+
+
+def test_a_silence_whose_frames_were_late_and_not_lost_is_the_testers() -> None:
+    found = reset(stalled((11.9, 11.95), lost_seconds=0.012, last_lost=AT + 0.02))
+    assert found.median == pytest.approx(12)
+    assert found.figures["back_after_ms_from_initiator"].median == pytest.approx(20)
+
+
+@pytest.mark.parametrize(("share", "silence"), [(0.5, (AT + 3.0, AT + 3.05)), (1.0, (11.0, 11.1)), (0.0, (1.0, 1.5))])
+def test_a_stall_of_the_tester_is_no_failover(share: float, silence: tuple[float, float]) -> None:
+    outcome = measured_failover(share, silence)
+    assert surviving_share(outcome, 12.0, 1000.0) == pytest.approx(share, abs=0.01)
+
+
+def measured_failover(share: float, silence: tuple[float, float]) -> Any:
+    """A trial of 12 s at 1000 frames/s with a failover of 20 ms, in which the longest silence is another one."""
+    received = round(1000 * (AT + 0.01 + share * (12 - AT - 0.01)))
+    counts = make_counts(12_000, 12_000, received, longest_silence=silence)
+    return SimpleNamespace(phase2={Direction.RESPONDER: counts}, restart=Restart(AT, AT + 0.02))
 
 
 def test_what_leaks_while_the_rules_are_gone_is_told() -> None:

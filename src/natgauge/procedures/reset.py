@@ -62,6 +62,10 @@ _IN_WORDS: Final[dict[ResetKind, str]] = {
 }
 #: Silences that end this near to the end of the trial mean that nothing came back.
 TAIL_SHARE = 0.05
+#: The instant of a command is known to a few ms.
+EARLY_SECONDS = 0.01
+#: Share of the frames of a silence that may not be lost: those under way at its ends.
+MISSING_SHARE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,10 +213,13 @@ def surviving_share(outcome: Trial, seconds: float, rate: float) -> float:
     counts = outcome.phase2[Direction.RESPONDER]
     restart, silence = outcome.restart or Restart(0.0, 0.0), counts.longest_silence
     begin = end = restart.ended
-    # Where nothing, or all, arrives afterwards, the longest silence is one between two frames.
-    if silence is not None and silence.to_ns / 1e9 > restart.began:
-        first, last = silence.from_ns / 1e9, silence.to_ns / 1e9
-        if last > restart.ended or last - first > (restart.ended - restart.began) / 2:
+    if silence is not None:
+        first, last, command = silence.from_ns / 1e9, silence.to_ns / 1e9, restart.ended - restart.began
+        # Where nothing, or all, arrives afterwards, the longest silence is one between two frames, or the tester's.
+        if (
+            restart.began - EARLY_SECONDS <= first <= restart.ended
+            and max(last - restart.ended, last - first - command / 2) > 0
+        ):
             begin, end = first, last
     after = rate * (seconds - end)
     return min(max((counts.received_frames - rate * begin) / after, 0.0), 1.0) if after > 0 else 0.0
@@ -237,6 +244,10 @@ def _silence(who: str, counts: StreamCounts, reset: _Reset) -> tuple[float, floa
     if counts.longest_silence is None:
         raise BrokenError(f"{METRIC}: nothing came from the {who}")
     begin, end = counts.longest_silence.from_ns / 1e9, counts.longest_silence.to_ns / 1e9
+    by_loss = counts.lost / reset.rate
+    if counts.last_lost_ns is not None and (1 - MISSING_SHARE) * (end - begin) > by_loss + 2 / reset.rate:
+        # The frames of this silence were late, not lost: the tester or its host stalled.
+        begin, end = counts.last_lost_ns / 1e9 - by_loss, counts.last_lost_ns / 1e9
     # A silence that nothing ends is none between two arrivals, but it loses all that is sent after the reset.
     if end >= (1 - TAIL_SHARE) * reset.over or counts.lost >= (1 - TAIL_SHARE) * reset.left * reset.rate:
         raise BrokenError(
