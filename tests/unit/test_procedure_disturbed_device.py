@@ -404,6 +404,7 @@ def test_a_silence_whose_frames_were_late_and_not_lost_is_the_testers() -> None:
     found = reset(stalled((11.9, 11.95), lost_seconds=0.012, last_lost=AT + 0.02))
     assert found.median == pytest.approx(12)
     assert found.figures["back_after_ms_from_initiator"].median == pytest.approx(20)
+    assert reset(stalled((1.0, 1.012), lost_seconds=0.012, last_lost=AT + 0.02)).median == pytest.approx(12)
 
 
 @pytest.mark.parametrize(("share", "silence"), [(0.5, (AT + 3.0, AT + 3.05)), (1.0, (11.0, 11.1)), (0.0, (1.0, 1.5))])

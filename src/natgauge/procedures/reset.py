@@ -244,10 +244,11 @@ def _silence(who: str, counts: StreamCounts, reset: _Reset) -> tuple[float, floa
     if counts.longest_silence is None:
         raise BrokenError(f"{METRIC}: nothing came from the {who}")
     begin, end = counts.longest_silence.from_ns / 1e9, counts.longest_silence.to_ns / 1e9
-    by_loss = counts.lost / reset.rate
-    if counts.last_lost_ns is not None and (1 - MISSING_SHARE) * (end - begin) > by_loss + 2 / reset.rate:
+    by_loss, last_lost = counts.lost / reset.rate, (counts.last_lost_ns or 0) / 1e9
+    is_late = end < reset.began or (1 - MISSING_SHARE) * (end - begin) > by_loss + 2 / reset.rate
+    if is_late and last_lost > reset.began:
         # The frames of this silence were late, not lost: the tester or its host stalled.
-        begin, end = counts.last_lost_ns / 1e9 - by_loss, counts.last_lost_ns / 1e9
+        begin, end = last_lost - by_loss, last_lost
     # A silence that nothing ends is none between two arrivals, but it loses all that is sent after the reset.
     if end >= (1 - TAIL_SHARE) * reset.over or counts.lost >= (1 - TAIL_SHARE) * reset.left * reset.rate:
         raise BrokenError(
