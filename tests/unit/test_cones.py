@@ -53,7 +53,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     ),
     "published": (6_740, "tables and their plans as files, and views of results in their shape"),
     "records": (3_650, "types of outcomes, also of a repetition as procedures return it, and their store"),
-    "reports": (14_770, "all views of records, also for papers, of subscribers, over commits; nothing that measures"),
+    "reports": (14_780, "all views of records, also for papers, of subscribers, over commits; nothing that measures"),
     "statistics": (700, "arithmetic; stands on nothing"),
     "stored": (39_560, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
     "spread": (44_480, "campaigns, and the workers that measure their repetitions"),

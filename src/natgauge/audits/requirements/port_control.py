@@ -89,7 +89,7 @@ def _ask(examiner: Examiner, inside: Endpoint, lifetime: int, nonce: bytes, clie
         segment = None if frame is None else frame.packet.segment
         if isinstance(segment, UdpSegment):
             _, _, _, result, assigned, *_, port, address = _ANSWER.unpack_from(segment.data)
-            if result in _NO_ROOM:
+            if result in _NO_ROOM and lifetime:
                 raise NotSeenError(f"the gateway has no room for another mapping (PCP result code {result})")
             return _Answer(result, assigned, Endpoint(_address(address), port))
     raise _NoServerError(f"{server} does not answer PCP requests at UDP port {_PORT}; it may have another protocol")
