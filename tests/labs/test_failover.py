@@ -10,12 +10,13 @@ import pytest
 from tests.labs.last_runs import playable_of
 
 import natgauge
+from natgauge.procedures.reset import ResetKind
 
 IN_DEVICE = "ip netns exec ng-$NG_NAME sh"
 FORWARDING = "/proc/sys/net/ipv4/ip_forward"
 
 
-def reset(gateway: str, folder: Path, kind: str, command: str) -> natgauge.Result:
+def reset(gateway: str, folder: Path, kind: ResetKind, command: str) -> natgauge.Result:
     given: dict[str, Any] = {
         "connections": 1000,
         "connection_rate": 2000.0,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from natgauge.agreement import TrialRequest, TrialResult
 from natgauge.core_work import CoreWork
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import TrafficOptions
-from natgauge.labs.contract import LabCounters, Link, Port
+from natgauge.labs.contract import Device, LabCounters, Link, Port
 from natgauge.measurer import OutlastingError
 from natgauge.records.store import plain
 from natgauge.setup.traffic import AddressPlan, make_plan
@@ -34,7 +34,7 @@ class FakeLab:
     placement: Placement = "shared"
     initiator = Port("ng0i", "ng-x-tester", "02:00:00:00:00:01", "10.0.0.1")
     responder = Port("ng0r", "ng-x-tester", "02:00:00:00:00:02", "198.19.0.1")
-    devices = ()
+    devices: Sequence[Device] = ()
 
     def __init__(self) -> None:
         self.drops = {"initiator port received": 5, "gateway inside received": 3}

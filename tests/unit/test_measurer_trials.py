@@ -496,7 +496,7 @@ GIVEN: dict[str, Any] = {"connections": 1000, "repeat": 1, "connection_rate": 1e
 
 
 def test_a_reset_is_read_from_what_the_engine_tells() -> None:
-    engine = FakeEngine(lost=200, silence_ns=(110_000_000, 1_260_000_000))
+    engine = FakeEngine(lost=1160, silence_ns=(110_000_000, 1_260_000_000))
     device = Played(engine, takes=0.02)
     engine.phase2_ends = device.up
     subject = measurer(engine, device)
@@ -514,7 +514,7 @@ def test_a_reset_is_read_from_what_the_engine_tells() -> None:
     result = reset.PROCEDURE.measure(subject, settings)
     assert result.summary.median == pytest.approx(1150)
     assert result.trials[Verdict.FAIL] == 1
-    assert result.figures["loss_ms_from_initiator"].median == pytest.approx(200)
+    assert result.figures["loss_ms_from_initiator"].median == pytest.approx(1160)
     assert 0 < result.figures["back_after_ms_from_responder"].median <= 1160
     assert result.figures["restart_ms"].median >= 20
 

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -344,6 +344,7 @@ class Across:
     initiator: Port
     responder: Port
     counters: Callable[[], LabCounters]
+    devices: Sequence[LabDevice] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
