@@ -34,17 +34,17 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "analysis": (5_600, "conclusions from records: two runs, many runs, audits, thresholds, scalability, subscribers"),
     # Carrier-grade NATs are audited with a pool, which labs and recipes know.
     "audits": (22_110, "setups, the records, and the requirements; nothing that measures"),
-    "campaigns": (43_080, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
+    "campaigns": (43_110, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
     "causes": (1_010, "facts about hops and counters, and the delays of late frames, with figures in words"),
     "cleaning": (11_700, "the labs of this machine from outside; their registers"),
-    "cli": (70_250, "the edge: reaches everything"),
-    "comparisons": (41_100, "measures several gateways, on the bench"),
+    "cli": (70_280, "the edge: reaches everything"),
+    "comparisons": (41_120, "measures several gateways, on the bench"),
     "doubts": (5_950, "conditions on what procedures measured, and on the parameters of records; no metric"),
     "gateways": (5_870, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),
     "host": (4_100, "this machine, its undo journal, the reader of files of others; settings of a far machine, too"),
     "inputs": (1_480, "descriptions of inputs; words and errors"),
     "labs": (11_200, "all kinds of labs, three systems of far machines, pools; this machine: ports, undo, namespaces"),
-    "measurements": (39_830, "one measurement on its own bench, and its record"),
+    "measurements": (39_860, "one measurement on its own bench, and its record"),
     "metrics": (920, "a declaration for each metric; figures in words"),
     "paired": (1_380, "arithmetic and places of rounds for costs, comparisons and stored ones; statistics; notes"),
     "procedures": (
@@ -56,11 +56,11 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "reports": (14_780, "all views of records, also for papers, of subscribers, over commits; nothing that measures"),
     "statistics": (700, "arithmetic; stands on nothing"),
     "stored": (39_600, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
-    "spread": (44_530, "campaigns, and the workers that measure their repetitions"),
+    "spread": (44_560, "campaigns, and the workers that measure their repetitions"),
     "subscriber_profiles": (1_800, "profiles of subscribers; descriptions of inputs; the reader of files of others"),
     "setup": (16_310, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
-    "tester": (18_520, "the tester alone, on cables and labs"),
-    "trial": (35_860, "joins setups, the tester and procedures"),
+    "tester": (18_540, "the tester alone, on cables and labs"),
+    "trial": (35_880, "joins setups, the tester and procedures"),
 }
 
 
