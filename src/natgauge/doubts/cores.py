@@ -153,6 +153,7 @@ DOUBTS: Final = (
             "of a frame by its addresses alone (`device_flow_hash`): one core works, whatever the number of four "
             "tuples. RFC 9693 section 3.2 and draft-lencse-bmwg-multiple-ip-addresses have several addresses for this"
         ),
+        remedy="Use several addresses (--addresses draft), or let the device hash ports.",
         leaves="at least",
     ),
     Doubt(
