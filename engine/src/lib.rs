@@ -14,6 +14,7 @@ pub mod host;
 pub mod messages;
 pub mod neighbour;
 pub mod netns;
+mod outside_ports;
 pub mod plan;
 pub mod port;
 pub mod programs;

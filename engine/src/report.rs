@@ -3,7 +3,7 @@
 //! these types.
 #![allow(missing_docs, reason = "where a field's name says all, its schema has no description either")]
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -210,6 +210,20 @@ pub struct SourceCounts {
     pub connections: u64,
     /// Connections that the Responder learned.
     pub stored: u64,
+    /// Outside ports that they have, in increasing order, cut where the largest gaps of at least 64 ports are. Absent: the
+    /// Responder uses IPv6, or there are too many addresses to look at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8))]
+    pub outside: Vec<OutsideRange>,
+}
+
+/// Ports of one outside address.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OutsideRange {
+    pub address: Ipv4Addr,
+    pub first: u16,
+    pub last: u16,
 }
 
 /// Counts of one of the tester's ports.

@@ -4,8 +4,9 @@
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapMut};
 
 use crate::connections::FourTuples;
+use crate::outside_ports::UsedPorts;
 use crate::report::SourceCounts;
-use crate::request::{Order, Request};
+use crate::request::{Family, Order, Request};
 use crate::table;
 
 /// Most source addresses, and most connections, that are looked at: a second of reading at the end of a trial.
@@ -26,12 +27,20 @@ pub fn counts(request: &Request, state_table: &MapMut) -> Option<Vec<SourceCount
     }
     let four_tuples = FourTuples::new(request)?;
     let mut counts = vec![SourceCounts::default(); sources as usize];
+    let mut used = UsedPorts::new(request.responder.headers().family == Family::Ipv4);
     each_entry(request, state_table, |connection, words| {
-        if let Some(source) = counts.get_mut(four_tuples.of(connection).source as usize) {
+        let number = four_tuples.of(connection).source as usize;
+        if let Some(source) = counts.get_mut(number) {
             source.connections += 1;
-            source.stored += u64::from(words[0] & LEARNED != 0);
+            if words[0] & LEARNED != 0 {
+                source.stored += 1;
+                used.add(number, words[0]);
+            }
         }
     })?;
+    for (number, source) in counts.iter_mut().enumerate() {
+        source.outside = used.ranges(number);
+    }
     let known: u64 = counts.iter().map(|source| source.connections).sum();
     (known == request.connections).then_some(counts)
 }

@@ -173,8 +173,8 @@ class Trial:
         excused: whether the trial would have failed, and is INVALID because disturbances explain the failure.
         excused_frames: lost frames that disturbances explain, whatever the verdict; >= 0.
         excused_by_direction: excused frames of phase 2, by the direction that lost them; only values above 0.
-        limited_by: for FAIL: "device", "table", "port pool", "log", "server"; for INVALID: "tester" or "host"; else
-            None.
+        limited_by: for FAIL: "device", "table", "port pool", "port block", "log", "server"; for INVALID: "tester" or
+            "host"; else None.
         cause: for FAIL: why frames were lost, came back wrong or left late; None = not a matter of frames, or not known
             whether it is one.
         failed_phase: number of the phase that failed, from 1. A FAIL of phase 1 says nothing about the rate of phase 2.

@@ -176,6 +176,9 @@ def _of_result(result: Result, asked: Subscribers) -> Iterator[SubscriberLimit]:
             had = result.parameter("outside_addresses")
             share = asked.outside_addresses / (had if isinstance(had, int) else 1)
             measured = measured if share == 1 else Span(measured.lower * min(1.0, share), math.inf)
+        if result.limited_by == "port block":
+            # More subscribers have more blocks.
+            measured = Span(measured.lower, math.inf)
         yield SubscriberLimit("open connections", "connections", asked.connections, measured, result)
     elif resource == "frames" and asked.megabits is not None:
         bits = bits_of_unit(result.metric, result.parameters)

@@ -13,24 +13,52 @@ from typing import Any, Final, Literal
 _MOST_NAMES: Final = 4
 #: Share by which the numbers of connections that hosts keep may differ, where each host has the same limit.
 _TOLERANCE: Final = 0.002
+#: Ports of the widest range that may be blocks of one host; wider ones are those of an outside address.
+_WIDEST_BLOCKS: Final = 1 << 15
 #: Chances that a loss by share leaves numbers as equal: below the first, the limit is seen; below the second, a guess.
 _SEEN, _GUESS = 0.01, 0.1
 
 
 @dataclass(frozen=True, slots=True)
+class HostPorts:
+    """Outside ports of one address that an inside host has; between them there may be small gaps."""
+
+    address: str
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return f"{self.address}, ports {self.first} to {self.last}"
+
+    def overlaps(self, other: HostPorts) -> bool:
+        """Whether another range has ports between these."""
+        return self.address == other.address and self.first <= other.last and other.first <= self.last
+
+
+@dataclass(frozen=True, slots=True)
 class HostCounts:
-    """Connections of one inside host: those that phase 1 opened, and those that arrived."""
+    """Connections of one inside host: those that phase 1 opened, and those that arrived.
+
+    Attributes:
+        outside: outside ports of those that arrived; empty = none did, or not known.
+    """
 
     address: str
     connections: int
     stored: int
+    outside: tuple[HostPorts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class HostLosses:
-    """Connections of each inside host in phase 1; empty = not known, or none was lost."""
+    """Connections of each inside host in phase 1; empty = not known, or none was lost.
+
+    Attributes:
+        pool: outside addresses of the gateway, in words; empty = not known.
+    """
 
     hosts: tuple[HostCounts, ...] = ()
+    pool: str = ""
 
     @property
     def losing(self) -> tuple[HostCounts, ...]:
@@ -48,6 +76,29 @@ class HostLosses:
         *names, last = (host.address for host in losing)
         named = f"{', '.join(names)} and {last}" if names else last
         return f"{named} of {len(self.hosts)} inside hosts"
+
+    @property
+    def have_blocks(self) -> bool:
+        """Whether most lost connections are of hosts that share an address, but none of its ranges of ports."""
+        lost, own = (
+            sum(host.connections - host.stored for host in hosts)
+            for hosts in (self.losing, [host for host in self.losing if self._has_block(host)])
+        )
+        return own > lost / 2
+
+    def _has_block(self, host: HostCounts) -> bool:
+        others = [each for other in self.hosts if other is not host for each in other.outside]
+        return (
+            any(each.address == own.address for each in others for own in host.outside)
+            and all(own.last - own.first < _WIDEST_BLOCKS for own in host.outside)
+            and not any(each.overlaps(own) for each in others for own in host.outside)
+        )
+
+    @property
+    def block(self) -> str:
+        """A host that lost connections, with the outside ports that it has; empty = not known."""
+        host = next((host for host in self.losing if host.outside), None)
+        return "" if host is None else f"{host.address} has {', and '.join(map(str, host.outside))}"
 
     @property
     def limit(self) -> tuple[int, Literal["seen", "guess"]] | None:
@@ -75,11 +126,18 @@ NO_HOSTS: Final = HostLosses()
 
 def hosts_of(trial: Mapping[str, Any]) -> HostLosses:
     """Return the losses of each inside host from the record of a trial."""
-    counts: Sequence[Mapping[str, int]] = (trial["result"].get("state_table") or {}).get("by_source") or ()
+    counts: Sequence[Mapping[str, Any]] = (trial["result"].get("state_table") or {}).get("by_source") or ()
     addresses = ((trial.get("request") or {}).get("initiator") or {}).get("source_addresses") or {}
     if not counts or "first" not in addresses:
         return NO_HOSTS
     first, step = ip_address(addresses["first"]), addresses.get("step") or 1
+    pool = ((trial.get("request") or {}).get("translation") or {}).get("pool")
     return HostLosses(
-        tuple(HostCounts(str(first + at * step), host["connections"], host["stored"]) for at, host in enumerate(counts))
+        tuple(_host(str(first + at * step), host) for at, host in enumerate(counts)),
+        f"{pool['first']} to {pool['last']}" if pool else "",
     )
+
+
+def _host(address: str, counts: Mapping[str, Any]) -> HostCounts:
+    outside = tuple(HostPorts(str(one["address"]), one["first"], one["last"]) for one in counts.get("outside") or ())
+    return HostCounts(address, counts["connections"], counts["stored"], outside)

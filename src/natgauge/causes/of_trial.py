@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from natgauge.causes.cause import Cause, Certainty
+from natgauge.causes.cause import FULL, Cause, Certainty
 from natgauge.causes.hops import HopCounter, HopLoss, TrialHops
 from natgauge.causes.hosts import HostLosses
 
@@ -56,6 +56,8 @@ def cause_of(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
 def _with_hosts(cause: Cause, hosts: HostLosses) -> Cause:
     """Return the cause with the hosts that lost connections; a limit for each host is named by what they kept."""
     is_partial = 0 < len(hosts.losing) < len(hosts.hosts)
+    if cause.limited_by in FULL - {"table"}:
+        return _with_ports(cause, hosts, is_partial=is_partial)
     found = hosts.limit if cause.kind in _MAY_LIMIT_HOSTS else None
     if found is None:
         return replace(cause, hosts=hosts.words) if is_partial else cause
@@ -63,6 +65,14 @@ def _with_hosts(cause: Cause, hosts: HostLosses) -> Cause:
     remedy = "the gateway's limit for each inside host (`ct count`, `connlimit`, ports for each host)"
     known: Cause = replace(cause, hosts=hosts.words, each_host=number)
     return replace(known, kind="host limit", certainty=certainty, remedy=remedy, frames=cause.frames or cause.lost)
+
+
+def _with_ports(cause: Cause, hosts: HostLosses, *, is_partial: bool) -> Cause:
+    """Return a cause of the outside ports: those of a host, where hosts have blocks of their own, or all of them."""
+    if cause.kind == "port block" or hosts.have_blocks:
+        remedy = "larger blocks, or more blocks for each subscriber"
+        return replace(cause, kind="port block", hosts=hosts.words, place=hosts.block, remedy=remedy)
+    return replace(cause, hosts=hosts.words if is_partial else "", place=cause.place or hosts.pool)
 
 
 def _by_counters(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:

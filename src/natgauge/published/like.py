@@ -26,7 +26,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import RAISED_TIMEOUT
 from natgauge.reports.graded_doubts import columns, of_columns
 from natgauge.reports.sheet import Sheet, SheetRow
-from natgauge.words import OF_SPEED
+from natgauge.words import OF_PORTS, OF_SPEED
 
 #: Mark of a figure with doubts, which are below the table.
 _DOUBTED: Final = "*"
@@ -59,7 +59,7 @@ _AXES: Final = {"cores": CORES, "connections": SESSIONS}
 #: The quantity of a table whose four tuples were drawn at random: the connections that the draws created.
 _OPENED: Final = "opened"
 #: What ends a search without a doubt about the device.
-_OF_DEVICE: Final = OF_SPEED | {"table", "port pool"}
+_OF_DEVICE: Final = OF_SPEED | OF_PORTS | {"table"}
 
 
 def sheet(name: str, results: Sequence[Result], *, beside: bool = False) -> Sheet:

@@ -29,6 +29,7 @@ _BOTTLENECKS: Final[Mapping[LimitedBy, str]] = {
     "device": "the device",
     "table": "the device's connection tracking table, which was full",
     "port pool": "the pool of outside ports",
+    "port block": "the port block of a subscriber",
     "log": "the device's log, which lacked connections",
     "tester": "the tester, not the device",
     "host": "disturbances of this host, not the device",

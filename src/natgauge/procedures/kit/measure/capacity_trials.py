@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from natgauge.causes.cause import FULL, DeviceLimit
+from natgauge.causes.cause import FULL
 from natgauge.errors import BrokenError
 from natgauge.figure_text import number as written
 from natgauge.measurer import Ability
@@ -51,7 +51,7 @@ class UndecidedError(Exception):
 class Fault(NamedTuple):
     """Reason for connections that were not kept: the limit, as in a trial's outcome, and its figures."""
 
-    limited_by: DeviceLimit
+    limited_by: LimitedBy
     figures: str
 
 
@@ -144,10 +144,8 @@ class CapacityTrials:
                 if self.passes(count, rate):
                     return Fault("device", f"kept when opened at {written(rate)}/s, but not faster")
                 before, kept = kept, _kept(self.last, count)
-            if self.last.limited_by == "table":
-                return Fault("table", self.last.reason)
-            if self.last.limited_by == "port pool":
-                return Fault("port pool", self.last.reason)
+            if (limit := self.last.limited_by) is not None and limit in FULL:
+                return Fault(limit, self.last.reason)
             if self._proved is not None and self._proved.keeps(kept, count):
                 proved = f"as many as of {self._proved.connections}, which was no more by opening them slower"
                 return Fault("table", f"{kept} kept, {proved}")

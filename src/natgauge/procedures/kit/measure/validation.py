@@ -20,7 +20,7 @@ from natgauge.inputs.input import described
 from natgauge.procedures.kit.search.rate_search import FIRST_TRIAL_SECONDS
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.trials import Direction, Phase2Plan, Trial, TrialPlan
-from natgauge.words import Verdict
+from natgauge.words import OF_PORTS, Verdict
 
 Cause = Literal[
     "R too high", "r too high", "R or r too high", "table full", "ports used up", "connections missing", "unknown"
@@ -95,7 +95,7 @@ def cause(failed: Trial, slower: Trial | None, connections: int) -> Cause:
     slower_failed = slower is not None and slower.verdict is Verdict.FAIL
     rules: tuple[tuple[bool, Cause], ...] = (
         (failed.limited_by == "table", "table full"),
-        (failed.limited_by == "port pool", "ports used up"),
+        (failed.limited_by in OF_PORTS, "ports used up"),
         (failed.failed_phase == 1, "R too high"),
         (slower is not None and slower.verdict is Verdict.PASS, "r too high"),
         (missing, "connections missing"),
