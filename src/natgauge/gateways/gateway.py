@@ -414,6 +414,8 @@ class Gateway:
         )
         values = {f"NG_{name.upper()}": value for name, value in self._values.items()}
         sets = demand.port_sets.environment(demand.source_addresses) if demand and demand.port_sets else {}
+        blocks = self.recipe.limits.port_blocks
+        sets = sets if blocks is None else blocks.environment()
         own = {name: Template(text).safe_substitute(sets) for name, text in self.recipe.environment.items()}
         local = self.device.machine.has_tester_files
         folder = {RECIPE_FOLDER: str(self.recipe.origin.parent.resolve())} if local else {}

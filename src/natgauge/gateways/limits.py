@@ -119,6 +119,7 @@ def refuse_unfit(recipe: Playable, demand: DeviceDemand, values: Mapping[str, in
     _refuse_small_table(recipe, demand, values.get("table_size"))
     _refuse_short_timeout(recipe, demand, values.get("udp_timeout"))
     _refuse_small_pool(recipe, demand)
+    _refuse_small_blocks(recipe, demand)
     most = recipe.limits.source_addresses
     if most is not None and demand.source_addresses > most:
         raise UsageError(
@@ -164,6 +165,37 @@ def _refuse_small_pool(recipe: Playable, demand: DeviceDemand) -> None:
             f"{recipe.name}: {demand.connections} connections to {demand.remote_endpoints} remote endpoints need "
             f"{needed} outside ports each, {demand.outside_addresses} outside addresses have {ports}; use {remedy} "
             "(RFC 9693 section 3.2)"
+        )
+
+
+def _refuse_small_blocks(recipe: Playable, demand: DeviceDemand) -> None:
+    """Refuse more inside hosts than blocks, and more connections of a host than its blocks have ports.
+
+    Where the number of connections is what is looked for, a host may have too many.
+    """
+    blocks = recipe.limits.port_blocks
+    if blocks is None:
+        return
+    number = demand.outside_addresses * blocks.per_address
+    if demand.source_addresses > number and not (demand.fills_table and not blocks.deterministic):
+        raise UsageError(
+            f"{recipe.name}: {demand.source_addresses} inside hosts need a block of {blocks.size} ports each, "
+            f"{demand.outside_addresses} outside addresses have {number}; use fewer source addresses, more outside "
+            f"addresses (--outside-addresses {math.ceil(demand.source_addresses / blocks.per_address)}), or a recipe "
+            "with smaller blocks"
+        )
+    if demand.fills_table or demand.as_found:
+        return
+    endpoints = 1 if blocks.counts_connections else demand.remote_endpoints
+    needed = math.ceil(demand.connections / (demand.source_addresses * endpoints))
+    if needed > blocks.ports:
+        where = "" if blocks.counts_connections else f" towards each of {endpoints} remote endpoints"
+        more = "" if blocks.counts_connections else " or destination ports"
+        raise UsageError(
+            f"{recipe.name}: {demand.connections} connections of {demand.source_addresses} inside hosts need {needed} "
+            f"ports of each{where}, a host has {blocks}; use at least "
+            f"{math.ceil(demand.connections / (endpoints * blocks.ports))} source addresses{more}, fewer connections, "
+            "or a recipe with larger blocks"
         )
 
 

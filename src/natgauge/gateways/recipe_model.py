@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from natgauge.gateways.port_blocks import PortBlocks
 from natgauge.words import TcpState
 
 #: The verbs, in the order a gateway's life has them.
@@ -113,6 +114,7 @@ class GatewayLimits(RecipeTable):
         nat64_prefix: the only NAT64 prefix, of 96 bits, that the gateway knows; None = it takes any.
         own_xdp: whether the gateway has XDP programs at its interfaces, so that no other program can be there.
         pool4: outside addresses "A-B" that the gateway's rules name, which the lab then has; None = those of the lab.
+        port_blocks: blocks of outside ports that it gives to inside hosts; None = its hosts share the ports.
     """
 
     source_addresses: Number | None = None
@@ -124,6 +126,7 @@ class GatewayLimits(RecipeTable):
     nat64_prefix: Annotated[str, Field(pattern=r"^[0-9a-f:]+/96$")] | None = None
     own_xdp: bool = False
     pool4: Annotated[str, AfterValidator(_pool)] | None = None
+    port_blocks: PortBlocks | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -14,6 +14,7 @@ from natgauge.words import Family
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
+    from natgauge.gateways.port_blocks import PortBlocks
     from natgauge.gateways.port_sets import PortSets
     from natgauge.gateways.recipe import Recipe
 
@@ -36,6 +37,7 @@ class AddressPlan:
         edges: whether the device is the customer edges of the subscribers, and the Responder emulates their relay.
         answers: whether the device answers DNS queries itself, so that they are sent to its own address.
         tunnelled: whether customer edges tunnel IPv4 over IPv6, so that frames of the IPv6 side have two IP headers.
+        port_blocks: blocks of outside ports that hosts have; None = they share the ports.
         embedded: IPv6 network of the Responder's IPv4 addresses as the Initiator writes them, where the Responder's own
             addresses are behind the prefix; None = the Initiator writes the Responder's own addresses, or not known.
     """
@@ -54,6 +56,7 @@ class AddressPlan:
     edges: bool = False
     answers: bool = False
     tunnelled: bool = False
+    port_blocks: PortBlocks | None = None
 
     @property
     def subscribers_pool(self) -> bool:
@@ -119,4 +122,5 @@ def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
         edges=recipe.edges_alone,
         answers=recipe.answers_queries,
         tunnelled=recipe.tunnelled,
+        port_blocks=recipe.limits.port_blocks,
     )

@@ -153,9 +153,7 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
     behind = _asked(around) if around.answers else behind_prefix(responders, around.prefix)
     connections = _check_connections(options.connections)
     if edges is None:
-        # A device that does not translate ports, such as a B4, needs no free ones.
-        sets = around.port_sets if around.translated else None
-        source_ports, destination_ports = _ports(options, connections, sources.count, responders.count, sets)
+        source_ports, destination_ports = _ports(options, connections, sources.count, responders.count, around)
     else:
         source_ports, destination_ports = _ports_of_edges(options, subscribers, responders.count, around, edges)
     size, frames = _sized_frames(options, around)
@@ -289,9 +287,14 @@ def _check_connections(connections: int | None) -> int | None:
 
 
 def _ports(
-    options: TrafficOptions, connections: int | None, sources: int, responders: int, sets: PortSets | None
+    options: TrafficOptions, connections: int | None, sources: int, responders: int, around: AddressPlan
 ) -> tuple[Range, Range]:
-    """Return source and destination ports: the user's, otherwise many source ports and few destination ports."""
+    """Return source and destination ports: the user's, otherwise many source ports and few destination ports.
+
+    Half of the ports that a subscriber may have stay free.
+    """
+    # A device that does not translate ports, such as a B4, needs no free ones.
+    sets = around.port_sets if around.translated else None
     wide = f"{FIRST_SOURCE_PORT}-{LAST_PORT}"
     source = parse_ports("source_ports", wide if options.source_ports is None else options.source_ports)
     wanted = connections
@@ -307,7 +310,10 @@ def _ports(
     else:
         # Subscribers may share one outside address.
         mapped = sources if options.subscribers is None else 1
-        destination = Range(1, min(math.ceil(wanted / (mapped * source.count * responders)), LAST_PORT))
+        count = source.count
+        if around.port_blocks is not None:
+            count = min(count, max(1, around.port_blocks.ports // 2))
+        destination = Range(1, min(math.ceil(wanted / (mapped * count * responders)), LAST_PORT))
     if sets is not None and chosen:
         number = connections if connections is not None or _ranges_named(options) else DEFAULT_CONNECTIONS
         source = sharing.source_ports(number, sources, responders * destination.count, sets, FIRST_SOURCE_PORT)
