@@ -15,6 +15,7 @@ from typing import Final, Unpack
 from natgauge.audits.keywords import AuditKeywords
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import TRANSPORTS
+from natgauge.audits.kit.host_blocks import HostBlocks
 from natgauge.audits.kit.hosts import TEAM, hosts_needed
 from natgauge.audits.kit.network import AuditSide, Network
 from natgauge.audits.kit.pcapng import CapturedFrame, pcapng
@@ -41,6 +42,8 @@ FAILED: Final = 12
 _OUTSIDE_HOSTS: Final = 3
 #: Outside addresses of a carrier-grade NAT (RFC 6888 REQ-2 is about several).
 _CGN_ADDRESSES: Final = 4
+#: Inside hosts of an audit of port blocks at most.
+_MOST_HOSTS: Final = 8192
 #: Sets the MTU of a device's outside link, where the kernel forwards.
 _KERNEL_MTU: Final = 'ip link set dev "$NG_OUTSIDE" mtu "$NG_VALUE"'
 #: Mappings for which the gateway must have room; some requirements open as many as there is room for.
@@ -95,7 +98,10 @@ def audit(
     store = Store.create(Path(results), "audit", setup.recipe.name)
     began = time.monotonic()
     with store.evidence(), setup:
-        sides = _sides(setup, TEAM if setup.address_plan.port_sets else hosts_for(chosen))
+        teams = TEAM if setup.address_plan.port_sets else hosts_for(chosen)
+        blocks = _blocks(setup)
+        number = teams if blocks is None else min(blocks.hosts_for(teams), _MOST_HOSTS)
+        sides = _sides(setup, number)
         device = setup.start(_demand(setup, sides))
         store.write_recipe(as_played(setup.recipe), digest(setup.recipe))
         store.write_environment({"machine": machine.facts(), "device": None if device is None else device.as_dict()})
@@ -106,6 +112,8 @@ def audit(
                 prefix=None if prefix is None else prefix.network_address,
                 narrow=_narrowing(setup),
                 mappings=options.mappings,
+                blocks=blocks,
+                teams=teams,
                 configured={} if device is None else device.files,
             )
             examiner.network.resolve()
@@ -234,6 +242,12 @@ def _narrowing(setup: Setup) -> Callable[[int], AbstractContextManager[None]] | 
             ran(setting, found)
 
     return narrow
+
+
+def _blocks(setup: Setup) -> HostBlocks | None:
+    """Return the port blocks that the recipe declares, in the lab's pool."""
+    sizes, pool = setup.recipe.limits.port_blocks, setup.address_plan.pool
+    return None if sizes is None or pool is None else HostBlocks(sizes, setup.address_plan.inside.tester, pool)
 
 
 def hosts_for(chosen: Iterable[Requirement]) -> int:

@@ -12,6 +12,7 @@ from itertools import cycle
 from typing import Any, Final
 
 from natgauge.audits.kit.flows import Flow, SequenceNumber, after_syn, is_same, is_tcp, lone_packet
+from natgauge.audits.kit.host_blocks import HostBlocks
 from natgauge.audits.kit.hosts import InsideHosts
 from natgauge.audits.kit.network import sides
 from natgauge.audits.kit.observations import Observations
@@ -45,6 +46,8 @@ class Examiner(Observations):
 
     Attributes:
         prefix: NAT64 prefix in which the inside writes outside addresses; None = it writes them as they are.
+        blocks: port blocks of the inside hosts; None = the recipe declares none.
+        teams: inside hosts that examinations use in teams, the first ones; None = all.
         narrow: makes the MTU of the gateway's outside link smaller within its `with` block; None = not possible.
     """
 
@@ -53,18 +56,27 @@ class Examiner(Observations):
     mappings: int = 64_512
     configured: Mapping[str, int] = field(default_factory=dict)
     timers: dict[str, Any] = field(default_factory=dict)
+    blocks: HostBlocks | None = None
+    teams: int | None = None
     forwarded: set[Transport] = field(default_factory=set)
     fragments_entered: bool = False
     inside: InsideHosts = field(init=False)
     _ports: Iterator[int] = field(default_factory=lambda: _from_any(_PORTS))
     _remote_ports: Iterator[int] = field(default_factory=lambda: _from_any(_REMOTE_PORTS))
     _control: Flow | None = None
+    _every: frozenset[Address] = frozenset()
 
     def __post_init__(self) -> None:
         """Take the inside hosts of the network."""
-        self.inside = InsideHosts(self.network.sides["initiator"].hosts)
+        self.inside = InsideHosts(self.every_host[: self.teams])
+        self._every = frozenset(self.every_host)
 
     # Endpoints
+
+    @property
+    def every_host(self) -> tuple[Address, ...]:
+        """All inside hosts of the tester."""
+        return self.network.sides["initiator"].hosts
 
     def hosts(self, side: Side) -> tuple[Address, ...]:
         """Return the tester's addresses on a side; on the inside, those that examinations use now."""
@@ -72,7 +84,7 @@ class Examiner(Observations):
 
     def is_inside(self, address: Address) -> bool:
         """Whether this is the address of any inside host."""
-        return address in self.inside.every
+        return address in self._every
 
     def serves(self, transport: Transport) -> bool:
         """Whether each inside host that examinations use now opens another flow, which is translated.

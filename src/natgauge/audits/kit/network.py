@@ -86,6 +86,7 @@ class Network:
     def __init__(self, ports: TesterPorts, sides: Mapping[Side, AuditSide]) -> None:
         self.ports = ports
         self.sides = dict(sides)
+        self._hosts = {side: frozenset(there.hosts) for side, there in sides.items()}
         self.frames: list[CapturedFrame] = []
         self._is_aside = False
         self._sent = self._received = self._not_kept = 0
@@ -203,7 +204,7 @@ class Network:
             return
         # As a host does: what is not for one of its addresses, or of a protocol that it does not know, it drops.
         known = packet.protocol in (UDP, TCP, ICMP[packet.source.version])
-        if known and packet.destination in self.sides[side].hosts:
+        if known and packet.destination in self._hosts[side]:
             self._keep(CapturedFrame(side, time.time(), octets, packet, sent=False))
 
     def _keep(self, frame: CapturedFrame) -> None:
@@ -238,7 +239,7 @@ class Network:
         there = self.sides[side]
         if there.gateway is not None and sender == there.gateway.packed and there.gateway_mac is None:
             self.sides[side] = replace(there, gateway_mac=sender_mac)
-        if operation == b"\0\x01" and sender != bytes(4) and IPv4Address(target) in there.hosts:
+        if operation == b"\0\x01" and sender != bytes(4) and IPv4Address(target) in self._hosts[side]:
             mac = self.ports.mac(side)
             answer = _ARP_IPV4 + struct.pack("!H", 2) + mac + target + sender_mac + sender
             self._put(side, sender_mac, _ARP, answer)
@@ -253,7 +254,7 @@ class Network:
         there, target = self.sides[side], IPv6Address(payload[8:24])
         if payload[0] == _ADVERTISEMENT and target == there.gateway and there.gateway_mac is None:
             self.sides[side] = replace(there, gateway_mac=sender_mac)
-        if payload[0] == _SOLICITATION and target in there.hosts and int(packet.source):
+        if payload[0] == _SOLICITATION and target in self._hosts[side] and int(packet.source):
             message = struct.pack("!BBHI", _ADVERTISEMENT, 0, 0, _SOLICITED_OVERRIDE) + target.packed
             message += b"\x02\x01" + self.ports.mac(side)
             self._send_neighbour(side, sender_mac, target, packet.source, message)

@@ -3,18 +3,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from natgauge.audits.kit.crowd import CROWD, exhausted
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.hosts import Flows
+from natgauge.audits.kit.hosts import TEAM, Flows
 from natgauge.audits.kit.requirement import CGN, Finding, requires
 from natgauge.audits.kit.unseen import NotApplicableError
-from natgauge.words import Transport
+from natgauge.words import Address, Transport
 
 #: An arbitrary choice among two addresses is the same for all of so many flows in one case of 2^31.
 _FLOWS: Final = 32
 _TEXT: Final = "all flows of an inside host have one outside address"
+
+
+def _hosts(examiner: Examiner) -> tuple[Address, ...]:
+    """Return the hosts of a team; where blocks are computed, hosts whose blocks may be of different addresses."""
+    every = examiner.every_host
+    if examiner.blocks is None or not examiner.blocks.sizes.deterministic:
+        return examiner.hosts("initiator")
+    return every[:: max(1, len(every) // TEAM)][:TEAM]
 
 
 def _addresses(examiner: Examiner, transport: Transport) -> dict[str, set[str]]:
@@ -22,10 +31,14 @@ def _addresses(examiner: Examiner, transport: Transport) -> dict[str, set[str]]:
     remotes = len(examiner.hosts("responder"))
     return {
         str(host): {
-            str(examiner.open(examiner.endpoint(index), examiner.remote(turn % remotes), transport).mapped.address)
+            str(
+                examiner.open(
+                    replace(examiner.endpoint(), address=host), examiner.remote(turn % remotes), transport
+                ).mapped.address
+            )
             for turn in range(_FLOWS)
         }
-        for index, host in enumerate(examiner.hosts("initiator"))
+        for host in _hosts(examiner)
     }
 
 
