@@ -8,7 +8,7 @@ from typing import Final
 
 import natgauge
 
-_OWN: Final = Path(natgauge.__file__).parent / "gateways" / "recipes" / "nftables-nat44.toml"
+_RECIPES: Final = Path(natgauge.__file__).parent / "gateways" / "recipes"
 _RULES: Final = """
 [verbs]
 start = '''
@@ -29,10 +29,10 @@ RULES
 """
 
 
-def variant(folder: Path, name: str, more: str = "") -> Path:
+def variant(folder: Path, name: str, more: str = "", *, of: str = "nftables-nat44") -> Path:
     """Write the recipe `name`, which ends with the TOML `more`, into a folder."""
     path = folder / f"{name}.toml"
-    path.write_text(_OWN.read_text().replace(_OWN.stem, name) + more)
+    path.write_text((_RECIPES / f"{of}.toml").read_text().replace(of, name) + more)
     return path
 
 

@@ -23,6 +23,7 @@ from tests.unit.simulated_nat64 import INSIDE, INSIDE6, PREFIX, Nat64
 
 from natgauge.audits import audit
 from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.host_blocks import HostBlocks
 from natgauge.audits.kit.network import AuditSide, Network
 from natgauge.audits.kit.other_traffic import Missed
 from natgauge.audits.kit.packets import (
@@ -48,6 +49,8 @@ from natgauge.audits.kit.packets import (
     read_packet,
 )
 from natgauge.audits.requirements import requirements
+from natgauge.gateways.port_blocks import PortBlocks
+from natgauge.labs.contract import Addresses
 from natgauge.words import Address, Side, Transport
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]
@@ -118,6 +121,10 @@ class Behaviour:
     host_ports: int | None = None
     spills: bool = False
     host_flows: int | None = None
+    blocks: PortBlocks | None = None
+    misplaced: int | None = None
+    unserved: int | None = None
+    takes_blocks: bool = False
     host_sessions: int | None = None
     refusal_codes: tuple[int, ...] = (1, 13)
     refused_leak: bool = False
@@ -215,6 +222,7 @@ class SimulatedNat:
         self._numbers = itertools.count()
         self._identification = 0
         self._free: dict[int, float] = {}
+        self._holding: list[Address] = []
         self._fragments: dict[tuple[object, ...], list[Packet]] = {}
 
     @contextmanager
@@ -658,7 +666,7 @@ class SimulatedNat:
         found = self.mappings.get((protocol, inside, part))
         if found is None and protocol == TCP and isinstance(segment, TcpSegment) and segment.flags & (SYN | ACK) != SYN:
             return None
-        if not self._has_room(inside, remote, found):
+        if not (self._has_block(inside.address) and self._has_room(inside, remote, found)):
             return None
         if found is None:
             other = self.mappings.get((UDP, inside, part)) if not rule.separate_mappings else None
@@ -687,6 +695,19 @@ class SimulatedNat:
             return rule.evicts
         return True
 
+    def _has_block(self, host: Address) -> bool:
+        """Whether a host has a block, or gets one, if need be that of the host that has its block for longest."""
+        rule = self.behaviour
+        if rule.blocks is None or rule.blocks.deterministic or host in self._holding:
+            return rule.unserved is None or int(host) - int(INSIDE) - 1 != rule.unserved
+        if len(self._holding) >= rule.blocks.per_address:
+            if not rule.takes_blocks:
+                return False
+            for mapping in tuple(self.mappings.of_host(self._holding.pop(0))):
+                self.mappings.remove(mapping)
+        self._holding.append(host)
+        return True
+
     def _outside(self, protocol: int, inside: Endpoint, remote: Endpoint) -> Endpoint | None:
         rule = self.behaviour
         index = int(inside.address) if rule.paired else self._random.randrange(rule.addresses)
@@ -711,7 +732,8 @@ class SimulatedNat:
             return Endpoint(address, inside.port)
         low, high = (1, 1024) if inside.port < 1024 else (1024, 1024 + rule.port_range)
         if rule.host_ports is not None and low == 1024:
-            low = 1024 + (int(inside.address) - int(INSIDE)) * rule.host_ports
+            number = int(inside.address) - int(INSIDE)
+            low = 1024 + (0 if number - 1 == rule.misplaced else number) * rule.host_ports
             high = low + rule.host_ports
         for _ in itertools.repeat(None) if rule.port_tries is None else range(rule.port_tries):
             if rule.ports != "contiguous":
@@ -793,7 +815,11 @@ def examiner_of(
     transport: Transport = "udp",
 ) -> Examiner:
     """Return an examiner of a NAT with this behaviour; without `inside_hosts`, as many as an audit has."""
-    number = audit.hosts_for(requirements()) if inside_hosts is None else inside_hosts
+    teams = audit.hosts_for(requirements()) if inside_hosts is None else inside_hosts
+    blocks = None
+    if behaviour.blocks is not None:
+        blocks = HostBlocks(behaviour.blocks, INSIDE + 1, Addresses(OUTSIDE, OUTSIDE))
+    number = teams if blocks is None else blocks.hosts_for(teams)
     rule = behaviour.nat64
     gateway: Address = INSIDE if rule is None else INSIDE6
     inside = tuple(gateway + 1 + index for index in range(number))
@@ -804,4 +830,5 @@ def examiner_of(
     }
     nat = SimulatedNat(behaviour, seed)
     prefix = None if rule is None else PREFIX
-    return Examiner(Network(nat, sides), transport, prefix, mappings=_CROWD, narrow=nat.narrow)
+    network = Network(nat, sides)
+    return Examiner(network, transport, prefix, mappings=_CROWD, narrow=nat.narrow, blocks=blocks, teams=teams)

@@ -24,6 +24,7 @@ from natgauge.audits.request import LONG_WAIT_SECONDS
 from natgauge.audits.requirements import port_rules, requirements, unknown
 from natgauge.audits.requirements.out_of_sight import TABLE
 from natgauge.audits.runner import classes, examine
+from natgauge.gateways.port_blocks import PortBlocks
 from natgauge.records.audit import AuditedRequirement, AuditVerdict
 
 #: Long enough for all time-outs but that of open TCP connections.
@@ -42,9 +43,12 @@ TIMED = (
     "errors_refresh_queries",
 )
 #: Behaviour that leaves no room for further flows, and what shows only there.
-LIMITS = ("host_ports", "host_sessions", "room")
+LIMITS = ("host_ports", "host_sessions", "room", "blocks")
 FILLING = {one.key for one in requirements() if one.strain} - {"RFC4787-REQ-11"}
 TIMED_REQUIREMENTS = {one.key for one in requirements() if one.timers}
+#: Blocks of each host that are computed, and blocks of those that ask for one.
+COMPUTED = Behaviour(host_ports=1200, blocks=PortBlocks(size=1200, first_port=2224, deterministic=True))
+ON_DEMAND = Behaviour(blocks=PortBlocks(size=1000))
 #: Behaviour that differs from the right one, and the requirements that it fails ("transport" left out: all of them).
 WRONG: dict[str, tuple[Behaviour, set[str]]] = {
     "mapping by address and port": (
@@ -120,6 +124,9 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
     "refused frames untranslated": (Behaviour(host_ports=1600, refused_leak=True), {"RFC6888-REQ-11a"}),
     "one host takes all": (Behaviour(room=1460), set()),
     "old mappings make room": (Behaviour(room=600, evicts=True), {"RFC6888-REQ-11d"}),
+    "a computed block that is another one": (replace(COMPUTED, misplaced=50), {"RFC7422-2"}),
+    "a host without a computed block": (replace(COMPUTED, unserved=51), {"RFC7422-2"}),
+    "blocks that are taken away": (replace(ON_DEMAND, takes_blocks=True), {"RFC6888-REQ-11d-blocks"}),
     "no fragments": (Behaviour(fragments="none"), {"RFC4787-REQ-14"}),
     "fragments in order": (Behaviour(fragments="in order"), {"RFC4787-REQ-14"}),
     "ICMP error ends a mapping": (Behaviour(icmp_kills=True), {"RFC4787-REQ-12", "RFC5382-REQ-10"}),
@@ -238,6 +245,8 @@ LIMITED: dict[str, tuple[Behaviour, set[str]]] = {
     ),
     "limited sessions": (Behaviour(host_sessions=1800), {"RFC6888-REQ-5"}),
     "ports held": (Behaviour(ports="preserving", udp_seconds=180.0), {"RFC6888-REQ-8"}),
+    "computed blocks": (COMPUTED, {"RFC7422-2"}),
+    "blocks on demand": (ON_DEMAND, {"RFC6888-REQ-11d-blocks"}),
     "overlapping ports": (Behaviour(ports="overloading", mapping="address and port-dependent"), {"RFC7857-3"}),
     "two addresses": (Behaviour(addresses=2, host_ports=1600), {"RFC4787-REQ-2", "RFC6888-REQ-2", "RFC7857-4"}),
 }

@@ -256,3 +256,11 @@ def test_a_capacity_that_ports_limited_is_a_lower_bound_for_other_numbers_of_add
         (sizing,) = sizings([kept], Subscribers(1, connections=1.0, outside_addresses=number))
         (limit,) = [each for each in sizing.limits if each.ended == "open connections"]
         assert (limit.subscribers.lower, limit.subscribers.upper) == most
+
+
+def test_a_capacity_that_blocks_limited_is_a_lower_bound_because_more_subscribers_have_more_blocks() -> None:
+    kept = made([1024.0], metric="table-capacity", unit="connections", limited_by="port block",
+        parameters={"outside_addresses": 4})  # fmt: skip
+    (sizing,) = sizings([kept], Subscribers(1, connections=1.0, outside_addresses=4))
+    (limit,) = [each for each in sizing.limits if each.ended == "open connections"]
+    assert (limit.subscribers.lower, limit.subscribers.upper) == (1024.0, float("inf"))

@@ -42,6 +42,7 @@ def plan_of(recipe: Recipe) -> DeviceDemand:
 VARIABLES = {
     "NG_NAME", "NG_WORK", "NG_RECIPE_FOLDER", "NG_CPUS", "NG_INSIDE", "NG_OUTSIDE", "NG_NAT64_PREFIX",
     "NG_POOL4", "NG_POOL4_FIRST", "NG_POOL4_LAST",
+    "NG_BLOCK_SIZE", "NG_BLOCK_FIRST_PORT", "NG_BLOCKS_PER_ADDRESS", "NG_BLOCKS_OF_HOST",
     "NG_MAPPED_NETWORK4", "NG_MAPPED_NETWORK6",
     *(f"NG_{side}_NETWORK{family}" for side in ("INITIATOR", "RESPONDER") for family in "46"),
     *(f"NG_{side}_{what}{family}" for side in ("INSIDE", "OUTSIDE") for what in ("ADDRESS", "PEER") for family in "46"),

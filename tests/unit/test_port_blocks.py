@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Carrier-grade NATs whose hosts have blocks of outside ports: arithmetic, rule sets, refusals, causes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.golden import Golden
+from tests.unit.test_host_limits import OPENED, made
+from tests.unit.test_pools import answer_of
+
+from natgauge.causes.cause import Cause
+from natgauge.causes.hops import hops_of
+from natgauge.causes.of_trial import TableState, cause_of
+from natgauge.errors import UsageError
+from natgauge.gateways.port_blocks import PortBlocks
+from natgauge.gateways.recipe import load
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
+
+POOL = IPv4Address("198.19.128.0")
+GATEWAYS = ("cgn-deterministic", "cgn-port-blocks")
+#: A rule set of a user with blocks of its own, as CGNs on nftables have it.
+OWN = """
+name = "own"
+title = "blocks of a user's rule set"
+kind = "nat44"
+initiator_family = "ipv4"
+responder_family = "ipv4"
+stateful = true
+source = "translated"
+extends = ["linux-ipv4", "conntrack", "port-blocks", "computed-blocks"]
+[limits.port_blocks]
+{}
+"""
+
+
+def plan(gateway: str | Path, metric: str = "connection-rate", **choices: object) -> Bench:
+    """What is planned, before anything starts."""
+    question = ask(metric, gateway, choices)
+    bench = Bench(question.cell)
+    bench.plan(metric, question.settings)
+    return bench
+
+
+def test_host_k_has_block_k() -> None:
+    """RFC 7422 section 2: (65536 - 1024) / 64 ports for each of 64 hosts on an address, in order."""
+    blocks = PortBlocks(size=1008, deterministic=True)
+    assert blocks.per_address == 64
+    assert blocks.of(0, POOL) == (POOL, 1024, 2031)
+    assert blocks.of(63, POOL) == (POOL, 64_528, 65_535)
+    assert blocks.of(64, POOL) == (POOL + 1, 1024, 2031)
+
+
+@pytest.mark.parametrize("size", [1, 100, 1008, 4032, 64_512])
+def test_every_port_is_of_one_block_or_of_none(size: int) -> None:
+    blocks = PortBlocks(size=size)
+    every = [blocks.of(host, POOL) for host in range(2 * blocks.per_address)]
+    used = [(block.address, port) for block in every for port in range(block.first, block.last + 1)]
+    assert len(used) == len({*used}) == 2 * blocks.per_address * size
+    assert {address for address, _ in used} == {POOL, POOL + 1}
+    assert min(port for _, port in used) >= 1024
+    assert max(port for _, port in used) <= 65_535
+
+
+def started(gateway: str | Path, tmp_path: Path, **variables: str) -> tuple[str, list[str]]:
+    """What a recipe gives to nft, and the elements of its blocks."""
+    (tmp_path / "nft").write_text('#!/bin/sh\necho "${0##*/}" "$@"\n[ "$1" != -f ] || cat\n')
+    (tmp_path / "nft").chmod(0o755)
+    recipe = load(gateway)
+    assert recipe.limits.port_blocks
+    device = Bench(ask("connection-rate", gateway, {"outside_addresses": 2}).cell).lab.devices[-1]
+    environment = {
+        **recipe.environment,
+        **device.environment,
+        **recipe.limits.port_blocks.environment(),
+        "NG_WORK": str(tmp_path),
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        **variables,
+    }
+    text = "".join(answer_of(piece, environment) for piece in recipe.verbs.start)
+    return text, (tmp_path / "blocks").read_text().splitlines()
+
+
+@pytest.mark.parametrize("gateway", GATEWAYS)
+def test_the_rules_have_the_blocks_of_the_arithmetic(gateway: str, tmp_path: Path, golden: Golden) -> None:
+    text, elements = started(gateway, tmp_path)
+    blocks = load(gateway).limits.port_blocks
+    assert blocks
+    keys = [str(IPv4Address("10.0.0.2") + k) if blocks.deterministic else str(k + 1) for k in range(len(elements))]
+    expected = [blocks.of(host, POOL) for host in range(2 * blocks.per_address)]
+    made_ = [f"{key} : {one.address} . {one.first}-{one.last}," for key, one in zip(keys, expected, strict=True)]
+    assert elements == made_
+    golden("\n".join(line for line in text.splitlines() if line not in elements[1:-1]))
+
+
+def test_no_host_outside_of_the_inside_network_has_a_block(tmp_path: Path) -> None:
+    _, elements = started("cgn-deterministic", tmp_path, NG_INITIATOR_NETWORK4="10.0.0.0/27")
+    assert [line.split()[0] for line in (elements[0], elements[-1])] == ["10.0.0.2", "10.0.0.30"]
+
+
+@pytest.mark.parametrize(
+    ("gateway", "metric", "choices"),
+    [
+        ("cgn-deterministic", "connection-rate", {"connections": 1000, "source_addresses": "10.0.0.2-10.0.0.66"}),
+        (
+            "cgn-deterministic",
+            "table-capacity",
+            {"connections": 1000, "source_addresses": "10.0.0.2-10.0.1.2", "outside_addresses": 4},
+        ),
+        ("cgn-deterministic", "connection-rate", {"connections": 3000, "destination_ports": "7-8"}),
+        ("cgn-port-blocks", "connection-rate", {"connections": 3000}),
+        ("cgn-port-blocks", "connection-rate", {"connections": 1000, "source_addresses": "10.0.0.2-10.0.4.2"}),
+    ],
+)
+def test_what_blocks_cannot_hold_is_refused_before_anything_starts(
+    gateway: str, metric: str, choices: dict[str, Any], golden: Golden
+) -> None:
+    with golden.raises(UsageError):
+        plan(gateway, metric, **choices)
+
+
+def test_half_of_a_hosts_block_stays_free_where_natgauge_chooses_the_ports() -> None:
+    bench = plan("cgn-deterministic", connections=100_000, source_addresses="10.0.0.2-10.0.0.65")
+    assert bench.traffic.destination_ports.count == -(-100_000 // (64 * 504))
+
+
+def test_a_search_for_the_capacity_may_use_up_the_blocks() -> None:
+    plan("cgn-port-blocks", "table-capacity", connections=3000, source_addresses="10.0.0.2-10.0.0.5")
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "size = 0", "size = 64513", "size = 600\nfirst_port = 65000", "size = 100\neach = 2\ndeterministic = true",
+        "size = 100\neach = 65", "sizes = 100", 'size = "100"',
+    ],
+)  # fmt: skip
+def test_blocks_that_cannot_be_are_refused(table: str, tmp_path: Path, golden: Golden) -> None:
+    (tmp_path / "own.toml").write_text(OWN.format(table))
+    with golden.raises(UsageError) as refused:
+        load(tmp_path / "own.toml")
+    assert "\n" not in str(refused.value)
+
+
+REFUSED = {"IpInReceives": 4000, "IpForwDatagrams": 2000, "IpOutTransmits": 2000, "conntrack insert_failed": 2000}
+
+
+def cause(stored: tuple[int, ...], outside: tuple[str, ...], **others: Any) -> Cause:
+    """The cause of a trial whose hosts kept connections on outside ports such as "0:1024-1151 1:7-9"."""
+    record = made(OPENED, stored, REFUSED)
+    for counts, text in zip(record["result"]["state_table"]["by_source"], outside, strict=True):
+        counts["outside"] = [
+            {"address": f"198.19.128.{address}", "first": int(first), "last": int(last)}
+            for address, first, last in (one.replace("-", ":").split(":") for one in text.split())
+        ]
+    record["request"]["translation"] = {"pool": {"first": "198.19.128.0", "last": "198.19.128.1"}}
+    return cause_of(hops_of({**record, **others}), TableState(2000, 262_144), opens=True)
+
+
+@pytest.mark.parametrize(
+    ("stored", "outside", "kind"),
+    [
+        # Each has a range of its own of one address.
+        ((500, 500, 500, 500), ("0:1024-1523", "0:1524-2023", "0:2024-2523", "0:2524-3023"), "port block"),
+        ((500, 983, 1007, 994), ("0:1024-1523", "0:2000-2999", "0:3000-4099", "1:1-999"), "port block"),
+        ((256, 900, 1007, 994), ("0:1024-1151 0:1408-1535", "0:2000-2999", "0:3000-4099", "1:1-999"), "port block"),
+        # Their ports lie between each other.
+        ((500, 500, 500, 500), ("0:1024-3000", "0:1025-3001", "0:1030-2990", "0:1024-2999"), "port pool"),
+        # Hosts without a port are those that lost most.
+        ((1016, 900, 0, 0), ("0:1024-2039", "0:2040-2939", "", ""), "port pool"),
+        # Each has an address for itself, or the ports are not known.
+        ((500, 500, 1007, 994), ("0:1024-1523", "1:1024-1523", "", ""), "port pool"),
+        ((500, 500, 500, 500), ("", "", "", ""), "port pool"),
+        ((500, 500, 1007, 994), ("0:1-40000", "0:40001-65535", "1:1-1007", "1:2000-3000"), "port pool"),
+    ],
+)  # fmt: skip
+def test_ports_of_hosts_tell_a_full_block_from_a_full_pool(
+    stored: tuple[int, ...], outside: tuple[str, ...], kind: str, golden: Golden
+) -> None:
+    found = cause(stored, outside)
+    assert (found.kind, found.limited_by, found.certainty) == (kind, kind, "seen")
+    golden(found.words)
+
+
+@pytest.mark.parametrize(("counter", "kind"), [("port_blocks_used_up", "port block"), ("no_port_block", "port pool")])
+def test_refusals_that_a_gateway_counts_name_the_block_or_the_pool(counter: str, kind: str, golden: Golden) -> None:
+    network: Mapping[str, Any] = {"gateway": {**REFUSED, "conntrack insert_failed": 0}}
+    found = cause((500, 500, 0, 0), ("", "", "", ""), network_counters=network, device_faults={counter: 2000})
+    assert (found.kind, found.counter) == (kind, counter)
+    golden(found.words)
