@@ -32,33 +32,19 @@ _OF_A_KIND: Final = 250
 BUDGETS: dict[str, tuple[int, str]] = {
     "agreement": (1_360, "types of the engine's requests and results, their delays in words, and the process"),
     "analysis": (5_600, "conclusions from records: two runs, many runs, audits, thresholds, scalability, subscribers"),
-<<<<<<< HEAD
     # Carrier-grade NATs are audited with a pool, which labs and recipes know.
-    "audits": (22_110, "setups, the records, and the requirements; nothing that measures"),
-    "campaigns": (43_110, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
-    "causes": (1_010, "facts about hops and counters, and the delays of late frames, with figures in words"),
+    "audits": (22_430, "setups, the records, and the requirements; nothing that measures"),
+    "campaigns": (43_300, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
+    "causes": (1_070, "facts about hops and counters, and the delays of late frames, with figures in words"),
     "cleaning": (11_700, "the labs of this machine from outside; their registers"),
-    "cli": (70_280, "the edge: reaches everything"),
-    "comparisons": (41_120, "measures several gateways, on the bench"),
-=======
-    # Carrier-grade NATs are audited with a pool and port blocks, which labs and recipes know.
-    "audits": (22_260, "setups, the records, and the requirements; nothing that measures"),
-    "campaigns": (43_230, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
-    "causes": (1_070, "facts about hops, counters, ports of hosts and delays of late frames, with figures in words"),
-    "cleaning": (11_700, "the labs of this machine from outside; their registers"),
-    "cli": (70_420, "the edge: reaches everything"),
-    "comparisons": (41_240, "measures several gateways, on the bench"),
->>>>>>> b140bd6f (test, docs: port blocks; Operate a CGN, verdicts and capacities of 2026-11-26)
+    "cli": (70_660, "the edge: reaches everything"),
+    "comparisons": (41_310, "measures several gateways, on the bench"),
     "doubts": (5_950, "conditions on what procedures measured, and on the parameters of records; no metric"),
     "gateways": (5_980, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),
     "host": (4_100, "this machine, its undo journal, the reader of files of others; settings of a far machine, too"),
     "inputs": (1_480, "descriptions of inputs; words and errors"),
     "labs": (11_200, "all kinds of labs, three systems of far machines, pools; this machine: ports, undo, namespaces"),
-<<<<<<< HEAD
-    "measurements": (39_860, "one measurement on its own bench, and its record"),
-=======
-    "measurements": (39_970, "one measurement on its own bench, and its record"),
->>>>>>> b140bd6f (test, docs: port blocks; Operate a CGN, verdicts and capacities of 2026-11-26)
+    "measurements": (40_040, "one measurement on its own bench, and its record"),
     "metrics": (920, "a declaration for each metric; figures in words"),
     "paired": (1_380, "arithmetic and places of rounds for costs, comparisons and stored ones; statistics; notes"),
     "procedures": (
@@ -67,25 +53,14 @@ BUDGETS: dict[str, tuple[int, str]] = {
     ),
     "published": (6_740, "tables and their plans as files, and views of results in their shape"),
     "records": (3_650, "types of outcomes, also of a repetition as procedures return it, and their store"),
-<<<<<<< HEAD
-    "reports": (14_780, "all views of records, also for papers, of subscribers, over commits; nothing that measures"),
-    "statistics": (700, "arithmetic; stands on nothing"),
-    "stored": (39_600, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
-    "spread": (44_560, "campaigns, and the workers that measure their repetitions"),
-    "subscriber_profiles": (1_800, "profiles of subscribers; descriptions of inputs; the reader of files of others"),
-    "setup": (16_310, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
-    "tester": (18_540, "the tester alone, on cables and labs"),
-    "trial": (35_880, "joins setups, the tester and procedures"),
-=======
     "reports": (14_850, "all views of records, also for papers, of subscribers, over commits; nothing that measures"),
     "statistics": (700, "arithmetic; stands on nothing"),
-    "stored": (39_630, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
-    "spread": (44_670, "campaigns, and the workers that measure their repetitions"),
+    "stored": (39_670, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
+    "spread": (44_740, "campaigns, and the workers that measure their repetitions"),
     "subscriber_profiles": (1_800, "profiles of subscribers; descriptions of inputs; the reader of files of others"),
     "setup": (16_440, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
-    "tester": (18_600, "the tester alone, on cables and labs"),
-    "trial": (36_000, "joins setups, the tester and procedures"),
->>>>>>> b140bd6f (test, docs: port blocks; Operate a CGN, verdicts and capacities of 2026-11-26)
+    "tester": (18_620, "the tester alone, on cables and labs"),
+    "trial": (36_070, "joins setups, the tester and procedures"),
 }
 
 
