@@ -64,12 +64,12 @@ class LogCounts:
     def words(self) -> str:
         """The counts, those of faults where they are not 0, as a part of a sentence."""
         faults = {
-            "connections have none": self.lost,
-            "records are wrong": self.wrong,
-            "are duplicates": self.duplicate,
-            "are late": self.late,
-            "have an outside port that another subscriber had within a second": self.ambiguous,
-            f"lines are no records, such as {self.unparsed_line!r}": self.unparsed,
+            "without a record": self.lost,
+            "wrong": self.wrong,
+            "twice": self.duplicate,
+            "late": self.late,
+            "with an outside port that another subscriber had within a second": self.ambiguous,
+            f"unreadable, such as {self.unparsed_line!r}": self.unparsed,
         }
-        found = ", ".join(f"{number} {name}" for name, number in faults.items() if number)
-        return f"the log has {self.records} records for {self.connections} connections{found and ': '}{found}"
+        found = ", ".join(f"{number:,} {name}" for name, number in faults.items() if number)
+        return f"the log has {self.records:,} records for {self.connections:,} connections{found and ': '}{found}"

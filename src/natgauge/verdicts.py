@@ -581,11 +581,11 @@ def _unlogged(case: _Case) -> _Ruling | None:
     if log is None or not log.exceeds(tolerance):
         return None
     if log.excused and log.faulty - log.excused <= tolerance * log.connections:
-        excuse = f"{log.words}, which stalls can explain: {log.excused} were due during or shortly after them"
+        excuse = f"{log.words}, which stalls can explain: {log.excused:,} were due during or shortly after them"
         return _Ruling(Verdict.INVALID, excuse, limited_by="host", excused=True)
     tolerated = f" (tolerated {in_percent(tolerance)})" if tolerance else ""
     dropped = max(0, case.readings.faults.get(LOG_DROPS, 0))
-    seen = f"; its socket dropped {dropped} records" if dropped else ""
+    seen = f"; its socket dropped {dropped:,} records" if dropped else ""
     cause = Cause(
         "log",
         "seen",

@@ -111,7 +111,8 @@ def bottleneck(result: Result) -> str:
     doubt = _limiting(result)
     if doubt is None:
         limit = _BOTTLENECKS[result.limited_by]
-        return f"{limit}: {cause}" if cause and result.limited_by in OF_SPEED - {"device"} else cause or limit
+        both = cause not in {"", limit} and result.limited_by in OF_SPEED - {"device"}
+        return f"{limit}: {cause}" if both else cause or limit
     if doubt.has_cause and cause and result.cause is not None and result.cause.kind != "not known":
         return f"{doubt.limit}: {cause}"
     return doubt.limit
