@@ -65,11 +65,12 @@ class Verdict(StrEnum):
 #: tester; the device under test.
 Group = Literal["settings", "traffic", "place", "device"]
 
-#: Limits of a result: the gateway, its connection tracking table, its outside ports, those of a subscriber, its log, the
-#: tester, the machine, the time that the measurement was given, the real server behind the gateway; of a load of several
-#: kinds, the one that the gateway did not carry.
+#: Limits of a result: the gateway, its connection tracking table, its outside ports, those of a subscriber, its log,
+#: the tester, the machine, the time that the measurement was given, the real server behind the gateway; of a load of
+#: several kinds, the one that the gateway did not carry.
 LimitedBy = Literal[
-    "device", "table", "port pool", "port block", "log", "tester", "host", "time", "server", "new connections", "frames",
+    "device", "table", "port pool", "port block", "log", "tester", "host", "time", "server", "new connections",
+    "frames",
 ]  # fmt: skip
 #: Limits of outside ports: of all of them, and of those that a subscriber may have.
 OF_PORTS: Final = frozenset[LimitedBy]({"port pool", "port block"})
