@@ -9,13 +9,22 @@ struct address {
 	__u64 low;
 };
 
+/* Bits 64 to 71 of an IPv4-embedded address are 0, and the IPv4 address continues after them. */
+#define AFTER_ZERO_OCTET ((1ULL << 56) - 1)
+
+static __always_inline struct address embedded_in(const volatile struct addresses *range, __u64 four)
+{
+	return (struct address){ .high = range->high | four >> ((range->prefix - 32) & 63),
+				 .low = four << ((88 - range->prefix) & 63) & AFTER_ZERO_OCTET };
+}
+
 static __always_inline struct address address_at(const volatile struct addresses *range, __u64 position)
 {
 	struct address a = { .high = range->high, .low = range->low };
 
 	if (range->count > 1)
 		a.low += position * range->step;
-	return a;
+	return range->prefix ? embedded_in(range, a.low) : a;
 }
 
 static __always_inline struct address address4(__be32 from)
@@ -31,6 +40,11 @@ static __always_inline struct address address6(const void *from)
 				 .low = (__u64)bpf_ntohl(words[2]) << 32 | bpf_ntohl(words[3]) };
 }
 
+static __always_inline bool same_address(struct address a, struct address b)
+{
+	return a.low == b.low && a.high == b.high;
+}
+
 /* Whether distance < count, for count < 2^63. Without a branch, because the verifier follows both ways of each. */
 static __always_inline bool below(__u64 distance, __u64 count)
 {
@@ -39,18 +53,19 @@ static __always_inline bool below(__u64 distance, __u64 count)
 
 static __always_inline bool in_range(const volatile struct addresses *range, struct address a)
 {
-	__u64 distance = a.low - range->low;
+	__u64 number = a.low, distance;
+	struct address whole = { .high = range->high, .low = number };
 
-	if (a.high != range->high)
+	if (range->prefix) {
+		number = (__u32)(a.high << ((range->prefix - 32) & 63) | a.low >> ((88 - range->prefix) & 63));
+		whole = embedded_in(range, number);
+	}
+	distance = number - range->low;
+	if (!same_address(a, whole))
 		return false;
 	if (range->step == 1)
 		return below(distance, range->count);
-	return a.low >= range->low && distance % range->step == 0 && distance / range->step < range->count;
-}
-
-static __always_inline bool same_address(struct address a, struct address b)
-{
-	return a.low == b.low && a.high == b.high;
+	return number >= range->low && distance % range->step == 0 && distance / range->step < range->count;
 }
 
 static __always_inline __u64 divide(__u64 x, const volatile struct divisor *d)

@@ -123,12 +123,17 @@ struct divisor {
 /* Set in tag.connection of background frames, whose other bits hold their random draw. Indexes are below it. */
 #define BACKGROUND_FRAME (1U << CONNECTION_BITS)
 
-/* Range of addresses first, first + step, ...; only the lower 64 bits vary. IPv4 uses the lower 32 bits of low. */
+/*
+ * Range of addresses first, first + step, ...; only the lower 64 bits vary. IPv4 uses the lower 32 bits of low. Behind
+ * a prefix, low is an IPv4 address, which is embedded after its `prefix` bits, 32 to 64; high has the bits that are
+ * equal in all addresses (RFC 6052 section 2.2).
+ */
 struct addresses {
 	__u64 high;
 	__u64 low;
 	__u64 step;
 	__u64 count;
+	__u64 prefix; /* 0: the addresses embed nothing, or count in their last 32 bits */
 };
 
 /* A keyed permutation of [0, size): a Feistel network over rows x columns >= size. */

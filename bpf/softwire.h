@@ -27,13 +27,11 @@ struct address6 {
 struct softwire {
 	enum technology technology;
 	enum role role;
-	__u8 psid_offset; /* a */
-	__u8 psid_length; /* k */
-	__u8 ea_length;	  /* of the embedded address bits; MAP only */
-	__u8 ea_shift;	  /* 64 - rule IPv6 prefix - ea_length; MAP only */
-	/* Shift of the IPv4 address in the lower half of an IPv4-embedded IPv6 address: 0 after a prefix of 96 bits, 24
-	 * after one of 64 (RFC 6052 section 2.2); MAP-T only. */
-	__u8 embedding_shift;
+	__u8 psid_offset;  /* a */
+	__u8 psid_length;  /* k */
+	__u8 ea_length;	   /* of the embedded address bits; MAP only */
+	__u8 ea_shift;	   /* 64 - rule IPv6 prefix - ea_length; MAP only */
+	__u8 relay_length; /* of the BR's prefix, 32 to 64 or 96; MAP-T only */
 	__u8 unused[3];
 	__u32 prefix4; /* rule IPv4 prefix; MAP only */
 	__u32 mask4;
@@ -87,16 +85,26 @@ static __always_inline bool map_address(const volatile struct softwire *s, __u32
 	return true;
 }
 
-/* RFC 6052 section 2.2, prefixes of 64 and 96 bits. */
+/* RFC 6052 section 2.2. The arithmetic is not shared with the tester. */
 static __always_inline struct address6 embedded(const volatile struct softwire *s, __u32 address)
 {
-	return (struct address6){ .high = s->relay.high,
-				  .low = s->relay.low | (__u64)address << (s->embedding_shift & 31) };
+	struct address6 a = { .high = s->relay.high, .low = s->relay.low };
+	__u32 left = (s->relay_length - 32) & 63; /* bits of the address that do not fit into the upper half */
+
+	if (s->relay_length == 96) {
+		a.low |= address;
+	} else {
+		a.high |= (__u64)address >> left;
+		a.low |= left ? (__u64)(address & ((1ULL << left) - 1)) << (56 - left) : 0;
+	}
+	return a;
 }
 
 static __always_inline __u32 extracted(const volatile struct softwire *s, const struct address6 *a)
 {
-	return a->low >> (s->embedding_shift & 31);
+	__u32 left = (s->relay_length - 32) & 63;
+
+	return s->relay_length == 96 ? a->low : a->high << left | a->low >> ((56 - left) & 63);
 }
 
 /* Whether it is an IPv4-embedded address in the BR's prefix. */

@@ -63,8 +63,8 @@ pub(crate) fn permutation(size: u64, keys: &mut SplitMix64) -> types::permutatio
 }
 
 fn addresses(range: &AddressRange) -> types::addresses {
-    let (high, low) = halves(range.first);
-    types::addresses { high, low, step: range.step, count: range.count() }
+    let (high, low) = (range.common_half(), range.number(range.first));
+    types::addresses { high, low, step: range.step, count: range.count(), prefix: range.embedded.unwrap_or_default() }
 }
 
 /// Checksum sum: 16-bit words in memory order; an odd last octet is followed by a zero.
@@ -425,7 +425,8 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         unused: 0,
         source_known: u32::from(source_known),
         set_known: u32::from(request.responder.customer_edges.is_some() && translated),
-        marks_tuples: u32::from(tagged && (translated || source_known)),
+        // Marks do not cover upper halves.
+        marks_tuples: u32::from(tagged && (translated || source_known) && request.upper_halves_are_equal()),
         map_addresses: u32::from(emulated && inside.family == Family::Ipv6),
         pieces: divisor(table::shape(request.connections).1, FAST_DIVISION),
         frame_timeout_ns: request.frame_timeout_ms.map_or(0, |ms| (ms * 1e6) as u64),

@@ -9,6 +9,7 @@ mod churn;
 mod customer_edge;
 mod dns;
 mod edge_device;
+mod embedding;
 mod floor;
 mod frame;
 mod generator;

@@ -88,7 +88,7 @@ def test_a_table_of_100000_bindings_is_taken(place: str, tmp_path: Path) -> None
         ({"rule": "192.0.2.0/24,2001:db8::/40,16"}, "192.0.2.0/24 is not an IPv6 prefix"),
         ({"rule": "2001:db8:12:3400::/56,192.0.2.18/32,0"}, "port sets have no different addresses"),
         ({"relay": "2001:db8::1"}, "--relay 2001:db8::1: 2001:db8::1 is not a prefix"),
-        ({"relay": "2001:db8::/56"}, "must be a prefix of 64 or 96 bits"),
+        ({"relay": "2001:db8::/80"}, "must be a prefix of 32, 40, 48, 56, 64 or 96 bits"),
         ({"psid-length": "11"}, "PSID offset 6 and PSID length 11: a port has 16 bits for both"),
         ({"psid-length": "300"}, "300"),
         ({"bindings": "/dev/null"}, "--bindings: only for lw4o6"),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from typing import Final
 
 from natgauge.audits.kit.packets import (
@@ -22,7 +22,7 @@ from natgauge.audits.kit.packets import (
 )
 from natgauge.words import Address
 
-PREFIX: Final = IPv6Address("64:ff9b::")
+PREFIX: Final = IPv6Network("64:ff9b::/96")
 INSIDE: Final = IPv4Address("10.0.0.1")
 INSIDE6: Final = IPv6Address("2001:db8::1")
 #: Inside hosts with an address in both families.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natgauge.embedding import PREFIX_LENGTHS, embedded
+from natgauge.embedding import PREFIX_LENGTHS, embedded, extracted
 
 #: RFC 6052 section 2.4, table 2: of 192.0.2.33.
 TABLE2 = {
@@ -35,3 +35,4 @@ def test_the_octets_of_the_address_follow_the_prefix_around_a_zero_octet_u(lengt
     first = length // 8
     assert without_u[first : first + 4] == value.to_bytes(4, "big")
     assert not any(without_u[first + 4 :])
+    assert extracted(IPv6Address(octets), length) == IPv4Address(value)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from ipaddress import ip_address, ip_network
 
 import pytest
 from hypothesis import given
@@ -68,12 +68,6 @@ def test_inner_links_join_two_addresses_of_one_network(family: str) -> None:
 def test_the_first_inner_link_is_the_documented_one() -> None:
     assert [str(end) for end in inner_link(0, "ipv4")] == ["192.0.2.1/30", "192.0.2.2/30"]
     assert [str(end) for end in inner_link(0, "ipv6")] == ["2001:2:0:64::1/64", "2001:2:0:64::2/64"]
-
-
-def test_embedding_as_in_rfc6052_section_2_4() -> None:
-    address = IPv4Address("192.0.2.33")
-    written = behind_prefix(Addresses(address, address), IPv6Network("2001:db8:122:344::/96"))
-    assert written.first == written.last == IPv6Address("2001:db8:122:344::192.0.2.33")
 
 
 @given(st.integers(1, OUTSIDE["ipv4"].hosts))

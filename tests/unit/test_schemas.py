@@ -377,6 +377,10 @@ ENGINE_ALONE = {
     "must be of the side's family": changed(EXAMPLE, ("translation.pool", ranges("2001:2::2", "2001:2::2"))),
     "must be a unicast address": changed(EXAMPLE, ("responder.addresses", ranges("224.0.0.1", "224.0.0.1"))),
     "both ends must share the upper 64 bits": background("2001:2::2", "2001:2:0:1::2"),
+    "both ends must embed an IPv4 address behind the same IPv6 prefix (RFC 6052 section 2.2)": changed(
+        EXAMPLE,
+        ("background", {**BACKGROUND, "initiator_addresses": {**ranges("2001:2::2", "2001:2::2"), "embedded": 64}}),
+    ),
     "first must not be above last": changed(EXAMPLE, ("initiator.source_ports", {"first": 9, "last": 1})),
     "must lead from first to last": changed(EXAMPLE, ("translation.pool", ranges("198.19.0.1", "198.19.0.4", 2))),
     "must hold at most 2^32 addresses": background("2001:2::", "2001:2::1:0:0"),

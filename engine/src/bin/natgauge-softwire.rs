@@ -63,7 +63,7 @@ struct Choice {
     /// Which end: the provider's (br, also an lwAFTR) or the customer's (ce, also the tunnel of an lwB4)
     #[arg(long)]
     role: Side,
-    /// The BR's or lwAFTR's address; MAP-T: the BR's prefix, of 64 or 96 bits
+    /// The BR's or lwAFTR's address; MAP-T: the BR's prefix, of 32 to 64 or 96 bits
     #[arg(long)]
     relay: String,
     /// MAP: rule IPv6 prefix, rule IPv4 prefix and length of the embedded address bits, e.g.

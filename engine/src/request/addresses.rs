@@ -27,7 +27,7 @@ impl PortRange {
     }
 }
 
-/// Addresses first, first + step, ..., last. IPv6: all have the same upper 64 bits.
+/// Addresses first, first + step, ..., last. IPv6: all have the same upper 64 bits, or embed IPv4 addresses.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddressRange {
@@ -40,6 +40,10 @@ pub struct AddressRange {
     /// Distance between consecutive addresses.
     #[serde(default = "one", with = "Whole::<1, { u64::MAX }>")]
     pub step: u64,
+    /// Bits of the IPv6 prefix behind which the range's IPv4 addresses are embedded, `step` apart (RFC 6052 section 2.2).
+    /// Absent: the last 32 bits count, as behind a prefix of 96 bits.
+    #[serde(default, with = "Whole::<32, 64>")]
+    pub embedded: Option<u64>,
 }
 
 fn one() -> u64 {
@@ -65,26 +69,54 @@ pub fn ipv6(high: u64, low: u64) -> Ipv6Addr {
 impl AddressRange {
     /// Number of addresses; the range has been checked.
     pub fn count(&self) -> u64 {
-        (halves(self.last).1 - halves(self.first).1) / self.step + 1
+        (self.number(self.last) - self.number(self.first)) / self.step + 1
+    }
+
+    /// The part of an address that varies in the range: the embedded IPv4 address, or the lower half.
+    pub fn number(&self, address: IpAddr) -> u64 {
+        let (high, low) = halves(address);
+        self.embedded.map_or(low, |bits| (high << (bits - 32) | low >> (88 - bits)) & u64::from(u32::MAX))
+    }
+
+    /// The address with this varying part.
+    fn of(&self, number: u64) -> IpAddr {
+        let (high, _) = halves(self.first);
+        match (self.first, self.embedded) {
+            (IpAddr::V4(_), _) => IpAddr::V4((number as u32).into()),
+            (IpAddr::V6(_), None) => IpAddr::V6(ipv6(high, number)),
+            (IpAddr::V6(_), Some(bits)) => {
+                // Bits 64 to 71 are 0.
+                let below_prefix = (1 << (64 - bits)) - 1;
+                let high = high & !below_prefix | number >> (bits - 32);
+                IpAddr::V6(ipv6(high, number << (88 - bits) & (u64::MAX >> 8)))
+            }
+        }
+    }
+
+    /// The bits of the upper half that are equal in all addresses.
+    pub fn common_half(&self) -> u64 {
+        let (first, last) = (halves(self.first).0, halves(self.last).0);
+        first & last & !(u64::MAX.checked_shr((first ^ last).leading_zeros()).unwrap_or(0))
+    }
+
+    /// Whether both ends are addresses that the range can have.
+    pub fn is_regular(&self) -> bool {
+        self.embedded.is_none_or(|bits| bits % 8 == 0)
+            && [self.first, self.last].into_iter().all(|end| self.of(self.number(end)) == end)
     }
 
     /// The address at a position below `count`.
     pub fn at(&self, position: u64) -> IpAddr {
-        let (high, low) = halves(self.first);
-        let low = low + position * self.step;
-        match self.first {
-            IpAddr::V4(_) => IpAddr::V4((low as u32).into()),
-            IpAddr::V6(_) => IpAddr::V6(ipv6(high, low)),
-        }
+        self.of(self.number(self.first) + position * self.step)
     }
 
     /// Whether an address is in the range.
     pub fn holds(&self, address: IpAddr) -> bool {
-        let (first, last, wanted) = (halves(self.first), halves(self.last), halves(address));
+        let (first, last, wanted) = (self.number(self.first), self.number(self.last), self.number(address));
         self.first.is_ipv4() == address.is_ipv4()
-            && wanted.0 == first.0
-            && (first.1..=last.1).contains(&wanted.1)
-            && (wanted.1 - first.1) % self.step == 0
+            && self.of(wanted) == address
+            && (first..=last).contains(&wanted)
+            && (wanted - first) % self.step == 0
     }
 }
 

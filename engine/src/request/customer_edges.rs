@@ -78,7 +78,7 @@ impl CustomerEdges {
             let more = u32::try_from(edge / self.per_address()).unwrap_or(u32::MAX);
             Ipv4Addr::from_bits(four(self.first_address).to_bits().saturating_add(more)).into()
         };
-        AddressRange { first: of(self.first), last: of(self.first + self.number - 1), step: 1 }
+        AddressRange { first: of(self.first), last: of(self.first + self.number - 1), step: 1, embedded: None }
     }
 
     /// The IPv6 address of the last edge; None where the rule does not apply to it.

@@ -16,6 +16,7 @@ beyond_schema! {
     FAMILY = "must be of the side's family",
     UNICAST = "must be a unicast address",
     ONE_PREFIX = "both ends must share the upper 64 bits",
+    EMBEDDED = "both ends must embed an IPv4 address behind the same IPv6 prefix (RFC 6052 section 2.2)",
     RISING = "first must not be above last",
     STEP = "must lead from first to last",
     RANGE = "must hold at most 2^32 addresses",

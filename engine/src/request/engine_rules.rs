@@ -3,14 +3,14 @@
 
 use std::net::IpAddr;
 
-use super::addresses::{halves, AddressRange, Gateway, PortRange};
+use super::addresses::{AddressRange, Gateway, PortRange};
 use super::bounds::Rate;
 use super::customer_edges::CustomerEdges;
 use super::engine_rule_texts::{
     AFTER_STEP, ANSWER, AS_MANY, CHOSEN_PORTS, CHOSEN_SIZE, CHURN_GUARD, CHURN_NONE, CHURN_SPACE, CLOSED_ONCE,
-    CONNECTIONS, EDGE_DEVICE, FAMILY, FOREGROUND, FRAME, LISTED, MAPPING_RULE, MAP_T, NAME, NUMBERED, ONCE, ONE_PREFIX,
-    ONE_SEQUENCE, OWN_ADDRESS, PACED, PORT_SETS, RANGE, RISING, ROUTER, SAMPLES, SET_PORTS, SPACE, STEP, TWO_PORTS,
-    UNICAST,
+    CONNECTIONS, EDGE_DEVICE, EMBEDDED, FAMILY, FOREGROUND, FRAME, LISTED, MAPPING_RULE, MAP_T, NAME, NUMBERED, ONCE,
+    ONE_PREFIX, ONE_SEQUENCE, OWN_ADDRESS, PACED, PORT_SETS, RANGE, RISING, ROUTER, SAMPLES, SET_PORTS, SPACE, STEP,
+    TWO_PORTS, UNICAST,
 };
 use super::frame::{FCS, LIVE_FRAME_OCTETS};
 use super::model::{
@@ -154,18 +154,21 @@ fn check_range(field: &str, range: &AddressRange, family: Family) -> Outcome<()>
     for (end, address) in [("first", range.first), ("last", range.last)] {
         check_address(&format!("{field}.{end}"), address, family)?;
     }
-    let (first, last) = (halves(range.first), halves(range.last));
+    let (first, last) = (range.number(range.first), range.number(range.last));
     let text = format!("{}-{}", range.first, range.last);
-    if first.0 != last.0 {
+    if range.embedded.is_some() && (family == Family::Ipv4 || !range.is_regular()) {
+        return refuse(field, text, EMBEDDED, "");
+    }
+    if !range.is_regular() {
         return refuse(field, text, ONE_PREFIX, "");
     }
-    if first.1 > last.1 {
+    if first > last {
         return refuse(field, text, RISING, "");
     }
-    if (last.1 - first.1) % range.step != 0 {
+    if (last - first) % range.step != 0 {
         return refuse(&format!("{field}.step"), range.step, STEP, "");
     }
-    if (last.1 - first.1) / range.step >= 1 << 32 {
+    if (last - first) / range.step >= 1 << 32 {
         return refuse(field, text, RANGE, "");
     }
     Ok(())

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::addresses::{AddressRange, Gateway, Mac, PortRange};
+use super::addresses::{halves, AddressRange, Gateway, Mac, PortRange};
 use super::bounds::{Cpus, Positive, Rate, Text, Whole, MOST_CPUS};
 use super::churn::Churn;
 use super::customer_edges::CustomerEdges;
@@ -430,6 +430,15 @@ impl Request {
     pub fn churn(&self) -> Option<(&Churn, &Phase2)> {
         let phase2 = self.phase2.as_ref()?;
         Some((phase2.churn.as_ref()?, phase2))
+    }
+
+    /// Whether all addresses of each range have one upper half.
+    pub fn upper_halves_are_equal(&self) -> bool {
+        let (inside, outside) = (&self.initiator, &self.responder);
+        [&inside.source_addresses, &inside.destination_addresses, &outside.addresses]
+            .into_iter()
+            .chain(&outside.destination_addresses)
+            .all(|range| halves(range.first).0 == halves(range.last).0)
     }
 
     /// The messages of a connection.

@@ -84,7 +84,7 @@ impl Softwire {
             Technology::MapT(rule, relay) => {
                 plan.technology = types::technology::MAP_T;
                 plan.relay = address6(relay.prefix());
-                plan.embedding_shift = relay.shift();
+                plan.relay_length = relay.length();
                 put_rule(rule, &mut plan);
                 rule.sets()
             }

@@ -167,14 +167,16 @@ pub struct RelayPrefix {
 }
 
 impl RelayPrefix {
-    /// A prefix of 64 or 96 bits.
+    /// A prefix of 32, 40, 48, 56, 64 or 96 bits.
     ///
     /// # Errors
     /// It has another length, or bits after its length.
     pub fn new(prefix: Ipv6Addr, length: u8) -> Result<Self, Refusal> {
         let whole = prefix.to_bits();
-        if ![64, 96].contains(&length) || whole & !leading(128, length) != 0 {
-            return Err(format!("{prefix}/{length}: must be a prefix of 64 or 96 bits, followed by zeros"));
+        if ![32, 40, 48, 56, 64, 96].contains(&length) || whole & !leading(128, length) != 0 {
+            return Err(format!(
+                "{prefix}/{length}: must be a prefix of 32, 40, 48, 56, 64 or 96 bits, followed by zeros"
+            ));
         }
         Ok(Self { prefix: whole, length })
     }
@@ -184,18 +186,17 @@ impl RelayPrefix {
         Ipv6Addr::from_bits(self.prefix)
     }
 
-    /// Shift of an IPv4 address. After a prefix of 64 bits, 8 zero bits precede it (RFC 6052 section 2.2).
-    pub const fn shift(self) -> u8 {
-        if self.length == 64 {
-            24
-        } else {
-            0
-        }
+    /// Its length in bits.
+    pub const fn length(self) -> u8 {
+        self.length
     }
 
-    /// The IPv6 address that embeds an IPv4 address.
+    /// The IPv6 address that embeds an IPv4 address, around bits 64 to 71, which are 0.
     pub fn embedded(self, address: Ipv4Addr) -> Ipv6Addr {
-        Ipv6Addr::from_bits(self.prefix | u128::from(address.to_bits()) << self.shift())
+        let after_prefix = u128::from(address.to_bits()) << (96 - self.length);
+        let (upper, lower) = (after_prefix & leading(128, 64), after_prefix & !leading(128, 64));
+        let placed = if self.length == 96 { lower } else { upper | lower >> 8 };
+        Ipv6Addr::from_bits(self.prefix | placed)
     }
 }
 
@@ -259,10 +260,14 @@ mod tests {
         assert_eq!(address(rule, "192.0.2.18", 0x34), "2001:db8:12:3400:0:c000:212:34");
     }
 
-    /// RFC 6052 section 2.4: the prefixes of 64 and 96 bits.
+    /// RFC 6052 section 2.4.
     #[test]
     fn the_standards_embedded_addresses() {
         for (prefix, length, whole) in [
+            ("2001:db8::", 32, "2001:db8:c000:221::"),
+            ("2001:db8:100::", 40, "2001:db8:1c0:2:21::"),
+            ("2001:db8:122::", 48, "2001:db8:122:c000:2:2100::"),
+            ("2001:db8:122:300::", 56, "2001:db8:122:3c0:0:221::"),
             ("2001:db8:122:344::", 64, "2001:db8:122:344:c0:2:2100:0"),
             ("2001:db8:122:344::", 96, "2001:db8:122:344::c000:221"),
         ] {
@@ -323,7 +328,7 @@ mod tests {
         assert!(refused(("2001:db8::", 40), ("192.0.2.1", 24), 16).contains("192.0.2.1/24"));
         assert!(refused(("2001:db8::", 40), ("192.0.2.0", 33), 16).contains("at most 32"));
         assert!(refused(("2001:db8::", 40), ("192.0.2.0", 24), 0).contains("make 16"));
-        assert!(RelayPrefix::new("2001:db8::".parse().unwrap(), 56).is_err());
+        assert!(RelayPrefix::new("2001:db8::".parse().unwrap(), 80).is_err());
         assert!(RelayPrefix::new("2001:db8::1".parse().unwrap(), 64).is_err());
     }
 }

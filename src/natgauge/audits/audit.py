@@ -106,10 +106,9 @@ def audit(
         store.write_recipe(as_played(setup.recipe), digest(setup.recipe))
         store.write_environment({"machine": machine.facts(), "device": None if device is None else device.as_dict()})
         with PacketSockets(setup.lab) as sockets:
-            prefix = setup.address_plan.prefix
             examiner = Examiner(
                 Network(sockets, sides),
-                prefix=None if prefix is None else prefix.network_address,
+                prefix=setup.address_plan.prefix,
                 narrow=_narrowing(setup),
                 mappings=options.mappings,
                 blocks=blocks,

@@ -21,3 +21,4 @@ class AuditKeywords(SetupKeywords, total=False):
     fail_on: Literal["must", "should"] | None
     lab_name: str | None
     nat64_prefix: str | None
+    power_command: str | None

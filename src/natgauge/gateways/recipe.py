@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
+from natgauge.embedding import PREFIX_LENGTHS
 from natgauge.errors import UsageError, shown
 from natgauge.gateways.logging_ways import LoggingWay
 from natgauge.gateways.port_sets import PortSets
@@ -271,6 +272,12 @@ class Recipe(RecipeTable):
     def nat64_prefix(self) -> str | None:
         """The only NAT64 prefix that its devices know; None = they take any."""
         return next((known for played in self.of_devices(1) if (known := played.limits.nat64_prefix)), None)
+
+    @property
+    def nat64_lengths(self) -> tuple[int, ...]:
+        """The lengths of NAT64 prefixes that all its devices take."""
+        taken = [set(played.limits.nat64_lengths or PREFIX_LENGTHS) for played in self.of_devices(1)]
+        return tuple(sorted(set(PREFIX_LENGTHS).intersection(*taken)))
 
     @property
     def pool4(self) -> str | None:

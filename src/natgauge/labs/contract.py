@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from ipaddress import IPv6Network
+from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from pathlib import Path
 from typing import Any, Final, Generic, Literal, Protocol, Self, TypeVar
 
 from natgauge.core_work import WorkByCore
+from natgauge.embedding import NEIGHBOURS_BITS, embedded, extracted
 from natgauge.host.settings import MachineSetting
 from natgauge.table_memory import ObjectCaches
 from natgauge.words import Address, Family, Network, Placement
@@ -130,19 +131,48 @@ class Device(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Neighbouring addresses of one family, both ends included."""
+    """Neighbouring addresses of one family, both ends included.
+
+    Attributes:
+        embedded: length of the IPv6 prefix below 96 bits behind which they have neighbouring IPv4 addresses (RFC 6052
+            section 2.2); None = they are neighbours themselves.
+    """
 
     first: Address
     last: Address
+    embedded: int | None = None
+
+    @classmethod
+    def behind(cls, prefix: IPv6Network, hosts: Addresses) -> Addresses:
+        """Return the addresses that a translator has for IPv4 hosts (RFC 6052 section 2.2)."""
+        length = prefix.prefixlen
+        first, last = (embedded(prefix, IPv4Address(int(end))) for end in (hosts.first, hosts.last))
+        return cls(first, last, None if length == NEIGHBOURS_BITS else length)
+
+    def _number(self, address: Address) -> int:
+        """Return what differs by one in neighbours."""
+        if self.embedded is None or not isinstance(address, IPv6Address):
+            return int(address)
+        return int(extracted(address, self.embedded))
 
     @property
     def count(self) -> int:
         """Number of addresses in the range."""
-        return int(self.last) - int(self.first) + 1
+        return self._number(self.last) - self._number(self.first) + 1
+
+    def at(self, index: int) -> Address:
+        """Address `index` of the range, from 0."""
+        if self.embedded is None or not isinstance(self.first, IPv6Address):
+            return self.first + index
+        prefix = IPv6Network((self.first, self.embedded), strict=False)
+        return embedded(prefix, IPv4Address(self._number(self.first) + index))
 
     def __contains__(self, address: Address) -> bool:
         """Whether the address is in the range."""
-        return address.version == self.first.version and int(self.first) <= int(address) <= int(self.last)
+        if address.version != self.first.version:
+            return False
+        index = self._number(address) - self._number(self.first)
+        return 0 <= index < self.count and self.at(index) == address
 
     def overlaps(self, other: Addresses) -> bool:
         """Whether both ranges have an address in common."""
@@ -313,7 +343,7 @@ class LabNeeds:
             need cores of their own.
         hosts: addresses the tester uses on both sides together, >= 1.
         background: whether the device routes native IPv6, too.
-        nat64_prefix: where a translator finds the IPv4 hosts of the outside (RFC 6052), 96 bits long; None = the lab's.
+        nat64_prefix: where a translator finds the IPv4 hosts of the outside (RFC 6052); None = the lab's.
         pool: outside addresses that the gateway translates to, at the last device; None = that device's own.
         own_xdp: whether a device has XDP programs at its interfaces, so that the lab must have none there.
         asks_server: whether a device asks a real server, which has to share its cores where it has none of its own.

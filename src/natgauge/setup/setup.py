@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from ipaddress import IPv6Network
 from typing import Protocol, Self, TypedDict
 
 from natgauge.errors import HostError, UsageError
@@ -132,11 +133,7 @@ class Setup:
         )
         need = replace(need, own_processes=self.own_processes)
         if (chosen := self.cell.lab.nat64_prefix) is not None:
-            prefix = parse_prefix(chosen)
-            if need.nat64_prefix not in (None, prefix):
-                known = f"{self.recipe.name} knows only {need.nat64_prefix}"
-                raise UsageError(f"NAT64 prefix: {known}, not {prefix}; leave it out", at="nat64_prefix")
-            need = replace(need, nat64_prefix=prefix)
+            need = replace(need, nat64_prefix=_fitting_prefix(self.recipe, chosen))
         return kind.plan(self.cell.lab.lab_name, self.cell.kind_options or kind.options(), need)
 
     @property
@@ -240,6 +237,22 @@ def _refuse_settings(lab: Lab, recipe: Recipe, wishes: DeviceOptions) -> None:
     statements = {**wishes.named(), **({} if lab.external is None else lab.external.parameters())}
     if statements and not recipe.stateful:
         raise wrong(min(statements), f"{recipe.name} keeps no connections, so there is nothing to forget; leave it out")
+
+
+def _fitting_prefix(recipe: Recipe, chosen: str) -> IPv6Network:
+    """Return the NAT64 prefix that the user chose; a gateway may know one only, or some lengths only."""
+    prefix, known, lengths = parse_prefix(chosen), recipe.nat64_prefix, recipe.nat64_lengths
+    rule = None if recipe.port_sets is None else recipe.port_sets.prefix
+    what = ""
+    if known is not None and parse_prefix(known) != prefix:
+        what = f"{recipe.name} knows only {known}, not {prefix}; leave it out"
+    elif prefix.prefixlen not in lengths:
+        what = f"{recipe.name} takes {' or '.join(map(str, lengths))} bits, and {prefix} has {prefix.prefixlen}"
+    elif rule is not None and prefix.overlaps(rule):
+        what = f"{prefix} overlaps {rule}, the rule IPv6 prefix of the subscribers; choose another"
+    if what:
+        raise UsageError(f"NAT64 prefix: {what}", at="nat64_prefix")
+    return prefix
 
 
 def need_of(

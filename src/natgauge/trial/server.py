@@ -64,7 +64,7 @@ class FarSide:
         """
         self.name = name
         self.cpus = home.environment["NG_CPUS"]
-        every = (addresses.first + index for index in range(addresses.count))
+        every = map(addresses.at, range(addresses.count))
         variables = {
             "NG_FAMILY": family,
             "NG_GATEWAY": str(OUTSIDE[family].device.ip),

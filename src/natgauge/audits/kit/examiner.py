@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from ipaddress import IPv6Address
+from ipaddress import IPv6Network
 from itertools import cycle
 from typing import Any, Final
 
@@ -51,7 +51,7 @@ class Examiner(Observations):
         narrow: makes the MTU of the gateway's outside link smaller within its `with` block; None = not possible.
     """
 
-    prefix: IPv6Address | None = None
+    prefix: IPv6Network | None = None
     narrow: Callable[[int], AbstractContextManager[None]] | None = None
     mappings: int = 64_512
     configured: Mapping[str, int] = field(default_factory=dict)

@@ -11,9 +11,10 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Network, ip_address
 from typing import Final
 
+from natgauge import embedding
 from natgauge.words import Address
 
 TCP: Final = 6
@@ -301,6 +302,6 @@ def _complement(total: int) -> int:
     return 0xFFFF - ((total - 1) % 0xFFFF + 1) if total else 0xFFFF
 
 
-def embedded(prefix: IPv6Address, address: Address) -> Address:
-    """Return an IPv4 address behind a NAT64 prefix of 96 bits (RFC 6052 section 2.2); IPv6 addresses unchanged."""
-    return IPv6Address(int(prefix) + int(address)) if isinstance(address, IPv4Address) else address
+def embedded(prefix: IPv6Network, address: Address) -> Address:
+    """Return an IPv4 address behind a NAT64 prefix; IPv6 addresses unchanged."""
+    return embedding.embedded(prefix, address) if isinstance(address, IPv4Address) else address

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Interface, IPv4Network, IPv6Interface, IPv6Network
 from typing import Final
 
+from natgauge.embedding import NEIGHBOURS_BITS, PREFIX_LENGTHS
 from natgauge.errors import UsageError
 from natgauge.words import Address, Family, Interface
 
@@ -67,11 +68,8 @@ MAPPED: Final[dict[Family, LinkSide]] = {
 BACKGROUND_INSIDE: Final = LinkSide(IPv6Interface("2001:2:0:b1::1/64"))
 BACKGROUND_OUTSIDE: Final = LinkSide(IPv6Interface("2001:2:0:b2::1/64"))
 
-#: Where a NAT64 finds the IPv4 hosts of the outside (RFC 6052 section 2.2, a prefix of 96 bits).
+#: Where a NAT64 finds the IPv4 hosts of the outside (RFC 6052 section 2.2).
 NAT64_PREFIX: Final = IPv6Network("2001:2:0:1::/96")
-
-#: The length of a prefix whose last 32 bits are the IPv4 address; RFC 6052 section 2.2 has others, too.
-NAT64_BITS: Final = 96
 
 INNER4: Final = IPv4Network("192.0.2.0/24")
 _INNER6: Final = IPv6Network("2001:2:0:64::/64")
@@ -85,9 +83,17 @@ def nat64_prefix(text: str) -> IPv6Network:
         raise UsageError(
             f"NAT64 prefix: {text!r} is no IPv6 network; write it as 64:ff9b::/96", at="nat64_prefix"
         ) from None
-    if prefix.prefixlen != NAT64_BITS:
+    if prefix.prefixlen not in PREFIX_LENGTHS:
+        *shorter, longest = map(str, PREFIX_LENGTHS)
         raise UsageError(
-            f"NAT64 prefix: {prefix} has {prefix.prefixlen} bits; natgauge takes 96 bits (RFC 6052)", at="nat64_prefix"
+            f"NAT64 prefix: {prefix} has {prefix.prefixlen} bits; choose {', '.join(shorter)} or {longest} bits (RFC "
+            "6052 section 2.2)",
+            at="nat64_prefix",
+        )
+    if prefix.prefixlen == NEIGHBOURS_BITS and prefix.network_address.packed[8]:
+        raise UsageError(
+            f"NAT64 prefix: {prefix} has bits in 64 to 71, which are zero (RFC 6052 section 2.2); choose another",
+            at="nat64_prefix",
         )
     if prefix.is_multicast or prefix.is_link_local or prefix.network_address.is_loopback:
         raise UsageError(

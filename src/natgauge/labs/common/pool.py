@@ -33,7 +33,7 @@ def parse_range(name: str, text: str, family: Family) -> Addresses:
         raise wrong(name, f"{text!r} is not an address range; write A or A-B") from None
     for end in ends:
         if end.version != (4 if family == "ipv4" else 6):
-            raise wrong(name, f"{end} is IPv{end.version}, the device's outside uses another family")
+            raise wrong(name, f"{end} is IPv{end.version}; name IPv{10 - end.version} addresses there")
     if int(ends[0]) > int(ends[1]):
         raise wrong(name, f"{text!r} is reversed; write the lower address first")
     return Addresses(*ends)
@@ -48,10 +48,10 @@ def refuse_pool(what: str, pool: Addresses) -> None:
         raise UsageError(f"{what}: {pool} has {pool.count} addresses; the most is {MOST_OUTSIDE_ADDRESSES}")
     if pool.first.is_multicast or pool.first.is_loopback or pool.first.is_unspecified:
         raise UsageError(f"{what}: {pool} holds no unicast addresses of hosts; choose others")
-    first = outside.device.network.network_address
+    first, broadcast = outside.device.network.network_address, outside.device.network.broadcast_address
     own = (
         ("the outside link's first addresses", Addresses(first, outside.host(_FIRST_HOSTS - 1))),
-        ("the outside link's broadcast address", Addresses(*[outside.device.network.broadcast_address] * 2)),
+        ("the outside link's broadcast address", Addresses(broadcast, broadcast)),
         ("the inside network", _all_of(INSIDE["ipv4"].device.network)),
         ("the links between devices", _all_of(INNER4)),
     )

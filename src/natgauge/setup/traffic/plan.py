@@ -365,12 +365,7 @@ def _refuse_shared(responders: Addresses, pool: Addresses | None) -> None:
 
 def behind_prefix(responders: Addresses, prefix: ipaddress.IPv6Network | None) -> Addresses:
     """Return IPv4-embedded IPv6 addresses (RFC 6052 section 2.2); without a prefix, the addresses themselves."""
-    if prefix is None:
-        return responders
-    base = int(prefix.network_address)
-    return Addresses(
-        ipaddress.IPv6Address(base + int(responders.first)), ipaddress.IPv6Address(base + int(responders.last))
-    )
+    return responders if prefix is None else Addresses.behind(prefix, responders)
 
 
 def _as_responder_writes(sources: Addresses, around: AddressPlan) -> Addresses | None:
