@@ -14,6 +14,7 @@ from typing import Final
 from natgauge.churn import CountInChurn
 from natgauge.core_work import WorkByCore
 from natgauge.log_counts import LogCounts
+from natgauge.power import Energy
 
 #: What a server's recipe calls queries that were lost before its sockets (gateways/recipes/common/far-side.toml).
 _SOCKET: Final = "socket"
@@ -44,6 +45,7 @@ class Readings:
         found_changed: global setting of the device's machine that others changed since it was set; empty = none.
         link_losses: how often the link of each of the tester's own ports went down, by port; only where it did.
         throttled_seconds: time for which a CPU quota stopped the tester and the device's processes.
+        energy: what the device took during the trial; None = no meter was read.
         count_in_churn: the device's own count in a phase 2 with churn; None = it was not read.
         log: the device's log next to the connections of the trial; None = it does not log, or it was not compared.
     """
@@ -67,6 +69,7 @@ class Readings:
     found_changed: str = ""
     link_losses: Mapping[str, int] = field(default_factory=dict)
     throttled_seconds: float = 0.0
+    energy: Energy | None = None
     count_in_churn: CountInChurn | None = None
     log: LogCounts | None = None
 

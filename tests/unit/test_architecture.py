@@ -21,7 +21,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "late_delays": {"figure_text"},
     "churn": {"words"},
     "log_counts": set(),
-    "readings": {"churn", "core_work", "log_counts"},
+    "power": {"errors"},
+    "readings": {"churn", "core_work", "log_counts", "power"},
     "causes": {"late_delays"},
     "core_work": set(),
     "plain_text": set(),
@@ -82,8 +83,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "agreement": {"bounded_output", "errors", "host", "late_delays", "system_errors", "words"},
     "counts": {"agreement", "trials"},
     "labs": {
-        "bounded_output", "core_work", "errors", "files", "finding", "host", "inputs", "system_errors", "table_memory",
-        "words",
+        "bounded_output", "core_work", "embedding", "errors", "files", "finding", "host", "inputs", "system_errors",
+        "table_memory", "words",
     },
     "cleaning": {"errors", "host", "labs"},
     "guest_building": {"errors", "host", "labs"},
@@ -100,7 +101,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "trial": {
         "agreement", "causes", "churn", "core_work", "counts", "delays", "errors", "ethernet", "figure_text",
         "files", "foreign", "gateways", "host", "inputs", "labs", "log_counts", "measurer", "other_traffic", "paired",
-        "procedures", "readings", "setup", "table_memory", "tester", "trial_record", "trials", "verdicts",
+        "power", "procedures", "readings", "setup", "table_memory", "tester", "trial_record", "trials", "verdicts",
         "words",
     },
     "measurements": {
@@ -109,7 +110,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "words",
     },
     "audits": {
-        "errors", "figure_text", "gateways", "host", "inputs", "labs", "notes", "records", "setup",
+        "embedding", "errors", "figure_text", "gateways", "host", "inputs", "labs", "notes", "records", "setup",
         "suggestions", "words",
     },
     "campaigns": {

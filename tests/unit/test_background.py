@@ -18,6 +18,8 @@ from natgauge.labs.netns.lab import BACKGROUND_HOSTS, NetnsLab
 from natgauge.measurer import Ability
 
 ROUTED = replace(SETTINGS, background=BACKGROUND_HOSTS)
+#: The tester's hosts on a wire, on both sides.
+NATIVE = {"initiator_background": "2001:db8:b1::2-2001:db8:b1::9", "responder_background": "2001:db8:b2::2"}
 
 
 @pytest.mark.parametrize(("share", "pattern"), [(0.9, (10, 9)), (0.5, (2, 1)), (0.1, (10, 1)), (1 / 3, (3, 1))])
@@ -47,15 +49,19 @@ def test_a_measurement_makes_a_lab_that_routes_it_only_when_asked() -> None:
     assert isinstance(asked, NetnsLab)
     assert isinstance(plain, NetnsLab)
     assert (asked.background, plain.background) == (True, False)
-    # The recipe's own world stays as it was.
-    assert asked.devices[0].environment == plain.devices[0].environment
+    # The recipe's own world stays as it was, but for what a NAT66 must leave alone.
+    more = {"NG_BACKGROUND_NETWORKS6": "2001:2:0:b1::/64 2001:2:0:b2::/64"}
+    assert asked.devices[0].environment == {**plain.devices[0].environment, **more}
 
 
 @pytest.mark.parametrize(
     "others",
     [
-        {"gateway": "nftables-nat66"},
         WIRE,
+        {**WIRE, "initiator_background": "2001:db8:b1::2-2001:db8:b1::9"},
+        {**WIRE, "initiator_background": "2001:db8:b1::2", "responder_background": "10.0.0.9"},
+        {**WIRE, **NATIVE, "foreground_share": None},
+        {**WIRE, **NATIVE, "responder_background": "2001:db8:b1::1-2001:db8:b1::2"},
         {"foreground_share": 0.0},
         {"foreground_share": 1.5},
         {"metric": "connection-rate"},
@@ -67,6 +73,30 @@ def test_what_cannot_be_is_refused_in_one_line(others: dict[str, Any], golden: G
         check(**question)
 
 
-def test_a_chain_of_devices_does_not_route_it(golden: Golden) -> None:
-    with golden.raises(UsageError):
-        NetnsLab("x", initiator_family="ipv4", responder_family="ipv4", devices=("one", "two"), background=True)
+def test_each_device_of_a_chain_has_a_route_to_it() -> None:
+    asked = check("throughput", "ds-lite", foreground_share=0.9)[0].lab
+    assert isinstance(asked, NetnsLab)
+    ends = [end for cable in asked.cables for end in cable.ends]
+    routed = {(end.netns, end.interface): {str(to): str(via) for to, via in end.routes} for end in ends if end.routes}
+    inside, outside = "2001:2:0:b1::/64", "2001:2:0:b2::/64"
+    assert routed == {
+        ("ng-default-b4", "outside"): {outside: "2001:2:0:64::2"},
+        ("ng-default-aftr", "inside"): {inside: "2001:2:0:64::1"},
+        ("ng-default-aftr", "outside"): {outside: "2001:2:0:65::2"},
+        ("ng-default-nat", "inside"): {inside: "2001:2:0:65::1"},
+    }
+    assert all(end.speaks_ipv6 for end in ends if not end.netns.endswith("tester"))
+
+
+def test_on_a_wire_the_user_names_its_hosts() -> None:
+    bench, _ = check("throughput", "nftables-nat44", **WIRE, **NATIVE, device_timeout=10, foreground_share=0.9)
+    assert bench.lab.ground.background is not None
+    assert list(map(str, bench.lab.ground.background)) == list(NATIVE.values())
+    assert NATIVE.items() <= bench.lab.parameters().items()
+
+
+@pytest.mark.parametrize("gateway", ["nftables-nat66", "464xlat-tayga", "map-e", "lw4o6", "lwaftr", "tayga-nat64"])
+def test_it_is_asked_beside_every_technology(gateway: str) -> None:
+    bench, planned = check("throughput", gateway, foreground_share=0.5)
+    assert bench.lab.ground.background == BACKGROUND_HOSTS
+    assert planned.settings.parameters()["foreground_share"] == 0.5

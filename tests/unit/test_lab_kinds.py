@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import inspect
-from ipaddress import IPv6Network
+from ipaddress import IPv6Address, IPv6Network
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +159,17 @@ def test_a_nat64_prefix_is_in_front_of_the_responders_addresses(lab: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "prefix", ["64:ff9b::/64", "64:ff9b::1/96", "198.18.0.0/15", "ff0e::/96", "2001:2:0:8000::/96", "2001:2:0:a3::/96"]
+    "prefix",
+    [
+        "64:ff9b::/72",
+        "64:ff9b::1/96",
+        "198.18.0.0/15",
+        "ff0e::/96",
+        "2001:2:0:8000::/96",
+        "2001:2:0:a3::/96",
+        "2001:2::/32",
+        "2001:db8:0:0:100::/96",
+    ],
 )
 def test_a_prefix_that_cannot_be_is_refused(prefix: str, golden: Golden) -> None:
     with golden.raises(UsageError):
@@ -173,6 +183,36 @@ def test_a_gateway_that_knows_one_prefix_only_gets_it_and_refuses_others(golden:
     assert Bench(ask("connection-rate", "ebpf-nat64", {"nat64_prefix": "64:ff9b::/96"}).cell).lab.parameters()
     with golden.raises(UsageError):
         Bench(ask("connection-rate", "ebpf-nat64", {"nat64_prefix": "2001:db8::/96"}).cell)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "first", "last"),
+    [
+        ("2001:db8::/32", "2001:db8:c613:9::", "2001:db8:c613:209::"),
+        ("2001:db8:100::/40", "2001:db8:1c6:1300:9::", "2001:db8:1c6:1302:9::"),
+        ("2001:db8:122::/48", "2001:db8:122:c613:0:900::", "2001:db8:122:c613:2:900::"),
+        ("2001:db8:122:300::/56", "2001:db8:122:3c6:13:9::", "2001:db8:122:3c6:13:209::"),
+        ("2001:db8:122:344::/64", "2001:db8:122:344:c6:1300:900:0", "2001:db8:122:344:c6:1302:900:0"),
+    ],
+)
+@pytest.mark.parametrize("gateway", ["tayga-nat64", "tayga-clat"])
+def test_hosts_behind_a_shorter_prefix_are_embedded_around_a_zero_octet(
+    prefix: str, first: str, last: str, gateway: str
+) -> None:
+    found = around(gateway, nat64_prefix=prefix)
+    plan = make_plan(TrafficOptions(destination_addresses="198.19.0.9-198.19.2.9", connections=10), found)
+    embedded = plan.destination_addresses if gateway == "tayga-nat64" else plan.responder_addresses
+    assert (embedded.first, embedded.last) == (IPv6Address(first), IPv6Address(last))
+    assert embedded.count == 513
+    assert [embedded.at(index) in embedded for index in (-1, 0, 512, 513)] == [False, True, True, False]
+    assert embedded.first + 1 not in embedded
+
+
+@pytest.mark.parametrize(("gateway", "prefix"), [("pdns-recursor-dns64", "2001:db8::/64"), ("map-t", "2001:db8::/32")])
+def test_a_prefix_that_a_gateway_cannot_have_is_refused(gateway: str, prefix: str, golden: Golden) -> None:
+    metric = "resolution-rate" if gateway.endswith("dns64") else "connection-rate"
+    with golden.raises(UsageError, at="nat64_prefix"):
+        Bench(ask(metric, gateway, {"nat64_prefix": prefix}).cell)
 
 
 def test_a_gateway_with_xdp_programs_gets_no_cards_made_of_such(golden: Golden) -> None:

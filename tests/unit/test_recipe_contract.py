@@ -41,6 +41,7 @@ def plan_of(recipe: Recipe) -> DeviceDemand:
 #: What the lab gives and what the driver adds; a snippet may use nothing else (docs/recipes.md).
 VARIABLES = {
     "NG_NAME", "NG_WORK", "NG_RECIPE_FOLDER", "NG_CPUS", "NG_INSIDE", "NG_OUTSIDE", "NG_NAT64_PREFIX",
+    "NG_BACKGROUND_NETWORKS6",
     "NG_POOL4", "NG_POOL4_FIRST", "NG_POOL4_LAST",
     "NG_BLOCK_SIZE", "NG_BLOCK_FIRST_PORT", "NG_BLOCKS_PER_ADDRESS", "NG_BLOCKS_OF_HOST",
     "NG_MAPPED_NETWORK4", "NG_MAPPED_NETWORK6",

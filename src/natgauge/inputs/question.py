@@ -148,7 +148,7 @@ class LabOptions:
     Attributes:
         seed: seed of all pseudorandom choices, 0 to 2**64 - 1.
         grace_seconds: wait for the last frames of each phase, 0 to 60.
-        nat64_prefix: IPv6 network of 96 bits in which a translator finds the Responder's IPv4 addresses.
+        nat64_prefix: IPv6 network in which a translator finds the Responder's IPv4 addresses.
         outside_addresses: IPv4 addresses that the gateway translates to (RFC 9693 section 3.2), 1 to 16384.
     """
 
@@ -182,7 +182,7 @@ class LabOptions:
     nat64_prefix: str | None = field(
         default=None,
         metadata=described(
-            "NAT64 prefix of 96 bits, such as 64:ff9b::/96",
+            "NAT64 prefix of 32, 40, 48, 56, 64 or 96 bits, such as 64:ff9b::/96",
             type=Text("PREFIX"),
             default="2001:2:0:1::/96",
             label="NAT64 prefix",
@@ -196,6 +196,16 @@ class LabOptions:
             "addresses",
             partial(in_range, lowest=1, highest=MOST_OUTSIDE_ADDRESSES),
             default="1, or those of the recipe",
+        ),
+    )
+
+    power_command: str | None = field(
+        default=None,
+        metadata=described(
+            'Shell command on this host that prints the power or the energy of the device, such as "61.5 W" or "950 J"',
+            type=Text("CMD"),
+            label="command that reads the power meter",
+            moves_figures=False,
         ),
     )
 

@@ -94,3 +94,4 @@ class MeasureKeywords(SetupKeywords, total=False):
     order: Literal["permutation", "increasing", "decreasing", "with-replacement"] | None
     lab_name: str | None
     nat64_prefix: str | None
+    power_command: str | None

@@ -19,6 +19,11 @@ CORE_IMBALANCE: Final = "core_imbalance"
 IDLE_CORES: Final = "idle_cores"
 #: Octets of a connection in the kernel of the device's machine.
 OCTETS_PER_CONNECTION: Final = "octets_per_connection"
+#: Mean power of the device in the trials at the highest load that passed, in W, and its energy for a frame or, where
+#: trials only open connections, for a connection: phases, pauses and what the device takes when idle are included.
+WATTS: Final = "watts"
+MICROJOULES_PER_FRAME: Final = "microjoules_per_frame"
+MICROJOULES_PER_CONNECTION: Final = "microjoules_per_connection"
 #: Connections that the device itself calls open, after the trial that gave the value.
 ESTABLISHED: Final = "established"
 #: The device's log in the deciding trial: records and octets of a connection, the time from a connection to its record,

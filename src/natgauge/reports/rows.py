@@ -41,7 +41,10 @@ from natgauge.metrics.shared_figures import (
     LOG_OCTETS,
     LOG_RECORDS,
     LOG_WRONG,
+    MICROJOULES_PER_CONNECTION,
+    MICROJOULES_PER_FRAME,
     OCTETS_PER_CONNECTION,
+    WATTS,
 )
 from natgauge.records.comparison import FRAME_OF
 from natgauge.records.measurement import SHARE_OF_LINK, Result
@@ -334,14 +337,17 @@ def _memory() -> Iterator[_Described]:
         yield _Described(f"connections that fill the {level} cache", read, text=number, measured=True)
 
 
-#: Rows of a gateway's log: figure, label and unit.
-_OF_LOG: Final = (
+#: Rows of a gateway's log, and of its power meter: figure, label and unit.
+_FURTHER: Final = (
     (LOG_RECORDS, "log records of a connection", ""),
     (LOG_OCTETS, "log of a connection", "octets"),
     (LOG_DELAY_P50, "median delay of a log record", "ms"),
     (LOG_DELAY_P999, "99.9th percentile of the delay of a log record", "ms"),
     (LOG_LOST, "connections without a log record", "%"),
     (LOG_WRONG, "wrong log records", ""),
+    (WATTS, "power of the device", "W"),
+    (MICROJOULES_PER_FRAME, "energy of a frame", "uJ"),
+    (MICROJOULES_PER_CONNECTION, "energy of a connection", "uJ"),
 )
 
 
@@ -455,7 +461,7 @@ _BEHIND: Final = (
     ),
     _Described("share of theoretical maximum", _figure(SHARE_OF_LINK), text=number, measured=True),
     *_memory(),
-    *(_Described(label, _figure(name), unit, text=number, measured=True) for name, label, unit in _OF_LOG),
+    *(_Described(label, _figure(name), unit, text=number, measured=True) for name, label, unit in _FURTHER),
     _Described("bottleneck", lambda result: result.limited_by, measured=True),
     _Described("cause", _cause, measured=True),
     _Described("bottleneck device", _limiting_device, measured=True),

@@ -57,6 +57,8 @@ class SetupKeywords(TypedDict, total=False):
     responder_gateway: str | None
     pool: str | None
     mapped_addresses: str | None
+    initiator_background: str | None
+    responder_background: str | None
     device_timeout: int | None
     fresh_trials: Literal["new-tuples", "wait", "no-wait"] | None
     empty_command: str | None

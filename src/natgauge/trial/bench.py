@@ -155,11 +155,9 @@ class Bench(Setup):
                 translated=addresses.translated,
                 mapped=self.traffic.mapping_known,
             )
-        if Ability.BACKGROUND in settings.needs() and addresses.translated and addresses.outside.family == "ipv6":
-            raise UsageError(
-                "foreground share: a NAT66 translates native IPv6, too; leave it out", at="foreground_share"
-            )
         self._refuse_transport(procedure.metric, settings)
+        if self.cell.lab.power_command is not None and settings.needs() & {Ability.PERIODS, Ability.COSTS}:
+            raise wrong("power_command", f"{procedure.metric} reads no power meter; leave it out")
         if settings.query is not None:
             ports = self.traffic.destination_ports
             refuse_unlike_queries(procedure.metric, ports.first, ports.last, self.cell.traffic.frame_size)
@@ -303,6 +301,7 @@ class Bench(Setup):
                 lingering_seconds=lingering,
                 answers=right_answers(self.recipe, ground.nat64_prefix),
                 background=ground.background if Ability.BACKGROUND in planned.settings.needs() else None,
+                power_command=self.cell.lab.power_command,
             ),
             recorder=recorder,
             observer=self._observer,

@@ -35,7 +35,7 @@ from natgauge.trial.observer import Observer, Silent
 from natgauge.trial.pacing import learned, pacing
 from natgauge.trial.protocols import DeviceControl, OwnDelays, Place, ServerControl
 from natgauge.trial.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds
-from natgauge.trial.trial_run import NOT_OURS, TrialRun, emptied
+from natgauge.trial.trial_run import NOT_OURS, TrialRun, emptied, meter_of
 from natgauge.trial_record import record_of
 from natgauge.trials import Direction, Period, Phase2Plan, Trial, TrialPlan
 from natgauge.verdicts import Limits
@@ -156,7 +156,14 @@ class LabMeasurer(Measurer):
         """Use the same `sleep` for retries of commands."""
         self.asking = CommandRetries(self.sleep)
         self.trial_run = TrialRun(
-            self.place, self.device, self.server, self.asking, self._run, self.observer.running, sleep=self.sleep
+            self.place,
+            self.device,
+            self.server,
+            self.asking,
+            self._run,
+            self.observer.running,
+            meter=None if self.settings.power_command is None else meter_of(self.settings.power_command),
+            sleep=self.sleep,
         )
         self.trial_run.log = self.log
 

@@ -71,6 +71,7 @@ class TrialConstants:
             far side does.
         background: the tester's hosts of native IPv6 on the Initiator's and the Responder's side; None = the device
             does not route it.
+        power_command: shell command of the user that reads the device's power meter; None = there is none.
     """
 
     initiator_family: Family
@@ -90,6 +91,7 @@ class TrialConstants:
     lingering_seconds: int | None = None
     background: tuple[Addresses, Addresses] | None = None
     answers: Mapping[Query, Address] = field(default_factory=dict)
+    power_command: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +259,7 @@ def longest_seconds(request: TrialRequest) -> float:
 
 
 def _range(addresses: Addresses) -> AddressRange:
-    return AddressRange(first=str(addresses.first), last=str(addresses.last))
+    return AddressRange(first=str(addresses.first), last=str(addresses.last), embedded=addresses.embedded)
 
 
 def _phase1(plan: TrialPlan, pace: Pacing, grace_ms: int) -> Phase1:

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Self
@@ -22,6 +22,7 @@ from natgauge.labs.common.links import carrier_losses
 from natgauge.labs.common.shell import run_of_user
 from natgauge.labs.contract import TESTER_PLACES, LabCounters, NetworkCounters
 from natgauge.log_counts import LogCounts
+from natgauge.power import Energy, EnergyOfTrial, Meter
 from natgauge.readings import Readings
 from natgauge.table_memory import LEAST_CONNECTIONS, ObjectCaches, octets_per_connection
 from natgauge.trial.churn_count import Counting
@@ -100,6 +101,8 @@ class RestartInTrial:
 NOT_OURS: Final = "natgauge does not control this device and cannot do that; choose another metric"
 
 
+#: Longest reading of a power meter.
+_METER_SECONDS: Final = 10.0
 #: Longest time of a reset command after the trial's end.
 _COMMAND_SECONDS: Final = 120.0
 
@@ -118,6 +121,20 @@ def run_restart_command(command: str, seconds: float, variables: Mapping[str, st
         raise HostError(f"reset command: did not end within {seconds:.0f} s; see that it asks nothing")
     if result.status:
         raise HostError(f"reset command: failed: {result.said[:200] or f'exit status {result.status}'}")
+
+
+def meter_of(command: str) -> Meter:
+    """Return what reads a power meter by a command of the user."""
+
+    def read() -> str:
+        result = run_of_user(command, _METER_SECONDS, "power command")
+        if result is None:
+            raise HostError(f"power command: did not end within {_METER_SECONDS:.0f} s; see that it asks nothing")
+        if result.status:
+            raise HostError(f"power command: failed: {result.said[:200] or f'exit status {result.status}'}")
+        return result.stdout
+
+    return read
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +160,7 @@ class TrialRun:
         device: controls of the device; None = it cannot be reached.
         server: the real server behind the device; None = the tester answers.
         own_drops: frames of the engine's self-test that the lab counts as dropped, by place.
+        meter: what reads the device's power meter; None = there is none.
         own_link_losses: how often the engine itself takes the link of a port down in a trial, by the port's name.
         log: the device's log; None = it does not log.
     """
@@ -155,6 +173,7 @@ class TrialRun:
     progress: Callable[[Progress], None]
     own_drops: Mapping[str, int] = field(default_factory=dict)
     own_link_losses: Mapping[str, int] = field(default_factory=dict)
+    meter: Meter | None = None
     sleep: Callable[[float], None] = time.sleep
     throttling: Callable[[], Throttling] = ControlGroups().throttling
     log: ConnectionLog | None = None
@@ -174,11 +193,13 @@ class TrialRun:
         memory_before = self._memory(request)
         before, links_before, throttled = self._counters(), self._link_losses(), self.throttling()
         counted: CountInChurn | None = None
-        if plan.restart_at_seconds is None:
-            result, counted = self._run_counting(plan, logged.request)
-            restart, error = None, ""
-        else:
-            result, restart, error = self._run_restarting(request, self._restarting(plan), plan.restart_at_seconds)
+        with nullcontext() if self.meter is None else EnergyOfTrial(self.meter) as metered:
+            if plan.restart_at_seconds is None:
+                result, counted = self._run_counting(plan, logged.request)
+                restart, error = None, ""
+            else:
+                result, restart, error = self._run_restarting(request, self._restarting(plan), plan.restart_at_seconds)
+        energy: Energy | None = None if metered is None else metered.energy()
         stopped = self.throttling().since(throttled)
         after = self._counters()
         if self.server is not None:
@@ -217,6 +238,7 @@ class TrialRun:
             taps=self.place.initiator.tap,
             link_losses=self._new_link_losses(links_before),
             throttled_seconds=stopped.seconds,
+            energy=energy,
             count_in_churn=counted,
             log=log,
         )

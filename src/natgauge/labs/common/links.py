@@ -18,7 +18,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 from natgauge.errors import BrokenError, HostError
 from natgauge.host.cpus import online_cpus
 from natgauge.labs.common.namespaces import inside, write_sysctls
-from natgauge.words import Family, Interface
+from natgauge.words import Address, Family, Interface, Network
 
 #: Octets of an IP packet on every cable. A live frame has at most 3408 octets with its Ethernet header, a translator
 #: adds up to 20 to that, and XDP on a veth requires at most 3504.
@@ -37,6 +37,7 @@ class End:
     Attributes:
         addresses: IP addresses with prefix lengths; a tester port has none.
         pool: further IPv4 networks whose every address is the namespace's own.
+        routes: networks behind the other end, each with the other end's address.
     """
 
     netns: str
@@ -44,6 +45,7 @@ class End:
     mac: str
     addresses: tuple[Interface, ...] = ()
     pool: tuple[IPv4Network, ...] = ()
+    routes: tuple[tuple[Network, Address], ...] = ()
 
     @property
     def speaks_ipv6(self) -> bool:
@@ -172,7 +174,10 @@ def _index(routes: IPRoute, end: End) -> int:
 
 def _bring_up(end: End) -> None:
     with IPRoute() as routes:
-        routes.link("set", index=_index(routes, end), state="up")
+        index = _index(routes, end)
+        routes.link("set", index=index, state="up")
+        for network, gateway in end.routes:
+            routes.route("add", dst=str(network), gateway=str(gateway), oif=index)
 
 
 def _wait_running(end: End) -> None:

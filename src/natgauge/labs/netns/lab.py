@@ -40,7 +40,7 @@ from natgauge.labs.common.namespaces import PREFIX
 from natgauge.labs.common.network_counters import read_counters
 from natgauge.labs.common.pool import parse_range, pool_parameter, prefixes_of
 from natgauge.labs.contract import Addresses, DeviceCores, Ground, Lab, LabCounters, Link, Port
-from natgauge.words import EACH_ITS_OWN, FAMILIES, Family, Interface
+from natgauge.words import EACH_ITS_OWN, FAMILIES, Address, Family, Interface, Network
 
 #: The device's interfaces, in its namespace.
 INSIDE_INTERFACE: Final = "inside"
@@ -76,6 +76,7 @@ BACKGROUND_HOSTS: Final = (Addresses(*BACKGROUND_INSIDE.range(1)), Addresses(*BA
 GRACE_SECONDS: Final = 0.3
 
 _NATIVE: Final = (BACKGROUND_INSIDE.device, BACKGROUND_OUTSIDE.device)
+_NATIVE_NETWORKS: Final = tuple(str(address.network) for address in _NATIVE)
 _DEVICE_NAME = re.compile(r"[a-z0-9]{1,16}")
 _FRONT_SECONDS = 20.0
 
@@ -123,7 +124,7 @@ class NetnsLab(MadeLab, Lab):
             ring: frames that wait in front of each core of an isolated device, 1 to 16384.
             hosts: addresses the tester uses on both sides together. The devices must hold them all in their neighbour
                 tables, whose limits are global settings of the machine: raised when too low, restored at the end.
-            background: native IPv6 has two networks of its own; one device only.
+            background: native IPv6 has two networks of its own, and each device has routes to them.
             idle_core: without named cores, the sender gets the least busy core when the lab is made: other work on its
                 core stalls the sender, and stalled trials are void.
             nat64_prefix: see `LabNeeds`; None = that of `natgauge.labs.common.addresses`.
@@ -157,8 +158,6 @@ class NetnsLab(MadeLab, Lab):
         if hosts < 1:
             raise UsageError(f"hosts {hosts}: the tester uses at least one address")
         self.hosts = hosts
-        if background and len(self._names) > 1:
-            raise UsageError(f"background: {len(self._names)} devices in a chain; it is routed by one device only")
         self.background = background
         self.nat64_prefix = NAT64_PREFIX if nat64_prefix is None else parse_prefix(nat64_prefix)
         self.pool = None if pool is None else parse_range("pool", pool, "ipv4")
@@ -295,7 +294,15 @@ class NetnsLab(MadeLab, Lab):
             return End(self.tester, RESPONDER_PORT, mac)
         interface = INSIDE_INTERFACE if end else OUTSIDE_INTERFACE
         pool = () if self.pool is None or link < len(self._names) else prefixes_of(self.pool)
-        return End(self._netns(self._names[owner]), interface, mac, self._addresses(link, end), pool)
+        name = self._netns(self._names[owner])
+        return End(name, interface, mac, self._addresses(link, end), pool, self._routes(link, end))
+
+    def _routes(self, link: int, end: int) -> tuple[tuple[Network, Address], ...]:
+        """Return the way to native IPv6 behind the other end of a link between two devices."""
+        if not self.background or link in (0, len(self._names)):
+            return ()
+        behind = BACKGROUND_INSIDE if end else BACKGROUND_OUTSIDE
+        return ((behind.device.network, inner_link(link - 1, "ipv6")[1 - end].ip),)
 
     def _addresses(self, link: int, end: int) -> tuple[Interface, ...]:
         if link == 0:
@@ -327,6 +334,7 @@ class NetnsLab(MadeLab, Lab):
             **_plain_addresses("NG_INSIDE_ADDRESS", before[1]),
             **(_plain_addresses("NG_INSIDE_PEER", before[0]) or _host("NG_INSIDE_PEER", INSIDE[self.families[0]])),
             **_plain_addresses("NG_OUTSIDE_ADDRESS", after[0]),
+            **({"NG_BACKGROUND_NETWORKS6": " ".join(_NATIVE_NETWORKS)} if self.background else {}),
             **self._pool_of(index, after[0]),
             **(_plain_addresses("NG_OUTSIDE_PEER", after[1]) or self._responder()),
         }
@@ -348,7 +356,8 @@ class NetnsLab(MadeLab, Lab):
     def _responder(self) -> Mapping[str, str]:
         """Return the Responder's first address, the neighbour of the last device."""
         if self.families == ("ipv4", "ipv6"):
-            return {"NG_OUTSIDE_PEER6": str(self.nat64_prefix[int(OUTSIDE["ipv4"].host(0))])}
+            host = OUTSIDE["ipv4"].host(0)
+            return {"NG_OUTSIDE_PEER6": str(Addresses.behind(self.nat64_prefix, Addresses(host, host)).first)}
         return _host("NG_OUTSIDE_PEER", OUTSIDE[self.families[1]])
 
     def _fit(self) -> None:

@@ -70,6 +70,7 @@ def make(laid: Layout, facts: RemoteFacts) -> str:
             text.append(f"ifconfig {end.interface} inet6 -ifdisabled")
         text += [f"ifconfig {end.interface} {_named(each, with_length=True)} alias" for each in end.addresses]
         text.append(f"ifconfig {end.interface} up")
+        text += [f"route -n add -inet6 {network} {via}" for network, via in end.routes]
     if any(end.speaks_ipv6 for end in pair):
         condition = " || ".join(f"ifconfig {end.interface} | grep -q tentative" for end in pair)
         text.append(f"tries={_TENTATIVE_SECONDS}")
@@ -86,6 +87,7 @@ def undo(laid: Layout, facts: RemoteFacts) -> str:
         "done",
     ]
     for end in pair:
+        text += [f"route -n delete -inet6 {each} {via} > /dev/null 2>&1 || true" for each, via in end.routes]
         text += [f"ifconfig {end.interface} {_named(each)} delete 2> /dev/null || true" for each in end.addresses]
         if end.interface in facts.without_ipv6 and end.speaks_ipv6:
             text.append(f"ifconfig {end.interface} inet6 ifdisabled 2> /dev/null || true")

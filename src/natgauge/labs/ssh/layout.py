@@ -109,6 +109,7 @@ def _configured(end: End, driver: str) -> str:
     text += [f"{enter} addr replace {address} dev {end.interface} nodad" for address in end.addresses]
     text += [f"{enter} route replace local {network} dev lo" for network in end.pool]
     text.append(f"{enter} link set {end.interface} up")
+    text += [f"{enter} route replace {network} via {via} dev {end.interface}" for network, via in end.routes]
     if driver in VIRTUAL:
         # No card finishes the checksum of what the device itself makes.
         text.append(f"ip netns exec {end.netns} ethtool -K {end.interface} tx off > /dev/null")

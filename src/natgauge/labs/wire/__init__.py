@@ -48,6 +48,22 @@ class WireOptions(PortOptions):
             moves_figures=False,
         ),
     )
+    initiator_background: str | None = field(
+        default=None,
+        metadata=described(
+            "IPv6 addresses of the tester for --foreground-share, on the Initiator's side",
+            type=Text("A-B"),
+            moves_figures=False,
+        ),
+    )
+    responder_background: str | None = field(
+        default=None,
+        metadata=described(
+            "IPv6 addresses of the tester for --foreground-share, on the Responder's side",
+            type=Text("A-B"),
+            moves_figures=False,
+        ),
+    )
     device_timeout: int | None = field(
         default=None,
         metadata=described(
@@ -107,6 +123,7 @@ def plan(name: str, options: WireOptions, need: LabNeeds) -> WireLab:
         allow_addresses=options.allow_addresses,
         pool=_addresses("pool", options.pool, need.families[1]) or need.pool,
         mapped=_addresses("mapped_addresses", options.mapped_addresses, need.families[1]),
+        background=_background(options, wanted=need.background),
         **({} if need.nat64_prefix is None else {"nat64_prefix": need.nat64_prefix}),
         external=_external(options),
         device_cores=options.device_cores,
@@ -130,6 +147,24 @@ def _external(options: WireOptions) -> ExternalDevice:
         empty_command=options.empty_command,
         count_command=options.count_command,
     )
+
+
+def _background(options: WireOptions, *, wanted: bool) -> tuple[Addresses, Addresses] | None:
+    """Return the tester's hosts of native IPv6, which only the user knows: the device must route to them."""
+    given = {name: getattr(options, name) for name in ("initiator_background", "responder_background")}
+    if not wanted:
+        for name, text in given.items():
+            if text is not None:
+                raise wrong(name, f"{text}, but no frames are native IPv6; add --foreground-share, or leave it out")
+        return None
+    first, last = (_addresses(name, text, "ipv6") for name, text in given.items())
+    if first is None or last is None:
+        name = "initiator_background" if first is None else "responder_background"
+        option = name.replace("_", "-")
+        raise UsageError(f"--{option} is missing; --foreground-share needs IPv6 addresses on both sides", at=name)
+    if first.overlaps(last):
+        raise wrong("responder_background", f"{last} overlaps {first} of the Initiator's side; name others")
+    return first, last
 
 
 def _addresses(name: str, text: str | None, family: Family) -> Addresses | None:

@@ -69,6 +69,7 @@ class WireLab(Lab):
         boot: BootCommand | None = None,
         nat64_prefix: IPv6Network = NAT64_PREFIX,
         mapped: Addresses | None = None,
+        background: tuple[Addresses, Addresses] | None = None,
     ) -> None:
         """Choose the ports; they are looked at by the `with` block.
 
@@ -97,6 +98,7 @@ class WireLab(Lab):
         self._pool = pool
         self._nat64_prefix = nat64_prefix
         self._mapped = mapped
+        self._background = background
         self._families = families
         self._allow_addresses = allow_addresses
         self._locks: list[Lock] = []
@@ -112,6 +114,7 @@ class WireLab(Lab):
             pool=self._pool,
             mapped=self._mapped,
             mapped_in_order=self._mapped is not None,
+            background=self._background,
             # The Responder has the addresses of these hosts behind the prefix.
             embedded=_HOSTS4 if self._families == ("ipv4", "ipv6") else None,
         )
@@ -119,6 +122,10 @@ class WireLab(Lab):
     def keep(self) -> None:
         """Refuse to keep the lab up."""
         raise UsageError(f"lab {self.name}: its ports were not made by natgauge, so there is nothing to keep up")
+
+    def _native(self) -> Mapping[str, str]:
+        names = ("initiator_background", "responder_background")
+        return dict(zip(names, map(str, self._background or ()), strict=False))
 
     def parameters(self) -> Mapping[str, Any]:
         """Both ports with their links, and what the user states of the device."""
@@ -132,6 +139,7 @@ class WireLab(Lab):
             "flow_control": [port.flow_control for port in self.media],
             **prefix_parameter(self._nat64_prefix),
             **({"mapped_addresses": str(self._mapped)} if self._mapped is not None else {}),
+            **self._native(),
             **({"allow_addresses": True} if self._allow_addresses else {}),
             **({"port_remarks": list(self.remarks)} if self.remarks else {}),
             **known,

@@ -21,7 +21,10 @@ from natgauge.metrics.shared_figures import (
     LOG_RECORDS,
     LOG_WRONG,
     LOST_PERCENT_AT,
+    MICROJOULES_PER_CONNECTION,
+    MICROJOULES_PER_FRAME,
     OCTETS_PER_CONNECTION,
+    WATTS,
 )
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.trials import Trial
@@ -38,7 +41,13 @@ LEAST_FRAMES: Final = 100
 def with_device_figures(measurement: Measurement) -> Measurement:
     """Return the repetition with those of these figures that the lab and the device report."""
     attempts = measurement.attempts
-    figures = {**measurement.figures, **_core_figures(attempts), **_lost_at(attempts), **_log_figures(attempts)}
+    figures = {
+        **measurement.figures,
+        **_core_figures(attempts),
+        **_lost_at(attempts),
+        **_log_figures(attempts),
+        **_energy(attempts),
+    }
     reported = [attempt.outcome.readings.octets_per_connection for attempt in attempts]
     octets = tuple(value for value in reported if value is not None)
     if not octets:
@@ -122,6 +131,21 @@ def _deciding(known: Sequence[Attempt]) -> Sequence[Attempt]:
         if loads:
             return [attempt for attempt in known if attempt.outcome.verdict is verdict and attempt.load == best(loads)]
     return []
+
+
+def _energy(attempts: Sequence[Attempt]) -> Mapping[str, float]:
+    """Return the power at the highest load that passed, and the energy of a frame or connection; empty = no meter."""
+    passed = [each for each in attempts if each.outcome.verdict is Verdict.PASS and each.outcome.readings.energy]
+    best = max((attempt.load for attempt in passed), default=0.0)
+    outcomes = [attempt.outcome for attempt in passed if attempt.load == best]
+    read = [outcome.readings.energy for outcome in outcomes if outcome.readings.energy is not None]
+    joules, seconds = sum(each.joules for each in read), sum(each.seconds for each in read)
+    opened = sum(outcome.phase1.received_frames for outcome in outcomes)
+    sent = sum(counts.received_frames for outcome in outcomes for counts in outcome.phase2.values())
+    if not seconds or not opened + sent:
+        return {}
+    name = MICROJOULES_PER_FRAME if sent else MICROJOULES_PER_CONNECTION
+    return {WATTS: joules / seconds, name: 1e6 * joules / (opened + sent)}
 
 
 def _lost_at(attempts: Sequence[Attempt]) -> Mapping[str, float]:

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The energy of a device by a simulated meter: in a trial, in the figures of a result, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from tests.plans import OneTrial, PlanOfTrial
+from tests.unit.fake_engine import FakeEngine
+from tests.unit.golden import Golden
+from tests.unit.simulated import Gateway, reading
+from tests.unit.test_measurer import SETTINGS
+from tests.unit.test_measurer_trials import PLAN, measurer
+from tests.unit.test_measurer_verbs import check
+
+from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.metrics.shared_figures import MICROJOULES_PER_CONNECTION, MICROJOULES_PER_FRAME, WATTS
+from natgauge.power import Energy, EnergyOfTrial
+from natgauge.procedures import get
+
+
+@dataclass(slots=True)
+class Meter:
+    """Shows these texts in turn, each after some seconds, and the last one from then on."""
+
+    texts: list[str]
+    seconds: float = 10.0
+    now: float = 0.0
+
+    def __call__(self) -> str:
+        """Return what it shows now."""
+        self.now += self.seconds
+        return self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]
+
+    def clock(self) -> float:
+        """Return the time of the last reading."""
+        return self.now
+
+
+def read(*texts: str) -> Energy:
+    meter = Meter(list(texts))
+    with EnergyOfTrial(meter, clock=meter.clock) as metered:
+        pass
+    return metered.energy()
+
+
+def test_a_counter_of_energy_is_read_before_and_after() -> None:
+    assert read("1000 J", "1250.5 J\n") == Energy(250.5, 10.0)
+
+
+def test_of_a_power_the_readings_within_the_trial_count() -> None:
+    meter = Meter(["20 W", "60 W", "70 W", "20 W"])
+    with EnergyOfTrial(meter, clock=meter.clock) as metered:
+        metered._read()
+        metered._read()
+    assert metered.energy() == Energy(65.0 * 30.0, 30.0)
+    assert read("20 W", "30 W") == Energy(250.0, 10.0)
+
+
+@pytest.mark.parametrize(
+    "texts", [("61.5",), ("x W",), ("",), ("-5 W",), ("5 W", "6 J"), ("10 J", "9 J"), ("1e999 W",)]
+)
+def test_what_is_no_reading_is_named(texts: tuple[str, ...], golden: Golden) -> None:
+    with golden.raises((HostError, BrokenError)):
+        read(*texts)
+
+
+@pytest.fixture
+def counter(tmp_path: Path) -> str:
+    """A command that counts 500 J more at each reading."""
+    count = tmp_path / "joules"
+    count.write_text("0")
+    return f'n=$(($(cat {count}) + 500)); echo $n > {count}; echo "$n J"'
+
+
+def test_a_trial_has_the_energy_that_the_users_command_counted(counter: str) -> None:
+    trial = measurer(FakeEngine(), settings=replace(SETTINGS, power_command=counter)).measure(PLAN)
+    energy = trial.readings.energy
+    assert energy is not None
+    assert energy.joules == 500
+    assert energy.seconds > 0
+    assert measurer(FakeEngine()).measure(PLAN).readings.energy is None
+
+
+@pytest.mark.parametrize("command", ["exit 3", "echo 5", "echo no meter >&2; exit 1"])
+def test_a_command_that_fails_ends_the_measurement_in_one_line(command: str, golden: Golden) -> None:
+    with golden.raises(HostError):
+        measurer(FakeEngine(), settings=replace(SETTINGS, power_command=command)).measure(PLAN)
+
+
+@dataclass(slots=True)
+class Metered(Gateway):
+    """A gateway that takes 40 W, and 1 mJ for each frame."""
+
+    seconds: float = 10.0
+
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
+        """The same trial, with its energy."""
+        outcome = Gateway.measure(self, plan)
+        frames = outcome.phase1.received_frames + sum(counts.received_frames for counts in outcome.phase2.values())
+        return reading(outcome, energy=Energy(40 * self.seconds + 1e-3 * frames, self.seconds))
+
+
+@pytest.mark.parametrize(
+    ("metric", "name"), [("throughput", MICROJOULES_PER_FRAME), ("connection-rate", MICROJOULES_PER_CONNECTION)]
+)
+def test_a_result_has_the_energy_of_a_frame_or_a_connection_at_the_highest_load_that_passed(
+    metric: str, name: str
+) -> None:
+    procedure = get(metric)
+    measured = procedure.measure(Metered(), procedure.settings(connections=10_000, placement="isolated", repeat=2))
+    attempts = measured.measurements[0].attempts
+    best = max(each.load for each in attempts if each.outcome.verdict == "PASS")
+    deciding = [each.outcome for each in attempts if each.outcome.verdict == "PASS" and each.load == best]
+    frames = sum(
+        one.phase1.received_frames + sum(counts.received_frames for counts in one.phase2.values()) for one in deciding
+    )
+    expected = (400 * len(deciding) + 1e-3 * frames) / frames * 1e6
+    assert measured.measurements[0].figures[name] == pytest.approx(expected)
+    assert measured.measurements[0].figures[WATTS] == pytest.approx(40 + 1e-4 * frames / len(deciding))
+
+
+@pytest.mark.parametrize("metric", ["stability", "cost"])
+def test_metrics_that_read_no_meter_refuse_one(metric: str, golden: Golden) -> None:
+    with golden.raises(UsageError, at="power_command"):
+        check(metric, "nftables-nat44", power_command="echo 5 W")
