@@ -34,6 +34,7 @@ class LoggingWay(RecipeTable):
         records: file in the device's private directory to which records are appended, a line each.
         start: makes the gateway log; the file exists and is empty.
         process: programs that run for as long as the log, in start order.
+        quiet_seconds: seconds without a new record after which there are no further ones; longer than writers wait.
     """
 
     records: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64)]
@@ -45,6 +46,7 @@ class LoggingWay(RecipeTable):
     stop: Snippet | None = None
     dropped: Snippet | None = None
     process: tuple[Process, ...] = ()
+    quiet_seconds: Annotated[int, Field(ge=1, le=600)] = 1
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

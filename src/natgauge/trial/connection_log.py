@@ -20,9 +20,7 @@ from natgauge.log_counts import LogCounts
 from natgauge.readings import Readings
 from natgauge.trial.log_join import MOST_LOGGED, ListedConnection, join, listed
 
-#: A log that has not grown for this long has ended; records are written in bursts, and writers share cores.
-_QUIET_SECONDS: Final = 1.0
-#: The same where it has a line for each connection.
+#: A log with a line for each connection that has not grown for this long has ended.
 _COMPLETE_SECONDS: Final = 0.05
 _LOOK_SECONDS: Final = 0.02
 #: A log that grows for longer than this after a trial is given up.
@@ -97,7 +95,7 @@ class ConnectionLog:
         """Wait until the log does not grow any more; for a shorter time where it has this number of lines."""
         began = grown = time.monotonic()
         size, counted = -1, False
-        while (now := time.monotonic()) - grown < _QUIET_SECONDS:
+        while (now := time.monotonic()) - grown < self.way.quiet_seconds:
             self.sleep(_LOOK_SECONDS)
             if (found := self._size()) != size:
                 size, grown, counted = found, time.monotonic(), False
