@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import struct
 import subprocess
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
@@ -335,6 +336,10 @@ class LoggingEngine(FakeEngine):
         return super().__call__(request, *others)
 
 
+#: Seconds, in place of whole ones.
+QUIET = 0.4
+
+
 @pytest.fixture
 def logging(tmp_path: Path) -> Callable[..., LabMeasurer]:
     def made(filtered: Callable[[list[str]], list[str]] = list, *, here: bool = True, tolerance: float = 0.0) -> Any:
@@ -342,7 +347,8 @@ def logging(tmp_path: Path) -> Callable[..., LabMeasurer]:
         engine = LoggingEngine(log=tmp_path / EVENTS.records, filtered=filtered)
         device: Any = LogDevice(tmp_path, here)
         table: Any = FakeTable(engine)
-        log = ConnectionLog(device, "conntrack-events", EVENTS, 2.0, tolerance)
+        way = EVENTS.model_copy(update={"quiet_seconds": QUIET})
+        log = ConnectionLog(device, "conntrack-events", way, 2.0, tolerance)
         traffic = make_plan(TrafficOptions(connections=200), AROUND)
         return LabMeasurer(
             place=FakeLab(), device=table, traffic=traffic, settings=SETTINGS, recorder=Recorder(),
@@ -380,6 +386,21 @@ def test_a_log_that_lacks_each_hundredth_record_is_found_and_tolerated_up_to_its
     assert trial.readings.log is not None
     assert trial.readings.log.lost == 2
     assert logging(dropping, tolerance=0.01).measure(PLAN).verdict is Verdict.PASS
+
+
+def test_records_of_frames_before_a_trial_are_waited_for_and_are_none_of_the_trial(
+    logging: Callable[..., LabMeasurer], tmp_path: Path
+) -> None:
+    def earlier() -> None:
+        with (tmp_path / EVENTS.records).open("a") as file:
+            file.writelines(f"{record(number)}\n" for number in range(100))
+
+    timer = threading.Timer(QUIET / 4, earlier)
+    timer.start()
+    log = logging(lambda lines: lines[1:]).measure(PLAN).readings.log
+    timer.join()
+    assert log is not None
+    assert (log.lost, log.duplicate) == (1, 0)
 
 
 def test_of_several_periods_the_last_has_the_log(logging: Callable[..., LabMeasurer]) -> None:

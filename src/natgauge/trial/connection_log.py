@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -46,6 +46,7 @@ class ConnectionLog:
     Attributes:
         grace: seconds after which a record is late.
         tolerance: share of the connections that a passing trial's log may lack.
+        pending: True = frames that belong to no trial with a log may have records that are still to come.
     """
 
     device: Device
@@ -54,10 +55,13 @@ class ConnectionLog:
     grace: float
     tolerance: float = 0.0
     sleep: Callable[[float], None] = time.sleep
+    pending: bool = True
+    _read: int = field(default=-1, init=False)
 
     def begin(self) -> None:
-        """Wait for the last records of an earlier trial, and empty the log."""
-        self._ended(0)
+        """Wait for records of frames before the trial, which have the same four tuples, and empty the log."""
+        self._ended(None if self.pending or self._size() != self._read else 0)
+        self.pending = False
         self._run(f': > "$NG_WORK/{self.way.records}"')
 
     def counts(self, request: TrialRequest, octets: bytes, result: TrialResult) -> LogCounts:
@@ -68,6 +72,7 @@ class ConnectionLog:
         has_ports = request.frame.transport != "icmp"
         known = listed(octets, all_learned=all_learned, has_ports=has_ports)
         self._ended(sum(connection.expected for connection in known))
+        self._read = self._size()
         # Another machine has another clock.
         timed = result.clock.steps == 0 and self.device.machine.has_tester_files
         return join(
@@ -91,15 +96,15 @@ class ConnectionLog:
             "`record` of its recipe reads"
         )
 
-    def _ended(self, lines: int) -> None:
-        """Wait until the log does not grow any more; for a shorter time where it has this number of lines."""
+    def _ended(self, lines: int | None) -> None:
+        """Wait until the log does not grow any more; for a shorter time where it has these lines, None = not known."""
         began = grown = time.monotonic()
         size, counted = -1, False
         while (now := time.monotonic()) - grown < self.way.quiet_seconds:
             self.sleep(_LOOK_SECONDS)
             if (found := self._size()) != size:
                 size, grown, counted = found, time.monotonic(), False
-            elif not counted and now - grown >= _COMPLETE_SECONDS:
+            elif lines is not None and not counted and now - grown >= _COMPLETE_SECONDS:
                 counted = True
                 if lines == 0 or self._text().count("\n") >= lines:
                     return

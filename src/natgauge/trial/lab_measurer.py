@@ -401,6 +401,7 @@ class LabMeasurer(Measurer):
     def _came_back(self) -> dict[Direction | None, StreamCounts]:
         """Send a few single frames, and return the counts by stream."""
         self.number += 1
+        self._note_unlogged()
         try:
             return streams_of(self._run(self.request(self._handful), self.observer.running))
         except UnreachableError:
@@ -445,6 +446,7 @@ class LabMeasurer(Measurer):
             return Measurer.costs(self, plan)
         if self.collapsed:
             self.restart()
+        self._note_unlogged()
         try:
             cost_round = self.slice_rounds.round(self, plan)
         except NatgaugeError:
@@ -453,6 +455,11 @@ class LabMeasurer(Measurer):
         if cost_round.faults:
             self._note_collapse()
         return cost_round
+
+    def _note_unlogged(self) -> None:
+        """Note that frames are sent whose records no trial reads."""
+        if self.log is not None:
+            self.log.pending = True
 
     def _note_collapse(self) -> None:
         """Note that the device collapsed during slices, so that it is restarted before the next trial."""
