@@ -297,7 +297,9 @@ def show(name: str, as_json: bool) -> None:
 
 
 def _wanted(recipe: Recipe) -> Iterator[str]:
-    """Yield the gateway's requirements and its programs."""
+    """Yield the gateway's requirements, its programs and its ways of logging."""
+    from natgauge.gateways.recipe_model import installing
+
     for need in recipe.needs:
         source = f"package {need.package}" if need.package else need.mends
         yield f"  needs     {', '.join(need.programs)} ({source})"
@@ -305,6 +307,9 @@ def _wanted(recipe: Recipe) -> Iterator[str]:
         yield f"  process   {process.name}: {process.command.strip()}"
     for module in dict.fromkeys(module for played in recipe.of_devices(1) for module in played.modules):
         yield f"  kernel    {module.name}; where it is missing: {module.mends}"
+    for name, way in recipe.logging.items():
+        packages = [need.package for need in way.needs if need.package]
+        yield f"  logging   {name}{f' ({installing(packages)})' if packages else ''}"
 
 
 def _played(recipe: Recipe) -> Iterator[tuple[str, Recipe]]:
