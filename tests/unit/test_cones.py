@@ -34,17 +34,17 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "analysis": (5_610, "conclusions from records: two runs, many runs, audits, thresholds, scalability, subscribers"),
     # Carrier-grade NATs are audited with a pool, which labs and recipes know.
     "audits": (22_570, "setups, the records, and the requirements; nothing that measures"),
-    "campaigns": (43_600, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
+    "campaigns": (43_610, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
     "causes": (1_070, "facts about hops and counters, and the delays of late frames, with figures in words"),
     "cleaning": (11_790, "the labs of this machine from outside; their registers"),
-    "cli": (70_980, "the edge: reaches everything"),
-    "comparisons": (41_610, "measures several gateways, on the bench"),
+    "cli": (70_990, "the edge: reaches everything"),
+    "comparisons": (41_620, "measures several gateways, on the bench"),
     "doubts": (6_000, "conditions on what procedures measured, and on the parameters of records; no metric"),
-    "gateways": (6_040, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),
+    "gateways": (6_050, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),
     "host": (4_100, "this machine, its undo journal, the reader of files of others; settings of a far machine, too"),
     "inputs": (1_480, "descriptions of inputs; words and errors"),
     "labs": (11_260, "all kinds of labs, three systems of far machines, pools; this machine: ports, undo, namespaces"),
-    "measurements": (40_350, "one measurement on its own bench, and its record"),
+    "measurements": (40_360, "one measurement on its own bench, and its record"),
     "metrics": (930, "a declaration for each metric; figures in words"),
     "paired": (1_380, "arithmetic and places of rounds for costs, comparisons and stored ones; statistics; notes"),
     "procedures": (
@@ -56,11 +56,11 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "reports": (14_860, "all views of records, also for papers, of subscribers, over commits; nothing that measures"),
     "statistics": (700, "arithmetic; stands on nothing"),
     "stored": (39_960, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
-    "spread": (45_040, "campaigns, and the workers that measure their repetitions"),
+    "spread": (45_050, "campaigns, and the workers that measure their repetitions"),
     "subscriber_profiles": (1_800, "profiles of subscribers; descriptions of inputs; the reader of files of others"),
     "setup": (16_570, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
     "tester": (18_880, "the tester alone, on cables and labs"),
-    "trial": (36_370, "joins setups, the tester and procedures"),
+    "trial": (36_380, "joins setups, the tester and procedures"),
 }
 
 
