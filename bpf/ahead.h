@@ -9,6 +9,8 @@
 /* The connection of a side's frame `number`. Another `try` is another draw of the Responder's. */
 static __always_inline __u64 connection_of(__u64 number, __u32 stream, const int side, int try, const bool churn)
 {
+	if (plan.flood && stream == CLOSING)
+		return plan.flood_from + number;
 	if (side == INITIATOR && (stream == PHASE1 || closes(stream)))
 		return opened(number);
 	if (side == INITIATOR)

@@ -198,7 +198,7 @@ static __always_inline void count_expected(struct receiver *r, const struct rece
 		tally->sized[frame->size]++;
 	if (is_background(frame))
 		tally->background++;
-	else if (side == RESPONDER && !plan.stateless)
+	else if (side == RESPONDER && !plan.stateless && !is_flood(frame->tag.connection))
 		learn_source(r, frame, stream);
 }
 

@@ -60,7 +60,7 @@ enum constant {
 enum side { INITIATOR = 0, RESPONDER = 1, SIDES = 2 };
 
 /* A stream: one direction of one phase. PHASE1 has all frames that open connections, and CLOSING those that close them
- * while others are opened. */
+ * while others are opened, or those of a flood, which get no further frame. */
 enum stream { PHASE1 = 0, PHASE2_INITIATOR = 1, PHASE2_RESPONDER = 2, CLOSING = 3, STREAMS = 4 };
 
 /* Schedules of a sender: one of each side, and the Initiator's further ones with churn. */
@@ -268,7 +268,7 @@ struct plan {
 	 */
 	__u32 opens_permuted;
 	__u32 churn; /* 1: phase 2 opens connections, too, and the oldest leave */
-	__u32 unused;
+	__u32 flood; /* 1: the host after the last source address opens further ones */
 	/*
 	 * What follows from other parts of the plan is computed once: the verifier removes branches, but not the loads
 	 * before them. Of the Initiator's frames at the Responder: 1: source address and port are known in advance.
@@ -284,6 +284,7 @@ struct plan {
 	__u64 frame_timeout_ns; /* 0: none */
 	__u64 stall_ns;		/* a sender that is inactive for longer has stalled */
 	__u64 connections;	/* of the whole trial */
+	__u64 flood_from;	/* the first connection of the flood */
 	__u64 drawn_from;	/* the first of the connections that phase 2 draws, and their number */
 	__u64 drawn;
 	__u64 left_per_frame[SIDES]; /* connections that leave during a frame of a side's schedule, times 2^32 */

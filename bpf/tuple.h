@@ -107,9 +107,17 @@ static __always_inline __u64 opened(__u64 number)
 	return plan.opens_permuted ? permute(number, TUPLES) : number;
 }
 
-/* The position of a connection's four tuple. */
+/* Whether a connection is one of the flood. */
+static __always_inline bool is_flood(__u64 connection)
+{
+	return plan.flood && connection >= plan.flood_from;
+}
+
+/* The position of a connection's four tuple; those of the flood are after all others. */
 static __always_inline __u64 position(__u64 connection)
 {
+	if (is_flood(connection))
+		return plan.space + connection - plan.flood_from;
 	switch (plan.order) {
 	case ORDER_PERMUTATION:
 		return permute(connection, TUPLES);
@@ -125,12 +133,16 @@ static __always_inline __u64 position(__u64 connection)
 /* The four tuple at a position: the source port varies fastest, then source address, destination port and address. */
 static __always_inline void tuple_at(__u64 rest, struct tuple *t)
 {
-	__u64 next = divide(rest, &plan.source_ports);
+	const bool flood = plan.flood && rest >= plan.space;
+	__u64 next;
 
+	if (flood)
+		rest -= plan.space;
+	next = divide(rest, &plan.source_ports);
 	t->source_port = plan.source_port_first + (rest - next * plan.source_ports.by);
-	t->source_address = 0;
+	t->source_address = flood ? plan.source_addresses.by : 0;
 	rest = next;
-	if (plan.source_addresses.by > 1) {
+	if (plan.source_addresses.by > 1 && !flood) {
 		next = divide(rest, &plan.source_addresses);
 		t->source_address = rest - next * plan.source_addresses.by;
 		rest = next;

@@ -78,7 +78,7 @@ impl Flow {
     }
 }
 
-/// Flows that open further connections in phase 2, and that close the oldest.
+/// Flows that open further connections in phase 2, and that close the oldest or flood.
 pub fn of_churn(request: &Request) -> Vec<Flow> {
     let Some((churn, phase2)) = request.churn() else { return Vec::new() };
     let opening = Flow {
@@ -91,7 +91,8 @@ pub fn of_churn(request: &Request) -> Vec<Flow> {
         step: None,
     };
     let closing = Flow { stream: CLOSING, opened: 0, ..opening };
-    std::iter::once(opening).chain(churn.leave.way().map(|_| closing)).collect()
+    let flood = churn.flood_per_second.map(|rate| Flow { frames: request.flood(), rate, ..closing });
+    std::iter::once(opening).chain(flood.or(churn.leave.way().map(|_| closing))).collect()
 }
 
 /// Frames/s of all flows and senders together; with a step, the higher of both rates.

@@ -190,9 +190,12 @@ fn ends(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> [types::side_pl
     let [inside, outside] = request.headers();
     let own = if inside.tunnelled { hosts } else { &initiator.source_addresses };
     let relay = if outside.tunnelled { &initiator.destination_addresses } else { &responder.addresses };
+    let of_flood = u64::from(request.flood() > 0);
+    let with_flood = |range: &AddressRange| types::addresses { count: range.count() + of_flood, ..addresses(range) };
     [
         types::side_plan {
-            neighbours: addresses(&initiator.source_addresses),
+            own: with_flood(own),
+            neighbours: with_flood(&initiator.source_addresses),
             ..side(inside, macs[INITIATOR], own, &initiator.destination_addresses)
         },
         types::side_plan {
@@ -421,8 +424,9 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         prefetched: u32::from(prefetched(request)),
         opens_permuted: u32::from(opens_permuted(request)),
         churn: u32::from(churn.is_some()),
+        flood: u32::from(request.flood() > 0),
+        flood_from: request.all_connections(),
         sized: sized(request),
-        unused: 0,
         source_known: u32::from(source_known),
         set_known: u32::from(request.responder.customer_edges.is_some() && translated),
         // Marks do not cover upper halves.
@@ -430,7 +434,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         map_addresses: u32::from(emulated && inside.family == Family::Ipv6),
         pieces: divisor(table::shape(request.connections).1, FAST_DIVISION),
         frame_timeout_ns: request.frame_timeout_ms.map_or(0, |ms| (ms * 1e6) as u64),
-        connections: request.all_connections(),
+        connections: request.all_connections() + request.flood(),
         drawn_from: guarded,
         drawn: request.connections - 2 * guarded,
         left_per_frame: left_per_frame(request),

@@ -185,6 +185,9 @@ pub struct Phase2 {
     /// With churn of TCP: segments that close connections, and the reactions to them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub closings: Option<Counts>,
+    /// Frames that open the flood's connections.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flood: Option<Counts>,
 }
 
 /// The Responder's state table (RFC 9693 section 4.10).

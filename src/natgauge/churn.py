@@ -26,11 +26,14 @@ class Churn:
         leave: a connection falls silent (UDP, ICMP), or the Initiator closes it by a FIN or a reset (TCP).
         guard_seconds: a connection gets frames from this time after its opening until this time before it leaves, > 0,
             in ms; longer than a round trip.
+        flood_per_second: connections/s that the host after the last source address opens in addition (not TCP); they
+            get no further frame, and their loss fails no trial. 0 = it opens none.
     """
 
     new_per_second: float
     leave: Leave = "silent"
     guard_seconds: float = 0.1
+    flood_per_second: float = 0.0
 
     def openings(self, seconds: float) -> int:
         """Return the connections that a phase 2 of this length opens."""

@@ -36,7 +36,7 @@ _COUNTED: Final = {
 }
 _ASKED: Final = {"initiator": {"family", "source_addresses"}, "responder": {"family"}, "translation": {"pool"}}
 _OPENING: Final = {**_COUNTED, "messages": True}
-_BOTH_COUNTED: Final = dict.fromkeys(("initiator", "responder", "openings", "closings"), _COUNTED)
+_BOTH_COUNTED: Final = dict.fromkeys(("initiator", "responder", "openings", "closings", "flood"), _COUNTED)
 _RESULT: Final[Any] = {"phase1": _OPENING, "phase2": _BOTH_COUNTED, "ports": True, "state_table": {"by_source"}}
 
 

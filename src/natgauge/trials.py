@@ -232,8 +232,13 @@ class Trial:
         return None if self.result is None or self.result.phase2 is None else self.result.phase2.closings
 
     @property
+    def flood(self) -> StreamCounts | None:
+        """Counts of the connections of one host that opens more than its share; None without a flood."""
+        return None if self.result is None or self.result.phase2 is None else self.result.phase2.flood
+
+    @property
     def streams(self) -> list[StreamCounts]:
-        """Counts of phase 1, then those of phase 2."""
+        """Counts of phase 1, then those of phase 2 that decide."""
         churn = [counts for counts in (self.openings, self.closings) if counts is not None]
         return [self.phase1, *churn, *self.phase2.values()]
 

@@ -209,6 +209,10 @@ def _streams_judged(case: _Case) -> Iterable[_Ruling | None]:
         yield from _stream_judged(case, stream)
         if stream.phase == 1:
             yield _incomplete(case)
+    if case.trial.flood is not None:
+        # Whether it was sent is the tester's matter. What is lost of it fails nothing.
+        flood = _Stream(2, "flood of phase 2", case.trial.flood, lag_matters=False)
+        yield from (_too_many(flood), _not_offered(case, flood), _hasty(flood))
 
 
 def _stream_judged(case: _Case, stream: _Stream) -> Iterable[_Ruling | None]:

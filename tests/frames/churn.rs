@@ -315,6 +315,39 @@ fn a_gateway_that_forgets_one_open_connection_in_a_thousand_is_found() {
 }
 
 #[test]
+fn a_flood_is_of_one_host_counted_apart_and_no_matter_to_the_others() {
+    const FLOOD: u64 = 6000;
+    let mut place = MaybeUninit::uninit();
+    let stream = format!(r#"{{"rate":20000.0,"frames":{FRAMES}}}"#);
+    let churn = r#"{"new_per_second":2000.0,"leave":"silent","guard_ms":20,"flood_per_second":3000.0}"#;
+    let flooded = format!(r#"{{"initiator":{stream},"responder":{stream},"churn":{churn}}}"#);
+    let mut changes = phase2("udp", "silent");
+    changes.push(("/phase2", flooded));
+    let changes: Vec<_> = changes.iter().map(|(place, value)| (*place, value.as_str())).collect();
+    let loaded = Loaded::new(&mut place, request(&changes));
+    let verified = loaded.programs.verified_instructions();
+    assert!(verified.iter().all(|&followed| followed < 400_000), "{verified:?}");
+    let mut run = Run { loaded: &loaded, nat: Nat::new(Fault::None, false), skipped: 0, sent: HashMap::new() };
+    run.phase(&[flow(PHASE1, OPEN)], |_, _| ());
+    let flows = flows(&loaded);
+    assert_eq!(flows.iter().find(|flow| flow.stream == CLOSING).map(|flow| flow.frames), Some(FLOOD));
+    run.phase(&flows, |_, _| ());
+    assert_eq!((run.received(PHASE1), run.received(CLOSING), run.skipped), (OPEN + NEW, FLOOD, 0));
+    assert_eq!(PHASE2.map(|stream| run.received(stream)), [FRAMES; 2]);
+    let counts = loaded.programs.received();
+    assert_eq!((counts.stored, counts.remapped, counts.foreign), (OPEN + NEW, 0, [0; 2]));
+    let mut hosts: HashMap<[u8; 4], u64> = HashMap::new();
+    for tuple in run.nat.inside.keys() {
+        *hosts.entry(tuple[..4].try_into().unwrap()).or_default() += 1;
+    }
+    let others = loaded.request.initiator.source_addresses.count();
+    let std::net::IpAddr::V4(last) = loaded.request.initiator.source_addresses.last else { panic!("IPv4") };
+    let host = (u32::from(last) + 1).to_be_bytes();
+    assert_eq!((hosts.remove(&host), hosts.len() as u64), (Some(FLOOD), others));
+    assert_eq!(hosts.values().sum::<u64>(), OPEN + NEW);
+}
+
+#[test]
 fn several_senders_open_each_connection_once() {
     let mut place = MaybeUninit::uninit();
     let cpus = r#"{"cpus":[0,1,2]}"#;

@@ -33,6 +33,16 @@ def measured(churn: Churn, seconds: float, **inputs: Any) -> OneTrial:
         return passing(measurer, PlanOfTrial(OPEN, 10_000.0, Phase2Plan(20_000.0, 20_000.0, seconds, churn=churn)))
 
 
+def test_a_flood_is_opened_beside_the_connections_of_the_others() -> None:
+    trial = measured(Churn(200.0, flood_per_second=3000.0), 2.0)
+    assert trial.flood is not None
+    assert trial.flood.received_frames == trial.flood.intended_frames == 6000
+    reading = trial.readings.count_in_churn
+    assert reading is not None
+    assert reading.expected is None
+    assert reading.count == pytest.approx(OPEN + 3200 * reading.seconds, abs=3200 * 0.2)
+
+
 @pytest.mark.parametrize(
     ("leave", "inputs", "seconds", "held"),
     [

@@ -123,7 +123,7 @@ def _result(trial: Trial, request: TrialRequest, number: int = 0) -> TrialResult
 
 
 def _churn_of(churn: agreement.ChurnRequest) -> Churn:
-    return Churn(churn.new_per_second, churn.leave, churn.guard_ms / 1e3)
+    return Churn(churn.new_per_second, churn.leave, churn.guard_ms / 1e3, churn.flood_per_second or 0.0)
 
 
 def _plan_of(request: TrialRequest) -> TrialPlan:

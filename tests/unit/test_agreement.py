@@ -72,6 +72,13 @@ RIGHT = [
     {**EXAMPLE, "phase2": {"responder": STREAM, "churn": {"new_per_second": 50.0, "leave": "silent", "guard_ms": 50}}},
     {
         **EXAMPLE,
+        "phase2": {
+            "responder": STREAM,
+            "churn": {"new_per_second": 50.0, "leave": "silent", "flood_per_second": 500.0},
+        },
+    },
+    {
+        **EXAMPLE,
         "frame": {"size": 88, "side": "initiator", "transport": "tcp"},
         "phase2": {"initiator": STREAM, "churn": {"new_per_second": 50.0, "leave": "fin"}},
     },

@@ -406,6 +406,20 @@ def test_what_does_not_fit_is_refused_before_anything_starts(tmp_path: Path, cho
     assert "\n" not in str(refused.value)
 
 
+def test_a_device_without_a_table_carries_subscribers_too(tmp_path: Path) -> None:
+    chosen = {"subscriber": profile(tmp_path, 0.1, 1, 1), "subscribers": 5000}
+    question = ask("subscribers", "map-t-br", chosen)
+    assert Bench(question.cell).plan(question.metric, question.settings).demand.source_addresses == 5000
+
+
+def test_a_mixed_load_without_a_four_tuple_for_a_new_connection_is_refused() -> None:
+    question = ask("mixed-load", "nftables-nat44", {"connections": 50, "source_ports": "2000-2049"})
+    bench = Bench(question.cell)
+    with pytest.raises(UsageError) as refused:
+        bench.plan(question.metric, question.settings)
+    assert refused.value.at == "connections"
+
+
 def ask_and_plan(choices: dict[str, Any]) -> None:
     """Plan a measurement; nothing is started."""
     question = ask("subscribers", "nftables-nat44", choices)

@@ -105,6 +105,13 @@ impl AddressRange {
             && [self.first, self.last].into_iter().all(|end| self.of(self.number(end)) == end)
     }
 
+    /// The address after the last one, if there is one with the same upper half.
+    pub fn after(&self) -> Option<IpAddr> {
+        let most = if self.first.is_ipv4() { u64::from(u32::MAX) } else { u64::MAX };
+        let next = halves(self.last).1.checked_add(self.step).filter(|&next| next <= most);
+        next.map(|_| self.at(self.count()))
+    }
+
     /// The address at a position below `count`.
     pub fn at(&self, position: u64) -> IpAddr {
         self.of(self.number(self.first) + position * self.step)

@@ -51,6 +51,10 @@ pub struct Churn {
     /// A connection gets frames from this time after its opening until this time before it leaves.
     #[serde(default = "tenth_of_a_second", with = "Whole::<LEAST_GUARD_MS, LONGEST_GUARD_MS>")]
     pub guard_ms: u64,
+    /// Connections/s that the host with the address after the last source address opens in addition, with the lowest ports
+    /// first. They get no further frames. Absent: it opens none.
+    #[serde(default, with = "Rate")]
+    pub flood_per_second: Option<f64>,
 }
 
 fn tenth_of_a_second() -> u64 {
@@ -60,12 +64,21 @@ fn tenth_of_a_second() -> u64 {
 impl Churn {
     /// Connections that are opened, and that leave, in this time.
     pub fn openings(&self, seconds: f64) -> u64 {
-        // Half a frame's time is no time: rates divide the number of frames only up to the last bits.
-        (self.new_per_second * seconds + 1e-6).floor() as u64
+        whole(self.new_per_second * seconds)
+    }
+
+    /// Connections that the flood opens in this time.
+    pub fn flood(&self, seconds: f64) -> u64 {
+        whole(self.flood_per_second.unwrap_or_default() * seconds)
     }
 
     /// Connections that are too young, or about to leave, to get frames: so many of each.
     pub fn guarded(&self) -> u64 {
         (self.new_per_second * self.guard_ms as f64 / 1e3).ceil() as u64 + 1
     }
+}
+
+/// Half a frame's time is no time: rates divide the number of frames only up to the last bits.
+fn whole(frames: f64) -> u64 {
+    (frames + 1e-6).floor() as u64
 }

@@ -36,6 +36,7 @@ beyond_schema! {
     CHURN_SPACE = "each connection needs a four tuple of its own: phase 2 opens as many as",
     CHURN_GUARD = "connections are not open for longer than two guards",
     CHURN_NONE = "opens no connection while the streams send",
+    FLOOD = "must open one connection or more, each with a four tuple of the host after the last source address:",
     SAMPLES = "too few frames of the stream are due from then on",
     FOREGROUND = "must be less than n: m of n frames are in the foreground",
     MAPPING_RULE = "must be a basic mapping rule (RFC 7597 section 5)",

@@ -8,9 +8,9 @@ use super::bounds::Rate;
 use super::customer_edges::CustomerEdges;
 use super::engine_rule_texts::{
     AFTER_STEP, ANSWER, AS_MANY, CHOSEN_PORTS, CHOSEN_SIZE, CHURN_GUARD, CHURN_NONE, CHURN_SPACE, CLOSED_ONCE,
-    CONNECTIONS, EDGE_DEVICE, EMBEDDED, FAMILY, FOREGROUND, FRAME, LISTED, MAPPING_RULE, MAP_T, NAME, NUMBERED, ONCE,
-    ONE_PREFIX, ONE_SEQUENCE, OWN_ADDRESS, PACED, PORT_SETS, RANGE, RISING, ROUTER, SAMPLES, SET_PORTS, SPACE, STEP,
-    TWO_PORTS, UNICAST,
+    CONNECTIONS, EDGE_DEVICE, EMBEDDED, FAMILY, FLOOD, FOREGROUND, FRAME, LISTED, MAPPING_RULE, MAP_T, NAME, NUMBERED,
+    ONCE, ONE_PREFIX, ONE_SEQUENCE, OWN_ADDRESS, PACED, PORT_SETS, RANGE, RISING, ROUTER, SAMPLES, SET_PORTS, SPACE,
+    STEP, TWO_PORTS, UNICAST,
 };
 use super::frame::{FCS, LIVE_FRAME_OCTETS};
 use super::model::{
@@ -236,7 +236,23 @@ fn check_churn(request: &Request) -> Outcome<()> {
         );
         return refuse("phase2.churn.new_per_second", rate, CHURN_SPACE, &more);
     }
-    Ok(())
+    churn.flood_per_second.map_or(Ok(()), |rate| check_flood(request, rate))
+}
+
+fn check_flood(request: &Request, rate: f64) -> Outcome<()> {
+    let refused = |more: &str| refuse("phase2.churn.flood_per_second", rate, FLOOD, more);
+    let Initiator { source_addresses, source_ports, destination_ports, destination_addresses, gateway, .. } =
+        &request.initiator;
+    let one = source_ports.count() * destination_ports.count() * destination_addresses.count();
+    let (flood, most) = (request.flood(), one.min(MOST_CONNECTIONS - request.all_connections()));
+    if flood == 0 || flood > most {
+        return refused(&format!(" {flood}, and there are {most}"));
+    }
+    let Some(host) = source_addresses.after() else { return refused(" there is no such address") };
+    if gateway.address == Some(host) {
+        return refused(&format!(" {host} is the gateway's"));
+    }
+    check_address("initiator.source_addresses.last", host, request.initiator.family)
 }
 
 fn check_frame(request: &Request) -> Outcome<()> {

@@ -426,6 +426,11 @@ impl Request {
         self.connections + self.churn().map_or(0, |(churn, phase2)| churn.openings(phase2.sending_seconds()))
     }
 
+    /// Connections of the flood of phase 2. Their indices follow those of all others.
+    pub fn flood(&self) -> u64 {
+        self.churn().map_or(0, |(churn, phase2)| churn.flood(phase2.sending_seconds()))
+    }
+
     /// The churn of phase 2, with that phase.
     pub fn churn(&self) -> Option<(&Churn, &Phase2)> {
         let phase2 = self.phase2.as_ref()?;

@@ -24,7 +24,7 @@ pub struct Rule {
 }
 
 /// All rules, in the order in which they are checked.
-pub const SCHEMA_RULES: [Rule; 36] = [
+pub const SCHEMA_RULES: [Rule; 37] = [
     Rule {
         field: "phase1",
         text: "only a stateless trial has none",
@@ -398,6 +398,20 @@ pub const SCHEMA_RULES: [Rule; 36] = [
         broken: |request| {
             let unlisted = request.stateless || has_edges(request);
             (unlisted && request.connections_file.is_some()).then_some("a path")
+        },
+    },
+    Rule {
+        field: "phase2.churn",
+        text: "floods by hosts without customer edges, of transport udp or icmp: leave flood_per_second out",
+        schema: || {
+            let tcp = json!({"properties": {"transport": {"const": "tcp"}}, "required": ["transport"]});
+            let tcp = json!({"properties": {"frame": tcp}, "required": ["frame"]});
+            let none = at("phase2.churn", json!({"properties": {"flood_per_second": false}}));
+            json!({"if": {"anyOf": [tcp, with_edges()]}, "then": none})
+        },
+        broken: |request| {
+            request.churn()?.0.flood_per_second?;
+            (request.frame.transport == Transport::Tcp || has_edges(request)).then_some("{}")
         },
     },
 ];

@@ -4,7 +4,7 @@
 
 use crate::family::Family;
 use crate::messages::{Message, MessageName};
-use crate::shared::{INITIATOR, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER};
+use crate::shared::{CLOSING, INITIATOR, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER};
 
 pub(super) fn protocol(family: Family) -> u8 {
     match family {
@@ -15,7 +15,7 @@ pub(super) fn protocol(family: Family) -> u8 {
 
 pub(super) fn messages() -> Vec<Message> {
     vec![
-        Message::tagged(MessageName::Request, INITIATOR, &[PHASE1, PHASE2_INITIATOR]),
+        Message::tagged(MessageName::Request, INITIATOR, &[PHASE1, PHASE2_INITIATOR, CLOSING]),
         Message::tagged(MessageName::Reply, RESPONDER, &[PHASE2_RESPONDER]),
     ]
 }

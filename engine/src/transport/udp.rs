@@ -3,12 +3,12 @@
 
 use crate::dns::{Content, Question};
 use crate::messages::{Message, MessageName, Payload};
-use crate::shared::{INITIATOR, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER};
+use crate::shared::{CLOSING, INITIATOR, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER};
 
 pub(super) const PROTOCOL: u8 = 17;
 
 pub(super) fn messages(question: Option<Question>) -> Vec<Message> {
-    let first = &[PHASE1, PHASE2_INITIATOR];
+    let first = &[PHASE1, PHASE2_INITIATOR, CLOSING];
     let Some(question) = question else {
         return vec![
             Message::tagged(MessageName::Datagram, INITIATOR, first),

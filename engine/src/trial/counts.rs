@@ -56,7 +56,8 @@ impl Trial<'_> {
                 initiator: of(phase, PHASE2_INITIATOR),
                 responder: of(phase, PHASE2_RESPONDER),
                 openings: self.counts(phase, PHASE1, &later, disturbed),
-                closings: of(phase, CLOSING),
+                closings: of(phase, CLOSING).filter(|_| request.flood() == 0),
+                flood: of(phase, CLOSING).filter(|_| request.flood() > 0),
             }),
             state_table: StateTable {
                 connections: request.connections,

@@ -54,6 +54,7 @@ class MeasureKeywords(SetupKeywords, total=False):
     new_rate: float | None
     new_share: float | str | None
     life_seconds: float | None
+    flood_share: float | str | None
     before_seconds: float | None
     load: float | str | None
     reset_kind: Literal["process", "system", "hardware", "power", "failover"] | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from natgauge.metrics import floods
 from natgauge.metrics.metric import Criterion, DeclaredFigure, Metric
 from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, GIGABITS, OPEN_CONNECTIONS
 
@@ -21,6 +22,7 @@ METRIC: Final = Metric(
         DeclaredFigure(CONNECTIONS_PER_SECOND, "new connections", "connections/s", answer="{} new connections/s"),
         DeclaredFigure(OPEN_CONNECTIONS, "open connections", "connections", answer="{} open connections"),
         DeclaredFigure(GIGABITS, "IP packets of both directions", "Gbit/s"),
+        *floods.FIGURES,
     ),
     moved_by=frozenset(),
     is_bounded=True,

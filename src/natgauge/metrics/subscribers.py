@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from natgauge.metrics import floods
 from natgauge.metrics.metric import Criterion, Metric
 
 METRIC: Final = Metric(
@@ -16,6 +17,7 @@ METRIC: Final = Metric(
     does="carries {value}",
     criterion=Criterion(strict=" without losing a frame or a new connection"),
     best="carries most subscribers",
+    figures=floods.FIGURES,
     traffic={"connections": 1_000_000},
     moved_by=frozenset(),
 )

@@ -84,15 +84,31 @@ class MixedLoadSettings(MixedSettings):
                 "leave one of both out",
                 at="new_share",
             )
+        if not self.new_rate and self.floods:
+            raise UsageError(
+                f"flood share: {self.flood_share:g} of all new connections, but none is new; leave one of both out",
+                at="flood_share",
+            )
         if not self.new_rate and self.life_seconds is not None:
             raise UsageError("life seconds: no connection is new, so none leaves; leave it out", at="life_seconds")
-        needed = math.ceil(self.load(0.0).four_tuples(self.trial_seconds))
+        self._refuse_few_four_tuples(0.0, "new_rate")
+
+    def refuse_unlike(self, sources: int, timeout: int | None) -> None:
+        """Refuse ranges without a four tuple for a new connection."""
+        super().refuse_unlike(sources, timeout)
+        if self.new_rate is None:
+            self._refuse_few_four_tuples(1 / ((self.new_share or _SHARE) * self.trial_seconds), "connections")
+
+    def _refuse_few_four_tuples(self, rate: float, at: str) -> None:
+        """Refuse ranges that are too narrow for the least load, at a frame rate that opens connections."""
+        load = self.load(rate)
+        needed = math.ceil(load.four_tuples(self.trial_seconds))
         if needed > self.space:
             raise UsageError(
-                f"new rate: {self.new_rate:g} connections/s for {self.trial_seconds:g} s take {needed} four tuples "
-                f"with those that are open at first, the ranges hold {self.space}; name more --destination-ports, or "
-                "give fewer connections",
-                at="new_rate",
+                f"{at.replace('_', ' ')}: {load.new:g} new connections/s for {self.trial_seconds:g} s take {needed} "
+                f"four tuples with those that are open at first, the ranges hold {self.space}; name more "
+                "--destination-ports, or give fewer connections",
+                at=at,
             )
 
     def needs(self) -> frozenset[Ability]:

@@ -71,6 +71,12 @@ class SubscribersSettings(MixedSettings):
     def __post_init__(self) -> None:
         """Refuse a profile that is none, and one without frames."""
         super().__post_init__()
+        if self.floods and not self.profile_of_one.new_per_second:
+            raise UsageError(
+                f"flood share: {self.flood_share:g} of all new connections, but {self.subscriber} opens none; leave it "
+                "out",
+                at="flood_share",
+            )
         if not self.each(None).frames:
             raise UsageError(
                 f"subscriber: {self.subscriber} has no frames, so it is a rate of connections; measure connection-rate",

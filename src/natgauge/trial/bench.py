@@ -30,6 +30,7 @@ from natgauge.procedures.kit.runner import unheard
 from natgauge.procedures.kit.search.rate_search import FIRST_TRIAL_SECONDS, LONGEST_TRIAL_SECONDS, lowest_rate
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.setup.setup import Setup, SetupChoices
+from natgauge.setup.traffic import refuse_flood
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
 from natgauge.trial import external, resolvers
@@ -168,7 +169,10 @@ class Bench(Setup):
                 f"zero checksum: {self.recipe.name} has IPv4 on both sides (RFC 768 allows it); leave it out",
                 at="zero_checksum",
             )
-        if not self.recipe.stateful and (settings.fills_table or settings.needs() & OF_TABLE):
+        # Of loads that come and go a table may be what ends them, or not.
+        needs = settings.needs()
+        is_of_table = needs & OF_TABLE or (settings.fills_table and Ability.CHURN not in needs)
+        if not self.recipe.stateful and is_of_table:
             raise UsageError(f"{procedure.metric}: {self.recipe.name} keeps no connections, so it has no table")
         planned = Planned(procedure, settings, self._demand(settings), chosen)
         if self.lab.devices:
@@ -179,6 +183,8 @@ class Bench(Setup):
         refuse_unfit(self.recipe, planned.demand, self.known_limits)
         timeout = {**self.cell.device.named(), **self.known_limits}.get("udp_timeout")
         settings.refuse_unlike(self.traffic.sources, timeout)
+        if settings.floods:
+            refuse_flood(self.traffic, addresses)
         return planned
 
     def _refuse_transport(self, metric: str, settings: TrialSettings) -> None:
@@ -248,7 +254,7 @@ class Bench(Setup):
             phase1_seconds=seconds,
             after_seconds=phase2 + 2 * grace if phase2 else 0.0,
             longest_seconds=longest,
-            source_addresses=self.traffic.sources,
+            source_addresses=self.traffic.sources + settings.floods,
             remote_endpoints=self.traffic.responder_addresses.count * self.traffic.destination_ports.count,
             outside_addresses=1 if self.address_plan.pool is None else self.address_plan.pool.count,
             fills_table=settings.fills_table,

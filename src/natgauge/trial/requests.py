@@ -291,7 +291,10 @@ def _phase2(plan: TrialPlan, phase2: Phase2Plan, pace: Pacing, grace_ms: int) ->
         churn=None
         if churn is None
         else ChurnRequest(
-            new_per_second=churn.new_per_second, leave=churn.leave, guard_ms=max(1, round(churn.guard_seconds * 1000))
+            new_per_second=churn.new_per_second,
+            leave=churn.leave,
+            guard_ms=max(1, round(churn.guard_seconds * 1000)),
+            flood_per_second=churn.flood_per_second or None,
         ),
     )
 

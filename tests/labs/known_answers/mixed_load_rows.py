@@ -20,6 +20,8 @@ SUBSCRIBER = Path(__file__).with_name("subscriber.toml")
 OPENING_SUBSCRIBER = SUBSCRIBER.with_name("opening_subscriber.toml")
 SECONDS, LIMIT, BUCKET = 1.0, 4000, 200
 OPENED, TOKENS, SHARE = 400, 20, 0.02
+#: New connections/s of the others, and of the host that floods.
+NEW, FLOOD = 100, 900
 #: Time-out of the gateway in s, and the most entries of its table.
 FORGETS, TABLE = 30, 3000
 
@@ -43,6 +45,18 @@ def highest(unit: str, truth: float) -> Look:
     return Look("", unit, value, truth, (below, truth * LAG_SHARE + 1), reason)
 
 
+def kept(truth: float) -> Look:
+    """What the others keep beside a flood."""
+    assert ROUGH.share is not None
+    margin = 2 * (ROUGH.share + DEVICE_STALL / SECONDS)
+    reason = "errors of both searches, tokens wasted in 5 ms"
+
+    def share(evidence: Evidence) -> float:
+        return evidence.measured.figures["kept_share"].median
+
+    return Look("kept", "", share, truth, (margin, margin), reason)
+
+
 MIXED_LOAD_ROWS = (
     Row(
         "mixed load of few openings",
@@ -55,6 +69,49 @@ MIXED_LOAD_ROWS = (
         "mixed-load",
         (highest("frames/s", (OPENED + TOKENS / SECONDS) / (2 * SHARE)), bottleneck("new connections")),
         {"connection_rate": 600.0, "new_share": SHARE, "trial_seconds": SECONDS, "error": ROUGH, "confirm": False},
+    ),
+    Row(
+        "mixed load beside a flood with a limit for each host",
+        Ruled(
+            words=f"drops openings of a host beyond {OPENED:,}/s, bucket of {TOKENS:,}",
+            sets="set hosts { type ipv4_addr; size 65535; flags dynamic; }",
+            rules=(
+                "ct mark 0 ct mark set 1 update @hosts "
+                f"{{ ct original ip saddr limit rate over {OPENED}/second burst {TOKENS} packets }} drop"
+            ),
+            connections=100,
+        ),
+        "mixed-load",
+        (highest("frames/s", (OPENED + TOKENS / SECONDS) / (2 * SHARE)), kept(1.0)),
+        {
+            "connection_rate": 600.0,
+            "new_share": SHARE,
+            "flood_share": 0.9,
+            "trial_seconds": SECONDS,
+            "error": ROUGH,
+            "confirm": False,
+        },
+    ),
+    Row(
+        "mixed load beside a flood with a limit for all",
+        Ruled(
+            words=f"drops beyond {LIMIT:,} frames/s up, bucket of {BUCKET:,}",
+            rules=f"limit rate over {LIMIT}/second burst {BUCKET} packets drop",
+            connections=100,
+        ),
+        "mixed-load",
+        (
+            highest("frames/s", LIMIT + BUCKET / SECONDS - NEW - FLOOD),
+            kept((LIMIT + BUCKET / SECONDS - NEW - FLOOD) / (LIMIT + BUCKET / SECONDS - NEW)),
+        ),
+        {
+            "connection_rate": 1000.0,
+            "new_rate": float(NEW),
+            "flood_share": FLOOD / (NEW + FLOOD),
+            "trial_seconds": SECONDS,
+            "error": ROUGH,
+            "confirm": False,
+        },
     ),
     Row(
         "subscribers of few frames",

@@ -67,6 +67,8 @@ REPEATED: Final = {
     "second half of the handshake delayed": "a queue on the other way",
     "half-open connections up to a limit": "`table of a limit that nobody told` has such a limit",
     "connection rate with half-open connections up to a limit": "the device of the row before, in a search",
+    "mixed load beside a flood with a limit for each host": "as `mixed load of few openings`, searched twice",
+    "mixed load beside a flood with a limit for all": "as `subscribers of few frames`, searched twice",
     "subscribers of few openings": "the device of `mixed load of few openings`, with ten seconds of phase 1",
     "subscribers of a small table": "`table of a limit that nobody told` has such a limit",
     "new connections on a wire": "test_external.py counts the same device's connections, trial by trial",

@@ -251,6 +251,11 @@ class TrialSettings:
         """Whether the device keeps its own limits and time-outs, unless the user chose others."""
         return False
 
+    @property
+    def floods(self) -> bool:
+        """Whether the host after the last source address opens connections, too."""
+        return False
+
     def refuse_unlike(self, sources: int, timeout: int | None) -> None:
         """Refuse what does not fit the source addresses, and the device's time-out in s; None = not known."""
 

@@ -2,7 +2,7 @@
 """Addresses, ports and sizes of the traffic, from the options and from what a lab and its gateway need."""
 
 from natgauge.setup.traffic.addresses import AddressPlan, address_plan
-from natgauge.setup.traffic.plan import TrafficPlan, hosts_of, make_plan, with_pool
+from natgauge.setup.traffic.plan import TrafficPlan, hosts_of, make_plan, refuse_flood, with_pool
 from natgauge.setup.traffic.ranges import LAST_PORT, Range
 from natgauge.setup.traffic.subscribers import chosen_sets, needs, refuse_sets
 
@@ -16,6 +16,7 @@ __all__ = [
     "hosts_of",
     "make_plan",
     "needs",
+    "refuse_flood",
     "refuse_sets",
     "with_pool",
 ]

@@ -357,6 +357,25 @@ def _named_addresses(name: str, text: str | None, link: Link) -> Addresses | Non
     return addresses
 
 
+def refuse_flood(plan: TrafficPlan, around: AddressPlan) -> None:
+    """Refuse a flood that is no host's: it has the address after the last source address, and opens no TCP."""
+    if plan.transport == "tcp":
+        raise UsageError("flood share: a flood is of udp or icmp, the transport is tcp; choose another", at="transport")
+    if around.port_sets is not None:
+        raise UsageError(
+            "flood share: subscribers of this device have port sets of their own, which a flood cannot exceed; leave "
+            "it out",
+            at="flood_share",
+        )
+    link, host = around.inside, plan.source_addresses.last + 1
+    if host not in link.network or host in (link.device, link.network.broadcast_address):
+        raise UsageError(
+            f"flood share: its host has the address after the last source address, and {host} is the device's own or "
+            f"outside of the hosts of {link.network}; give fewer source addresses",
+            at="source_addresses",
+        )
+
+
 def _refuse_shared(responders: Addresses, pool: Addresses | None) -> None:
     """Refuse addresses of the Responder that are the gateway's own."""
     if pool is not None and pool.overlaps(responders):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
@@ -25,6 +25,7 @@ from natgauge.inputs.input import described
 from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, GIGABITS, IN_ALL, OPEN_CONNECTIONS, TRIAL_SECONDS
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.measure.floods import beside_flood, lost_share_of
 from natgauge.procedures.kit.measure.held_connections import HeldRate
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, prepare
 from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS
@@ -69,6 +70,7 @@ class CombinedLoad:
 
     Attributes:
         counts_all: whether `open` counts those that a trial opens, too: then the table holds so many at its end.
+        flood: connections/s that one further host opens, whatever the multiple.
     """
 
     new: float
@@ -77,6 +79,7 @@ class CombinedLoad:
     down: float
     leave: Leave = "silent"
     counts_all: bool = False
+    flood: float = 0.0
 
     @property
     def frames(self) -> float:
@@ -105,11 +108,14 @@ class CombinedLoad:
     def plan(self, settings: TrialSettings, phase1_rate: float, seconds: float, most: float = math.inf) -> TrialPlan:
         """Return the trial of this load; of its connections phase 1 opens no more than `most`."""
         connections = round(max(_LEAST_OPEN, min(self.at_first(seconds), most)))
-        churn = None
-        if self.opens(seconds):
+        churn, new, flood = None, self.new, self.flood
+        if flood:
+            # Without openings there is none.
+            new, flood = max(new, _LEAST_OPENINGS / seconds), max(flood, _LEAST_OPENINGS / seconds)
+        if flood or self.opens(seconds):
             # Whole milliseconds, of which the engine wants one at least.
-            guard = max(1, math.floor(1000 * min(GUARD_SECONDS, _GUARD_SHARE * connections / self.new))) / 1000
-            churn = Churn(new_per_second=self.new, leave=self.leave, guard_seconds=guard)
+            guard = max(1, math.floor(1000 * min(GUARD_SECONDS, _GUARD_SHARE * connections / new))) / 1000
+            churn = Churn(new_per_second=new, leave=self.leave, guard_seconds=guard, flood_per_second=flood)
         phase2 = Phase2Plan(initiator_rate=self.up, responder_rate=self.down, seconds=seconds, churn=churn)
         return replace(settings.phase1_plan(phase1_rate), connections=connections, phase2=phase2)
 
@@ -122,6 +128,16 @@ class MixedSettings(Phase1Settings, SearchSettings):
     four_tuples: int | None = field(
         default=None, metadata=described("four tuples to open connections with", group="traffic", default="N")
     )
+    flood_share: float | None = field(
+        default=None,
+        metadata=described(
+            "share of all new connections that one further host opens; the loss of the others is measured",
+            "share",
+            (0.01, 0.999),
+            default="no host does",
+            group="traffic",
+        ),
+    )
 
     def __post_init__(self) -> None:
         """Refuse draws: new connections are counted."""
@@ -131,6 +147,26 @@ class MixedSettings(Phase1Settings, SearchSettings):
                 "order: with-replacement draws four tuples twice, so new ones cannot be counted; choose another",
                 at="order",
             )
+
+    @property
+    def floods(self) -> bool:
+        """Whether one host opens more than its share."""
+        return self.flood_share is not None
+
+    @property
+    def fills_table(self) -> bool:
+        """A flood may fill the table, whose size is the device's own then."""
+        return self.floods
+
+    def notes(self) -> list[Note]:
+        """Return what the flood is, if there is one."""
+        if self.flood_share is None:
+            return super().notes()
+        text = (
+            f"{self.flood_share:.4g} of all new connections are of one host, at the rate that goes with the load "
+            "without it; its own losses decide nothing"
+        )
+        return [*super().notes(), Note("method", text)]
 
     def as_run(self) -> Self:
         """Return these settings, with a time limit for each frame where there are queues before the device."""
@@ -155,6 +191,10 @@ class MixedLoad(HeldRate[MixedT]):
 
     #: What ends the search where neither device nor tester does.
     ended_by_ranges = "the four tuples ended the search, not the device: name more --destination-ports"
+    #: Connections/s of the host that floods, in the search at hand.
+    flood = 0.0
+    #: The load of the repetition before without the flood.
+    known_alone: float | None = None
 
     @abstractmethod
     def load_of(self, rate: float) -> CombinedLoad:
@@ -164,7 +204,7 @@ class MixedLoad(HeldRate[MixedT]):
     def top_of_tester(self) -> float:
         """The highest load that the tester can send."""
         load = self.load_of(_MANY)
-        return _MANY * top_rate(self.runner.measurer) / (load.frames + load.new)
+        return _MANY * (top_rate(self.runner.measurer) - self.flood) / (load.frames + load.new)
 
     @property
     def top(self) -> float:
@@ -175,7 +215,11 @@ class MixedLoad(HeldRate[MixedT]):
 
     def load(self, rate: float, seconds: float) -> TrialPlan:
         """The trial that tries this load for so long."""
-        return self.plan_of(self.load_of(rate), seconds)
+        return self.plan_of(self.flooded(rate), seconds)
+
+    def flooded(self, rate: float) -> CombinedLoad:
+        """The load of this number beside the flood."""
+        return replace(self.load_of(rate), flood=self.flood)
 
     def plan_of(self, load: CombinedLoad, seconds: float) -> TrialPlan:
         """The trial of a load for so long."""
@@ -218,6 +262,28 @@ class MixedLoad(HeldRate[MixedT]):
         return figures
 
     def search_once(self, known: float | None) -> Measurement:
+        """Search once, without a flood and then beside it where there is one."""
+        share = self.settings.flood_share
+        if share is None:
+            return self._search_once(known)
+        self.flood = 0.0
+        alone = self._search_once(self.known_alone)
+        if not alone.value:
+            return alone
+        self.known_alone = alone.value
+        wanted = max(_LEAST_OPENINGS, share / (1 - share) * self.load_of(alone.value).new)
+        self.flood = min(wanted, self._most_flood)
+        tried: list[Attempt] = []
+        self._passes(self.flooded(alone.value), alone.value, tried)
+        return beside_flood(alone, tried, self._search_once(known or alone.value), wanted=wanted, flood=self.flood)
+
+    @property
+    def _most_flood(self) -> float:
+        """The most connections/s that one host can open, of half of the frames that the tester can send."""
+        measurer, seconds = self.runner.measurer, self.settings.trial_seconds
+        return min(_HALF * top_rate(measurer), math.floor(self.settings.space / measurer.hosts) / seconds)
+
+    def _search_once(self, known: float | None) -> Measurement:
         """Search once, and find out what ended it."""
         repetition = with_cause(super().search_once(known))
         if repetition.upper is None and self.span().top + self.span().step < self.top_of_tester:
@@ -244,11 +310,11 @@ class MixedLoad(HeldRate[MixedT]):
         lowest = min((each.load for each in failed), default=0.0)
         deciding = [each for each in failed if each.load <= NEAR * lowest]
         rate = max((each.load for each in deciding), default=0.0)
-        load = self.load_of(rate)
+        load = self.flooded(rate)
         if not deciding or not load.new:
             return ("frames" if deciding else "device"), [], []
         streams = [stream for each in deciding for stream in each.outcome.phase2.values()]
-        opened, frames = _lost([each.outcome.openings for each in deciding]), _lost(streams)
+        opened, frames = lost_share_of([each.outcome.openings for each in deciding]), lost_share_of(streams)
         if bool(opened) != bool(frames):
             return ("new connections" if opened else "frames"), [], []
         relieved = (replace(load, new=_HALF * load.new), replace(load, up=_HALF * load.up, down=_HALF * load.down))
@@ -285,14 +351,6 @@ class MixedLoad(HeldRate[MixedT]):
 def prepared(runner: TrialRunner, settings: MixedSettings) -> Preparation:
     """Find a safe rate of phase 1 with few of the connections: what a full table refuses is searched later."""
     return prepare(runner, replace(settings, connections=min(settings.connections, _FIRST)))
-
-
-def _lost(streams: Iterable[StreamCounts | None]) -> float:
-    """Share of the offered frames that was lost; without those that nobody could send."""
-    counts = [each for each in streams if each is not None]
-    offered = sum(each.offered_frames for each in counts)
-    lost = sum(max(0, each.offered_frames - each.received_frames) for each in counts)
-    return lost / offered if offered else 0.0
 
 
 def _mean_octets(frame: Frame, down: bool) -> float:  # noqa: FBT001 - a direction

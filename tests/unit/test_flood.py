@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a host that floods takes from the others, of simulated gateways of known truth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.counted import change_counts, make_counts
+from tests.unit.fake_engine import FakeEngine
+from tests.unit.simulated import reading
+from tests.unit.test_churn import PLAN, judged, lost_of, made
+from tests.unit.test_measurer_trials import measurer, phase2_of
+from tests.unit.test_procedure_subscribers import NEW_BOUND, Mixed, measure, profile
+
+from natgauge.churn import CountInChurn
+from natgauge.errors import UsageError
+from natgauge.trial.bench import Bench
+from natgauge.trial.question import ask
+from natgauge.trials import Trial, TrialPlan
+from natgauge.words import Verdict
+
+
+@dataclass(slots=True)
+class Flooded(Mixed):
+    """A gateway whose limits are of all hosts together, or of each host.
+
+    Attributes:
+        per_host: whether `opens` and `table_size` are of each host.
+        busy: whether each opening, those of the flood included, takes the time of a frame.
+    """
+
+    per_host: bool = False
+    busy: bool = False
+
+    def trial(self, plan: TrialPlan) -> Trial:
+        """A trial in which the flood takes from the others what it shares with them."""
+        trial = Mixed.trial(self, plan)
+        churn = None if plan.phase2 is None else plan.phase2.churn
+        if plan.phase2 is None or churn is None or not churn.flood_per_second or trial.openings is None:
+            return trial
+        assert trial.result is not None
+        assert trial.result.phase2 is not None
+        seconds, fresh, flood = plan.phase2.seconds, churn.new_per_second, churn.flood_per_second
+        sent, number = int(flood * seconds), trial.openings.intended_frames
+        of_all = fresh if self.per_host else fresh + flood
+        room = self.table_size - plan.connections
+        own = flood if self.per_host else of_all
+        table = self.table_size if self.per_host else room
+        came = int(sent * min(1.0, self.opens / own, table / (own * seconds)))
+        opened = int(number * min(1.0, self.opens / of_all, max(0, room) / (of_all * seconds)))
+        work = plan.phase2.initiator_rate + plan.phase2.responder_rate + fresh + flood
+        busy = min(1.0, self.carries / work) if self.busy else 1.0
+
+        def counts(intended: int, received: float) -> Any:
+            return make_counts(intended, intended, int(received), nominal_seconds=seconds, sending_seconds=seconds)
+
+        streams: dict[str, Any] = {
+            "openings": counts(number, opened * busy),
+            "flood": counts(sent, came * busy),
+        }
+        for way in ("initiator", "responder"):
+            stream = getattr(trial.result.phase2, way)
+            kept = stream.intended_frames * busy if self.busy else stream.received_frames
+            streams[way] = change_counts(stream, received=int(kept))
+        result = trial.result.model_copy(update={"phase2": trial.result.phase2.model_copy(update=streams)})
+        held = min(self.table_size, plan.connections + opened + (0 if self.per_host else came))
+        return reading(replace(trial, result=result), count_in_churn=CountInChurn(seconds, held))
+
+
+def each_limited() -> Flooded:
+    """A gateway whose hosts may open 1,000 connections/s each."""
+    return Flooded(opens=1000, per_host=True)
+
+
+def plan(metric: str, gateway: str, chosen: dict[str, Any]) -> None:
+    """Plan a measurement; nothing is started."""
+    question = ask(metric, gateway, chosen)
+    Bench(question.cell).plan(question.metric, question.settings)
+
+
+def medians(found: Any) -> dict[str, float]:
+    return {name: figure.median for name, figure in found.figures.items()}
+
+
+def test_with_a_limit_for_each_host_the_others_lose_nothing() -> None:
+    found = measure("mixed-load", each_limited(), four_tuples=500_000, new_share=0.05, flood_share=0.9)
+    figures = medians(found)
+    assert found.summary.median == pytest.approx(10_000, rel=0.006)
+    assert figures["load_without_flood"] == pytest.approx(10_000, rel=0.006)
+    assert figures["kept_share"] == pytest.approx(1, abs=0.006)
+    assert figures["kept_least_share"] <= 1 <= figures["kept_most_share"]
+    assert figures["flood_per_second"] == pytest.approx(9 * 1000, rel=0.006)
+    assert (figures["new_lost_beside_flood_percent"], figures["frames_lost_beside_flood_percent"]) == (0, 0)
+    assert figures["flood_lost_percent"] == pytest.approx(100 * (1 - 1 / 9), rel=0.01)
+
+
+def test_a_limit_of_all_hosts_together_is_used_up_by_the_flood() -> None:
+    found = measure("mixed-load", Flooded(opens=1000), four_tuples=500_000, new_share=0.05, flood_share=0.5)
+    figures = medians(found)
+    assert found.summary.median == 0
+    assert (figures["kept_share"], figures["load_without_flood"] > 9900) == (0, True)
+    assert figures["new_lost_beside_flood_percent"] == pytest.approx(50, abs=0.5)
+
+
+def test_a_table_that_the_flood_fills_has_no_room_for_the_others() -> None:
+    chosen: dict[str, Any] = {"connections": 10_000, "four_tuples": 200_000, "new_rate": 1000.0, "flood_share": 0.9}
+    found = measure("mixed-load", Flooded(table_size=20_000, carries=100_000), **chosen)
+    figures = medians(found)
+    # 10,000 entries are left for 20,000 openings in 2 s.
+    assert figures["new_lost_beside_flood_percent"] == pytest.approx(50, abs=0.5)
+    assert (found.summary.median, found.limited_by) == (0, "table")
+    apart = measure("mixed-load", Flooded(table_size=20_000, carries=100_000, per_host=True), **chosen)
+    assert medians(apart)["kept_share"] == pytest.approx(1, abs=0.006)
+
+
+def test_a_flood_that_takes_time_costs_the_others_that_time() -> None:
+    truth = Flooded(carries=100_000, counts_openings=True, busy=True)
+    found = measure("mixed-load", truth, connections=50_000, four_tuples=200_000, new_rate=1000.0, flood_share=0.9)
+    figures = medians(found)
+    assert figures["load_without_flood"] == pytest.approx(49_500, rel=0.006)
+    assert found.summary.median == pytest.approx(45_000, rel=0.006)
+    assert figures["kept_least_share"] <= 45_000 / 49_500 <= figures["kept_most_share"]
+    assert figures["kept_most_share"] - figures["kept_least_share"] < 0.025
+
+
+def test_subscribers_beside_a_flood_are_counted_too(tmp_path: Path) -> None:
+    file = profile(tmp_path, *NEW_BOUND)
+    found = measure("subscribers", each_limited(), subscriber=file, flood_share=0.8)
+    assert found.summary.median == pytest.approx(1000, rel=0.006)
+    assert medians(found)["kept_share"] == pytest.approx(1, abs=0.006)
+    assert medians(found)["flood_per_second"] == pytest.approx(4000, rel=0.006)
+
+
+def test_a_host_opens_no_more_than_it_has_four_tuples(golden: Any) -> None:
+    found = measure("mixed-load", each_limited(), four_tuples=150_000, new_share=0.05, flood_share=0.99)
+    assert medians(found)["flood_per_second"] == 75_000
+    golden([note.text for note in found.notes if note.word in {"search", "method"}])
+
+
+def test_a_request_has_the_flood_and_its_losses_fail_no_trial() -> None:
+    engine = FakeEngine()
+    assert PLAN.phase2 is not None
+    assert PLAN.phase2.churn is not None
+    churn = replace(PLAN.phase2.churn, flood_per_second=500.0)
+    measurer(engine).measure(replace(PLAN, phase2=replace(PLAN.phase2, churn=churn)))
+    asked = phase2_of(engine).churn
+    assert asked is not None
+    assert asked.flood_per_second == 500
+    trial = made()
+    assert trial.result is not None
+    assert trial.result.phase2 is not None
+
+    def beside(flood: Any) -> Trial:
+        phase2 = trial.counted.phase2
+        assert phase2 is not None
+        counted = trial.counted.model_copy(update={"phase2": phase2.model_copy(update={"flood": flood})})
+        return judged(replace(trial, result=counted))
+
+    assert beside(lost_of(1000, 999)).verdict is Verdict.PASS
+    assert beside(make_counts(1000, 900, 900, nominal_seconds=2.0, sending_seconds=2.0)).limited_by == "tester"
+
+
+@pytest.mark.parametrize(
+    ("metric", "chosen", "at"),
+    [
+        ("mixed-load", {"flood_share": 0.5, "new_rate": 0.0}, "flood_share"),
+        ("mixed-load", {"flood_share": 1.0}, "flood_share"),
+        ("mixed-load", {"flood_share": 0.0}, "flood_share"),
+        ("mixed-load", {"flood_share": 0.5, "transport": "tcp"}, "transport"),
+        (
+            "mixed-load",
+            {"flood_share": 0.5, "source_addresses": "10.0.255.2-10.0.255.254", "connections": 1000},
+            "source_addresses",
+        ),
+        ("throughput", {"flood_share": 0.5}, "flood_share"),
+    ],
+)
+def test_a_flood_that_is_none_is_refused_before_anything_starts(metric: str, chosen: dict[str, Any], at: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        plan(metric, "nftables-nat44", chosen)
+    assert refused.value.at == at
+    assert "\n" not in str(refused.value)
+
+
+def test_a_flood_before_devices_whose_subscribers_share_addresses_is_refused() -> None:
+    with pytest.raises(UsageError) as refused:
+        plan("mixed-load", "lw4o6", {"flood_share": 0.5})
+    assert refused.value.at == "flood_share"
