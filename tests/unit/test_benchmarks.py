@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks import command, published_tables, report, side_by_side, targets, tester
+from benchmarks import churn, command, published_tables, report, side_by_side, targets, tester
 from benchmarks.compare import Row, ratios
 from benchmarks.place import Ends
 from benchmarks.required import RATES, Figure
@@ -136,3 +136,17 @@ def test_time_of_a_campaign_has_no_pause_between_sessions(tmp_path: Path) -> Non
     lines = [text_of(entry_of(event, {"at": at, "cell": "one"})) for event, at in events]
     (tmp_path / JOURNAL).write_text("".join(line + "\n" for line in lines))
     assert list(published_tables.sessions(tmp_path)) == [4.0, 5.0]
+
+
+def test_a_stretch_of_churn_holds_where_nothing_is_lost_and_the_count_is_the_expected_one() -> None:
+    def stretch(verdict: str = "PASS", lost: int = 0, count: int | None = 1005, memory: int = 1000) -> churn.Stretch:
+        return churn.Stretch(60.0, verdict, "", 500, lost, count, 1000.0, {"natgauge": memory, "engine": 10})
+
+    assert stretch().holds
+    wrong = (stretch("FAIL"), stretch(lost=1), stretch(count=1011), stretch(count=None))
+    assert not any(one.holds for one in wrong)
+    stretches = [stretch(), stretch(memory=2000), stretch(memory=1010)]
+    assert churn.grown(stretches) == pytest.approx(0.01)
+    text = churn.page(stretches, 5000.0, "some-nat44", MACHINE)
+    assert "`some-nat44`: 5,000 frames/s of each direction, 100 new connections/s" in text
+    assert "| 60 | PASS | 500 | 0 | 1,005 | 1,000 | +0.50% | engine 0.0, natgauge 0.0 |" in text
