@@ -28,12 +28,11 @@ if TYPE_CHECKING:
 def beside_flood(
     alone: Measurement, tried: Sequence[Attempt], beside: Measurement, *, wanted: float, flood: float
 ) -> Measurement:
-    """Return the load beside a flood, with what it is of the load without.
+    """Return the load beside a flood, with what it is of the load without, and what `tried` lost at that one.
 
     Args:
         alone: the search without the flood, with a value above 0.
-        tried: trials beside the flood at the load that passed without.
-        wanted: connections/s of the flood that were asked for; `flood` were sent.
+        wanted: connections/s of the flood, >= `flood`, those that could be sent.
     """
     attempts = (*alone.attempts, *tried, *beside.attempts)
     shares = {

@@ -70,7 +70,7 @@ class CombinedLoad:
 
     Attributes:
         counts_all: whether `open` counts those that a trial opens, too: then the table holds so many at its end.
-        flood: connections/s that one further host opens, whatever the multiple.
+        flood: connections/s that one further host opens, whatever the multiple; 0 = none does.
     """
 
     new: float
