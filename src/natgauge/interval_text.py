@@ -28,7 +28,7 @@ from natgauge.figure_text import (
 Way = Literal["near", "down", "up"]
 _WAYS: Final[Mapping[Way, str]] = {"near": ROUND_HALF_EVEN, "down": ROUND_FLOOR, "up": ROUND_CEILING}
 #: Whole numbers from here on that are known to one are counts.
-_COUNT: Final = 1000
+_COUNT: Final = 100
 #: An interval of shares as wide as this has no digit after the point of a percent.
 _WIDE_SHARE: Final = 0.2
 #: A half width in percent below this is only said to be less.

@@ -173,6 +173,13 @@ def test_a_c0_that_does_not_fit_is_told(golden: Golden) -> None:
         measure(Gateway(table_size=100_000), safe_connections=500_000)
 
 
+def test_a_c0_that_nobody_chose_becomes_smaller_until_it_fits() -> None:
+    found = simulated_lab.measure("table-capacity", Gateway(table_size=256), connections=N)
+    assert found.median == 256
+    assert found.document["figures"]["first_connections"]["median"] == 128
+    assert any("C0 is 128" in text for text in found.notes())
+
+
 def test_disturbed_trials_decide_nothing(golden: Golden) -> None:
     gateway = Gateway(table_size=100_000, disturbed=0.3, seed=5)
     result = measure(gateway, invalid_repeats=50)

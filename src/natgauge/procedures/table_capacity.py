@@ -203,7 +203,8 @@ class _Capacity:
 
     def once(self) -> Measurement:
         """Search, and report every step."""
-        figures = {"first_connections": float(self._settings.first), "first_rate": self._first()}
+        first_rate = self._first()
+        figures = {"first_connections": float(self._safe), "first_rate": first_rate}
         self._exponential()
         figures |= {"exponential_safe": float(self._safe), "exponential_safe_rate": self._rate.rate}
         if self._unsafe is not None:
@@ -241,21 +242,31 @@ class _Capacity:
     # The three stages
 
     def _first(self) -> float:
-        """R0: the validated rate of C0."""
+        """R0: the validated rate of C0. A C0 that nobody chose, and that does not fit, gives way to a smaller one."""
         count = self._settings.first
+        while not (rate := self._rate_of_first(count)):
+            fewer = self._trials.kept(count) // 2
+            if self._settings.safe_connections is not None or fewer == 0:
+                raise BrokenError(
+                    f"{METRIC}: C0 = {count} connections were not kept at any rate, but C0 must surely fit; "
+                    f"give fewer safe connections: {self._trials.last.reason}"
+                )
+            self._notes.append(Note("method", f"{count} connections were not kept at any rate, so C0 is {fewer}"))
+            count = fewer
+        self._take("C0", count, rate)
+        return rate
+
+    def _rate_of_first(self, count: int) -> float:
         try:
-            rate = self._search(count, self._top(count), 0.0)
+            return self._search(count, self._top(count), 0.0)
         except CollapsedError as error:
             raise BrokenError(f"{METRIC}: the device collapsed with C0 = {count} connections; {error}") from None
         except UndecidedError as error:
             raise BrokenError(f"{METRIC}: {error}") from None
-        if rate == 0:
-            raise BrokenError(
-                f"{METRIC}: C0 = {count} connections were not kept at any rate, but C0 must surely fit; "
-                f"give fewer safe connections: {self._trials.last.reason}"
-            )
-        self._take("C0", count, rate)
-        return rate
+
+    def _few_fit(self, count: int) -> bool:
+        """Whether the device kept some of C0, and as few when they came slower."""
+        return self._trials.kept(count) > 0 and self._trials.slowness_kept_no_more(count)
 
     def _exponential(self) -> None:
         """Double C until it is unsafe or undecided, or the four tuples are used up."""
@@ -386,6 +397,9 @@ class _Capacity:
             else:
                 upper = rate
                 if rate <= floor or self._trials.surely_full(count):
+                    break
+                if not self._safe and self._settings.safe_connections is None and self._few_fit(count):
+                    # A smaller C0 costs less than trials that become slower and slower.
                     break
             if upper - lower <= self._settings.rate_error * upper:
                 break

@@ -99,6 +99,10 @@ class CapacityTrials:
             return True
         return self.last.limited_by == "table" and _kept(self.last, count) < (1 - 2 * SAME_SHARE) * count
 
+    def kept(self, count: int) -> int:
+        """Number of connections that the last trial kept, of that many."""
+        return _kept(self.last, count)
+
     def slowness_kept_no_more(self, count: int) -> bool:
         """Whether the last trial kept no more connections than a much faster earlier trial with the same number."""
         before = self._kept_faster(count, self.attempts[-1].load)
