@@ -372,7 +372,8 @@ def failing_over(share: float, silence: float = 0.1) -> Gateway:
             kept = share if len(trial.phase2) == 1 else 1.0
             gone = (AT, AT + silence) if kept else (AT - 0.002, AT - 0.001)
             received = round(one.offered_frames / seconds * (AT + kept * (seconds - AT - silence)))
-            phase2[who] = change_counts(one, received=received, longest_silence=gone)
+            last = round((AT + silence if kept == 1 else seconds) * 1e9)
+            phase2[who] = change_counts(one, received=received, longest_silence=gone, last_lost_ns=last)
         return change_trial(trial, phase2=phase2)
 
     return Gateway(forwards=3e5, alters=alters)
@@ -416,8 +417,10 @@ def test_a_stall_of_the_tester_is_no_failover(share: float, silence: tuple[float
 def measured_failover(share: float, silence: tuple[float, float]) -> Any:
     """A trial of 12 s at 1000 frames/s with a failover of 20 ms, in which the longest silence is another one."""
     received = round(1000 * (AT + 0.01 + share * (12 - AT - 0.01)))
-    counts = make_counts(12_000, 12_000, received, longest_silence=silence)
-    return SimpleNamespace(phase2={Direction.RESPONDER: counts}, restart=Restart(AT, AT + 0.02))
+    last = AT + 0.01 if share == 1 else 11.99
+    counts = make_counts(12_000, 12_000, received, longest_silence=silence, last_lost_ns=round(last * 1e9))
+    plan = SimpleNamespace(connections=N)
+    return SimpleNamespace(phase2={Direction.RESPONDER: counts}, restart=Restart(AT, AT + 0.02), plan=plan)
 
 
 def test_what_leaks_while_the_rules_are_gone_is_told() -> None:

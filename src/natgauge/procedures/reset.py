@@ -62,6 +62,8 @@ _IN_WORDS: Final[dict[ResetKind, str]] = {
 }
 #: Silences that end this near to the end of the trial mean that nothing came back.
 TAIL_SHARE = 0.05
+#: Frames of each connection, on average, after the last lost one, that show that all survived.
+FRAMES_EACH = 5
 #: The instant of a command is known to a few ms.
 EARLY_SECONDS = 0.01
 #: Share of the frames of a silence that may not be lost: those under way at its ends.
@@ -209,18 +211,21 @@ class _ResetTime(HeldConnections[ResetSettings]):
 
 
 def surviving_share(outcome: Trial, seconds: float, rate: float) -> float:
-    """Return the share of the Responder's frames that arrive after a failover; it sends for `seconds` at `rate`."""
+    """Return the share of the connections that let the Responder's frames in after a failover.
+
+    It sends for `seconds` at `rate`. A share whose frames could all have arrived before the command ended is 0.
+    """
     counts = outcome.phase2[Direction.RESPONDER]
     restart, silence = outcome.restart or Restart(0.0, 0.0), counts.longest_silence
+    # Losses that end do not end connections: each has had several frames since.
+    if seconds - (counts.last_lost_ns or 0) / 1e9 > FRAMES_EACH * outcome.plan.connections / rate:
+        return 1.0
+    if counts.received_frames <= rate * restart.ended:
+        return 0.0
     begin = end = restart.ended
-    if silence is not None:
-        first, last, command = silence.from_ns / 1e9, silence.to_ns / 1e9, restart.ended - restart.began
-        # Where nothing, or all, arrives afterwards, the longest silence is one between two frames, or the tester's.
-        if (
-            restart.began - EARLY_SECONDS <= first <= restart.ended
-            and max(last - restart.ended, last - first - command / 2) > 0
-        ):
-            begin, end = first, last
+    # Elsewhere the longest silence is the tester's.
+    if silence is not None and restart.began - EARLY_SECONDS <= silence.from_ns / 1e9 <= restart.ended:
+        begin, end = silence.from_ns / 1e9, silence.to_ns / 1e9
     after = rate * (seconds - end)
     return min(max((counts.received_frames - rate * begin) / after, 0.0), 1.0) if after > 0 else 0.0
 
