@@ -15,19 +15,20 @@ import statistics
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from natgauge.agreement.process import compare
 from natgauge.errors import NatgaugeError
+from natgauge.ethernet import IP_HEADER, LEAST_OCTETS
 from natgauge.statistics.order_statistics import median_estimate
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.cable_lab import CableLab
 from natgauge.tester.floor import FloorTester
+from natgauge.words import FAMILIES, QUANTITIES, Transport
 
 #: A round of few blocks: it is the loads that differ, not the blocks of one.
 BLOCKS: Final = 12
 ALPHA: Final = 0.05
-LEAST: Final[dict[str, int]] = {"ipv4": 64, "ipv6": 84}
 
 
 def _arguments() -> argparse.Namespace:
@@ -35,17 +36,19 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("engines", nargs=2, type=Path, metavar="ENGINE", help="the old one, then the new one")
     parser.add_argument("--pairs", type=int, default=60, help="of rounds (default 60)")
     parser.add_argument("--cpu", type=int, default=max(os.sched_getaffinity(0)), help="the one core (default the last)")
-    parser.add_argument("--family", choices=LEAST, default="ipv4")
+    parser.add_argument("--family", choices=FAMILIES, default="ipv4")
+    parser.add_argument("--transport", choices=get_args(Transport), default="udp")
     parser.add_argument("--delays", action="store_true", help="time every frame")
     parser.add_argument("--connections", type=int, default=100_000)
-    parser.add_argument("--quantity", choices=("up", "down", "both"), default="both")
+    parser.add_argument("--quantity", choices=QUANTITIES, default="both")
     return parser.parse_args()
 
 
 def main() -> int:
     """Measure and print the ratio of the new one's speed to the old one's, with its interval."""
     arguments = _arguments()
-    kind = FrameKind(arguments.family, LEAST[arguments.family], arguments.delays)
+    least = LEAST_OCTETS[arguments.transport] + IP_HEADER[arguments.family] - IP_HEADER["ipv4"]
+    kind = FrameKind(arguments.family, least, arguments.delays, transport=arguments.transport)
     shares: tuple[list[float], list[float]] = ([], [])
     try:
         with CableLab(f"versions-{os.getpid()}") as cable:
@@ -74,7 +77,8 @@ def main() -> int:
         else f"{found.value:.3f} ({found.lower:.3f} to {found.upper:.3f})"
     )
     print(
-        f"{arguments.family} {kind.frame_size} octets, {arguments.quantity}, N = {arguments.connections:,}, "
+        f"{arguments.family} {kind.transport} {kind.frame_size} octets, {arguments.quantity}, "
+        f"N = {arguments.connections:,}, "
         f"{'every frame timed' if kind.delays else 'not timed'}: share of the floor {old:.3f} -> {new:.3f}, "
         f"new / old {text}, {arguments.pairs} pairs of rounds"
     )

@@ -159,8 +159,10 @@ static __always_inline void learn_source(struct receiver *r, const struct receiv
 {
 	enum learning learning = learn(frame->tag.connection, frame->source, frame->source_port, stream == PHASE1);
 
-	r->stored += learning == LEARNED_NEW;
-	r->remapped += learning == LEARNED_OTHER;
+	if (learning == LEARNED_NEW)
+		r->stored++;
+	else if (learning == LEARNED_OTHER)
+		r->remapped++;
 }
 
 static __always_inline void count_expected(struct receiver *r, const struct received_frame *frame, __u32 stream,
@@ -185,7 +187,8 @@ static __always_inline void count_expected(struct receiver *r, const struct rece
 		return;
 	}
 	tally->received++;
-	tally->reordered += reordered;
+	if (reordered)
+		tally->reordered++;
 	if (plan.accept_zero_checksum)
 		tally->zero_checksums += frame->unchecked;
 	if (plan.record_loss_times)

@@ -209,8 +209,7 @@ class CableFigures:
             sending CPU.
         share_of_floor_low: lower end of its 95 % confidence interval.
         share_of_floor_high: upper end of its 95 % confidence interval.
-        floor_ns: what the kernel's path without generator and receivers takes for a frame.
-        own_ns: what generator and receivers add to it. A share alone flatters slow processors, whose path is slower.
+        floor_ns: without generator and receivers, whose part is `own_ns`. A share alone flatters slow processors.
         query: type of the DNS queries, each of which is answered; the received frames are then the answers.
     """
 
