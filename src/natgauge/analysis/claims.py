@@ -124,11 +124,8 @@ def alike(results: Sequence[Result], about: Collection[str]) -> list[list[Result
 def on_one_axis(results: Sequence[Result], varied: Collection[str] = ()) -> list[list[Result]]:
     """Return sets of results of one metric that may be drawn on one axis: `alike`, but for what was varied on purpose.
 
-    A device that only forwards is in each set whose gateways are compared with it.
-
-    Args:
-        results: results of one metric.
-        varied: parameters that a drawing shows, such as those of its axis.
+    The drawing shows the parameters `varied`. A device that only forwards is in each set whose gateways are compared
+    with it.
     """
     about = _DEVICE.union(_TIME, *map(varied_with, varied))
     sets = alike([result for result in results if not routes(result)], about)

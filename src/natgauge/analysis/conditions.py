@@ -159,10 +159,7 @@ def unlike_conditions(figures: Sequence[RankedFigure], *, except_for: Collection
 def sentence(figures: Sequence[RankedFigure], *, except_for: Collection[str] = (), so: str = ORDERED) -> str:
     """Return the sentence that belongs to figures of one metric with different conditions; empty where they have none.
 
-    Args:
-        figures: figures of one metric.
-        except_for: as of `unlike_conditions`.
-        so: what follows: `ORDERED`, `NOT_RANKED` or `NOT_ON_ONE_AXIS`.
+    `so` is what follows: `ORDERED`, `NOT_RANKED` or `NOT_ON_ONE_AXIS`.
     """
     # The same figures in another order are the same sentence.
     conditions = unlike_conditions(sorted(figures, key=lambda figure: figure.name), except_for=except_for)
