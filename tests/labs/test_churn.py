@@ -6,8 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.labs.known_answers.mixed_load_rows import MIXED_LOAD_ROWS
 from tests.labs.program import own
-from tests.labs.trying import passing
+from tests.labs.trying import decided, passing
 from tests.plans import OneTrial, PlanOfTrial
 
 from natgauge.churn import Churn
@@ -41,6 +42,23 @@ def test_a_flood_is_opened_beside_the_connections_of_the_others() -> None:
     assert reading is not None
     assert reading.expected is None
     assert reading.count == pytest.approx(OPEN + 3200 * reading.seconds, abs=3200 * 0.2)
+
+
+@pytest.mark.parametrize("name", ["each host", "all"])
+def test_with_a_limit_for_each_host_a_flood_costs_the_others_nothing(name: str) -> None:
+    (row,) = (each for each in MIXED_LOAD_ROWS if each.name == f"mixed load beside a flood with a limit for {name}")
+    churn = Churn(200.0, flood_per_second=3000.0)
+    plan = PlanOfTrial(100, 300.0, Phase2Plan(1500.0, 1500.0, 1.0, churn=churn))
+    with row.device.stand("throughput", {}) as standing:
+        trial = passing(standing.measurer, plan) if name == "each host" else decided(standing.measurer, plan)
+    assert trial.openings is not None
+    assert trial.flood is not None
+    if name == "all":
+        assert trial.openings.lost > 0
+    else:
+        # A bucket of 20, and what it gets in a second.
+        assert 0 < trial.flood.received_frames <= 425
+        assert trial.openings.lost == 0
 
 
 @pytest.mark.parametrize(
