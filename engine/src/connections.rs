@@ -11,7 +11,7 @@ use crate::failure::{Failure, Outcome};
 use crate::host;
 use crate::plan;
 use crate::request::{ipv6, Family, Order, Request};
-use crate::sources::{each_entry, LEARNED};
+use crate::table::{each_entry, LEARNED};
 use crate::tester::types;
 
 /// As in bpf/table.h and bpf/tuple.h.

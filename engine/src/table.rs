@@ -19,6 +19,10 @@ const LARGEST_PIECE: u64 = 1 << 22;
 /// Memory left for everything else, octets.
 const RESERVE: u64 = 256 << 20;
 const ALLOCATING_THREADS: usize = 4;
+/// Entries that one system call reads.
+const BATCH: u32 = 1 << 16;
+/// As in bpf/table.h.
+pub const LEARNED: u64 = 1 << 48;
 
 /// The pieces, all of one size. All but the first are allocated in parallel with other work.
 pub struct Table {
@@ -43,6 +47,26 @@ pub fn shape(connections: u64) -> (u64, u64) {
         .min_by_key(|&count| connections.div_ceil(count) * count - connections)
         .unwrap_or(least);
     (count, connections.div_ceil(count))
+}
+
+/// Read the state table: the place of each entry, and its words. None: it cannot be read.
+pub fn each_entry(request: &Request, state_table: &MapMut, mut take: impl FnMut(u64, [u64; 3])) -> Option<()> {
+    let (pieces, entries) = shape(request.connections);
+    for piece in 0..pieces {
+        let id = state_table.lookup(&(piece as u32).to_ne_bytes(), MapFlags::ANY).ok().flatten()?;
+        let map = MapHandle::from_map_id(u32::from_ne_bytes(id.try_into().ok()?)).ok()?;
+        for (key, value) in map.lookup_batch(BATCH, MapFlags::ANY, MapFlags::ANY).ok()? {
+            let place = piece * entries + u64::from(u32::from_ne_bytes(key.get(..4)?.try_into().ok()?));
+            if place < request.connections {
+                let mut words = [0; 3];
+                for (word, octets) in words.iter_mut().zip(value.chunks_exact(8)) {
+                    *word = u64::from_ne_bytes(octets.try_into().ok()?);
+                }
+                take(place, words);
+            }
+        }
+    }
+    Some(())
 }
 
 fn available() -> u64 {
