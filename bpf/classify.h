@@ -7,9 +7,10 @@
 #define NATGAUGE_CLASSIFY_H
 
 #define HEADROOM   128 /* octets by which every frame can grow at its head */
-#define NOT_PARSED -1  /* no frame of the plan's transport with room for its tag */
-#define UNKNOWN	   15  /* neither a test frame nor a request of the device; no action of XDP is as large */
-#define DAMAGED	   16  /* plus the stream, or STREAMS where that cannot be read */
+#define DNS_PORT   53
+#define NOT_PARSED -1 /* no frame of the plan's transport with room for its tag */
+#define UNKNOWN	   15 /* neither a test frame nor a request of the device; no action of XDP is as large */
+#define DAMAGED	   16 /* plus the stream, or STREAMS where that cannot be read */
 
 enum translation { RIGHT = 0, UNTRANSLATED, MISTRANSLATED };
 
@@ -455,6 +456,19 @@ static __always_inline int sorted(struct xdp_md *ctx, struct receiver *r, const 
 	return XDP_DROP;
 }
 
+/* Whether a frame at the Responder is a datagram to the port of DNS. */
+static __always_inline bool is_dns_query(const struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	const bool ipv6 = plan.side[RESPONDER].family == FAMILY_IPV6;
+	const struct iphdr *ip = data + ETH_HLEN;
+	const struct ipv6hdr *ip6 = data + ETH_HLEN;
+	const struct udphdr *udp = ipv6 ? (void *)(ip6 + 1) : (void *)(ip + 1);
+
+	return (void *)(udp + 1) <= end && (ipv6 ? ip6->nexthdr : ip->protocol) == IPPROTO_UDP &&
+	       udp->dest == bpf_htons(DNS_PORT);
+}
+
 /* TCP has receivers of its own, so that the receivers of the other transports stay small. */
 static __always_inline int receive(const bool tcp, struct xdp_md *ctx, const int side)
 {
@@ -469,6 +483,8 @@ static __always_inline int receive(const bool tcp, struct xdp_md *ctx, const int
 		verdict = classify_other(false, ctx, r, side);
 		/* The self-test waits for an answer of the device's; during a trial they are the server's. */
 		r->foreign[side] += verdict == UNKNOWN && !control.open;
+		if (verdict == UNKNOWN && is_dns_query(ctx))
+			r->tally[control.open & 1 << PHASE1 ? PHASE1 : PHASE2_INITIATOR].asked += !!control.open;
 		return verdict == UNKNOWN ? XDP_PASS : verdict;
 	}
 	if (tcp)

@@ -3,6 +3,8 @@
 #ifndef NATGAUGE_PARSE_H
 #define NATGAUGE_PARSE_H
 
+#define MOST_MORE 512
+
 /* A received test frame, both families. */
 struct received_frame {
 	struct address source, destination;
@@ -33,6 +35,41 @@ static __always_inline __u64 received_padding_sum(__u8 *from, int octets)
 	}
 	if (odd & 1)
 		sum += from[at];
+	return sum;
+}
+
+/* Whether arriving messages may be longer than the plan's: answers of a server that is not the tester's. */
+static __always_inline bool may_add(const enum frame_kind kind)
+{
+	return kind == FRAME_UDP && plan.handed_on == HAND_ALL;
+}
+
+/*
+ * Octets after the answer of a server, at most MOST_MORE: it may add records in the authority and additional sections
+ * (RFC 1035 section 4.1). `octets` are those of the frame's packet beyond the plan's message.
+ */
+static __always_inline int added_octets(const enum frame_kind kind, int octets)
+{
+	return may_add(kind) && octets > 0 && octets <= MOST_MORE ? octets : 0;
+}
+
+/*
+ * Checksum sum of `octets` octets that begin at an even offset, up to the end of the frame. The verifier follows each
+ * step, so there are few.
+ */
+static __always_inline __u64 added_sum(void *from, const void *end, int octets)
+{
+	__s64 sum = 0;
+
+#pragma clang loop unroll(disable)
+	for (int at = 0; at < MOST_MORE / 64 && octets >= 64 && from + 64 <= end; at++, octets -= 64, from += 64)
+		sum = bpf_csum_diff(NULL, 0, from, 64, sum);
+#pragma clang loop unroll(disable)
+	for (int at = 0; at < 16 && octets >= 4 && from + 4 <= end; at++, octets -= 4, from += 4)
+		sum += *(const __u32 *)from;
+	for (int at = 0; at < 3; at++, from++)
+		if (at < octets && from + 1 <= end)
+			sum += at & 1 ? *(const __u8 *)from << 8 : *(const __u8 *)from;
 	return sum;
 }
 
@@ -68,14 +105,16 @@ static __always_inline bool has_tag(const enum frame_kind kind, const struct tra
 /* Compare the content of an intact frame with the plan's. */
 static __always_inline void check_content(const enum frame_kind kind, struct received_frame *frame,
 					  const struct transport *transport, const volatile struct form *form,
-					  bool lettered, int octets)
+					  bool lettered, int octets, int added)
 {
 	const void *payload = (const void *)transport + header_octets(kind);
+	const __u32 *added_records = payload + 8;
 
 	if (is_tcp(kind))
 		frame->other = frame->intact && !tcp_numbers_match(kind, transport->tcp, frame->tag.connection);
 	else if (lettered)
-		frame->other = frame->intact && !content_matches(payload, &frame->tag, &form->content, octets);
+		frame->other = frame->intact && (!content_matches(payload, &frame->tag, &form->content, octets) ||
+						 (may_add(kind) && !*added_records != !added));
 }
 
 /* Whether a frame has `octets` octets after its Ethernet header. */
@@ -117,7 +156,7 @@ static __always_inline bool parse4(const enum frame_kind kind, void *data, void 
 				   const volatile struct form *form, struct received_frame *frame)
 {
 	const bool lettered = kind == FRAME_UDP && form->lettered;
-	int outer = plan.side[link].outer, octets;
+	int outer = plan.side[link].outer, octets, added;
 	struct ethhdr *eth = data;
 	struct transport *transport;
 	struct iphdr *ip;
@@ -134,20 +173,24 @@ static __always_inline bool parse4(const enum frame_kind kind, void *data, void 
 	octets = length_of(frame->size, &frame->tag, form, link)->octets - outer;
 	frame->source = address4(ip->saddr);
 	frame->destination = address4(ip->daddr);
-	if (data + octets > end || ip->tot_len != bpf_htons(octets - ETH_HLEN) ||
-	    !transport_length_is(kind, transport, octets - ETH_HLEN - sizeof(*ip)) ||
+	added = added_octets(kind, bpf_ntohs(ip->tot_len) + ETH_HLEN - octets);
+	if (data + octets > end || (added && !has_octets(data, end, octets + added - ETH_HLEN)) ||
+	    ip->tot_len != bpf_htons(octets + added - ETH_HLEN) ||
+	    !transport_length_is(kind, transport, octets + added - ETH_HLEN - sizeof(*ip)) ||
 	    !outer_length_is(eth, outer, octets - ETH_HLEN)) {
 		frame->other = lettered && fold(sum_words(ip, sizeof(*ip))) == 0xffff &&
 			       has_octets(data, end, bpf_ntohs(ip->tot_len)) &&
 			       transport_length_is(kind, transport, bpf_ntohs(ip->tot_len) - sizeof(*ip));
 		return true;
 	}
-	sum = transport_sum(kind, transport, false, octets - ETH_HLEN - sizeof(*ip)) +
+	sum = transport_sum(kind, transport, false, octets + added - ETH_HLEN - sizeof(*ip)) +
 	      pseudo_sum4(kind, (__u64)ip->saddr + ip->daddr) +
 	      received_padding_sum(data + up_to_tag4(kind), octets - up_to_tag4(kind));
+	if (may_add(kind))
+		sum += added_sum(data + octets, end, added);
 	frame->intact = fold(sum_words(ip, sizeof(*ip))) == 0xffff &&
 			(transport_unchecked(kind, transport) || fold(sum) == 0xffff);
-	check_content(kind, frame, transport, form, lettered, octets - up_to_payload4(kind));
+	check_content(kind, frame, transport, form, lettered, octets - up_to_payload4(kind), added);
 	return true;
 }
 
@@ -159,7 +202,7 @@ static __always_inline bool parse6(const enum frame_kind kind, void *data, void 
 	struct ipv6hdr *ip = data + ETH_HLEN;
 	struct transport *transport = (void *)(ip + 1);
 	const bool lettered = kind == FRAME_UDP && form->lettered;
-	int octets;
+	int octets, added;
 	__u64 sum;
 
 	if (data + up_to_tag6(kind) > end || eth->h_proto != bpf_htons(ETH_P_IPV6) ||
@@ -170,17 +213,21 @@ static __always_inline bool parse6(const enum frame_kind kind, void *data, void 
 	octets = length_of(frame->size, &frame->tag, form, link)->octets;
 	frame->source = address6(&ip->saddr);
 	frame->destination = address6(&ip->daddr);
-	if (data + octets > end || ip->payload_len != bpf_htons(octets - ETH_HLEN - sizeof(*ip)) ||
-	    !transport_length_is(kind, transport, octets - ETH_HLEN - sizeof(*ip))) {
+	added = added_octets(kind, bpf_ntohs(ip->payload_len) + ETH_HLEN + sizeof(*ip) - octets);
+	if (data + octets > end || (added && !has_octets(data, end, octets + added - ETH_HLEN)) ||
+	    ip->payload_len != bpf_htons(octets + added - ETH_HLEN - sizeof(*ip)) ||
+	    !transport_length_is(kind, transport, octets + added - ETH_HLEN - sizeof(*ip))) {
 		frame->other = lettered && has_octets(data, end, sizeof(*ip) + bpf_ntohs(ip->payload_len)) &&
 			       transport_length_is(kind, transport, bpf_ntohs(ip->payload_len));
 		return true;
 	}
-	sum = transport_sum(kind, transport, true, octets - ETH_HLEN - sizeof(*ip)) + sum_words(&ip->saddr, 32) +
-	      received_padding_sum(data + up_to_tag6(kind), octets - up_to_tag6(kind));
+	sum = transport_sum(kind, transport, true, octets + added - ETH_HLEN - sizeof(*ip)) +
+	      sum_words(&ip->saddr, 32) + received_padding_sum(data + up_to_tag6(kind), octets - up_to_tag6(kind));
+	if (may_add(kind))
+		sum += added_sum(data + octets, end, added);
 	frame->unchecked = plan.accept_zero_checksum && transport_unchecked(kind, transport);
 	frame->intact = frame->unchecked || (!transport_unchecked(kind, transport) && fold(sum) == 0xffff);
-	check_content(kind, frame, transport, form, lettered, octets - up_to_payload6(kind));
+	check_content(kind, frame, transport, form, lettered, octets - up_to_payload6(kind), added);
 	return true;
 }
 

@@ -10,6 +10,14 @@
 #define LETTER_A      0x6161616161616161ULL
 #define LOW_HALVES    0x000f000f000f000fULL
 #define NO_LETTERS    0xf0f0f0f0f0f0f0f0ULL
+#define LOWER_CASE    0x2020202020202020ULL
+/* Fractions of irrational numbers, times 2^32. */
+#define MULTIPLES_OF_ROOT2	  0x6a09e667U
+#define MULTIPLES_OF_GOLDEN_RATIO 0x9e3779b9U
+#define CASE_TIME_SHIFT		  19
+#define CASE_TIME_MASK		  0x1ffffULL
+#define CASE_TIME_AT		  8
+#define CASE_SEQUENCE_AT	  25
 
 /*
  * Two letters per octet, from a to p, the upper four bits first, as in RFC 1001 section 14.1. Every DNS server accepts
@@ -40,6 +48,108 @@ static __always_inline __u16 identifier_of(const struct tag *tag)
 	return tag->sequence ^ tag->mark;
 }
 
+/* Number of a frame among those of all senders. */
+static __always_inline __u32 number_of(const struct tag *tag)
+{
+	return tag->sequence * plan.senders + (tag->kind >> STREAM_BITS);
+}
+
+/* 1 if a < b, both below 2^63, without a branch for the verifier to follow; so are the choices below. */
+static __always_inline __u64 is_below(__u64 a, __u64 b)
+{
+	__u64 below = a - b;
+
+	barrier_var(below);
+	return below >> 63;
+}
+
+/*
+ * 1 for a query with the name of its connection, which phase 1 asks for first, instead of one of its own. Multiples of
+ * an irrational number are spread evenly over [0, 1), so every part of the queries has the share.
+ */
+static __always_inline __u64 has_connections_name(const struct tag *tag)
+{
+	if (!plan.cached_below)
+		return 0;
+	return is_below(tag->kind & STREAM_MASK, PHASE1 + 1) |
+	       is_below((__u32)(number_of(tag) * MULTIPLES_OF_ROOT2), plan.cached_below);
+}
+
+/* 1 for a name with an AAAA record of its own, by its index; independent of the choice above. */
+static __always_inline __u64 has_aaaa(const struct tag *tag)
+{
+	__u32 number = number_of(tag), connections = -has_connections_name(tag);
+	__u32 index = number ^ ((number ^ tag->connection) & connections);
+
+	return plan.aaaa_below ? is_below((__u32)(index * MULTIPLES_OF_GOLDEN_RATIO), plan.aaaa_below) : 0;
+}
+
+/*
+ * The name of a connection contains none of what differs between its queries, but a stream that no query has.
+ * `connections`: all bits, or 0 where the name is the query's own.
+ */
+static __always_inline void name_connection(struct tag *tag, __u64 connections)
+{
+	tag->sequence &= ~connections;
+	tag->kind = (tag->kind & ~connections) | (CLOSING & connections);
+	tag->sent_low &= ~connections;
+	tag->sent_middle &= ~connections;
+	tag->sent_high &= ~connections;
+}
+
+/*
+ * What differs is in the case of the name's letters, which servers return unchanged and caches ignore: stream and
+ * sender, the time in half milliseconds modulo a minute, and the part of the sequence that the identifier lacks.
+ */
+static __always_inline __u64 cases_for(const struct tag *tag)
+{
+	__u64 sent = (__u64)tag->sent_high << 24 | (__u32)tag->sent_middle << 8 | tag->sent_low;
+
+	return tag->kind | (sent >> CASE_TIME_SHIFT & CASE_TIME_MASK) << CASE_TIME_AT |
+	       (__u64)(tag->sequence >> 16) << CASE_SEQUENCE_AT;
+}
+
+/* Set the bit of upper case in eight letters, by the bits of an octet, and the other way round. */
+static __always_inline __u64 spread_cases(__u64 octet)
+{
+	octet = (octet | octet << 28) & 0x0000000f0000000fULL;
+	octet = (octet | octet << 14) & 0x0003000300030003ULL;
+	octet = (octet | octet << 7) & 0x0101010101010101ULL;
+	return octet << 5;
+}
+
+static __always_inline __u64 gathered_cases(__u64 letters)
+{
+	__u64 octet = (letters & LOWER_CASE) >> 5 ^ LOWER_CASE >> 5;
+
+	octet = (octet | octet >> 7) & 0x0003000300030003ULL;
+	octet = (octet | octet >> 14) & 0x0000000f0000000fULL;
+	return (octet | octet >> 28) & 0xff;
+}
+
+/* The tag of a query for a connection's name. A name of the other kind, or in another case, is none of this trial. */
+static __always_inline void add_cases(struct tag *tag, __u64 cases, __u16 identifier)
+{
+	__u64 connections = -is_below(CLOSING - 1, tag->kind & STREAM_MASK), wrong;
+	__u64 now = bpf_ktime_get_ns(), sent = (cases >> CASE_TIME_AT & CASE_TIME_MASK) << CASE_TIME_SHIFT;
+	__u32 sequence = (__u32)(cases >> CASE_SEQUENCE_AT) << 16 | (__u16)(identifier ^ tag->mark);
+
+	sent = now - ((now - sent) & ((CASE_TIME_MASK + 1) << CASE_TIME_SHIFT) - 1);
+	tag->kind = (tag->kind & ~connections) | (cases & connections);
+	tag->sequence = (tag->sequence & ~connections) | (sequence & connections);
+	tag->sent_low = (tag->sent_low & ~connections) | (sent & connections);
+	tag->sent_middle = (tag->sent_middle & ~connections) | (sent >> 8 & connections);
+	tag->sent_high = (tag->sent_high & ~connections) | (sent >> 24 & connections);
+	wrong = (has_connections_name(tag) ^ (connections & 1)) | (cases & ~connections);
+	tag->mark &= is_below(0, wrong) - 1;
+}
+
+/* A word of a message, of the one about names with an AAAA record of their own where `others` is not 0. */
+static __always_inline __u64 content_word(const volatile struct content *content, int word, __u64 others)
+{
+	return content->words[word] ^ (plan.aaaa_below ? content->other[word] & others : 0);
+}
+
 /*
  * Returns the checksum sum of identifier and letters, which differ between frames. The letters begin at an odd offset,
  * so their sum is shifted by one octet.
@@ -47,25 +157,33 @@ static __always_inline __u16 identifier_of(const struct tag *tag)
 static __always_inline __u64 put_letters(void *to, const struct tag *tag, const volatile struct content *content,
 					 int octets)
 {
-	const __u32 *from = (const void *)tag;
-	__u32 mark = sealed_mark(tag);
+	__u64 connections = -has_connections_name(tag), cases = cases_for(tag) & connections;
 	__u64 sum = 0, letters;
-	__u32 last;
+	struct tag name = *tag;
+	const __u32 *from = (const void *)&name;
+	__u64 others = -has_aaaa(tag);
+	__u32 last, mark;
 
+	name_connection(&name, connections);
+	mark = sealed_mark(&name);
 	for (int word = 0; word < CONTENT_WORDS; word++)
 		if (8 * word + 8 <= octets)
-			*(__u64 *)(to + 8 * word) = content->words[word];
+			*(__u64 *)(to + 8 * word) = content_word(content, word, others);
 		else if (8 * word + 4 <= octets)
-			*(__u32 *)(to + 8 * word) = content->words[word];
+			*(__u32 *)(to + 8 * word) = content_word(content, word, others);
 	for (int word = 0; word < TAG_OCTETS / 4; word++) {
 		letters = letters_of(word ? from[word] : mark);
+		if (plan.cached_below)
+			letters ^= spread_cases(cases >> 8 * word & 0xff);
 		*(__u64 *)(to + LETTERS_AT + 8 * word) = letters;
 		sum += (__u32)letters + (letters >> 32);
 	}
-	last = letters_of(tag->sent_high);
+	last = letters_of(name.sent_high);
+	if (plan.cached_below)
+		last ^= spread_cases(cases >> 32 & 0xf);
 	*(__u32 *)(to + UP_TO_LETTERS - 4) = last;
 	*(__u16 *)to = identifier_of(tag);
-	return ((sum + last) << 8) + identifier_of(tag);
+	return ((sum + last) << 8) + identifier_of(tag) + (plan.aaaa_below ? content->other_sum & others : 0);
 }
 
 static __always_inline __u64 put_plain(void *to, const struct tag *tag, int octets)
@@ -104,13 +222,24 @@ static __always_inline __u64 put_payload(const enum frame_kind kind, void *to, c
 static __always_inline void parse_letters(struct tag *tag, const void *from)
 {
 	__u32 *words = (void *)tag;
-	__u64 wrong = 0;
+	__u64 wrong = 0, cases = 0, letters;
 
-	for (int word = 0; word < TAG_OCTETS / 4; word++)
-		words[word] = word_of(*(const __u64 *)(from + LETTERS_AT + 8 * word), &wrong);
-	/* The last four letters, and four letters that encode 0. */
-	tag->sent_high = word_of(*(const __u32 *)(from + UP_TO_LETTERS - 4) | LETTER_A << 32, &wrong);
+	for (int word = 0; word <= TAG_OCTETS / 4; word++) {
+		/* The last four letters, and four letters that encode 0. */
+		letters = word < TAG_OCTETS / 4 ? *(const __u64 *)(from + LETTERS_AT + 8 * word)
+						: *(const __u32 *)(from + UP_TO_LETTERS - 4) | LETTER_A << 32;
+		if (plan.cached_below) {
+			cases |= gathered_cases(letters) << 8 * word;
+			letters |= LOWER_CASE;
+		}
+		if (word < TAG_OCTETS / 4)
+			words[word] = word_of(letters, &wrong);
+		else
+			tag->sent_high = word_of(letters, &wrong);
+	}
 	tag->mark = wrong ? 0 : sealed_mark(tag);
+	if (plan.cached_below)
+		add_cases(tag, cases, *(const __u16 *)from);
 }
 
 static __always_inline void copy_sealed_tag(struct tag *to, const struct tag *from)
@@ -123,14 +252,16 @@ static __always_inline void copy_sealed_tag(struct tag *to, const struct tag *fr
 static __always_inline bool content_matches(const void *from, const struct tag *tag,
 					    const volatile struct content *content, int octets)
 {
-	__u64 difference = *(const __u16 *)from ^ identifier_of(tag);
+	__u64 difference = *(const __u16 *)from ^ identifier_of(tag), expected;
+	__u64 others = -has_aaaa(tag);
 
-	for (int word = 0; word < CONTENT_WORDS; word++)
+	for (int word = 0; word < CONTENT_WORDS; word++) {
+		expected = content_word(content, word, others);
 		if (8 * word + 8 <= octets)
-			difference |= (*(const __u64 *)(from + 8 * word) ^ content->words[word]) & content->mask[word];
+			difference |= (*(const __u64 *)(from + 8 * word) ^ expected) & content->mask[word];
 		else if (8 * word + 4 <= octets)
-			difference |=
-				(*(const __u32 *)(from + 8 * word) ^ content->words[word]) & (__u32)content->mask[word];
+			difference |= (*(const __u32 *)(from + 8 * word) ^ expected) & (__u32)content->mask[word];
+	}
 	return !difference;
 }
 

@@ -156,6 +156,9 @@ struct sampling {
 struct content {
 	__u64 words[CONTENT_WORDS];
 	__u64 mask[CONTENT_WORDS]; /* bits in which a received message must equal words */
+	/* Bits in which the message about a name with an AAAA record of its own differs, and its checksum sum. */
+	__u64 other[CONTENT_WORDS];
+	__u64 other_sum;
 };
 
 /* What depends on the length of frames. The checksum sums are of the octets that are equal in all of them. */
@@ -282,10 +285,13 @@ struct plan {
 	__u32 marks_tuples;
 	__u32 map_addresses;	/* 1: the Initiator emulates customer edges that translate */
 	__u64 frame_timeout_ns; /* 0: none */
-	__u64 stall_ns;		/* a sender that is inactive for longer has stalled */
-	__u64 connections;	/* of the whole trial */
-	__u64 flood_from;	/* the first connection of the flood */
-	__u64 drawn_from;	/* the first of the connections that phase 2 draws, and their number */
+	/* Shares, times 2^32, of names with an AAAA record of their own, and of queries with a name of phase 1. */
+	__u64 aaaa_below;
+	__u64 cached_below;
+	__u64 stall_ns;	   /* a sender that is inactive for longer has stalled */
+	__u64 connections; /* of the whole trial */
+	__u64 flood_from;  /* the first connection of the flood */
+	__u64 drawn_from;  /* the first of the connections that phase 2 draws, and their number */
 	__u64 drawn;
 	__u64 left_per_frame[SIDES]; /* connections that leave during a frame of a side's schedule, times 2^32 */
 	struct divisor open;	     /* connections at a time, the entries of the state table */
@@ -420,6 +426,7 @@ struct tally {
 					*/
 	__u64 wrong[MOST_MESSAGES];    /* intact, but with other content; not part of received */
 	__u64 zero_checksums;	       /* part of received: over IPv6 with a UDP checksum of 0 */
+	__u64 asked;		       /* queries of the device while the stream's frames are under way */
 	__u64 sized[MOST_SIZES];       /* part of received, by size */
 };
 

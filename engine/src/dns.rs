@@ -10,8 +10,11 @@ use serde::Deserialize;
 use crate::shared::{CONTENT_WORDS, LETTERS_AT, TAG_OCTETS};
 use crate::tester::types;
 
-/// Labels after the tag's; `test` is reserved for tests (RFC 6761 section 6.2).
-const ZONE: [&str; 2] = ["natgauge", "test"];
+/// The zone: reserved for tests (RFC 6761 section 6.2).
+const ZONE: &str = "test";
+/// Labels between the tag's and the zone, of one length: of names without an AAAA record of their own where the device
+/// makes one, and of names with one.
+const PARENTS: [&str; 2] = ["natgauge", "withaaaa"];
 const CLASS_IN: u16 = 1;
 /// Flags of a query: recursion desired, as stub resolvers set it.
 const QUERY_FLAGS: u16 = 0x0100;
@@ -23,6 +26,8 @@ const CHECKED_FLAGS: u16 = 0xfa0f;
 /// Pointer to the queried name (RFC 1035 section 4.1.4).
 const SAME_NAME: u16 = 0xc000 | HEADER_OCTETS;
 const HEADER_OCTETS: u16 = 12;
+/// Place of the numbers of records in the authority and additional sections.
+const COUNTS_OF_ADDITIONS: std::ops::Range<usize> = 8..12;
 const TTL_SECONDS: u32 = 60;
 /// From the IPv4 block for benchmarks (RFC 2544 section C.2.2).
 const ADDRESS4: [u8; 4] = [198, 18, 0, 53];
@@ -55,6 +60,10 @@ pub struct Question {
     pub query: Query,
     /// The one right address; of the query's family.
     pub answer: Option<IpAddr>,
+    /// Whether some names have an AAAA record of their own, which is then the right answer.
+    pub with_aaaa: bool,
+    /// Whether responses may have records in the authority and additional sections.
+    pub additions: bool,
 }
 
 /// The octets of a message, and a mask of the bits in which a received message must equal them.
@@ -62,6 +71,8 @@ pub struct Question {
 pub struct Content {
     octets: Vec<u8>,
     mask: Vec<u8>,
+    /// The same message about a name with an AAAA record of its own.
+    other: Vec<u8>,
 }
 
 impl Content {
@@ -75,7 +86,7 @@ impl Content {
     }
 
     /// Header with `answers` as number of answer records, and question section.
-    fn new(query: Query, flags: u16, checked: u16, answers: u16) -> Self {
+    fn new(query: Query, flags: u16, checked: u16, answers: u16, parent: &str) -> Self {
         let mut message = Self::default();
         message.put_masked(&[0; 2], &[0; 2]);
         message.put_masked(&flags.to_be_bytes(), &checked.to_be_bytes());
@@ -84,7 +95,7 @@ impl Content {
         message.put(&[letters.len() as u8]);
         debug_assert_eq!(message.octets.len(), LETTERS_AT as usize);
         message.put_masked(&letters, &letters);
-        for label in ZONE {
+        for label in [parent, ZONE] {
             message.put(&[label.len() as u8]);
             message.put(label.as_bytes());
         }
@@ -95,13 +106,29 @@ impl Content {
     }
 
     /// The message that the Initiator sends.
-    pub fn query(Question { query, .. }: Question) -> Self {
-        Self::new(query, QUERY_FLAGS, u16::MAX, 0)
+    pub fn query(question: Question) -> Self {
+        Self::of_both(question, |parent, _| Self::new(question.query, QUERY_FLAGS, u16::MAX, 0, parent))
     }
 
     /// The Responder's response. Received responses may have any time to live.
-    pub fn response(Question { query, answer }: Question) -> Self {
-        let mut message = Self::new(query, RESPONSE_FLAGS, CHECKED_FLAGS, 1);
+    pub fn response(question: Question) -> Self {
+        let mut response = Self::of_both(question, |parent, answer| Self::answered(question.query, parent, answer));
+        if question.additions {
+            response.mask[COUNTS_OF_ADDITIONS].fill(0);
+        }
+        response
+    }
+
+    /// The message, with that about names with an AAAA record of their own.
+    fn of_both(question: Question, make: impl Fn(&str, Option<IpAddr>) -> Self) -> Self {
+        let [without, with] = PARENTS;
+        let message = make(without, question.answer);
+        let other = if question.with_aaaa { make(with, None).octets } else { message.octets.clone() };
+        Self { other, ..message }
+    }
+
+    fn answered(query: Query, parent: &str, answer: Option<IpAddr>) -> Self {
+        let mut message = Self::new(query, RESPONSE_FLAGS, CHECKED_FLAGS, 1, parent);
         message.put(&SAME_NAME.to_be_bytes());
         message.put(&query.record_type().to_be_bytes());
         message.put(&CLASS_IN.to_be_bytes());
@@ -122,9 +149,20 @@ impl Content {
         &self.octets
     }
 
-    /// The content for the frame programs.
+    /// The octets of the message about names with an AAAA record of their own.
+    pub fn other_octets(&self) -> &[u8] {
+        &self.other
+    }
+
+    /// The content for the frame programs, without checksum sum.
     pub fn shared(&self) -> types::content {
-        types::content { words: words(&self.octets), mask: words(&self.mask) }
+        let different: Vec<u8> = self.octets.iter().zip(&self.other).map(|(one, other)| one ^ other).collect();
+        types::content {
+            words: words(&self.octets),
+            mask: words(&self.mask),
+            other: words(&different),
+            ..Default::default()
+        }
     }
 }
 
@@ -145,10 +183,12 @@ mod tests {
 
     #[test]
     fn every_message_fits_the_words_and_is_a_multiple_of_four_octets_long() {
-        let questions = [Query::A, Query::Aaaa].map(|query| Question { query, answer: None });
+        let question = |query, with_aaaa| Question { query, answer: None, with_aaaa, additions: with_aaaa };
+        let questions = [question(Query::A, false), question(Query::Aaaa, false), question(Query::Aaaa, true)];
         for message in questions.into_iter().flat_map(|asked| [Content::query(asked), Content::response(asked)]) {
             assert!(message.octets.len() <= 8 * CONTENT_WORDS && message.octets.len() % 4 == 0);
             assert_eq!(message.octets.len(), message.mask.len());
+            assert_eq!(message.octets.len(), message.other.len());
         }
     }
 }

@@ -72,6 +72,16 @@ fn sum(octets: &[u8]) -> u64 {
     octets.chunks(2).map(|pair| u64::from(u16::from_ne_bytes([pair[0], *pair.get(1).unwrap_or(&0)]))).sum()
 }
 
+/// What to add to the first checksum sum to get the second, at least 0.
+fn difference(from: u64, to: u64) -> u64 {
+    to + u64::from(u16::MAX) - from % u64::from(u16::MAX)
+}
+
+/// A share as the number below which multiples of an irrational number, times 2^32, are.
+fn below(share: Option<f64>) -> u64 {
+    (share.unwrap_or(0.0) * (1_u64 << 32) as f64).round() as u64
+}
+
 /// Tag and padding, for frames of `octets` octets with headers of `headers` octets. The tag is 0 here, because frames
 /// differ in it; the octets after it are 0, 1, ... (RFC 2544 C.2.6.4).
 fn plain(octets: u32, headers: u32) -> Vec<u8> {
@@ -99,7 +109,10 @@ fn form(before: Headers, transport: Transport, message: &Message, octets: u32) -
     let headers = ETHERNET + before.octets() + header;
     let (payload, content) = match &message.payload {
         Payload::Tagged => (plain(octets, headers), None),
-        Payload::Dns(content) => (content.octets().to_vec(), Some(content.shared())),
+        Payload::Dns(content) => {
+            let other_sum = difference(sum(content.octets()), sum(content.other_octets()));
+            (content.octets().to_vec(), Some(types::content { other_sum, ..content.shared() }))
+        }
         Payload::Untagged(octets) => (padding(*octets), None),
     };
     let length = header as u16 + payload.len() as u16;
@@ -434,6 +447,8 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         map_addresses: u32::from(emulated && inside.family == Family::Ipv6),
         pieces: divisor(table::shape(request.connections).1, FAST_DIVISION),
         frame_timeout_ns: request.frame_timeout_ms.map_or(0, |ms| (ms * 1e6) as u64),
+        aaaa_below: below(request.frame.aaaa_share),
+        cached_below: below(request.frame.cached_share),
         connections: request.all_connections() + request.flood(),
         drawn_from: guarded,
         drawn: request.connections - 2 * guarded,

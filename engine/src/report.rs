@@ -126,6 +126,10 @@ pub struct Counts {
     /// Part of received: over IPv6 with a UDP checksum of 0. Absent: such frames are damaged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zero_checksums: Option<u64>,
+    /// Queries of the device at the Responder's port while the stream's frames were under way. Absent: the device does not
+    /// answer queries itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<u64>,
     /// The message that the side sends, and its reactions, in their order. The correct ones of the last are `received`.
     pub messages: Vec<MessageCounts>,
     /// Made and received frames by size. Absent: the stream's frames have one size.

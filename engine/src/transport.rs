@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_stream_has_its_senders_message_and_the_reactions_after_it() {
         let of = |messages: &[Message], stream| of_stream(messages, stream).map(|(at, _)| at).collect::<Vec<_>>();
-        let question = Question { query: Query::A, answer: None };
+        let question = Question { query: Query::A, answer: None, with_aaaa: false, additions: false };
         let query = Transport::Udp.messages(Some(question), false, None, None);
         for stream in [PHASE1, PHASE2_INITIATOR] {
             assert_eq!(of(&query, stream), [0, 1]);

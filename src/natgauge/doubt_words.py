@@ -15,6 +15,7 @@ DoubtWord = Literal[
     "loss at every rate", "rare loss", "bucket", "short trials", "table inferred", "unreliable", "excused frames",
     "frames in stalls", "batches", "single repetition", "wide spread", "autocorrelated", "drift", "collapsed",
     "INVALID trials", "disturbed trials", "contradictions", "unexpected count", "other traffic", "queues",
-    "taking turns", "real server", "machine shared", "table not emptied", "link limited", "flow control",
-    "tester unknown", "tester on device cores", "one address pair", "idle cores", "uneven cores", "throughput doubted",
+    "taking turns", "real server", "machine shared", "table not emptied", "tester proof", "names not cached",
+    "link limited", "flow control", "tester unknown", "tester on device cores", "one address pair", "idle cores",
+    "uneven cores", "throughput doubted",
 ]  # fmt: skip

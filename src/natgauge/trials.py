@@ -106,6 +106,9 @@ class TrialPlan:
         lag_share: share of a phase's nominal length by which the sender may be late at its end; > 0.
         query: the Initiator sends DNS queries of this type in both phases, and the Responder answers each; the received
             frames are then correct answers at the Initiator. None = plain frames (`Ability.QUERIES`).
+        aaaa_share: share of the names that have an AAAA record of their own, which is then the one right answer.
+        cached_share: share of the queries of phase 2 with the name of their connection, for which phase 1 asks first;
+            above 0 a stateless trial has a phase 1, too.
         accept_zero_checksum: frames over IPv6 with a UDP checksum of 0 count as received, not as damaged.
         handed_on: the Responder forwards the queries to a real server, which answers (`Ability.REAL_SERVER`).
         close: the segment with which the Initiator closes each TCP connection; None = connections stay open. With
@@ -138,10 +141,17 @@ class TrialPlan:
     lag_share: float = LAG_SHARE
     query: Query | None = None
     handed_on: bool = False
+    aaaa_share: float = 0.0
+    cached_share: float = 0.0
     accept_zero_checksum: bool = False
     close: Close | None = None
     request_octets: int | None = None
     half_open: bool = False
+
+    @property
+    def has_phase1(self) -> bool:
+        """Whether phase 1 sends a frame for each connection."""
+        return not self.stateless or self.cached_share > 0
 
     @property
     def opened(self) -> str:
@@ -210,11 +220,11 @@ class Trial:
 
     @property
     def phase1(self) -> StreamCounts:
-        """Counts of phase 1; nothing was sent in that of a stateless trial."""
+        """Counts of phase 1; nothing was sent where there was none."""
         # Help reads this module, and loads no types of the engine.
         from natgauge.agreement.phase1 import NO_FRAMES, phase1_of  # noqa: PLC0415
 
-        return NO_FRAMES if self.result is None or self.plan.stateless else phase1_of(self.result)
+        return phase1_of(self.result) if self.result is not None and self.plan.has_phase1 else NO_FRAMES
 
     @property
     def phase2(self) -> dict[Direction, StreamCounts]:

@@ -634,15 +634,21 @@ def _full(case: _Case, count: int) -> bool:
     return limit is not None and case.connections > limit and TableState(count, limit).is_full
 
 
+def _stream_remarks(case: _Case) -> Iterable[str]:
+    for stream in _streams(case):
+        if excused := _excused(case, stream):
+            yield f"{stream.name}: {excused} of {stream.counts.lost} lost frames are excused"
+        if stream.counts.asked is not None:
+            yield f"{stream.name}: the device asked the far side {stream.counts.asked} times"
+
+
 def _remarks(case: _Case) -> Iterable[str]:
     for cpu in case.disturbed:
         yield (
             f"CPU {cpu.cpu} ({cpu.role}) stalled {cpu.stalls} times, {cpu.stalled_ns / 1e9 * 1000:.1f} ms in all, "
             f"{cpu.worst_stall_ns / 1e9 * 1000:.1f} ms at worst; {cpu.stolen_ns / 1e9 * 1000:.0f} ms stolen"
         )
-    for stream in _streams(case):
-        if excused := _excused(case, stream):
-            yield f"{stream.name}: {excused} of {stream.counts.lost} lost frames are excused"
+    yield from _stream_remarks(case)
     if links := _links(case):
         yield f"disturbed by {links}"
     if quota := _quota(case):

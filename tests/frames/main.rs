@@ -16,6 +16,7 @@ mod generator;
 mod harness;
 mod icmp;
 mod receiver;
+mod resolved;
 mod sizes;
 mod softwire;
 mod tcp;

@@ -51,6 +51,7 @@ _GATEWAYS: Final = _FOLDER / "gateways"
 #: Recipes of a gateway with connections, of one without, of one whose
 #: table has a limit that natgauge reads, and of one that keeps closed connections for two minutes.
 NAT44, ROUTING = _GATEWAYS / "simulated.toml", _GATEWAYS / "simulated-routing.toml"
+DNS64: Final = _GATEWAYS / "simulated-dns64.toml"
 LIMITED: Final = _GATEWAYS / "simulated-limited.toml"
 LINGERING: Final = _GATEWAYS / "simulated-lingering.toml"
 

@@ -153,6 +153,8 @@ def _plan_of(request: TrialRequest) -> TrialPlan:
         delay_samples=None if request.delay_samples is None else request.delay_samples.frames,
         record_variation=request.record_variation,
         query=request.frame.query,
+        aaaa_share=request.frame.aaaa_share or 0.0,
+        cached_share=request.frame.cached_share or 0.0,
         accept_zero_checksum=request.accept_zero_checksum,
         close=None if closing is None else closing.by,
         request_octets=None if closing is None else closing.request_octets,

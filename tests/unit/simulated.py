@@ -253,7 +253,7 @@ class Gateway(Measurer):
         opened = plan.connections if plan.order != "with-replacement" else min(plan.connections, self.four_tuples)
         refused = max(opened - self.table_size, 0) if self.when_full == "refuse" else 0
         phase1 = make_counts(0, 0, 0)
-        if not plan.stateless:
+        if plan.has_phase1:
             phase1 = self._stream(plan.connections, plan.phase1_rate, self.establishes, refused=refused, plan=plan)
         phase2 = self._phase2(plan)
         if phase2:
@@ -280,7 +280,7 @@ class Gateway(Measurer):
             created = round(self.four_tuples * (1 - math.exp(created * math.log1p(-1 / self.four_tuples))))
         return make_trial(
             plan,
-            phase1=None if plan.stateless else phase1,
+            phase1=phase1 if plan.has_phase1 else None,
             phase2=phase2,
             stored=phase1.received_frames,
             readings=Readings(

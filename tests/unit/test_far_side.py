@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import dns.zone
 import pytest
+from tests.unit.counted import make_counts, make_trial
 from tests.unit.golden import Golden
 
 from natgauge import doubts
@@ -18,10 +20,11 @@ from natgauge.errors import UsageError
 from natgauge.gateways import far_side
 from natgauge.host.cpus import as_if
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.procedures.kit.result.results import Measurement, make_result
+from natgauge.procedures.kit.result.results import Attempt, Measurement, make_result
 from natgauge.records.parameters import Parameters
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
+from natgauge.trials import Direction, Phase2Plan, TrialPlan
 from natgauge.words import Verdict
 
 #: What lab and measurement give a server; a snippet may use nothing else.
@@ -55,12 +58,17 @@ def test_each_file_names_its_package_and_uses_what_it_is_given(name: str, tmp_pa
 
 def test_the_zone_answers_any_name_with_the_testers_own_addresses() -> None:
     zone = dns.zone.from_text(far_side.zone(), origin=f"{far_side.ZONE_NAME}.", relativize=False)
-    answers = {str(record) for kind in ("A", "AAAA") for record in zone.find_rdataset(f"*.{far_side.ZONE_NAME}.", kind)}
-    assert answers == {"198.18.0.53", "2001:2::53"}
     engine = (Path(__file__).parents[2] / "engine" / "src" / "dns.rs").read_text()
-    labels = re.search(r'ZONE: \[&str; 2\] = \["(\w+)", "(\w+)"\]', engine)
-    assert labels is not None
-    assert ".".join(labels.groups()) == far_side.ZONE_NAME
+    assert f'ZONE: &str = "{far_side.ZONE_NAME}"' in engine
+    parents = re.search(r'PARENTS: \[&str; 2\] = \["(\w+)", "(\w+)"\]', engine)
+    assert parents is not None
+    for parent in parents.groups():
+        name = f"*.{parent}.{far_side.ZONE_NAME}."
+        answers = {str(record) for kind in ("A", "AAAA") for record in zone.find_rdataset(name, kind)}
+        assert answers == {"198.18.0.53", "2001:2::53"}
+    of_dns64 = dns.zone.from_text(far_side.zone(with_aaaa=False), origin=f"{far_side.ZONE_NAME}.", relativize=False)
+    names = [f"*.{parent}.{far_side.ZONE_NAME}." for parent in parents.groups()]
+    assert [of_dns64.get_rdataset(name, "AAAA") is not None for name in names] == [False, True]
     octets = re.search(r"ADDRESS6: \[u8; 16\] = \[(.*)\]", engine)
     assert octets is not None
     assert bytes(int(one, 0) for one in octets[1].split(", ")) == ip_address(far_side.ADDRESS6).packed
@@ -136,3 +144,32 @@ def test_a_result_says_that_the_server_may_be_the_limit(change: dict[str, Any], 
     assert "server limited" in found
     told = doubts.find(measured, Parameters.grouped(settings={"far_side": "tester"}))
     assert "real server" not in {doubt.word for doubt in told}
+
+
+@pytest.mark.parametrize(("alone", "grade"), [(132_000.0, "information"), (131_000.0, "answer"), (None, "answer")])
+def test_a_dns64_is_measured_by_a_tester_that_is_proven_at_more_than_twice_the_rate(
+    alone: float | None, grade: str, golden: Golden
+) -> None:
+    one = Measurement(60_000.0, 61_000.0, "device", dict.fromkeys(Verdict, 1))
+    measured = make_result("resolution-rate", "queries/s", {}, [one], [])
+    place = {"server_version": "Knot 3.2", "server_alone": alone, "placement": "isolated"}
+    parameters = Parameters.grouped(settings={"far_side": "knot"}, place=place, device={"kind": "dns64"})
+    proof = {doubt.word: doubt for doubt in doubts.find(measured, parameters)}["tester proof"]
+    assert proof.grade == grade
+    golden(proof.text)
+    of_server = doubts.find(measured, Parameters.grouped(settings={}, place=place, device={"kind": "dns"}))
+    assert "tester proof" not in {doubt.word for doubt in of_server}
+
+
+@pytest.mark.parametrize(("asked", "doubtful"), [(1_000, False), (1_009, False), (1_100, True)])
+def test_names_that_are_asked_for_again_were_not_in_the_cache(asked: int, *, doubtful: bool) -> None:
+    """A thousand queries, half of them for new names, of which none has an AAAA record: two for each."""
+    plan = TrialPlan(100, 1e3, Phase2Plan(1e3, 0.0, 1.0), stateless=True, query="aaaa", cached_share=0.5)
+    counts = make_counts(1_000, 1_000, 1_000, asked=asked)
+    filled = make_counts(100, 100, 100, asked=200)
+    trial = replace(make_trial(plan, phase1=filled, phase2={Direction.INITIATOR: counts}), verdict=Verdict.PASS)
+    attempts = (Attempt(1e3, short=False, outcome=trial),)
+    one = Measurement(1e3, 1.1e3, "device", dict.fromkeys(Verdict, 1), attempts=attempts)
+    measured = make_result("resolution-rate", "queries/s", {}, [one], [])
+    words = {doubt.word for doubt in doubts.find(measured, Parameters.grouped(settings={}, place={}, device={}))}
+    assert ("names not cached" in words) is doubtful

@@ -83,6 +83,50 @@ def test_without_a_state_table_there_is_no_phase_1() -> None:
     assert all(plan.stateless and plan.query == "aaaa" for plan in device.plans)
 
 
+def test_names_for_a_cache_are_asked_for_first_and_slowly() -> None:
+    device = Gateway(forwards=300_000)
+    found = simulated_lab.measure(
+        "resolution-rate", device, gateway=simulated_lab.DNS64, connections=N, cached_share=0.5, aaaa_share=0.25
+    )
+    assert found.plans("stateless") == {True}
+    assert found.plans("phase1_rate") == {1_000}
+    assert (found.plans("cached_share"), found.plans("aaaa_share")) == ({0.5}, {0.25})
+    assert found.notes("asked for the cached names once")
+    requests = [trial["request"] for trial in found.trials]
+    shares = {(one["frame"].get("aaaa_share"), one["frame"].get("cached_share")) for one in requests if one["phase2"]}
+    assert (0.25, 0.5) in shares
+
+
+def test_a_device_that_cannot_even_fill_its_cache_gets_the_names_more_slowly() -> None:
+    device = Gateway(forwards=300_000, establishes=600)
+    simulated_lab.measure("resolution-rate", device, gateway=simulated_lab.DNS64, connections=N, cached_share=1)
+    assert min(plan.phase1_rate for plan in device.plans if plan.has_phase1) == 500
+
+
+@pytest.mark.parametrize(
+    ("gateway", "choices"),
+    [
+        ("nftables-nat44", {"cached_share": 0.5}),
+        ("nsd-dns", {"aaaa_share": 1}),
+        ("unbound-dns64", {"aaaa_share": 0.5, "query": "a"}),
+        ("unbound-dns64", {"cached_share": 1.5}),
+        ("unbound-dns64", {"aaaa_share": -0.1}),
+    ],
+)
+def test_shares_that_make_no_sense_are_refused(gateway: str, choices: dict[str, Any], golden: Golden) -> None:
+    with golden.raises(UsageError):
+        natgauge.measure("resolution-rate", gateway, **choices)
+
+
+@pytest.mark.parametrize("given", [None, 1.5])
+def test_more_time_for_an_answer_than_the_rfc_allows_is_noted(given: float | None) -> None:
+    found = simulated_lab.measure(
+        "resolution-rate", Gateway(forwards=300_000), gateway=simulated_lab.DNS64, connections=N,
+        **({} if given is None else {"frame_timeout_seconds": given}),
+    )  # fmt: skip
+    assert bool(found.notes("RFC 8219 section 9.2 allows 1 s")) is (given is not None)
+
+
 def test_the_tester_may_be_the_limit() -> None:
     result = measure(Gateway(forwards=1e9, ceiling=2e6))
     assert (result.median, result.limited_by) == (2e6, "tester")

@@ -104,6 +104,15 @@ def test_python_writes_the_example_as_the_schema_wants_it(path: Path) -> None:
 
 #: A request without phase 1 that nothing is wrong with.
 STATELESS = changed(EXAMPLE, ("phase1", ABSENT), ("stateless", True))
+RESOLVED = changed(
+    EXAMPLE,
+    ("frame", {"size": 114, "side": "initiator", "query": "aaaa", "resolved": True}),
+    ("translation", {"source": "unchanged"}),
+    ("stateless", True),
+    ("phase1", ABSENT),
+    ("record_delays", False),
+    ("phase2.responder", ABSENT),
+)
 SAMPLES = {"from_ms": 0, "frames": 5}
 HOSTS = {"first": "198.18.0.2", "last": "198.18.0.2"}
 STEP = {"share": 0.5, "seconds": 1}
@@ -237,7 +246,9 @@ ECHOES = changed(EXAMPLE, ("frame.transport", "icmp"), ("initiator.destination_p
 #: By what the engine says: a request that breaks one rule between fields, which the schema knows as well.
 BOTH_KNOW = {
     "phase1: missing: only a stateless trial has none": changed(EXAMPLE, ("phase1", ABSENT)),
-    "phase1: {}: a stateless trial has none: leave it out": changed(EXAMPLE, ("stateless", True)),
+    "phase1: {}: a stateless trial has none but with frame.cached_share: leave it out": changed(
+        EXAMPLE, ("stateless", True)
+    ),
     "phase2: missing: a stateless trial needs it": changed(STATELESS, ("phase2", ABSENT)),
     "phase2: {}: at least one side must send; leave phase2 out otherwise": changed(EXAMPLE, ("phase2", {})),
     "initiator.gateway: {}: needs mac or address": changed(EXAMPLE, ("initiator.gateway", {})),
@@ -281,6 +292,11 @@ BOTH_KNOW = {
     "frame.resolved: true: only queries of a stateless trial can be, and none that are handed on": changed(
         EXAMPLE, ("frame", {**ASKING, "resolved": True}), ("phase2.responder", ABSENT)
     ),
+    "frame.aaaa_share: given: needs queries of type aaaa that the device answers: name frame.resolved": changed(
+        RESOLVED, ("frame.query", "a"), ("frame.aaaa_share", 0.5)
+    ),
+    "frame.cached_share: given: needs queries that the device answers, phase 1, and no record_delays: "
+    "name frame.resolved and phase1": changed(RESOLVED, ("frame.cached_share", 0.5), ("phase1", ABSENT)),
     "frame.answer: {}: only queries have one: name frame.query": changed(EXAMPLE, ("frame.answer", "198.18.0.53")),
     "frame.query: aaaa: is of transport udp: leave it out": changed(
         EXAMPLE, ("frame", {**ASKING, "transport": "icmp"}), ("phase2.responder", ABSENT)

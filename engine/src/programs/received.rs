@@ -62,6 +62,7 @@ impl Received {
             tally.untranslated -= earlier.untranslated;
             tally.mistranslated -= earlier.mistranslated;
             tally.background -= earlier.background;
+            tally.asked -= earlier.asked;
             for at in 0..MOST_SIZES {
                 tally.sized[at] -= earlier.sized[at];
             }
@@ -141,6 +142,7 @@ pub(super) fn add(total: &mut types::tally, part: &types::tally) {
         total.wrong[at] += part.wrong[at];
     }
     total.zero_checksums += part.zero_checksums;
+    total.asked += part.asked;
     total.received += part.received;
     total.duplicates += part.duplicates;
     total.reordered += part.reordered;

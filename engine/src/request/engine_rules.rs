@@ -29,6 +29,8 @@ const MOST_DRAWN_FROM: u64 = 1 << 32;
 const MOST_NUMBERED: u64 = 1 << 32;
 /// Their list has 1 GiB.
 const MOST_LISTED: u64 = 1 << 24;
+/// Frames of a sender that the case of a name's letters and the identifier distinguish.
+const MOST_IN_CASES: u64 = 1 << 27;
 
 /// Refuse a request that breaks a rule. `schema_rules` have been checked before.
 pub fn check(request: &Request) -> Outcome<()> {
@@ -363,8 +365,10 @@ fn check_numbered(request: &Request) -> Outcome<()> {
     });
     let longest = streams.chain([request.connections]).max().unwrap_or(0);
     let numbered = request.delay_samples.is_some() || request.record_loss_times || request.record_variation;
-    if numbered && longest >= MOST_NUMBERED {
-        let more = format!(": at most {}", MOST_NUMBERED - 1);
+    let in_cases = MOST_IN_CASES * request.senders.cpus.len() as u64;
+    let most = if request.frame.cached_share.is_some() { in_cases } else { MOST_NUMBERED };
+    if (numbered || most < MOST_NUMBERED) && longest >= most {
+        let more = format!(": at most {}", most - 1);
         return refuse("phase2", format!("{longest} frames"), NUMBERED, &more);
     }
     Ok(())

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::bounds::{Address, Whole};
+use super::bounds::{Address, Positive, Whole};
 use super::frame_sizes::SizeMix;
 use crate::dns::{Query, Question};
 use crate::family::Family;
@@ -100,12 +100,23 @@ pub struct Frame {
     /// The one right address in answers, of the query's type; absent: natgauge's own, 198.18.0.53 or 2001:2::53.
     #[serde(default, with = "Address")]
     pub answer: Option<IpAddr>,
+    /// Share of the names that have an AAAA record of their own, natgauge's address: below withaaaa.test instead of
+    /// natgauge.test. Which ones follows from their index: the number of the query, or of the connection whose name it
+    /// has. Absent: none.
+    #[serde(default, with = "Positive::<1>")]
+    pub aaaa_share: Option<f64>,
+    /// Share of the queries of phase 2 with the name of their connection, for which phase 1 asks first, once for each
+    /// connection; the others have names of their own. Such queries differ in the case of the letters only, so answers
+    /// must keep it. Absent: none, and there is no phase 1.
+    #[serde(default, with = "Positive::<1>")]
+    pub cached_share: Option<f64>,
 }
 
 impl Frame {
     /// The messages of a connection; `leave`: how open TCP connections leave.
     pub fn messages(&self, leave: Option<Way>) -> Vec<Message> {
-        let question = self.query.map(|query| Question { query, answer: self.answer });
+        let (answer, with_aaaa, additions) = (self.answer, self.aaaa_share.is_some(), self.resolved);
+        let question = self.query.map(|query| Question { query, answer, with_aaaa, additions });
         self.transport.messages(question, self.half_open, self.closing, leave)
     }
 

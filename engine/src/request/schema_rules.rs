@@ -24,7 +24,7 @@ pub struct Rule {
 }
 
 /// All rules, in the order in which they are checked.
-pub const SCHEMA_RULES: [Rule; 37] = [
+pub const SCHEMA_RULES: [Rule; 39] = [
     Rule {
         field: "phase1",
         text: "only a stateless trial has none",
@@ -33,9 +33,15 @@ pub const SCHEMA_RULES: [Rule; 37] = [
     },
     Rule {
         field: "phase1",
-        text: "a stateless trial has none: leave it out",
-        schema: || stateless(json!({"properties": {"phase1": false}})),
-        broken: |request| (request.stateless && request.phase1.is_some()).then_some("{}"),
+        text: "a stateless trial has none but with frame.cached_share: leave it out",
+        schema: || {
+            let asked = json!({"properties": {"frame": {"required": ["cached_share"]}}});
+            stateless(json!({"if": asked, "else": {"properties": {"phase1": false}}}))
+        },
+        broken: |request| {
+            let asked = request.frame.cached_share.is_some();
+            (request.stateless && request.phase1.is_some() && !asked).then_some("{}")
+        },
     },
     Rule {
         field: "phase2",
@@ -224,6 +230,34 @@ pub const SCHEMA_RULES: [Rule; 37] = [
             let Frame { query, handed_on, resolved, .. } = request.frame;
             let possible = query.is_some() && request.stateless && !handed_on;
             (resolved && !possible).then_some("true")
+        },
+    },
+    Rule {
+        field: "frame.aaaa_share",
+        text: "needs queries of type aaaa that the device answers: name frame.resolved",
+        schema: || {
+            let resolved = json!({"resolved": {"const": true}, "query": {"const": "aaaa"}});
+            let then = json!({"properties": resolved, "required": ["resolved", "query"]});
+            at("frame", json!({"if": {"required": ["aaaa_share"]}, "then": then}))
+        },
+        broken: |request| {
+            let Frame { query, resolved, aaaa_share, .. } = request.frame;
+            let possible = resolved && query == Some(Query::Aaaa);
+            (aaaa_share.is_some() && !possible).then_some("given")
+        },
+    },
+    Rule {
+        field: "frame.cached_share",
+        text: "needs queries that the device answers, phase 1, and no record_delays: name frame.resolved and phase1",
+        schema: || {
+            let frame = json!({"properties": {"resolved": {"const": true}}, "required": ["resolved"]});
+            let then = json!({"frame": frame, "record_delays": {"const": false}});
+            let asked = json!({"properties": {"frame": {"required": ["cached_share"]}}, "required": ["frame"]});
+            json!({"if": asked, "then": {"properties": then, "required": ["phase1"]}})
+        },
+        broken: |request| {
+            let possible = request.frame.resolved && request.phase1.is_some() && !request.record_delays;
+            (request.frame.cached_share.is_some() && !possible).then_some("given")
         },
     },
     Rule {

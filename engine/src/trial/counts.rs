@@ -150,6 +150,7 @@ impl Trial<'_> {
             untranslated: tally.untranslated,
             mistranslated: tally.mistranslated,
             zero_checksums: self.request.accept_zero_checksum.then_some(tally.zero_checksums),
+            asked: self.request.frame.resolved.then_some(tally.asked),
             messages: self.messages(stream, tally),
             sizes: self.sizes(flow, &parts, tally),
             background_frames: mixed.then(|| parts.iter().map(|part| part.background).sum()),

@@ -298,7 +298,7 @@ class _Assumed(Measurer):
         sent = nominal_seconds(plan) - plan.settle_seconds
         self.outlasts |= self.timeout is not None and not plan.stateless and sent >= self.timeout
         self._connections = plan.connections
-        phase1 = NO_FRAMES if plan.stateless else _counts(plan.connections, plan.phase1_rate, self.opens)
+        phase1 = _counts(plan.connections, plan.phase1_rate, self.opens) if plan.has_phase1 else NO_FRAMES
         if plan.record_delays and plan.phase2 is None:
             phase1 = phase1.model_copy(update={"delay": _delays(phase1.received_frames)})
         kept = phase1.received_frames if self.table is None else min(phase1.received_frames, self.table)

@@ -33,8 +33,8 @@ from natgauge.suggestions import did_you_mean
 from natgauge.words import TESTER, Address, Query
 
 _SERVERS: Final = BUILT_IN / "servers"
-#: The zone that the tester asks for; each query has a name of its own in it (engine/src/dns.rs).
-ZONE_NAME: Final = "natgauge.test"
+#: The zone that the tester asks for (engine/src/dns.rs).
+ZONE_NAME: Final = "test"
 #: The one right answer to each: of the blocks for benchmarks (RFC 2544 section C.2.2, RFC 5180 section 8).
 ADDRESS4: Final = "198.18.0.53"
 ADDRESS6: Final = "2001:2::53"
@@ -117,16 +117,24 @@ def load(name_or_path: str) -> Server:
 
 
 def zone(*, with_aaaa: bool = True) -> str:
-    """The zone as a server reads it (RFC 1035 section 5): a wildcard answers whatever name is asked for."""
+    """The zone as a server reads it (RFC 1035 section 5): wildcards answer whatever name is asked for.
+
+    No trial is as long as the time to live, so what a device keeps in its cache does not expire within one.
+
+    Args:
+        with_aaaa: whether all names have an AAAA record; otherwise those below `withaaaa` alone have one.
+    """
     lines = textwrap.dedent(f"""\
         $ORIGIN {ZONE_NAME}.
-        $TTL 60
-        @ SOA ns hostmaster 1 3600 600 86400 60
+        $TTL 3600
+        @ SOA ns hostmaster 1 3600 600 86400 3600
         @ NS ns
         ns A {ADDRESS4}
-        * A {ADDRESS4}
+        *.natgauge A {ADDRESS4}
+        *.withaaaa A {ADDRESS4}
+        *.withaaaa AAAA {ADDRESS6}
     """)
-    return lines + (f"* AAAA {ADDRESS6}\n" if with_aaaa else "")
+    return lines + (f"*.natgauge AAAA {ADDRESS6}\n" if with_aaaa else "")
 
 
 def variables(addresses: Iterable[Address], *, with_aaaa: bool = True) -> dict[str, str]:

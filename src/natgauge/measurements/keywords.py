@@ -62,6 +62,8 @@ class MeasureKeywords(SetupKeywords, total=False):
     power_off_seconds: float | None
     query: Literal["a", "aaaa"] | None
     far_side: str | None
+    aaaa_share: float | str | None
+    cached_share: float | str | None
     hours: float | None
     subscriber: str | None
     most_subscribers: int | None

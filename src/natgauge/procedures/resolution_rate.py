@@ -9,19 +9,23 @@ device, which then may be what limits. Binary search finds the highest r.
 
 It is no test of RFC 8219 or RFC 9693: frames go in both directions at one
 rate, and answers are 16 or 28 octets longer than queries.
+
+A DNS64 server answers itself (RFC 8219 section 9). It has no connections, so there is no phase 1, unless names are to
+be in its cache: then phase 1 asks for the names of all N connections, slowly, and phase 2 for some of them again.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from natgauge.figure_text import number
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability
 from natgauge.metrics.resolution_rate import METRIC
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, LEAST_FRAMES, HeldRate, unprepared
-from natgauge.procedures.kit.measure.phase1 import Phase1Settings, prepare
+from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, prepare
 from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS, RFC_TRIAL_SECONDS
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Answered
@@ -34,6 +38,10 @@ from natgauge.words import TESTER, Query
 #: The draft's: 99.99 % of the queries.
 LOSS_TOLERANCE = 0.0001
 ANSWER_SECONDS = 0.25
+#: RFC 8219 section 9.2: at most so long.
+RFC_ANSWER_SECONDS = 1.0
+#: Queries/s that fill the cache of a device: any server answers as many, whose names it does not know.
+FILLING_RATE = 1000.0
 #: A real server answers the queries of phase 1, too: no faster than this, so that it is phase 2 that is found too fast.
 SERVER_PHASE1_RATE = 10_000.0
 
@@ -54,6 +62,18 @@ class ResolutionRateSettings(Phase1Settings, SearchSettings):
     )
     stateless: bool = field(
         default=False, metadata=described("skip phase 1, for devices without connection tracking", group="traffic")
+    )
+    aaaa_share: float = field(
+        default=0.0,
+        metadata=described(
+            "DNS64: share of names that have an AAAA record of their own", "share", (0.0, 1.0), group="traffic"
+        ),
+    )
+    cached_share: float = field(
+        default=0.0,
+        metadata=described(
+            "DNS64: share of queries for one of N names that phase 1 asked for", "share", (0.0, 1.0), group="traffic"
+        ),
     )
 
     def needs(self) -> frozenset[Ability]:
@@ -85,6 +105,9 @@ class ResolutionRateSettings(Phase1Settings, SearchSettings):
         if self.trial_seconds < RFC_TRIAL_SECONDS:
             text = f"trials of {self.trial_seconds:g} s; RFC 8219 section 9.2 requires {RFC_TRIAL_SECONDS:g} s"
             notes.append(Note("settings", text))
+        if self.frame_timeout_seconds is None or self.frame_timeout_seconds > RFC_ANSWER_SECONDS:
+            text = f"time for an answer:{limit or ' not limited'}; RFC 8219 section 9.2 allows {RFC_ANSWER_SECONDS:g} s"
+            notes.append(Note("settings", text))
         return notes
 
     def plan(self, phase1_rate: float, rate: float, seconds: float) -> TrialPlan:
@@ -95,10 +118,23 @@ class ResolutionRateSettings(Phase1Settings, SearchSettings):
             stateless=self.stateless,
             query=self.query,
             handed_on=self.handed_on,
+            aaaa_share=self.aaaa_share,
+            cached_share=self.cached_share,
         )
 
 
+class _Filling(Preparation):
+    """A phase 1 that asks for the names which are to be in the device's cache."""
+
+    def notes(self) -> list[Note]:
+        """Return the note on the filled cache."""
+        return [Note("phase 1", f"asked for the cached names once, {number(self.rate)} a second")]
+
+
 def _start(runner: TrialRunner, settings: ResolutionRateSettings) -> _ResolutionRate | Answered:
+    if settings.cached_share:
+        rate = FILLING_RATE if settings.connection_rate is None else settings.connection_rate
+        return _ResolutionRate(runner, settings, _Filling(rate, rate))
     preparation = prepare(runner, settings)
     if preparation.rate == 0 and preparation.rough is not None:
         return unprepared(preparation.rough, _figures(settings))

@@ -17,11 +17,16 @@ from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.observer import Unread
 from natgauge.trial.planned import Planned
 from natgauge.trial.protocols import ServerControl
+from natgauge.trial.resolvers import SHARES
 from natgauge.trial.server import FarSide
 from natgauge.words import OUTSIDE_PORTS, Address, Family
 
 #: How long the server alone may be measured, in seconds.
 ALONE_SECONDS: Final = 120.0
+#: The most seconds of its trials, so that a search ends in time.
+ALONE_TRIAL_SECONDS: Final = 2.0
+#: The share of the time-out in which it must answer.
+PROOF_SHARE: Final = 0.25
 
 
 def rate_alone(measurer: LabMeasurer, planned: Planned, family: Family) -> float | None:
@@ -59,8 +64,11 @@ def _rate_alone(measurer: LabMeasurer, server: ServerControl, planned: Planned, 
         "connections": traffic.connections,
         "placement": "shared",
         "own_processes": False,
+        **dict.fromkeys(SHARES, 0.0),
+        **_proof(measurer, planned),
         "repeat": 1,
         "most_seconds": ALONE_SECONDS,
+        "trial_seconds": min(planned.settings.phase2_seconds, ALONE_TRIAL_SECONDS),
         # It opens no connections, so any rate of phase 1 is safe that its queries are.
         "connection_rate": measurer.highest_rate,
     }
@@ -79,6 +87,12 @@ def _rate_alone(measurer: LabMeasurer, server: ServerControl, planned: Planned, 
                 server=other,
             )
             return planned.procedure.measure(cabled, settings).summary.median
+
+
+def _proof(measurer: LabMeasurer, planned: Planned) -> dict[str, float]:
+    """Return the settings that prove a DNS64's tester: a quarter of the time-out (RFC 8219 section 9.2)."""
+    limit = planned.settings.frame_timeout_seconds
+    return {"frame_timeout_seconds": limit * PROOF_SHARE} if measurer.settings.answers and limit else {}
 
 
 def _traffic_alone(family: Family, connections: int) -> TrafficPlan:

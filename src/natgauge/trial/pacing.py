@@ -100,7 +100,7 @@ def _deciding_rate(plan: TrialPlan) -> float:
 
 def _until_full(plan: TrialPlan, ring: int, usual: float) -> float:
     """Return the seconds in which the frames of a direction fill the ring, with room for one batch."""
-    rates = [] if plan.stateless else [plan.phase1_rate]
+    rates = [plan.phase1_rate] if plan.has_phase1 else []
     if plan.phase2 is not None:
         step = 1.0 if plan.phase2.step is None else max(plan.phase2.step.share, 1.0)
         rates += [rate * step for rate in (plan.phase2.initiator_rate, plan.phase2.responder_rate)]

@@ -51,7 +51,7 @@ def shortened(plan: TrialPlan) -> TrialPlan:
     if phase2 is not None:
         phase2 = replace(phase2, seconds=min(phase2.seconds, LONGEST_PHASE_SECONDS), step=None, periods=1)
     connections = plan.connections
-    if not plan.stateless:
+    if plan.has_phase1:
         connections = min(connections, max(1, round(plan.phase1_rate * LONGEST_PHASE_SECONDS)))
     return replace(
         plan,

@@ -129,7 +129,7 @@ class Requests:
             connections=plan.connections,
             order=plan.order,
             frame=self._frame(plan),
-            phase1=None if plan.stateless else _phase1(plan, pace, grace),
+            phase1=_phase1(plan, pace, grace) if plan.has_phase1 else None,
             gap_ms=0 if plan.phase2 is None else _GAP_MS,
             phase2=None if plan.phase2 is None else _phase2(plan, plan.phase2, pace, grace),
             background=self._background(plan),
@@ -150,7 +150,8 @@ class Requests:
         answer = self.constants.answers.get(plan.query) if plan.query is not None else None
         frame = traffic_frame(self.traffic, families, plan.query, handed_on=plan.handed_on and answer is None)
         if answer is not None:
-            frame = frame.model_copy(update={"resolved": True, "answer": str(answer)})
+            shares = {"aaaa_share": plan.aaaa_share or None, "cached_share": plan.cached_share or None}
+            frame = frame.model_copy(update={"resolved": True, "answer": str(answer), **shares})
         return frame_of(frame, plan)
 
     def _background(self, plan: TrialPlan) -> Background | None:
@@ -226,7 +227,7 @@ def _edges(traffic: TrafficPlan, sets: PortSets | None) -> CustomerEdges | None:
 
 def _refuse_long(plan: TrialPlan) -> None:
     """Refuse a phase that is longer than the engine can pace."""
-    rates = {} if plan.stateless else {"connections/s": plan.phase1_rate}
+    rates = {"connections/s": plan.phase1_rate} if plan.has_phase1 else {}
     if plan.phase2 is not None and plan.phase2.reading_order == "once":
         rates["frames/s"] = plan.phase2.responder_rate
     for unit, rate in rates.items():

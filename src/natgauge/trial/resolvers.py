@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from natgauge.errors import UsageError
 from natgauge.gateways.recipe import Kind, Recipe
+from natgauge.inputs.checks import percent, wrong
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.words import TESTER
@@ -15,6 +16,8 @@ from natgauge.words import TESTER
 #: What differs from the resolution rate through a gateway: every query is answered, within 1 s (RFC 8219 section 9.2),
 #: and no connection has to be opened before.
 _ANSWERED: Final[Mapping[str, Any]] = {"stateless": True, "loss_tolerance": 0.0, "frame_timeout_seconds": 1.0}
+#: Shares of names and queries, by which the trials of a DNS64 server differ (RFC 8219 section 9.2).
+SHARES: Final = ("aaaa_share", "cached_share")
 #: Settings of each kind that the user did not choose. A DNS64 server asks an authoritative one (RFC 8219 section 9.1).
 _SETTINGS: Final[Mapping[Kind, Mapping[str, Any]]] = {
     "dns64": {**_ANSWERED, "far_side": "knot"},
@@ -38,6 +41,12 @@ def settings_of(recipe: Recipe, procedure: Procedure[Any], chosen: Mapping[str, 
 
 def refuse(recipe: Recipe, settings: TrialSettings) -> None:
     """Refuse settings that a device cannot be measured with because it answers queries itself."""
+    parameters = settings.parameters()
+    for name in SHARES:
+        if parameters.get(name) and not recipe.asks_server:
+            raise wrong(name, f"{percent(parameters[name])}, but {recipe.name} is no DNS64 server; leave it out")
+    if parameters.get("aaaa_share") and settings.query == "a":
+        raise wrong("aaaa_share", "queries of type A have the same answer, whichever names have AAAA; leave it out")
     if not recipe.answers_queries:
         return
     if settings.has_phase1:

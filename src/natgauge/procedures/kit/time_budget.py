@@ -69,7 +69,7 @@ class TimeBudget:
 
 def nominal_seconds(plan: TrialPlan) -> float:
     """Return the seconds for which the device settles and a trial sends."""
-    before = plan.settle_seconds + (0.0 if plan.stateless else plan.connections / plan.phase1_rate)
+    before = plan.settle_seconds + (plan.connections / plan.phase1_rate if plan.has_phase1 else 0.0)
     if plan.phase2 is None:
         return before
     period = plan.phase2.seconds + (plan.phase2.step.seconds if plan.phase2.step else 0.0)
