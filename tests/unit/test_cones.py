@@ -48,7 +48,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "metrics": (980, "a declaration for each metric; figures in words"),
     "paired": (1_380, "arithmetic and places of rounds for costs, comparisons and stored ones; statistics; notes"),
     "procedures": (
-        14_380,
+        14_460,
         "all 18 metrics, their kit, the loop of campaigns; trials and their figures; void rounds; no lab, gateway",
     ),
     "published": (6_810, "tables and their plans as files, and views of results in their shape"),
