@@ -18,8 +18,7 @@ _U_BITS: Final = 8
 def embedded(prefix: IPv6Network, address: IPv4Address) -> IPv6Address:
     """Return the address that a translator with this prefix has for an IPv4 address; the suffix is 0.
 
-    Args:
-        prefix: its length is one of `PREFIX_LENGTHS`.
+    The prefix has one of `PREFIX_LENGTHS`.
     """
     base, value = int(prefix.network_address), int(address)
     if prefix.prefixlen > _U:

@@ -37,7 +37,10 @@ def offered(*words: str) -> list[str]:
         (("measure", ""), sorted(procedures.procedures())),
         (
             ("measure", "throughput", "--gateway", "nftables-"),
-            ["nftables-flowtable-nat44", "nftables-nat44", "nftables-nat66", "nftables-nptv6", "nftables-strict-nat44"],
+            [
+                *("nftables-flowtable-nat44", "nftables-nat44", "nftables-nat66", "nftables-nptv6"),
+                *("nftables-pair-nat44", "nftables-strict-nat44"),
+            ],
         ),
         (("measure", "throughput", "--placement", ""), ["shared", "isolated"]),
         (("gateways", "show", "tayga-s"), ["tayga-siit"]),

@@ -25,7 +25,7 @@ SMALL = foreign.FileKind("plan", "name a plan's file", 1000, line_octets=100)
 OWN_FILES = {
     "bounded_output.py", "host/control_groups.py", "tester/finding.py", "causes/hops.py", "causes/cause.py",
     "records/parameters.py", "causes/counters.py", "known_doubts.py", "faults.py", "reports/html/drawings.py",
-    "labs/common/queue_counters.py",
+    "labs/common/queue_counters.py", "trial/connection_log.py",
     "audits/kit/pcapng.py", "spread/resources.py", "spread/worker.py",
     "cli/__init__.py", "errors.py", "files.py", "foreign.py", "host/caches.py", "host/capabilities.py", "host/cpus.py",
     "outputs.py", "host/kernel.py", "host/process_files.py", "host/private_folder.py",

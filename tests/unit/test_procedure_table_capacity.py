@@ -177,7 +177,7 @@ def test_a_c0_that_nobody_chose_becomes_smaller_until_it_fits() -> None:
     found = simulated_lab.measure("table-capacity", Gateway(table_size=256), connections=N)
     assert found.median == 256
     assert found.document["figures"]["first_connections"]["median"] == 128
-    assert any("C0 is 128" in text for text in found.notes())
+    assert found.notes("C0 is 128")
 
 
 def test_disturbed_trials_decide_nothing(golden: Golden) -> None:

@@ -22,7 +22,7 @@ FRAME_OPTIONS = {"frame_size": 300, "frame_side": "responder", "transport": "icm
 #: Mixes of sizes are in place of one.
 MIXED = {"frame_sizes": "104:7,594:4,1518:1", "down_frame_sizes": "594:1", "frame_side": "responder"}
 #: Options that choose four tuples, and the number and order of connections.
-OTHERS = {*RANGES, "connections", "subscribers", "order"}
+OTHERS = {*RANGES, "addresses", "connections", "subscribers", "order"}
 
 
 def test_every_option_of_the_traffic_and_every_field_of_the_frame_is_judged_here() -> None:
@@ -31,7 +31,8 @@ def test_every_option_of_the_traffic_and_every_field_of_the_frame_is_judged_here
     plain = traffic_frame(Bench(ask("throughput", "linux-ipv4", FRAME_OPTIONS).cell).traffic, ("ipv4", "ipv4"))
     unchosen = {name for name in Frame.model_fields if name not in plain.model_fields_set}
     # Slices have no queries, and their TCP connections are open: only a metric itself asks for others.
-    assert unchosen == {"query", "handed_on", "resolved", "answer", "closing", "half_open", *MIXES}
+    asked = {"query", "handed_on", "resolved", "answer", "aaaa_share", "cached_share"}
+    assert unchosen == {*asked, "closing", "half_open", *MIXES}
     defaults = traffic_frame(Bench(ask("throughput", "linux-ipv4", {}).cell).traffic, ("ipv4", "ipv4"))
     same = [name for name in plain.model_fields_set if getattr(plain, name) == getattr(defaults, name)]
     assert same == []

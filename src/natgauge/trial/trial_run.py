@@ -108,14 +108,7 @@ _COMMAND_SECONDS: Final = 120.0
 
 
 def run_restart_command(command: str, seconds: float, variables: Mapping[str, str]) -> None:
-    """Run the user's command that restarts the device, for at most these seconds.
-
-    Args:
-        variables: those of the first device, if natgauge runs it.
-
-    Raises:
-        HostError: it failed, or did not end.
-    """
+    """Run the user's command that restarts the device, for at most these seconds; HostError where that fails."""
     result = run_of_user(command, seconds, "reset command", {**os.environ, **variables})
     if result is None:
         raise HostError(f"reset command: did not end within {seconds:.0f} s; see that it asks nothing")

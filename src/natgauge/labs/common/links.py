@@ -37,7 +37,7 @@ class End:
     Attributes:
         addresses: IP addresses with prefix lengths; a tester port has none.
         pool: further IPv4 networks whose every address is the namespace's own.
-        routes: networks behind the other end, each with the other end's address.
+        routes: networks behind the other end, each with that end's address; not its own network.
     """
 
     netns: str
