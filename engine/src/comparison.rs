@@ -18,10 +18,10 @@ use crate::host;
 use crate::plan::SplitMix64;
 use crate::report::{Block, ComparisonResult, VERSION};
 use crate::request::{Comparison, Contestant, Quantity};
-use crate::shared::PHASE1;
+use crate::shared::{PHASE1, PHASE2, RESPONDER};
 use crate::table::Table;
 
-/// Least number of connections opened per call before the first slice, because each call costs some 10 us.
+/// Least number of frames per call before slices, because each call costs some 10 us.
 const OPENED_TOGETHER: u32 = 512;
 
 /// A contestant that was loaded in another thread.
@@ -93,13 +93,17 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// New connections first, then the other quantities alternately, a block each.
+    /// New connections first, then the other quantities alternately, a block each. Before these all connections have been
+    /// answered: until then many devices treat their frames like those of new ones.
     fn blocks(&mut self, all: &mut [LoadedContestant]) -> Outcome<Vec<Block>> {
         let slices = &self.comparison.slices;
-        self.open(all, slices.opened())?;
+        self.together(all, Quantity::New, PHASE1, slices.opened())?;
         let mut blocks = Vec::new();
         for _ in 0..slices.new {
             blocks.push(self.block(all, Quantity::New)?);
+        }
+        if slices.up > 0 || slices.down > 0 || slices.both > 0 {
+            self.together(all, Quantity::Down, PHASE2[RESPONDER], 0)?;
         }
         let mut left = [(Quantity::Up, slices.up), (Quantity::Down, slices.down), (Quantity::Both, slices.both)];
         while left.iter().any(|(_, blocks)| *blocks > 0) {
@@ -111,18 +115,19 @@ impl Round<'_> {
         Ok(blocks)
     }
 
-    /// Open all connections but each contestant's `last` ones, alternately. Devices may share a table, as those of one
-    /// kernel share the buckets of connection tracking, where later entries are found after fewer steps.
-    fn open(&mut self, all: &mut [LoadedContestant], last: u64) -> Outcome<()> {
-        let left =
-            |loaded: &LoadedContestant| loaded.contestant.trial.connections.saturating_sub(last + loaded.made[PHASE1]);
+    /// Send a frame of each connection but each contestant's `last` ones, alternately. Devices may share a table, as those
+    /// of one kernel share the buckets of connection tracking, where later entries are found after fewer steps.
+    fn together(&mut self, all: &mut [LoadedContestant], quantity: Quantity, stream: usize, last: u64) -> Outcome<()> {
+        let left = |loaded: &LoadedContestant| {
+            loaded.contestant.trial.connections.saturating_sub(last + loaded.made[stream] + loaded.skipped[stream])
+        };
         while all.iter().any(|loaded| left(loaded) > 0) {
             for at in self.order(all.len()) {
                 self.check_limits()?;
                 let together = self.comparison.slices.frames.max(OPENED_TOGETHER);
                 let frames = left(&all[at]).min(u64::from(together)) as u32;
                 if frames > 0 {
-                    self.send(all, at, Quantity::New, frames)?;
+                    self.send(all, at, quantity, frames)?;
                 }
             }
         }

@@ -56,7 +56,7 @@ pub struct Slices {
     /// Blocks in which each contestant's last connections are opened; earlier ones are opened before the first block.
     #[serde(with = "Whole::<0, MOST_BLOCKS>")]
     pub new: u32,
-    /// Blocks with frames of established connections from the Initiator.
+    /// Blocks with frames of established connections from the Initiator. Each connection was answered once before.
     #[serde(with = "Whole::<0, MOST_BLOCKS>")]
     pub up: u32,
     #[serde(with = "Whole::<0, MOST_BLOCKS>")]
