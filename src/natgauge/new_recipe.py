@@ -23,7 +23,7 @@ RULES: Final = "rules.nft"
 _FILE: Final = foreign.FileKind("--from-nft", "name a rule set's file", 1 << 20)
 #: Characters of names and addresses: a name within a longer one is another name.
 _WITHIN: Final = "A-Za-z0-9_.:/-"
-_INTERFACE: Final = re.compile(r"\b[io]if(?:name)?\s+(?:!=\s*|==\s*)?\{?\s*\"?([A-Za-z0-9_.-]+)")
+_INTERFACE: Final = re.compile(r"\b[io]if(?:name)?\s+(?:!=\s*|==\s*)?\{?\s*\"?(\$?[A-Za-z0-9_.-]+)")
 _TRANSLATES: Final = re.compile(r"\b(?:masquerade|snat)\b")
 #: What a rule translates to, a name that stands for it, and a range of addresses, with or without ports.
 _TARGET: Final = re.compile(r"\bsnat\s+(?:ip\s+)?to\s+([^\s;]+)")
@@ -106,19 +106,25 @@ def from_nft(name: str, source: Path, names: Mapping[str, str]) -> NewRecipe:
             f"{source}: includes other files; write one file of all rules with `nft -s list ruleset > rules.nft`",
             at="from_nft",
         )
-    if not _TRANSLATES.search(code):
-        raise UsageError(f"{source}: has no rule with masquerade or snat, so it translates nothing", at="from_nft")
     for own in names:
         if not re.search(_alone(own), code):
-            there = ", ".join(dict.fromkeys(_INTERFACE.findall(code))) or "none"
+            there = ", ".join(_interfaces(code)) or "none"
             raise UsageError(f"{own}: is not in {source}; the interfaces named there: {there}", at="from_nft")
     pool = _pool_of(source, code, names)
     edits = " ".join(_edit(own, variable) for own, variable in names.items())
     _refuse_unparsable(source, rules, edits)
+    if not _TRANSLATES.search(code):
+        raise UsageError(f"{source}: has no rule with masquerade or snat, so it translates nothing", at="from_nft")
     written = edits.replace("\\", r"\\")
     quoted = shlex.quote(str(source)).replace('"', "'")
     text = _RECIPE.format(name=name, source=quoted, rules=RULES, edits=written, pool=pool)
     return NewRecipe(name, text, rules)
+
+
+def _interfaces(code: str) -> dict[str, None]:
+    """Names of the interfaces in rules, in their order, also of those that a definition names."""
+    defined = {name: value.strip('"') for name, value in _DEFINED.findall(code)}
+    return dict.fromkeys(defined.get(name.removeprefix("$"), name) for name in _INTERFACE.findall(code))
 
 
 def _pool_of(source: Path, code: str, names: Mapping[str, str]) -> str:

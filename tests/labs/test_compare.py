@@ -60,6 +60,8 @@ def test_twenty_rules_cost_more_than_none(tmp_path: Path) -> None:
             # Those that lead a slice are judged as all others.
             made = 2 * len(one["result"]["blocks"]) * (slices["lead"] + slices["frames"])
             assert each["initiator"]["made_frames"] == each["initiator"]["received_frames"] == made
+            # Each connection was answered before, so that it is an established one.
+            assert each["responder"]["made_frames"] == each["responder"]["received_frames"] == 20_000
     assert labs() == []
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from natgauge.cli import run
-from natgauge.gateways.recipe import load
+from natgauge.gateways.recipe import as_played, digest, load
 
 RULES = """\
 define LAN = 192.168.1.0/24
@@ -78,8 +79,9 @@ def test_names_of_the_router_become_those_of_the_lab_and_nothing_else_does(tmp_p
         (RULES.replace("snat", "dnat"), ["mine", "--inside", "lan0", "--outside", "wan0"]),
         (f'include "/etc/more.nft"\n{RULES}', ["mine", "--inside", "lan0", "--outside", "wan0"]),
         (None, ["mine", "--inside", "lan0", "--outside", "wan0"]),
+        (RULES, ["mine", "--inside", "wan0", "--outside", "wan0"]),
     ],
-    ids=["no such interface", "name", "translates nothing", "includes", "no file"],
+    ids=["no such interface", "name", "translates nothing", "includes", "no file", "one interface"],
 )
 def test_what_makes_no_gateway_is_refused_in_one_line_and_nothing_is_made(
     text: str | None, words: list[str], capsys: pytest.CaptureFixture[str]
@@ -89,6 +91,24 @@ def test_what_makes_no_gateway_is_refused_in_one_line_and_nothing_is_made(
     shown = capsys.readouterr()
     assert (shown.out, len(shown.err.splitlines())) == ("", 1)
     assert [path.name for path in Path().iterdir() if path.is_dir()] == []
+
+
+def test_interfaces_that_a_definition_names_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("router.conf").write_text(
+        RULES.replace("iifname lan0", "iifname $inner").replace("define", 'define inner = "lan0"\ndefine', 1)
+    )
+    assert run(["gateways", "new", "mine", "--inside", "eth7", "--outside", "wan0", "--from-nft", "router.conf"]) == 2
+    assert "lan0, wan0" in capsys.readouterr().err
+
+
+def test_a_recipe_with_another_rule_set_is_another_recipe(tmp_path: Path) -> None:
+    assert run(["gateways", "new", "mine", "--from-nft", "router.conf", *NAMES]) == 0
+    before, files = digest(load("./mine")), as_played(load("./mine"))["files"]
+    assert files == {"rules.nft": hashlib.sha256(RULES.encode()).hexdigest()}
+    (tmp_path / "mine" / "rules.nft").write_text(f"{RULES}# one more\n")
+    assert digest(load("./mine")) != before
+    (tmp_path / "mine" / "rules.nft").unlink()
+    assert "files" not in as_played(load("./mine"))
 
 
 def test_a_folder_that_is_there_is_left_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:

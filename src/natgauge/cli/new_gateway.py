@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from natgauge.cli.say import say
+from natgauge.errors import UsageError
 
 _PATH = click.Path(path_type=Path)
 
@@ -36,6 +37,8 @@ def new(
     """
     from natgauge.new_recipe import from_nft
 
+    if inside == outside:
+        raise UsageError(f"outside: {outside} is the inside interface, too; name the two of the rules", at="outside")
     variables = {
         inside: "NG_INSIDE",
         outside: "NG_OUTSIDE",

@@ -17,6 +17,7 @@ from natgauge.errors import UsageError, shown
 from natgauge.gateways.logging_ways import LoggingWay
 from natgauge.gateways.port_sets import PortSets
 from natgauge.gateways.processes import Process
+from natgauge.gateways.recipe_files import digests
 from natgauge.gateways.recipe_model import (
     BY_RESTART,
     BY_VERB,
@@ -327,13 +328,26 @@ class _Entry(RecipeTable):
 
 
 def digest(recipe: Recipe) -> str:
-    """Return the SHA-256 of the complete recipe, fragments included, as hexadecimal; the location does not matter."""
-    return hashlib.sha256(recipe.model_dump_json(exclude=_ORIGINS).encode()).hexdigest()
+    """Return the SHA-256 of the complete recipe, as hexadecimal; the location does not matter.
+
+    It covers the fragments, and the files that the recipe names.
+    """
+    files = "".join(f"\n{name} {each}" for name, each in _files(recipe).items())
+    return hashlib.sha256((recipe.model_dump_json(exclude=_ORIGINS) + files).encode()).hexdigest()
 
 
 def as_played(recipe: Recipe) -> dict[str, Any]:
-    """Return everything that decides what the recipe does, as plain values."""
-    return recipe.model_dump(mode="json", exclude=_ORIGINS)
+    """Return everything that decides what the recipe does, as plain values; of files that it names their SHA-256."""
+    files = _files(recipe)
+    return {**recipe.model_dump(mode="json", exclude=_ORIGINS), **({"files": files} if files else {})}
+
+
+def _files(recipe: Recipe) -> dict[str, str]:
+    """SHA-256 of the files that the recipes of all devices name, by name; one file for devices of the same folder."""
+    found: dict[str, str] = {}
+    for each in recipe.of_devices(1):
+        found |= digests(each.model_dump_json(exclude=_ORIGINS), each.origin.parent)
+    return found
 
 
 def available() -> dict[str, tuple[Path, ...]]:

@@ -21,6 +21,7 @@ from natgauge.figure_text import in_full, number
 from natgauge.interval_text import percent, span
 from natgauge.metrics import metrics
 from natgauge.metrics.metric import Resource
+from natgauge.plain_text import capital
 from natgauge.records.measurement import FUNCTIONAL, Result
 from natgauge.reports.graded_doubts import graded
 from natgauge.reports.labels import names_of
@@ -117,6 +118,9 @@ def _lines(sizing: Sizing, asked: Subscribers) -> list[str]:
             f"Outside addresses: at least {in_full(addresses)}, if each open connection takes a port of its own "
             f"({in_full(OUTSIDE_PORTS)} an address)."
         )
+    if sizing.fits(asked.number) == "does not carry":
+        # Otherwise the first line says it.
+        lines += [f"{capital(each)}." for each in _unmeasured(sizing)]
     if sizing.larger_frames:
         lines.append("No throughput was measured with frames as large as the mean: larger frames may cost more.")
     lines.append("Each limit was measured alone: at most this number is carried when all are used at once.")
@@ -138,7 +142,8 @@ def _answer(sizing: Sizing, asked: Subscribers) -> str:
     fits = sizing.fits(asked.number)
     # A limit of which only a lower bound is known may come first in the table, and be none.
     deciding = [limit for limit in sizing.limits if limit.fits(asked.number) == fits]
-    at = f"the first limit is {_at((deciding or sizing.limits)[0])}" if sizing.limits else "no limit is known"
+    known = "known limit" if sizing.missing else "limit"
+    at = f"the first {known} is {_at((deciding or sizing.limits)[0])}" if sizing.limits else "no limit is known"
     if fits == "cannot tell":
         why = " and ".join(_unknown(sizing, asked))
         return f"Cannot tell whether {gateway} carries {subscribers}: {why}; {at}{stamp}."
@@ -168,8 +173,12 @@ def _in_frames(sizing: Sizing, asked: Subscribers) -> str:
 def _unknown(sizing: Sizing, asked: Subscribers) -> list[str]:
     open_ones = [limit.ended for limit in sizing.limits if limit.fits(asked.number) == "cannot tell"]
     said = [f"this number lies within the doubt of {', '.join(open_ones)}"] if open_ones else []
+    return said + _unmeasured(sizing)
+
+
+def _unmeasured(sizing: Sizing) -> list[str]:
     gateway = sizing.results[0].gateway
-    return said + [
+    return [
         f"no result says how many {need} it has (natgauge measure {_metrics_of(need)[0]} --gateway {gateway})"
         for need in sizing.missing
     ]
