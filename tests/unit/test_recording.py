@@ -147,7 +147,7 @@ def test_each_choice_that_moves_a_figure_is_a_named_difference(changed: dict[str
         {"traffic": traffic(source_addresses="10.0.0.9")},
         {"settings": settings(repeat=20, profile="quick", connection_rate=1e5)},
         {"rates": HighestRates(6e6, 5e6)},
-        {"recipe": RECIPE.model_copy(update={"origin": None})},
+        {"recipe": RECIPE.model_copy(update={"origin": Path("/elsewhere/gateway.toml")})},
     ],
     ids=["seed", "lab's name", "which cores", "which address", "repetitions", "tester's rates", "recipe's path"],
 )
