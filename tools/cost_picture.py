@@ -22,7 +22,7 @@ _NAMES: Final = {
 #: name, ratio of a new connection with its interval, cost, ratio of a later frame with its interval, cost.
 _ROW: Final = re.compile(r"^\| ([a-z0-9-]+) \| ([\d.]+) \([^|]*\| [\d,]+ ns \| ([\d.]+) \(", re.MULTILINE)
 _TITLE: Final = "What a frame costs more than through one masquerade rule"
-_SOURCE: Final = "Linux 6.18, one core of a virtual machine; benchmarks/results/2026-11-26-rule-sets.md, commit 072ad1a2"
+_SOURCE: Final = f"Linux 6.18, one core of a virtual machine; benchmarks/results/{EVIDENCE.name}, commit 072ad1a2"
 _LEFT, _TOP, _STEP, _SCALE = 230, 74, 34, 5.2
 _STYLE: Final = (
     "text{font:15px sans-serif;fill:#222}.title{font-weight:bold;font-size:17px}"
