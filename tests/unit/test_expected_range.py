@@ -94,3 +94,23 @@ def test_ranges_of_runs_on_a_host_that_drifts_overlap() -> None:
     assert overlapping >= 0.98 * len(pairs)
     narrow = sum(high - low < 0.35 * 300_000 for pair in pairs for low, high in pair)
     assert narrow >= 0.9 * 2 * len(pairs), "a range that contains everything says nothing"
+
+
+@pytest.mark.parametrize(
+    ("figures", "known"),
+    [
+        ({"rate_lowest": 4e5, "rate_highest": 9e5}, (4e5, 9e5)),
+        # An end that is not known is none.
+        ({"rate_lowest": 4e5}, None),
+        ({}, (7e5, 7e5)),
+    ],
+)
+def test_the_range_contains_what_the_sample_of_a_repetition_allows(
+    figures: dict[str, float], known: tuple[float, float] | None
+) -> None:
+    result = made([7e5], metric="tear-down-rate", unit="connections/s", figures=figures)
+    found = expected_range(result)
+    assert (found is None) == (known is None)
+    if found is not None and known is not None:
+        assert found[0] <= known[0] <= known[1] <= found[1]
+        assert found[0] == pytest.approx(known[0], rel=0.2)

@@ -104,13 +104,23 @@ def _span(repetition: Repetition, result: Result) -> Span:
     return Span(repetition.value, upper)
 
 
+def _sampled(repetition: Repetition, result: Result, span: Span) -> Span:
+    """Return a range that contains what the sample of the repetition allows, too."""
+    names = declared(result.metric).sampled_between or ()
+    ends = [repetition.figures.get(name) for name in names]
+    if ends.count(None) == len(ends):
+        return span
+    least, most = ends
+    return Span(min(span.lower, least or 0.0), max(span.upper, math.inf if most is None else most))
+
+
 def _least(value: float) -> float:
     return 0.0 if value >= 0 else -math.inf
 
 
 def _widened(repetition: Repetition, result: Result) -> Span:
     """Return the range of a repetition with what queues, lag and the tester's own work may have done to it."""
-    span = _span(repetition, result)
+    span = _sampled(repetition, result, _span(repetition, result))
     lower, upper = widened(span.lower, span.upper, result.doubts)
     hidden = better(result.metric) == "higher" and any(known(doubt.word).hides for doubt in result.doubts)
     return Span(lower, math.inf if hidden else upper)

@@ -77,6 +77,8 @@ class Metric:
         best: what the device with the best of several values does, as the predicate of a sentence.
         value_figure: name of the figure that is the value itself; empty = no figure is.
         figures: further figures that a table or an answer shows.
+        sampled_between: names of the figures that say between which values the sample of one repetition lets its value
+            be; where only one of the two is known, the other end is not. None = no sample says so.
         traffic: options of the traffic that are chosen so where the user names none of its ranges, by name.
         moved_by: parameters that move the figure of this metric, but not of others: `TESTER_RATES` of a metric whose
             trials are sent at the tester's highest rate. Results that differ in one are not compared.
@@ -104,6 +106,7 @@ class Metric:
     best: str = ""
     value_figure: str = ""
     figures: tuple[DeclaredFigure, ...] = ()
+    sampled_between: tuple[str, str] | None = None
     traffic: Mapping[str, object] = field(default_factory=dict)
     moved_by: frozenset[str]
     phase: Literal[1, 2] = 2

@@ -25,6 +25,7 @@ METRIC: Final = Metric(
         DeclaredFigure("difference_seconds", "deletion of the connections", "s"),
         DeclaredFigure(ENTRIES_LEFT, "entries left after closing", "connections"),
     ),
+    sampled_between=("rate_lowest", "rate_highest"),
     moved_by=frozenset(),
     phase=1,
     counts="closing",

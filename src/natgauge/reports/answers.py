@@ -572,8 +572,9 @@ def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = T
 
 
 def _coverage(claims: Sequence[Claim]) -> str:
-    """The least coverage of the intervals, rounded down."""
-    return f"{math.floor(100 * min(claim.contrast.interval.coverage for claim in claims))} % interval"
+    """The least coverage of the intervals, rounded down; of a single repetition there is none."""
+    covered = math.floor(100 * min(claim.contrast.interval.coverage for claim in claims))
+    return f"{covered} % interval" if covered else "no interval"
 
 
 def _interval(claims: Sequence[Claim]) -> str:
