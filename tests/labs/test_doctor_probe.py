@@ -9,8 +9,11 @@ from natgauge.labs.common import namespaces
 from natgauge.tester.doctor import examine
 from natgauge.tester.probe import send_over_a_cable
 
-#: Jool is a module of its own, which guests have; VPP is in no Debian.
-ELSEWHERE = ("jool", "vpp", "einat", "protomask", "ebpf_nat64", "gvproxy")
+#: Jool is a module of its own, which guests have; own builds are in no Debian; the package of conntrackd starts it.
+ELSEWHERE = (
+    *("jool", "vpp", "einat", "protomask", "ebpf_nat64", "gvproxy", "nm-clat.bpf.o", "tayga-own"),
+    "conntrackd",
+)
 
 
 def test_a_thousand_frames_go_over_a_cable_that_is_gone_afterwards() -> None:

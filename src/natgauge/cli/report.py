@@ -169,7 +169,7 @@ def _say_what_goes_on(collected: StoredResults) -> None:
 
     for folder in collected.campaigns:
         if text := not_ended(folder):
-            say(f"natgauge: {folder}: {text}; continue by natgauge run PLAN --out {folder} --resume", err=True)
+            say(f"natgauge: {folder}: {text}", err=True)
 
 
 def _print_tables(

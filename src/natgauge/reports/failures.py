@@ -104,12 +104,19 @@ def _trials(folder: Path) -> Iterator[str]:
 
 
 def not_ended(folder: Path) -> str:
-    """Return how many measurements of a campaign have not ended; empty where all have, or nobody can tell."""
+    """Return how many measurements of a campaign have not ended, and how to go on; empty where all have."""
     with suppress(UsageError):
         record = read_record(folder / CAMPAIGN, CampaignRecord)
         if missing := _missing(folder, record):
-            return f"{len(missing)} of {len(_places(record))} measurements have not ended"
+            broken = sum(map(len, _broken(folder, record, missing).values()))
+            what = f"{len(missing)} of {len(_places(record))} measurements have not ended"
+            command = _resuming(folder, broken=bool(broken))
+            return f"{what}{f', {broken} of them broke' if broken else ''}; continue by {command}"
     return ""
+
+
+def _resuming(folder: Path, *, broken: bool) -> str:
+    return f"natgauge run PLAN --out {shlex.quote(str(folder))} --resume{' --retry-broken' if broken else ''}"
 
 
 def _places(record: CampaignRecord) -> list[tuple[CampaignCell, CampaignMeasurement]]:
@@ -122,33 +129,38 @@ def _missing(folder: Path, record: CampaignRecord) -> set[tuple[str, str]]:
     return {each for each in names if not (folder / CAMPAIGN_RESULTS / result_name(*each) / SUMMARY).is_file()}
 
 
-def _of_campaign(folder: Path) -> Iterator[MeasurementFailure]:
-    """Broken measurements by their cause, and those that have not been measured."""
-    record = read_record(folder / CAMPAIGN, CampaignRecord)
-    places, missing = _places(record), _missing(folder, record)
-    resume = f"natgauge run PLAN --out {shlex.quote(str(folder))} --resume"
-    causes: dict[str, list[str]] = {}
-    broken: set[tuple[str, str]] = set()
+def _broken(folder: Path, record: CampaignRecord, missing: set[tuple[str, str]]) -> dict[str, list[tuple[str, str]]]:
+    """Cells and measurements that broke, by their cause."""
+    causes: dict[str, list[tuple[str, str]]] = {}
+    left = set(missing)
     if is_there(folder / JOURNAL):
         for line in read_lines(folder / JOURNAL, JOURNAL_SCHEMA):
             if line.get("event") == "broken":
                 own = [
                     (cell.name, measurement.name)
-                    for cell, measurement in places
-                    if (cell.name, measurement.name) in missing - broken and _is_of(line, cell, measurement.name)
+                    for cell, measurement in _places(record)
+                    if (cell.name, measurement.name) in left and _is_of(line, cell, measurement.name)
                 ]
-                broken.update(own)
-                causes.setdefault(str(line.get("cause")), []).extend(f"{one} of {cell}" for cell, one in own)
-    for cause, names in causes.items():
-        if names:
-            subject = names[0] if len(names) == 1 else f"{len(names)} measurements, from {names[0]} to {names[-1]}"
-            remedy = "Fix what the message names, then repeat the broken measurements."
-            happened = f"{capital(cause)}."
-            yield MeasurementFailure(subject, (happened,), remedy, f"{resume} --retry-broken", folder)
-    if left := len(missing - broken):
-        happened = f"{left} of {len(places)} measurements have not ended."
+                left.difference_update(own)
+                causes.setdefault(str(line.get("cause")), []).extend(own)
+    return {cause: own for cause, own in causes.items() if own}
+
+
+def _of_campaign(folder: Path) -> Iterator[MeasurementFailure]:
+    """Broken measurements by their cause, and those that have not been measured."""
+    record = read_record(folder / CAMPAIGN, CampaignRecord)
+    missing = _missing(folder, record)
+    causes = _broken(folder, record, missing)
+    for cause, own in causes.items():
+        names = [f"{one} of {cell}" for cell, one in own]
+        subject = names[0] if len(names) == 1 else f"{len(names)} measurements, from {names[0]} to {names[-1]}"
+        remedy = "Fix what the message names, then repeat the broken measurements."
+        yield MeasurementFailure(subject, (f"{capital(cause)}.",), remedy, _resuming(folder, broken=True), folder)
+    if left := len(missing) - sum(map(len, causes.values())):
+        happened = f"{left} of {len(_places(record))} measurements have not ended."
         remedy = "If the campaign is running, wait; otherwise continue it."
-        yield MeasurementFailure(f"campaign {record.name}", (happened,), remedy, resume, folder)
+        command = _resuming(folder, broken=False)
+        yield MeasurementFailure(f"campaign {record.name}", (happened,), remedy, command, folder)
 
 
 def _is_of(line: Mapping[str, Any], cell: CampaignCell, measurement: str) -> bool:
