@@ -7,7 +7,7 @@ use natgauge_engine::programs::Received;
 use natgauge_engine::shared::{INITIATOR, PHASE1, PHASE2_INITIATOR, PHASE2_RESPONDER, RESPONDER};
 
 use crate::frame::{v4, v6, Udp, MARK};
-use crate::harness::{flow, request, Loaded, DROP, NAT64, PASS, REDIRECT};
+use crate::harness::{flow, request, Loaded, DROP, IPV6, NAT64, PASS, REDIRECT};
 use crate::receiver::risen;
 
 const CONNECTION: u32 = 5;
@@ -170,18 +170,8 @@ fn a_query_for_a_real_server_goes_on_as_it_came_and_nothing_else_does() {
 
 #[test]
 fn over_ipv6_a_query_is_answered_too() {
-    const NAT66: &[(&str, &str)] = &[
-        ("/initiator/family", r#""ipv6""#),
-        ("/initiator/gateway", r#"{"mac":"02:00:00:00:01:01"}"#),
-        ("/initiator/source_addresses", r#"{"first":"2001:2::2","last":"2001:2::2"}"#),
-        ("/initiator/destination_addresses", r#"{"first":"2001:2:0:8000::2","last":"2001:2:0:8000::2"}"#),
-        ("/responder/family", r#""ipv6""#),
-        ("/responder/gateway", r#"{"mac":"02:00:00:00:01:02"}"#),
-        ("/responder/addresses", r#"{"first":"2001:2:0:8000::2","last":"2001:2:0:8000::2"}"#),
-        ("/translation", r#"{"source":"translated"}"#),
-    ];
     let mut place = MaybeUninit::uninit();
-    let loaded = Loaded::new(&mut place, asking("aaaa", NAT66, &[]));
+    let loaded = Loaded::new(&mut place, asking("aaaa", IPV6, &[("/translation", r#"{"source":"translated"}"#)]));
     let (_, inside) = sent(&loaded, 40);
     let asked = Udp { source: v6("2001:2:0:8000::1"), destination: v6("2001:2:0:8000::2"), ..outside(&inside) };
     let (verdict, reply, _) = loaded.receive(RESPONDER, &asked.with(&question(&asked, AAAA)));

@@ -40,6 +40,17 @@ pub fn request(changes: &[(&str, &str)]) -> Request {
     request::parse(json.to_string().as_bytes()).unwrap()
 }
 
+/// Both sides by IPv6.
+pub const IPV6: &[(&str, &str)] = &[
+    ("/initiator/family", r#""ipv6""#),
+    ("/initiator/gateway", r#"{"mac":"02:00:00:00:01:01"}"#),
+    ("/initiator/source_addresses", r#"{"first":"2001:2::2","last":"2001:2::2"}"#),
+    ("/initiator/destination_addresses", r#"{"first":"2001:2:0:8000::2","last":"2001:2:0:8000::2"}"#),
+    ("/responder/family", r#""ipv6""#),
+    ("/responder/gateway", r#"{"mac":"02:00:00:00:01:02"}"#),
+    ("/responder/addresses", r#"{"first":"2001:2:0:8000::2","last":"2001:2:0:8000::2"}"#),
+];
+
 /// The changes that make `request` NAT64: IPv6 inside, IPv4 outside, frames of 84 and 64 octets.
 pub const NAT64: &[(&str, &str)] = &[
     ("/initiator/family", r#""ipv6""#),

@@ -10,7 +10,7 @@ use natgauge_engine::programs::Received;
 use natgauge_engine::shared::{INITIATOR, PHASE1, PHASE2_INITIATOR, RESPONDER};
 
 use crate::frame::Udp;
-use crate::harness::{flow, request, Loaded, DROP, PASS};
+use crate::harness::{flow, request, Loaded, DROP, IPV6, PASS};
 use crate::receiver::risen;
 
 const NAMES: usize = 10;
@@ -19,15 +19,6 @@ const QUERIES: usize = 400;
 const LABEL: std::ops::Range<usize> = 13..49;
 const PARENT: std::ops::Range<usize> = 50..58;
 
-const IPV6: &[(&str, &str)] = &[
-    ("/initiator/family", r#""ipv6""#),
-    ("/initiator/gateway", r#"{"mac":"02:00:00:00:01:01"}"#),
-    ("/initiator/source_addresses", r#"{"first":"2001:2::2","last":"2001:2::2"}"#),
-    ("/initiator/destination_addresses", r#"{"first":"2001:2:0:8000::2","last":"2001:2:0:8000::2"}"#),
-    ("/responder/family", r#""ipv6""#),
-    ("/responder/gateway", r#"{"mac":"02:00:00:00:01:02"}"#),
-    ("/responder/addresses", r#"{"first":"2001:2:0:8000::2","last":"2001:2:0:8000::2"}"#),
-];
 const MADE: [u8; 16] = [0x20, 1, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0xc6, 0x12, 0, 0x35];
 const OWN: [u8; 16] = [0x20, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x53];
 

@@ -101,8 +101,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "trial": {
         "agreement", "causes", "churn", "core_work", "counts", "delays", "errors", "ethernet", "figure_text",
         "files", "foreign", "gateways", "host", "inputs", "labs", "log_counts", "measurer", "other_traffic", "paired",
-        "power", "procedures", "readings", "setup", "table_memory", "tester", "trial_record", "trials", "verdicts",
-        "words",
+        "power", "procedures", "readings", "setup", "statistics", "table_memory", "tester", "trial_record", "trials",
+        "verdicts", "words",
     },
     "measurements": {
         "analysis", "causes", "doubts", "ethernet", "figure_text", "gateways", "host", "inputs", "labs",

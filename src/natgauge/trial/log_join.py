@@ -6,16 +6,16 @@ Pure: it uses no clock, no lab and no engine. The tester's own list says which c
 
 from __future__ import annotations
 
-import math
 import re
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from natgauge.log_counts import LogCounts
+from natgauge.statistics.order_statistics import percentile
 
 #: The most connections whose log is compared: their list and their log take about 1.5 GiB.
 MOST_LOGGED: Final = 1 << 22
@@ -87,9 +87,7 @@ def join(  # noqa: PLR0913 - the log, and what is known of it
         stalls: times, seconds since 1970, for whose connections a missing record is excused.
         timed: False = the times of the log and of the tester are of clocks that cannot be compared.
     """
-    counts = _Join(connections, pattern, grace, has_ports=has_ports, timed=timed)
-    found = counts.of(log)
-    return replace(found, excused=sum(any(a <= due <= b for a, b in stalls) for due in counts.lost_due()))
+    return _Join(connections, pattern, grace, has_ports=has_ports, timed=timed).of(log, stalls)
 
 
 class _Join:
@@ -113,7 +111,7 @@ class _Join:
         self._delays: list[float] = []
         self._users: dict[tuple[_Endpoint, _Endpoint], tuple[bytes, float]] = {}
 
-    def of(self, log: str) -> LogCounts:
+    def of(self, log: str, stalls: Sequence[tuple[float, float]]) -> LogCounts:
         records, unparsed, first = 0, 0, ""
         for line in log.splitlines():
             found = self._pattern.search(line)
@@ -124,27 +122,27 @@ class _Join:
                 records += 1
         every = [connection for those in self._connections.values() for connection in those]
         expected = [connection for connection in every if connection.expected]
-        delays = sorted(self._delays)
+        lost = [connection.due for connection in expected if not connection.named]
         return LogCounts(
             connections=len(expected),
             records=records,
             octets=len(log.encode()),
-            lost=sum(not connection.named for connection in expected),
+            lost=len(lost),
             wrong=self._wrong,
             duplicate=self._duplicate,
             late=self._late,
+            excused=sum(any(begin <= due <= end for begin, end in stalls) for due in lost),
             unparsed=unparsed,
             unparsed_line=first,
             ambiguous=self._ambiguous,
             outside_named="outside" in self._pattern.groupindex,
-            delay_p50_ms=_percentile(delays, 0.5),
-            delay_p999_ms=_percentile(delays, 0.999),
+            delay_p50_ms=self._delay(50),
+            delay_p999_ms=self._delay(99.9),
         )
 
-    def lost_due(self) -> Iterator[float]:
-        """Yield the due times of connections that no record names."""
-        every = (connection for those in self._connections.values() for connection in those)
-        return (connection.due for connection in every if connection.expected and not connection.named)
+    def _delay(self, percent: float) -> float | None:
+        """Return a percentile of the delays in ms; None = no record has a time."""
+        return percentile(self._delays, percent) * 1000 if self._delays else None
 
     def _key(self, source: _Endpoint, destination: _Endpoint) -> tuple[_Endpoint, _Endpoint]:
         return source, destination if self._names_port else (destination[0], 0)
@@ -211,10 +209,3 @@ def _seconds(record: Mapping[str, str | None]) -> float | None:
     """Return the time of a record in s since 1970; None = it has none."""
     time = record.get("time")
     return None if time is None else float(time) + int(record.get("microseconds") or 0) / 1e6
-
-
-def _percentile(ordered: list[float], share: float) -> float | None:
-    """Return the value in ms below or at which this share of the values is (nearest rank); None without values."""
-    if not ordered:
-        return None
-    return ordered[math.ceil(share * len(ordered)) - 1] * 1000

@@ -136,8 +136,7 @@ def _deciding(known: Sequence[Attempt]) -> Sequence[Attempt]:
 def _energy(attempts: Sequence[Attempt]) -> Mapping[str, float]:
     """Return the power at the highest load that passed, and the energy of a frame or connection; empty = no meter."""
     passed = [each for each in attempts if each.outcome.verdict is Verdict.PASS and each.outcome.readings.energy]
-    best = max((attempt.load for attempt in passed), default=0.0)
-    outcomes = [attempt.outcome for attempt in passed if attempt.load == best]
+    outcomes = [attempt.outcome for attempt in _deciding(passed)]
     read = [outcome.readings.energy for outcome in outcomes if outcome.readings.energy is not None]
     joules, seconds = sum(each.joules for each in read), sum(each.seconds for each in read)
     opened = sum(outcome.phase1.received_frames for outcome in outcomes)
