@@ -164,6 +164,9 @@ pub struct Counts {
     /// lost frames to record, or not all made frames were offered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_in_stalls: Option<u64>,
+    /// Frames of the plan due in the times that lost_in_stalls counts. Absent: there were too many stalls to record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub due_in_stalls: Option<u64>,
     /// Due time of the last lost frame since the start of the phase. Absent: none was lost, or it was not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_lost_ns: Option<u64>,

@@ -168,6 +168,7 @@ impl Trial<'_> {
                 let lost = phase.offered_of(flow).checked_sub(tally.received)?;
                 self.lost_in_stalls(phase, flow, lost, disturbed)
             }),
+            due_in_stalls: disturbed.map(|disturbed| in_stalls(phase, disturbed, |ns| flow.due_before(ns))),
             last_lost_ns: timed.then(|| self.last_lost_ns(flow, &parts)).flatten(),
             longest_silence: (flow.opened == 0).then(|| self.programs.silence(stream)).flatten().map(|(from, to)| {
                 Silence { from_ns: from.saturating_sub(phase.start_ns), to_ns: to.saturating_sub(phase.start_ns) }
@@ -273,11 +274,10 @@ impl Trial<'_> {
 
     /// Number of a flow's frames to be timed that were due in disturbed times.
     fn timed_in_stalls(&self, phase: &Phase, flow: &Flow, disturbed: &DisturbedTimes) -> u64 {
-        let timed_before = |ns: u64| {
-            let due = flow.due_before(ns.saturating_sub(phase.start_ns) as f64);
+        in_stalls(phase, disturbed, |ns| {
+            let due = flow.due_before(ns);
             self.request.delay_samples.as_ref().map_or(due, |samples| samples.before(due, flow.rate, flow.frames))
-        };
-        disturbed.each().map(|(from, to)| timed_before(to) - timed_before(from)).sum()
+        })
     }
 
     fn delay(&self, flow: &Flow, tally: &types::tally) -> Option<Delay> {
@@ -364,6 +364,12 @@ fn longest_stalls(stalls: &[Stall], starts: [Option<u64>; 2]) -> Vec<report::Sta
         report::Stall { phase, from_ns: stall.from_ns as i64 - start, to_ns: stall.to_ns as i64 - start }
     };
     longest.iter().map(relative).collect()
+}
+
+/// Frames due in disturbed times, from the number that is due before a time since the phase's start, ns.
+fn in_stalls(phase: &Phase, disturbed: &DisturbedTimes, due_before: impl Fn(f64) -> u64) -> u64 {
+    let before = |ns: u64| due_before(ns.saturating_sub(phase.start_ns) as f64);
+    disturbed.each().map(|(from, to)| before(to) - before(from)).sum()
 }
 
 /// Buckets that are not empty: lower end, upper end, frames.

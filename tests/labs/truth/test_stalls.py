@@ -16,6 +16,7 @@ from tests.unit.counted import make_trial
 from natgauge.agreement import InitiatorStream, Phase1, Phase2, StreamCounts, TrialResult
 from natgauge.agreement.process import run
 from natgauge.labs.netns.lab import NetnsLab
+from natgauge.procedures.kit.result.frame_counts import lost_share
 from natgauge.trial import pacing
 from natgauge.trials import Direction, Phase2Plan
 from natgauge.verdicts import Limits, judge
@@ -105,6 +106,8 @@ def test_loss_at_every_rate_is_not_excused_by_stalls(lab: NetnsLab) -> None:
     lost = stream.offered_frames - stream.received_frames
     assert stream.lost_in_stalls is not None
     assert lost - stream.lost_in_stalls >= 0.5 * RATE * SECONDS / EVERY_FRAMES, (lost, stream.lost_in_stalls)
+    # Each 1000th of the frames that were due outside of stalls.
+    assert lost_share(stream, stream.lost_in_stalls) == pytest.approx(1 / EVERY_FRAMES, rel=0.15)
     assert judged(result).verdict is Verdict.FAIL
     unplaced = stream.model_copy(update={"lost_in_stalls": None})
     assert result.phase2 is not None

@@ -36,12 +36,18 @@ def lost_share(counts: StreamCounts, excused: int = 0) -> float:
     """Return the lost frames as a share of the offered frames (RFC 2544 section 26.3); 0 when none was offered.
 
     Args:
-        excused: lost frames that disturbances explain, 0 to the number lost. They count neither as lost nor as offered.
-            That is right where a stall lost every frame that was due in it. Where the device itself lost some of them,
-            the share is too low: the true one lies between this and the share without excused frames.
+        excused: lost frames that disturbances explain, 0 to the number lost. With any, the share is that of the frames
+            due outside of stalls: right where a stall lost all that was due in it, and where it lost none. The device
+            may have lost some of the excused frames itself, so the share is at most that of all frames.
     """
-    offered = counts.offered_frames - excused
-    return (counts.lost - excused) / offered if offered else 0.0
+    if not counts.offered_frames:
+        return 0.0
+    share = counts.lost / counts.offered_frames
+    arrived_in_stalls = max(0, (counts.due_in_stalls or 0) - (counts.lost_in_stalls or 0))
+    undisturbed = counts.offered_frames - excused - arrived_in_stalls
+    if not excused or undisturbed <= 0:
+        return share
+    return min(share, (counts.lost - excused) / undisturbed)
 
 
 def shortfall(counts: StreamCounts, excused: int = 0) -> float:
