@@ -133,8 +133,8 @@ DOUBTS: Final = (
         about="trial",
         meaning=(
             "frame loss rate: disturbances explain some of the lost frames, and the gateway may have lost a part of "
-            "those itself. The text has the range of the share; the value is that of frames due outside of stalls. `diff` uses "
-            "the range"
+            "those itself. The text has the range of the share; the value is that of frames due outside of stalls. "
+            "`diff` uses the range"
         ),
     ),
     Doubt(
