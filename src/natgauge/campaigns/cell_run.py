@@ -18,6 +18,7 @@ from natgauge.campaigns.journal import AppendLine
 from natgauge.campaigns.journal_lines import RepetitionLine
 from natgauge.campaigns.state import CampaignState
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
+from natgauge.host.settings import OccupiedError
 from natgauge.inputs.question import Cell, Question
 from natgauge.measurements.conditions import with_neighbours
 from natgauge.measurements.prepared import MakeBench, MeasuringBench, Prepared
@@ -127,6 +128,8 @@ class CellRun:
             ready = bench.prepare(_single(bench, measurement, given), recorder)
         except BrokenError as error:
             return self._cause(error)
+        except OccupiedError:
+            raise
         except (HostError, UsageError) as error:
             # A missing program or too little memory affects all metrics; a limit may be too small for one of them.
             broke("cell" if isinstance(error, HostError) else "measurement", error)

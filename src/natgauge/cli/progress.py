@@ -15,6 +15,7 @@ from natgauge.agreement import Progress
 from natgauge.agreement.generated import StreamCounts
 from natgauge.durations import duration
 from natgauge.figure_text import number
+from natgauge.host.settings import waits_told
 from natgauge.metrics import declared
 from natgauge.plain_text import one_line, visible
 from natgauge.procedures.kit.events import Bounds, Event
@@ -70,6 +71,8 @@ class ProgressDisplay:
         self._period = Verdict.PASS
 
     def __enter__(self) -> Self:
+        self._told_of_waits = waits_told(self.line)
+        self._told_of_waits.__enter__()
         if self._console.is_terminal:
             self._live = Live(Text(""), console=self._console, refresh_per_second=_REFRESHES_PER_SECOND, transient=True)
             self._live.start()
@@ -78,6 +81,7 @@ class ProgressDisplay:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._told_of_waits.__exit__(None, None, None)
         if self._live is not None:
             self._live.stop()
 

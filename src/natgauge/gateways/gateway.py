@@ -83,6 +83,8 @@ class Gateway:
     def prepare(self, demand: DeviceDemand) -> None:
         """See that all is there and large enough for the demand; nothing is changed yet."""
         self._check_needs()
+        for setting in self._machine.values():
+            setting.settle()
         present = {name: knob.read() for name, knob in self._machine.items()}
         self._knobs.take(self.recipe.knobs.in_state(demand.state))
         self._values = choose(self.recipe, demand, self._wishes, {**self._knobs.unset(), **present})

@@ -25,14 +25,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import Final, Literal, Self, get_args
 
 from natgauge.errors import HostError
+from natgauge.host.process_files import command_of
 
 #: "relies": no other process may lower the setting. "lowered": it was lowered, so no other process may rely on it.
-#: "restores": a lab of this process restores the first value at its end. "busy": the process has the turn.
-Kind = Literal["relies", "lowered", "restores", "busy"]
-_KINDS: Final[dict[str, Kind]] = {"relies": "relies", "lowered": "lowered", "restores": "restores", "busy": "busy"}
+#: "restores": a lab of this process restores the first value at its end. "busy": the process has the turn. "waits": it
+#: waits until nothing of another process is in its way.
+Kind = Literal["relies", "lowered", "restores", "busy", "waits"]
+_KINDS: Final[dict[str, Kind]] = {kind: kind for kind in get_args(Kind)}
 
 _PREFIX: Final = "natgauge-setting"
 _DIGITS: Final = 10
@@ -96,6 +98,11 @@ class Announced:
         """The process, for messages."""
         return f"process {self.pid}" if self.space == _pid_space() else f"process {self.pid} of another container"
 
+    @property
+    def command(self) -> str:
+        """Command line of the process; empty where it is in another container."""
+        return command_of(Path(f"/proc/{self.pid}")) if self.space == _pid_space() else ""
+
 
 class Announcement:
     """An announcement of this process; it ends with `close`, or with the process."""
@@ -149,6 +156,20 @@ def others(path: Path, kinds: Sequence[Kind], *, own: Sequence[Announcement] = (
 def is_own(announced: Announced) -> bool:
     """Whether this process announced it."""
     return announced.token in _own
+
+
+def ends_never(rival: Announced, waiting: Announcement) -> bool:
+    """Whether a process may wait for a rival for ever: both hold what the other one waits for.
+
+    Of two such processes it is true for one only; the other one goes on as soon as the first one has given up.
+    """
+    every = _all()
+    return any(is_own(each) and each.kind in ("relies", "lowered") for each in every) and any(
+        each.kind == "waits"
+        and (each.pid, each.space) == (rival.pid, rival.space)
+        and each.token < waiting.announced.token
+        for each in every
+    )
 
 
 @contextmanager

@@ -20,12 +20,25 @@ from typing import Final
 _PIDFD_GETFD: Final = 438
 #: linux/if_tun.h: a file of the interface's namespace.
 _TUNGETDEVNETNS: Final = 0x54E3
+#: Characters of a command line in messages.
+_MOST_SHOWN: Final = 100
 _INTERFACE: Final = re.compile(r"^iff:\t(\S+)$", re.MULTILINE)
 
 
 def name_of(process: Path) -> str:
     """Return the name of a process, with "\N{REPLACEMENT CHARACTER}" for octets that are no UTF-8."""
     return _text(process / "comm").strip()
+
+
+def command_of(process: Path) -> str:
+    """Return the command line of a process, a natgauge without its interpreter; empty where it cannot be read."""
+    with suppress(OSError):
+        words = _text(process / "cmdline").strip("\0").split("\0")
+        names = [Path(word).name for word in words]
+        first = names.index("natgauge") if "natgauge" in names else 0
+        line = " ".join(" ".join([names[first], *words[first + 1 :]]).split())
+        return line if len(line) <= _MOST_SHOWN else f"{line[:_MOST_SHOWN]}..."
+    return ""
 
 
 def has_variable(process: Path, name: str, value: str) -> bool:

@@ -4,13 +4,15 @@
 A process that uses such a setting relies on it until the process ends. Raising the setting disturbs no other process;
 lowering it is refused while another process relies on it. The process announces its reliance to all processes of the
 machine, also in other containers (`natgauge.host.announcements`), and the kernel ends the announcement with the
-process, for any reason. A process that makes several labs one after the other keeps the announcement between them
-(`reliance_kept`). A setting that changes all the same is found when it is read again after each trial.
+process, for any reason. So whoever needs another value waits until it has ended. A process that makes several labs one
+after the other keeps the announcement between them (`reliance_kept`). A setting that changes all the same is found when
+it is read again after each trial.
 """
 
 from __future__ import annotations
 
 import subprocess
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,14 +21,33 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from natgauge.errors import HostError
-from natgauge.host.announcements import Announced, Announcement, Kind, is_own, others, turn
+from natgauge.host.announcements import Announced, Announcement, Kind, ends_never, is_own, others, turn
 
 _MODPROBE_SECONDS: Final = 10.0
+#: Longest wait for another natgauge, and the time between two looks at it.
+PATIENCE_SECONDS: Final = 1800.0
+_LOOK_SECONDS: Final = 0.1
 
 #: Announcements that outlast the gateways that made them, by path; None = announcements end with the gateways.
 _kept: ContextVar[dict[Path, list[Announcement]] | None] = ContextVar("kept reliance", default=None)
 #: Values that this process set last, by path: several gateways of one process may set the same setting.
 _set_here: dict[Path, int] = {}
+#: Receives for whom this process waits; None = nobody does.
+_tell: ContextVar[Callable[[str], None] | None] = ContextVar("told of waits", default=None)
+
+
+class OccupiedError(HostError):
+    """Another natgauge of this machine needs another value of a setting."""
+
+
+@contextmanager
+def waits_told(tell: Callable[[str], None]) -> Iterator[None]:
+    """Within the block, `tell` receives a line whenever another natgauge is waited for, unless it is told already."""
+    before = _tell.set(_tell.get() or tell)
+    try:
+        yield
+    finally:
+        _tell.reset(before)
 
 
 @contextmanager
@@ -94,14 +115,18 @@ class MachineSetting(ABC):
         """The present value, the smallest one of several files."""
         return min(self.values().values())
 
-    def rely(self) -> None:  # noqa: B027 - no other natgauge uses a machine that is locked
-        """See that no other natgauge lowers it from now on; HostError if one has, and still runs."""
+    def settle(self) -> None:  # noqa: B027 - no other natgauge uses a machine that is locked
+        """Wait until no other natgauge has lowered it, so that what is found is the machine's own value."""
+
+    def rely(self) -> None:  # noqa: B027 - as above
+        """See that no other natgauge lowers it from now on; wait for one that has."""
 
     def write(self, value: int) -> None:
         """Set the value, and rely on it; the lab stores the previous value, and restores it even after a kill."""
         # Reading loads the module where that is what is missing.
         before = self.values()
-        self._claim(value, min(before.values()))
+        while self._claim(value, min(before.values())):
+            before = self.values()
         for path in self.paths:
             self._remember(path, before[path.name])
             self._put(path, value)
@@ -139,8 +164,9 @@ class MachineSetting(ABC):
     def _confirm(self, _path: Path, _value: int) -> None:  # noqa: B027 - most settings store nothing more
         """Have the lab write down the value that was accepted."""
 
-    def _claim(self, value: int, present: int) -> None:  # noqa: B027 - as above
-        """Rely on a value that is about to be set."""
+    def _claim(self, _value: int, _present: int) -> bool:
+        """Rely on a value that is about to be set; True = it had to wait, so that another value may be present now."""
+        return False
 
     @abstractmethod
     def _remember(self, path: Path, value: int) -> None:
@@ -178,8 +204,12 @@ class LocalSetting(MachineSetting):
         except (OSError, ValueError) as error:
             raise HostError(f"{self.name}: {self.paths[0]} cannot be read ({error})") from error
 
+    def settle(self) -> None:
+        """Wait until no other natgauge has lowered it."""
+        self._wait_for(lambda: self._rival(("lowered",)), "has lowered it")
+
     def rely(self) -> None:
-        """See that no other natgauge lowers it from now on."""
+        """See that no other natgauge lowers it from now on; wait for one that has."""
         self._announce("relies", ("lowered",), "has lowered it")
         self._expected = self.values()
         for path in self.paths:
@@ -195,11 +225,10 @@ class LocalSetting(MachineSetting):
             else:
                 kept.setdefault(path, []).append(announcement)
 
-    def _claim(self, value: int, present: int) -> None:
+    def _claim(self, value: int, present: int) -> bool:
         if value < present:
-            self._announce("lowered", ("relies", "lowered"), "relies on it")
-        else:
-            self._announce("relies", ("lowered",), "has lowered it")
+            return self._announce("lowered", ("relies", "lowered"), "relies on it")
+        return self._announce("relies", ("lowered",), "has lowered it")
 
     def _remember(self, path: Path, value: int) -> None:
         self._memory().remember_global(path, str(value))
@@ -227,26 +256,64 @@ class LocalSetting(MachineSetting):
                 "containers and network namespaces"
             ) from error
 
-    def _announce(self, kind: Kind, opposed: tuple[Kind, ...], who: str) -> None:
-        """Announce the reliance, unless an announcement is in its way."""
-        kept = _kept.get() or {}
-        with turn():
-            for path in self.paths:
-                if path not in self._reliance and (handed := kept.get(path)):
-                    self._reliance[path] = handed.pop()
-                former = self._reliance.get(path)
-                if rivals := others(path, opposed, own=() if former is None else (former,)):
-                    raise HostError(
-                        f"{self.name}: another natgauge on this machine {who} ({_who(rivals[0])}); "
-                        "wait until it has ended"
-                    )
-                self._reliance[path] = Announcement(path, kind)
-                if former is not None:
-                    former.close()
+    def _announce(self, kind: Kind, opposed: tuple[Kind, ...], who: str) -> bool:
+        """Announce the reliance as soon as no announcement is in its way; return whether it had to wait."""
+
+        def tried() -> Announced | None:
+            kept = _kept.get() or {}
+            with turn():
+                for path in self.paths:
+                    if path not in self._reliance and (handed := kept.get(path)):
+                        self._reliance[path] = handed.pop()
+                    former = self._reliance.get(path)
+                    if rivals := others(path, opposed, own=() if former is None else (former,)):
+                        return rivals[0]
+                    self._reliance[path] = Announcement(path, kind)
+                    if former is not None:
+                        former.close()
+            return None
+
+        return self._wait_for(tried, who)
+
+    def _rival(self, opposed: tuple[Kind, ...]) -> Announced | None:
+        """Return an announcement of another process."""
+        every = (each for path in self.paths for each in others(path, opposed))
+        return next((each for each in every if not is_own(each)), None)
+
+    def _wait_for(self, rival_now: Callable[[], Announced | None], who: str) -> bool:
+        """Wait until no other process is in the way; return whether there was one.
+
+        Raises:
+            HostError: another gateway of this process is in the way.
+            OccupiedError: the other process needs longer, or waits for this one.
+        """
+        if (rival := rival_now()) is None:
+            return False
+        text = f"{self.name}: another natgauge on this machine {who} ({_who(rival)})"
+        if is_own(rival):
+            raise HostError(f"{text}; wait until it has ended")
+        until = time.monotonic() + PATIENCE_SECONDS
+        (_tell.get() or _nobody)(f"{text}; waiting until it has ended, for at most {PATIENCE_SECONDS / 60:g} min")
+        waiting = Announcement(self.paths[0], "waits")
+        try:
+            while rival is not None:
+                mutual = ends_never(rival, waiting)
+                if mutual or time.monotonic() > until:
+                    why = "waits for this one, too" if mutual else "has not ended in time"
+                    raise OccupiedError(f"{text}, and {why}; begin again when it has ended")
+                time.sleep(_LOOK_SECONDS)
+                rival = rival_now()
+        finally:
+            waiting.close()
+        return True
+
+
+def _nobody(_text: str) -> None:
+    """Nobody is told."""
 
 
 def _who(rival: Announced) -> str:
-    return "another gateway of this one" if is_own(rival) else rival.who
+    return "another gateway of this one" if is_own(rival) else ": ".join(filter(None, (rival.who, rival.command)))
 
 
 def _load_module(name: str) -> None:

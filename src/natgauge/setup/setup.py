@@ -25,6 +25,7 @@ from natgauge.gateways.limits import DeviceDemand
 from natgauge.gateways.logged import logged
 from natgauge.gateways.recipe import Recipe, load
 from natgauge.host import capabilities, programs, resources
+from natgauge.host.settings import waits_told
 from natgauge.host.tuning import elsewhere
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import inputs_of
@@ -166,13 +167,14 @@ class Setup:
         """Start the device, or adapt the running device to a demand; None for an external device."""
         if not self.lab.devices:
             return None
-        if self.device is None:
-            self._stages.stage(f"starting {self.recipe.name}")
-            chain = self._made.enter_context(Chain(self._gateways(), self.holder))
-            chain.start(demand)
-            self.device = chain
-        elif demand != self._fitted:
-            self.device.fit(demand)
+        with waits_told(self._stages.stage):
+            if self.device is None:
+                self._stages.stage(f"starting {self.recipe.name}")
+                chain = self._made.enter_context(Chain(self._gateways(), self.holder))
+                chain.start(demand)
+                self.device = chain
+            elif demand != self._fitted:
+                self.device.fit(demand)
         self._fitted = demand
         return self.device.settings()
 
