@@ -20,8 +20,8 @@ from benchmarks.command import day, heading, options, write
 from natgauge.campaigns import journal
 from natgauge.campaigns.status import CampaignStatus, status
 from natgauge.errors import UsageError
-from natgauge.published import like, plans
-from natgauge.published.load import names, table
+from natgauge.published import like
+from natgauge.published.load import Size, names, needs, plan_command, plan_file, table
 from natgauge.records.store import CAMPAIGN
 from natgauge.reports import text
 from natgauge.stored import find_results
@@ -49,13 +49,13 @@ class Ran:
     """
 
     folder: Path
-    size: plans.Size
+    size: Size
     seconds: float
     ended: int
     broken: Mapping[str, int]
 
     @classmethod
-    def of(cls, campaign: CampaignStatus, size: plans.Size) -> Ran:
+    def of(cls, campaign: CampaignStatus, size: Size) -> Ran:
         """Return a campaign with its time and its outcome."""
         return cls(
             campaign.folder,
@@ -89,8 +89,8 @@ def ran(folders: Sequence[Path]) -> dict[str, list[Ran]]:
     Raises:
         UsageError: a campaign cannot be read.
     """
-    sizes = [(name, size) for name in names() for size in get_args(plans.Size)]
-    plan = {Path(plans.file_name(table(name), size=size)).stem: (name, size) for name, size in sizes}
+    sizes = [(name, size) for name in names() for size in get_args(Size)]
+    plan = {Path(plan_file(table(name), size=size)).stem: (name, size) for name, size in sizes}
     found: dict[str, list[Ran]] = {name: [] for name in names()}
     for folder in folders:
         for campaign in sorted(path.parent for path in folder.glob(f"*/{CAMPAIGN}")):
@@ -104,11 +104,11 @@ def ran(folders: Sequence[Path]) -> dict[str, list[Ran]]:
 def rows(name: str, campaigns: Sequence[Ran]) -> Iterator[str]:
     """Rows of the page for one published table: one for each campaign, or one with the reason why there is none."""
     if not campaigns:
-        missing = plans.needs(table(name))
-        plan = "" if missing else f"`{plans.command(table(name), size='small')}`"
+        missing = needs(table(name))
+        plan = "" if missing else f"`{plan_command(table(name), size='small')}`"
         yield f"| {name} | {plan} | | {f'no plan: {missing}' if missing else 'not measured'} |"
     for each in campaigns:
-        yield f"| {name} | `{plans.command(table(name), size=each.size)}` | {each.seconds:.0f} s | {each.outcome} |"
+        yield f"| {name} | `{plan_command(table(name), size=each.size)}` | {each.seconds:.0f} s | {each.outcome} |"
 
 
 def page(folders: Sequence[Path], described: Mapping[str, Any]) -> str:

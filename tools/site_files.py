@@ -17,7 +17,8 @@ from mkdocs.structure.files import File, Files
 
 from natgauge.gateways import recipe as recipes
 from natgauge.gateways.support import last_run, run_in_words
-from natgauge.published import load, plans, printed
+from natgauge.published import load, printed
+from natgauge.published.load import plan_text
 from natgauge.published.model import Table
 
 ROOT: Final = Path(__file__).parents[1]
@@ -80,7 +81,7 @@ def _plan(table: Table) -> str:
     """Say whether a published table has a plan, and how its plan differs from the publication."""
     if table.missing:
         return f"no plan: needs {table.missing[0].needs}"
-    comments = [line.removeprefix("#").strip() for line in plans.text(table, size="full").splitlines()]
+    comments = [line.removeprefix("#").strip() for line in plan_text(table, size="full").splitlines()]
     sentences = " ".join(comments[: comments.index("")]).split("Differs from the publication: ")[1:-1]
     return " ".join(["plan.", *map(str.strip, sentences)] if sentences else ["plan"])
 

@@ -222,7 +222,7 @@ class Trial:
     def phase1(self) -> StreamCounts:
         """Counts of phase 1; nothing was sent where there was none."""
         # Help reads this module, and loads no types of the engine.
-        from natgauge.agreement.phase1 import NO_FRAMES, phase1_of  # noqa: PLC0415
+        from natgauge.agreement.trial import NO_FRAMES, phase1_of  # noqa: PLC0415
 
         return phase1_of(self.result) if self.result is not None and self.plan.has_phase1 else NO_FRAMES
 

@@ -15,7 +15,7 @@ from natgauge.records.parameters import Parameters, descriptions
 from natgauge.records.store import Store
 from natgauge.statistics.order_statistics import median_interval
 from natgauge.statistics.summary import summarize
-from natgauge.stored.doubt_consistency import following
+from natgauge.stored.consistency import following
 
 PLACE = {"placement": "shared", "lab_kind": "netns", "ring": None, "sender_cores": 1, "natgauge": "1", "kernel": "6.18"}
 DEVICE = {"gateway": "x", "kind": "nat44", "version": ["x 1"]}

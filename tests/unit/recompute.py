@@ -16,8 +16,7 @@ from typing import Final, Literal
 
 from natgauge.analysis import derived
 from natgauge.published import load
-from natgauge.published.cells import Printed
-from natgauge.published.model import Figure, Kind, PublishedRow, Table
+from natgauge.published.model import Figure, Kind, Printed, PublishedRow, Table
 
 #: "same": to the last printed digit; "rounding": the roundings of what it follows from explain the last digit; "slip":
 #: differs as printed, but not once the known printing errors are corrected; "differs": the reason is unknown.

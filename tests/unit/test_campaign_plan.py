@@ -22,7 +22,7 @@ from natgauge.host import memory
 from natgauge.host.cpus import as_if, usable_cpus
 from natgauge.procedures import procedures
 from natgauge.spread.resources import MACHINE_WIDE, needs
-from natgauge.trial.far_side import ALONE_SECONDS
+from natgauge.trial.server import ALONE_SECONDS
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "laptop.toml"
 pytestmark = pytest.mark.usefixtures("four_cores")

@@ -27,7 +27,7 @@ from natgauge.records.measurement import REPETITION, Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
 from natgauge.statistics.interval import relative_half_width
-from natgauge.stored.doubt_consistency import NOT_STORED
+from natgauge.stored.consistency import NOT_STORED
 from natgauge.stored.find_results import find
 from natgauge.words import Verdict
 

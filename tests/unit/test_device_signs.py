@@ -12,7 +12,7 @@ from tests.unit.test_trials import RESULT, STREAM
 from natgauge.agreement import TrialResult
 from natgauge.errors import BrokenError
 from natgauge.trial import forwarding
-from natgauge.trial.device_signs import signs_of
+from natgauge.trial.judging import signs_of
 
 NOTHING = {"resets": 0, "renumbered": 0, "restamped": 0}
 

@@ -20,8 +20,7 @@ from natgauge.gateways import support
 from natgauge.gateways.recipe import available
 from natgauge.host.cpus import as_if
 from natgauge.labs import netns
-from natgauge.published import plans
-from natgauge.published.load import names, sources, table
+from natgauge.published.load import SIZES, Size, names, plan_text, sources, table
 from natgauge.published.model import Kind, Table
 from natgauge.toml_text import parse as parse_toml
 from natgauge.trial.bench import Bench
@@ -42,10 +41,10 @@ def cells_of(name: str, cores: int = LARGE) -> tuple[PlannedCell, ...]:
 
 
 @cache
-def published_cells(name: str, *, size: plans.Size = "full") -> tuple[PlannedCell, ...]:
+def published_cells(name: str, *, size: Size = "full") -> tuple[PlannedCell, ...]:
     """The cells of a printed plan, on a machine with as many cores as its comments name."""
     one = table(name)
-    text = plans.text(one, size=size)
+    text = plan_text(one, size=size)
     document, cores = parse_toml(text), re.search(r"^#   natgauge plan check --cores (\d+) ", text, re.MULTILINE)
     assert cores is not None
     with as_if(int(cores[1])):
@@ -88,10 +87,10 @@ def test_the_full_plan_of_a_table_has_all_its_columns_and_no_trial_that_the_devi
     assert (taken.cut, taken.outlasting) == (0, ())
 
 
-@pytest.mark.parametrize("size", plans.SIZES)
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", PLANNED)
 def test_a_plan_names_each_cell_of_its_table_once_and_measures_it_with_the_settings_of_its_column(
-    name: str, size: plans.Size
+    name: str, size: Size
 ) -> None:
     one, columns = table(name), table(name).shape.columns
     found = [
@@ -134,7 +133,7 @@ def test_a_plan_names_each_cell_of_its_table_once_and_measures_it_with_the_setti
 
 @pytest.mark.parametrize("size", ["small", "guest"])
 @pytest.mark.parametrize("name", PLANNED)
-def test_a_smaller_plan_of_a_table_keeps_its_shape_and_takes_minutes(name: str, size: plans.Size) -> None:
+def test_a_smaller_plan_of_a_table_keeps_its_shape_and_takes_minutes(name: str, size: Size) -> None:
     one, full, small = table(name), published_cells(name), published_cells(name, size=size)
     assert {cell.cell.lab.lab for cell in small} == {"vm" if size == "guest" else "netns"}
     assert {cell.device for cell in small} == {cell.device for cell in full}
@@ -246,7 +245,7 @@ def test_plans_of_what_runs_here_are_written_into_a_folder(
     assert said.out.splitlines() == [str(path) for path in written.values()]
     assert {*folder.iterdir()} == {*written.values()}
     for name, path in written.items():
-        assert path.read_text(encoding="utf-8") == plans.text(table(name), size="small")
+        assert path.read_text(encoding="utf-8") == plan_text(table(name), size="small")
     left_out = said.err.splitlines()
     assert len(left_out) == len(names()) - len(written)
     golden(left_out)
@@ -261,7 +260,7 @@ def test_plans_of_what_runs_in_the_guest_have_the_tables_of_jool(
     written = {name: tmp_path / f"{name}-guest.toml" for name in PLANNED if name != "scalability-draft-figure-17"}
     assert said.out.splitlines() == [str(path) for path in written.values()]
     for name, path in written.items():
-        assert path.read_text(encoding="utf-8") == plans.text(table(name), size="guest")
+        assert path.read_text(encoding="utf-8") == plan_text(table(name), size="guest")
         assert run(["plan", "check", "--cores", "2", str(path)]) == 0
     golden(said.err.splitlines())
 
@@ -385,7 +384,7 @@ def test_scale_up_has_the_parameters_of_figure_2() -> None:
 
 def test_orders_have_the_frames_of_all_four_columns_of_table_23() -> None:
     theirs = table("nat64-paper-table-23")
-    divisors: dict[plans.Size, int] = {"full": 1, "small": 40, "guest": 800}
+    divisors: dict[Size, int] = {"full": 1, "small": 40, "guest": 800}
     for size, divisor in divisors.items():
         cells = published_cells("nat64-paper-table-23", size=size)
         planned = [one.planned.settings for cell in cells for one in cell.measurements]

@@ -13,7 +13,7 @@ from tests.unit.test_procedure_cost import gateway, measured
 from natgauge.errors import HostError
 from natgauge.host.sampling import PROGRAM, Sampling, Stack, read
 from natgauge.paired.slices import HotSpot, RoundPlan, TimedRound
-from natgauge.trial.cost_rounds import LEAST_SAMPLES, MOST, hot_spots
+from natgauge.trial.rounds import LEAST_SAMPLES, MOST, hot_spots
 
 # perf ends the line of the time with a space.
 PRINTED = (

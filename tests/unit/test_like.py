@@ -27,10 +27,9 @@ from natgauge.inputs.question import Cell
 from natgauge.measurements.conditions import gateway_parameters
 from natgauge.measurements.prepared import Prepared
 from natgauge.measurer import Ability
-from natgauge.published import like, plans
-from natgauge.published.cells import Printed, read
-from natgauge.published.load import names, sources, table
-from natgauge.published.model import Quantity, Table
+from natgauge.published import like
+from natgauge.published.load import names, plan_text, sources, table
+from natgauge.published.model import Printed, Quantity, Table, read
 from natgauge.records.measurement import PublishedCell, Result
 from natgauge.records.parameters import GROUPS, Parameters
 from natgauge.records.store import SUMMARY
@@ -96,7 +95,7 @@ def simulated(cell: Cell) -> Gateway:
 def measured(name: str) -> tuple[Result, ...]:
     """The results of the small plan of a table."""
     with TemporaryDirectory() as folder:
-        campaign(Path(folder), ConditionedBenches(simulated), plan=plans.text(table(name), size="small"))
+        campaign(Path(folder), ConditionedBenches(simulated), plan=plan_text(table(name), size="small"))
         return tuple(find([Path(folder, "out")]).results)
 
 
@@ -166,7 +165,7 @@ def test_the_commands_of_a_small_plan_end_with_a_table_of_what_varies(name: str)
     """Each result of the plan is in that table, and each value of what varies is a column of it."""
     one = table(name)
     varied = AGAINST[name] if one.axis == "none" else one.axis
-    comments = [line for line in plans.text(one, size="small").splitlines() if line.startswith("#   natgauge report")]
+    comments = [line for line in plan_text(one, size="small").splitlines() if line.startswith("#   natgauge report")]
     assert comments[0] == f"#   natgauge report --like {name} --beside results/{name}-small"
     if varied is None:
         assert len(comments) == len(measured(name)) == 1

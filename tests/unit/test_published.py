@@ -20,8 +20,7 @@ from tests.unit.recompute import checks, judged
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.published import load, printed
-from natgauge.published.cells import Printed, read
-from natgauge.published.model import Slip, Table
+from natgauge.published.model import Printed, Slip, Table, read
 from natgauge.records.store import SUMMARY
 
 NAMES = load.names()

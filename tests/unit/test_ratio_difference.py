@@ -19,9 +19,9 @@ from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.reports.difference import Diff, diff, text
-from natgauge.statistics.independent_ratios import ratio_of
 from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
 from natgauge.statistics.rounds import student_t
+from natgauge.statistics.two_samples import ratio_of
 
 
 def normal(mean: float, error: float) -> MedianEstimate:

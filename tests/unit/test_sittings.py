@@ -33,8 +33,7 @@ from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.choices import make_settings
 from natgauge.trial.observer import Silent
 from natgauge.trial.planned import Planned
-from natgauge.trial.renewal import FreshLabs
-from natgauge.trial.seeds import in_repetition, seed_of_repetition
+from natgauge.trial.renewal import FreshLabs, in_repetition, seed_of_repetition
 
 VALUES = [1000.0, 1010.0, 990.0, 1005.0]
 SLOWER = [800.0, 810.0, 790.0, 805.0]

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.unit.golden import Golden
 
 from natgauge.procedures.kit.result.results import repetition_notes
-from natgauge.statistics.autocorrelation import are_autocorrelated, autocorrelation
 from natgauge.statistics.order_statistics import median_interval, percentile
 from natgauge.statistics.summary import summarize
+from natgauge.statistics.trend import are_autocorrelated, autocorrelation
 
 finite = st.floats(min_value=-1e9, max_value=1e9)
 

@@ -52,14 +52,16 @@ from natgauge.agreement.generated import (
     TrialResult,
     VariationCounts,
 )
-from natgauge.agreement.phase1 import NO_FRAMES, phase1_of, stream_of
 from natgauge.agreement.trial import (
     LEAST_STALL_SECONDS,
     LONGEST_PHASE_SECONDS,
+    NO_FRAMES,
     all_connections,
     frame_of,
     nominal_seconds,
+    phase1_of,
     result_of,
+    stream_of,
 )
 
 __all__ = [

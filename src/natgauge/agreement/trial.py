@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What follows from a request or a result of one trial."""
+"""What follows from a request or a result of one trial, and counts of a phase in which nothing was sent."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from natgauge.agreement.generated import (
     TrialRequest,
     TrialResult,
 )
+from natgauge.errors import BrokenError
 from natgauge.words import Close
 
 #: Bounds of the engine's schema that requests are made with. The timer interrupt is no stall.
@@ -88,3 +89,20 @@ def result_of(connections: int, stored: int, phase1: StreamCounts | None, phase2
     clock, sizes = Clock(source="none", steps=0), FrameSizes(initiator_octets=0, responder_octets=0)
     rest = {"mark": 0, "seed": 0, "cpus": (), "start_to_first_frame_ns": 0, "wall_ns": 0}
     return TrialResult.model_validate({"version": 1, "engine": "none", "clock": clock, "frame": sizes, **rest, **known})
+
+
+def stream_of(**counts: object) -> StreamCounts:
+    """Return counts of which only these are known; the others are 0, or absent."""
+    none = {name: 0 for name, field in StreamCounts.model_fields.items() if field.is_required()}
+    return StreamCounts.model_validate(none | {"messages": []} | counts)
+
+
+#: Counts of a phase in which nothing was sent.
+NO_FRAMES: Final = stream_of()
+
+
+def phase1_of(result: TrialResult) -> StreamCounts:
+    """Return the counts of phase 1, for trials that have a phase 1."""
+    if result.phase1 is None:
+        raise BrokenError("trial: natgauge-engine left phase 1 out of its result")
+    return result.phase1

@@ -20,8 +20,8 @@ from natgauge.errors import UsageError
 from natgauge.figure_text import in_percent
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.records.parameters import describe
-from natgauge.statistics.independent_ratios import ratio_of
 from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
+from natgauge.statistics.two_samples import ratio_of
 
 #: The metric whose parameters move a cost.
 _METRIC: Final = "cost"

@@ -31,7 +31,7 @@ from natgauge.records.store import Memory
 from natgauge.trial.observer import Observer
 from natgauge.trial.planned import Planned
 from natgauge.trial.question import command
-from natgauge.trial.seeds import in_repetition
+from natgauge.trial.renewal import in_repetition
 from natgauge.trials import Trial
 
 #: Limits of a connection rate at which the device works; a rate that time limited is only a bound.

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from natgauge.agreement.generated import DelayCounts, Phase2Counts, Silence, StreamCounts, VariationCounts
-from natgauge.agreement.phase1 import NO_FRAMES, stream_of
-from natgauge.agreement.trial import result_of
+from natgauge.agreement.trial import NO_FRAMES, result_of, stream_of
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
 from natgauge.campaigns.plan import PlanError
 from natgauge.delays import Delays
@@ -30,7 +29,7 @@ from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.readings import Readings
 from natgauge.trial.bench import ASSUMED_HIGHEST, Bench
 from natgauge.trial.choices import make_settings
-from natgauge.trial.far_side import ALONE_SECONDS
+from natgauge.trial.server import ALONE_SECONDS
 from natgauge.trials import Direction, Period, Restart, Trial, TrialPlan
 from natgauge.words import TESTER, Family, Quantity, Verdict
 

@@ -14,8 +14,8 @@ from natgauge.cli.names import PUBLISHED
 from natgauge.cli.say import json_object, say
 
 if TYPE_CHECKING:
+    from natgauge.published.load import Size
     from natgauge.published.model import Table
-    from natgauge.published.plans import Size
 
 
 @cloup.command("published", short_help="Show results that other authors have published.")
@@ -89,9 +89,9 @@ def command(
 def _plan(table: Table, *, size: Size, here: bool) -> str:
     """Return the plan of a table."""
     from natgauge.errors import HostError
-    from natgauge.published import plans
+    from natgauge.published.load import plan_text
 
-    text = plans.text(table, size=size)
+    text = plan_text(table, size=size)
     if here and (needs := _needs_here(table, size)):
         raise HostError(f"published: --here {table.name}: {needs}")
     return text
@@ -117,7 +117,7 @@ def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool) -> 
     """Write a file for each table that has a plan, and print its name; name the other tables on standard error."""
     from natgauge import outputs
     from natgauge.errors import HostError, UsageError
-    from natgauge.published import plans
+    from natgauge.published.load import plan_file
     from natgauge.system_errors import unwritable
 
     for table in tables:
@@ -126,7 +126,7 @@ def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool) -> 
         except (HostError, UsageError) as error:
             say(f"natgauge: {error}; left out", err=True)
             continue
-        path = folder / plans.file_name(table, size=size)
+        path = folder / plan_file(table, size=size)
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:

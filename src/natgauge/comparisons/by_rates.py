@@ -46,8 +46,7 @@ from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.observer import Observer
 from natgauge.trial.planned import Planned
 from natgauge.trial.receiver_time import receiver_seconds
-from natgauge.trial.renewal import FreshLabs
-from natgauge.trial.seeds import in_repetition
+from natgauge.trial.renewal import FreshLabs, in_repetition
 from natgauge.words import Quantity
 
 #: Settings of each search. A failed trial is repeated once, so that one stall of the host decides no rate.

@@ -11,8 +11,7 @@ from natgauge.doubts.doubt import Doubt, Facts, Said, count_of
 from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
 from natgauge.procedures.kit.result.results import Measurement
-from natgauge.statistics.autocorrelation import are_autocorrelated, autocorrelation
-from natgauge.statistics.trend import mann_kendall
+from natgauge.statistics.trend import are_autocorrelated, autocorrelation, mann_kendall
 from natgauge.words import Verdict
 
 TURN: Final = 5

@@ -8,7 +8,7 @@ from typing import Final
 
 from natgauge.analysis.chain import limiting_device
 from natgauge.figure_text import number
-from natgauge.metrics.cost import FORWARDING
+from natgauge.metrics.times import FORWARDING
 from natgauge.notes import Note
 from natgauge.records.parameters import Parameters
 from natgauge.statistics.figure import FigureSummary

@@ -19,8 +19,7 @@ from natgauge.setup.setup import check_host
 from natgauge.trial.bench import Ready
 from natgauge.trial.observer import Observer
 from natgauge.trial.question import ask, command
-from natgauge.trial.renewal import FreshLabs
-from natgauge.trial.seeds import in_repetition
+from natgauge.trial.renewal import FreshLabs, in_repetition
 
 
 def measure(

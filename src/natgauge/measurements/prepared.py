@@ -16,12 +16,12 @@ from natgauge.measurer import Measurer
 from natgauge.records.parameters import Parameters
 from natgauge.setup.place_parameters import place_parameters
 from natgauge.trial.bench import Bench, Ready
-from natgauge.trial.far_side import rate_alone
 from natgauge.trial.lab_measurer import Recorder
 from natgauge.trial.observer import Observer
 from natgauge.trial.planned import Planned
 from natgauge.trial.question import command
 from natgauge.trial.receiver_time import receiver_seconds
+from natgauge.trial.server import rate_alone
 
 #: Measures the tester's own part after the trials of a repetition. The argument has the names of the figures that
 #: earlier repetitions know. Returns the other figures, as far as they apply and can be measured: `RECEIVER_SECONDS` and

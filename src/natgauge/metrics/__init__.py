@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics: one declaration each, in a module of this folder that has a `METRIC`.
+"""Metrics: one declaration each, a `Metric` in any module of this folder.
 
 A metric is its declaration here and its procedure, of the same name, in `natgauge.procedures`; nothing else has to be
 edited to add one. Whoever stores or shows a value asks the declaration, and does not know how the value is measured.
@@ -20,7 +20,7 @@ from natgauge.metrics.metric import TESTER_RATES, DeclaredFigure, Metric
 def metrics() -> Mapping[str, Metric]:
     """Every metric by its name, in alphabetical order."""
     modules = (importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__))
-    known: list[Metric] = [module.METRIC for module in modules if hasattr(module, "METRIC")]
+    known = [value for module in modules for value in vars(module).values() if isinstance(value, Metric)]
     return {metric.name: metric for metric in sorted(known, key=operator.attrgetter("name"))}
 
 

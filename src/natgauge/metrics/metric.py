@@ -60,7 +60,7 @@ class DeclaredFigure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A metric. Each module of `natgauge.metrics` that has a `METRIC` declares one.
+    """A metric. The modules of `natgauge.metrics` declare them.
 
     Attributes:
         name: its name, as on the command line.

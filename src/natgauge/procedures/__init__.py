@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Procedures: which trials answer one question. Each knows a measurer only, no lab, no device, no engine.
 
-Each module in this folder has a `PROCEDURE` of the metric that the module of the same name in `natgauge.metrics`
-declares; nothing else has to be edited to add one. What procedures are made of is in `kit`.
+Each module in this folder has a `PROCEDURE` of the metric of the same name, which `natgauge.metrics` declares; nothing
+else has to be edited to add one. What procedures are made of is in `kit`.
 """
 
 from __future__ import annotations

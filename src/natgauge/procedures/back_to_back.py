@@ -32,7 +32,7 @@ from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
 from natgauge.inputs.checks import paced
 from natgauge.inputs.input import described
-from natgauge.metrics.back_to_back import METRIC
+from natgauge.metrics.loads import BACK_TO_BACK
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
@@ -293,7 +293,7 @@ def buffer_notes(bursts: Sequence[float], rate: float, throughput: float | None)
 
 
 PROCEDURE = Procedure(
-    METRIC,
+    BACK_TO_BACK,
     settings=BackToBackSettings,
     start=_BackToBack,
     profiles={

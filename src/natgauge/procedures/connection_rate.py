@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 from natgauge.errors import UsageError
 from natgauge.figure_text import number as written
-from natgauge.metrics.connection_rate import METRIC
+from natgauge.metrics.connections import CONNECTION_RATE
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.draws import DRAWN, DrawSettings
@@ -98,7 +98,7 @@ class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
 
 
 PROCEDURE = Procedure(
-    METRIC,
+    CONNECTION_RATE,
     settings=ConnectionRateSettings,
     start=_ConnectionRate,
     # RFC 9693 section 6: ten experiments.

@@ -24,7 +24,7 @@ from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import described
 from natgauge.inputs.types import Text
 from natgauge.measurer import Ability
-from natgauge.metrics.cost import FORWARDING, HIGH, LOW, METRIC, OWN, RATIO, TESTER
+from natgauge.metrics.times import COST, FORWARDING, HIGH, LOW, OWN, RATIO, TESTER
 from natgauge.notes import Note
 from natgauge.paired.ratios import PairedRatios, Seat, Seating
 from natgauge.paired.rounds import RoundSums, VoidRounds, disturbance_notes
@@ -174,7 +174,7 @@ class _Cost(Repetitions[CostSettings]):
         seating = Seating([Seat("device", range(families))])
         remedy = "only a device that forwards every frame has a cost: see what it does with throughput or frame-loss"
         ratios = PairedRatios([seating.plain(), *seating.places], self.settings.timed_quantities())
-        self._sums.append(RoundSums(VoidRounds(METRIC.name, "round", remedy), seating, ratios))
+        self._sums.append(RoundSums(VoidRounds(COST.name, "round", remedy), seating, ratios))
         return self._sums[-1]
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
@@ -242,7 +242,7 @@ class QuantityCost:
         tester = ratios.tester(quantity)
         if share is None or own is None or forwarding is None or tester is None:
             raise BrokenError(
-                f"{METRIC}: {quantity}: {ratios.blocks(device, quantity)} blocks are too few for an interval; use "
+                f"{COST}: {quantity}: {ratios.blocks(device, quantity)} blocks are too few for an interval; use "
                 "more rounds, more connections or fewer --slice-frames"
             )
         if math.isfinite(share.upper):
@@ -250,7 +250,7 @@ class QuantityCost:
         bound = ratios.bound(device, quantity, ALPHA)
         if bound is None:
             raise BrokenError(
-                f"{METRIC}: {quantity}: in a round plain forwarding shows no work above the tester's own, so the ratio "
+                f"{COST}: {quantity}: in a round plain forwarding shows no work above the tester's own, so the ratio "
                 "has no upper bound; use more --slice-frames, or measure while the host is idle"
             )
         bounded = replace(share, interval=replace(share.interval, lower=0.0, upper=max(bound, share.value)))
@@ -287,5 +287,5 @@ class QuantityCost:
 
 
 PROCEDURE = Procedure(
-    METRIC, settings=CostSettings, start=_Cost, profiles={"quick": {"rounds": LEAST_ROUNDS}, "standard": {"rounds": 8}}
+    COST, settings=CostSettings, start=_Cost, profiles={"quick": {"rounds": LEAST_ROUNDS}, "standard": {"rounds": 8}}
 )

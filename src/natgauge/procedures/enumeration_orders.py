@@ -20,7 +20,7 @@ from typing import get_args
 from natgauge.errors import BrokenError
 from natgauge.figure_text import in_percent
 from natgauge.inputs.checks import whole
-from natgauge.metrics.enumeration_orders import METRIC
+from natgauge.metrics.connections import ENUMERATION_ORDERS
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.draws import DRAWN, DrawSettings, expected_connections, expected_new
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
@@ -113,7 +113,7 @@ class _EnumerationOrders(HeldConnections[EnumerationOrdersSettings]):
         )
         if result.summary.median == 0:
             reasons = "; ".join(map(str, result.notes))
-            raise BrokenError(f"{METRIC}: order {settings.order}: no connections at any rate: {reasons}")
+            raise BrokenError(f"{ENUMERATION_ORDERS}: order {settings.order}: no connections at any rate: {reasons}")
         advice, what = late_frames.of_connections(settings.phase1_frames).advice, f"the rate of order {settings.order}"
         short = late_frames.short_note(result.measurements, settings.placement, settings.error, advice, what)
         self.repetition_notes.extend(short)
@@ -127,12 +127,14 @@ class _EnumerationOrders(HeldConnections[EnumerationOrdersSettings]):
             return outcome.table_count
         if settings.order == DRAWN:
             # The Responder counts draws, not the four tuples among them.
-            raise BrokenError(f"{METRIC}: the device does not report its connections, so those of draws are not known")
+            raise BrokenError(
+                f"{ENUMERATION_ORDERS}: the device does not report its connections, so those of draws are not known"
+            )
         return outcome.stored
 
 
 PROCEDURE = Procedure(
-    METRIC,
+    ENUMERATION_ORDERS,
     settings=EnumerationOrdersSettings,
     start=_EnumerationOrders,
     profiles={"standard": {"repeat": 3}, "rfc": {"repeat": 10}},

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from natgauge.errors import BrokenError
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, CountAt
-from natgauge.metrics.expiry import METRIC
+from natgauge.metrics.connections import EXPIRY
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
@@ -87,7 +87,7 @@ class _Expiry(HeldConnections[ExpirySettings]):
         settings, rate = self.settings, self.preparation.rate
         outcome = self.must(rate, left_in(settings.state, settings.phase1_plan(rate), rate), 1)
         if outcome.verdict is not Verdict.PASS:
-            raise BrokenError(f"{METRIC}: not all connections are {settings.state}: {outcome.reason}")
+            raise BrokenError(f"{EXPIRY}: not all connections are {settings.state}: {outcome.reason}")
         left = self.runner.budget.left
         watched = settings.watch_seconds if left is None else min(settings.watch_seconds, left)
         readings = self.runner.measurer.watch_count(settings.interval_seconds, watched)
@@ -102,7 +102,7 @@ class _Expiry(HeldConnections[ExpirySettings]):
             )
         if begin is None or end is None:
             raise BrokenError(
-                f"{METRIC}: {readings[-1].count} of {settings.connections} connections were left after "
+                f"{EXPIRY}: {readings[-1].count} of {settings.connections} connections were left after "
                 f"{readings[-1].seconds:.1f} s; give shorter time-outs or watch longer"
             )
         figures = {"first_tenth_seconds": begin, "last_tenth_seconds": end, "watched_seconds": readings[-1].seconds}
@@ -128,7 +128,7 @@ def crossing(readings: Sequence[CountAt], level: float) -> float | None:
 
 
 PROCEDURE = Procedure(
-    METRIC,
+    EXPIRY,
     settings=ExpirySettings,
     start=_Expiry,
     profiles={"quick": {"most_seconds": 240.0}, "standard": {"repeat": 3}, "rfc": {"repeat": 10}},

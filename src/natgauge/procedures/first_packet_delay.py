@@ -16,7 +16,7 @@ from natgauge.delays import Delays
 from natgauge.errors import BrokenError
 from natgauge.figure_text import number as written
 from natgauge.inputs.measuring_types import shares
-from natgauge.metrics.first_packet_delay import METRIC
+from natgauge.metrics.times import FIRST_PACKET_DELAY
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.delay_metrics import ABOUT_LOADS, ALONE_SHARE, Timing
@@ -71,7 +71,9 @@ def read(delays: Delays) -> dict[str, float]:
     }
 
 
-_TIMING: Final = Timing(METRIC.name, METRIC.value_figure, read, ("typical_us", "p99_us", "worst_case_us"))
+_TIMING: Final = Timing(
+    FIRST_PACKET_DELAY.name, FIRST_PACKET_DELAY.value_figure, read, ("typical_us", "p99_us", "worst_case_us")
+)
 
 
 class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
@@ -114,7 +116,9 @@ class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
         if outcome is None:
             return {}
         if not outcome.delays:
-            raise BrokenError(f"{METRIC.name}: no {which} frame came back at {100 * share:g} %: {outcome.reason}")
+            raise BrokenError(
+                f"{FIRST_PACKET_DELAY.name}: no {which} frame came back at {100 * share:g} %: {outcome.reason}"
+            )
         (delays,) = outcome.delays.values()
         for name, value, without in _TIMING.moved(outcome):
             least = "not known" if without is None else f"{written(without)} us without as many of the slowest frames"
@@ -128,7 +132,7 @@ class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
 
 
 PROCEDURE = Procedure(
-    METRIC,
+    FIRST_PACKET_DELAY,
     settings=FirstPacketDelaySettings,
     start=_FirstPacketDelay,
     profiles={"quick": {"loads": "100%,10%"}},

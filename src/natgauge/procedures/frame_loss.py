@@ -22,7 +22,7 @@ from natgauge.figure_text import number as written
 from natgauge.inputs.checks import paced
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import SearchError
-from natgauge.metrics.frame_loss import METRIC, WITHIN_TOLERANCE, WITHOUT_LOSS
+from natgauge.metrics.loads import FRAME_LOSS, WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
@@ -194,7 +194,7 @@ def _row(share: float, rate: float, outcome: Trial) -> Row:
 
 
 PROCEDURE = Procedure(
-    METRIC,
+    FRAME_LOSS,
     settings=FrameLossSettings,
     start=_FrameLoss,
     profiles={

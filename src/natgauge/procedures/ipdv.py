@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability
-from natgauge.metrics.ipdv import METRIC
+from natgauge.metrics.times import IPDV
 from natgauge.procedures.kit.measure.delay_metrics import DelaySettings, Timing, delays_read_by
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.delay_statistics import TYPICAL, percentile_within
@@ -39,7 +39,7 @@ def read(delays: Delays) -> dict[str, float]:
     """Smallest, median and largest difference and their spread, in us; signed."""
     variation = delays.variation
     if variation is None:
-        raise BrokenError(f"{METRIC}: the trial left no differences between delays, although they were requested")
+        raise BrokenError(f"{IPDV}: the trial left no differences between delays, although they were requested")
     return {
         "ipdv_spread_us": (variation.maximum - variation.minimum) * 1e6,
         "ipdv_minimum_us": variation.minimum * 1e6,
@@ -49,5 +49,5 @@ def read(delays: Delays) -> dict[str, float]:
 
 
 PROCEDURE = Procedure(
-    METRIC, settings=IpdvSettings, start=delays_read_by(Timing(METRIC.name, METRIC.value_figure, read, EXTREMES))
+    IPDV, settings=IpdvSettings, start=delays_read_by(Timing(IPDV.name, IPDV.value_figure, read, EXTREMES))
 )

@@ -21,7 +21,7 @@ from natgauge.delays import Delays
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability
-from natgauge.metrics.latency import METRIC
+from natgauge.metrics.times import LATENCY
 from natgauge.procedures.kit.measure.delay_metrics import ABOUT_LOADS, DelaySettings, Timing, delays_read_by
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.delay_statistics import TYPICAL, WORST_CASE, percentile_within
@@ -84,9 +84,9 @@ def read(delays: Delays) -> dict[str, float]:
 
 
 PROCEDURE = Procedure(
-    METRIC,
+    LATENCY,
     settings=LatencySettings,
-    start=delays_read_by(Timing(METRIC.name, METRIC.value_figure, read, PERCENTILES, OTHERS)),
+    start=delays_read_by(Timing(LATENCY.name, LATENCY.value_figure, read, PERCENTILES, OTHERS)),
     profiles={
         "quick": {"loads": "100%,50%"},
         # RFC 8219 section 7.2: 500 tags of a stream of 120 s, at the throughput.

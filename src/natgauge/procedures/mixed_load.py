@@ -21,7 +21,7 @@ from natgauge.figure_text import in_full, number
 from natgauge.inputs.checks import MOST_RATE, in_range
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability
-from natgauge.metrics.mixed_load import METRIC
+from natgauge.metrics.loads import MIXED_LOAD
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, LEAST_FRAMES, unprepared
 from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad, MixedLoad, MixedSettings, prepared
@@ -153,4 +153,4 @@ class _MixedLoad(MixedLoad[MixedLoadSettings]):
         )
 
 
-PROCEDURE = Procedure(METRIC, settings=MixedLoadSettings, start=_start, profiles={"rfc": {"repeat": 10}})
+PROCEDURE = Procedure(MIXED_LOAD, settings=MixedLoadSettings, start=_start, profiles={"rfc": {"repeat": 10}})

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from natgauge.delays import Delays
-from natgauge.metrics.pdv import METRIC
+from natgauge.metrics.times import PDV
 from natgauge.procedures.kit.measure.delay_metrics import DelaySettings, Timing, delays_read_by
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.delay_statistics import WORST_CASE, delay_variation, percentile_within
@@ -31,8 +31,8 @@ def read(delays: Delays) -> dict[str, float]:
 
 
 PROCEDURE = Procedure(
-    METRIC,
+    PDV,
     settings=PdvSettings,
     # The percentile decides for both: of a variation much smaller than the delays a bucket is more than 1 %.
-    start=delays_read_by(Timing(METRIC.name, METRIC.value_figure, read, ("delay_99_9_us",), ("pdv_us",))),
+    start=delays_read_by(Timing(PDV.name, PDV.value_figure, read, ("delay_99_9_us",), ("pdv_us",))),
 )

@@ -33,7 +33,7 @@ from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import described
 from natgauge.inputs.types import Text
 from natgauge.measurer import Ability
-from natgauge.metrics.reset import METRIC
+from natgauge.metrics.times import RESET
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
@@ -157,7 +157,7 @@ class _ResetTime(HeldConnections[ResetSettings]):
         rate = self.rate
         outcome = self.must(rate, self.settings.reset_plan(self.preparation.rate, rate), 1)
         if outcome.restart is None:
-            raise BrokenError(f"{METRIC}: the device was not restarted in the trial")
+            raise BrokenError(f"{RESET}: the device was not restarted in the trial")
         rates = dict(zip(Direction, self.settings.rates(rate), strict=True))
         off = self.settings.power_off_seconds
         figures: dict[str, float] = {"restart_ms": (outcome.restart.ended - outcome.restart.began) * 1000}
@@ -169,7 +169,7 @@ class _ResetTime(HeldConnections[ResetSettings]):
             begin, end = _silence(who, counts, reset)
             if end - begin < off:
                 raise BrokenError(
-                    f"{METRIC}: the silence from the {who} lasted {end - begin:.3g} s, less than the power was off, "
+                    f"{RESET}: the silence from the {who} lasted {end - begin:.3g} s, less than the power was off, "
                     f"{off:g} s; see what the reset command does"
                 )
             silences[direction] = end - begin - off
@@ -247,7 +247,7 @@ class _Reset:
 def _silence(who: str, counts: StreamCounts, reset: _Reset) -> tuple[float, float]:
     """Return when the longest silence began and ended, in seconds of phase 2."""
     if counts.longest_silence is None:
-        raise BrokenError(f"{METRIC}: nothing came from the {who}")
+        raise BrokenError(f"{RESET}: nothing came from the {who}")
     begin, end = counts.longest_silence.from_ns / 1e9, counts.longest_silence.to_ns / 1e9
     by_loss, last_lost = counts.lost / reset.rate, (counts.last_lost_ns or 0) / 1e9
     is_late = end < reset.began or (1 - MISSING_SHARE) * (end - begin) > by_loss + 2 / reset.rate
@@ -257,16 +257,16 @@ def _silence(who: str, counts: StreamCounts, reset: _Reset) -> tuple[float, floa
     # A silence that nothing ends is none between two arrivals, but it loses all that is sent after the reset.
     if end >= (1 - TAIL_SHARE) * reset.over or counts.lost >= (1 - TAIL_SHARE) * reset.left * reset.rate:
         raise BrokenError(
-            f"{METRIC}: frames from the {who} were not back {number(reset.left)} s after the reset; give more trial "
+            f"{RESET}: frames from the {who} were not back {number(reset.left)} s after the reset; give more trial "
             "seconds"
         )
     if end < reset.began:
-        raise BrokenError(f"{METRIC}: the longest silence from the {who} was before the reset: it did not interrupt")
+        raise BrokenError(f"{RESET}: the longest silence from the {who} was before the reset: it did not interrupt")
     return begin, end
 
 
 PROCEDURE = Procedure(
-    METRIC,
+    RESET,
     settings=ResetSettings,
     start=_ResetTime,
     profiles={

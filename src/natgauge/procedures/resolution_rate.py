@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from natgauge.figure_text import number
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability
-from natgauge.metrics.resolution_rate import METRIC
+from natgauge.metrics.loads import RESOLUTION_RATE
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, LEAST_FRAMES, HeldRate, unprepared
@@ -158,7 +158,7 @@ class _ResolutionRate(HeldRate[ResolutionRateSettings]):
             top=top_rate(self.runner.measurer),
             floor=LEAST_FRAMES / settings.trial_seconds,
             start=FIRST_RATE if settings.stateless else self.preparation.rate,
-            unit=METRIC.unit,
+            unit=RESOLUTION_RATE.unit,
         )
 
 
@@ -166,4 +166,4 @@ def _figures(settings: ResolutionRateSettings) -> dict[str, float]:
     return {TRIAL_SECONDS: settings.trial_seconds}
 
 
-PROCEDURE = Procedure(METRIC, settings=ResolutionRateSettings, start=_start)
+PROCEDURE = Procedure(RESOLUTION_RATE, settings=ResolutionRateSettings, start=_start)

@@ -19,7 +19,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.figure_text import number as written
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability
-from natgauge.metrics.stability import JUDGED, METRIC
+from natgauge.metrics.loads import JUDGED, STABILITY
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
@@ -122,7 +122,7 @@ class _Stability(HeldConnections[StabilitySettings]):
         counted = [period for period in periods if period.outcome.verdict is not Verdict.INVALID]
         if not counted:
             raise BrokenError(
-                f"{METRIC}: all {len(periods)} periods were INVALID, the last one because of "
+                f"{STABILITY}: all {len(periods)} periods were INVALID, the last one because of "
                 f"{periods[-1].outcome.reason}"
             )
         failed = [period for period in counted if period.outcome.verdict is not Verdict.PASS]
@@ -168,7 +168,7 @@ class _Stability(HeldConnections[StabilitySettings]):
             self._attempts.append(Attempt(self.rate, short=False, outcome=first))
             if self.preparation.hopeless or self.runner.interrupted:
                 break
-        raise BrokenError(f"{METRIC}: phase 1 could not establish the connections: {first.reason}")
+        raise BrokenError(f"{STABILITY}: phase 1 could not establish the connections: {first.reason}")
 
     def _are_established(self, outcome: Trial) -> bool:
         """Whether phase 1 established the connections."""
@@ -290,7 +290,7 @@ def _row(period: Period, *, lag: bool) -> Row:
 
 
 PROCEDURE = Procedure(
-    METRIC,
+    STABILITY,
     settings=StabilitySettings,
     start=_Stability,
     profiles={

@@ -24,7 +24,7 @@ from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
 from natgauge.inputs.types import Text
 from natgauge.measurer import Ability
-from natgauge.metrics.subscribers import METRIC
+from natgauge.metrics.loads import SUBSCRIBERS
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, unprepared
 from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad, MixedLoad, MixedSettings, prepared
@@ -101,7 +101,7 @@ class SubscribersSettings(MixedSettings):
                 )
         if chosen.get("source_addresses") is not None and chosen.get("destination_addresses") is None:
             # Four tuples for all of them, and endpoints that the ports of one outside address are enough for.
-            number = chosen.get("connections", METRIC.traffic["connections"])
+            number = chosen.get("connections", SUBSCRIBERS.traffic["connections"])
             if isinstance(number, int):
                 own |= {"connections": number, "destination_ports": f"1-{max(1, math.ceil(number / OUTSIDE_PORTS))}"}
         return {name: value for name, value in own.items() if value is not None}
@@ -224,7 +224,7 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
             # The device must not forget connections before all are open.
             start = min(start, _PHASE1_SHARE * self.timeout * self.preparation.rate / self.each.open)
         start = max(1.0, start)
-        return SearchSpan(top=top, floor=1.0, start=start, unit=METRIC.unit, step=1.0)
+        return SearchSpan(top=top, floor=1.0, start=start, unit=SUBSCRIBERS.unit, step=1.0)
 
 
-PROCEDURE = Procedure(METRIC, settings=SubscribersSettings, start=_start, profiles={"rfc": {"repeat": 10}})
+PROCEDURE = Procedure(SUBSCRIBERS, settings=SubscribersSettings, start=_start, profiles={"rfc": {"repeat": 10}})

@@ -17,7 +17,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.figure_text import in_percent, number
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability
-from natgauge.metrics.system_recovery import METRIC
+from natgauge.metrics.times import SYSTEM_RECOVERY
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
@@ -118,7 +118,7 @@ def recovery_seconds(outcome: Trial, change_seconds: float) -> dict[Direction, f
         if counts.lost and counts.last_lost_ns is None:
             who = direction.value.capitalize()
             raise BrokenError(
-                f"{METRIC}: {counts.lost} frames from the {who} were lost, but the trial did not record when"
+                f"{SYSTEM_RECOVERY}: {counts.lost} frames from the {who} were lost, but the trial did not record when"
             )
     return {
         direction: max(0.0, (counts.last_lost_ns or 0) / 1e9 - change_seconds)
@@ -145,7 +145,7 @@ def _doubts(
 
 
 PROCEDURE = Procedure(
-    METRIC,
+    SYSTEM_RECOVERY,
     settings=SystemRecoverySettings,
     start=_SystemRecovery,
     profiles={

@@ -37,7 +37,7 @@ from natgauge.causes.full_table import FullTable
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.checks import whole
 from natgauge.inputs.input import described
-from natgauge.metrics.table_capacity import METRIC
+from natgauge.metrics.connections import TABLE_CAPACITY
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure import validation
@@ -248,7 +248,7 @@ class _Capacity:
             fewer = self._trials.kept(count) // 2
             if self._settings.safe_connections is not None or fewer == 0:
                 raise BrokenError(
-                    f"{METRIC}: C0 = {count} connections were not kept at any rate, but C0 must surely fit; "
+                    f"{TABLE_CAPACITY}: C0 = {count} connections were not kept at any rate, but C0 must surely fit; "
                     f"give fewer safe connections: {self._trials.last.reason}"
                 )
             self._notes.append(Note("method", f"{count} connections were not kept at any rate, so C0 is {fewer}"))
@@ -260,9 +260,11 @@ class _Capacity:
         try:
             return self._search(count, self._top(count), 0.0)
         except CollapsedError as error:
-            raise BrokenError(f"{METRIC}: the device collapsed with C0 = {count} connections; {error}") from None
+            raise BrokenError(
+                f"{TABLE_CAPACITY}: the device collapsed with C0 = {count} connections; {error}"
+            ) from None
         except UndecidedError as error:
-            raise BrokenError(f"{METRIC}: {error}") from None
+            raise BrokenError(f"{TABLE_CAPACITY}: {error}") from None
 
     def _few_fit(self, count: int) -> bool:
         """Whether the device kept some of C0, and as few when they came slower."""
@@ -437,7 +439,7 @@ def full_note(outcomes: Iterable[Trial]) -> list[Note]:
 
 
 PROCEDURE = Procedure(
-    METRIC,
+    TABLE_CAPACITY,
     settings=TableCapacitySettings,
     start=_TableCapacity,
     profiles={

@@ -27,7 +27,7 @@ from natgauge.errors import BrokenError
 from natgauge.figure_text import number as written
 from natgauge.inputs.input import described
 from natgauge.measurer import Ability, TearDown
-from natgauge.metrics.tear_down_rate import ENTRIES_LEFT, METRIC
+from natgauge.metrics.connections import ENTRIES_LEFT, TEAR_DOWN_RATE
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
@@ -139,10 +139,11 @@ def _start(runner: TrialRunner, settings: TearDownRateSettings) -> _TearDownRate
 def _checked(torn: TearDown, expected: int) -> float:
     """The time, when the device's own counts say that it did what was timed."""
     if torn.count_after not in {None, 0}:
-        raise BrokenError(f"{METRIC}: {torn.count_after} connections were left after emptying {expected}")
+        raise BrokenError(f"{TEAR_DOWN_RATE}: {torn.count_after} connections were left after emptying {expected}")
     if torn.count_before is not None and torn.count_before != expected:
         raise BrokenError(
-            f"{METRIC}: the device's table held {torn.count_before} connections before emptying instead of {expected}"
+            f"{TEAR_DOWN_RATE}: the device's table held {torn.count_before} connections before emptying instead "
+            f"of {expected}"
         )
     return torn.seconds
 
@@ -178,7 +179,7 @@ def tear_down(
 
 
 PROCEDURE = Procedure(
-    METRIC,
+    TEAR_DOWN_RATE,
     settings=TearDownRateSettings,
     start=_start,
     profiles={"quick": {"sample": 3}, "standard": {"repeat": 3}, "rfc": {"repeat": 10}},

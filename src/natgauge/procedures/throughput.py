@@ -15,8 +15,8 @@ from typing import Any, Literal
 from natgauge.errors import UsageError
 from natgauge.inputs.input import described
 from natgauge.metrics.goals import Preset, criteria
+from natgauge.metrics.loads import THROUGHPUT
 from natgauge.metrics.shared_figures import IN_ALL, TRIAL_SECONDS
-from natgauge.metrics.throughput import METRIC
 from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, LEAST_FRAMES, HeldRate, unprepared
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, prepare
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
@@ -115,8 +115,8 @@ class _Throughput(HeldRate[ThroughputSettings]):
         try:
             return mlr_search.search(_mlr_plan(self.settings, self.span(), known, self.runner.draw), self.trial)
         except TimeUpError as error:
-            found = cut_off(self.judged, METRIC.unit, error)
-            few = rare_loss.untried(self.judged, found.upper, self.settings.error.share or 0.0, METRIC.unit)
+            found = cut_off(self.judged, THROUGHPUT.unit, error)
+            few = rare_loss.untried(self.judged, found.upper, self.settings.error.share or 0.0, THROUGHPUT.unit)
             return replace(found, notes=(*found.notes, *few))
 
 
@@ -137,7 +137,7 @@ def _figures(value: float, settings: ThroughputSettings) -> dict[str, float]:
 
 
 PROCEDURE = Procedure(
-    METRIC,
+    THROUGHPUT,
     settings=ThroughputSettings,
     start=_start,
     profiles={

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 
 from natgauge.figure_text import at_most
 from natgauge.inputs.input import described
-from natgauge.metrics.transaction_rate import LINGERING_ENTRIES, METRIC
+from natgauge.metrics.connections import LINGERING_ENTRIES, TRANSACTION_RATE
 from natgauge.notes import Note
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.device_figures import with_handshakes
@@ -63,7 +63,7 @@ class TransactionRateSettings(SearchSettings):
 class _TransactionRate(SearchedRate[TransactionRateSettings]):
     """The highest rate in transactions/s."""
 
-    unit = METRIC.unit
+    unit = TRANSACTION_RATE.unit
 
     def search_once(self, known: float | None) -> Measurement:
         repetition = with_handshakes(super().search_once(known))
@@ -81,5 +81,5 @@ class _TransactionRate(SearchedRate[TransactionRateSettings]):
 
 
 PROCEDURE = Procedure(
-    METRIC, settings=TransactionRateSettings, start=_TransactionRate, profiles={"rfc": {"repeat": 10}}
+    TRANSACTION_RATE, settings=TransactionRateSettings, start=_TransactionRate, profiles={"rfc": {"repeat": 10}}
 )

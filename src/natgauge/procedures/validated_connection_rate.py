@@ -21,7 +21,7 @@ from typing import Literal
 from natgauge.errors import UsageError
 from natgauge.figure_text import number as written
 from natgauge.inputs.input import described
-from natgauge.metrics.validated_connection_rate import METRIC
+from natgauge.metrics.connections import VALIDATED_CONNECTION_RATE
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure import validation
@@ -124,7 +124,7 @@ class _ValidatedRate(SearchedRate[ValidatedConnectionRateSettings]):
 
 
 PROCEDURE = Procedure(
-    METRIC,
+    VALIDATED_CONNECTION_RATE,
     settings=ValidatedConnectionRateSettings,
     start=_ValidatedRate,
     # RFC 9693 section 6: ten experiments.

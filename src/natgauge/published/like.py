@@ -17,10 +17,9 @@ from natgauge.analysis.contrast import better, bounds
 from natgauge.analysis.scalability import CORES, SESSIONS, Comparison, of_forwarding, scale_up, to_previous
 from natgauge.figure_text import in_full, number
 from natgauge.interval_text import Written, significant
-from natgauge.published.cells import NOTHING
 from natgauge.published.like_columns import Absent, Columns
 from natgauge.published.load import sources, table
-from natgauge.published.model import Kind, PublishedRow
+from natgauge.published.model import NOTHING, Kind, PublishedRow
 from natgauge.published.printed import THEIRS, slips
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import RAISED_TIMEOUT

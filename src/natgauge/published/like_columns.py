@@ -14,10 +14,8 @@ from typing import Final
 
 from natgauge.analysis.loads import by_load
 from natgauge.errors import UsageError
-from natgauge.published.cells import NOTHING, read
-from natgauge.published.load import sources
-from natgauge.published.model import OwnFigure, Quantity, Table
-from natgauge.published.plans import needs
+from natgauge.published.load import needs, sources
+from natgauge.published.model import NOTHING, OwnFigure, Quantity, Table, read
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import shown
 from natgauge.statistics.figure import FigureSummary

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading the published tables and their sources."""
+"""The published tables, their sources, and the plans that measure them again: files of `tables/` and `plans/`.
+
+A full plan has the table's numbers and needs a machine of many cores. A small plan has the same series with smaller
+numbers: for two cores and at most 20 minutes. A guest plan has still smaller numbers, for a guest with a kernel of its
+own (`--lab vm`) whose processors may be emulated: it shows that the device works, not how fast it is.
+"""
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from natgauge import foreign, toml_text
-from natgauge.errors import UsageError
+from natgauge.errors import HostError, UsageError
 from natgauge.published.model import Document, MachineDescription, OwnFigure, Table
 from natgauge.suggestions import listed_by
 
@@ -101,3 +106,33 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _frozen(inner) for key, inner in value.items()}
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+Size = Literal["full", "small", "guest"]
+SIZES: Final[tuple[Size, ...]] = get_args(Size)
+_OPTIONS: Final[dict[Size, str]] = {"full": "", "small": " --small", "guest": " --small --lab vm"}
+_PLANS: Final = _HERE / "plans"
+
+
+def plan_text(table: Table, *, size: Size) -> str:
+    """The plan of a table as TOML, with its commands in comments."""
+    if table.missing:
+        kind = UsageError if any(each.lacks == "natgauge" for each in table.missing) else HostError
+        raise kind(f"published: --plan {table.name}: {needs(table)}")
+    # The first line is the licence of the file.
+    return foreign.read_text(_PLANS / plan_file(table, size=size), foreign.TABLE).partition("\n")[2]
+
+
+def plan_file(table: Table, *, size: Size) -> str:
+    """Return the name of the file of a table's plan."""
+    return f"{table.name}{'' if size == 'full' else f'-{size}'}.toml"
+
+
+def plan_command(table: Table, *, size: Size) -> str:
+    """Return the command line that prints the table's plan."""
+    return f"natgauge published --plan{_OPTIONS[size]} {table.name}"
+
+
+def needs(table: Table) -> str:
+    """The requirements of a table that are not met, each with its row; empty for a table with a plan."""
+    return "; ".join(f'row "{each.row}" needs {each.needs}' for each in table.missing)

@@ -14,8 +14,7 @@ from typing import Any, Final
 
 from natgauge.analysis import derived
 from natgauge.errors import UsageError
-from natgauge.published import plans
-from natgauge.published.load import sources, table
+from natgauge.published.load import needs, plan_command, sources, table
 from natgauge.published.model import Derived, PublishedRow, Table
 from natgauge.records.measurement import Result
 from natgauge.tables import aligned
@@ -46,9 +45,7 @@ Computed = tuple[str, str, tuple[float | None, ...], int]
 
 def listing(tables: Sequence[Table]) -> str:
     """One line per table, with "plan" where `natgauge published --plan` prints one."""
-    return "\n".join(
-        aligned([(table.name, "no plan" if plans.needs(table) else "plan", table.title) for table in tables])
-    )
+    return "\n".join(aligned([(table.name, "no plan" if needs(table) else "plan", table.title) for table in tables]))
 
 
 def view(table: Table) -> str:
@@ -67,7 +64,7 @@ def document(table: Table) -> dict[str, Any]:
     return {
         "measured": "by its authors, on their hardware",
         **table.model_dump(mode="json", by_alias=True, exclude={"outside", "missing", "shape"}),
-        "plan": None if plans.needs(table) else plans.command(table, size="full"),
+        "plan": None if needs(table) else plan_command(table, size="full"),
         "plan_needs": [missing.model_dump(mode="json") for missing in table.missing],
         "rows": [{**row.model_dump(mode="json", by_alias=True), "values": _values(table, row)} for row in table.rows],
         "document": known.documents[table.source].model_dump(mode="json"),
@@ -126,11 +123,11 @@ def conditions(table: Table) -> Iterator[tuple[str, str]]:
         unit = quantity.unit if quantity.times == 1 else f"{quantity.times:,} {quantity.unit}"
         counted = f", {quantity.directions}" if quantity.directions else ""
         yield name, f"{quantity.metric} of {quantity.device}; 1 = {unit}{counted}"
-    if missing := plans.needs(table):
+    if missing := needs(table):
         yield "no plan", missing
     else:
         others = "or with --small for two cores, or with --small --lab vm for a guest"
-        yield "plan", f"{plans.command(table, size='full')}, {others}"
+        yield "plan", f"{plan_command(table, size='full')}, {others}"
 
 
 def computed_rows(table: Table) -> list[tuple[str, list[str]]]:

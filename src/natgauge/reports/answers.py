@@ -35,8 +35,8 @@ from natgauge.analysis.scalability import CORES, SESSIONS, WITH_TESTER, Axis, of
 from natgauge.figure_text import at_least, at_most, given, in_full, number
 from natgauge.interval_text import in_bits, ratio, signed, span, within
 from natgauge.metrics import declared, figures
+from natgauge.metrics.loads import JUDGED
 from natgauge.metrics.shared_figures import IN_ALL
-from natgauge.metrics.stability import JUDGED
 from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import describe

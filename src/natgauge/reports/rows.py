@@ -28,8 +28,7 @@ from natgauge.errors import UsageError
 from natgauge.figure_text import at_least, at_most, in_full, number
 from natgauge.interval_text import Written, within
 from natgauge.metrics import figures
-from natgauge.metrics.cost import OWN, RATIO, TESTER
-from natgauge.metrics.frame_loss import WITHIN_TOLERANCE, WITHOUT_LOSS
+from natgauge.metrics.loads import WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.metrics.shared_figures import (
     CORE_IMBALANCE,
     ESTABLISHED,
@@ -46,6 +45,7 @@ from natgauge.metrics.shared_figures import (
     OCTETS_PER_CONNECTION,
     WATTS,
 )
+from natgauge.metrics.times import OWN, RATIO, TESTER
 from natgauge.records.comparison import FRAME_OF
 from natgauge.records.measurement import SHARE_OF_LINK, Result
 from natgauge.records.parameters import describe, shown

@@ -32,8 +32,8 @@ from natgauge.inputs.input import inputs_of
 from natgauge.inputs.question import Cell, DeviceOptions
 from natgauge.labs import kinds
 from natgauge.labs.common.addresses import nat64_prefix as parse_prefix
-from natgauge.labs.contract import DEVICES, Device, ExternalDevice, Lab, LabNeeds
-from natgauge.setup.pool import pool_for
+from natgauge.labs.common.pool import parse_range, pool_of, refuse_pool
+from natgauge.labs.contract import DEVICES, Addresses, Device, ExternalDevice, Lab, LabNeeds
 from natgauge.setup.traffic import address_plan, chosen_sets, hosts_of, make_plan, refuse_sets, with_pool
 
 #: Makes the gateway that runs a recipe on a device with these options.
@@ -305,3 +305,26 @@ def check_host() -> None:
     programs.find("natgauge-engine")
     capabilities.require("measuring", *capabilities.MEASURING)
     resources.refuse_lacking()
+
+
+def pool_for(recipe: Recipe, number: int | None) -> Addresses | None:
+    """Return the outside addresses that a lab must have for a gateway; None = that of its interface alone.
+
+    Args:
+        number: chosen by the user; None = not chosen.
+    """
+    if recipe.pool4 is not None:
+        stated = parse_range("pool4", recipe.pool4, "ipv4")
+        refuse_pool(f"pool4 of {recipe.name}", stated)
+        if number not in (None, stated.count):
+            raise wrong("outside_addresses", f"{number}, but the recipe of {recipe.name} names {stated}; leave it out")
+        return stated
+    if number in (None, 1):
+        return None
+    if not recipe.takes_pool:
+        raise wrong(
+            "outside_addresses",
+            f"{number}, but the recipe of {recipe.name} has one outside address; leave it out, or let the recipe "
+            "translate to $NG_POOL4_FIRST-$NG_POOL4_LAST",
+        )
+    return pool_of(number or 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trend of values in the order they were measured: the Mann-Kendall test, and the slope of Theil and Sen.
+"""Trend and autocorrelation of values in the order they were measured: Mann-Kendall test, slope of Theil and Sen.
 
 Mann (1945) and Kendall (1975) count how many pairs of values rise and how many fall. Without a trend all orders of
 independent values are equally likely, whatever their distribution. The test is two-sided and exact, also with ties:
@@ -19,6 +19,7 @@ from itertools import combinations, pairwise
 from typing import Final
 
 from natgauge.statistics.polynomials import divided, multiplied
+from natgauge.statistics.summary import LEAST_AUTOCORRELATED
 
 #: Longer series are averaged over this number of blocks of consecutive values.
 MOST_BLOCKS: Final = 30
@@ -128,3 +129,33 @@ def falling_pairs(alike: tuple[int, ...]) -> tuple[int, ...]:
         for step in range(1, number + 1):
             counts = divided(multiplied(counts, 1), step)
     return tuple(counts)
+
+
+#: Standard deviations that 95 % of a normal distribution lie below; that of the estimate is 1 / sqrt(n).
+_ONE_SIDED_95: Final = 1.645
+
+
+def autocorrelation(values: Sequence[float]) -> float | None:
+    """Lag-1 autocorrelation of values in the order they were measured.
+
+    The plain estimate of n independent values has the mean -1/n; that is put back. About -1 to 1; None for fewer than
+    `LEAST_AUTOCORRELATED` values, or where all are alike.
+    """
+    number = len(values)
+    if number < LEAST_AUTOCORRELATED:
+        return None
+    mean = statistics.fmean(values)
+    deviations = [value - mean for value in values]
+    square = sum(deviation * deviation for deviation in deviations)
+    if not square:
+        return None
+    return sum(this * following for this, following in pairwise(deviations)) / square + 1 / number
+
+
+def are_autocorrelated(values: Sequence[float]) -> bool:
+    """Whether values resemble their predecessors more than 95 % of independent series do (one-sided).
+
+    With few values only strong autocorrelation is significant: False does not prove independence.
+    """
+    coefficient = autocorrelation(values)
+    return coefficient is not None and coefficient > _ONE_SIDED_95 / math.sqrt(len(values))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the folder of a comparison agrees with itself: its ratios follow from the slices of its rounds."""
+"""Whether the folder of a comparison agrees with itself: its ratios follow from its rounds, its verdicts from both."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from natgauge.analysis.ratio_verdicts import above, is_decided, margin_of, verdict_of
 from natgauge.errors import UsageError
 from natgauge.foreign import is_there
 from natgauge.paired.ratios import PairedRatios, RoundPlace, Seat, Seating, work_of_block
-from natgauge.records.comparison import ComparisonRecord, RatioEstimate
+from natgauge.records.comparison import ComparisonRecord, CostVerdict, RatioEstimate
 from natgauge.records.reading import read_document, read_lines
 from natgauge.records.record import first_fault
 from natgauge.records.store import COMPARISON, PLAN, PLAN_SCHEMA, ROUND_SCHEMA, ROUNDS, TRIALS
@@ -23,7 +24,6 @@ from natgauge.stored.contradiction import ContradictionError, expect
 from natgauge.stored.parameter_consistency import check_values
 from natgauge.stored.rates_consistency import check_rates
 from natgauge.stored.trial_consistency import check_trials
-from natgauge.stored.verdict_consistency import check_verdicts
 from natgauge.words import Quantity
 
 #: The most interim analyses that are tried: the rounds grow by half from one to the next.
@@ -217,3 +217,39 @@ def _near(one: float | None, other: float | None) -> bool:
     if one is None or other is None:
         return one is other
     return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def check_verdicts(record: ComparisonRecord, where: Path) -> None:
+    """Check the verdicts of a comparison by its ratios, and its answers by its verdicts."""
+    controls = {control.quantity: control for control in record.control}
+    for estimate in (*record.estimates, *record.control):
+        control = controls.get(estimate.quantity)
+        margin = 1.0 if control is None or control is estimate or _unknown(control) else margin_of(*_ends(control))
+        name = f"{estimate.gateway}, {estimate.quantity}"
+        expect(f"{name}: verdict", estimate.verdict, _verdict(estimate, margin, record), "its interval gives", where)
+        is_above = None
+        if record.fail_above is not None and not _unknown(estimate):
+            is_above = above(*_ends(estimate), margin, record.fail_above)
+        expect(f"{name}: above", estimate.above, is_above, "its interval gives", where)
+    decided = all(is_decided(estimate, record.fail_above) for estimate in record.estimates)
+    expect("decided", record.decided, decided, "its verdicts give", where)
+    any_above = None if record.fail_above is None else any(estimate.above for estimate in record.estimates)
+    expect("above", record.above, any_above, "its verdicts give", where)
+
+
+def _verdict(estimate: RatioEstimate, margin: float, record: ComparisonRecord) -> CostVerdict:
+    if _unknown(estimate):
+        return "undecided"
+    lower, upper = _ends(estimate)
+    if estimate.limits and not 0 < lower <= upper < math.inf:
+        return "costs more" if lower > margin else "costs less" if upper < 1 / margin else "undecided"
+    return verdict_of(lower, upper, margin, record.resolve)
+
+
+def _unknown(estimate: RatioEstimate) -> bool:
+    """Whether there are too few blocks for an interval: an interval with an open upper end has a lower one."""
+    return estimate.low is None
+
+
+def _ends(estimate: RatioEstimate) -> tuple[float, float]:
+    return estimate.low or 0.0, math.inf if estimate.high is None else estimate.high

@@ -33,10 +33,9 @@ from natgauge.setup.setup import Setup, SetupChoices
 from natgauge.setup.traffic import refuse_flood
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
-from natgauge.trial import external, resolvers
+from natgauge.trial import external
 from natgauge.trial.choices import make_settings
 from natgauge.trial.connection_log import ConnectionLog
-from natgauge.trial.cost_rounds import CostRounds
 from natgauge.trial.lab_measurer import (
     DEVICE_ABILITIES,
     OF_TABLE,
@@ -48,8 +47,8 @@ from natgauge.trial.lab_measurer import (
 from natgauge.trial.observer import Observer, Silent, Unread
 from natgauge.trial.planned import Planned, checked, grace_of, refuse_large, refuse_unlike_queries
 from natgauge.trial.requests import TrialConstants, refuse_stateless
-from natgauge.trial.rounds import NO_SEARCH, TimedFrames, forwarding_of, reasons_not_timed
-from natgauge.trial.server import FarSide
+from natgauge.trial.rounds import NO_SEARCH, CostRounds, TimedFrames, forwarding_of, reasons_not_timed
+from natgauge.trial.server import FarSide, refuse_unanswered, settings_of_kind
 from natgauge.trial.server import refuse as refuse_server
 from natgauge.words import TESTER, Family, Query
 
@@ -146,8 +145,8 @@ class Bench(Setup):
         """
         procedure = procedures.get(metric)
         chosen = procedure.taken(choices)
-        settings = self._settings(procedure, resolvers.settings_of(self.recipe, procedure, chosen))
-        resolvers.refuse(self.recipe, settings)
+        settings = self._settings(procedure, settings_of_kind(self.recipe, procedure, chosen))
+        refuse_unanswered(self.recipe, settings)
         addresses = self.address_plan
         if Ability.STATELESS in settings.needs():
             refuse_stateless(

@@ -9,7 +9,7 @@ from typing import Final
 from natgauge.agreement import StreamCounts, TrialResult, phase1_of
 from natgauge.causes.cause import Cause
 from natgauge.errors import BrokenError
-from natgauge.trial.device_signs import signs_of
+from natgauge.trial.judging import signs_of
 from natgauge.trials import Phase2Plan, TrialPlan
 from natgauge.words import Query
 

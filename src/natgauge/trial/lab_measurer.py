@@ -29,8 +29,7 @@ from natgauge.trial import each_subscriber, forwarding
 from natgauge.trial.churn_count import needed_seconds, with_expected
 from natgauge.trial.command_retries import CommandRetries, SilentControlsError
 from natgauge.trial.connection_log import ConnectionLog
-from natgauge.trial.device_signs import signs_of
-from natgauge.trial.judging import judged
+from natgauge.trial.judging import judged, signs_of
 from natgauge.trial.observer import Observer, Silent
 from natgauge.trial.pacing import learned, pacing
 from natgauge.trial.protocols import DeviceControl, OwnDelays, Place, ServerControl

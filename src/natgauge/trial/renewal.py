@@ -2,19 +2,51 @@
 """A new lab for each repetition, where that takes a fraction of a second.
 
 Repetitions in one lab share its place in memory and, with one seed, one permutation of the four tuples. They show how a
-figure varies within that lab, but not how it varies between labs.
+figure varies within that lab, but not how it varies between labs. So each has a seed of its own, too.
 """
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, Generic, Self, TypeVar
+from dataclasses import replace
+from typing import Any, Final, Generic, Self, TypeVar
 
+from natgauge.inputs.question import Cell
 from natgauge.labs import kinds
 from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.lab_measurer import LabMeasurer
+
+_SEED_OCTETS: Final = 8
+
+
+def seed_of_repetition(seed: int, number: int) -> int:
+    """Return the seed of a repetition; a measurement's seed always gives the same sequence.
+
+    The first repetition has the measurement's seed itself. So a measurement with the seed of any repetition repeats
+    that repetition.
+
+    Args:
+        seed: seed of the measurement, 0 to 2**64 - 1.
+        number: number of the repetition, from 1.
+
+    Returns:
+        A seed, 0 to 2**64 - 1.
+    """
+    if number == 1:
+        return seed
+    digest = hashlib.blake2b(f"{seed} {number}".encode(), digest_size=_SEED_OCTETS).digest()
+    return int.from_bytes(digest, "big")
+
+
+def in_repetition(cell: Cell, seed: int | None, number: int) -> Cell:
+    """Return the cell with the seed of this repetition; `seed` of the measurement, None = each bench draws its own."""
+    if seed is None:
+        return cell
+    return replace(cell, lab=replace(cell.lab, seed=seed_of_repetition(seed, number)))
+
 
 BenchT = TypeVar("BenchT", bound=Bench)
 

@@ -28,7 +28,7 @@ from tests.unit.mutants import mangled, mutant_of_several, places, replaced
 
 from natgauge.cli import run
 from natgauge.plain_text import visible
-from natgauge.stored.doubt_consistency import NOT_STORED
+from natgauge.stored.consistency import NOT_STORED
 
 #: The most seconds of a view, and the most characters of a refusal.
 _SECONDS: Final = 5

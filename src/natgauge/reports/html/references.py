@@ -8,7 +8,7 @@ from typing import Final
 
 from natgauge.analysis.claims import routes
 from natgauge.metrics import declared
-from natgauge.metrics.cost import METRIC as COST
+from natgauge.metrics.times import COST
 from natgauge.records.measurement import Result
 from natgauge.reports.html.charts import ChartLine
 from natgauge.reports.html.limits import OWN_PART, limit_of

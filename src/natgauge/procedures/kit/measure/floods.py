@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from natgauge.metrics.floods import (
+from natgauge.metrics.loads import (
     FLOOD,
     FLOOD_LOST,
     FRAMES_LOST,

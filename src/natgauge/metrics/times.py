@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics of times: delays, outages, and the work for a frame."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from natgauge.metrics.metric import TESTER_RATES, Criterion, DeclaredFigure, Metric
+
+LATENCY: Final = Metric(
+    name="latency",
+    unit="us",
+    summary="typical and worst case latency, at the throughput and below it",
+    title="Delay of a frame",
+    source="RFC 8219 section 7.2",
+    better="lower",
+    does="delays a frame by {value} (median)",
+    best="delays frames least",
+    figures=(DeclaredFigure("worst_case_latency_us", answer="1 frame of 1,000 takes longer than {} us"),),
+    value_figure="typical_latency_us",
+    moved_by=frozenset(),
+)
+
+FIRST_PACKET_DELAY: Final = Metric(
+    name="first-packet-delay",
+    unit="us",
+    summary="delay of the frame that opens a connection, next to that of later frames",
+    source="RFC 8219 section 7.2, applied to the frames of phase 1",
+    better="lower",
+    does="delays the first frame of a connection by {value} (median)",
+    best="delays first frames least",
+    figures=(
+        DeclaredFigure("first_worst_case_us", answer="1 first frame of 1,000 takes longer than {} us"),
+        DeclaredFigure(
+            "later_typical_us", "median delay of later frames", "us", answer="later frames take {} us (median)"
+        ),
+    ),
+    value_figure="first_typical_us",
+    moved_by=frozenset(),
+)
+
+PDV: Final = Metric(
+    name="pdv",
+    unit="us",
+    summary="packet delay variation at the throughput",
+    title="Packet delay variation",
+    source="RFC 8219 section 7.3.1, RFC 5481 section 4.2",
+    better="lower",
+    does="varies the delay of frames by {value}",
+    best="varies delays least",
+    value_figure="pdv_us",
+    moved_by=frozenset(),
+)
+
+IPDV: Final = Metric(
+    name="ipdv",
+    unit="us",
+    summary="inter-packet delay variation at the throughput",
+    title="Inter-packet delay variation",
+    source="RFC 8219 section 7.3.2, RFC 5481 section 4.1",
+    better="lower",
+    does="varies the delay from frame to frame by {value}",
+    best="varies delays from frame to frame least",
+    value_figure="ipdv_spread_us",
+    moved_by=frozenset(),
+)
+
+RESET: Final = Metric(
+    name="reset",
+    unit="ms",
+    summary="forwarding outage after a restart of the device, in each direction",
+    title="Outage after a restart",
+    source="RFC 6201, RFC 8219 section 7.7",
+    better="lower",
+    does="forwards nothing for {value} after a restart",
+    best="forwards soonest after a restart",
+    figures=(DeclaredFigure("surviving_percent", "connections that survive", "%"),),
+    moved_by=frozenset(),
+)
+
+SYSTEM_RECOVERY: Final = Metric(
+    name="system-recovery",
+    unit="ms",
+    summary="duration of frame loss after an overload",
+    title="Recovery after an overload",
+    source="RFC 2544 section 26.5",
+    better="lower",
+    does="loses frames for {value} after an overload",
+    best="recovers soonest from an overload",
+    moved_by=TESTER_RATES,
+)
+
+#: What the figures of a quantity are called behind its name.
+RATIO, LOW, HIGH = "ratio_to_forwarding", "ratio_low", "ratio_high"
+OWN, FORWARDING, TESTER = "ns", "forwarding_ns", "tester_ns"
+
+COST: Final = Metric(
+    name="cost",
+    unit="x forwarding",
+    summary="CPU time per frame, compared with plain forwarding",
+    title="Work for a frame",
+    source="RFC 9693 sections 4.4, 4.7 (trials replaced by slices next to plain forwarding)",
+    better="lower",
+    does="takes {number} times the CPU time of plain forwarding for a frame",
+    criterion=Criterion(tolerant=""),
+    best="takes least CPU time for a frame",
+    moved_by=frozenset(),
+    follows_host=False,
+)
