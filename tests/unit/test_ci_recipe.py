@@ -30,6 +30,8 @@ mkdir -p history
 case "$WANTED" in 0|10|11) echo "### natgauge: said" ;; esac
 exit "$WANTED"
 """
+#: The comment of a job in which natgauge said nothing, as where it was killed; the first step writes it.
+BEFORE = "the log\n"
 NOTES = """#!/bin/sh
 echo "$(basename "$0") $*" >> "$LOG"
 """
@@ -85,6 +87,7 @@ class Job:
             "REPORT_TOKEN": "t",
         }
         self._repository()
+        (self.folder / "cost.md").write_text(BEFORE)
 
     def _repository(self) -> None:
         def git(*words: str) -> str:
@@ -144,9 +147,10 @@ def test_the_github_job_compares_comments_and_judges(tmp_path: Path, status: int
     assert "# before\n# after\n" in job.asked()
     commented = job.run(GITHUB_SHELL, github("Comment"))
     assert commented.returncode == 0, commented.stderr
-    spoke = status in (0, 10, 11)
-    assert ("gh pr comment 7 --edit-last --create-if-none --body-file comment.md" in job.asked()) == spoke
-    assert (tmp_path / "summary").read_text() == ("### natgauge: said\n" if spoke else "")
+    assert "gh pr comment 7 --edit-last --create-if-none --body-file comment.md" in job.asked()
+    said = (tmp_path / "summary").read_text()
+    assert said == ("### natgauge: said\n" if status in (0, 10, 11) else BEFORE)
+    assert (job.folder / "comment.md").read_text() == said
     told = dict(line.split("=") for line in (tmp_path / "output").read_text().split())
     judged = job.run(GITHUB_SHELL, github("Judge"), STATUS=told["status"])
     assert judged.returncode == ends
@@ -160,8 +164,8 @@ def test_the_action_compares_comments_and_judges(tmp_path: Path, status: int, en
     assert compared.returncode == 0, compared.stderr
     assert "compare base/gateway.toml ./gateway.toml --quantities new,up,down --fail-above 3% --format" in job.asked()
     assert job.run(GITHUB_SHELL, action("Comment")).returncode == 0
-    spoke = status in (0, 10, 11)
-    assert ("gh pr comment 7 --edit-last --create-if-none --body-file comment.md" in job.asked()) == spoke
+    assert "gh pr comment 7 --edit-last --create-if-none --body-file comment.md" in job.asked()
+    assert (job.folder / "comment.md").read_text() == ("### natgauge: said\n" if status in (0, 10, 11) else BEFORE)
     told = dict(line.split("=") for line in (tmp_path / "output").read_text().split())
     assert job.run(GITHUB_SHELL, action("Judge"), STATUS=told["status"]).returncode == ends
 
@@ -204,8 +208,8 @@ def test_the_gitlab_job_compares_comments_and_ends_as_natgauge_did(tmp_path: Pat
     assert "# before\n# after\n" in job.asked()
     assert "curl" not in job.asked()
     assert job.run(GITLAB_SHELL, gitlab("comment")).returncode == 0
-    spoke = status in (0, 10, 11)
-    assert ("/projects/1/merge_requests/7/notes" in job.asked()) == spoke
+    assert "/projects/1/merge_requests/7/notes" in job.asked()
+    assert (job.folder / "comment.md").read_text() == ("### natgauge: said\n" if status in (0, 10, 11) else BEFORE)
     assert "exit_codes: 11" in GITLAB
 
 
@@ -236,6 +240,18 @@ def test_a_base_without_the_gateway_fails_before_anything_is_measured(tmp_path: 
     done = job.run(GITHUB_SHELL, github("Compare"), GITHUB_BASE_REF="elsewhere")
     assert done.returncode != 0
     assert job.asked() == ""
+    assert (job.folder / "cost.md").read_text() == BEFORE
+
+
+def test_a_job_has_a_comment_from_its_first_step_on_and_keeps_it_however_a_step_ends() -> None:
+    prepared = GITLAB.split("before_script:")[1].lstrip("\n -").splitlines()[0]
+    for first in (github("Install").splitlines()[0], action("Install").splitlines()[0], prepared):
+        assert re.fullmatch(r'echo "[# ]*natgauge[^"]+" > cost\.md', first)
+    for page in (GITHUB, ACTION):
+        assert re.search(
+            r"if: always\(\)[^\n]*\n(      uses: actions/upload-artifact@v4\n)?\s+with:\n\s+name: cost", page
+        )
+    assert "when: always\n    paths:\n      - cost.md" in GITLAB
 
 
 @pytest.mark.parametrize("script", [github("Compare"), gitlab("cost")], ids=["github", "gitlab"])

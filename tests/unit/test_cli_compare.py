@@ -6,11 +6,13 @@ from __future__ import annotations
 import json
 import math
 import random
+import signal
 import time
 from contextvars import Context
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from tests.unit.golden import Golden
@@ -21,7 +23,7 @@ from natgauge.cli import run
 from natgauge.comparisons import by_slices
 from natgauge.comparisons import compare as comparing
 from natgauge.comparisons.contestants import Contestants, RunningGateway
-from natgauge.errors import HostError
+from natgauge.errors import BrokenError, EndedBySignal, HostError
 from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.host.settings import LocalSetting
 from natgauge.trial import rounds
@@ -264,6 +266,45 @@ def test_labs_of_the_first_round_that_cannot_be_made_are_an_error(
     failing_from(1, engine, monkeypatch)
     assert run([*ASKED, "--json", "--quantities", "up"]) == HostError.exit_status
     assert "relies on it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "error",
+    [HostError("port a@b: is down"), BrokenError("nat: does not forward"), EndedBySignal(signal.SIGTERM), KeyError(1)],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_comparison_that_did_not_come_to_its_end_has_a_comment_with_the_reason_first(
+    engine: Engine,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    error: BaseException,
+) -> None:
+    assert not engine.labs
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Contestants, "__enter__", Mock(side_effect=error))
+    for form in (["--format", "markdown"], ["--format=markdown"], []):
+        assert run([*ASKED, *form]) not in (0, 10, 11)
+        printed = capsys.readouterr()
+        line = printed.err.splitlines()[-1].removeprefix("natgauge: ")
+        said = printed.out.splitlines()
+        if not form:
+            assert not said
+            continue
+        assert [said[0][:3], said[1]] == ["###", ""]
+        assert said[2].replace("\\", "").replace("<!-- -->", "") == f"- {line}"
+
+
+@pytest.mark.parametrize(
+    "wrong", [["--fail-above", "x"], ["--nonsense"], ["--quantities", "often"], ["nowhere.toml"]], ids=" ".join
+)
+def test_a_comparison_that_is_refused_has_a_comment_with_the_reason(
+    capsys: pytest.CaptureFixture[str], wrong: list[str]
+) -> None:
+    assert run([*ASKED, *wrong, "--format", "markdown"]) == 2
+    printed = capsys.readouterr()
+    assert printed.err.count("\n") == 1
+    assert len(printed.out.splitlines()) == 3
 
 
 def test_time_for_too_few_rounds_says_how_much_it_takes(

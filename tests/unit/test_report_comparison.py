@@ -176,6 +176,12 @@ def test_what_fail_above_asked_is_the_headline_of_the_comment(above: bool, decid
     golden(comparison.text(record).splitlines()[0])
 
 
+@pytest.mark.parametrize("notes", [(), (Note("time used up", "2 rounds; an interval needs 6"),)], ids=["", "note"])
+def test_a_comment_without_an_answer_begins_with_what_ended_the_rounds(notes: tuple[Note, ...], golden: Golden) -> None:
+    open_one = estimate("other", 1.0, 0.9, 1.2).model_copy(update={"verdict": "undecided"})
+    golden(comparison.comment(compared([open_one], notes=notes, decided=False)).splitlines()[2])
+
+
 # The page
 
 

@@ -140,7 +140,7 @@ def main() -> None:
             signal.signal(number, _raise_on_signal)
         status = run(sys.argv[1:])
     except EndedBySignal as error:
-        status = _ended(error)
+        status = _complain(*_ended(error))
     finally:
         # Nothing is left to undo: a signal that comes while Python ends just ends it.
         for number in caught:
@@ -151,11 +151,26 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return the exit status; errors are shown as one line on standard error."""
     try:
-        if (refusal := _unusable(arguments)) is not None:
-            return _complain(*refusal)
-        return _run(arguments)
+        message, status = _unusable(arguments) or _run(arguments)
     except Exception as error:  # noqa: BLE001 - whatever nobody foresaw ends in one line, too
-        return _fault(error)
+        message, status = _fault(error)
+    if message and _asks_for_comment(arguments):
+        # What posts it has nothing else to post.
+        with suppress(OSError, ValueError):
+            say(_comment(message))
+    return _complain(message, status)
+
+
+def _asks_for_comment(arguments: Sequence[str]) -> bool:
+    """Whether what is printed becomes the comment on a change."""
+    return arguments[:1] == ["compare"] and not {"markdown", "--format=markdown"}.isdisjoint(arguments)
+
+
+def _comment(message: str) -> str:
+    """The comment on a change about which nothing is known."""
+    from natgauge.reports.markdown import escaped
+
+    return f"### natgauge: not compared\n\n- {escaped(message)}"
 
 
 def _unusable(arguments: Sequence[str]) -> tuple[str, int] | None:
@@ -185,7 +200,8 @@ def _can_complete(asked: str) -> bool:
     return not asked.endswith("_complete") or ("COMP_WORDS" in os.environ and is_number)
 
 
-def _run(arguments: Sequence[str]) -> int:
+def _run(arguments: Sequence[str]) -> tuple[str, int]:
+    """Run a command; return why it ended, empty where it is done, and its exit status."""
     try:
         status = app.main(list(arguments), prog_name="natgauge", standalone_mode=False)
     except click.ClickException as error:
@@ -195,27 +211,27 @@ def _run(arguments: Sequence[str]) -> int:
         more = f"; natgauge explain {folder} shows the trials before it" if folder else ""
         # Notes are errors that followed the first one, for example while everything was undone.
         errors = "; then: ".join([str(error), *getattr(error, "__notes__", ())])
-        return _complain(f"{errors}{more}", error.exit_status)
+        return f"{errors}{more}", error.exit_status
     except EndedBySignal as error:
         return _ended(error)
     except click.Abort:
-        return _complain("ended by SIGINT; everything is undone", 130)
+        return "ended by SIGINT; everything is undone", 130
     except BrokenPipeError:
         # Who read our output has left (`natgauge ... | head`); there is nobody to tell.
         sys.stderr.close()
-        return 141
-    return status if isinstance(status, int) else 0
+        return "", 141
+    return "", status if isinstance(status, int) else 0
 
 
-def _ended(error: EndedBySignal) -> int:
-    return _complain(f"ended by {signal.Signals(error.number).name}; everything is undone", 128 + error.number)
+def _ended(error: EndedBySignal) -> tuple[str, int]:
+    return f"ended by {signal.Signals(error.number).name}; everything is undone", 128 + error.number
 
 
-def _fault(error: Exception) -> int:
+def _fault(error: Exception) -> tuple[str, int]:
     """A fault outside of a measurement, which has no results folder for the traceback."""
     name = f"natgauge-traceback-{datetime.now(UTC):%Y-%m-%d-%H%M%S}-{os.getpid()}.txt"
     known_fault = fault(error, _places_of(name))
-    return _complain(str(known_fault), known_fault.exit_status)
+    return str(known_fault), known_fault.exit_status
 
 
 def _places_of(name: str) -> Iterator[Path]:
@@ -225,15 +241,17 @@ def _places_of(name: str) -> Iterator[Path]:
             yield Path(folder()) / name
 
 
-def _refused(error: click.ClickException) -> int:
+def _refused(error: click.ClickException) -> tuple[str, int]:
     """Wrong arguments in one line; a group without a subcommand shows its help, as `--help` does."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         say(error.format_message(), err=True)
-        return error.exit_code
-    return _complain(error.format_message(), error.exit_code)
+        return "", error.exit_code
+    return error.format_message(), error.exit_code
 
 
 def _complain(message: str, status: int) -> int:
+    if not message:
+        return status
     line = " ".join(shortened(message).split())
     # Nobody reads what a closed standard error would say.
     with suppress(OSError, ValueError):

@@ -25,6 +25,8 @@ from natgauge.reports.text import answered
 
 #: What the costs of each method are.
 _COSTS: Final = {"slices": "the device's own work on one core", "rates": "the time for a frame at the highest rate"}
+#: Words of notes on what ended the rounds of a comparison before its answer.
+_ENDS: Final = ("ended early", "time used up")
 #: Columns of the CSV: of the comparison, then of the estimate.
 _COLUMNS: Final = (
     "baseline", "by", "role", "gateway", "quantity", "ratio", "low", "high", "level", "verdict", "nanoseconds",
@@ -178,8 +180,18 @@ def comment(record: ComparisonRecord) -> str:
     """Return the comparison as a comment on a change, in Markdown: a headline, the answers, the table and its notes."""
     verdicts = ", ".join(dict.fromkeys(estimate.verdict for estimate in record.estimates))
     headline = verdicts if record.fail_above is None else answer(record)
-    said = "\n".join(f"- {sentence.text}" for sentence in sentences(record))
+    said = "\n".join(f"- {text}" for text in (*_undecided(record), *(one.text for one in sentences(record))))
     return f"### natgauge: {headline}\n\n{said}\n\n{markdown.render(sheet(record))}"
+
+
+def _undecided(record: ComparisonRecord) -> Iterator[str]:
+    """Yield why the rounds ended before the answer; bottlenecks that leave none are in the sentences."""
+    if record.decided or record.above:
+        return
+    ends = [markdown.escaped(note.text) for note in record.notes if note.word in _ENDS]
+    yield from (f"{capital(end)}." for end in ends)
+    if not ends and any(one.verdict == "undecided" and not one.limits for one in record.estimates):
+        yield f"The time ended after {_length(record)}, before the costs were told apart; give more: --most-seconds."
 
 
 def sheet(record: ComparisonRecord, *, brief: bool = True) -> Sheet:
