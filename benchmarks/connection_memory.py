@@ -18,7 +18,7 @@ from typing import Any, Final
 from benchmarks import machine
 from benchmarks.command import day, heading, is_root, options, write
 from natgauge.errors import BrokenError
-from natgauge.host.memory import memory_octets
+from natgauge.host.limits import memory_octets
 from natgauge.records.store import Memory
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench

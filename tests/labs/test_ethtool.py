@@ -11,7 +11,7 @@ import pytest
 
 from natgauge.errors import HostError
 from natgauge.host import ethtool
-from natgauge.host.tuning.ports import settings_of
+from natgauge.host.tuning.recorded import settings_of
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.links import prepare_namespace
 

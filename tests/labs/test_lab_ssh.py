@@ -29,7 +29,7 @@ import natgauge
 from natgauge.agreement import Progress
 from natgauge.cleaning import cleanup
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
-from natgauge.host.tuning import elsewhere
+from natgauge.host.tuning import recorded
 from natgauge.labs import kinds, ssh
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.links import MTU
@@ -54,7 +54,7 @@ CONNECTIONS = 500
 #: These take the slow tester 0.3 s, in which something can happen to the machine.
 LASTING = 1500
 QUICK: dict[str, Any] = {"connections": CONNECTIONS, "seed": 5, "lab_name": "sshlab", "grace_seconds": 0.3}
-NEED = LabNeeds(families=("ipv4", "ipv4"), far_settings=elsewhere)
+NEED = LabNeeds(families=("ipv4", "ipv4"), far_settings=recorded)
 
 
 @pytest.fixture(scope="module")

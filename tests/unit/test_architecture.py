@@ -51,7 +51,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "words": set(),
     "paired": {"errors", "figure_text", "notes", "other_traffic", "statistics", "words"},
     "inputs": {"errors", "words"},
-    "host": {"errors", "files", "finding", "foreign", "inputs", "system_errors", "table_memory", "version"},
+    "host": {
+        "errors", "files", "finding", "foreign", "inputs", "plain_text", "system_errors", "table_memory", "version",
+    },
     "metrics": {"figure_text"},
     "subscriber_profiles": {"errors", "ethernet", "figure_text", "foreign", "inputs", "suggestions", "toml_text"},
     "delays": {"agreement"},
@@ -83,8 +85,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "agreement": {"bounded_output", "errors", "host", "late_delays", "system_errors", "words"},
     "counts": {"agreement", "trials"},
     "labs": {
-        "bounded_output", "core_work", "embedding", "errors", "files", "finding", "host", "inputs", "system_errors",
-        "table_memory", "words",
+        "bounded_output", "core_work", "embedding", "errors", "files", "finding", "host", "inputs", "plain_text",
+        "system_errors", "table_memory", "words",
     },
     "cleaning": {"errors", "host", "labs"},
     "guest_building": {"errors", "host", "labs"},

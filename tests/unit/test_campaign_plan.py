@@ -18,7 +18,7 @@ from natgauge.campaigns.formula import evaluate
 from natgauge.campaigns.plan import PlanError, parse, read
 from natgauge.cli import run
 from natgauge.errors import UsageError
-from natgauge.host import memory
+from natgauge.host import limits
 from natgauge.host.cpus import as_if, usable_cpus
 from natgauge.procedures import procedures
 from natgauge.spread.resources import MACHINE_WIDE, needs
@@ -337,11 +337,11 @@ def test_a_plan_of_more_memory_than_there_is_says_so(
         'gateways = ["nftables-nat44"]\n[traffic]\nconnections = 1000000\n[[measure]]\nmetric = "throughput"\n'
     )
     for mebibytes in (100, 100_000):
-        monkeypatch.setattr(memory, "memory_octets", lambda _, octets=mebibytes * 2**20: octets)
+        monkeypatch.setattr(limits, "memory_octets", lambda _, octets=mebibytes * 2**20: octets)
         assert run(["plan", "check", str(path)]) == 0
         golden(capsys.readouterr().out)
     # Nobody knows how much another machine has.
-    monkeypatch.setattr(memory, "memory_octets", lambda _: 1)
+    monkeypatch.setattr(limits, "memory_octets", lambda _: 1)
     assert run(["plan", "check", "--cores", "4", str(path)]) == 0
     assert "available here" not in capsys.readouterr().out
 

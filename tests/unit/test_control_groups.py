@@ -10,7 +10,7 @@ import pytest
 from tests.unit.golden import Golden
 from tests.unit.made_results import doubted_for
 
-from natgauge.host.control_groups import ControlGroups, Throttling
+from natgauge.host.limits import ControlGroups, Throttling
 from natgauge.records.parameters import Parameters
 
 SECOND = "31 23 0:28 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw\n"

@@ -15,7 +15,7 @@ import pytest
 from tests.unit import fake_ethtool
 from tests.unit.golden import Golden
 
-from natgauge.host.tuning import elsewhere
+from natgauge.host.tuning import recorded
 
 PORTS = ("eth1", "eth2")
 #: A card with four of eight queues that hashes addresses alone, and one whose driver has nothing to choose.
@@ -54,7 +54,7 @@ class Machine:
 
     def now(self) -> str:
         """What its settings are now."""
-        return self.run(elsewhere.script(PORTS))
+        return self.run(recorded.script(PORTS))
 
 
 @pytest.fixture
@@ -70,37 +70,37 @@ FOUND = {
 
 
 def test_the_settings_are_read_by_one_script(machine: Machine) -> None:
-    assert elsewhere.values(machine.now(), PORTS) == FOUND
+    assert recorded.values(machine.now(), PORTS) == FOUND
 
 
 def test_a_machine_without_such_settings_reports_none() -> None:
-    assert elsewhere.values("", PORTS) == {
+    assert recorded.values("", PORTS) == {
         "device_governor": None,
         "device_queues": [None, None],
         "device_flow_hash": [None, None],
     }
-    assert list(elsewhere.changes("", PORTS)) == []
+    assert list(recorded.changes("", PORTS)) == []
 
 
 def test_they_are_set_for_measuring_and_restored(machine: Machine, golden: Golden) -> None:
-    changes = list(elsewhere.changes(machine.now(), PORTS))
+    changes = list(recorded.changes(machine.now(), PORTS))
     golden([what for what, _, _ in changes])
     for _, sets, _ in changes:
         machine.run(sets, "-eu")
-    assert elsewhere.values(machine.now(), PORTS) == {
+    assert recorded.values(machine.now(), PORTS) == {
         "device_governor": "performance",
         "device_queues": ["combined 2", None],
         "device_flow_hash": ["sdfn, sdfn", None],
     }
-    assert list(elsewhere.changes(machine.now(), PORTS)) == []
+    assert list(recorded.changes(machine.now(), PORTS)) == []
     for _, _, undoes in reversed(changes):
         machine.run(undoes, "-eu")
-    assert elsewhere.values(machine.now(), PORTS) == FOUND
+    assert recorded.values(machine.now(), PORTS) == FOUND
 
 
 def test_what_is_gone_is_not_restored(machine: Machine) -> None:
     """A core was taken away, and an interface was removed."""
-    changes = list(elsewhere.changes(machine.now(), PORTS))
+    changes = list(recorded.changes(machine.now(), PORTS))
     shutil.rmtree(machine.folder / "cpu0")
     (machine.folder / "ip").write_text("#!/bin/sh\nexit 1\n")
     (machine.folder / "ethtool").write_text("#!/bin/sh\nexit 9\n")

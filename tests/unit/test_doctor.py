@@ -15,7 +15,7 @@ from tests.unit.golden import Golden
 from natgauge.cleaning import cleanup
 from natgauge.errors import HostError
 from natgauge.finding import Finding
-from natgauge.host import capabilities, kernel, programs
+from natgauge.host import capabilities, programs
 from natgauge.host.private_folder import HiddenLabsError
 from natgauge.labs.common import locks, namespaces
 from natgauge.labs.netns import lab
@@ -268,7 +268,7 @@ def test_where_the_kernels_threads_are_not_shown_the_isolated_placement_is_refus
         (root / path).write_text(text)
     found = finding(host(root), "kernel threads")
     assert (found.state, "--placement shared" in (found.mend or "")) == ("warning", True)
-    monkeypatch.setattr(kernel, "shows_threads", lambda: False)
+    monkeypatch.setattr(capabilities, "shows_kernel_threads", lambda: False)
     monkeypatch.setattr(lab, "usable_cpus", lambda: (0, 1))
     isolated = lab.NetnsLab(
         "x", initiator_family="ipv4", responder_family="ipv4", placement="isolated", sender_cpus=(0,), device_cpus=(1,)

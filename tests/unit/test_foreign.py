@@ -23,16 +23,16 @@ ROOT = Path(natgauge.__file__).parent
 SMALL = foreign.FileKind("plan", "name a plan's file", 1000, line_octets=100)
 #: Modules that open files of the kernel, of natgauge itself, or that they made; no path of them is somebody else's.
 OWN_FILES = {
-    "bounded_output.py", "host/control_groups.py", "tester/finding.py", "causes/hops.py", "causes/cause.py",
+    "bounded_output.py", "host/limits.py", "tester/finding.py", "causes/hops.py", "causes/cause.py",
     "records/parameters.py", "causes/counters.py", "known_doubts.py", "faults.py", "reports/html/drawings.py",
     "labs/common/queue_counters.py", "trial/connection_log.py",
     "audits/kit/pcapng.py", "spread/resources.py", "spread/worker.py",
-    "cli/__init__.py", "errors.py", "files.py", "foreign.py", "host/caches.py", "host/capabilities.py", "host/cpus.py",
-    "outputs.py", "host/kernel.py", "host/process_files.py", "host/private_folder.py",
+    "cli/__init__.py", "errors.py", "files.py", "foreign.py", "host/capabilities.py", "host/cpus.py",
+    "outputs.py", "host/process_files.py", "gateways/support.py", "host/private_folder.py",
     "labs/common/machine_globals.py", "labs/common/marks.py",
-    "labs/common/protected.py", "host/machine.py", "host/memory.py", "host/sampling.py",
-    "host/settings.py", "host/this_machine.py",
-    "host/tuning/changes.py", "host/tuning/contract.py", "host/tuning/knobs/irq_affinity.py", "labs/common/boot.py",
+    "labs/common/protected.py", "host/machine.py", "host/sampling.py",
+    "host/settings.py",
+    "host/tuning/changes.py", "host/tuning/contract.py", "host/tuning/core_knobs.py", "labs/common/boot.py",
     "cleaning/cleanup.py", "labs/common/device.py", "labs/common/links.py", "labs/common/locks.py",
     "labs/common/namespaces.py", "labs/common/network_counters.py", "labs/common/register.py", "labs/netns/lab.py",
     "labs/ssh/openssh.py", "labs/vm/image.py", "labs/vm/qemu.py", "labs/wire/port_state.py", "reports/html/page.py",

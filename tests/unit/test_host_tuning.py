@@ -22,8 +22,8 @@ from natgauge.host import capabilities
 from natgauge.host.ethtool import Part
 from natgauge.host.tuning import changes, tuner
 from natgauge.host.tuning.contract import TunedMachine
-from natgauge.host.tuning.knobs import KNOBS
-from natgauge.host.tuning.ports import settings_of
+from natgauge.host.tuning.recorded import settings_of
+from natgauge.host.tuning.tuner import KNOBS
 
 
 @pytest.fixture

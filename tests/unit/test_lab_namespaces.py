@@ -14,8 +14,8 @@ from tests.unit.golden import Golden
 
 from natgauge.cleaning import cleanup
 from natgauge.errors import BrokenError
-from natgauge.host.this_machine import ThisMachine
 from natgauge.labs.common import device, locks, marks, namespaces
+from natgauge.labs.common.device import ThisMachine
 from natgauge.labs.common.threads import NoThreadError, in_thread
 
 

@@ -22,7 +22,7 @@ from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand
 from natgauge.gateways.processes import Process
 from natgauge.gateways.recipe import Recipe, load
-from natgauge.host.this_machine import ThisMachine
+from natgauge.labs.common.device import ThisMachine
 from natgauge.labs.contract import CommandResult
 
 PLAN = DeviceDemand(connections=100_000, phase1_seconds=50, after_seconds=50, source_addresses=4, remote_endpoints=50)

@@ -20,8 +20,8 @@ from natgauge.gateways.limits import DeviceDemand, choose, octets_needed, refuse
 from natgauge.gateways.recipe import VARIABLE, Recipe, available, digest, load
 from natgauge.gateways.recipe_model import VERBS, GatewayLimits, Knobs
 from natgauge.host.settings import LocalSetting
-from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.question import DeviceOptions
+from natgauge.labs.common.device import ThisMachine
 from natgauge.labs.contract import CommandResult
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask

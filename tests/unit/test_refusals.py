@@ -15,7 +15,7 @@ from tests.unit.golden import Golden
 from natgauge import system_errors
 from natgauge.errors import HostError
 from natgauge.faults import fault
-from natgauge.host import capabilities, resources
+from natgauge.host import capabilities, limits
 from natgauge.inputs.types import meant_number
 from natgauge.setup.traffic.ranges import meant_range
 from natgauge.system_errors import can_start_threads, of_host
@@ -61,19 +61,19 @@ def test_a_thread_that_cannot_be_made_is_the_hosts(monkeypatch: pytest.MonkeyPat
     assert told is not None
     golden(str(told))
     with golden.raises(HostError):
-        resources.refuse_lacking()
+        limits.refuse_lacking()
 
 
 def test_few_open_files_are_refused_before_anything(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (20, 20))
     with golden.raises(HostError):
-        resources.refuse_lacking()
+        limits.refuse_lacking()
 
 
 def test_a_missing_sys_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, golden: Golden) -> None:
-    monkeypatch.setattr(resources, "_SYS", tmp_path / "devices")
+    monkeypatch.setattr(limits, "_SYS", tmp_path / "devices")
     with golden.raises(HostError):
-        resources.refuse_lacking()
+        limits.refuse_lacking()
 
 
 def test_a_user_namespace_is_named_though_all_capabilities_are_there(

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.golden import Golden
 
 from natgauge.errors import UsageError
-from natgauge.host.tuning import elsewhere
+from natgauge.host.tuning import recorded
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.ssh import bsd
 from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit
@@ -121,6 +121,6 @@ def test_tuning_of_such_a_machine_is_refused_before_anything_changes(golden: Gol
     def changed(*_: str) -> None:
         pytest.fail("it is changed")
 
-    segment = Segment(remote, laid, (), RemoteMachine(remote, changed), changed, elsewhere)
+    segment = Segment(remote, laid, (), RemoteMachine(remote, changed), changed, recorded)
     with golden.raises(UsageError):
         segment.lay(1500, None, tunes=True)

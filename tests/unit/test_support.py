@@ -15,8 +15,7 @@ from tests.unit.golden import Golden
 
 from natgauge.cli import gateways
 from natgauge.gateways.recipe import available, load
-from natgauge.gateways.support import RUNS, Run, last_run, places, run_in_words, runs_of
-from natgauge.host import kernel
+from natgauge.gateways.support import RUNS, Run, has_module, last_run, places, run_in_words, runs_of
 
 NOT_LINUX = {"openbsd-pf-nat44", "openbsd-pf-nat64", "freebsd-pf", "freebsd-ipfw-nat64"}
 
@@ -56,12 +55,13 @@ def test_modules_are_looked_for_loaded_built_in_and_installed(tmp_path: Path, mo
 
     monkeypatch.setattr("os.uname", Uname)
     folder = tmp_path / "lib/modules/6.1"
-    assert not kernel.has("jool", tmp_path)
+    assert not has_module("jool", tmp_path)
     folder.mkdir(parents=True)
     (folder / "modules.dep").write_text("updates/dkms/jool-common.ko.xz:\nupdates/dkms/jool.ko.xz: updates/x.ko\n")
     (folder / "modules.builtin").write_text("kernel/net/netfilter/nf-flow-table.ko\n")
     (tmp_path / "sys/module/loaded").mkdir(parents=True)
-    assert [kernel.has(name, tmp_path) for name in ("jool", "jool_common", "nf_flow_table", "loaded", "x", "joo")] == [
+    names = ("jool", "jool_common", "nf_flow_table", "loaded", "x", "joo")
+    assert [has_module(name, tmp_path) for name in names] == [
         True, True, True, True, False, False,
     ]  # fmt: skip
 

@@ -15,7 +15,7 @@ from tests.unit.golden import Golden
 from tests.unit.made_results import made
 from tests.unit.simulated import Gateway, reading
 
-from natgauge.host import caches
+from natgauge.host import cpus
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
 from natgauge.procedures import get
 from natgauge.reports import csv_table
@@ -92,9 +92,9 @@ def test_processor_caches_are_summed_over_the_cores_that_have_their_own() -> Non
             *cache(core, 3, "32M", "0-1" if core < 2 else "2-3"),
         )
     ]
-    assert caches.read("\n".join(lines), (0, 1)) == {"L1": 98_304, "L2": 2 * 2**21, "L3": 2**25}
-    assert caches.read("\n".join(lines), (1, 2)) == {"L1": 98_304, "L2": 2 * 2**21, "L3": 2 * 2**25}
-    assert caches.read("", (0, 1)) == caches.read("\n".join(lines), ()) == {}
+    assert cpus.caches_in("\n".join(lines), (0, 1)) == {"L1": 98_304, "L2": 2 * 2**21, "L3": 2**25}
+    assert cpus.caches_in("\n".join(lines), (1, 2)) == {"L1": 98_304, "L2": 2 * 2**21, "L3": 2 * 2**25}
+    assert cpus.caches_in("", (0, 1)) == cpus.caches_in("\n".join(lines), ()) == {}
 
 
 @dataclass(slots=True)

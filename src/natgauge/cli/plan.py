@@ -144,7 +144,7 @@ def _cells(plan: Path) -> Sequence[PlannedCell]:
 
 def _estimated(plan: Path, cells: Sequence[PlannedCell], estimated: Estimate, *, here: bool) -> list[str]:
     from natgauge.campaigns.estimate import ASSUMED_CONNECTIONS, ASSUMED_FRAMES
-    from natgauge.host.memory import available_octets
+    from natgauge.host.limits import available_octets
 
     available = available_octets() if here else None
     short = available is not None and estimated.tester_octets + (estimated.device_octets or 0) > available

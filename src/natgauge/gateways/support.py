@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -13,7 +14,7 @@ from natgauge import foreign, toml_text
 from natgauge.gateways.recipe import Kind, Recipe, is_own
 from natgauge.gateways.recipe_model import OWN_PACKAGE, System
 from natgauge.gateways.toml_layers import BUILT_IN
-from natgauge.host import kernel, programs
+from natgauge.host import programs
 from natgauge.labs.vm.image import PACKAGES
 from natgauge.labs.vm.image import modules as guest_modules
 
@@ -85,7 +86,29 @@ class Run:
         return tuple(line for line in self.version if not line.startswith(_SYSTEMS))
 
 
-def places(recipe: Recipe, has: Callable[[str], bool] = kernel.has) -> tuple[Place, ...]:
+def has_module(module: str, root: Path = Path("/")) -> bool:
+    """Whether a module is loaded, built in, or installed for this kernel."""
+    if (root / "sys/module" / module).exists():
+        return True
+    folder = root / "lib/modules" / os.uname().release
+    return any(
+        _module_of(line) == module for name in ("modules.dep", "modules.builtin") for line in _lines_of(folder / name)
+    )
+
+
+def _module_of(line: str) -> str:
+    """Return the module of a line "kernel/net/netfilter/nf_flow_table.ko.xz: ..."."""
+    return line.partition(":")[0].rpartition("/")[2].partition(".")[0].strip().replace("-", "_")
+
+
+def _lines_of(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+
+
+def places(recipe: Recipe, has: Callable[[str], bool] = has_module) -> tuple[Place, ...]:
     """Places where the gateway can run, after its packages are installed.
 
     A guest that lacks something can run the gateway with the user's own build (`--guest-files`). That is promised only
@@ -111,7 +134,7 @@ def _run_in_guest(recipe: Recipe) -> bool:
 
 def lacking(
     recipe: Recipe,
-    has: Callable[[str], bool] = kernel.has,
+    has: Callable[[str], bool] = has_module,
     find: Callable[[str], str | None] = programs.find_of_devices,
 ) -> list[str]:
     """Return what this machine lacks to run the gateway in namespaces, in words; empty where it lacks nothing.

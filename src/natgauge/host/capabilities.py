@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -84,3 +85,16 @@ def remedy(names: tuple[str, ...]) -> str:
 def container_options(names: tuple[str, ...]) -> str:
     """Return the options of docker and podman that add capabilities."""
     return " ".join(f"--cap-add {name.removeprefix('CAP_')}" for name in names)
+
+
+def shows_kernel_threads(root: Path = Path("/")) -> bool:
+    """Whether /proc lists the kernel's own threads, by the numbers that this process can use for them.
+
+    A PID namespace, as a container has it, has no numbers for them, and the kernel has no other way to reach a thread.
+    """
+    try:
+        own = int((root / "proc/self").readlink().name)
+        # Process 2 is the parent of all kernel threads, wherever they are visible.
+        return own == os.getpid() and (root / "proc/2/comm").read_text().strip() == "kthreadd"
+    except (OSError, ValueError):
+        return False

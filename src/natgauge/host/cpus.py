@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
@@ -79,3 +80,39 @@ def _idle_ticks() -> dict[int, int]:
     lines = Path("/proc/stat").read_text().splitlines()
     cores = [line.split() for line in lines if line.startswith("cpu") and not line.startswith("cpu ")]
     return {int(words[0].removeprefix("cpu")): int(words[4]) + int(words[5]) for words in cores}
+
+
+#: Folder of the descriptions, patterns of their files in it, and shell text that prints them for `caches_in`.
+_CPUS: Final = "/sys/devices/system/cpu"
+_CACHE_FILES: Final = tuple(f"cpu[0-9]*/cache/index*/{name}" for name in ("level", "type", "size", "shared_cpu_list"))
+CACHES_SCRIPT: Final = f"cd {_CPUS} 2> /dev/null && grep -s . {' '.join(_CACHE_FILES)} || :"
+
+_CACHE_LINE: Final = re.compile(r"^cpu(\d+)/cache/(index\w+)/(\w+):(.+)$", re.MULTILINE)
+_CACHE_SIZE: Final = re.compile(r"(\d+)([KMG]?)")
+_UNITS: Final = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
+
+
+def caches_of(cores: Sequence[int]) -> dict[str, int]:
+    """Return the caches of cores of this machine, as `caches_in` does."""
+    lines = []
+    for pattern in _CACHE_FILES:
+        for path in Path(_CPUS).glob(pattern):
+            with suppress(OSError):
+                lines.append(f"{path.relative_to(_CPUS)}:{path.read_text(encoding='ascii').strip()}")
+    return caches_in("\n".join(lines), cores)
+
+
+def caches_in(text: str, cores: Sequence[int]) -> dict[str, int]:
+    """Octets of all different data caches that these cores use, by level, such as "L2"; empty = not known."""
+    every: dict[tuple[int, str], dict[str, str]] = {}
+    for core, index, name, value in _CACHE_LINE.findall(text):
+        every.setdefault((int(core), index), {})[name] = value.strip()
+    # Cores that share a cache give the same list of cores for it.
+    different: dict[tuple[str, str], int] = {}
+    for (core, _), cache in every.items():
+        size = _CACHE_SIZE.fullmatch(cache.get("size", ""))
+        if core in cores and size and cache.get("level") and cache.get("type") in ("Data", "Unified"):
+            shared = cache.get("shared_cpu_list", str(core))
+            different[f"L{cache['level']}", shared] = int(size[1]) * _UNITS[size[2]]
+    levels = sorted({level for level, _ in different})
+    return {level: sum(octets for (of, _), octets in different.items() if of == level) for level in levels}

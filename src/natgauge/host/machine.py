@@ -12,9 +12,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from natgauge.host.control_groups import ControlGroups
 from natgauge.host.cpus import online_cpus
-from natgauge.host.memory import available_octets, memory_octets
+from natgauge.host.limits import ControlGroups, available_octets, memory_octets
 from natgauge.version import VERSION
 
 _CPUINFO: Final = {"model name": "model", "cache size": "cache", "microcode": "microcode", "flags": "flags"}

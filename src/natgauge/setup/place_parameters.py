@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from natgauge.errors import BrokenError
-from natgauge.host.tuning.ports import settings_of
+from natgauge.host.tuning.recorded import settings_of
 from natgauge.labs.common.namespaces import inside
 from natgauge.labs.contract import Lab
 

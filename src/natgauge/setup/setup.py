@@ -24,9 +24,9 @@ from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand
 from natgauge.gateways.logged import logged
 from natgauge.gateways.recipe import Recipe, load
-from natgauge.host import capabilities, programs, resources
+from natgauge.host import capabilities, limits, programs
 from natgauge.host.settings import waits_told
-from natgauge.host.tuning import elsewhere
+from natgauge.host.tuning import recorded
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import inputs_of
 from natgauge.inputs.question import Cell, DeviceOptions
@@ -275,7 +275,7 @@ def need_of(
         pool=pool_for(recipe, outside_addresses),
         own_xdp=any(played.limits.own_xdp for played in recipe.of_devices(1)),
         asks_server=recipe.asks_server,
-        far_settings=elsewhere,
+        far_settings=recorded,
     )
 
 
@@ -299,12 +299,12 @@ def check_host() -> None:
     """Check that this host can measure."""
     release = platform.release()
     version = tuple(int(part) for part in re.findall(r"\d+", release)[:2])
-    if version < resources.LEAST_KERNEL:
-        least = ".".join(map(str, resources.LEAST_KERNEL))
+    if version < limits.LEAST_KERNEL:
+        least = ".".join(map(str, limits.LEAST_KERNEL))
         raise HostError(f"kernel: Linux {release} is older than {least}; boot a newer one (see `natgauge doctor`)")
     programs.find("natgauge-engine")
     capabilities.require("measuring", *capabilities.MEASURING)
-    resources.refuse_lacking()
+    limits.refuse_lacking()
 
 
 def pool_for(recipe: Recipe, number: int | None) -> Addresses | None:

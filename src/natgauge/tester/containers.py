@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from natgauge.errors import HostError
 from natgauge.finding import Finding
-from natgauge.host import capabilities, kernel, resources
-from natgauge.host.control_groups import ControlGroups
+from natgauge.host import capabilities, limits
+from natgauge.host.limits import ControlGroups
 from natgauge.tester.finding import Host
 
 
@@ -47,7 +47,7 @@ def writable(host: Host) -> Iterator[Finding]:
 def process_limits(_host: Host) -> Iterator[Finding]:
     """Yield the finding on /sys, and on the limits of open files and threads."""
     try:
-        resources.refuse_lacking()
+        limits.refuse_lacking()
     except HostError as error:
         yield Finding("limits", "missing", str(error), "natgauge doctor, in an environment that has it")
     else:
@@ -56,7 +56,7 @@ def process_limits(_host: Host) -> Iterator[Finding]:
 
 def kernel_threads(host: Host) -> Iterator[Finding]:
     """Yield the finding on the kernel's threads, which placement `isolated` gives a priority."""
-    if kernel.shows_threads(host.root):
+    if capabilities.shows_kernel_threads(host.root):
         yield Finding("kernel threads", "ok", "/proc shows them")
     else:
         yield Finding(

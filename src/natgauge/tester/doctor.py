@@ -23,13 +23,11 @@ from natgauge.gateways.recipe import Recipe, available, load
 from natgauge.gateways.recipe_model import OWN_PACKAGE, RequiredPrograms, installing
 from natgauge.gateways.support import places
 from natgauge.host import programs
-from natgauge.host.control_groups import ControlGroups
 from natgauge.host.cpus import usable_cpus
-from natgauge.host.memory import memory_octets
+from natgauge.host.limits import LEAST_KERNEL, ControlGroups, memory_octets
 from natgauge.host.private_folder import HiddenLabsError
-from natgauge.host.resources import LEAST_KERNEL
-from natgauge.host.this_machine import ThisMachine
 from natgauge.inputs.cores import format_cores
+from natgauge.labs.common.device import ThisMachine
 from natgauge.labs.common.shell import run_shell
 from natgauge.labs.wire import xdp
 from natgauge.tester import containers

@@ -10,7 +10,8 @@ from enum import Enum
 from pathlib import Path
 
 from natgauge.finding import Finding
-from natgauge.host import kernel, programs
+from natgauge.gateways.support import has_module
+from natgauge.host import programs
 from natgauge.tester.probe import CableProof, send_over_a_cable
 
 
@@ -46,7 +47,7 @@ class Host:
     release: str = field(default_factory=lambda: os.uname().release)
     prove: Callable[[], CableProof] | None = send_over_a_cable
     find: Callable[[str], str | None] = programs.find_of_devices
-    has: Callable[[str], bool] = kernel.has
+    has: Callable[[str], bool] = has_module
 
     def path(self, path: str) -> Path:
         """Return where a path of the host is."""

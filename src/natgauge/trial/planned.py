@@ -11,7 +11,7 @@ from natgauge.errors import HostError, UsageError
 from natgauge.ethernet import QUERY_OCTETS
 from natgauge.gateways.limits import DeviceDemand, octets_needed, refuse_short_memory
 from natgauge.gateways.recipe import Recipe
-from natgauge.host.control_groups import ControlGroups
+from natgauge.host.limits import ControlGroups
 from natgauge.labs.contract import Device
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.settings import Profile, TrialSettings

@@ -17,7 +17,7 @@ from natgauge.churn import CountInChurn
 from natgauge.core_work import CoreWork, WorkByCore
 from natgauge.counts import received_in_all, streams_of
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
-from natgauge.host.control_groups import ControlGroups, Throttling
+from natgauge.host.limits import ControlGroups, Throttling
 from natgauge.labs.common.links import carrier_losses
 from natgauge.labs.common.shell import run_of_user
 from natgauge.labs.contract import TESTER_PLACES, LabCounters, NetworkCounters

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every knob looked at, set for measuring, or put back."""
+"""Every knob looked at, set for measuring, or put back, in the order of `KNOBS`; restoring has the reverse order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,22 @@ from typing import Final, Literal
 from natgauge.errors import HostError, UsageError
 from natgauge.host.tuning.changes import STATE, Changed, State, read, state
 from natgauge.host.tuning.contract import CheckedSetting, TunedMachine, TuningKnob
-from natgauge.host.tuning.knobs import KNOBS
+from natgauge.host.tuning.core_knobs import Governor, IrqAffinity, Smt
+from natgauge.host.tuning.port_knobs import Coalescing, EnergySaving, FlowHash, Offloads, Pause, Queues
+
+#: SMT first: cores that go have no governor to set and take no interrupts. Queues before what belongs to each queue.
+KNOBS: Final[tuple[TuningKnob, ...]] = (
+    Smt(),
+    Governor(),
+    Queues(),
+    FlowHash(),
+    Coalescing(),
+    Pause(),
+    Offloads(),
+    EnergySaving(),
+    IrqAffinity(),
+)
+
 
 _BY_NAME: Final[Mapping[str, TuningKnob]] = {knob.name: knob for knob in KNOBS}
 

@@ -12,11 +12,10 @@ from typing import Any, ClassVar, Self
 from pyroute2.netlink.exceptions import NetlinkError
 
 from natgauge.errors import HostError
-from natgauge.host import capabilities, resources
-from natgauge.host.this_machine import ThisMachine
+from natgauge.host import capabilities, limits
 from natgauge.inputs.cores import format_cores
 from natgauge.labs.common import namespaces
-from natgauge.labs.common.device import NamespaceDevice
+from natgauge.labs.common.device import NamespaceDevice, ThisMachine
 from natgauge.labs.common.links import VethCable, drop_counters, make, prepare_namespace
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.register import Register, kept_settings
@@ -97,7 +96,7 @@ class MadeLab(ABC):
     def up(self) -> Self:
         """Make the lab, or take the kept one; when that fails half way, it is undone."""
         capabilities.require("making a lab", *capabilities.MEASURING)
-        resources.refuse_lacking()
+        limits.refuse_lacking()
         try:
             return self._take() if self._adopts else self._made()
         except (OSError, RuntimeError, MemoryError, NetlinkError) as error:

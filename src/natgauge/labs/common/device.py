@@ -6,24 +6,56 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from natgauge.errors import BrokenError
+from natgauge import table_memory
+from natgauge.errors import BrokenError, HostError
 from natgauge.host import programs
-from natgauge.host.this_machine import ThisMachine
+from natgauge.host.limits import memory_octets
+from natgauge.host.settings import LocalSetting, Remembers
 from natgauge.labs.common.frame_processes import WORK, frame_processes, keep_on
 from natgauge.labs.common.namespaces import inside, within
 from natgauge.labs.common.processes import all_processes
 from natgauge.labs.common.shell import SNIPPET_VARIABLES, run_shell, title
 from natgauge.labs.contract import CommandResult
+from natgauge.table_memory import ObjectCaches
 
 _CLONE_NEWNS = 0x00020000
 _MS_SLAVE_ALL = (1 << 19) | (1 << 14)  # MS_SLAVE | MS_REC
 _MS_BIND = 1 << 12
 #: Where eBPF programs and maps are pinned.
 _BPFFS = "/sys/fs/bpf"
+
+
+class ThisMachine:
+    """The machine of every device in a namespace of the tester's host."""
+
+    system: str = os.uname().sysname
+    has_tester_files: bool = True
+
+    def __init__(self, memory: Callable[[], Remembers]) -> None:
+        """Take the way to the `memory` that stores global settings before their change; a lab has it once it is up."""
+        self._memory = memory
+
+    def free_octets(self) -> int:
+        """Return MemAvailable in octets."""
+        octets = memory_octets("MemAvailable")
+        if octets is None:
+            raise HostError("/proc/meminfo: has no MemAvailable; natgauge needs Linux 6.6 or later")
+        return octets
+
+    def object_caches(self) -> ObjectCaches:
+        """Return the kernel's object caches; empty where they are not readable."""
+        with suppress(OSError):
+            return table_memory.read(Path("/proc/slabinfo").read_text(encoding="ascii"))
+        return {}
+
+    def setting(self, name: str, paths: Sequence[str], module: str | None) -> LocalSetting:
+        """Return a global setting; nothing is changed yet."""
+        return LocalSetting(name, paths, module=module, memory=self._memory)
 
 
 @dataclass(slots=True)

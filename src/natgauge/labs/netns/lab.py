@@ -14,10 +14,8 @@ from typing import Any, Final, Literal
 
 from natgauge.core_work import CoreWork, WorkByCore, total
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.host import kernel, programs
-from natgauge.host.caches import caches_of
-from natgauge.host.cpus import check_cpus, idlest_core, usable_cpus
-from natgauge.host.this_machine import ThisMachine
+from natgauge.host import capabilities, programs
+from natgauge.host.cpus import caches_of, check_cpus, idlest_core, usable_cpus
 from natgauge.inputs.cores import cores_in, format_cores
 from natgauge.labs.common.addresses import (
     BACKGROUND_INSIDE,
@@ -33,7 +31,7 @@ from natgauge.labs.common.addresses import (
 )
 from natgauge.labs.common.addresses import nat64_prefix as parse_prefix
 from natgauge.labs.common.base import FIRST, FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
-from natgauge.labs.common.device import NamespaceDevice
+from natgauge.labs.common.device import NamespaceDevice, ThisMachine
 from natgauge.labs.common.links import MTU, End, VethCable, neighbour_limits
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.namespaces import PREFIX
@@ -183,7 +181,7 @@ class NetnsLab(MadeLab, Lab):
         }
 
     def _prepare(self) -> None:
-        if self.placement == "isolated" and not kernel.shows_threads():
+        if self.placement == "isolated" and not capabilities.shows_kernel_threads():
             raise HostError(NO_KERNEL_THREADS)
         if self._idle_core:
             free = [cpu for cpu in usable_cpus() if cpu not in (self._chosen_server_cpus or ())]

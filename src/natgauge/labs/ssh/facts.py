@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from natgauge.errors import HostError, UsageError
-from natgauge.host import caches
+from natgauge.host.cpus import CACHES_SCRIPT, caches_in
 from natgauge.host.sections import SECTION, sections_of
 from natgauge.inputs.cores import parse_cores
 
@@ -83,7 +83,7 @@ def script(interfaces: Sequence[str]) -> str:
     return f"""{common_script(PROGRAMS["Linux"])}
 echo '{SECTION}cpu'; sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2> /dev/null | sed -n 1p
 echo '{SECTION}cpus'; cat /sys/devices/system/cpu/online 2> /dev/null
-echo '{SECTION}caches'; ({caches.SCRIPT})
+echo '{SECTION}caches'; ({CACHES_SCRIPT})
 echo '{SECTION}namespaces'; ip netns list > /dev/null 2>&1 && echo yes
 echo '{SECTION}links'; ip -o link show 2> /dev/null
 echo '{SECTION}addresses'; ip -o addr show 2> /dev/null
@@ -114,7 +114,7 @@ def read(text: str) -> RemoteFacts:
     return replace(
         common_facts(sections, cpus, links, reached),
         namespaces="yes" in sections.get("namespaces", ()),
-        caches=caches.read("\n".join(sections.get("caches", ())), cpus),
+        caches=caches_in("\n".join(sections.get("caches", ())), cpus),
         drivers={name: driver for name, driver in of_links.items() if driver},
         offloads=frozenset(name for name in links if sections.get(f"offload {name}")),
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from natgauge import table_memory
 from natgauge.errors import BrokenError, HostError
-from natgauge.host.memory import memory_octets
+from natgauge.host.limits import memory_octets
 from natgauge.host.settings import MachineSetting
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.ssh.remote import Remote

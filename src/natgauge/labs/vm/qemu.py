@@ -21,7 +21,7 @@ from typing import Final, Literal
 from natgauge import files
 from natgauge.bounded_output import MOST_OCTETS
 from natgauge.errors import BrokenError, HostError, UsageError
-from natgauge.host.memory import available_octets
+from natgauge.host.limits import available_octets
 from natgauge.host.private_folder import FILE_MODE
 from natgauge.labs.common import locks
 from natgauge.labs.common.namespaces import inside

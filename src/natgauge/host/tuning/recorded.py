@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of another machine that decide which core works on a frame: queues, flow hash, governor.
+"""Settings that stand in results: of a port of the tester, and of another machine where its devices are.
 
-The knobs are those of `natgauge host tune`. Here they read the output of one script and write shell text; a lab runs
-both on the other machine (`natgauge.labs.contract.FarSettings`).
+The knobs are those of `natgauge host tune`. For another machine they read the output of one script and write shell
+text; a lab runs both there (`natgauge.labs.contract.FarSettings`).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from natgauge.errors import HostError
 from natgauge.host.ethtool import FLOWS, Part
 from natgauge.host.sections import SECTION, sections_of
 from natgauge.host.tuning.contract import TunedMachine, TuningKnob
-from natgauge.host.tuning.knobs.flow_hash import FlowHash
-from natgauge.host.tuning.knobs.governor import Governor
-from natgauge.host.tuning.knobs.queues import Queues
+from natgauge.host.tuning.core_knobs import Governor, IrqAffinity
+from natgauge.host.tuning.port_knobs import Coalescing, FlowHash, Queues
 
 #: Name of the parameter in results, and the knob; queues before what belongs to each queue.
 _KNOBS: Final[Mapping[str, TuningKnob]] = {
@@ -37,6 +37,13 @@ _FILES: Final = (
     "/sys/devices/system/cpu/online /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor "
     "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_available_governors"
 )
+_COALESCING: Final = Coalescing()
+_OF_A_PORT: Final[Mapping[str, TuningKnob]] = {
+    "queues": Queues(),
+    "flow_hash": FlowHash(),
+    "coalescing": _COALESCING,
+    "irq_affinity": IrqAffinity(),
+}
 
 
 def script(interfaces: Sequence[str]) -> str:
@@ -130,3 +137,24 @@ def _as_shell(knob: TuningKnob, key: str, value: str) -> str:
     text = _ShellText()
     knob.put(text, key, value)
     return "\n".join(text.lines)
+
+
+def settings_of(port: str, machine: TunedMachine | None = None) -> Mapping[str, str | None]:
+    """Return queues, flow hash, coalescing and interrupts of a port in the form of their knobs; None = not reported.
+
+    Interrupt numbers change from boot to boot, so the record contains only the cores, in the order of the numbers.
+
+    Args:
+        machine: machine that has the port; None = this one.
+    """
+    place = machine or TunedMachine()
+    return {name: _value(knob, place, port) for name, knob in _OF_A_PORT.items()}
+
+
+def _value(knob: TuningKnob, machine: TunedMachine, port: str) -> str | None:
+    try:
+        values = [setting.value for setting in knob.find(machine, [port]) if setting.value is not None]
+        wait = _COALESCING.wait(machine, port) if knob is _COALESCING else None
+    except HostError:
+        return None
+    return ", ".join([*values, *([f"rx-usecs {wait}"] if wait is not None else [])]) or None

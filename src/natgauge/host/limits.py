@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits of this process's control groups, as containers and services have them (cgroups(7)).
+"""Limits of this process: control groups (cgroups(7)), memory, open files and threads (setrlimit(2)).
 
 A limit of a group holds for all groups below it. So all groups from this process's own to the top of its mount are
 read; a container does not see those above its own.
@@ -7,11 +7,16 @@ read; a container does not see those above its own.
 
 from __future__ import annotations
 
+import re
+import resource
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
+
+from natgauge.errors import HostError
+from natgauge.system_errors import can_start_threads
 
 #: Limits of version 1 that mean "none": the largest multiple of a page size.
 _NO_LIMIT: Final = 1 << 60
@@ -132,3 +137,50 @@ def _table(text: str) -> Mapping[str, int]:
     """Parse lines of a name and a number."""
     pairs = (line.split() for line in text.splitlines())
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
+
+
+def memory_octets(name: str, text: str | None = None) -> int | None:
+    """Return a value of /proc/meminfo, or of `text` like it, in octets, e.g. "MemAvailable"; None where missing."""
+    if text is None:
+        with suppress(OSError):
+            text = Path("/proc/meminfo").read_text()
+    match = re.search(rf"^{name}:\s+(\d+) kB$", text or "", re.MULTILINE)
+    return int(match[1]) * 1024 if match else None
+
+
+def available_octets() -> int | None:
+    """Return the octets that this process may still take, by the machine and by its memory limits; None = not known."""
+    bounds = (memory_octets("MemAvailable"), ControlGroups().memory_left())
+    return min((octets for octets in bounds if octets is not None), default=None)
+
+
+#: Oldest kernel natgauge is made for: the last one whose veth could lose frames in bursts is 6.1.
+LEAST_KERNEL: Final = (6, 6)
+#: Every kernel has this folder in its /sys.
+_SYS: Final = Path("/sys/devices")
+#: Open files of a process that has a lab and an engine, and that of the largest ones.
+LEAST_FILES: Final = 64
+_MANY_FILES: Final = 4096
+#: Threads that natgauge has at the same time as its main thread, with the first ones of the engine.
+LEAST_THREADS: Final = 6
+
+
+def refuse_lacking() -> None:
+    """Refuse a process without /sys, or with too few open files or threads; raise its own limit of files if it may."""
+    if not _SYS.exists():
+        raise HostError("/sys: is not mounted, as in a chroot; mount it: mount -t sysfs sysfs /sys")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _MANY_FILES if hard == resource.RLIM_INFINITY else min(hard, _MANY_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        soft = most
+    if soft != resource.RLIM_INFINITY and soft < LEAST_FILES:
+        raise HostError(
+            f"open files: this process may have {soft} at once, and {LEAST_FILES} are needed; raise the limit: "
+            "ulimit -n 1024"
+        )
+    if not can_start_threads(LEAST_THREADS):
+        raise HostError(
+            f"processes: this process may not have {LEAST_THREADS} more threads; raise the limit: ulimit -u, or "
+            "pids.max of the control group (docker: --pids-limit)"
+        )

@@ -1,15 +1,81 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cores that take the interrupts of a port."""
+"""Knobs of the cores of the machine: their threads, their clocks, and the interrupts of ports that they take."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 from natgauge.host import process_files
 from natgauge.host.tuning.contract import CheckedSetting, TunedMachine, TuningKnob
 from natgauge.inputs.cores import parse_cores
+
+_GOVERNOR: Final = "performance"
+
+
+class Governor(TuningKnob):
+    """The governor of each core's clock frequency."""
+
+    name = "governor"
+    why = "a core that slows down between trials is slow at the beginning of each, and two runs differ"
+    source = "Linux: admin-guide/pm/cpufreq; a constant test system, RFC 8219 section 5"
+
+    def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[CheckedSetting]:
+        """Yield one setting for each core whose frequency the kernel may lower."""
+        del ports
+        governors = [(f"cpu{cpu}", value) for cpu in machine.cpus() if (value := self.read(machine, f"cpu{cpu}"))]
+        if not governors:
+            yield self.found("machine", None, remark="clock frequencies are not the kernel's to change here")
+        for key, value in governors:
+            known = (machine.text(f"{_folder(key)}/scaling_available_governors") or _GOVERNOR).split()
+            if value == _GOVERNOR or _GOVERNOR in known:
+                yield self.found(key, value, None if value == _GOVERNOR else _GOVERNOR)
+            else:
+                yield self.found(key, value, remark=f"the kernel has no governor {_GOVERNOR}, only {', '.join(known)}")
+
+    def read(self, machine: TunedMachine, key: str) -> str | None:
+        """Return the governor's name."""
+        return machine.text(f"{_folder(key)}/scaling_governor")
+
+    def put(self, machine: TunedMachine, key: str, value: str) -> None:
+        """Set the governor."""
+        machine.write(f"{_folder(key)}/scaling_governor", value)
+
+
+def _folder(key: str) -> str:
+    return f"/sys/devices/system/cpu/{key}/cpufreq"
+
+
+_SMT: Final = "/sys/devices/system/cpu/smt/control"
+
+
+class Smt(TuningKnob):
+    """Whether two hardware threads share a core (SMT)."""
+
+    name = "smt"
+    why = "two threads share one core's units, so what one does slows the other"
+    source = "Linux: ABI/testing/sysfs-devices-system-cpu; a constant test system, RFC 8219 section 5"
+
+    def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[CheckedSetting]:
+        """Yield the machine's only SMT switch."""
+        del ports
+        value = self.read(machine, "machine")
+        if value is None or value.startswith("not"):
+            yield self.found("machine", None, remark="no two threads share a core here")
+        else:
+            yield self.found("machine", value, "off" if value == "on" else None)
+
+    def read(self, machine: TunedMachine, key: str) -> str | None:
+        """Return "on", "off", "forceoff", "notsupported" or "notimplemented"."""
+        del key
+        return machine.text(_SMT)
+
+    def put(self, machine: TunedMachine, key: str, value: str) -> None:
+        """Switch; cores go offline, or come back."""
+        del key
+        machine.write(_SMT, value)
 
 
 class IrqAffinity(TuningKnob):

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Knobs that each port has separately, such as its queues and its flow control."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from natgauge.errors import HostError
+from natgauge.host.ethtool import FIXED, FLOWS, OFFLOADS, Part
+from natgauge.host.tuning.contract import CheckedSetting, TunedMachine, TuningKnob
+
+#: Fields of a frame that choose its queue: addresses and ports of both ends, in the letters of ethtool.
+_HASHED: Final = "sdfn"
+
+
+class PortKnob(TuningKnob):
+    """A part of the settings of a port, in words such as "rx 1 tx 1"; most drivers take the link down and up for it.
+
+    Attributes:
+        absent: the remark on a port without this setting.
+    """
+
+    part: Part
+    absent: str
+
+    def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[CheckedSetting]:
+        """Yield each port's settings with their present and better values."""
+        for key in (key for port in ports for key in self.keys(port)):
+            value = self.read(machine, key)
+            if not value:
+                yield self.found(key, None, remark=self.absent)
+                continue
+            better = self.better(machine, key, value)
+            yield self.found(key, value, None if better == value else better, self.remark(machine, key))
+
+    def keys(self, port: str) -> Sequence[str]:
+        """Return the keys of this knob's settings of a port; the port's name where it has one setting."""
+        return (port,)
+
+    def remark(self, _machine: TunedMachine, _key: str) -> str:
+        """Return further information on a setting for people; empty = none."""
+        return ""
+
+    @abstractmethod
+    def better(self, machine: TunedMachine, key: str, value: str) -> str:
+        """The value to measure with; the present one where it is as good."""
+
+    def read(self, machine: TunedMachine, key: str) -> str | None:
+        """Return the values in words; what the driver does not have is left out."""
+        return _in_words(machine.port_values(key, self.part)) or None
+
+    def put(self, machine: TunedMachine, key: str, value: str) -> None:
+        """Set the values; `value` as `read` returns it."""
+        words = value.split()
+        machine.set_port(key, self.part, dict(zip(words[::2], words[1::2], strict=True)))
+
+
+def _in_words(values: Mapping[str, object]) -> str:
+    return " ".join(f"{name} {value}" for name, value in values.items())
+
+
+class _SplitKnob(PortKnob):
+    """A part whose values are settings of their own; the key has the port and the value's name."""
+
+    def read(self, machine: TunedMachine, key: str) -> str | None:
+        """Return one value; None = the driver does not have it."""
+        port, name = key.split()
+        return machine.port_values(port, self.part).get(name)
+
+    def put(self, machine: TunedMachine, key: str, value: str) -> None:
+        """Set one value."""
+        port, name = key.split()
+        machine.set_port(port, self.part, {name: value})
+
+
+class Queues(PortKnob):
+    """Number of receive and transmit queues of a port (its channels)."""
+
+    name = "queues"
+    part = "queues"
+    why = "with fewer queues than cores some cores receive nothing and the others limit the tester"
+    source = "Linux: networking/scaling, RSS configuration"
+    absent = "its driver has no queues to choose"
+
+    def better(self, machine: TunedMachine, key: str, _value: str) -> str:
+        """Return the number of cores, or the port's maximum where that is smaller."""
+        most, cores = machine.port_values(key, "most queues"), len(machine.cpus())
+        return _in_words({kind: min(cores, int(most[kind])) for kind in self._present(machine, key)})
+
+    def read(self, machine: TunedMachine, key: str) -> str | None:
+        """For example "combined 4", or "rx 1 tx 1"."""
+        return _in_words(self._present(machine, key)) or None
+
+    def _present(self, machine: TunedMachine, port: str) -> Mapping[str, str]:
+        # The queues of a tap are those of the program that holds it.
+        if machine.text(f"/sys/class/net/{port}/tun_flags") is not None:
+            return {}
+        most = machine.port_values(port, "most queues")
+        return {kind: now for kind, now in machine.port_values(port, self.part).items() if int(most.get(kind, 0))}
+
+
+class FlowHash(_SplitKnob):
+    """Fields of a UDP frame that choose its queue (receive side scaling), in ethtool's letters."""
+
+    name = "rss"
+    part = "hash"
+    why = "frames of two addresses and many ports all fall into one queue unless ports are hashed, too"
+    source = "Linux: networking/scaling; pseudorandom ports, RFC 4814 section 4"
+    absent = "its driver does not report what it hashes"
+
+    def keys(self, port: str) -> Sequence[str]:
+        """Return a key for each version of IP."""
+        return [f"{port} {flow}" for flow in FLOWS]
+
+    def better(self, _machine: TunedMachine, _key: str, value: str) -> str:
+        """Return the fields for measurements: addresses and ports."""
+        return value if set(value) == set(_HASHED) else _HASHED
+
+    def put(self, machine: TunedMachine, key: str, value: str) -> None:
+        """Set the fields."""
+        if not value:
+            raise HostError(f"{self.name}: {key} cannot hash nothing")
+        super().put(machine, key, value)
+
+
+class Coalescing(PortKnob):
+    """Whether a port changes with the load for how long it collects frames before it interrupts."""
+
+    name = "coalescing"
+    part = "coalescing"
+    why = "a port that adapts its wait to the load makes the delay of one trial unlike that of the next"
+    source = "Linux: networking/ethtool-netlink, COALESCE_GET; delays, RFC 8219 sections 7.2 and 7.3"
+    absent = "its driver does not adapt when it interrupts"
+
+    def better(self, _machine: TunedMachine, _key: str, value: str) -> str:
+        """A wait that stays; how long it is depends on the rate, and is left as it is."""
+        return value.replace(" on", " off")
+
+    def remark(self, machine: TunedMachine, key: str) -> str:
+        """Return the wait of the port, as a remark."""
+        wait = self.wait(machine, key)
+        return f"each delay may include {wait} us of it: ethtool -C {key} rx-usecs" if wait else ""
+
+    def wait(self, machine: TunedMachine, key: str) -> int | None:
+        """Return the wait of the port in us; None = its driver does not report it."""
+        usecs = machine.port_values(key, self.part).get("rx-usecs")
+        return None if usecs is None else int(usecs)
+
+    def read(self, machine: TunedMachine, key: str) -> str | None:
+        """For example "adaptive-rx on adaptive-tx off"."""
+        values = machine.port_values(key, self.part).items()
+        return _in_words({name: value for name, value in values if name.startswith("adaptive")}) or None
+
+
+class Pause(PortKnob):
+    """Whether a port obeys PAUSE frames and sends them (flow control)."""
+
+    name = "pause"
+    part = "pause"
+    why = "with flow control, frames that the device has no room for wait instead of being lost"
+    source = "IEEE 802.3 annex 31B; loss decides a trial, RFC 2544 section 26.1 and RFC 8219 section 7.1"
+    absent = "it has no flow control"
+
+    def better(self, _machine: TunedMachine, _key: str, value: str) -> str:
+        """Off, and not what the other end would negotiate."""
+        return "autoneg off rx off tx off" if " on" in value.removeprefix("autoneg on") else value
+
+
+class Offloads(_SplitKnob):
+    """Whether a port removes VLAN tags and joins frames that it receives, before a program sees them."""
+
+    name = "offloads"
+    part = "offloads"
+    why = "a port that removes VLAN tags or joins frames hands the tester other frames than came over the link"
+    source = "Linux: networking/segmentation-offloads; XDP programs see frames after these offloads"
+    absent = "its driver has no such offload"
+
+    def keys(self, port: str) -> Sequence[str]:
+        """Return a key for each offload."""
+        return [f"{port} {name}" for name in OFFLOADS]
+
+    def better(self, machine: TunedMachine, key: str, value: str) -> str:
+        """Off, unless the driver fixes it."""
+        fixed = (super().read(machine, key) or "").endswith(FIXED)
+        return value if fixed else "off"
+
+    def read(self, machine: TunedMachine, key: str) -> str | None:
+        """Return "on" or "off"."""
+        value = super().read(machine, key)
+        return None if value is None else value.removesuffix(FIXED)
+
+
+class EnergySaving(PortKnob):
+    """Whether a link sleeps between frames (Energy Efficient Ethernet)."""
+
+    name = "eee"
+    part = "eee"
+    why = "a link that sleeps between frames delays the frame that wakes it by microseconds"
+    source = "IEEE 802.3 clause 78"
+    absent = "its link cannot sleep"
+
+    def better(self, _machine: TunedMachine, _key: str, _value: str) -> str:
+        """Off."""
+        return "off"
+
+    def read(self, machine: TunedMachine, key: str) -> str | None:
+        """Return "on" or "off"."""
+        return machine.port_values(key, self.part).get("eee")
+
+    def put(self, machine: TunedMachine, key: str, value: str) -> None:
+        """Switch it."""
+        machine.set_port(key, self.part, {"eee": value})
