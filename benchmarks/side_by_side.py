@@ -24,7 +24,7 @@ from natgauge.labs.contract import Port
 from natgauge.statistics.order_statistics import median_estimate
 from natgauge.statistics.rounds import estimate_over_rounds
 from natgauge.tester.cable import FrameKind
-from natgauge.tester.floor import SLICE_FRAMES, FloorPair, FloorTester
+from natgauge.tester.selftest import SLICE_FRAMES, FloorPair, FloorTester
 from natgauge.words import Quantity
 
 ALPHA: Final = 0.05

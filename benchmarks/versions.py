@@ -23,7 +23,7 @@ from natgauge.ethernet import IP_HEADER, LEAST_OCTETS
 from natgauge.statistics.order_statistics import median_estimate
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.cable_lab import CableLab
-from natgauge.tester.floor import FloorTester
+from natgauge.tester.selftest import FloorTester
 from natgauge.words import FAMILIES, QUANTITIES, Transport
 
 #: A round of few blocks: it is the loads that differ, not the blocks of one.

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors that are shown to the user, each with the exit status of the command line.
+"""Errors that are shown to the user, each with the exit status of the command line; names close to a wrong one.
 
 A message is one line: what, where, which value, which rule, what to do. All changes are undone when one is raised.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -116,3 +117,19 @@ def about(at: str) -> Iterator[None]:
     except NatgaugeError as error:
         error.at = error.at or at
         raise
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The known names that are close to an unknown one, or else all of them, for the end of a message."""
+    names = sorted(known)
+    return _close(name, names) or f"there are {', '.join(names)}"
+
+
+def listed_by(command: str, name: str, known: Iterable[str]) -> str:
+    """The known names that are close to an unknown one, and the command that lists all, for the end of a message."""
+    return f'{_close(name, sorted(known))} "{command}" lists them'.lstrip()
+
+
+def _close(name: str, names: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, names, n=3)
+    return f"did you mean {' or '.join(close)}?" if close else ""

@@ -7,7 +7,7 @@ import os
 
 from natgauge.labs.common import namespaces
 from natgauge.tester.doctor import examine
-from natgauge.tester.probe import send_over_a_cable
+from natgauge.tester.finding import send_over_a_cable
 
 #: Jool is a module of its own, which guests have; own builds are in no Debian; the package of conntrackd starts it.
 ELSEWHERE = (

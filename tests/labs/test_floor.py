@@ -9,8 +9,8 @@ import pytest
 
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.cable_lab import CableLab
-from natgauge.tester.floor import FloorTester
 from natgauge.tester.highest import cable_name
+from natgauge.tester.selftest import FloorTester
 from natgauge.words import Quantity
 
 pytestmark = pytest.mark.alone

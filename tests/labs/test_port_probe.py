@@ -160,7 +160,7 @@ def test_no_command_is_named_for_a_port_that_carries_the_default_route(above: st
 ATTACH = """
 import socket, struct, sys, time
 from pyroute2 import IPRoute
-from natgauge.labs.wire.xdp import bpf
+from natgauge.labs.wire.drivers import bpf
 from natgauge.tester import xdp_trial
 
 mode, index, program = int(sys.argv[1]), socket.if_nametoindex("left"), xdp_trial._load()

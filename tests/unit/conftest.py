@@ -16,7 +16,7 @@ import pytest
 from tests.unit.golden import golden
 
 from natgauge.host import cpus
-from natgauge.labs.common.protected import parent_of
+from natgauge.labs.common.processes import parent_of
 
 __all__ = ["golden"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from natgauge.labs.wire import xdp
-from natgauge.labs.wire.media import Media
+from natgauge.labs.wire import drivers
+from natgauge.labs.wire.drivers import Media
 from natgauge.labs.wire.port_state import PortState
 
-FULL = xdp.Features.BASIC | xdp.Features.REDIRECT | xdp.Features.NDO_XMIT
+FULL = drivers.Features.BASIC | drivers.Features.REDIRECT | drivers.Features.NDO_XMIT
 
 
 def port_state(name: str = "eth1", **changed: Any) -> PortState:

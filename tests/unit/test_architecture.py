@@ -30,7 +30,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "durations": set(),
     "embedding": set(),
     "ethernet": {"words"},
-    "faults": {"errors", "system_errors"},
     "files": set(),
     "figure_text": set(),
     "interval_text": {"figure_text"},
@@ -42,7 +41,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "outputs": {"errors", "files", "foreign", "system_errors"},
     "other_traffic": {"figure_text", "known_doubts", "notes"},
     "statistics": set(),
-    "suggestions": set(),
     "system_errors": {"errors"},
     "table_memory": set(),
     "tables": {"plain_text"},
@@ -55,14 +53,14 @@ MAY_IMPORT: dict[str, set[str]] = {
         "errors", "files", "finding", "foreign", "inputs", "plain_text", "system_errors", "table_memory", "version",
     },
     "metrics": {"figure_text"},
-    "subscriber_profiles": {"errors", "ethernet", "figure_text", "foreign", "inputs", "suggestions", "toml_text"},
+    "subscriber_profiles": {"errors", "ethernet", "figure_text", "foreign", "inputs", "toml_text"},
     "delays": {"agreement"},
     "trials": {"agreement", "causes", "churn", "delays", "errors", "other_traffic", "readings", "words"},
     "measurer": {"delays", "errors", "paired", "trials"},
     "trial_record": {"causes", "readings", "trials"},
     "verdicts": {"agreement", "causes", "counts", "figure_text", "readings", "trial_record", "trials", "words"},
     "records": {
-        "causes", "errors", "faults", "figure_text", "files", "foreign", "metrics", "notes", "statistics",
+        "causes", "errors", "figure_text", "files", "foreign", "metrics", "notes", "statistics",
         "system_errors", "words",
     },
     "procedures": {
@@ -80,7 +78,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "published": {
         "analysis", "errors", "figure_text", "foreign", "interval_text", "records", "reports", "statistics",
-        "suggestions", "tables", "toml_text", "words",
+        "tables", "toml_text", "words",
     },
     "agreement": {"bounded_output", "errors", "host", "late_delays", "system_errors", "words"},
     "counts": {"agreement", "trials"},
@@ -92,7 +90,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "guest_building": {"errors", "host", "labs"},
     "new_recipe": {"errors", "foreign", "gateways"},
     "gateways": {
-        "embedding", "errors", "foreign", "host", "inputs", "labs", "log_counts", "suggestions", "system_errors",
+        "embedding", "errors", "foreign", "host", "inputs", "labs", "log_counts", "system_errors",
         "table_memory", "toml_text", "words",
     },
     "tester": {
@@ -113,12 +111,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "audits": {
         "embedding", "errors", "figure_text", "gateways", "host", "inputs", "labs", "notes", "records", "setup",
-        "suggestions", "words",
+        "words",
     },
     "campaigns": {
-        "agreement", "cleaning", "delays", "durations", "errors", "faults", "figure_text", "foreign",
+        "agreement", "cleaning", "delays", "durations", "errors", "figure_text", "foreign",
         "gateways", "host", "inputs", "labs", "measurements", "measurer", "metrics", "notes", "paired",
-        "plain_text", "procedures", "readings", "records", "setup", "suggestions", "system_errors", "toml_text",
+        "plain_text", "procedures", "readings", "records", "setup", "system_errors", "toml_text",
         "trial", "trials", "version", "words",
     },
     "spread": {

@@ -10,15 +10,14 @@ import pytest
 from tests.unit.golden import Golden
 
 from natgauge.errors import HostError, UsageError
-from natgauge.labs.common import boot
-from natgauge.labs.common.boot import BootCommand
-from natgauge.labs.common.port_options import PortOptions
+from natgauge.labs.common import port_options
+from natgauge.labs.common.port_options import BootCommand, PortOptions
 
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """The device is looked at without a pause."""
-    monkeypatch.setattr(boot, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(port_options, "_POLL_SECONDS", 0.01)
 
 
 def command(text: str, seconds: float = 20.0, settle: float = 0.0) -> BootCommand:

@@ -21,8 +21,7 @@ from natgauge.labs.common import locks, namespaces
 from natgauge.labs.netns import lab
 from natgauge.tester import doctor
 from natgauge.tester.doctor import examine, worst_state
-from natgauge.tester.finding import Host
-from natgauge.tester.probe import CableProof
+from natgauge.tester.finding import CableProof, Host
 
 #: The real one, which `root` replaces.
 STATUS = cleanup.status

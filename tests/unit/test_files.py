@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from natgauge import files
-from natgauge.faults import fault
+from natgauge.system_errors import fault
 
 
 def test_a_file_is_replaced_and_nothing_stays_beside_it(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.unit.test_selftest import FakeCable
 from natgauge.agreement import ComparisonRequest, ComparisonResult
 from natgauge.errors import BrokenError
 from natgauge.tester.cable import FrameKind
-from natgauge.tester.floor import SLICE_FRAMES, FloorPair, FloorTester, share_of
+from natgauge.tester.selftest import SLICE_FRAMES, FloorPair, FloorTester, share_of
 
 KIND = FrameKind("ipv4", 64, delays=True)
 STREAM = dict.fromkeys(("duplicates", "reordered", "late", "damaged", "untranslated", "mistranslated", "skipped"), 0)

@@ -24,20 +24,20 @@ SMALL = foreign.FileKind("plan", "name a plan's file", 1000, line_octets=100)
 #: Modules that open files of the kernel, of natgauge itself, or that they made; no path of them is somebody else's.
 OWN_FILES = {
     "bounded_output.py", "host/limits.py", "tester/finding.py", "causes/hops.py", "causes/cause.py",
-    "records/parameters.py", "causes/counters.py", "known_doubts.py", "faults.py", "reports/html/drawings.py",
-    "labs/common/queue_counters.py", "trial/connection_log.py",
+    "records/parameters.py", "causes/counters.py", "known_doubts.py", "system_errors.py", "reports/html/drawings.py",
+    "trial/connection_log.py",
     "audits/kit/pcapng.py", "spread/resources.py", "spread/worker.py",
     "cli/__init__.py", "errors.py", "files.py", "foreign.py", "host/capabilities.py", "host/cpus.py",
     "outputs.py", "host/process_files.py", "gateways/support.py", "host/private_folder.py",
     "labs/common/machine_globals.py", "labs/common/marks.py",
-    "labs/common/protected.py", "host/machine.py", "host/sampling.py",
+    "labs/common/processes.py", "host/machine.py", "host/sampling.py",
     "host/settings.py",
-    "host/tuning/changes.py", "host/tuning/contract.py", "host/tuning/core_knobs.py", "labs/common/boot.py",
+    "host/tuning/changes.py", "host/tuning/contract.py", "host/tuning/core_knobs.py", "labs/common/port_options.py",
     "cleaning/cleanup.py", "labs/common/device.py", "labs/common/links.py", "labs/common/locks.py",
     "labs/common/namespaces.py", "labs/common/network_counters.py", "labs/common/register.py", "labs/netns/lab.py",
     "labs/ssh/openssh.py", "labs/vm/image.py", "labs/vm/qemu.py", "labs/wire/port_state.py", "reports/html/page.py",
     "published/printed.py", "tester/doctor.py", "tester/highest.py", "labs/common/frame_processes.py",
-    "guest_building.py", "labs/common/joined_namespaces.py",
+    "guest_building.py",
     # It appends to a folder that it made, and opens a journal for writing without following a link.
     "records/store.py", "campaigns/journal.py", "campaigns/evidence.py",
     # Regular files of the user's folder, whose size it has checked.

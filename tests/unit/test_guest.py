@@ -17,10 +17,10 @@ from natgauge.labs import vm
 from natgauge.labs.common import locks
 from natgauge.labs.contract import LabNeeds
 from natgauge.labs.vm import image, qemu, user_files
-from natgauge.labs.vm.archive import ArchivedFile, archive
 from natgauge.labs.vm.image import Image
 from natgauge.labs.vm.lab import mask_of
 from natgauge.labs.vm.qemu import Accelerator, Guest, Shape
+from natgauge.labs.vm.user_files import ArchivedFile, archive
 
 NEED = LabNeeds(families=("ipv4", "ipv4"))
 

@@ -16,7 +16,7 @@ from tests.unit.golden import Golden
 from natgauge.cleaning import cleanup
 from natgauge.cli import lab, run
 from natgauge.host import capabilities
-from natgauge.labs.common import locks, marks, namespaces, protected
+from natgauge.labs.common import locks, marks, namespaces, processes
 from natgauge.labs.common import register as registers
 from natgauge.labs.common.locks import Lock
 from natgauge.labs.common.register import Register
@@ -154,7 +154,7 @@ def _of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
     monkeypatch.setattr(namespaces, "_RUN", made.netns)
     monkeypatch.setattr(namespaces, "all_processes", tuple)
     monkeypatch.setattr(namespaces, "refusal", refusal)
-    monkeypatch.setattr(protected, "name_of", lambda _pid: "sleep")
+    monkeypatch.setattr(processes, "name_of", lambda _pid: "sleep")
     yield made
     made.release()
 

@@ -16,7 +16,7 @@ from natgauge.cleaning import cleanup
 from natgauge.errors import BrokenError
 from natgauge.labs.common import device, locks, marks, namespaces
 from natgauge.labs.common.device import ThisMachine
-from natgauge.labs.common.threads import NoThreadError, in_thread
+from natgauge.labs.common.processes import NoThreadError, in_thread
 
 
 def test_a_process_that_was_started_while_others_were_ended_is_ended_too(

@@ -20,7 +20,7 @@ from natgauge.cli import run
 from natgauge.errors import HostError
 from natgauge.host.private_folder import HiddenLabsError, unwritable
 from natgauge.host.tuning.changes import Changed, read, state
-from natgauge.labs.common import locks, namespaces, protected
+from natgauge.labs.common import locks, namespaces, processes
 from natgauge.labs.common.locks import Lock
 from natgauge.labs.common.register import Register, kept_settings
 
@@ -231,14 +231,14 @@ def test_the_first_process_of_a_container_may_be_natgauge(
     real = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda self: command if str(self) == "/proc/1/cmdline" else real(self))
     monkeypatch.setattr(cleanup, "_program_of", lambda pid: program if pid == 1 else "natgauge-engine")
-    monkeypatch.setattr(protected, "parent_of", lambda _pid: 1)
+    monkeypatch.setattr(processes, "parent_of", lambda _pid: 1)
     monkeypatch.setattr(locks, "holders", lambda: frozenset({1} if holds else ()))
     assert cleanup._is_orphan(4711) is orphan
 
 
 def test_a_process_whose_parent_is_outside_of_the_container_is_no_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleanup, "_program_of", lambda _pid: "natgauge-engine")
-    monkeypatch.setattr(protected, "parent_of", lambda _pid: 0)
+    monkeypatch.setattr(processes, "parent_of", lambda _pid: 0)
     assert not cleanup._is_orphan(4711)
 
 

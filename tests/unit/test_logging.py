@@ -28,9 +28,9 @@ from natgauge.agreement import TrialRequest, TrialResult
 from natgauge.cli import run
 from natgauge.comparisons.request import read_gateways
 from natgauge.errors import BrokenError, UsageError
-from natgauge.gateways.logged import logged
 from natgauge.gateways.logging_ways import LoggingWay
 from natgauge.gateways.recipe import available, load
+from natgauge.gateways.ways import logged
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import CommandResult
 from natgauge.log_counts import LogCounts

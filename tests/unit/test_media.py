@@ -20,10 +20,10 @@ from natgauge.analysis.comparing import comparable
 from natgauge.ethernet import theoretical_maximum
 from natgauge.host import capabilities, ethtool
 from natgauge.labs.contract import Port
+from natgauge.labs.wire import drivers
 from natgauge.labs.wire import lab as wire_lab
-from natgauge.labs.wire import media, xdp
+from natgauge.labs.wire.drivers import Media, media_of
 from natgauge.labs.wire.lab import WireLab
-from natgauge.labs.wire.media import Media, media_of
 from natgauge.measurements.conditions import record
 from natgauge.measurements.making import make
 from natgauge.procedures.kit.result.results import Measurement, make_result
@@ -65,7 +65,7 @@ def port(
 
     def ask(_interface: str, request: Any) -> None:
         assert ctypes.sizeof(request) == 196
-        assert request.cmd == media._GET_DRIVER
+        assert request.cmd == drivers._GET_DRIVER
         ctypes.memmove(
             ctypes.addressof(request), struct.pack("I32s32s32s", 3, b"ixgbe", b"6.18", b"0x800003df\0junk"), 100
         )
@@ -89,8 +89,8 @@ def port(
 
     monkeypatch.setattr(ethtool, "ask", ask)
     monkeypatch.setattr(ethtool, "read", read)
-    monkeypatch.setattr(media, "_has_card", lambda _interface: card)
-    monkeypatch.setattr(media, "IoctlEthtool", Tool)
+    monkeypatch.setattr(drivers, "_has_card", lambda _interface: card)
+    monkeypatch.setattr(drivers, "IoctlEthtool", Tool)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_lab_that_is_used_twice_remarks_once_on_each_port_in_the_notes_of_the_
     monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     """Nothing read the remarks, so no reader of a result saw them."""
-    found = {"a": xdp.Features.BASIC, "b": xdp.Features.BASIC | xdp.Features.NDO_XMIT}
+    found = {"a": drivers.Features.BASIC, "b": drivers.Features.BASIC | drivers.Features.NDO_XMIT}
     monkeypatch.setattr(capabilities, "require", lambda *_: None)
     monkeypatch.setattr(wire_lab, "port_lock", lambda *_: SimpleNamespace(take=lambda: None))
     monkeypatch.setattr(wire_lab, "read_port", lambda name: port_state(name, features=found[name]))
@@ -187,7 +187,7 @@ def test_a_lab_that_is_used_twice_remarks_once_on_each_port_in_the_notes_of_the_
     lab.take()
     of_lab = result(chosen=dict(lab.parameters()))
     golden([note for note in of_lab.notes if note.word == "tester"])
-    found["b"] = xdp.Features.BASIC
+    found["b"] = drivers.Features.BASIC
     lab.take()
     other = result(chosen=dict(lab.parameters()))
     golden([note.text for note in other.notes if note.word == "tester"])

@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from natgauge.labs.common import processes, protected
+from natgauge.labs.common import processes
 
 
 def test_a_process_of_others_gets_no_signal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protected, "ancestry", frozenset)
+    monkeypatch.setattr(processes, "ancestry", frozenset)
     with pytest.raises(AssertionError, match=f"to process {os.getppid()}, which it did not start"):
         processes.end_processes([os.getppid()])
 

@@ -22,12 +22,11 @@ from natgauge.finding import Finding
 from natgauge.host import capabilities
 from natgauge.host.cpus import as_if
 from natgauge.labs.common import locks
-from natgauge.labs.wire import xdp
+from natgauge.labs.wire import drivers
+from natgauge.labs.wire.drivers import Attached, Media
 from natgauge.labs.wire.lab import port_lock
-from natgauge.labs.wire.media import Media
 from natgauge.labs.wire.port_state import driver_facts, findings, refuse
-from natgauge.labs.wire.xdp import Attached
-from natgauge.tester import port_probe, xdp_trial
+from natgauge.tester import port_probe
 from natgauge.tester.port_probe import of_peer, probe
 
 
@@ -104,7 +103,7 @@ OBSTACLES: list[tuple[dict[str, Any], str, str | None]] = [
         "XDP",
         None,
     ),
-    ({"features": xdp.Features(0), "media": driver("e1000e")}, "XDP", None),
+    ({"features": drivers.Features(0), "media": driver("e1000e")}, "XDP", None),
     ({"features": FULL, "media": driver("nfp")}, "XDP", None),
     ({"mtu": 9000, "media": driver("ixgbe")}, "MTU", "ip link set eth1 mtu 1500"),
     ({"frame_sizes": (3412,)}, "MTU", "ip link set eth1 mtu 3394"),
@@ -166,7 +165,7 @@ def test_each_mend_is_a_command_that_sh_runs(made: Made, monkeypatch: pytest.Mon
         path.write_text(text)
     (made.root / "sys/devices/system/node/node1").mkdir(parents=True)
     (made.root / "sys/devices/system/node/node1/cpulist").write_text("1000-1001")
-    lone = {"media": driver("veth"), "features": xdp.Features.BASIC, "peer": name}
+    lone = {"media": driver("veth"), "features": drivers.Features.BASIC, "peer": name}
     seen = set()
     for changed in [*(changed for changed, *_ in OBSTACLES), lone]:
         options = {"frame_sizes": changed.get("frame_sizes", (64,))}
@@ -202,7 +201,7 @@ def test_each_mend_is_a_command_that_sh_runs(made: Made, monkeypatch: pytest.Mon
 def test_a_veth_whose_other_end_cannot_receive_is_a_finding_on_that_port(
     others: list[str], peer: str | None, state: str | None, mend: str | None
 ) -> None:
-    port = port_state(media=driver("veth"), features=xdp.Features.BASIC, peer=peer)
+    port = port_state(media=driver("veth"), features=drivers.Features.BASIC, peer=peer)
     found = list(of_peer(port, others))
     assert [(finding.name, finding.state, finding.mend) for finding in found] == (
         [] if state is None else [("XDP", state, mend)]
@@ -240,7 +239,7 @@ def test_allowed_addresses_are_no_obstacle() -> None:
 
 def test_a_driver_that_gains_redirects_with_a_program_is_not_doubted_where_it_is_known() -> None:
     def state(name: str) -> str:
-        port = port_state(features=xdp.Features.BASIC, media=driver(name))
+        port = port_state(features=drivers.Features.BASIC, media=driver(name))
         return next(finding.state for finding in findings(port) if finding.name == "XDP")
 
     assert (state("ice"), state("unheard-of")) == ("ok", "warning")
@@ -259,7 +258,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     """A machine with the port eth1, whose settings are not the best ones."""
     monkeypatch.setattr(port_probe, "read_port", port_state)
     monkeypatch.setattr(capabilities, "require", lambda *_: None)
-    monkeypatch.setattr(xdp_trial, "refusal", lambda _: None)
+    monkeypatch.setattr(port_probe, "refusal", lambda _: None)
     monkeypatch.setattr(locks, "RUN", tmp_path / "run")
     return Made(tmp_path)
 
@@ -296,7 +295,7 @@ def test_a_driver_that_refuses_programs_is_an_obstacle_with_the_kernels_reason(
     made: Made, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:
     reason = "virtio_net: Can't set XDP while host is implementing GRO_HW/CSUM, disable GRO_HW/CSUM first"
-    monkeypatch.setattr(xdp_trial, "refusal", lambda _: reason)
+    monkeypatch.setattr(port_probe, "refusal", lambda _: reason)
     monkeypatch.setattr(port_probe, "read_port", lambda name: port_state(name, media=driver("virtio_net")))
     monkeypatch.setattr(port_probe, "_of_cable", lambda *_: pytest.fail("a frame was sent"))
     for report in probe(["eth0", "eth1"], machine=made.machine):
@@ -307,7 +306,7 @@ def test_a_driver_that_refuses_programs_is_an_obstacle_with_the_kernels_reason(
 
 
 def test_nothing_is_attached_where_nothing_is_sent(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xdp_trial, "refusal", lambda _: pytest.fail("a program was attached"))
+    monkeypatch.setattr(port_probe, "refusal", lambda _: pytest.fail("a program was attached"))
     probe(["eth1"], machine=made.machine, sends_frames=False)
     monkeypatch.setattr(port_probe, "read_port", lambda name: port_state(name, is_up=False))
     probe(["eth1"], machine=made.machine)

@@ -13,7 +13,7 @@ import pytest
 
 from natgauge.host import process_files
 from natgauge.host.tuning import core_knobs
-from natgauge.labs.common import locks, protected
+from natgauge.labs.common import locks, processes
 
 _SET_NAME, _GET_NAME = 15, 16  # prctl(2)
 ODD = b") \xff 9 \xfe"
@@ -32,12 +32,12 @@ def oddly_named() -> Iterator[int]:
 
 def test_a_name_may_hold_any_octets(oddly_named: int) -> None:
     assert process_files.name_of(Path("/proc/self")) == ") \ufffd 9 \ufffd"
-    assert protected.name_of(oddly_named) == ") \ufffd 9 \ufffd"
+    assert processes.name_of(oddly_named) == ") \ufffd 9 \ufffd"
 
 
 def test_what_follows_an_odd_name_is_read_all_the_same(oddly_named: int) -> None:
-    assert protected.parent_of(oddly_named) == os.getppid()
-    assert os.getppid() in protected.ancestry()
+    assert processes.parent_of(oddly_named) == os.getppid()
+    assert os.getppid() in processes.ancestry()
     assert locks._began(oddly_named).isdecimal()
 
 

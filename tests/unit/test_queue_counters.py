@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from natgauge.labs.common.queue_counters import queues_shown
+from natgauge.labs.common.network_counters import queues_shown
 
 SHOWN = """\
 qdisc noqueue 0: dev lo root refcnt 2

@@ -14,11 +14,10 @@ from tests.unit.golden import Golden
 
 from natgauge import system_errors
 from natgauge.errors import HostError
-from natgauge.faults import fault
 from natgauge.host import capabilities, limits
 from natgauge.inputs.types import meant_number
 from natgauge.setup.traffic.ranges import meant_range
-from natgauge.system_errors import can_start_threads, of_host
+from natgauge.system_errors import can_start_threads, fault, of_host
 from natgauge.toml_text import parse
 
 

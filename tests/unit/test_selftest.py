@@ -16,9 +16,8 @@ from natgauge.host import programs
 from natgauge.labs.contract import Port
 from natgauge.tester import highest, selftest
 from natgauge.tester.cable import BEYOND_REACH, CableFigures, CableTester, FloorShare, FrameKind
-from natgauge.tester.floor import FloorTester
 from natgauge.tester.highest import DISTURBED_ENOUGH, HighestRates, highest_rates
-from natgauge.tester.selftest import run_selftest
+from natgauge.tester.selftest import FloorTester, run_selftest
 from natgauge.words import Transport
 
 PROFILE = FrameKind("ipv6", 84, delays=True)

@@ -12,7 +12,7 @@ from types import FrameType
 import pytest
 
 from natgauge.errors import EndedBySignal
-from natgauge.spread import signals
+from natgauge.spread import cluster
 
 
 def second(_number: int, _frame: FrameType | None) -> None:
@@ -47,7 +47,7 @@ def test_a_signal_that_arrives_in_a_callback_ends_what_runs_after_its_undoing(ti
             undone.append("all")
 
     with pytest.raises(EndedBySignal):
-        signals.run(main())
+        cluster.run(main())
     assert undone == ["all"]
     assert signal.getsignal(signal.SIGTERM) is second
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -58,5 +58,5 @@ def test_without_a_signal_its_handlers_are_those_of_before_and_errors_are_raised
         raise OSError("refused")
 
     with pytest.raises(OSError, match="refused"):
-        signals.run(main())
+        cluster.run(main())
     assert signal.getsignal(signal.SIGTERM) is first

@@ -23,7 +23,6 @@ from natgauge.campaigns.run import CellRunner, LocalRunner, Session
 from natgauge.campaigns.state import CampaignState
 from natgauge.cleaning import cleanup
 from natgauge.errors import NatgaugeError, UsageError
-from natgauge.faults import fault
 from natgauge.gateways.recipe import digest
 from natgauge.host import machine
 from natgauge.measurements.conditions import moving_facts
@@ -43,7 +42,7 @@ from natgauge.records.store import (
     write_document,
 )
 from natgauge.setup.setup import check_host
-from natgauge.system_errors import unwritable
+from natgauge.system_errors import fault, unwritable
 from natgauge.trial.observer import Observer, Silent
 from natgauge.version import VERSION
 

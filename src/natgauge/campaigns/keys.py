@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Final, Literal, get_args
 
 from natgauge.campaigns.formula import evaluate
-from natgauge.errors import UsageError
+from natgauge.errors import UsageError, did_you_mean
 from natgauge.host.cpus import usable_cpus
 from natgauge.inputs.checks import in_range, wrong
 from natgauge.inputs.cores import MOST_CORES, CoreList, DeviceCoreList
@@ -22,7 +22,6 @@ from natgauge.labs import kinds
 from natgauge.metrics.metric import THRESHOLDS
 from natgauge.procedures import get, procedures
 from natgauge.setup.cell import inputs_of_part, place_inputs
-from natgauge.suggestions import did_you_mean
 
 Part = Literal["lab", "traffic", "device"]
 #: The parts of a plan that fix a cell; each is a field of `Cell`.

@@ -13,14 +13,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from natgauge import foreign, toml_text
 from natgauge.campaigns import keys
-from natgauge.errors import LONGEST_VALUE, UsageError, shortened, shown
+from natgauge.errors import LONGEST_VALUE, UsageError, did_you_mean, shortened, shown
 from natgauge.inputs.input import Input
 from natgauge.inputs.question import DEFAULT_LAB
 from natgauge.labs import kinds
 from natgauge.plain_text import one_line
 from natgauge.procedures import procedures
 from natgauge.procedures.kit.settings import Profile
-from natgauge.suggestions import did_you_mean
 
 #: Most values of a series; a longer one is certainly a mistake.
 _MOST_VALUES: Final = 1000

@@ -14,7 +14,7 @@ from typing import Final, Literal
 from natgauge.cleaning import remains
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.host import process_files
-from natgauge.labs.common import locks, marks, namespaces, protected, undoing
+from natgauge.labs.common import locks, marks, namespaces, processes, undoing
 from natgauge.labs.common.decisions import Decision, Deed, Gone, Left, Tell
 from natgauge.labs.common.locks import InUseError, Lock
 from natgauge.labs.common.processes import ended
@@ -75,7 +75,7 @@ class Stray:
     @property
     def left(self) -> Left:
         """The decision that it stays."""
-        shown = [f"{pid} ({protected.name_of(pid)})" for pid in self.processes[:_MOST_NAMES]]
+        shown = [f"{pid} ({processes.name_of(pid)})" for pid in self.processes[:_MOST_NAMES]]
         more = [f"{len(self.processes) - _MOST_NAMES} more"] if len(self.processes) > _MOST_NAMES else []
         inside = f"processes {', '.join([*shown, *more])}" if shown else "no process in it"
         remedy = self.why or '"natgauge lab clean --strays" deletes it and ends its processes'
@@ -276,7 +276,7 @@ def has_ended(pid: int) -> bool:
 
 def _of_orphans() -> list[Decision]:
     """Decide that our programs end whose parent is gone."""
-    never = protected.ancestry()
+    never = processes.ancestry()
     orphans = [pid for pid in namespaces.all_processes() if pid not in never and _is_orphan(pid)]
     deeds = {pid: Deed("end", f"process {pid}") for pid in orphans if not has_ended(pid)}
 
@@ -304,7 +304,7 @@ def _is_orphan(pid: int) -> bool:
     try:
         if not _runs_ours(pid):
             return False
-        parent = protected.parent_of(pid)
+        parent = processes.parent_of(pid)
         if not parent:
             # It has ended, or its parent is outside of this container.
             return False

@@ -28,7 +28,7 @@ import cloup
 from natgauge.cli.help import epilog
 from natgauge.cli.say import say
 from natgauge.errors import EndedBySignal, NatgaugeError, shortened
-from natgauge.faults import fault
+from natgauge.system_errors import fault
 
 #: Heading of the help -> subcommands, each the function `command` in the module of the same name.
 SECTIONS: Final = {

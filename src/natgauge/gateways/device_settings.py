@@ -1,11 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs and settings of a device, which RFC 9693 section 6 requires to be reported with every result."""
+"""Settings of a device: its knobs, and what RFC 9693 section 6 requires to be reported with every result.
+
+Knobs of scope "device" are read, set, read back and put back by snippets in the device's own place.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from natgauge.gateways.protocol import Playable
+from natgauge.gateways.recipe_model import Knob, Knobs
+from natgauge.labs.contract import CommandResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +64,99 @@ class DeviceSettings:
             **({} if self.logging is None else {"logging": self.logging, "log_tolerance": self.log_tolerance}),
             **{name: value for name, value in ratios.items() if value is not None},
         }
+
+
+#: Purpose of a snippet: it must succeed; its output is an answer, and it may be repeated; its status may be a failure;
+#: or it undoes something, also on a broken gateway.
+How = Literal["must", "ask", "may fail", "undo"]
+
+
+class RunSnippet(Protocol):
+    """Runs a snippet of a gateway, and breaks the gateway where that fails."""
+
+    def __call__(
+        self, verb: str, snippet: str, *, variables: Mapping[str, str] | None = None, how: How = "must"
+    ) -> CommandResult:
+        """Run a snippet; see `natgauge.gateways.gateway.Gateway`."""
+        ...
+
+
+class DeviceKnobs:
+    """The knobs of one gateway."""
+
+    def __init__(self, recipe: Playable, run: RunSnippet, number: Callable[[str, str], int]) -> None:
+        """Store the arguments; nothing is read yet.
+
+        Args:
+            number: returns the whole number that a snippet printed; breaks the gateway where the text is not a whole
+                number.
+        """
+        self._run = run
+        self._number = number
+        self._before: dict[str, int] = {}
+        self._first: dict[str, int] = {}
+        self._knobs: dict[str, Knob] = {}
+        self.take(recipe.knobs)
+
+    def take(self, knobs: Knobs) -> None:
+        """Use these knobs of the same gateway; if they differ from those before, the files of those are put back."""
+        taken = {name: knob for name, knob in knobs.named().items() if knob.scope == "device"}
+        if taken != self._knobs:
+            self.restore()
+        self._knobs = taken
+
+    def unset(self) -> dict[str, int]:
+        """Return the minimum of each knob that can be set, for a lab whose knobs have no value yet."""
+        return {name: knob.minimum for name, knob in self._knobs.items() if knob.settable}
+
+    def set(self, values: Mapping[str, int], wished: Mapping[str, int], previous: dict[str, int]) -> None:
+        """Set the knobs that can be set.
+
+        Args:
+            wished: values that the user chose. A knob with more than a value that the user did not choose keeps it.
+        """
+        for name, knob in self._knobs.items():
+            if name not in values:
+                continue
+            # A second start finds our own value.
+            value = self._value(name, knob)
+            previous.setdefault(name, value)
+            for path in knob.paths:
+                before = self._before.setdefault(path, self._file(path))
+                # A larger value that is there already is kept, unless the user chose the value.
+                self._put(f'echo "$NG_VALUE" > {path}', values[name] if name in wished else max(values[name], before))
+            if knob.write:
+                # Other test frames have another time-out under the same name, with a snippet of its own.
+                first = self._first.setdefault(knob.write, value)
+                self._put(knob.write, values[name] if name in wished else max(values[name], first))
+
+    def restore(self) -> None:
+        """Put back the files. A namespace loses its settings when it is deleted, but another device does not."""
+        for path, value in self._before.items():
+            self._put(f'echo "$NG_VALUE" > {path}', value, "undo")
+        self._before.clear()
+
+    def read(self) -> dict[str, int]:
+        """Return the value of each knob by name."""
+        return {name: self._value(name, knob) for name, knob in self._knobs.items()}
+
+    def files(self) -> dict[str, int]:
+        """Return the values of knobs that are files, by file name."""
+        paths = [path for knob in self._knobs.values() for path in knob.paths]
+        # One snippet for all, which prints a line for each: every snippet is a shell of its own over there.
+        each = f'for file in {" ".join(paths)}; do value=$(cat "$file"); echo $value; done'
+        lines = self._run("read", each).stdout.splitlines() if paths else []
+        return {
+            Path(path).name: self._number("read", line)
+            for path, line in zip_longest(paths, lines[: len(paths)], fillvalue="")
+        }
+
+    def _value(self, name: str, knob: Knob) -> int:
+        lines = self._run("read", knob.read or f"cat {' '.join(knob.paths)}").stdout.split()
+        return min(self._number(f"read of {name}", line) for line in lines or [""])
+
+    def _file(self, path: str) -> int:
+        return self._number("read", self._run("read", f"cat {path}").stdout)
+
+    def _put(self, snippet: str, value: int, how: How = "must") -> None:
+        self._run("set", snippet, variables={"NG_VALUE": str(value)}, how=how)

@@ -15,7 +15,7 @@ from typing import Annotated, Final, Self
 from pydantic import Field, ValidationError
 
 from natgauge.embedding import embedded
-from natgauge.errors import UsageError
+from natgauge.errors import UsageError, did_you_mean
 from natgauge.gateways.processes import Process
 from natgauge.gateways.recipe import Recipe, broken_rule
 from natgauge.gateways.recipe_model import (
@@ -29,7 +29,6 @@ from natgauge.gateways.recipe_model import (
     Verbs,
 )
 from natgauge.gateways.toml_layers import BUILT_IN, frozen, layered
-from natgauge.suggestions import did_you_mean
 from natgauge.words import TESTER, Address, Query
 
 _SERVERS: Final = BUILT_IN / "servers"

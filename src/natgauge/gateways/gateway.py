@@ -11,9 +11,7 @@ from string import Template
 from typing import Final, Literal, NoReturn, Self
 
 from natgauge.errors import BrokenError, NatgaugeError, NotEmptyError
-from natgauge.gateways.device_knobs import DeviceKnobs, How
-from natgauge.gateways.device_settings import DeviceSettings
-from natgauge.gateways.emptying import emptying_of, stopping
+from natgauge.gateways.device_settings import DeviceKnobs, DeviceSettings, How
 from natgauge.gateways.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.gateways.needs import (
     RECIPE_FOLDER,
@@ -24,6 +22,7 @@ from natgauge.gateways.needs import (
 )
 from natgauge.gateways.protocol import Playable
 from natgauge.gateways.recipe_model import BY_VERB, Emptying
+from natgauge.gateways.ways import emptying_of, stopping
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.contract import CommandResult, Device
 from natgauge.system_errors import in_a_line

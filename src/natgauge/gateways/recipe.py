@@ -13,11 +13,11 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from natgauge.embedding import PREFIX_LENGTHS
-from natgauge.errors import UsageError, shown
+from natgauge.errors import UsageError, did_you_mean, listed_by, shown
 from natgauge.gateways.logging_ways import LoggingWay
+from natgauge.gateways.needs import digests
 from natgauge.gateways.port_sets import PortSets
 from natgauge.gateways.processes import Process
-from natgauge.gateways.recipe_files import digests
 from natgauge.gateways.recipe_model import (
     BY_RESTART,
     BY_VERB,
@@ -32,7 +32,6 @@ from natgauge.gateways.recipe_model import (
 )
 from natgauge.gateways.toml_layers import BUILT_IN, file_of, files_of, frozen, layered, merge, pieces_of
 from natgauge.labs.common.addresses import INNER_LINKS
-from natgauge.suggestions import did_you_mean, listed_by
 from natgauge.words import Family, Transport
 
 #: Folders with recipes of the user's own, separated like PATH.

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from natgauge import foreign, toml_text
-from natgauge.errors import UsageError, shown
-from natgauge.suggestions import did_you_mean
+from natgauge.errors import UsageError, did_you_mean, shown
 
 #: The folder with natgauge's own recipes.
 BUILT_IN: Final = Path(__file__).parent / "recipes"

@@ -15,9 +15,8 @@ from typing import Any, Final, Literal, TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from natgauge import foreign, toml_text
-from natgauge.errors import HostError, UsageError
+from natgauge.errors import HostError, UsageError, listed_by
 from natgauge.published.model import Document, MachineDescription, OwnFigure, Table
-from natgauge.suggestions import listed_by
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -23,8 +23,7 @@ from pydantic import BaseModel
 
 from natgauge import files
 from natgauge.errors import NatgaugeError, UsageError
-from natgauge.faults import fault
-from natgauge.system_errors import unwritable
+from natgauge.system_errors import fault, unwritable
 
 PLAN_SCHEMA = "natgauge-plan-1"
 ENVIRONMENT_SCHEMA = "natgauge-environment-1"

@@ -18,12 +18,11 @@ from typing import Protocol, Self, TypedDict
 from natgauge.errors import HostError, UsageError
 from natgauge.gateways.chain import Chain
 from natgauge.gateways.device_settings import DeviceSettings
-from natgauge.gateways.emptying import emptying_of
 from natgauge.gateways.far_side import variables
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand
-from natgauge.gateways.logged import logged
 from natgauge.gateways.recipe import Recipe, load
+from natgauge.gateways.ways import emptying_of, logged
 from natgauge.host import capabilities, limits, programs
 from natgauge.host.settings import waits_told
 from natgauge.host.tuning import recorded
@@ -32,7 +31,7 @@ from natgauge.inputs.input import inputs_of
 from natgauge.inputs.question import Cell, DeviceOptions
 from natgauge.labs import kinds
 from natgauge.labs.common.addresses import nat64_prefix as parse_prefix
-from natgauge.labs.common.pool import parse_range, pool_of, refuse_pool
+from natgauge.labs.common.addresses import parse_range, pool_of, refuse_pool
 from natgauge.labs.contract import DEVICES, Addresses, Device, ExternalDevice, Lab, LabNeeds
 from natgauge.setup.traffic import address_plan, chosen_sets, hosts_of, make_plan, refuse_sets, with_pool
 

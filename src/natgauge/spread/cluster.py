@@ -6,9 +6,12 @@ Also `natgauge scheduler`.
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import signal
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from tempfile import TemporaryDirectory
@@ -22,7 +25,7 @@ from natgauge.cleaning import cleanup
 from natgauge.errors import HostError
 from natgauge.host import machine
 from natgauge.measurements.prepared import MakeBench
-from natgauge.spread import Where, signals
+from natgauge.spread import Where
 from natgauge.spread.access import local_address
 from natgauge.spread.resources import Offer, reserved, shares
 from natgauge.spread.worker import NatgaugeWorker
@@ -179,7 +182,7 @@ def serve(where: Where, security: Security, offer: Offer, say: Callable[[str], N
     facts = machine.facts()
     undo(offer)
     try:
-        signals.run(_serve(where, options, _worker(offer, facts, None), lambda: say(_waits(where, offer))))
+        run(_serve(where, options, _worker(offer, facts, None), lambda: say(_waits(where, offer))))
     except (OSError, RuntimeError) as error:
         raise HostError(f"workers: {offer.name} cannot join {where.text}: {_cause(error)}") from error
     finally:
@@ -210,7 +213,7 @@ def schedule(where: Where, security: Security, say: Callable[[str], None]) -> No
         for family, *_, address in socket.getaddrinfo(parts.hostname, parts.port, type=socket.SOCK_STREAM):
             with socket.create_server(address[:2], family=family):
                 pass
-        signals.run(_schedule(options, lambda: say(f"scheduler {where.text} waits for workers and campaigns")))
+        run(_schedule(options, lambda: say(f"scheduler {where.text} waits for workers and campaigns")))
     except (OSError, RuntimeError) as error:
         raise HostError(
             f"scheduler: cannot listen at {where.text}: {_cause(error)}; name an address of this machine, and a free "
@@ -227,3 +230,54 @@ async def _schedule(options: Mapping[str, Any], ready: Callable[[], None]) -> No
     async with ClosedScheduler(**options) as scheduler:
         ready()
         await scheduler.finished()
+
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine to its end; a signal cancels it, so that it undoes what it made.
+
+    asyncio logs, and then forgets, an exception that a signal's handler raises while a callback runs. So the handler
+    is called by the event loop, and what it raises is raised here.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        asyncio.run(main)
+        return
+    handlers: dict[int, Any] = {number: signal.getsignal(number) for number in _SIGNALS}
+    raised = asyncio.run(_watched(main, handlers))
+    if raised is not None:
+        raise raised
+
+
+async def _watched(main: Coroutine[Any, Any, None], handlers: dict[int, Any]) -> BaseException | None:
+    """Run it; return what the handler of a signal raised."""
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(main)
+    raised: list[BaseException] = []
+
+    def end(number: int) -> None:
+        before = {each: signal.getsignal(each) for each in handlers}
+        try:
+            handlers[number](number, None)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is raised when all is undone
+            raised.append(error)
+            task.cancel()
+        # The first signal may have changed what the next one does.
+        after = {each: signal.getsignal(each) for each in handlers}
+        handlers.update({each: now for each, now in after.items() if now is not before[each]})
+
+    for number, handler in handlers.items():
+        if callable(handler):
+            loop.add_signal_handler(number, end, number)
+    try:
+        await task
+    except BaseException:
+        if not raised:
+            raise
+    finally:
+        for number, handler in handlers.items():
+            # The loop leaves the system's own handler.
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)
+    return raised[0] if raised else None

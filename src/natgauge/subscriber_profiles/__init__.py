@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from natgauge import foreign, toml_text
-from natgauge.errors import UsageError, about
+from natgauge.errors import UsageError, about, did_you_mean
 from natgauge.ethernet import BETWEEN_FRAMES, FRAME_OVERHEAD, LARGEST_FRAME
 from natgauge.figure_text import in_full, number
 from natgauge.inputs.checks import in_range, one_of, positive
 from natgauge.inputs.frame_sizes import SizeMix, parse_frame_sizes
 from natgauge.inputs.input import Input, described, inputs_of
 from natgauge.inputs.types import Text
-from natgauge.suggestions import did_you_mean
 
 #: Octets that bits are counted of: the IP packet, or the frame with its FCS, preamble and gap (RFC 5180 appendix A.1).
 BitsOf = Literal["ip", "wire"]

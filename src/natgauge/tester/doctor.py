@@ -29,8 +29,8 @@ from natgauge.host.private_folder import HiddenLabsError
 from natgauge.inputs.cores import format_cores
 from natgauge.labs.common.device import ThisMachine
 from natgauge.labs.common.shell import run_shell
-from natgauge.labs.wire import xdp
-from natgauge.tester import containers
+from natgauge.labs.wire import drivers
+from natgauge.tester import finding
 from natgauge.tester.finding import Host, NoText, unknown
 
 #: State of the worst finding, best first.
@@ -328,14 +328,14 @@ def _ports(host: Host) -> Iterator[Finding]:
     for device in sorted((host.root / "sys/class/net").glob("*/device")):
         name = device.parent.name
         try:
-            features = xdp.features(socket.if_nametoindex(name))
+            features = drivers.features(socket.if_nametoindex(name))
         except OSError:
             continue
         if features is None:
             yield Finding(
                 f"port {name}", "warning", "the kernel does not report its XDP features", f"ethtool -i {name}"
             )
-        elif xdp.Features.BASIC in features:
+        elif drivers.Features.BASIC in features:
             yield Finding(f"port {name}", "ok", "its driver has XDP: it could be a port of the wire lab")
         else:
             what = "its driver has no XDP: it cannot be a port of the wire lab"
@@ -365,11 +365,11 @@ def _leftovers(_host: Host) -> Iterator[Finding]:
 
 _CHECKS: Final[tuple[Callable[[Host], Iterator[Finding]], ...]] = (
     _kernel,
-    containers.privileges,
-    containers.writable,
-    containers.process_limits,
-    containers.kernel_threads,
-    containers.quotas,
+    finding.privileges,
+    finding.writable,
+    finding.process_limits,
+    finding.kernel_threads,
+    finding.quotas,
     _btf,
     _jit,
     _engine,

@@ -1,18 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host on which the doctor looks: "cannot be read" is no answer to "is it off?"."""
+"""Checks of the host: programs, a short trial, and what a container or a service manager may withhold."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+from natgauge.agreement import Phase1, phase1_of
+from natgauge.agreement.process import run
+from natgauge.errors import HostError
 from natgauge.finding import Finding
 from natgauge.gateways.support import has_module
-from natgauge.host import programs
-from natgauge.tester.probe import CableProof, send_over_a_cable
+from natgauge.host import capabilities, limits, programs
+from natgauge.host.cpus import usable_cpus
+from natgauge.host.limits import ControlGroups
+from natgauge.tester.cable import untranslated_request
+from natgauge.tester.cable_lab import CableLab
+
+_FRAMES = 1000
+_RATE = 100_000.0
+_GRACE_MS = 50
+_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class CableProof:
+    """Frame counts of the probe."""
+
+    offered: int
+    received: int
+
+
+def send_over_a_cable() -> CableProof:
+    """Make a cable, send 1000 IPv4 frames over it at 100000 frames/s, and remove the cable."""
+    # The name contains the process: two processes may probe a host at the same time.
+    with CableLab(f"doctor-{os.getpid()}") as cable:
+        request = untranslated_request(
+            cable.initiator,
+            cable.responder,
+            family="ipv4",
+            frame_size=64,
+            connections=_FRAMES,
+            phase1=Phase1(rate=_RATE, grace_ms=_GRACE_MS),
+            phase2=None,
+            sender_cpus=usable_cpus()[:1],
+        )
+        counts = phase1_of(run(request, seconds=_SECONDS))
+    return CableProof(counts.offered_frames, counts.received_frames)
 
 
 class NoText(Enum):
@@ -68,3 +105,75 @@ class Host:
 def unknown(name: str, path: str, why: NoText) -> Finding:
     """Return the finding of a check that could not read what it depends on."""
     return Finding(name, "warning", f"not known: {path} {why.value}", _MENDS[why])
+
+
+def privileges(_host: Host) -> Iterator[Finding]:
+    """Yield the finding on capabilities."""
+    absent = capabilities.missing(*capabilities.MEASURING)
+    if capabilities.in_user_namespace():
+        yield Finding("capabilities", "missing", capabilities.USER_NAMESPACE, "sudo natgauge doctor")
+    elif absent:
+        what = f"this process lacks {capabilities.described(absent)}"
+        mend = f"sudo natgauge doctor; in a container: {capabilities.container_options(absent)}"
+        yield Finding("capabilities", "missing", what, mend)
+    elif rare := capabilities.missing(*capabilities.PROCESSES):
+        what = f"this process lacks {capabilities.described(rare)}, which a few gateways have"
+        mend = f"sudo natgauge doctor; in a container: {capabilities.container_options(rare)}"
+        yield Finding("capabilities", "warning", what, mend)
+    else:
+        yield Finding("capabilities", "ok", f"this process has {', '.join(capabilities.MEASURING)}")
+
+
+def writable(host: Host) -> Iterator[Finding]:
+    """Yield the finding on settings of the kernel, which Docker mounts read-only without --privileged."""
+    try:
+        read_only = os.statvfs(host.path("/proc/sys")).f_flag & os.ST_RDONLY
+    except OSError as error:
+        yield Finding("/proc/sys", "missing", f"/proc/sys: {error.strerror}", "mount -t proc proc /proc")
+        return
+    if read_only:
+        what = "read-only, as in a container: a device cannot be made to forward"
+        yield Finding("/proc/sys", "missing", what, "mount -o remount,rw /proc/sys, or docker run --privileged")
+    else:
+        yield Finding("/proc/sys", "ok", "can be written")
+
+
+def process_limits(_host: Host) -> Iterator[Finding]:
+    """Yield the finding on /sys, and on the limits of open files and threads."""
+    try:
+        limits.refuse_lacking()
+    except HostError as error:
+        yield Finding("limits", "missing", str(error), "natgauge doctor, in an environment that has it")
+    else:
+        yield Finding("limits", "ok", "enough open files and threads")
+
+
+def kernel_threads(host: Host) -> Iterator[Finding]:
+    """Yield the finding on the kernel's threads, which placement `isolated` gives a priority."""
+    if capabilities.shows_kernel_threads(host.root):
+        yield Finding("kernel threads", "ok", "/proc shows them")
+    else:
+        yield Finding(
+            "kernel threads",
+            "warning",
+            "a PID namespace, as a container has it, does not show them: placement isolated cannot be used",
+            "docker run --pid=host; until then use --placement shared",
+        )
+
+
+def quotas(host: Host) -> Iterator[Finding]:
+    """Yield the findings on the limits of this process's control groups."""
+    groups = ControlGroups(host.root)
+    quota, memory, processes = groups.cpu_quota(), groups.memory_limit(), groups.most_processes()
+    if quota is not None:
+        stopped = groups.throttling()
+        what = (
+            f"a CPU quota permits {quota:g} cores, and has stopped this group {stopped.times} times, for "
+            f"{stopped.seconds:.1f} s: trials that it stops are INVALID, and rates may be too low"
+        )
+        yield Finding("CPU quota", "warning", what, "remove the quota (docker: --cpus; Kubernetes: limits.cpu)")
+    else:
+        yield Finding("CPU quota", "ok", "there is none")
+    bounds = [] if memory is None else [f"{memory >> 20} MiB of memory"]
+    bounds += [] if processes is None else [f"{processes} processes and threads"]
+    yield Finding("control group", "ok", f"permits {', '.join(bounds)}" if bounds else "sets no other limits")

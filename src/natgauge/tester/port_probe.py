@@ -3,11 +3,18 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import socket
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
+
+from pyroute2 import IPRoute
+from pyroute2.netlink.exceptions import NetlinkError
 
 from natgauge.agreement import Phase1, StreamCounts, phase1_of
 from natgauge.agreement.process import run
@@ -22,10 +29,10 @@ from natgauge.host.tuning.contract import TunedMachine
 from natgauge.inputs.cores import format_cores, parse_cores
 from natgauge.labs.common import namespaces
 from natgauge.labs.contract import Port
-from natgauge.labs.wire import xdp
+from natgauge.labs.wire import drivers
+from natgauge.labs.wire.drivers import bpf
 from natgauge.labs.wire.lab import port_lock
 from natgauge.labs.wire.port_state import PortState, findings, harmless, read_port, shell
-from natgauge.tester import xdp_trial
 from natgauge.tester.cable import untranslated_request
 
 #: RFC 2544 section 9.1: the smallest and the largest frame of Ethernet.
@@ -168,7 +175,7 @@ def _of_attaching(state: PortState) -> list[Finding]:
     """Return the obstacle if the driver refuses an XDP program, as the kernel gives the reason."""
     try:
         with _locked(state):
-            reason = xdp_trial.refusal(state.name)
+            reason = refusal(state.name)
     except NatgaugeError as error:
         return [Finding("XDP", "obstacle", f"cannot be tried: {error}")]
     except OSError as error:
@@ -273,9 +280,9 @@ def of_peer(port: PortState, others: Sequence[str]) -> Iterator[Finding]:
     not check this: the command that restarts the device may do either.
     """
     features = port.features
-    if port.media.driver != "veth" or features is None or xdp.Features.BASIC not in features:
+    if port.media.driver != "veth" or features is None or drivers.Features.BASIC not in features:
         return
-    if xdp.Features.NDO_XMIT in features or port.peer in others:
+    if drivers.Features.NDO_XMIT in features or port.peer in others:
         return
     end = "in another namespace" if port.peer is None else port.peer
     mend = None if port.peer is None else shell(["ethtool", "-K", port.peer, "gro", "on"])
@@ -286,3 +293,46 @@ def of_peer(port: PortState, others: Sequence[str]) -> Iterator[Finding]:
         yield Finding("XDP", "obstacle", what, mend)
     else:
         yield Finding("XDP", "warning", f"{what}; this is no obstacle if the other end is a port of the tester", mend)
+
+
+_PROG_LOAD, _TYPE_XDP = 5, 6
+#: r0 = XDP_PASS; exit
+_PASS: Final = bytes.fromhex("b700000002000000 9500000000000000")
+_UPDATE_IF_NOEXIST, _DRV_MODE = 1, 4
+
+
+def refusal(interface: str) -> str | None:
+    """Attach a program that passes all frames to an interface of the calling thread's namespace, and detach it.
+
+    Returns:
+        The kernel's reason if the driver refuses the program; None = it does not.
+    """
+    index, program = socket.if_nametoindex(interface), _load()
+    try:
+        with IPRoute(ext_ack=True) as routes:
+            try:
+                _attach(routes, index, program)
+            except NetlinkError as error:
+                words = error.args[1] if len(error.args) > 1 else None
+                return str(words or os.strerror(error.code))
+            _attach(routes, index, -1)
+    finally:
+        os.close(program)
+    return None
+
+
+def _attach(routes: IPRoute, index: int, program: int) -> None:
+    """Give the interface this program in its driver; -1 = none."""
+    flags = _DRV_MODE if program == -1 else _DRV_MODE | _UPDATE_IF_NOEXIST
+    wanted = {"attrs": [("IFLA_XDP_FD", program), ("IFLA_XDP_FLAGS", flags)]}
+    routes.link("set", index=index, IFLA_XDP=wanted)
+
+
+def _load() -> int:
+    """Descriptor of a program that passes all frames."""
+    code, licence = ctypes.create_string_buffer(_PASS), ctypes.create_string_buffer(b"GPL")
+    asked = struct.pack("IIQQ", _TYPE_XDP, len(_PASS) // 8, ctypes.addressof(code), ctypes.addressof(licence))
+    program, _ = bpf(_PROG_LOAD, asked)
+    if program < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return program

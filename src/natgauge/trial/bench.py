@@ -20,7 +20,7 @@ from natgauge.figure_text import number as written
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.far_side import right_answers
 from natgauge.gateways.limits import DeviceDemand, choose, refuse_unfit
-from natgauge.gateways.logged import way_of
+from natgauge.gateways.ways import way_of
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.question import MIXES, Cell, FrameOptions
 from natgauge.measurer import Ability, Measurer

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from natgauge.audits.kit.requirement import DECLARED, NO_FLOWS, Requirement, unseen
-from natgauge.suggestions import did_you_mean
+from natgauge.errors import did_you_mean
 
 
 @functools.cache

@@ -24,10 +24,11 @@ from pyroute2.netlink.rtnl.nsidmsg import nsidmsg
 
 from natgauge.errors import BrokenError, HostError
 from natgauge.host import capabilities
-from natgauge.labs.common import marks, protected
+from natgauge.labs.common import marks
+from natgauge.labs.common import processes as running
+from natgauge.labs.common.processes import NoThreadError, in_thread
 from natgauge.labs.common.processes import all_processes as all_processes  # noqa: PLC0414 - cleanup ends processes by this module
 from natgauge.labs.common.processes import end_processes as end_processes  # noqa: PLC0414 - as above
-from natgauge.labs.common.threads import NoThreadError, in_thread
 from natgauge.system_errors import remedy_of
 
 #: Every namespace of natgauge starts with this.
@@ -257,12 +258,12 @@ def refusal(name: str, *, unmarked: bool = False) -> str:
         namespace = path_of(name).stat()
     except OSError:
         return ""
-    if protected.is_machines_own(namespace):
+    if running.is_machines_own(namespace):
         return f"it is the network of this machine or of this natgauge (ip netns delete {name} removes the name alone)"
     if not unmarked and not is_marked(name):
         return "natgauge did not make it"
-    using = protected.using()
-    reasons = (protected.why_protected(pid, using) for pid in _all_in(name))
+    using = running.using()
+    reasons = (running.why_protected(pid, using) for pid in _all_in(name))
     return next(filter(None, reasons), "")
 
 

@@ -27,7 +27,10 @@ from natgauge.labs.common.addresses import (
     OUTSIDE,
     LinkSide,
     inner_link,
+    parse_range,
+    pool_parameter,
     prefix_parameter,
+    prefixes_of,
 )
 from natgauge.labs.common.addresses import nat64_prefix as parse_prefix
 from natgauge.labs.common.base import FIRST, FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
@@ -36,7 +39,6 @@ from natgauge.labs.common.links import MTU, End, VethCable, neighbour_limits
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.namespaces import PREFIX
 from natgauge.labs.common.network_counters import read_counters
-from natgauge.labs.common.pool import parse_range, pool_parameter, prefixes_of
 from natgauge.labs.contract import Addresses, DeviceCores, Ground, Lab, LabCounters, Link, Port
 from natgauge.words import EACH_ITS_OWN, FAMILIES, Address, Family, Interface, Network
 

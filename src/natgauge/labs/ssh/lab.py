@@ -15,10 +15,9 @@ from typing import Any, ClassVar, Final, Self
 
 from natgauge.core_work import WorkByCore
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
-from natgauge.labs.common.addresses import prefix_parameter
-from natgauge.labs.common.boot import BootCommand
+from natgauge.labs.common.addresses import pool_parameter, prefix_parameter
 from natgauge.labs.common.locks import check_name, directory_of
-from natgauge.labs.common.pool import pool_parameter
+from natgauge.labs.common.port_options import BootCommand
 from natgauge.labs.common.register import Register
 from natgauge.labs.contract import Device, DeviceCores, FarSettings, Ground, Lab, LabCounters, LabNeeds, Port
 from natgauge.labs.netns.lab import NetnsLab

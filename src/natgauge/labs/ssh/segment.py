@@ -14,8 +14,7 @@ from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host.sections import SECTION, sections_of
 from natgauge.inputs.cores import format_cores
 from natgauge.labs.common.links import VethCable, neighbour_limits, read_drops
-from natgauge.labs.common.network_counters import FILES, counters_of
-from natgauge.labs.common.queue_counters import queues_shown
+from natgauge.labs.common.network_counters import FILES, counters_of, queues_shown
 from natgauge.labs.contract import Device, FarSettings, LabCounters
 from natgauge.labs.ssh import bsd, facts
 from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit

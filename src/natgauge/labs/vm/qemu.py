@@ -27,9 +27,8 @@ from natgauge.labs.common import locks
 from natgauge.labs.common.namespaces import inside
 from natgauge.labs.common.processes import end_processes
 from natgauge.labs.common.shell import last_words
-from natgauge.labs.vm.archive import ArchivedFile, archive
 from natgauge.labs.vm.image import Image
-from natgauge.labs.vm.user_files import UserFiles
+from natgauge.labs.vm.user_files import ArchivedFile, UserFiles, archive
 
 Accelerator = Literal["kvm", "tcg"]
 

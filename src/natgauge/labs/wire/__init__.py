@@ -12,7 +12,7 @@ from natgauge.errors import UsageError
 from natgauge.inputs.checks import in_range, wrong
 from natgauge.inputs.input import described
 from natgauge.inputs.types import Text
-from natgauge.labs.common.pool import parse_range
+from natgauge.labs.common.addresses import parse_range
 from natgauge.labs.common.port_options import PortOptions
 from natgauge.labs.contract import Addresses, ExternalDevice, FreshTrials, Kind, LabNeeds, Port
 from natgauge.words import Family

@@ -13,10 +13,10 @@ from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities
 from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE, LinkSide, prefix_parameter
-from natgauge.labs.common.boot import BootCommand
 from natgauge.labs.common.links import drop_counters, link_attribute
 from natgauge.labs.common.locks import Lock
 from natgauge.labs.common.namespaces import exists, inode_of, inside
+from natgauge.labs.common.port_options import BootCommand
 from natgauge.labs.contract import (
     TESTER_PLACES,
     Addresses,
@@ -29,7 +29,7 @@ from natgauge.labs.contract import (
     Link,
     Port,
 )
-from natgauge.labs.wire.media import Media, media_of
+from natgauge.labs.wire.drivers import Media, media_of
 from natgauge.labs.wire.port_state import findings, read_port, refuse
 from natgauge.words import Address, Family, Placement
 

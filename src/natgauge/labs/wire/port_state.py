@@ -21,8 +21,8 @@ from natgauge.errors import HostError, NatgaugeError, UsageError
 from natgauge.finding import Finding
 from natgauge.host import ethtool
 from natgauge.host.cpus import online_cpus
-from natgauge.labs.wire import xdp
-from natgauge.labs.wire.media import Media, media_of
+from natgauge.labs.wire import drivers
+from natgauge.labs.wire.drivers import Media, media_of
 
 #: Octets of a frame besides its IP packet: Ethernet header and FCS.
 FRAME_OVERHEAD: Final = 18
@@ -88,8 +88,8 @@ class PortState:
     has_default_route: bool
     addresses: tuple[str, ...]
     bond: str | None
-    programs: tuple[xdp.Attached, ...]
-    features: xdp.Features | None
+    programs: tuple[drivers.Attached, ...]
+    features: drivers.Features | None
     media: Media
     transmit_queues: int | None
     most_queues: int | None
@@ -131,8 +131,8 @@ def read_port(interface: str) -> PortState:
             has_default_route=index in _default_route_interfaces(routes),
             addresses=tuple(str(one.get_attr("IFA_ADDRESS")) for one in routes.get_addr(index=index)),
             bond=above,
-            programs=xdp.attached(link),
-            features=xdp.features(index),
+            programs=drivers.attached(link),
+            features=drivers.features(index),
             media=media,
             transmit_queues=queues,
             most_queues=most_queues,
@@ -247,13 +247,13 @@ def _of_driver(port: PortState) -> Iterator[Finding]:
     known, features = port.driver, port.features
     if features is None:
         yield Finding("XDP", "warning", "this kernel does not report whether it accepts redirected frames")
-    elif xdp.Features.BASIC not in features:
+    elif drivers.Features.BASIC not in features:
         what = f"its driver has no XDP ({port.media.driver}); use a port whose driver has (natgauge doctor)"
         yield Finding("XDP", "obstacle", what)
     elif known is not None and not known.takes:
         what = f"its driver takes no redirected frames ({port.media.driver}); use a port of another driver"
         yield Finding("XDP", "obstacle", what)
-    elif xdp.Features.NDO_XMIT not in features:
+    elif drivers.Features.NDO_XMIT not in features:
         what = "its driver takes redirected frames only once a program is attached"
         yield Finding("XDP", "warning" if known is None else "ok", what)
     else:

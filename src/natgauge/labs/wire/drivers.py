@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asking the kernel what XDP an interface can do (Documentation/netlink/specs/netdev.yaml, Linux >= 6.3)."""
+"""What the kernel tells of a port: its driver, its XDP programs and features, its medium, speed and flow control.
+
+XDP: Documentation/netlink/specs/netdev.yaml, Linux >= 6.3; the link: linux/ethtool.h. RFC 8219 section 5.1 requires a
+report of the medium, RFC 2544 section 26.1 the theoretical maximum of the link.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,19 @@ import os
 import platform
 import struct
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from enum import IntFlag
 from typing import Any, Final, Literal
 
+from pyroute2.ethtool.common import LINK_PORT_NAMES, PORT_NONE, PORT_OTHER
+from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool
 from pyroute2.netlink import NLM_F_REQUEST, genlmsg
 from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.generic import GenericNetlinkSocket
+
+from natgauge.host import ethtool
+from natgauge.labs.common.links import link_attribute
 
 _DEVICE_GET = 1
 #: Number of the system call bpf(); most architectures have that of include/uapi/asm-generic/unistd.h.
@@ -127,3 +137,95 @@ def bpf(command: int, attributes: bytes) -> tuple[int, bytes]:
     libc = ctypes.CDLL(None, use_errno=True)
     both = ctypes.create_string_buffer(attributes, 120)
     return int(libc.syscall(_BPF, command, both, len(both))), both.raw
+
+
+NOT_KNOWN: Final = "not known"
+VIRTUAL: Final = "virtual"
+
+FlowControl = Literal["off", "received", "sent", "received and sent", "not known"]
+#: By whether PAUSE frames (IEEE 802.3 annex 31B) are obeyed, and whether they are sent.
+_FLOW: Final[dict[tuple[bool, bool], FlowControl]] = {
+    (False, False): "off",
+    (True, False): "received",
+    (False, True): "sent",
+    (True, True): "received and sent",
+}
+
+#: A driver that does not know its speed says 0 or one of these.
+_NO_SPEED: Final = frozenset({0, 0xFFFF, 0xFFFF_FFFF})
+
+
+_GET_DRIVER: Final = 0x03
+
+
+class _DriverInfo(ctypes.Structure):
+    """Begin of struct ethtool_drvinfo, with room for its rest."""
+
+    _fields_ = (
+        ("cmd", ctypes.c_uint32),
+        ("driver", ctypes.c_char * 32),
+        ("version", ctypes.c_char * 32),
+        ("firmware", ctypes.c_char * 32),
+        ("rest", ctypes.c_uint8 * 96),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """One port and its link.
+
+    Attributes:
+        firmware: firmware of the card; None where there is none, or it is not known.
+        megabits: speed of the link in Mbit/s; None = not known. A virtual port's speed is fictitious and not reported.
+    """
+
+    driver: str = NOT_KNOWN
+    firmware: str | None = None
+    medium: str = NOT_KNOWN
+    megabits: int | None = None
+    flow_control: FlowControl = "not known"
+
+
+def media_of(interface: str) -> Media:
+    """Return the media of a port of the calling thread's namespace; "not known" where the driver reports nothing."""
+    driver, firmware = _driver(interface)
+    flow = _flow_control(interface)
+    if not _has_card(interface):
+        return Media(driver, firmware, VIRTUAL, None, flow)
+    medium, megabits = _medium_and_speed(interface)
+    return Media(driver, firmware, medium, megabits, flow)
+
+
+def _has_card(interface: str) -> bool:
+    """Whether there is a device on a bus behind the port; what a veth or tap says of speed and medium is made up."""
+    return bool(link_attribute(None, interface, "IFLA_PARENT_DEV_NAME"))
+
+
+def _driver(interface: str) -> tuple[str, str | None]:
+    """Name of the driver, and firmware."""
+    described = _DriverInfo(_GET_DRIVER)
+    try:
+        ethtool.ask(interface, described)
+    except OSError:
+        return NOT_KNOWN, None
+    return _text(described.driver) or NOT_KNOWN, _text(described.firmware) or None
+
+
+def _medium_and_speed(interface: str) -> tuple[str, int | None]:
+    """Return medium, and speed in Mbit/s."""
+    try:
+        with closing(IoctlEthtool(interface)) as tool:
+            answer = tool.get_link_settings()
+    except (EthtoolError, OSError):
+        return NOT_KNOWN, None
+    medium = NOT_KNOWN if answer.port in (PORT_NONE, PORT_OTHER) else LINK_PORT_NAMES.get(answer.port, NOT_KNOWN)
+    return medium, None if answer.speed in _NO_SPEED else int(answer.speed)
+
+
+def _flow_control(interface: str) -> FlowControl:
+    pause = ethtool.read(interface, "pause")
+    return "not known" if pause is None else _FLOW[pause["rx"] == "on", pause["tx"] == "on"]
+
+
+def _text(field: bytes) -> str:
+    return field.partition(b"\0")[0].decode(errors="replace").strip()

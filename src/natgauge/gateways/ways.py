@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Chosen ways: of removing all connections of a gateway before a trial, and of logging its connections."""
+
+from __future__ import annotations
+
+from natgauge.errors import UsageError, did_you_mean
+from natgauge.gateways.logging_ways import LoggingWay
+from natgauge.gateways.protocol import Playable
+from natgauge.gateways.recipe import Recipe
+from natgauge.gateways.recipe_model import BY_RESTART, BY_VERB, Emptying
+
+
+def emptying_of(recipe: Playable, name: str | None) -> Emptying | None:
+    """Return the way of removing all connections; None = the gateway keeps none.
+
+    Args:
+        name: name of the way; None = the verb `empty`.
+    """
+    verbs = recipe.verbs
+    if not recipe.stateful:
+        if name is not None:
+            raise UsageError(
+                f"emptying: {recipe.name} keeps no connections, so there is nothing to empty; leave it out",
+                at="emptying",
+            )
+        return None
+    ways = {
+        BY_VERB: Emptying(run=verbs.pieces("empty")),
+        BY_RESTART: Emptying(run=stopping(recipe), starts_again=True),
+        **recipe.emptyings,
+    }
+    wanted = name or BY_VERB
+    if wanted not in ways:
+        raise UsageError(
+            f'emptying: "{wanted}": {recipe.name} has no such way; {did_you_mean(wanted, ways)}', at="emptying"
+        )
+    return ways[wanted]
+
+
+def stopping(recipe: Playable) -> tuple[str, ...]:
+    """Return the snippets that stop a gateway. Processes are started last and stopped first."""
+    return (*(process.stop for process in reversed(recipe.process)), *recipe.verbs.pieces("stop"))
+
+
+def way_of(recipe: Recipe, name: str) -> LoggingWay:
+    """Return the way of this name; refuse one that the gateway has not."""
+    if name not in recipe.logging:
+        known = "has no way; leave it out, or let the recipe declare one ([logging.NAME])"
+        if recipe.logging:
+            known = f"has no such way; {did_you_mean(name, recipe.logging)}"
+        raise UsageError(f'logging: "{name}": {recipe.name} {known}', at="logging")
+    return recipe.logging[name]
+
+
+def logged(recipe: Recipe, name: str | None) -> Recipe:
+    """Return the gateway with its log, which starts after it and stops before it; None = it does not log."""
+    if name is None:
+        return recipe
+    way, verbs = way_of(recipe, name), recipe.verbs
+    with_log = {
+        "start": (*verbs.start, *way.starting),
+        "stop": (*verbs.stop, *way.stopping),
+        "check": (*verbs.check, *filter(None, [way.check])),
+        "faults": (*verbs.faults, *filter(None, [way.dropped])),
+    }
+    return recipe.model_copy(
+        update={
+            "needs": (*recipe.needs, *way.needs),
+            "modules": (*recipe.modules, *way.modules),
+            "process": (*recipe.process, *way.process),
+            "verbs": verbs.model_copy(update=with_log),
+        }
+    )
