@@ -57,7 +57,6 @@ class EnergyOfTrial:
     _error: Exception | None = None
 
     def __enter__(self) -> Self:
-        """Read the meter."""
         self._read()
         if self._shown[0].unit == "W":
             self._thread = threading.Thread(target=self._watch, daemon=True)

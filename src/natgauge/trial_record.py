@@ -62,6 +62,5 @@ def hops_in(trial: Trial) -> TrialHops:
 
 
 def _stored(read: Readings) -> dict[str, object]:
-    """Return the readings as a trial's record has them."""
     named = {field.name: getattr(read, field.name) for field in fields(read) if field.name not in _UNSTORED}
     return {"dropped": read.dropped, **{_STORED_AS.get(name, name): value for name, value in named.items()}}

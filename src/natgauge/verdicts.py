@@ -51,19 +51,15 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A trial to be judged."""
-
     trial: Trial
     limits: Limits
 
     @property
     def plan(self) -> TrialPlan:
-        """The trial's plan."""
         return self.trial.plan
 
     @property
     def readings(self) -> Readings:
-        """The trial's readings."""
         return self.trial.readings
 
     @property

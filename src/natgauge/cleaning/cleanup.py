@@ -253,7 +253,6 @@ def take_down(name: str, tell: Tell | None = None) -> list[str]:
 
 
 def _undo(register: Register, tell: Tell) -> None:
-    """Undo a lab that this process has taken, and let go of it."""
     try:
         register.undo(tell)
     finally:

@@ -27,7 +27,6 @@ _STAGE_SECONDS = 60.0
 
 
 def _options() -> dict[str, list[click.Option]]:
-    """Return all options by heading."""
     gateway = cloup.Option(
         ["--gateway"],
         required=True,

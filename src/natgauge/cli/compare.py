@@ -36,7 +36,6 @@ _PLACE: Final = ("by", "placement", "core")
 
 
 def _options() -> dict[str, list[click.Option]]:
-    """Return all options by heading."""
     own = {input_.name: option(input_) for input_ in inputs_of(CompareOptions)}
     return {
         "Comparison": [each for name, each in own.items() if name not in _PLACE],
@@ -83,7 +82,6 @@ def command(gateways: tuple[str, ...], results: Path, form: str, verbose: bool, 
 
 
 def _show_intervals(display: ProgressDisplay, seconds: float, rounds: int, estimates: Sequence[RatioEstimate]) -> None:
-    """Show the intervals after an interim analysis, on standard error."""
     from natgauge.reports.comparison import change, interval
 
     display.interim(

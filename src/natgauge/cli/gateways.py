@@ -221,7 +221,6 @@ def runs(names: Sequence[str], form: str, *, as_json: bool) -> None:
 
 
 def _runs_rows(recipe: Recipe) -> Iterator[tuple[str, ...]]:
-    """Yield the cells of each recorded run of a gateway."""
     from natgauge.gateways.support import runs_of
 
     recorded = runs_of(recipe)
@@ -297,7 +296,6 @@ def show(name: str, as_json: bool) -> None:
 
 
 def _wanted(recipe: Recipe) -> Iterator[str]:
-    """Yield the gateway's requirements, its programs and its ways of logging."""
     from natgauge.gateways.recipe_model import installing
 
     for need in recipe.needs:

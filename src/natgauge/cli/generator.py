@@ -26,7 +26,6 @@ class ValueType(click.ParamType[Any]):
     name = "value"
 
     def __init__(self, read: types.InputType) -> None:
-        """Take the type."""
         self._read = read
 
     def convert(self, value: Any, param: click.Parameter | None, _ctx: click.Context | None) -> Any:
@@ -45,7 +44,6 @@ class ClickInputType(click.ParamType[Any]):
     name = "input"
 
     def __init__(self, described: Input) -> None:
-        """Take the description."""
         self.input = described
 
     def convert(self, value: Any, _param: click.Parameter | None, _ctx: click.Context | None) -> Any:

@@ -92,8 +92,6 @@ def options(procedure: Procedure[Any]) -> dict[str, list[click.Option]]:
 
 
 class _Metric(cloup.Command):
-    """The command of one metric."""
-
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments; a setting that only other metrics have is refused by its name."""
         try:
@@ -112,7 +110,6 @@ class _Metric(cloup.Command):
 
 
 def _having(written: str) -> list[tuple[Input, str]]:
-    """The setting that is written so, with each metric that has it."""
     return [
         (input_, metric)
         for metric, procedure in procedures.procedures().items()
@@ -148,18 +145,13 @@ def _command_of(metric: str) -> click.Command:
 
 
 class _Metrics(cloup.Group):
-    """A group with a subcommand for each metric, which is created on demand."""
-
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        """Return the names of all metrics."""
         return list(procedures.procedures())
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a metric."""
         return _command_of(cmd_name) if cmd_name in procedures.procedures() else None
 
     def list_sections(self, ctx: click.Context, include_default_section: bool = True) -> list[cloup.Section]:
-        """Return one section with every metric."""
         del include_default_section
         return [cloup.Section("Metrics", {name: _command_of(name) for name in self.list_commands(ctx)})]
 
@@ -176,7 +168,6 @@ class _Metrics(cloup.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The metric's command."""
         procedures.get(args[0])
         return super().resolve_command(ctx, args)
 

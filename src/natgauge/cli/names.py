@@ -56,7 +56,6 @@ class Names(click.types.StringParamType):
     """A text, with a list of known names for completion."""
 
     def __init__(self, known: Callable[[], Iterable[str]], *, paths: bool = False) -> None:
-        """Take the function that lists the names."""
         self._known, self._paths = known, paths
 
     def shell_complete(self, _ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -56,7 +56,6 @@ def _write(
     html: Path | None,
     drawn: Mapping[Form, Path | None],
 ) -> None:
-    """Write what is to go to files, and print the names of the files."""
     from natgauge import outputs
     from natgauge.reports import history as views
 
@@ -77,7 +76,6 @@ def _write(
 
 
 def _show(every: Sequence[HistorySeries], margin: float, own: OwnWords, form: str) -> None:
-    """Print the history in a form."""
     from natgauge.reports import draft, latex, markdown
     from natgauge.reports import history as views
     from natgauge.reports.text import answered

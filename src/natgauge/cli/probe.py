@@ -69,7 +69,6 @@ def command(
 
 
 def _answer(reports: Sequence[PortReport]) -> str:
-    """Return the verdict in one line."""
     return (
         "; ".join(
             f"{report.name} ({report.driver}) {'can' if report.usable else 'cannot'} carry the tester"

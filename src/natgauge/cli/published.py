@@ -87,7 +87,6 @@ def command(
 
 
 def _plan(table: Table, *, size: Size, here: bool) -> str:
-    """Return the plan of a table."""
     from natgauge.errors import HostError
     from natgauge.published.load import plan_text
 
@@ -136,7 +135,6 @@ def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool) -> 
 
 
 def _refuse(names: tuple[str, ...], *, check: bool, as_plan: bool, as_json: bool, only_with: str, many: bool) -> None:
-    """Refuse options that contradict each other."""
     from natgauge.errors import UsageError
 
     if not as_plan:

@@ -222,7 +222,6 @@ def _write_files(
     pdf: Path | None,
     junit: Path | None,
 ) -> None:
-    """Write what is to go to files, and print the names of the files."""
     if html is not None:
         from natgauge.reports.html import page
         from natgauge.trial.repeating import command_again
@@ -250,7 +249,6 @@ def _write_files(
 
 
 def _say_unless_stream(path: Path) -> None:
-    """Print the name of a file that was written, unless that went to a stream."""
     from natgauge import outputs
 
     if not outputs.is_stream(path):
@@ -277,7 +275,6 @@ def _refuse_options(
     like: str | None,
     beside: bool,
 ) -> None:
-    """Refuse options that contradict each other."""
     from natgauge.errors import UsageError
 
     if published and form not in (None, "text"):
@@ -318,7 +315,6 @@ def _refuse(
 
 
 def _measured(collected: StoredResults, form: str, against: str | None, published: tuple[str, ...]) -> str:
-    """The table of all results of measurements."""
     from natgauge.published.printed import tables_of
     from natgauge.reports import draft
     from natgauge.reports import sheet as sheets
@@ -360,7 +356,6 @@ def _view(form: str) -> Any:
 
 
 def _shaped(collected: StoredResults, name: str, *, beside: bool) -> Sheet:
-    """The results of measurements in the shape of a published table."""
     from natgauge.published import like
 
     return like.sheet(name, collected.results, beside=beside)

@@ -47,7 +47,6 @@ class Gateway:
     """
 
     def __init__(self, recipe: Playable, device: Device, wishes: DeviceOptions | None = None) -> None:
-        """Store the arguments; nothing is changed on the device."""
         self.recipe = recipe
         self.device = device
         self._wishes = wishes or DeviceOptions()

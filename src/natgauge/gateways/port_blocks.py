@@ -77,5 +77,4 @@ class PortBlocks(BaseModel):
         }
 
     def __str__(self) -> str:
-        """The numbers that a refusal names."""
         return f"{self.each} x {self.size} ports" if self.each > 1 else f"{self.size} ports"

@@ -182,5 +182,4 @@ class PortSets(RecipeTable):
         }
 
     def __str__(self) -> str:
-        """The numbers a refusal names."""
         return f"{self.ports} ports (PSID length {self.psid_length}, offset {self.psid_offset})"

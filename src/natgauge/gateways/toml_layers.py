@@ -49,7 +49,6 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _fragment(name: str, path: Path) -> dict[str, Any]:
-    """A fragment in the recipe's folder, else one of natgauge's own."""
     folders = BUILT_IN / _COMMON, path.parent / _COMMON
     file = file_of(name, *folders)
     if file is None:

@@ -150,7 +150,6 @@ def ask(port: str, request: Any) -> None:
 
 
 def _exchange(port: str, asked: _Asked, command: int, attributes: list[tuple[str, int]] | None = None) -> Any:
-    """Send one message, and return the answer."""
     message = asked.message()
     message["cmd"] = command
     message["version"] = 1

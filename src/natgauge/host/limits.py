@@ -134,7 +134,6 @@ def _limit(group: Path, name: str) -> int | None:
 
 
 def _table(text: str) -> Mapping[str, int]:
-    """Parse lines of a name and a number."""
     pairs = (line.split() for line in text.splitlines())
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
 

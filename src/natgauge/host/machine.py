@@ -93,7 +93,6 @@ def _system() -> str | None:
 
 
 def _cpuinfo() -> dict[str, str]:
-    """Read the fields of the first CPU in /proc/cpuinfo."""
     first = (_read("/proc/cpuinfo") or "").split("\n\n", 1)[0]
     pairs = (line.split(":", 1) for line in first.splitlines() if ":" in line)
     return {_CPUINFO[key.strip()]: value.strip() for key, value in pairs if key.strip() in _CPUINFO}

@@ -41,7 +41,6 @@ class Sampling:
     """
 
     def __init__(self, cpu: int) -> None:
-        """Choose the core; sampling starts with the `with` block."""
         perf = shutil.which(PROGRAM)
         if perf is None:
             raise HostError(f"{PROGRAM}: is not installed; run: apt-get install linux-perf")
@@ -51,7 +50,6 @@ class Sampling:
         self._made = ExitStack()
 
     def __enter__(self) -> Self:
-        """Start perf."""
         with ExitStack() as made:
             folder = Path(made.enter_context(tempfile.TemporaryDirectory(prefix="natgauge-perf-")))
             self._samples, output = folder / "samples", folder / "said"
@@ -75,7 +73,6 @@ class Sampling:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Stop perf, and read the samples."""
         with self._made:
             self._end()
             if exception[0] is None:

@@ -97,7 +97,6 @@ class MachineSetting(ABC):
     """
 
     def __init__(self, name: str, paths: Sequence[str | Path], module: str | None, where: str = "") -> None:
-        """Name the setting; nothing is touched."""
         self.paths = tuple(Path(path) for path in paths)
         self.module = module
         self._expected: dict[str, int] = {}
@@ -183,7 +182,6 @@ class LocalSetting(MachineSetting):
     def __init__(
         self, name: str, paths: Sequence[str | Path], *, memory: Callable[[], Remembers], module: str | None = None
     ) -> None:
-        """Name the setting; nothing is touched, nor the memory asked for."""
         super().__init__(name, paths, module)
         self._memory = memory
         self._reliance: dict[Path, Announcement] = {}

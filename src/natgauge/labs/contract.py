@@ -168,7 +168,6 @@ class Addresses:
         return embedded(prefix, IPv4Address(self._number(self.first) + index))
 
     def __contains__(self, address: Address) -> bool:
-        """Whether the address is in the range."""
         if address.version != self.first.version:
             return False
         index = self._number(address) - self._number(self.first)
@@ -179,7 +178,6 @@ class Addresses:
         return other.first in self or other.last in self or self.first in other
 
     def __str__(self) -> str:
-        """Return the range in the form of the command line."""
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
 
 

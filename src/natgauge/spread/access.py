@@ -72,7 +72,6 @@ def _of_folder(role: Role, folder: Path) -> Security:
 
 
 def _check(role: Role, security: Security) -> None:
-    """Refuse files that cannot be used."""
     settings = security.get_tls_config_for_role(role)
     for part, name in (("ca_file", "authority"), ("cert", f"certificate of the {role}")):
         if not settings[part]:
@@ -100,7 +99,6 @@ def _check(role: Role, security: Security) -> None:
 
 
 def _got(path: Path, get: Callable[[], T]) -> T:
-    """Return what a method of the path returns."""
     try:
         return get()
     except OSError as error:
@@ -120,7 +118,6 @@ def _refuse_writable(path: Path) -> None:
 
 
 def _refuse_open(key: Path) -> None:
-    """Refuse a private key that others may read."""
     if found := _open_to_others(key, stat.S_IRWXG | stat.S_IRWXO):
         raise UsageError(
             f"certificates: {key}: other users may read this private key ({found}); make new certificates if somebody "
@@ -188,7 +185,6 @@ def local_address(where: Where, security: Security, role: Role) -> str:
 
 
 def _greet(plain: socket.socket, where: Where, security: Security, role: Role) -> None:
-    """Exchange certificates with the scheduler."""
     context: ssl.SSLContext = security.get_connection_args(role)["ssl_context"]
     same = "give both files of the same natgauge certificates"
     try:

@@ -68,7 +68,6 @@ def make(folder: Path) -> None:
 
 
 def _made() -> dict[str, bytes]:
-    """Content of each file, by name."""
     authority_key = _new_key()
     authority = _certificate("natgauge authority", authority_key, authority_key)
     made = {AUTHORITY: _pem(authority)}

@@ -51,7 +51,6 @@ class Coordinator:
     """Has all repetitions of a session measured by workers."""
 
     def __init__(self, workers: Workers, session: Session, points: Sequence[PlannedCell]) -> None:
-        """Take what there is to do."""
         self._workers = workers
         self._session = session
         self._points = points
@@ -137,7 +136,6 @@ class Coordinator:
                 self._show(run, message)
 
     def _check_workers(self) -> None:
-        """Say so where there is no worker."""
         if time.monotonic() - self._checked_at < POLL_SECONDS:
             return
         self._offered = self._workers.offers()

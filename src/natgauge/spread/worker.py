@@ -182,7 +182,6 @@ class _Run(Silent):
         self._worker.log_event(TOPIC, message)
 
     def stage(self, text: str) -> None:
-        """Send the text."""
         self.send("stage", text)
 
     def event(self, event: Event) -> None:

@@ -324,7 +324,6 @@ def _of_debian(packages: Iterable[str]) -> tuple[str, ...]:
 
 
 def _ports(host: Host) -> Iterator[Finding]:
-    """Yield findings for interfaces that a wire lab could use. Interfaces without a driver's folder are virtual."""
     for device in sorted((host.root / "sys/class/net").glob("*/device")):
         name = device.parent.name
         try:

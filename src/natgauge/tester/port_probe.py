@@ -95,7 +95,6 @@ def probe(
 
 
 def _check_size(octets: int) -> None:
-    """Refuse a frame size that no measurement can have."""
     least = LEAST_OCTETS["udp"]
     if octets < least:
         raise UsageError(f"frame size: {octets} octets is too small; the least with IPv4 is {least} (FCS included)")
@@ -211,7 +210,6 @@ def _of_start(state: PortState, faulty: Sequence[PortState], error: NatgaugeErro
 
 
 def _sent(here: PortState, far: PortState) -> StreamCounts:
-    """Send frames one way."""
     request = untranslated_request(
         Port(here.name, None, far.mac, None),
         Port(far.name, None, here.mac, None),

@@ -49,7 +49,6 @@ class State:
     """The settings to restore, as their file has them; only one process at a time changes it."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file."""
         self._journal = UndoJournal(path, _Content, "put the settings back by hand, then delete it")
         try:
             self._journal.read()

@@ -65,12 +65,10 @@ class _SplitKnob(PortKnob):
     """A part whose values are settings of their own; the key has the port and the value's name."""
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
-        """Return one value; None = the driver does not have it."""
         port, name = key.split()
         return machine.port_values(port, self.part).get(name)
 
     def put(self, machine: TunedMachine, key: str, value: str) -> None:
-        """Set one value."""
         port, name = key.split()
         machine.set_port(port, self.part, {name: value})
 

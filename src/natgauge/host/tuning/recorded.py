@@ -90,12 +90,10 @@ class _Snapshot(TunedMachine):
     sections: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def text(self, path: str) -> str | None:
-        """Return a file's text; None = the machine does not have it."""
         lines = self.sections.get(f"file {path}")
         return None if lines is None else "\n".join(lines).strip()
 
     def port_values(self, port: str, part: Part) -> Mapping[str, str]:
-        """Return the values of a part of a port's settings, by name; empty where the driver has nothing of it."""
         if part == "hash":
             return {flow: _hashed(self._output("-n", port, "rx-flow-hash", flow)) for flow in FLOWS}
         parts = _HEADINGS.split(self._output("-l", port))
@@ -115,12 +113,10 @@ class _ShellText(TunedMachine):
     lines: list[str] = field(default_factory=list)
 
     def write(self, path: str, value: str) -> None:
-        """Add a line that writes a file, if it is there."""
         quoted = shlex.quote(path)
         self.lines.append(f"[ ! -e {quoted} ] || echo {shlex.quote(value)} > {quoted}")
 
     def set_port(self, port: str, part: Part, values: Mapping[str, str]) -> None:
-        """Add a line that runs ethtool, if the interface is there."""
         option = {"queues": ["-L", port], "hash": ["-N", port, "rx-flow-hash"]}[part]
         words = [word for pair in values.items() for word in pair]
         interface = shlex.quote(port)
@@ -128,7 +124,6 @@ class _ShellText(TunedMachine):
 
 
 def _hashed(output: str) -> str:
-    """Return the letters of the fields in ethtool's output."""
     lines = [line.strip() for line in output.splitlines()]
     return "".join(letter for words, letter in _LETTERS.items() if any(line.startswith(words) for line in lines))
 

@@ -195,7 +195,6 @@ def _returned(knob: TuningKnob, machine: TunedMachine, changed: Changed, *, forc
 
 
 def _existing(machine: TunedMachine, ports: Sequence[str]) -> list[str]:
-    """Refuse what is no port."""
     for number, port in enumerate(ports):
         if not port or "/" in port or port.startswith(("-", ".")) or not machine.has_port(port):
             if machine.hides_port(port):

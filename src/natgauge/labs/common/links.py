@@ -206,7 +206,6 @@ def _set_offload(interface: str, name: str, *, wanted: bool) -> None:
 
 @contextmanager
 def _netlink(what: str) -> Iterator[None]:
-    """Turn what netlink and the ioctl refuse into one line."""
     try:
         yield
     except (NetlinkError, OSError) as error:

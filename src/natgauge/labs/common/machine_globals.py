@@ -29,7 +29,6 @@ class GlobalSettings:
     """The global settings that one lab restores, and their announcements."""
 
     def __init__(self, roots: tuple[str, ...]) -> None:
-        """Nothing is touched."""
         self.roots = roots
         self._announcements: dict[str, Announcement] = {}
 
@@ -92,7 +91,6 @@ class GlobalSettings:
         return Decision((), lambda _tell: self._forget(path))
 
     def _write(self, path: str, wanted: str, deed: Deed, tell: Tell) -> None:
-        """Write the value that is restored."""
         try:
             Path(path).write_text(wanted)
         except OSError as error:

@@ -286,7 +286,6 @@ def _take_apart(names: Sequence[str], timeout: float) -> list[str]:
 
 
 def _unshare() -> None:
-    """Move the calling thread into a new namespace."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_CLONE_NEWNET):
         code = ctypes.get_errno()

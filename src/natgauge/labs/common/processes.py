@@ -103,7 +103,6 @@ def end_processes(pids: Sequence[int], patience: float = 1.0) -> tuple[int, ...]
 
 
 def _opened(pid: int) -> int:
-    """Open a process."""
     try:
         return os.pidfd_open(pid)
     except ProcessLookupError:

@@ -285,7 +285,6 @@ class Register:
             raise BrokenError(f"lab {self.name}: {reasons[0]}; then run: natgauge lab clean")
 
     def _decide_step(self, step: list[Item], gone: Gone) -> list[Decision]:
-        """Decide on items of one kind."""
         match step[0]["what"]:
             case "namespace":
                 return undoing.of_namespaces(step, gone)
@@ -334,7 +333,6 @@ class Register:
         self._lock.release()
 
     def _head(self) -> Mapping[str, Any]:
-        """Return what the file has besides the changes."""
         return {
             "name": self.name,
             "kind": self.kind,
@@ -346,7 +344,6 @@ class Register:
 
 
 def _reason(error: NatgaugeError | OSError, step: Sequence[Item]) -> str:
-    """Return why a step could not be undone."""
     if isinstance(error, NatgaugeError):
         return str(error)
     return f"{error.filename or step[0]['what']}: cannot be undone ({error.strerror or error})"

@@ -189,7 +189,6 @@ def choose_cores(options: NetnsOptions, need: LabNeeds) -> tuple[tuple[int, ...]
 
 
 def _refuse_other(kept: NetnsLab, options: NetnsOptions, need: LabNeeds) -> None:
-    """Refuse options that an existing lab cannot satisfy."""
     by_device = _cores_by_device(options, need)
     options_of: tuple[tuple[str, Any, Any], ...] = (
         ("placement", options.placement, kept.placement),

@@ -404,7 +404,6 @@ class NetnsLab(MadeLab, Lab):
         return {f"{device.name} {card} card ring": self._read_card(device, card) for device, card in cards}
 
     def _read_card(self, device: NamespaceDevice, card: str) -> _CardCounts:
-        """Return the counts of a card."""
         answer = _front("read", device, card)
         try:
             read = json.loads(answer)
@@ -521,7 +520,6 @@ class _CardCounts:
 
 
 def _front(verb: str, device: NamespaceDevice, interface: str, *arguments: str) -> str:
-    """Call the program that acts as the network card."""
     command = [str(programs.find(FRONT)), verb, "--netns", device.netns, "--interface", interface, *arguments]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=_FRONT_SECONDS, check=False)

@@ -202,7 +202,6 @@ class RemoteLab(Lab):
         return self
 
     def _settings(self) -> Mapping[str, Any]:
-        """Return the values that are needed to undo the lab."""
         hosts = [segment.host for segment in self._segments]
         configs = [None if host.config is None else str(Path(host.config).absolute()) for host in hosts]
         named = [asdict(replace(host, config=config)) for host, config in zip(hosts, configs, strict=True)]
@@ -298,7 +297,6 @@ def _refuse_interfaces(machine: ChosenMachine) -> None:
 
 
 def _facts_of(segment: Segment) -> dict[str, Any]:
-    """Return the parameters of a machine that are known."""
     facts = segment.facts
     if facts is None:
         return {}

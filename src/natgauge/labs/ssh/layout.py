@@ -102,7 +102,6 @@ def _sysctls(netns: str, values: Mapping[str, int]) -> str:
 
 
 def _configured(end: End, driver: str) -> str:
-    """Silence an interface, give it its addresses and bring it up."""
     values = {**silence(end.interface), f"net/ipv6/conf/{end.interface}/disable_ipv6": int(not end.speaks_ipv6)}
     enter = f"ip -n {end.netns}"
     text = [_sysctls(end.netns, values)]

@@ -27,7 +27,6 @@ class RemoteMachine:
     has_tester_files: bool = False
 
     def __init__(self, remote: Remote, remember: Remember) -> None:
-        """Store the arguments; nothing is sent yet."""
         self.system = "Linux"
         self._remote = remote
         self._remember = remember
@@ -67,7 +66,6 @@ class RemoteSetting(MachineSetting):
     """A global setting of another machine, which its lock keeps from other natgauge processes."""
 
     def __init__(self, remote: Remote, remember: Remember, name: str, paths: Sequence[str], module: str | None) -> None:
-        """Name the setting; nothing is touched."""
         super().__init__(name, paths, module, f" of ssh host {remote.host}")
         self._remote = remote
         self._remember_undo = remember

@@ -91,7 +91,6 @@ class SshHost:
         return self
 
     def __str__(self) -> str:
-        """Return the destination, for messages."""
         return self.destination
 
 

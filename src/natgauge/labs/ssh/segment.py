@@ -195,7 +195,6 @@ class Segment:
             )
 
     def _make_again(self, found: RemoteFacts, *, tunes: bool) -> None:
-        """Make the devices on a machine that was rebooted."""
         self._read_settings(found, tunes=tunes)
         self._make(found)
 

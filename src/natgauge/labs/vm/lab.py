@@ -40,7 +40,6 @@ class GuestLab(RemoteLab):
         sender_cpus: Sequence[int] | None = None,
         files: str | None = None,
     ) -> None:
-        """Plan the lab; nothing is made before the `with` block."""
         self._tester = f"{PREFIX}{name}-tester"
         folder = directory_of(name)
         super().__init__(
@@ -67,7 +66,6 @@ class GuestLab(RemoteLab):
         return {**super().parameters(), **guest, **files}
 
     def _prepare(self, register: Register) -> None:
-        """Boot the guest."""
         capabilities.require("starting a guest", *capabilities.MEASURING)
         base_image = image.find()
         self._shape.refuse_short_memory()

@@ -202,7 +202,6 @@ def _has_card(interface: str) -> bool:
 
 
 def _driver(interface: str) -> tuple[str, str | None]:
-    """Name of the driver, and firmware."""
     described = _DriverInfo(_GET_DRIVER)
     try:
         ethtool.ask(interface, described)

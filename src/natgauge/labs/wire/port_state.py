@@ -208,7 +208,6 @@ def _of_link(port: PortState, *, may_wait: bool) -> Iterator[Finding]:
 
 
 def _of_use(port: PortState, *, allow_addresses: bool) -> Iterator[Finding]:
-    """Yield what else the machine does with the port."""
     if port.has_default_route:
         what = "has the default route; a test would cut the machine off, use another"
         yield Finding("default route", "obstacle", what, is_choice=True)
