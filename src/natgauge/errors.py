@@ -92,8 +92,6 @@ class UnreachableError(HostError):
 class BrokenError(NatgaugeError):
     """The engine, the lab or the device failed during use."""
 
-    exit_status = 4
-
 
 class NotEmptyError(BrokenError):
     """The device answers, but still has connections that it was requested to remove."""
@@ -101,8 +99,6 @@ class NotEmptyError(BrokenError):
 
 class FaultError(NatgaugeError):
     """An unexpected error: a fault of natgauge itself, not of the question, the host or the device. Made by `fault`."""
-
-    exit_status = 4
 
 
 @contextmanager
