@@ -8,16 +8,19 @@ import re
 import signal
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.campaigning import ONE_CONNECTION_RATE, PLAN, Benches, Dies, Killed, journal_dies, quick_disk
 from tests.unit.golden import Golden
 
 from natgauge.campaigns import campaign
+from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.status import CampaignStatus, MeasurementStatus
 from natgauge.cli import run
 from natgauge.cli.status import lines
 from natgauge.errors import BrokenError, EndedBySignal
+from natgauge.host.settings import OccupiedError
 
 __all__ = ["quick_disk"]
 
@@ -80,6 +83,39 @@ def test_a_signal_names_the_way_on_and_nothing_is_repeated(
     benches.killed = Dies()
     assert run(["run", "small.toml", "--out", "here", "--resume"]) == 0
     assert "16 repetitions done" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options", [[], ["--only", "nothing"]], ids=["lab", "cell"])
+def test_a_campaign_that_was_refused_before_its_first_trial_leaves_nothing(
+    benches: Benches, options: list[str]
+) -> None:
+    """Seen: the lab was in use, and the next run said that the folder held a campaign already."""
+    benches.breaks = dict.fromkeys(("linux-ipv4", "nftables-nat44"), OccupiedError("table_size: is in use"))
+    Path("mine").mkdir()
+    for out in ("mine", "mine/deeper/small", "results/small"):
+        assert run(["run", "small.toml", "--out", out, *options]) in (2, 3)
+        assert sorted(map(str, Path().rglob("*"))) == ["mine", "small.toml"]
+    benches.breaks = {}
+    assert run(["run", "small.toml", "--out", "mine"]) == 0
+
+
+def test_a_campaign_without_a_trial_is_begun_again_unless_another_natgauge_measures_it(
+    benches: Benches,
+) -> None:
+    ended: Any = EndedBySignal(signal.SIGTERM)
+    benches.breaks = dict.fromkeys(("linux-ipv4", "nftables-nat44"), ended)
+    assert run(["run", "small.toml"]) == 143
+    (folder,) = Path("results").iterdir()
+    first = (folder / "campaign.json").read_text()
+    benches.breaks = {}
+    with Journal(folder):
+        assert run(["run", "small.toml"]) == 3
+    (folder / "notes.txt").touch()
+    assert run(["run", "small.toml"]) == 2
+    assert (folder / "campaign.json").read_text() == first
+    (folder / "notes.txt").unlink()
+    assert run(["run", "small.toml"]) == 0
+    assert [line["event"] for line in entries(folder)].count("session") == 1
 
 
 #: Three plans of one short measurement each.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from natgauge.campaigns.estimate import checked_estimate, repetitions
 from natgauge.campaigns.journal import Journal
 from natgauge.campaigns.run import CellRunner, LocalRunner, Session
 from natgauge.campaigns.state import CampaignState
+from natgauge.campaigns.unused import discard, is_unused, left_unless_used
 from natgauge.cleaning import cleanup
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.gateways.recipe import digest
@@ -136,26 +137,30 @@ def run(
     seeded = plan.model_copy(update={"seed": seed})
     here: WhereMeasured = partial(_here, make_bench)
     with (order.elsewhere or here)(seeded, str(order.plan), host_name=order.host_name) as setup:
+        begins: AbstractContextManager[None] = nullcontext()
         if begun is None:
             checked_estimate(setup.cells, str(order.plan))
-            _begin(folder, plan, setup, seed)
+            begins = left_unless_used(folder)
         else:
             _refuse_other_recipes(setup.cells, begun, folder)
             if order.elsewhere is None:
                 _refuse_other_machine(folder, setup.machines[0])
-        with Journal(folder) as journal:
-            session = Session(
-                folder=folder,
-                points=setup.cells,
-                seed=seed,
-                journal=journal,
-                state=CampaignState.of(folder),
-                runner=setup.runner,
-                observer=observer or Silent(),
-                only=order.only,
-            )
-            session.check()
-            _run(session, retry_broken=order.retry_broken)
+        with begins:
+            if begun is None:
+                _begin(folder, plan, setup, seed)
+            with Journal(folder) as journal:
+                session = Session(
+                    folder=folder,
+                    points=setup.cells,
+                    seed=seed,
+                    journal=journal,
+                    state=CampaignState.of(folder),
+                    runner=setup.runner,
+                    observer=observer or Silent(),
+                    only=order.only,
+                )
+                session.check()
+                _run(session, retry_broken=order.retry_broken)
         return folder, session.state
 
 
@@ -213,15 +218,19 @@ def _begun(folder: Path, *, resume: bool) -> CampaignRecord | None:
                 f"--resume: {folder} holds no campaign; leave it out to begin one, or name its folder: --out"
             )
         return read_record(folder / CAMPAIGN, CampaignRecord)
+    if is_unused(folder):
+        return None
     if exists:
         raise UsageError(f"campaign: {folder} holds one already; go on with it by --resume, or name another: --out")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists():
         raise UsageError(f"campaign: {folder} is there and is no empty folder; name another: --out")
     return None
 
 
 def _begin(folder: Path, plan: plans.Plan, setup: Means, seed: int) -> None:
     refuse_name(folder)
+    if folder.exists():
+        discard(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
