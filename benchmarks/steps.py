@@ -20,7 +20,7 @@ from typing import Any, Final, get_args
 from benchmarks import machine
 from benchmarks.command import day, heading, is_root, options, write
 from benchmarks.floor import HERE, compile_bpf
-from natgauge.agreement import InitiatorStream, Phase1, Phase2, ResponderStream
+from natgauge.agreement.generated import InitiatorStream, Phase1, Phase2, ResponderStream
 from natgauge.host import programs
 from natgauge.labs.contract import Port
 from natgauge.tester.cable import untranslated_request

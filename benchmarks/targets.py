@@ -20,8 +20,9 @@ from typing import Final
 from benchmarks import command, machine, tester
 from benchmarks.place import Place
 from benchmarks.tester import Load
-from natgauge import agreement
+from natgauge.agreement import generated
 from natgauge.agreement.process import compare
+from natgauge.agreement.trial import nominal_seconds
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.labs.netns.lab import GRACE_SECONDS
 from natgauge.paired.ratios import work_of_block
@@ -151,7 +152,7 @@ def own_share(settings: Settings) -> Iterator[Target]:
     with Place(forwards=True) as place, CableLab(_name("own")) as cable:
         load = Load(connections=CONNECTIONS)
         contestants = [
-            agreement.Contestant(name="linux-ipv4", trial=tester.request(place, load, settings.cpu)),
+            generated.Contestant(name="linux-ipv4", trial=tester.request(place, load, settings.cpu)),
             over_cable(TimedFrames("ipv4", 64, CONNECTIONS), cable, settings.cpu),
         ]
         rounds = [_blocks(settings.cpu, contestants, BLOCKS, floor=1) for _ in range(settings.rounds)]
@@ -189,7 +190,7 @@ def fixed_cost(settings: Settings) -> Iterator[Target]:
     """Seconds of a trial in which no frame is due, by the default grace between namespaces."""
     with Place(forwards=False) as place:
         request = tester.request(place, SHORT, settings.cpu)
-        sending = agreement.nominal_seconds(request) - 2 * GRACE_SECONDS
+        sending = nominal_seconds(request) - 2 * GRACE_SECONDS
         seconds = [tester.run(place, SHORT, settings.cpu).seconds - sending for _ in range(settings.pairs)]
     remark = f"wall time of the engine's process - {sending:.2f} s of sending and gap; grace {GRACE_SECONDS:g} s"
     yield _of_trials("a trial's fixed cost, s", "at most", 0.2, seconds, remark)
@@ -205,20 +206,20 @@ SECTIONS: Final[dict[str, Callable[[Settings], Iterator[Target]]]] = {
 
 
 def _blocks(
-    cpu: int, contestants: Sequence[agreement.Contestant], blocks: int, floor: int | None = None
+    cpu: int, contestants: Sequence[generated.Contestant], blocks: int, floor: int | None = None
 ) -> list[Sequence[float]]:
     """What each contestant, and the floor behind them, took for a frame in each block of frames both ways, ns.
 
     Raises:
         BrokenError: a frame was lost or wrong.
     """
-    request = agreement.ComparisonRequest(
+    request = generated.ComparisonRequest(
         seed=secrets.randbits(64),
         cpu=cpu,
         contestants=tuple(contestants),
         floor=floor,
-        slices=agreement.Slices(frames=SLICE_FRAMES, lead=LEAD_FRAMES, new=0, up=0, down=0, both=blocks),
-        limits=agreement.TrialLimits(seconds=ROUND_SECONDS),
+        slices=generated.Slices(frames=SLICE_FRAMES, lead=LEAD_FRAMES, new=0, up=0, down=0, both=blocks),
+        limits=generated.TrialLimits(seconds=ROUND_SECONDS),
     )
     result = compare(request, seconds=ROUND_SECONDS + 15)
     for counts, contestant in zip(result.contestants, contestants, strict=True):

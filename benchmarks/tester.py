@@ -22,8 +22,8 @@ from benchmarks.place import (
     TESTER,
     Place,
 )
-from natgauge import agreement
-from natgauge.agreement import process
+from natgauge.agreement import generated, process
+from natgauge.agreement.trial import phase1_of
 from natgauge.labs.contract import Port
 from natgauge.tester.cable import untranslated_request
 
@@ -69,14 +69,14 @@ class Load:
 class Run:
     """One finished trial and the wall time of its process in seconds."""
 
-    result: agreement.TrialResult
+    result: generated.TrialResult
     seconds: float
 
     @property
-    def streams(self) -> Sequence[agreement.StreamCounts]:
+    def streams(self) -> Sequence[generated.StreamCounts]:
         """The directions of phase 2, or phase 1 alone when there was no phase 2."""
         if self.result.phase2 is None:
-            return [agreement.phase1_of(self.result)]
+            return [phase1_of(self.result)]
         both = (self.result.phase2.initiator, self.result.phase2.responder)
         return [stream for stream in both if stream is not None]
 
@@ -97,15 +97,15 @@ class Run:
         return received / (max(stream.sending_ns for stream in self.streams) / 1e9)
 
 
-def _phase2(load: Load, rate: float) -> agreement.Phase2:
-    return agreement.Phase2(
-        initiator=agreement.InitiatorStream(rate=rate, frames=load.frames),
-        responder=agreement.ResponderStream(rate=rate, frames=load.frames) if load.both else None,
+def _phase2(load: Load, rate: float) -> generated.Phase2:
+    return generated.Phase2(
+        initiator=generated.InitiatorStream(rate=rate, frames=load.frames),
+        responder=generated.ResponderStream(rate=rate, frames=load.frames) if load.both else None,
         grace_ms=load.grace_ms,
     )
 
 
-def request(place: Place, load: Load, *cpus: int) -> agreement.TrialRequest:
+def request(place: Place, load: Load, *cpus: int) -> generated.TrialRequest:
     """The trial request for `load` in `place`, sent from `cpus`."""
     source, source_gateway, destination, destination_gateway = ADDRESSES[load.family]
     per_direction = load.rate / (2 if load.both else 1)
@@ -117,7 +117,7 @@ def request(place: Place, load: Load, *cpus: int) -> agreement.TrialRequest:
         family=load.family,
         frame_size=load.size,
         connections=load.connections,
-        phase1=agreement.Phase1(rate=load.rate, grace_ms=load.grace_ms),
+        phase1=generated.Phase1(rate=load.rate, grace_ms=load.grace_ms),
         phase2=_phase2(load, per_direction) if load.frames else None,
         sender_cpus=cpus,
         record_delays=load.delays,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from natgauge import Result
-from natgauge.agreement import StreamCounts
+from natgauge.agreement.generated import StreamCounts
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.trials import Trial, TrialPlan
 

@@ -23,7 +23,7 @@ from benchmarks.second_opinion import packaged
 from benchmarks.second_opinion.gateway import COUNT, EMPTY, Gateway
 from benchmarks.second_opinion.search import Range, Trial, highest
 from benchmarks.second_opinion.siitperf import Forwarding, Opening, Siitperf
-from natgauge.agreement import StreamCounts
+from natgauge.agreement.generated import StreamCounts
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.words import Verdict
 

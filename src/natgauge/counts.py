@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from natgauge.agreement import Cpu, StreamCounts, TrialResult
+from natgauge.agreement.generated import Cpu, StreamCounts, TrialResult
 from natgauge.trials import Direction, phase2_of
 
 #: Stolen time is read from /proc/stat, whose grain is 10 ms: one tick is the least that can be seen.

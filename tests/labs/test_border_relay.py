@@ -13,7 +13,7 @@ from tests.labs.program import own
 from tests.labs.trying import MOST_TRIALS, passing
 from tests.plans import PlanOfTrial
 
-from natgauge.agreement import StreamCounts, TrialResult
+from natgauge.agreement.generated import StreamCounts, TrialResult
 from natgauge.errors import BrokenError
 from natgauge.records.store import Memory
 from natgauge.trial.bench import Bench

@@ -27,7 +27,7 @@ from tests.labs.trying import decided, passing
 from tests.plans import PlanOfTrial
 
 import natgauge
-from natgauge.agreement import Progress
+from natgauge.agreement.generated import Progress
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.cleaning import cleanup
 from natgauge.errors import BrokenError, HostError

@@ -14,7 +14,7 @@ from tests.labs.test_measure import NAME, left_behind, machine_settings
 from tests.labs.trying import passing
 from tests.plans import PlanOfTrial
 
-from natgauge.agreement import StreamCounts, TrialResult
+from natgauge.agreement.generated import StreamCounts, TrialResult
 from natgauge.host.cpus import usable_cpus
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.store import Memory

@@ -26,7 +26,7 @@ from tests.labs.trying import passing
 from tests.plans import PlanOfTrial
 
 import natgauge
-from natgauge.agreement import Progress
+from natgauge.agreement.generated import Progress
 from natgauge.cleaning import cleanup
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.host.tuning import recorded

@@ -15,7 +15,7 @@ from tests.absent import absent
 from tests.labs.far import SSHD, TIMEOUT, FarMachine, far_machine
 
 import natgauge
-from natgauge.agreement import Progress
+from natgauge.agreement.generated import Progress
 from natgauge.procedures.kit.events import Event
 from natgauge.records.reading import read_lines
 from natgauge.records.store import TRIAL_SCHEMA

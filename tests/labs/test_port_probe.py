@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 from tests.labs.program import command_line
 
-from natgauge.agreement import Phase1, phase1_of
+from natgauge.agreement.generated import Phase1
 from natgauge.agreement.process import run
+from natgauge.agreement.trial import phase1_of
 from natgauge.labs.common.namespaces import PREFIX, inside
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.wire.lab import port_lock

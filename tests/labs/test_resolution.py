@@ -22,7 +22,7 @@ from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import arrivals
 
 import natgauge
-from natgauge.agreement import StreamCounts
+from natgauge.agreement.generated import StreamCounts
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.namespaces import inside
 from natgauge.records.store import Memory

@@ -19,7 +19,7 @@ from tests.labs.trying import decided, passing
 from tests.plans import PlanOfTrial
 from tests.unit.counted import arrivals
 
-from natgauge.agreement import MessageCounts
+from natgauge.agreement.generated import MessageCounts
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.procedures.expiry import ExpirySettings
 from natgauge.procedures.kit.measure.phase2 import left_in

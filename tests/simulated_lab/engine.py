@@ -11,14 +11,9 @@ from tests.simulated_lab.lab import CLOCK, LABS, SimulatedDevice
 from tests.unit.counted import change_trial, make_counts, make_trial, timed
 from tests.unit.simulated import PERIOD_PAUSE_SECONDS, Gateway
 
-from natgauge.agreement import (
-    Progress,
-    ReceiverTime,
-    TrialRequest,
-    TrialResult,
-    nominal_seconds,
-)
 from natgauge.agreement import generated as agreement
+from natgauge.agreement.generated import Progress, ReceiverTime, TrialRequest, TrialResult
+from natgauge.agreement.trial import nominal_seconds
 from natgauge.churn import Churn
 from natgauge.trial import forwarding
 from natgauge.trials import Phase2Plan, RateStep, Restart, Trial, TrialPlan

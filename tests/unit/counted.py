@@ -9,21 +9,21 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from natgauge.agreement import (
+from natgauge.agreement.generated import (
     Cpu,
     DelayCounts,
+    LateDelay,
     MessageCounts,
     Phase2Counts,
     PortCounters,
     Ports,
     Silence,
+    Stall,
     StreamCounts,
     TrialRequest,
     VariationCounts,
-    result_of,
-    stream_of,
 )
-from natgauge.agreement.generated import LateDelay, Stall
+from natgauge.agreement.trial import result_of, stream_of
 from natgauge.delays import Delays
 from natgauge.late_delays import LateDelays
 from natgauge.readings import NO_READINGS, Readings

@@ -8,15 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from natgauge.agreement import (
+from natgauge.agreement.generated import (
     InitiatorStream,
     Phase2,
     Progress,
     ResponderStream,
     TrialRequest,
     TrialResult,
-    all_connections,
 )
+from natgauge.agreement.trial import all_connections
 
 PORT = {
     "refused": 0,

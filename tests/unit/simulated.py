@@ -13,7 +13,7 @@ from typing import Any, Literal
 from tests.unit.counted import arrivals, change_counts, change_trial, make_counts, make_cpu, make_trial, timed
 from tests.unit.recorded_delays import recorded
 
-from natgauge.agreement import Cpu, StreamCounts
+from natgauge.agreement.generated import Cpu, StreamCounts
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError
 from natgauge.measurer import Ability, Measurer

@@ -9,7 +9,7 @@ from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import change_counts, change_trial
 from tests.unit.simulated import Gateway, reading
 
-from natgauge.agreement import StreamCounts
+from natgauge.agreement.generated import StreamCounts
 from natgauge.late_delays import LateDelays
 
 #: Above every time limit that a search sets for a frame by itself.

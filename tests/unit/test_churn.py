@@ -18,7 +18,7 @@ from tests.unit.simulated import Gateway
 from tests.unit.test_measurer import SETTINGS
 from tests.unit.test_measurer_trials import Played, measurer, phase2_of
 
-from natgauge.agreement import Phase2Counts, StreamCounts
+from natgauge.agreement.generated import Phase2Counts, StreamCounts
 from natgauge.churn import Churn, CountInChurn, expected_count
 from natgauge.doubts import find
 from natgauge.errors import BrokenError, UsageError

@@ -18,7 +18,7 @@ import pytest
 from tests.unit.golden import Golden
 from tests.unit.made_machine import Memory
 
-from natgauge.agreement import ComparisonRequest, ComparisonResult
+from natgauge.agreement.generated import ComparisonRequest, ComparisonResult
 from natgauge.cli import run
 from natgauge.comparisons import by_slices
 from natgauge.comparisons import compare as comparing

@@ -19,7 +19,7 @@ from tests.unit.made_results import grouped
 from tests.unit.simulated import Gateway
 
 from natgauge import cli
-from natgauge.agreement import Progress
+from natgauge.agreement.generated import Progress
 from natgauge.cli import run
 from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import BrokenError, FaultError, HostError, NatgaugeError

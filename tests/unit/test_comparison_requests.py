@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from tests.unit.engine_check import ABSENT, EXAMPLE, TRIAL, changed
 from tests.unit.golden import Golden
 
-from natgauge import agreement
+from natgauge.agreement import generated
 from natgauge.agreement.process import compare
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host import programs
@@ -46,7 +46,7 @@ def contestants(*trials: Any) -> Any:
 def test_a_right_one_is_accepted_by_schema_engine_and_python_alike() -> None:
     assert VALIDATOR.is_valid(COMPARISON)
     assert refusal(COMPARISON) is None
-    written = json.loads(agreement.ComparisonRequest.model_validate(COMPARISON).to_json())
+    written = json.loads(generated.ComparisonRequest.model_validate(COMPARISON).to_json())
     assert VALIDATOR.is_valid(written)
     assert refusal(written) is None
     assert refusal(changed(COMPARISON, ("floor", 1))) is None
@@ -110,20 +110,20 @@ def test_frames_that_lead_a_slice_open_connections_too(golden: Golden) -> None:
 def test_fields_of_schema_and_python_agree(part: str) -> None:
     name = {"ComparisonRequest": "comparison", "ComparisonResult": "comparison-result"}[part]
     schema = json.loads((TRIAL / f"{name}-1.schema.json").read_text())
-    assert set(getattr(agreement, part).model_fields) == set(schema["properties"])
+    assert set(getattr(generated, part).model_fields) == set(schema["properties"])
     for inner in ("Block", "Slices", "StreamTally", "ContestantCounts", "Contestant", "FloorCounts"):
         if inner in schema["$defs"]:
-            assert set(getattr(agreement, inner).model_fields) == set(schema["$defs"][inner]["properties"])
+            assert set(getattr(generated, inner).model_fields) == set(schema["$defs"][inner]["properties"])
 
 
-def counts(**changes: Any) -> agreement.ContestantCounts:
+def counts(**changes: Any) -> generated.ContestantCounts:
     """Of a contestant that forwarded 1,000 new frames and 500 of each direction."""
     wrong = dict.fromkeys(("duplicates", "reordered", "late", "damaged", "untranslated", "mistranslated", "skipped"), 0)
     stream = {name: {"made_frames": n, "received_frames": n, **wrong} for name, n in STREAMS.items()}
     rest = dict.fromkeys(("remapped", "damaged_unmarked", "foreign", "refused_frames"), 0)
     whole = {**stream, **rest, "name": "a", "mark": 1, "stored": 1000, "offered_frames": 2002}
     document = changed({**whole, "gateway_macs": ["", ""]}, *((key, value) for key, value in changes.items()))
-    return agreement.ContestantCounts.model_validate(document)
+    return generated.ContestantCounts.model_validate(document)
 
 
 STREAMS = {"new": 1000, "initiator": 500, "responder": 500}
@@ -163,8 +163,8 @@ def engine(tmp_path: Path, script: str) -> Path:
     return program
 
 
-def asked() -> agreement.ComparisonRequest:
-    return agreement.ComparisonRequest.model_validate(COMPARISON)
+def asked() -> generated.ComparisonRequest:
+    return generated.ComparisonRequest.model_validate(COMPARISON)
 
 
 def test_what_the_engine_refuses_is_told_in_its_words(tmp_path: Path, golden: Golden) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.fake_engine import PORT
 from tests.unit.test_trials import RESULT, STREAM
 
-from natgauge.agreement import TrialResult
+from natgauge.agreement.generated import TrialResult
 from natgauge.errors import BrokenError
 from natgauge.trial import forwarding
 from natgauge.trial.judging import signs_of

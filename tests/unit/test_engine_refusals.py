@@ -9,7 +9,7 @@ import pytest
 from tests.unit.engine_check import EDGE_DEVICE, EDGES, EXAMPLE, changed, check
 from tests.unit.golden import Golden
 
-from natgauge.agreement import TrialRequest
+from natgauge.agreement.generated import TrialRequest
 from natgauge.agreement.process import run
 from natgauge.errors import UsageError
 

@@ -17,7 +17,7 @@ from tests.unit.simulated import Gateway
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, Recorder
 from tests.unit.test_measurer_verbs import WIRE, check
 
-from natgauge.agreement import TrialRequest
+from natgauge.agreement.generated import TrialRequest
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import CommandResult, ExternalDevice

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.golden import Golden
 from tests.unit.test_selftest import FakeCable
 
-from natgauge.agreement import ComparisonRequest, ComparisonResult
+from natgauge.agreement.generated import ComparisonRequest, ComparisonResult
 from natgauge.errors import BrokenError
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.selftest import SLICE_FRAMES, FloorPair, FloorTester, share_of

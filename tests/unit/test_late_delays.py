@@ -9,7 +9,7 @@ import pytest
 from tests.unit.golden import Golden
 from tests.unit.test_trials import STREAM
 
-from natgauge.agreement import StreamCounts
+from natgauge.agreement.generated import StreamCounts
 from natgauge.late_delays import LateDelays, merged
 
 LATE = LateDelays(frames=1000, least=0.148, largest=0.152, mean=0.15, limit=0.1)

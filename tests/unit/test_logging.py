@@ -24,7 +24,7 @@ from tests.unit.golden import Golden
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Recorder
 from tests.unit.test_verdicts import CLEAN, lossy
 
-from natgauge.agreement import TrialRequest, TrialResult
+from natgauge.agreement.generated import TrialRequest, TrialResult
 from natgauge.cli import run
 from natgauge.comparisons.request import read_gateways
 from natgauge.errors import BrokenError, UsageError

@@ -13,7 +13,7 @@ from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.golden import Golden
 
-from natgauge.agreement import TrialRequest, TrialResult
+from natgauge.agreement.generated import TrialRequest, TrialResult
 from natgauge.core_work import CoreWork
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import TrafficOptions

@@ -16,7 +16,14 @@ from tests.unit.fake_engine import FakeEngine
 from tests.unit.golden import Golden
 from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, FakeTable, Isolated, Recorder
 
-from natgauge.agreement import AddressRange, Phase2, Progress, Silence, TrialRequest, TrialResult
+from natgauge.agreement.generated import (
+    AddressRange,
+    Phase2,
+    Progress,
+    Silence,
+    TrialRequest,
+    TrialResult,
+)
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Addresses

@@ -11,7 +11,7 @@ from tests.unit.counted import change_counts
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
-from natgauge.agreement import StreamCounts
+from natgauge.agreement.generated import StreamCounts
 from natgauge.errors import BrokenError
 from natgauge.measurements.making import make
 from natgauge.procedures import connection_rate, frame_loss, latency, throughput, validated_connection_rate

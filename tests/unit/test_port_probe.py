@@ -15,7 +15,7 @@ from tests.unit.golden import Golden
 from tests.unit.made_machine import Made
 from tests.unit.made_ports import FULL, port_state
 
-from natgauge.agreement import StreamCounts, TrialRequest
+from natgauge.agreement.generated import StreamCounts, TrialRequest
 from natgauge.cli import run
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.finding import Finding

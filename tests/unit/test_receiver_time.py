@@ -11,7 +11,7 @@ from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.test_measurer import FakeTable, Isolated, Recorder, measurer
 
-from natgauge.agreement import ReceiverTime, TrialResult
+from natgauge.agreement.generated import ReceiverTime, TrialResult
 from natgauge.errors import BrokenError
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.receiver_time import receiver_seconds, seconds_of, shortened

@@ -24,7 +24,7 @@ from tests.unit.engine_check import (
 from tests.unit.golden import Golden
 from tools import agreement_types
 
-from natgauge import agreement
+from natgauge.agreement import generated
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = sorted(TRIAL.glob("*.schema.json"))
@@ -97,7 +97,7 @@ def test_example_keeps_the_request_schema(path: Path) -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_python_writes_the_example_as_the_schema_wants_it(path: Path) -> None:
     """The typed request reads an example and writes something the schema still accepts, with nothing changed."""
-    read = agreement.TrialRequest.model_validate(load(path))
+    read = generated.TrialRequest.model_validate(load(path))
     assert [error.message for error in VALIDATOR.iter_errors(json.loads(read.to_json()))] == []
     assert read.model_dump(exclude_unset=True) == load(path)
 
@@ -470,7 +470,7 @@ def test_each_rule_that_the_schema_cannot_say_has_been_tried(golden: Golden) -> 
 
 
 def test_required_fields_of_schema_and_python_agree() -> None:
-    required = {name for name, field in agreement.TrialRequest.model_fields.items() if field.is_required()}
+    required = {name for name, field in generated.TrialRequest.model_fields.items() if field.is_required()}
     # `version`, `order` and the like have defaults in Python but are always written.
     assert required <= set(REQUEST_SCHEMA["required"])
-    assert set(agreement.TrialRequest.model_fields) == set(REQUEST_SCHEMA["properties"])
+    assert set(generated.TrialRequest.model_fields) == set(REQUEST_SCHEMA["properties"])

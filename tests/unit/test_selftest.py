@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.fake_engine import FakeEngine
 
-from natgauge.agreement import Closing
+from natgauge.agreement.generated import Closing
 from natgauge.errors import UsageError
 from natgauge.host import programs
 from natgauge.labs.contract import Port

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from natgauge.agreement import Frame
+from natgauge.agreement.generated import Frame
 from natgauge.inputs.question import MIXES, RANGES, TrafficOptions
 from natgauge.tester.cable_lab import CableLab
 from natgauge.trial.bench import Bench

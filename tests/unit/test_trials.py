@@ -18,8 +18,9 @@ import pytest
 from tests.unit.fake_engine import PORT
 from tests.unit.golden import Golden
 
-from natgauge.agreement import Progress, TrialRequest, TrialResult, nominal_seconds, phase1_of
+from natgauge.agreement.generated import Progress, TrialRequest, TrialResult
 from natgauge.agreement.process import parse_line, run
+from natgauge.agreement.trial import nominal_seconds, phase1_of
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError, UsageError
 
 TRIAL = Path(__file__).resolve().parents[2] / "trial"

@@ -14,7 +14,7 @@ from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import arrivals, change_counts, change_trial, make_counts, make_cpu, make_port, make_trial
 from tests.unit.golden import Golden
 
-from natgauge.agreement import Cpu, PortCounters, StreamCounts
+from natgauge.agreement.generated import Cpu, PortCounters, StreamCounts
 from natgauge.counts import is_disturbed
 from natgauge.readings import Readings
 from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Phase2Plan

@@ -11,8 +11,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from natgauge.agreement import Progress
-from natgauge.agreement.generated import StreamCounts
+from natgauge.agreement.generated import Progress, StreamCounts
 from natgauge.durations import duration
 from natgauge.figure_text import number
 from natgauge.host.settings import waits_told

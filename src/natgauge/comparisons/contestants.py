@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
-from natgauge.agreement import Contestant
+from natgauge.agreement.generated import Contestant
 from natgauge.comparisons.method import named
 from natgauge.comparisons.request import ComparedGateway
 from natgauge.errors import UsageError

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from natgauge.agreement import (
+from natgauge.agreement.generated import (
     AddressRange,
     Frame,
     GatewaySide,
@@ -24,10 +24,9 @@ from natgauge.agreement import (
     Translation,
     TrialRequest,
     TrialResult,
-    frame_of,
-    phase1_of,
 )
 from natgauge.agreement.process import run
+from natgauge.agreement.trial import frame_of, phase1_of
 from natgauge.counts import is_disturbed
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from natgauge.agreement import Phase1, phase1_of
+from natgauge.agreement.generated import Phase1
 from natgauge.agreement.process import run
+from natgauge.agreement.trial import phase1_of
 from natgauge.errors import HostError
 from natgauge.finding import Finding
 from natgauge.gateways.support import has_module

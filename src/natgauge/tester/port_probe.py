@@ -16,8 +16,9 @@ from typing import Final
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
-from natgauge.agreement import Phase1, StreamCounts, phase1_of
+from natgauge.agreement.generated import Phase1, StreamCounts
 from natgauge.agreement.process import run
+from natgauge.agreement.trial import phase1_of
 from natgauge.cleaning.cleanup import status
 from natgauge.errors import HostError, NatgaugeError, UsageError
 from natgauge.ethernet import LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE

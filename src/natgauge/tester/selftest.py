@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from natgauge.agreement import (
+from natgauge.agreement.generated import (
     Block,
     ComparisonRequest,
     ComparisonResult,

@@ -6,7 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from natgauge.agreement import TrialRequest, nominal_seconds
+from natgauge.agreement.generated import TrialRequest
+from natgauge.agreement.trial import nominal_seconds
 from natgauge.churn import IDLE_DRAWS, Churn, CountInChurn, expected_count
 from natgauge.errors import NatgaugeError
 from natgauge.trial.command_retries import CommandRetries

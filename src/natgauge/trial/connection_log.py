@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from natgauge.agreement import TrialRequest, TrialResult, all_connections
+from natgauge.agreement.generated import TrialRequest, TrialResult
+from natgauge.agreement.trial import all_connections
 from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways.logging_ways import LoggingWay
 from natgauge.labs.contract import Device

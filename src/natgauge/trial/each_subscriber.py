@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from natgauge.agreement import StreamCounts, TrialResult, phase1_of
+from natgauge.agreement.generated import StreamCounts, TrialResult
+from natgauge.agreement.trial import phase1_of
 from natgauge.errors import BrokenError
 from natgauge.gateways.port_sets import PortSets
 from natgauge.labs.contract import Addresses

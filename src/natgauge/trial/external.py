@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from natgauge.agreement import Progress, TrialRequest, TrialResult, all_connections
+from natgauge.agreement.generated import Progress, TrialRequest, TrialResult
+from natgauge.agreement.trial import all_connections
 from natgauge.errors import BrokenError, NotEmptyError, UsageError
 from natgauge.gateways.recipe import Recipe
 from natgauge.labs.common.shell import run_of_user

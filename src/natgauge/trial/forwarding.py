@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from natgauge.agreement import StreamCounts, TrialResult, phase1_of
+from natgauge.agreement.generated import StreamCounts, TrialResult
+from natgauge.agreement.trial import phase1_of
 from natgauge.causes.cause import Cause
 from natgauge.errors import BrokenError
 from natgauge.trial.judging import signs_of

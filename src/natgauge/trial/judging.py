@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from natgauge.agreement import DeviceSigns, MessageCounts, StreamCounts, TrialResult, phase1_of
+from natgauge.agreement.generated import DeviceSigns, MessageCounts, StreamCounts, TrialResult
+from natgauge.agreement.trial import phase1_of
 from natgauge.trials import Direction, Trial
 from natgauge.verdicts import Limits, judge
 

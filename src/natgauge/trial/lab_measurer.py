@@ -9,13 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
-from natgauge.agreement import (
-    Progress,
-    ReceiverTime,
-    StreamCounts,
-    TrialRequest,
-    TrialResult,
-)
+from natgauge.agreement.generated import Progress, ReceiverTime, StreamCounts, TrialRequest, TrialResult
 from natgauge.agreement.process import run
 from natgauge.churn import IDLE_DRAWS
 from natgauge.counts import received_in_all, streams_of

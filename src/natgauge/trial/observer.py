@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from natgauge.agreement import Progress
+from natgauge.agreement.generated import Progress
 from natgauge.procedures.kit.events import Event
 from natgauge.setup.setup import SilentStages, Stages
 

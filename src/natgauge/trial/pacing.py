@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from natgauge.agreement import LEAST_STALL_SECONDS, LONGEST_PHASE_SECONDS
+from natgauge.agreement.trial import LEAST_STALL_SECONDS, LONGEST_PHASE_SECONDS
 from natgauge.procedures.kit.result.delay_statistics import ABOVE_WORST_CASE
 from natgauge.trials import BATCH_SECONDS, LEAST_WATCHED_SECONDS, MOST_TOGETHER, Trial, TrialPlan
 from natgauge.words import Placement

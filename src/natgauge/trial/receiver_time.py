@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from natgauge.agreement import ReceiverTime
+from natgauge.agreement.generated import ReceiverTime
 from natgauge.errors import NatgaugeError
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trials import TrialPlan

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Final
 
-from natgauge.agreement import (
-    LONGEST_PHASE_SECONDS,
+from natgauge.agreement.generated import (
     AddressRange,
     Background,
     ChurnRequest,
@@ -30,9 +29,8 @@ from natgauge.agreement import (
     Translation,
     TrialLimits,
     TrialRequest,
-    frame_of,
-    nominal_seconds,
 )
+from natgauge.agreement.trial import LONGEST_PHASE_SECONDS, frame_of, nominal_seconds
 from natgauge.errors import UsageError
 from natgauge.ethernet import QUERY_OCTETS
 from natgauge.figure_text import in_full

@@ -13,7 +13,7 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from natgauge.agreement import (
+from natgauge.agreement.generated import (
     ComparisonRequest,
     Contestant,
     ContestantCounts,

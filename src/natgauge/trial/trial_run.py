@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Self
 
-from natgauge.agreement import Progress, TrialRequest, TrialResult
+from natgauge.agreement.generated import Progress, TrialRequest, TrialResult
 from natgauge.churn import CountInChurn
 from natgauge.core_work import CoreWork, WorkByCore
 from natgauge.counts import received_in_all, streams_of

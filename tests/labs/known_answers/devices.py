@@ -26,7 +26,7 @@ from tests.labs.known_costs.devices import program
 from tests.labs.program import own
 from tests.plans import PlanOfTrial
 
-from natgauge.agreement import Progress
+from natgauge.agreement.generated import Progress
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.recipe import Recipe
 from natgauge.host.cpus import usable_cpus

@@ -27,7 +27,7 @@ from tests.labs.known_answers.devices import (
     in_background,
 )
 
-from natgauge.agreement import TrialRequest, TrialResult
+from natgauge.agreement.generated import TrialRequest, TrialResult
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench

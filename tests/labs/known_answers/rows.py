@@ -29,7 +29,7 @@ from tests.labs.known_answers.devices import (
 from tests.plans import OneTrial, PlanOfTrial
 
 from natgauge import procedures
-from natgauge.agreement import StreamCounts
+from natgauge.agreement.generated import StreamCounts
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.inputs.question import DeviceOptions
 from natgauge.procedures.kit.measure.draws import expected_connections

@@ -14,8 +14,7 @@ from typing import Final
 from tests.labs.storms.storm import Storm, Tally
 from tests.plans import OneTrial, PlanOfTrial
 
-from natgauge import agreement
-from natgauge.agreement import process
+from natgauge.agreement import generated, process
 from natgauge.host.cpus import usable_cpus
 from natgauge.tester.cable import BEYOND_REACH, SAFE_SHARE, untranslated_request
 from natgauge.tester.cable_lab import CableLab
@@ -43,7 +42,7 @@ class _Cable:
         self._lab = lab
         self._cpus = (usable_cpus()[-1],)
 
-    def run(self, rate: float, frames: int) -> tuple[agreement.TrialRequest, agreement.TrialResult]:
+    def run(self, rate: float, frames: int) -> tuple[generated.TrialRequest, generated.TrialResult]:
         """Send `frames` of each direction at `rate` frames/s of both directions together."""
         request = untranslated_request(
             self._lab.initiator,
@@ -51,10 +50,10 @@ class _Cable:
             family="ipv4",
             frame_size=64,
             connections=CONNECTIONS,
-            phase1=agreement.Phase1(rate=_PHASE1_RATE, grace_ms=_GRACE_MS),
-            phase2=agreement.Phase2(
-                initiator=agreement.InitiatorStream(rate=rate / 2, frames=frames),
-                responder=agreement.ResponderStream(rate=rate / 2, frames=frames),
+            phase1=generated.Phase1(rate=_PHASE1_RATE, grace_ms=_GRACE_MS),
+            phase2=generated.Phase2(
+                initiator=generated.InitiatorStream(rate=rate / 2, frames=frames),
+                responder=generated.ResponderStream(rate=rate / 2, frames=frames),
                 grace_ms=_GRACE_MS,
             ),
             sender_cpus=self._cpus,

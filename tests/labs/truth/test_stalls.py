@@ -13,7 +13,7 @@ from tests.labs.truth.test_tester import CPUS, MASQUERADE, trial_request
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import make_trial
 
-from natgauge.agreement import InitiatorStream, Phase1, Phase2, StreamCounts, TrialResult
+from natgauge.agreement.generated import InitiatorStream, Phase1, Phase2, StreamCounts, TrialResult
 from natgauge.agreement.process import run
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.procedures.kit.result.frame_counts import lost_share

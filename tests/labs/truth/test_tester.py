@@ -14,8 +14,9 @@ import pytest
 from pyroute2 import IPRoute
 from tests.labs.calibration import Held, Mode, Tally, TimerError, calibrator, forwarder
 
-from natgauge.agreement import StreamCounts, TrialRequest, TrialResult, phase1_of
+from natgauge.agreement.generated import StreamCounts, TrialRequest, TrialResult
 from natgauge.agreement.process import run
+from natgauge.agreement.trial import phase1_of
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE
 from natgauge.labs.common.device import NamespaceDevice
