@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from natgauge.errors import UsageError
 from natgauge.inputs.checks import in_range, spoken
-from natgauge.inputs.input import Input, described, inputs_of
+from natgauge.inputs.input import Input, chosen, inputs_of
 from natgauge.inputs.question import Cell
 from natgauge.setup.cell import cell_of, inputs_of_part, place_inputs
 
@@ -39,32 +39,22 @@ class AuditOptions:
         fail_on: level of the requirements that decide the exit status; None = the exit status is 0.
     """
 
-    profile: AuditProfileChoice = field(
-        default="all", metadata=described("Requirements to examine: all, or those for one kind of gateway")
+    profile: AuditProfileChoice = chosen("all", "Requirements to examine: all, or those for one kind of gateway")
+    wait: float = chosen(
+        USUAL_WAIT_SECONDS,
+        "Longest wait for time-outs, which are all measured in the same wait; 0 measures none",
+        "s",
+        partial(in_range, lowest=0.0, highest=_MOST_WAIT_SECONDS, unit="s"),
     )
-    wait: float = field(
-        default=USUAL_WAIT_SECONDS,
-        metadata=described(
-            "Longest wait for time-outs, which are all measured in the same wait; 0 measures none",
-            "s",
-            partial(in_range, lowest=0.0, highest=_MOST_WAIT_SECONDS, unit="s"),
-        ),
+    long: bool = chosen(False, "Wait long enough for the 2 h 4 min of RFC 5382 for open TCP connections")
+    mappings: int = chosen(
+        EVERY_PORT,
+        "Most flows that one inside host opens, to see what the gateway does with many mappings and without room",
+        "flows",
+        partial(in_range, lowest=0, highest=EVERY_PORT),
     )
-    long: bool = field(
-        default=False,
-        metadata=described("Wait long enough for the 2 h 4 min of RFC 5382 for open TCP connections"),
-    )
-    mappings: int = field(
-        default=EVERY_PORT,
-        metadata=described(
-            "Most flows that one inside host opens, to see what the gateway does with many mappings and without room",
-            "flows",
-            partial(in_range, lowest=0, highest=EVERY_PORT),
-        ),
-    )
-    fail_on: Literal["must", "should"] | None = field(
-        default=None,
-        metadata=described("Exit with status 12 if the gateway fails a requirement of this level or of a stricter one"),
+    fail_on: Literal["must", "should"] | None = chosen(
+        None, "Exit with status 12 if the gateway fails a requirement of this level or of a stricter one"
     )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from typing import Any, Final, Literal, cast
 
@@ -15,7 +15,7 @@ from natgauge.figure_text import in_percent
 from natgauge.gateways.recipe import Recipe, load
 from natgauge.inputs.checks import in_range, share_in, whole
 from natgauge.inputs.cores import by_device
-from natgauge.inputs.input import Input, check_all, described
+from natgauge.inputs.input import Input, check_all, chosen
 from natgauge.inputs.question import Cell, LabOptions, Question
 from natgauge.inputs.types import Text
 from natgauge.labs import kinds
@@ -78,91 +78,68 @@ class CompareOptions:
         seed: seed of all pseudorandom choices, 0 to 2**64 - 1.
     """
 
-    by: MethodChoice = field(
-        default="auto",
-        metadata=described(
-            "Method: short slices, or searches for the highest rates; auto: slices if all gateways support them"
-        ),
+    by: MethodChoice = chosen(
+        "auto", "Method: short slices, or searches for the highest rates; auto: slices if all gateways support them"
     )
-    placement: Literal["shared", "isolated"] | None = field(
-        default=None,
-        metadata=described(
-            "Whether devices share the sender's core; isolated requires --by rates",
-            default="slices: shared; rates: isolated",
-        ),
+    placement: Literal["shared", "isolated"] | None = chosen(
+        None,
+        "Whether devices share the sender's core; isolated requires --by rates",
+        default="slices: shared; rates: isolated",
     )
-    quantities: str | None = field(
-        default=None,
-        metadata=described(
-            "Costs to compare: of a new connection (new), and of a frame in each direction (up, down, both)",
-            type=Text("QUANTITIES"),
-            default="slices: all; rates: new,both",
-        ),
+    quantities: str | None = chosen(
+        None,
+        "Costs to compare: of a new connection (new), and of a frame in each direction (up, down, both)",
+        type=Text("QUANTITIES"),
+        default="slices: all; rates: new,both",
     )
-    level: float = field(
-        default=0.95,
-        metadata=described(
-            "Confidence level of each interval, over all interim analyses together",
-            "share",
-            partial(share_in, lowest=0.5, highest=0.999),
-        ),
+    level: float = chosen(
+        0.95,
+        "Confidence level of each interval, over all interim analyses together",
+        "share",
+        partial(share_in, lowest=0.5, highest=0.999),
     )
-    resolve: float | None = field(
-        default=None,
-        metadata=described(
-            "Stop when half the width of each interval is at most this share of the larger cost",
-            "share",
-            partial(share_in, lowest=0.001, highest=0.5),
-            default="slices: 1%; rates: 5%",
-        ),
+    resolve: float | None = chosen(
+        None,
+        "Stop when half the width of each interval is at most this share of the larger cost",
+        "share",
+        partial(share_in, lowest=0.001, highest=0.5),
+        default="slices: 1%; rates: 5%",
     )
-    fail_above: float | None = field(
-        default=None,
-        metadata=described(
-            "Stop instead when each gateway is known to cost more than the baseline by this share, or not to",
-            "share",
-            partial(share_in, lowest=0.001, highest=10.0),
-        ),
+    fail_above: float | None = chosen(
+        None,
+        "Stop instead when each gateway is known to cost more than the baseline by this share, or not to",
+        "share",
+        partial(share_in, lowest=0.001, highest=10.0),
     )
-    most_seconds: float | None = field(
-        default=None,
-        metadata=described(
-            "Longest time of the comparison",
-            "s",
-            partial(in_range, lowest=_LEAST_SECONDS, highest=_MOST_SECONDS, unit="s"),
-            default="slices: 60; rates: 450 per gateway",
-        ),
+    most_seconds: float | None = chosen(
+        None,
+        "Longest time of the comparison",
+        "s",
+        partial(in_range, lowest=_LEAST_SECONDS, highest=_MOST_SECONDS, unit="s"),
+        default="slices: 60; rates: 450 per gateway",
     )
-    unlike: bool = field(
-        default=False, metadata=described("Allow gateways of different kinds, or with different numbers of devices")
+    unlike: bool = chosen(False, "Allow gateways of different kinds, or with different numbers of devices")
+    loss_tolerance: float = chosen(
+        0.0,
+        "Largest share of lost frames in a passing trial, by rates",
+        "share",
+        partial(share_in, lowest=0.0, highest=0.5),
     )
-    loss_tolerance: float = field(
-        default=0.0,
-        metadata=described(
-            "Largest share of lost frames in a passing trial, by rates",
-            "share",
-            partial(share_in, lowest=0.0, highest=0.5),
-        ),
+    slice_frames: int = chosen(
+        USUAL_FRAMES,
+        "Frames of a slice",
+        "frames",
+        partial(whole, lowest=LEAST_FRAMES, highest=MOST_FRAMES, unit="frames"),
     )
-    slice_frames: int = field(
-        default=USUAL_FRAMES,
-        metadata=described(
-            "Frames of a slice", "frames", partial(whole, lowest=LEAST_FRAMES, highest=MOST_FRAMES, unit="frames")
-        ),
-    )
-    core: int | None = field(
-        default=None, metadata=described("Core of the tester and of all gateways", default="the least busy core")
-    )
-    seed: int | None = field(default=None, metadata=described("Seed of all pseudorandom choices", default="random"))
-    commit: str | None = field(
-        default=None,
-        metadata=described(
-            "Commit that is compared, with its date: git show -s --format=%h@%cI (see natgauge report --history)",
-            check=_check_commit,
-            type=Text("NAME@DATE"),
-            default="none",
-            moves_figures=False,
-        ),
+    core: int | None = chosen(None, "Core of the tester and of all gateways", default="the least busy core")
+    seed: int | None = chosen(None, "Seed of all pseudorandom choices", default="random")
+    commit: str | None = chosen(
+        None,
+        "Commit that is compared, with its date: git show -s --format=%h@%cI (see natgauge report --history)",
+        check=_check_commit,
+        type=Text("NAME@DATE"),
+        default="none",
+        moves_figures=False,
     )
 
 

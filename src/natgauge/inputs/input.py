@@ -101,6 +101,13 @@ def described(  # noqa: PLR0913 - each part of a description by its name
     }  # fmt: skip
 
 
+def chosen(
+    value: Any, /, text: str, unit: str = "", check: Check | tuple[float, float] | None = None, **more: Any
+) -> Any:
+    """Return a dataclass's field that is an input with this default; the other parts are those of `described`."""
+    return dataclasses.field(default=value, metadata=described(text, unit, check, **more))
+
+
 def inputs_of(kind: type, group: Group = "settings") -> tuple[Input, ...]:
     """Every field of a dataclass that is an input, in order; `group` is that of the inputs that name none."""
     # mypy takes a class for something that may have no hash.

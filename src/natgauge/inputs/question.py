@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from natgauge.inputs.checks import in_range
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.inputs.types import Text
 from natgauge.words import MOST_OUTSIDE_ADDRESSES, Order, Side, Transport
 
@@ -59,80 +59,58 @@ class TrafficOptions:
         order: order in which phase 1 enumerates the four tuples (RFC 9693 section 4.4).
     """
 
-    connections: int | None = field(
-        default=None, metadata=described("Number of connections", default="100000, or the size of the ranges")
-    )
-    subscribers: int | None = field(
-        default=None, metadata=described("Subscribers, each an address of the Initiator", default="1")
-    )
-    addresses: Literal["single", "draft"] = field(
-        default="single",
-        metadata=described(
-            "Addresses where no range is named: one on each side, or all hosts of both networks, "
-            "drawn at random (draft-lencse-bmwg-multiple-ip-addresses)",
-            label="preset of addresses",
-            moves_figures=False,
-        ),
+    connections: int | None = chosen(None, "Number of connections", default="100000, or the size of the ranges")
+    subscribers: int | None = chosen(None, "Subscribers, each an address of the Initiator", default="1")
+    addresses: Literal["single", "draft"] = chosen(
+        "single",
+        "Addresses where no range is named: one on each side, or all hosts of both networks, "
+        "drawn at random (draft-lencse-bmwg-multiple-ip-addresses)",
+        label="preset of addresses",
+        moves_figures=False,
     )
     # Of ranges only the number of values moves figures: labs have addresses of their own.
-    source_addresses: str | None = field(
-        default=None,
-        metadata=described(
-            "Addresses of the Initiator", type=_RANGE, label="source address range", moves_figures=False
-        ),
+    source_addresses: str | None = chosen(
+        None, "Addresses of the Initiator", type=_RANGE, label="source address range", moves_figures=False
     )
-    source_ports: str | None = field(
-        default=None,
-        metadata=described(
-            "Ports of the Initiator", type=_RANGE, default="1024-65535", label="source port range", moves_figures=False
-        ),
+    source_ports: str | None = chosen(
+        None,
+        "Ports of the Initiator",
+        type=_RANGE,
+        default="1024-65535",
+        label="source port range",
+        moves_figures=False,
     )
-    destination_addresses: str | None = field(
-        default=None,
-        metadata=described(
-            "Addresses of the Responder", type=_RANGE, label="destination address range", moves_figures=False
-        ),
+    destination_addresses: str | None = chosen(
+        None, "Addresses of the Responder", type=_RANGE, label="destination address range", moves_figures=False
     )
-    destination_ports: str | None = field(
-        default=None,
-        metadata=described(
-            "Ports of the Responder",
-            type=_RANGE,
-            default="as few as needed",
-            label="destination port range",
-            moves_figures=False,
-        ),
+    destination_ports: str | None = chosen(
+        None,
+        "Ports of the Responder",
+        type=_RANGE,
+        default="as few as needed",
+        label="destination port range",
+        moves_figures=False,
     )
-    frame_size: int | None = field(
-        default=None,
-        metadata=described("Frame size including FCS", "octets", default="IPv4 64, IPv6 84; tcp: IPv4 88, IPv6 108"),
+    frame_size: int | None = chosen(
+        None, "Frame size including FCS", "octets", default="IPv4 64, IPv6 84; tcp: IPv4 88, IPv6 108"
     )
-    frame_sizes: str | None = field(
-        default=None,
-        metadata=described(
-            "Several frame sizes in these shares, such as 64:7,594:4,1518:1, in place of one",
-            type=_SIZES,
-            label="mix of frame sizes",
-        ),
+    frame_sizes: str | None = chosen(
+        None,
+        "Several frame sizes in these shares, such as 64:7,594:4,1518:1, in place of one",
+        type=_SIZES,
+        label="mix of frame sizes",
     )
-    down_frame_sizes: str | None = field(
-        default=None,
-        metadata=described(
-            "Frame sizes of the Responder's frames, with shares",
-            type=_SIZES,
-            default="those of the Initiator's",
-            label="mix of the Responder's frame sizes",
-        ),
+    down_frame_sizes: str | None = chosen(
+        None,
+        "Frame sizes of the Responder's frames, with shares",
+        type=_SIZES,
+        default="those of the Initiator's",
+        label="mix of the Responder's frame sizes",
     )
-    frame_side: Side = field(
-        default="initiator", metadata=described("Side whose frames have the frame size", label="side of the frame size")
-    )
-    transport: Transport = field(
-        default="udp", metadata=described("Test frames: UDP datagrams, ICMP echo requests and replies, or TCP segments")
-    )
-    order: Order = field(
-        default="permutation",
-        metadata=described("Enumeration order of the four tuples in phase 1", label="order of four tuples"),
+    frame_side: Side = chosen("initiator", "Side whose frames have the frame size", label="side of the frame size")
+    transport: Transport = chosen("udp", "Test frames: UDP datagrams, ICMP echo requests and replies, or TCP segments")
+    order: Order = chosen(
+        "permutation", "Enumeration order of the four tuples in phase 1", label="order of four tuples"
     )
 
     @property
@@ -152,61 +130,48 @@ class LabOptions:
         outside_addresses: IPv4 addresses that the gateway translates to (RFC 9693 section 3.2), 1 to 16384.
     """
 
-    lab: str = field(
-        default=DEFAULT_LAB, metadata=described("Kind of lab", type=Text("KIND", names="kinds"), parameter="lab_kind")
+    lab: str = chosen(DEFAULT_LAB, "Kind of lab", type=Text("KIND", names="kinds"), parameter="lab_kind")
+    lab_name: str = chosen(
+        "default",
+        "Name of a kept or new lab; two runs at the same time need different names",
+        type=Text("NAME", names="labs"),
+        parameter="lab",
+        moves_figures=False,
     )
-    lab_name: str = field(
-        default="default",
-        metadata=described(
-            "Name of a kept or new lab; two runs at the same time need different names",
-            type=Text("NAME", names="labs"),
-            parameter="lab",
-            moves_figures=False,
-        ),
+    seed: int | None = chosen(
+        None, "Seed of all pseudorandom choices", default="random", group="traffic", moves_figures=False
     )
-    seed: int | None = field(
-        default=None,
-        metadata=described("Seed of all pseudorandom choices", default="random", group="traffic", moves_figures=False),
-    )
-    grace_seconds: float | None = field(
-        default=None,
-        metadata=described(
-            "Wait for the last frames after each phase",
-            "s",
-            default="the lab's, 0.3 or 2; at least 2 with profile rfc",
-            label="grace",
-            group="traffic",
-        ),
+    grace_seconds: float | None = chosen(
+        None,
+        "Wait for the last frames after each phase",
+        "s",
+        default="the lab's, 0.3 or 2; at least 2 with profile rfc",
+        label="grace",
+        group="traffic",
     )
 
-    nat64_prefix: str | None = field(
-        default=None,
-        metadata=described(
-            "NAT64 prefix of 32, 40, 48, 56, 64 or 96 bits, such as 64:ff9b::/96",
-            type=Text("PREFIX"),
-            default="2001:2:0:1::/96",
-            label="NAT64 prefix",
-            moves_figures=False,
-        ),
+    nat64_prefix: str | None = chosen(
+        None,
+        "NAT64 prefix of 32, 40, 48, 56, 64 or 96 bits, such as 64:ff9b::/96",
+        type=Text("PREFIX"),
+        default="2001:2:0:1::/96",
+        label="NAT64 prefix",
+        moves_figures=False,
     )
-    outside_addresses: int | None = field(
-        default=None,
-        metadata=described(
-            "Outside IPv4 addresses of the gateway",
-            "addresses",
-            partial(in_range, lowest=1, highest=MOST_OUTSIDE_ADDRESSES),
-            default="1, or those of the recipe",
-        ),
+    outside_addresses: int | None = chosen(
+        None,
+        "Outside IPv4 addresses of the gateway",
+        "addresses",
+        partial(in_range, lowest=1, highest=MOST_OUTSIDE_ADDRESSES),
+        default="1, or those of the recipe",
     )
 
-    power_command: str | None = field(
-        default=None,
-        metadata=described(
-            'Shell command on this host that prints the power or the energy of the device, such as "61.5 W" or "950 J"',
-            type=Text("CMD"),
-            label="command that reads the power meter",
-            moves_figures=False,
-        ),
+    power_command: str | None = chosen(
+        None,
+        'Shell command on this host that prints the power or the energy of the device, such as "61.5 W" or "950 J"',
+        type=Text("CMD"),
+        label="command that reads the power meter",
+        moves_figures=False,
     )
 
 
@@ -224,71 +189,51 @@ class DeviceOptions:
         log_tolerance: share of the connections that the log of a passing trial may lack, 0 to 0.5.
     """
 
-    table_size: int | None = field(
-        default=None,
-        metadata=described(
-            "Size limit of the device's connection table", "connections", label="connection table limit"
-        ),
+    table_size: int | None = chosen(
+        None, "Size limit of the device's connection table", "connections", label="connection table limit"
     )
-    hash_size: int | None = field(
-        default=None, metadata=described("Buckets of the device's connection table", "buckets", label="hash table size")
+    hash_size: int | None = chosen(None, "Buckets of the device's connection table", "buckets", label="hash table size")
+    timeouts: int | None = chosen(
+        None, "All time-outs of the device: UDP, TCP in each state, ICMP", "s", default="those it has"
     )
-    timeouts: int | None = field(
-        default=None,
-        metadata=described("All time-outs of the device: UDP, TCP in each state, ICMP", "s", default="those it has"),
+    udp_timeout: int | None = chosen(
+        None,
+        "Time-out of the device for the test frames: of UDP, or of the chosen transport and state",
+        "s",
+        default="longer than any trial",
+        label="UDP timeout",
     )
-    udp_timeout: int | None = field(
-        default=None,
-        metadata=described(
-            "Time-out of the device for the test frames: of UDP, or of the chosen transport and state",
-            "s",
-            default="longer than any trial",
-            label="UDP timeout",
-        ),
+    psid_length: int | None = chosen(
+        None,
+        "Bits of a port that identify a subscriber's port set (MAP, lw4o6): 5 = 2048 ports",
+        "bits",
+        partial(in_range, lowest=0, highest=16),
+        label="PSID length",
+        default="that of the recipe",
     )
-    psid_length: int | None = field(
-        default=None,
-        metadata=described(
-            "Bits of a port that identify a subscriber's port set (MAP, lw4o6): 5 = 2048 ports",
-            "bits",
-            partial(in_range, lowest=0, highest=16),
-            label="PSID length",
-            default="that of the recipe",
-        ),
+    psid_offset: int | None = chosen(
+        None,
+        "Bits of a port before the PSID; if there are any, ports whose first bits are all 0 belong to no set",
+        "bits",
+        partial(in_range, lowest=0, highest=15),
+        label="PSID offset",
+        default="that of the recipe",
     )
-    psid_offset: int | None = field(
-        default=None,
-        metadata=described(
-            "Bits of a port before the PSID; if there are any, ports whose first bits are all 0 belong to no set",
-            "bits",
-            partial(in_range, lowest=0, highest=15),
-            label="PSID offset",
-            default="that of the recipe",
-        ),
+    emptying: str | None = chosen(
+        None,
+        "How the table is emptied: default, restart (the gateway is stopped and started), or another way of the recipe",
+        type=Text("WAY"),
+        default="default",
     )
-    emptying: str | None = field(
-        default=None,
-        metadata=described(
-            "How the table is emptied: default, restart (the gateway is stopped and started), or another way of the "
-            "recipe",
-            type=Text("WAY"),
-            default="default",
-        ),
+    logging: str | None = chosen(
+        None,
+        "Way of the recipe in which the gateway logs its connections, such as conntrack-events; a trial whose log "
+        "lacks one fails",
+        type=Text("WAY"),
+        default="it does not",
     )
-    logging: str | None = field(
-        default=None,
-        metadata=described(
-            "Way of the recipe in which the gateway logs its connections, such as conntrack-events; a trial whose log "
-            "lacks one fails",
-            type=Text("WAY"),
-            default="it does not",
-        ),
-    )
-    log_tolerance: float | None = field(
-        default=None,
-        metadata=described(
-            "Largest share of connections that the log of a passing trial lacks", "share", (0.0, 0.5), default="0"
-        ),
+    log_tolerance: float | None = chosen(
+        None, "Largest share of connections that the log of a passing trial lacks", "share", (0.0, 0.5), default="0"
     )
 
     def named(self) -> dict[str, int]:

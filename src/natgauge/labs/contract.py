@@ -436,7 +436,7 @@ class Kind(Generic[OptionsT]):
 
     Attributes:
         summary: one line.
-        options: a dataclass; its fields are described by `natgauge.inputs.input.described`.
+        options: a dataclass; its fields are described by `natgauge.inputs.input.chosen`.
         plan: a lab of this name; nothing is made before its `with` block. Raises UsageError for what cannot be.
         quick: whether a lab that does not stay is made in a fraction of a second, so that each repetition can have its
             own.

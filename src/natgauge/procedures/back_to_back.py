@@ -24,14 +24,14 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from natgauge.errors import UsageError
 from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
 from natgauge.inputs.checks import paced
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.metrics.loads import BACK_TO_BACK
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -76,17 +76,13 @@ RFC_REPETITIONS = 50
 class BackToBackSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings, SearchSettings):
     """Settings of the back-to-back frames. The error is of the length of bursts, as a share or in frames."""
 
-    burst_seconds: float = field(
-        default=2.0, metadata=described("longest burst to try", "s", (0.001, LONGEST_BURST_SECONDS))
-    )
-    burst_rate: float | None = field(
-        default=None,
-        metadata=described(
-            "rate of the burst in each direction",
-            "frames/s",
-            partial(paced, unit="frames/s"),
-            default="half of the tester's highest rate",
-        ),
+    burst_seconds: float = chosen(2.0, "longest burst to try", "s", (0.001, LONGEST_BURST_SECONDS))
+    burst_rate: float | None = chosen(
+        None,
+        "rate of the burst in each direction",
+        "frames/s",
+        partial(paced, unit="frames/s"),
+        default="half of the tester's highest rate",
     )
 
     def __post_init__(self) -> None:

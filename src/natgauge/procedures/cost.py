@@ -14,14 +14,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from natgauge.errors import BrokenError
 from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
 from natgauge.inputs.checks import wrong
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.inputs.types import Text
 from natgauge.measurer import Ability
 from natgauge.metrics.times import COST, FORWARDING, HIGH, LOW, OWN, RATIO, TESTER
@@ -65,22 +65,16 @@ class CostSettings(TrialSettings):
     fill no block of them. A confidence interval needs three rounds.
     """
 
-    quantities: str | None = field(
-        default=None,
-        metadata=described(
-            "costs to measure: of a new connection (new), and of a frame in each direction (up, down, both)",
-            type=Text("QUANTITIES"),
-            check=_check_quantities,
-            default="all",
-        ),
+    quantities: str | None = chosen(
+        None,
+        "costs to measure: of a new connection (new), and of a frame in each direction (up, down, both)",
+        type=Text("QUANTITIES"),
+        check=_check_quantities,
+        default="all",
     )
-    rounds: int = field(default=4, metadata=described("rounds of one repetition", "rounds", (LEAST_ROUNDS, 1000)))
-    slice_frames: int = field(
-        default=USUAL_FRAMES, metadata=described("frames of a slice", "frames", (LEAST_FRAMES, MOST_FRAMES))
-    )
-    hot_spots: bool = field(
-        default=False, metadata=described("list the kernel functions that take the time (requires perf)")
-    )
+    rounds: int = chosen(4, "rounds of one repetition", "rounds", (LEAST_ROUNDS, 1000))
+    slice_frames: int = chosen(USUAL_FRAMES, "frames of a slice", "frames", (LEAST_FRAMES, MOST_FRAMES))
+    hot_spots: bool = chosen(False, "list the kernel functions that take the time (requires perf)")
 
     def __post_init__(self) -> None:
         """Refuse what slices do not do."""

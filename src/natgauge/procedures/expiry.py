@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from natgauge.errors import BrokenError
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability, CountAt
 from natgauge.metrics.connections import EXPIRY
 from natgauge.notes import Note
@@ -41,19 +41,13 @@ class ExpirySettings(Phase1Settings):
     """Settings of the expiry rate. Other transports than TCP are always "established"."""
 
     repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)
-    state: TcpState = field(
-        default="established",
-        metadata=described(
-            "state in which TCP connections time out: established, half-open, closed by FINs (fin) or reset (rst)",
-            group="traffic",
-        ),
+    state: TcpState = chosen(
+        "established",
+        "state in which TCP connections time out: established, half-open, closed by FINs (fin) or reset (rst)",
+        group="traffic",
     )
-    watch_seconds: float = field(
-        default=120.0, metadata=described("longest time of observing the connection count", "s", (1, 86_400))
-    )
-    interval_seconds: float = field(
-        default=0.1, metadata=described("time between two readings of the connection count", "s", (0.01, 60))
-    )
+    watch_seconds: float = chosen(120.0, "longest time of observing the connection count", "s", (1, 86_400))
+    interval_seconds: float = chosen(0.1, "time between two readings of the connection count", "s", (0.01, 60))
 
     @property
     def half_open(self) -> bool:

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from natgauge.figure_text import number as written
 from natgauge.inputs.checks import paced
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.metrics.loads import FRAME_LOSS, WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.notes import Note
@@ -56,13 +56,8 @@ class FrameLossSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings)
     Without a full rate 100 % is the tester's highest rate, and in `shared` placement twice the throughput.
     """
 
-    step: float = field(
-        default=0.1,
-        metadata=described("step between loads, as a share of the highest load", "share", (0.01, COARSEST_STEP)),
-    )
-    full_rate: float | None = field(
-        default=None, metadata=described("load that counts as 100 %", "frames/s", partial(paced, unit="frames/s"))
-    )
+    step: float = chosen(0.1, "step between loads, as a share of the highest load", "share", (0.01, COARSEST_STEP))
+    full_rate: float | None = chosen(None, "load that counts as 100 %", "frames/s", partial(paced, unit="frames/s"))
 
     @property
     def measures_loss(self) -> bool:

@@ -19,7 +19,7 @@ from typing import Literal
 
 from natgauge.delays import Delays
 from natgauge.inputs.checks import in_range
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability
 from natgauge.metrics.times import LATENCY
 from natgauge.procedures.kit.measure.delay_metrics import ABOUT_LOADS, DelaySettings, Timing, delays_read_by
@@ -40,13 +40,8 @@ class LatencySettings(DelaySettings):
     """Settings of the latency. RFC 8219 requires the load of 100 % only."""
 
     loads: str = field(default="100%,90%,50%,10%", metadata=ABOUT_LOADS)
-    way: Way = field(
-        default="every-frame", metadata=described("frames to time: every frame, or tagged frames (rfc8219)")
-    )
-    tags: int = field(
-        default=RFC_TAGS,
-        metadata=described("tagged frames in each direction, with rfc8219", "frames", (RFC_TAGS, 1_000_000)),
-    )
+    way: Way = chosen("every-frame", "frames to time: every frame, or tagged frames (rfc8219)")
+    tags: int = chosen(RFC_TAGS, "tagged frames in each direction, with rfc8219", "frames", (RFC_TAGS, 1_000_000))
 
     def __post_init__(self) -> None:
         """Refuse a literal stream that is too short to be one."""

@@ -12,14 +12,14 @@ So a series over `new_rate` is the throughput at several rates of new connection
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from natgauge.errors import UsageError
 from natgauge.figure_text import in_full, number
 from natgauge.inputs.checks import MOST_RATE, in_range
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability
 from natgauge.metrics.loads import MIXED_LOAD
 from natgauge.notes import Note
@@ -46,31 +46,29 @@ class MixedLoadSettings(MixedSettings):
         life_seconds: how long each connection is open; None = all N are open at every rate.
     """
 
-    new_rate: float | None = field(
-        default=None,
-        metadata=described(
-            "new connections at every frame rate",
-            "connections/s",
-            partial(in_range, lowest=0, highest=MOST_RATE, unit="connections/s"),
-            default="a share of the frames",
-            group="traffic",
-        ),
+    new_rate: float | None = chosen(
+        None,
+        "new connections at every frame rate",
+        "connections/s",
+        partial(in_range, lowest=0, highest=MOST_RATE, unit="connections/s"),
+        default="a share of the frames",
+        group="traffic",
     )
-    new_share: float | None = field(
-        default=None,
-        metadata=described(
-            "new connections for each frame", "share", (0.0001, 0.5), default="1%, without a new rate", group="traffic"
-        ),
+    new_share: float | None = chosen(
+        None,
+        "new connections for each frame",
+        "share",
+        (0.0001, 0.5),
+        default="1%, without a new rate",
+        group="traffic",
     )
-    life_seconds: float | None = field(
-        default=None,
-        metadata=described(
-            "time for which each connection is open",
-            "s",
-            (ROUND_TRIP_SECONDS, LONGEST_LIFE_SECONDS),
-            default="all connections are open at every rate",
-            group="traffic",
-        ),
+    life_seconds: float | None = chosen(
+        None,
+        "time for which each connection is open",
+        "s",
+        (ROUND_TRIP_SECONDS, LONGEST_LIFE_SECONDS),
+        default="all connections are open at every rate",
+        group="traffic",
     )
 
     def __post_init__(self) -> None:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from natgauge.errors import BrokenError, UsageError
 from natgauge.figure_text import number
 from natgauge.inputs.checks import wrong
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.inputs.types import Text
 from natgauge.measurer import Ability
 from natgauge.metrics.times import RESET
@@ -78,25 +78,18 @@ class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     """
 
     trial_seconds: float = field(default=12.0, metadata=ABOUT_TRIAL_SECONDS)
-    before_seconds: float = field(
-        default=2.0, metadata=described("duration of traffic before the reset", "s", (0.1, 3600))
-    )
+    before_seconds: float = chosen(2.0, "duration of traffic before the reset", "s", (0.1, 3600))
     load: float = field(default=0.5, metadata=ABOUT_LOAD)
-    reset_kind: ResetKind = field(
-        default="process", metadata=described("part of the device that is reset, or failover to another one")
+    reset_kind: ResetKind = chosen("process", "part of the device that is reset, or failover to another one")
+    reset_command: str | None = chosen(
+        None,
+        "shell command on this host that resets the device, or moves the traffic to the other one",
+        type=Text("CMD"),
+        moves_figures=False,
+        default="natgauge restarts its process",
     )
-    reset_command: str | None = field(
-        default=None,
-        metadata=described(
-            "shell command on this host that resets the device, or moves the traffic to the other one",
-            type=Text("CMD"),
-            moves_figures=False,
-            default="natgauge restarts its process",
-        ),
-    )
-    power_off_seconds: float = field(
-        default=0.0,
-        metadata=described("time for which the reset command has the power off, subtracted", "s", (0, 3600)),
+    power_off_seconds: float = chosen(
+        0.0, "time for which the reset command has the power off, subtracted", "s", (0, 3600)
     )
 
     def __post_init__(self) -> None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from natgauge.figure_text import number
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability
 from natgauge.metrics.loads import RESOLUTION_RATE
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
@@ -53,27 +53,14 @@ class ResolutionRateSettings(Phase1Settings, SearchSettings):
     loss_tolerance: float = field(default=LOSS_TOLERANCE, metadata=ABOUT_LOSS_TOLERANCE)
     frame_timeout_seconds: float | None = field(default=ANSWER_SECONDS, metadata=ABOUT_FRAME_TIMEOUT)
     trial_seconds: float = field(default=2.0, metadata=ABOUT_TRIAL_SECONDS)
-    query: Query = field(
-        default="aaaa",
-        metadata=described("record type of the DNS queries", label="DNS queries of type", group="traffic"),
+    query: Query = chosen("aaaa", "record type of the DNS queries", label="DNS queries of type", group="traffic")
+    far_side: str = chosen(TESTER, "DNS server: tester, or a real server behind the device (knot, nsd)")
+    stateless: bool = chosen(False, "skip phase 1, for devices without connection tracking", group="traffic")
+    aaaa_share: float = chosen(
+        0.0, "DNS64: share of names that have an AAAA record of their own", "share", (0.0, 1.0), group="traffic"
     )
-    far_side: str = field(
-        default=TESTER, metadata=described("DNS server: tester, or a real server behind the device (knot, nsd)")
-    )
-    stateless: bool = field(
-        default=False, metadata=described("skip phase 1, for devices without connection tracking", group="traffic")
-    )
-    aaaa_share: float = field(
-        default=0.0,
-        metadata=described(
-            "DNS64: share of names that have an AAAA record of their own", "share", (0.0, 1.0), group="traffic"
-        ),
-    )
-    cached_share: float = field(
-        default=0.0,
-        metadata=described(
-            "DNS64: share of queries for one of N names that phase 1 asked for", "share", (0.0, 1.0), group="traffic"
-        ),
+    cached_share: float = chosen(
+        0.0, "DNS64: share of queries for one of N names that phase 1 asked for", "share", (0.0, 1.0), group="traffic"
     )
 
     def needs(self) -> frozenset[Ability]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.figure_text import number as written
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability
 from natgauge.metrics.loads import JUDGED, STABILITY
 from natgauge.notes import Note
@@ -57,9 +57,7 @@ class StabilitySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings)
     repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)
     trial_seconds: float = field(default=1.0, metadata=ABOUT_TRIAL_SECONDS)
     most_seconds: float | None = field(default=None, metadata=ABOUT_MOST_SECONDS)
-    hours: float = field(
-        default=1.0, metadata=described("hours of traffic, without the pauses between periods", "h", (0.0001, 168))
-    )
+    hours: float = chosen(1.0, "hours of traffic, without the pauses between periods", "h", (0.0001, 168))
     load: float = field(default=0.5, metadata=ABOUT_LOAD)
 
     def __post_init__(self) -> None:

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
 from natgauge.churn import IDLE_DRAWS
 from natgauge.errors import UsageError
 from natgauge.inputs.checks import whole
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.inputs.types import Text
 from natgauge.measurer import Ability
 from natgauge.metrics.loads import SUBSCRIBERS
@@ -48,24 +48,20 @@ _ROOM = 0.5
 class SubscribersSettings(MixedSettings):
     """Settings of the subscribers; `most_subscribers` None = as many as there are four tuples for."""
 
-    subscriber: str = field(
-        default="household",
-        metadata=described(
-            "profile of a subscriber: a file, or the name of one that comes with natgauge",
-            type=Text("FILE|NAME"),
-            group="traffic",
-            # Its content is compared.
-            moves_figures=False,
-        ),
+    subscriber: str = chosen(
+        "household",
+        "profile of a subscriber: a file, or the name of one that comes with natgauge",
+        type=Text("FILE|NAME"),
+        group="traffic",
+        # Its content is compared.
+        moves_figures=False,
     )
-    most_subscribers: int | None = field(
-        default=None,
-        metadata=described(
-            "most subscribers that are tried",
-            "subscribers",
-            partial(whole, lowest=1, highest=MAXIMUM_CONNECTIONS, unit="subscribers"),
-            default="as many as the ranges hold",
-        ),
+    most_subscribers: int | None = chosen(
+        None,
+        "most subscribers that are tried",
+        "subscribers",
+        partial(whole, lowest=1, highest=MAXIMUM_CONNECTIONS, unit="subscribers"),
+        default="as many as the ranges hold",
     )
 
     def __post_init__(self) -> None:

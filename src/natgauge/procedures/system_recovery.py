@@ -11,11 +11,11 @@ In `shared` placement an overload slows the sender down and loses nothing, so th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from natgauge.errors import BrokenError, UsageError
 from natgauge.figure_text import in_percent, number
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability
 from natgauge.metrics.times import SYSTEM_RECOVERY
 from natgauge.notes import Note
@@ -42,12 +42,8 @@ TAIL_SHARE = 0.1
 class SystemRecoverySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
     """Settings of the system recovery; `trial_seconds` is the overload's length, RFC 2544 requires 60."""
 
-    overload: float = field(
-        default=OVERLOAD, metadata=described("overload, in multiples of the throughput", check=(1.01, 10))
-    )
-    after_seconds: float = field(
-        default=2.0, metadata=described("time of observing the device after the overload", "s", (0.1, 3600))
-    )
+    overload: float = chosen(OVERLOAD, "overload, in multiples of the throughput", check=(1.01, 10))
+    after_seconds: float = chosen(2.0, "time of observing the device after the overload", "s", (0.1, 3600))
 
     def __post_init__(self) -> None:
         super().__post_init__()

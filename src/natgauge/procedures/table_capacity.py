@@ -36,7 +36,7 @@ from natgauge.causes.cause import FULL, Cause, of_share
 from natgauge.causes.full_table import FullTable
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.checks import whole
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.metrics.connections import TABLE_CAPACITY
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -86,32 +86,19 @@ class TableCapacitySettings(validation.ValidationSettings):
     """
 
     repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)
-    state: TcpState = field(
-        default="established",
-        metadata=described(
-            "state of the TCP connections that fill the table: established or half-open", group="traffic"
-        ),
+    state: TcpState = chosen(
+        "established", "state of the TCP connections that fill the table: established or half-open", group="traffic"
     )
-    safe_connections: int | None = field(
-        default=None,
-        metadata=described(
-            "C0, a number of connections that the table can hold", "connections", default="1/64 of the connections"
-        ),
+    safe_connections: int | None = chosen(
+        None, "C0, a number of connections that the table can hold", "connections", default="1/64 of the connections"
     )
-    method: Method = field(
-        default="quick",
-        metadata=described("one trial for each number of connections (quick), or a search for its rate (full)"),
+    method: Method = chosen(
+        "quick", "one trial for each number of connections (quick), or a search for its rate (full)"
     )
-    beta: float = field(
-        default=0.1, metadata=described("unacceptable drop of the rate in the exponential search", "share", _CHECK_DROP)
-    )
-    gamma: float = field(
-        default=0.5, metadata=described("unacceptable drop of the rate in the final search", "share", _CHECK_DROP)
-    )
-    capacity_error: int = field(default=1, metadata=described("largest error of the capacity", "connections"))
-    rate_error: float = field(
-        default=0.1, metadata=described("largest error of a searched rate", "share", (0.001, 0.5))
-    )
+    beta: float = chosen(0.1, "unacceptable drop of the rate in the exponential search", "share", _CHECK_DROP)
+    gamma: float = chosen(0.5, "unacceptable drop of the rate in the final search", "share", _CHECK_DROP)
+    capacity_error: int = chosen(1, "largest error of the capacity", "connections")
+    rate_error: float = chosen(0.1, "largest error of a searched rate", "share", (0.001, 0.5))
 
     def as_run(self) -> TableCapacitySettings:
         """Return these settings, with a time limit for each frame where there are queues before the device."""

@@ -25,7 +25,7 @@ from typing import Literal
 
 from natgauge.errors import BrokenError
 from natgauge.figure_text import number as written
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability, TearDown
 from natgauge.metrics.connections import ENTRIES_LEFT, TEAR_DOWN_RATE
 from natgauge.notes import Note
@@ -56,15 +56,11 @@ class TearDownRateSettings(Phase1Settings, SearchSettings):
     """
 
     repeat: Repeat = field(default=1, metadata=ABOUT_REPEAT)
-    tear_down_by: Literal["command", "fin", "rst"] = field(
-        default="command",
-        metadata=described("what tears connections down: a command that empties the table, or FINs or resets of TCP"),
+    tear_down_by: Literal["command", "fin", "rst"] = chosen(
+        "command", "what tears connections down: a command that empties the table, or FINs or resets of TCP"
     )
-    sample: int = field(
-        default=10,
-        metadata=described(
-            "number of times that a full table, and an empty one, are cleared", "times", (LEAST_SAMPLE, 1000)
-        ),
+    sample: int = chosen(
+        10, "number of times that a full table, and an empty one, are cleared", "times", (LEAST_SAMPLE, 1000)
     )
 
     def needs(self) -> frozenset[Ability]:

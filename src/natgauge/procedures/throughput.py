@@ -9,11 +9,11 @@ every frame of every direction came back. Binary search finds the highest r. In 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from natgauge.errors import UsageError
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.metrics.goals import Preset, criteria
 from natgauge.metrics.loads import THROUGHPUT
 from natgauge.metrics.shared_figures import IN_ALL, TRIAL_SECONDS
@@ -47,10 +47,8 @@ class ThroughputSettings(Phase2Settings, Phase1Settings, SearchSettings):
     may be bad.
     """
 
-    search: SearchWay = field(default="binary", metadata=described("search method", section="Search"))
-    goals: Preset = field(
-        default="rfc2544", metadata=described("goals of the search, with mlrsearch", section="Search")
-    )
+    search: SearchWay = chosen("binary", "search method", section="Search")
+    goals: Preset = chosen("rfc2544", "goals of the search, with mlrsearch", section="Search")
 
     def __post_init__(self) -> None:
         super().__post_init__()

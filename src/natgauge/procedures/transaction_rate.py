@@ -20,10 +20,10 @@ table. A device that is to sustain R transactions/s for longer needs a table of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from natgauge.figure_text import at_most
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.metrics.connections import LINGERING_ENTRIES, TRANSACTION_RATE
 from natgauge.notes import Note
 from natgauge.procedures.kit.procedure import Procedure
@@ -40,18 +40,14 @@ class TransactionRateSettings(SearchSettings):
 
     limits_waits = True
 
-    request_octets: int = field(
-        default=0,
-        metadata=described(
-            "data in the request of each transaction, and in its response",
-            "octets",
-            (0, MOST_REQUEST_OCTETS),
-            group="traffic",
-        ),
+    request_octets: int = chosen(
+        0,
+        "data in the request of each transaction, and in its response",
+        "octets",
+        (0, MOST_REQUEST_OCTETS),
+        group="traffic",
     )
-    close: Close = field(
-        default="fin", metadata=described("segment with which the Initiator closes a connection", group="traffic")
-    )
+    close: Close = chosen("fin", "segment with which the Initiator closes a connection", group="traffic")
 
     def notes(self) -> list[Note]:
         """Return what a transaction is."""

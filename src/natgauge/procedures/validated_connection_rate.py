@@ -15,12 +15,12 @@ repeated with r halved.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from natgauge.errors import UsageError
 from natgauge.figure_text import number as written
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.metrics.connections import VALIDATED_CONNECTION_RATE
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -46,9 +46,8 @@ class ValidatedConnectionRateSettings(ValidationSettings, SearchSettings):
 
     limits_waits = True
 
-    failed_validation: Literal["repeat-slower", "fail"] = field(
-        default="repeat-slower",
-        metadata=described("Consequence of a failed validation: repeat at half the rate, or fail (RFC 9693)"),
+    failed_validation: Literal["repeat-slower", "fail"] = chosen(
+        "repeat-slower", "Consequence of a failed validation: repeat at half the rate, or fail (RFC 9693)"
     )
 
     def __post_init__(self) -> None:

@@ -20,7 +20,7 @@ from natgauge.ethernet import BETWEEN_FRAMES, FRAME_OVERHEAD, LARGEST_FRAME
 from natgauge.figure_text import in_full, number
 from natgauge.inputs.checks import in_range, one_of, positive
 from natgauge.inputs.frame_sizes import SizeMix, parse_frame_sizes
-from natgauge.inputs.input import Input, described, inputs_of
+from natgauge.inputs.input import Input, chosen, described, inputs_of
 from natgauge.inputs.types import Text
 
 #: Octets that bits are counted of: the IP packet, or the frame with its FCS, preamble and gap (RFC 5180 appendix A.1).
@@ -72,23 +72,15 @@ class Subscriber:
         metadata=described("open connections", "connections", partial(positive, unit="connections"))
     )
     new_per_second: float = field(metadata=described("new connections", "connections/s", _not_negative))
-    up_frames_per_second: float | None = field(
-        default=None, metadata=described("sent frames", "frames/s", _not_negative)
-    )
-    down_frames_per_second: float | None = field(
-        default=None, metadata=described("received frames", "frames/s", _not_negative)
-    )
-    up_bits_per_second: float | None = field(default=None, metadata=described("sent bits", "bit/s", _not_negative))
-    down_bits_per_second: float | None = field(
-        default=None, metadata=described("received bits", "bit/s", _not_negative)
-    )
-    up_frame_sizes: SizeMix | None = field(default=None, metadata=described("sizes", "octets", type=_SizesType()))
-    down_frame_sizes: SizeMix | None = field(default=None, metadata=described("sizes", "octets", type=_SizesType()))
-    bits: BitsOf = field(default="ip", metadata=described("layer of the bits"))
-    transport: Literal["udp", "tcp"] = field(
-        default="udp", metadata=described("transport", check=partial(one_of, allowed=("udp", "tcp")))
-    )
-    source: str = field(default="", metadata=described("source"))
+    up_frames_per_second: float | None = chosen(None, "sent frames", "frames/s", _not_negative)
+    down_frames_per_second: float | None = chosen(None, "received frames", "frames/s", _not_negative)
+    up_bits_per_second: float | None = chosen(None, "sent bits", "bit/s", _not_negative)
+    down_bits_per_second: float | None = chosen(None, "received bits", "bit/s", _not_negative)
+    up_frame_sizes: SizeMix | None = chosen(None, "sizes", "octets", type=_SizesType())
+    down_frame_sizes: SizeMix | None = chosen(None, "sizes", "octets", type=_SizesType())
+    bits: BitsOf = chosen("ip", "layer of the bits")
+    transport: Literal["udp", "tcp"] = chosen("udp", "transport", check=partial(one_of, allowed=("udp", "tcp")))
+    source: str = chosen("", "source")
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE
 from natgauge.labs.common.links import MTU, End, VethCable, drop_counters, make, prepare_namespace
@@ -20,8 +20,8 @@ from natgauge.words import Placement
 class Options:
     """What may be chosen."""
 
-    hops: int = field(default=64, metadata=described("Hop limit of the router"))
-    emulated: bool = field(default=False, metadata=described("The router is said to be emulated"))
+    hops: int = chosen(64, "Hop limit of the router")
+    emulated: bool = chosen(False, "The router is said to be emulated")
 
 
 class PlainLab:

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from tests.simulated_lab.lab import SimulatedLab
 
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.labs.contract import Kind, LabNeeds
 from natgauge.words import Placement
 
@@ -17,7 +17,7 @@ from natgauge.words import Placement
 class SimulatedOptions:
     """Options of a simulated lab."""
 
-    placement: Placement = field(default="isolated", metadata=described("Where the gateway works"))
+    placement: Placement = chosen("isolated", "Where the gateway works")
 
 
 def plan(name: str, options: SimulatedOptions, need: LabNeeds) -> SimulatedLab:

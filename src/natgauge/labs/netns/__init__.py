@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,7 +12,7 @@ from natgauge.errors import UsageError
 from natgauge.host.cpus import check_cpus, usable_cpus
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.cores import MOST_CORES, CoreChoice, CoreList, DeviceCoreList, cores_in, format_cores
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.labs.contract import Addresses, Kind, LabNeeds
 
 if TYPE_CHECKING:
@@ -33,60 +33,49 @@ class NetnsOptions:
         ring: number of frames that can wait in front of each core of an isolated device.
     """
 
-    placement: Literal["shared", "isolated"] | None = field(
-        default=None,
-        metadata=described(
-            "Cores of the device: the sender's (shared), or its own (isolated)",
-            label="placement",
-            default="shared; isolated for devices with processes",
-        ),
+    placement: Literal["shared", "isolated"] | None = chosen(
+        None,
+        "Cores of the device: the sender's (shared), or its own (isolated)",
+        label="placement",
+        default="shared; isolated for devices with processes",
     )
-    cores: CoreChoice | None = field(
-        default=None,
-        metadata=described(
-            "Cores of the device, e.g. 0,2-3, or of each device of a chain, e.g. ce=2-3,pe=4-5",
-            type=DeviceCoreList(),
-            label="device CPUs",
-            parameter="device_cpus",
-            moves_figures=False,
-        ),
+    cores: CoreChoice | None = chosen(
+        None,
+        "Cores of the device, e.g. 0,2-3, or of each device of a chain, e.g. ce=2-3,pe=4-5",
+        type=DeviceCoreList(),
+        label="device CPUs",
+        parameter="device_cpus",
+        moves_figures=False,
     )
-    cores_each: int | None = field(
-        default=None,
-        metadata=described(
-            "Number of cores that each device of a chain has for itself",
-            check=partial(in_range, lowest=1, highest=MOST_CORES),
-            label="cores of each device",
-            # Recorded as `device_cores` and `cores_of_devices`, as cores that are named are.
-            moves_figures=False,
-            default="the devices share the cores",
-        ),
+    cores_each: int | None = chosen(
+        None,
+        "Number of cores that each device of a chain has for itself",
+        check=partial(in_range, lowest=1, highest=MOST_CORES),
+        label="cores of each device",
+        # Recorded as `device_cores` and `cores_of_devices`, as cores that are named are.
+        moves_figures=False,
+        default="the devices share the cores",
     )
-    sender_cores: tuple[int, ...] | None = field(
-        default=None,
-        metadata=described(
-            "Cores of the tester",
-            type=CoreList(),
-            label="sender CPUs",
-            parameter="sender_cpus",
-            moves_figures=False,
-            default="the least busy core",
-        ),
+    sender_cores: tuple[int, ...] | None = chosen(
+        None,
+        "Cores of the tester",
+        type=CoreList(),
+        label="sender CPUs",
+        parameter="sender_cpus",
+        moves_figures=False,
+        default="the least busy core",
     )
-    server_cores: tuple[int, ...] | None = field(
-        default=None,
-        metadata=described(
-            "Cores of a real server behind the device",
-            type=CoreList(),
-            label="server's cores",
-            parameter="server_cpus",
-            moves_figures=False,
-            default="the cores of neither tester nor device",
-        ),
+    server_cores: tuple[int, ...] | None = chosen(
+        None,
+        "Cores of a real server behind the device",
+        type=CoreList(),
+        label="server's cores",
+        parameter="server_cpus",
+        moves_figures=False,
+        default="the cores of neither tester nor device",
     )
-    ring: int | None = field(
-        default=None,
-        metadata=described("Size of the receive ring of each core of an isolated device", "frames", default="512"),
+    ring: int | None = chosen(
+        None, "Size of the receive ring of each core of an isolated device", "frames", default="512"
     )
 
 

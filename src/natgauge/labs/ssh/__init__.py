@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError, about
 from natgauge.inputs.checks import spoken, wrong
 from natgauge.inputs.cores import by_device
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.inputs.types import Text
 from natgauge.labs.common.port_options import PortOptions
 from natgauge.labs.contract import Kind, LabNeeds
@@ -26,52 +26,38 @@ if TYPE_CHECKING:
 class SshOptions(PortOptions):
     """Options of the lab: the machine, and its two interfaces. They are cabled to the two ports of `PortOptions`."""
 
-    ssh_host: str | None = field(
-        default=None,
-        metadata=described(
-            "Machine of the device, in ssh syntax: root@HOST or ssh://root@HOST:PORT; of a chain also "
-            "ce=root@HOST,pe=root@HOST",
-            type=Text("HOST"),
-            moves_figures=False,
-        ),
+    ssh_host: str | None = chosen(
+        None,
+        "Machine of the device, in ssh syntax: root@HOST or ssh://root@HOST:PORT; of a chain also "
+        "ce=root@HOST,pe=root@HOST",
+        type=Text("HOST"),
+        moves_figures=False,
     )
-    ssh_config: str | None = field(
-        default=None,
-        metadata=described("Configuration file for ssh", type=Text("FILE"), moves_figures=False, default="that of ssh"),
+    ssh_config: str | None = chosen(
+        None, "Configuration file for ssh", type=Text("FILE"), moves_figures=False, default="that of ssh"
     )
-    ssh_netns: str | None = field(
-        default=None,
-        metadata=described("Network namespace from which ssh connects", type=Text("NETNS"), moves_figures=False),
+    ssh_netns: str | None = chosen(
+        None, "Network namespace from which ssh connects", type=Text("NETNS"), moves_figures=False
     )
-    device_inside: str | None = field(
-        default=None,
-        metadata=described(
-            "Interface of the device's machine towards the Initiator", type=Text("IFACE"), moves_figures=False
-        ),
+    device_inside: str | None = chosen(
+        None, "Interface of the device's machine towards the Initiator", type=Text("IFACE"), moves_figures=False
     )
-    device_outside: str | None = field(
-        default=None,
-        metadata=described(
-            "Interface of the device's machine towards the Responder", type=Text("IFACE"), moves_figures=False
-        ),
+    device_outside: str | None = chosen(
+        None, "Interface of the device's machine towards the Responder", type=Text("IFACE"), moves_figures=False
     )
-    boot_command: str | None = field(
-        default=None,
-        metadata=described(
-            "Shell command on this host that boots the device's machine with $NG_CORES processors",
-            type=Text("CMD"),
-            label="command that boots the device's machine",
-            moves_figures=False,
-        ),
+    boot_command: str | None = chosen(
+        None,
+        "Shell command on this host that boots the device's machine with $NG_CORES processors",
+        type=Text("CMD"),
+        label="command that boots the device's machine",
+        moves_figures=False,
     )
-    tune_device: bool = field(
-        default=False,
-        metadata=described(
-            "Set queues, flow hash and governor of the device's machine for measuring, and restore them afterwards",
-            label="tuned device",
-            # The settings themselves are recorded.
-            moves_figures=False,
-        ),
+    tune_device: bool = chosen(
+        False,
+        "Set queues, flow hash and governor of the device's machine for measuring, and restore them afterwards",
+        label="tuned device",
+        # The settings themselves are recorded.
+        moves_figures=False,
     )
 
 

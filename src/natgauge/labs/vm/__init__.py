@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.inputs.types import Text
 from natgauge.labs.common.port_options import SenderOptions
 from natgauge.labs.contract import Kind, LabNeeds
@@ -20,28 +20,20 @@ if TYPE_CHECKING:
 class VmOptions(SenderOptions):
     """Options of the guest."""
 
-    guest_cores: int = field(
-        default=1, metadata=described("Virtual CPUs of the guest", label="device cores", parameter="device_cores")
+    guest_cores: int = chosen(1, "Virtual CPUs of the guest", label="device cores", parameter="device_cores")
+    guest_memory: int = chosen(1024, "Memory of the guest, in MiB", "MiB", label="memory of the guest")
+    guest_accelerator: Literal["kvm", "tcg"] | None = chosen(
+        None,
+        "Virtualization of the guest's CPUs: by hardware (kvm), or emulation (tcg)",
+        label="accelerator of the guest",
+        default="kvm if available",
     )
-    guest_memory: int = field(
-        default=1024, metadata=described("Memory of the guest, in MiB", "MiB", label="memory of the guest")
-    )
-    guest_accelerator: Literal["kvm", "tcg"] | None = field(
-        default=None,
-        metadata=described(
-            "Virtualization of the guest's CPUs: by hardware (kvm), or emulation (tcg)",
-            label="accelerator of the guest",
-            default="kvm if available",
-        ),
-    )
-    guest_files: str | None = field(
-        default=None,
-        metadata=described(
-            "Folder whose content is put into the guest: programs and kernel modules of your own build",
-            type=Text("FOLDER"),
-            # The folder is stored as a digest of its content.
-            label="files added to the guest",
-        ),
+    guest_files: str | None = chosen(
+        None,
+        "Folder whose content is put into the guest: programs and kernel modules of your own build",
+        type=Text("FOLDER"),
+        # The folder is stored as a digest of its content.
+        label="files added to the guest",
     )
 
 

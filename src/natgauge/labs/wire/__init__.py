@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from natgauge.errors import UsageError
 from natgauge.inputs.checks import in_range, wrong
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.inputs.types import Text
 from natgauge.labs.common.addresses import parse_range
 from natgauge.labs.common.port_options import PortOptions
@@ -29,83 +29,62 @@ LONGEST_TIMEOUT: Final = 86_400
 class WireOptions(PortOptions):
     """Options of the lab: the device's MAC or IP address on the link of each port, and facts about the device."""
 
-    initiator_gateway: str | None = field(
-        default=None,
-        metadata=described("Address of the device on the Initiator's link", type=Text("MAC|IP"), moves_figures=False),
+    initiator_gateway: str | None = chosen(
+        None, "Address of the device on the Initiator's link", type=Text("MAC|IP"), moves_figures=False
     )
-    responder_gateway: str | None = field(
-        default=None,
-        metadata=described("Address of the device on the Responder's link", type=Text("MAC|IP"), moves_figures=False),
+    responder_gateway: str | None = chosen(
+        None, "Address of the device on the Responder's link", type=Text("MAC|IP"), moves_figures=False
     )
-    pool: str | None = field(
-        default=None, metadata=described("Outside addresses of the device", type=Text("A-B"), moves_figures=False)
+    pool: str | None = chosen(None, "Outside addresses of the device", type=Text("A-B"), moves_figures=False)
+    mapped_addresses: str | None = chosen(
+        None,
+        "Addresses to which a stateless translator maps the source addresses, in the same order",
+        type=Text("A-B"),
+        moves_figures=False,
     )
-    mapped_addresses: str | None = field(
-        default=None,
-        metadata=described(
-            "Addresses to which a stateless translator maps the source addresses, in the same order",
-            type=Text("A-B"),
-            moves_figures=False,
-        ),
+    initiator_background: str | None = chosen(
+        None,
+        "IPv6 addresses of the tester for --foreground-share, on the Initiator's side",
+        type=Text("A-B"),
+        moves_figures=False,
     )
-    initiator_background: str | None = field(
-        default=None,
-        metadata=described(
-            "IPv6 addresses of the tester for --foreground-share, on the Initiator's side",
-            type=Text("A-B"),
-            moves_figures=False,
-        ),
+    responder_background: str | None = chosen(
+        None,
+        "IPv6 addresses of the tester for --foreground-share, on the Responder's side",
+        type=Text("A-B"),
+        moves_figures=False,
     )
-    responder_background: str | None = field(
-        default=None,
-        metadata=described(
-            "IPv6 addresses of the tester for --foreground-share, on the Responder's side",
-            type=Text("A-B"),
-            moves_figures=False,
-        ),
+    device_timeout: int | None = chosen(
+        None,
+        "UDP timeout of the device, after which it has removed a connection",
+        "s",
+        partial(in_range, lowest=1, highest=LONGEST_TIMEOUT, unit="s"),
+        label="time-out of the device",
+        moves_figures=False,
     )
-    device_timeout: int | None = field(
-        default=None,
-        metadata=described(
-            "UDP timeout of the device, after which it has removed a connection",
-            "s",
-            partial(in_range, lowest=1, highest=LONGEST_TIMEOUT, unit="s"),
-            label="time-out of the device",
-            moves_figures=False,
-        ),
+    fresh_trials: FreshTrials = chosen(
+        "new-tuples", "How a trial avoids the connections of earlier trials", label="new connections of each trial"
     )
-    fresh_trials: FreshTrials = field(
-        default="new-tuples",
-        metadata=described(
-            "How a trial avoids the connections of earlier trials", label="new connections of each trial"
-        ),
+    empty_command: str | None = chosen(
+        None,
+        "Shell command on this host that clears the device's connection table",
+        type=Text("CMD"),
+        label="command that empties the device",
+        moves_figures=False,
     )
-    empty_command: str | None = field(
-        default=None,
-        metadata=described(
-            "Shell command on this host that clears the device's connection table",
-            type=Text("CMD"),
-            label="command that empties the device",
-            moves_figures=False,
-        ),
+    count_command: str | None = chosen(
+        None,
+        "Shell command on this host that prints the device's number of connections",
+        type=Text("CMD"),
+        label="command that counts its connections",
+        moves_figures=False,
     )
-    count_command: str | None = field(
-        default=None,
-        metadata=described(
-            "Shell command on this host that prints the device's number of connections",
-            type=Text("CMD"),
-            label="command that counts its connections",
-            moves_figures=False,
-        ),
-    )
-    reboot_command: str | None = field(
-        default=None,
-        metadata=described(
-            "Shell command on this host that restarts the device, with $NG_CORES cores, and ends when it is ready",
-            type=Text("CMD"),
-            label="command that restarts the device",
-            moves_figures=False,
-        ),
+    reboot_command: str | None = chosen(
+        None,
+        "Shell command on this host that restarts the device, with $NG_CORES cores, and ends when it is ready",
+        type=Text("CMD"),
+        label="command that restarts the device",
+        moves_figures=False,
     )
 
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final, Literal, Self
 
 from natgauge.inputs.checks import in_range, one_of, positive, whole
-from natgauge.inputs.input import check_all, described
+from natgauge.inputs.input import check_all, chosen, described
 from natgauge.inputs.measuring_types import RepetitionCount, SearchError
 from natgauge.inputs.types import Amount
 from natgauge.measurer import Ability
@@ -136,42 +136,30 @@ class TrialSettings:
         )
     )
     placement: Placement = field(metadata=described("cores that run the device", group="place"))
-    own_processes: bool = field(
-        default=False,
-        metadata=described(
-            "whether the device works in processes of its own", label="processes of its own", group="device"
-        ),
+    own_processes: bool = chosen(
+        False, "whether the device works in processes of its own", label="processes of its own", group="device"
     )
-    order: Order = field(
-        default="permutation",
-        metadata=described(
-            "order in which phase 1 enumerates the four tuples", label="order of four tuples", group="traffic"
-        ),
+    order: Order = chosen(
+        "permutation",
+        "order in which phase 1 enumerates the four tuples",
+        label="order of four tuples",
+        group="traffic",
     )
     repeat: Repeat = field(default=3, metadata=ABOUT_REPEAT)
-    profile: Profile = field(
-        default="default",
-        metadata=described(
-            # A profile's defaults are compared one by one.
-            "set of defaults for the other settings",
-            moves_figures=False,
-        ),
+    profile: Profile = chosen(
+        "default",  # A profile's defaults are compared one by one.
+        "set of defaults for the other settings",
+        moves_figures=False,
     )
     loss_tolerance: float = field(default=0.0, metadata=ABOUT_LOSS_TOLERANCE)
-    zero_checksum: Literal["damaged", "accept"] = field(
-        default="damaged",
-        metadata=described("UDP frames with a checksum of 0 over IPv6: damaged (RFC 8200), or received (accept)"),
+    zero_checksum: Literal["damaged", "accept"] = chosen(
+        "damaged", "UDP frames with a checksum of 0 over IPv6: damaged (RFC 8200), or received (accept)"
     )
     frame_timeout_seconds: float | None = field(default=None, metadata=ABOUT_FRAME_TIMEOUT)
-    invalid_repeats: int = field(
-        default=10,
-        metadata=described(
-            "repetitions of an INVALID trial before its load is abandoned", "trials", (0, 1000), section="Search"
-        ),
+    invalid_repeats: int = chosen(
+        10, "repetitions of an INVALID trial before its load is abandoned", "trials", (0, 1000), section="Search"
     )
-    settle_seconds: float = field(
-        default=0.0, metadata=described("idle time before each trial", "s", (0.0, LONGEST_SETTLE_SECONDS))
-    )
+    settle_seconds: float = chosen(0.0, "idle time before each trial", "s", (0.0, LONGEST_SETTLE_SECONDS))
     most_seconds: float | None = field(default=MOST_SECONDS, metadata=ABOUT_MOST_SECONDS)
     at_least: float | None = field(default=None, metadata=_threshold("Lowest value"))
     at_most: float | None = field(default=None, metadata=_threshold("Highest value"))

@@ -9,10 +9,10 @@ of Lencse, Shima, Cho (Computer Communications 210, 2023).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.words import MAXIMUM_CONNECTIONS, Order
 
@@ -23,19 +23,16 @@ DRAWN: Final[Order] = "with-replacement"
 class DrawSettings(TrialSettings):
     """Settings of a metric whose phase 1 may draw four tuples."""
 
-    draws: int | None = field(
-        default=None,
-        metadata=described(
-            "frames of phase 1 with order with-replacement; may exceed the number of four tuples",
-            "frames",
-            (1, MAXIMUM_CONNECTIONS),
-            default="the number of connections",
-            group="traffic",
-        ),
+    draws: int | None = chosen(
+        None,
+        "frames of phase 1 with order with-replacement; may exceed the number of four tuples",
+        "frames",
+        (1, MAXIMUM_CONNECTIONS),
+        default="the number of connections",
+        group="traffic",
     )
-    four_tuples: int | None = field(
-        default=None,
-        metadata=described("four tuples to draw from", group="traffic", default="the number of connections"),
+    four_tuples: int | None = chosen(
+        None, "four tuples to draw from", group="traffic", default="the number of connections"
     )
 
     @property

@@ -21,7 +21,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.ethernet import FRAME_OVERHEAD
 from natgauge.figure_text import number
 from natgauge.inputs.frame_sizes import parse_frame_sizes
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, GIGABITS, IN_ALL, OPEN_CONNECTIONS, TRIAL_SECONDS
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -125,18 +125,14 @@ class MixedSettings(Phase1Settings, SearchSettings):
     """Settings of a measurement with such loads; `four_tuples` are those of the traffic, None = N."""
 
     trial_seconds: float = field(default=2.0, metadata=ABOUT_TRIAL_SECONDS)
-    four_tuples: int | None = field(
-        default=None, metadata=described("four tuples to open connections with", group="traffic", default="N")
-    )
-    flood_share: float | None = field(
-        default=None,
-        metadata=described(
-            "share of all new connections that one further host opens; the loss of the others is measured",
-            "share",
-            (0.01, 0.999),
-            default="no host does",
-            group="traffic",
-        ),
+    four_tuples: int | None = chosen(None, "four tuples to open connections with", group="traffic", default="N")
+    flood_share: float | None = chosen(
+        None,
+        "share of all new connections that one further host opens; the loss of the others is measured",
+        "share",
+        (0.01, 0.999),
+        default="no host does",
+        group="traffic",
     )
 
     def __post_init__(self) -> None:

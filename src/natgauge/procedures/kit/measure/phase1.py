@@ -10,7 +10,7 @@ without the connections that were not established; any other one has nothing to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from natgauge import procedures
 from natgauge.causes.cause import FULL
 from natgauge.figure_text import in_percent, number
 from natgauge.inputs.checks import paced
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.prerequisite import inner, measure_first
@@ -47,16 +47,14 @@ NO_PHASE_1 = 1.0
 class Phase1Settings(TrialSettings):
     """Settings of a measurement that first establishes all connections."""
 
-    connection_rate: float | None = field(
-        default=None,
-        metadata=described(
-            "maximum connection rate of the device",
-            "connections/s",
-            partial(paced, unit="connections/s"),
-            default="measured first",
-            # It only makes phase 1 slow enough.
-            moves_figures=False,
-        ),
+    connection_rate: float | None = chosen(
+        None,
+        "maximum connection rate of the device",
+        "connections/s",
+        partial(paced, unit="connections/s"),
+        default="measured first",
+        # It only makes phase 1 slow enough.
+        moves_figures=False,
     )
 
     @property

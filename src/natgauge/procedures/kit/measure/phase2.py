@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from natgauge.errors import UsageError
 from natgauge.figure_text import number
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen, described
 from natgauge.measurer import Ability
 from natgauge.notes import Note
 from natgauge.procedures.kit.settings import TrialSettings
@@ -38,38 +38,29 @@ class Phase2Settings(TrialSettings):
     """
 
     trial_seconds: float = field(default=2.0, metadata=ABOUT_TRIAL_SECONDS)
-    directions: Directions = field(
-        default="both",
-        metadata=described(
-            "senders in phase 2: both, the Initiator only (up), or the Responder only (down)",
-            group="traffic",
-            also=("--direction",),
-        ),
+    directions: Directions = chosen(
+        "both",
+        "senders in phase 2: both, the Initiator only (up), or the Responder only (down)",
+        group="traffic",
+        also=("--direction",),
     )
-    down_share: float = field(
-        default=0.5,
-        metadata=described(
-            "share of the frames that the Responder sends, where both directions send",
-            "share",
-            (LEAST_OF_A_DIRECTION, 1 - LEAST_OF_A_DIRECTION),
-            group="traffic",
-        ),
+    down_share: float = chosen(
+        0.5,
+        "share of the frames that the Responder sends, where both directions send",
+        "share",
+        (LEAST_OF_A_DIRECTION, 1 - LEAST_OF_A_DIRECTION),
+        group="traffic",
     )
-    reading_order: Reading = field(
-        default="pseudorandom",
-        metadata=described("order in which the Responder reads its state table", group="traffic"),
+    reading_order: Reading = chosen(
+        "pseudorandom", "order in which the Responder reads its state table", group="traffic"
     )
-    stateless: bool = field(
-        default=False, metadata=described("skip phase 1, for devices without connection tracking", group="traffic")
-    )
-    foreground_share: float = field(
-        default=1.0,
-        metadata=described(
-            "share of translated frames; the other frames are native IPv6",
-            "share",
-            (LEAST_FOREGROUND, 1),
-            group="traffic",
-        ),
+    stateless: bool = chosen(False, "skip phase 1, for devices without connection tracking", group="traffic")
+    foreground_share: float = chosen(
+        1.0,
+        "share of translated frames; the other frames are native IPv6",
+        "share",
+        (LEAST_FOREGROUND, 1),
+        group="traffic",
     )
 
     def __post_init__(self) -> None:

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 from natgauge.errors import BrokenError
 from natgauge.figure_text import number
 from natgauge.inputs.checks import paced
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen, described
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
@@ -32,11 +32,8 @@ class ThroughputShareSettings(TrialSettings):
     The throughput is that of each direction, for the same frames and connections.
     """
 
-    throughput_rate: float | None = field(
-        default=None,
-        metadata=described(
-            "throughput of the device", "frames/s", partial(paced, unit="frames/s"), default="measured first"
-        ),
+    throughput_rate: float | None = chosen(
+        None, "throughput of the device", "frames/s", partial(paced, unit="frames/s"), default="measured first"
     )
 
 

@@ -11,12 +11,12 @@ table is full. The device's own count distinguishes them, and by a second trial 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
 from natgauge.inputs.checks import paced
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.procedures.kit.search.rate_search import FIRST_TRIAL_SECONDS
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.trials import Direction, Phase2Plan, Trial, TrialPlan
@@ -54,16 +54,12 @@ class Validation:
 class ValidationSettings(TrialSettings):
     """Settings of a measurement that asks every connection after it was established."""
 
-    alpha: float = field(
-        default=0.8, metadata=described("validation rate, as a share of the connection rate", "share", (0.01, 1))
-    )
-    download_rate: float | None = field(
-        default=None,
-        metadata=described(
-            "throughput from the Responder; the validation rate stays below half of it",
-            "frames/s",
-            partial(paced, unit="frames/s"),
-        ),
+    alpha: float = chosen(0.8, "validation rate, as a share of the connection rate", "share", (0.01, 1))
+    download_rate: float | None = chosen(
+        None,
+        "throughput from the Responder; the validation rate stays below half of it",
+        "frames/s",
+        partial(paced, unit="frames/s"),
     )
 
     @property

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.inputs.input import described
+from natgauge.inputs.input import chosen
 from natgauge.inputs.measuring_types import ErrorOfSearch, SearchError
 from natgauge.measurer import Ability, Measurer
 from natgauge.paired.slices import LEAD_FRAMES, LEAST_FRAMES, RoundPlan, connections_of_block
@@ -51,21 +51,16 @@ class SearchSettings(TrialSettings):
     second time, and a third time where the two differ.
     """
 
-    error: SearchError = field(
-        default=SearchError(share=0.01),
-        metadata=described(
-            "largest distance of the final bounds, as a share such as 1%, or a rate such as 1000 (frames/s)",
-            type=ErrorOfSearch(),
-            section="Search",
-        ),
+    error: SearchError = chosen(
+        SearchError(share=0.01),
+        "largest distance of the final bounds, as a share such as 1%, or a rate such as 1000 (frames/s)",
+        type=ErrorOfSearch(),
+        section="Search",
     )
-    loss_verifications: int = field(
-        default=0,
-        metadata=described(
-            "repetitions of a failed trial before its load counts as failed", "trials", (0, 100), section="Search"
-        ),
+    loss_verifications: int = chosen(
+        0, "repetitions of a failed trial before its load counts as failed", "trials", (0, 100), section="Search"
     )
-    confirm: bool = field(default=True, metadata=described("repeat the trials of both final bounds", section="Search"))
+    confirm: bool = chosen(True, "repeat the trials of both final bounds", section="Search")
 
     #: Whether frames have a time limit where there are queues before the device.
     limits_waits: ClassVar[bool] = False
