@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 from tests import simulated_lab
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway, reading
 
 from natgauge.causes.full_table import FullTable
+from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import BrokenError, UsageError
 
 N = 1_000_000
@@ -48,6 +51,15 @@ def test_the_limits_that_linux_is_set_to(size: int) -> None:
     gateway = Gateway(establishes=3e5, forwards=1e6, table_size=size, when_full="evict")
     result = measure(gateway, connections=2_500_000)
     assert (result.median, result.limited_by) == (size, "table")
+
+
+def test_trials_of_the_search_say_what_they_show_of_the_number_and_no_verdicts() -> None:
+    console = Console(width=300, force_terminal=False)
+    with console.capture() as shown, ProgressDisplay(console) as display:
+        measure(Gateway(table_size=100_000), observe=display)
+    said = set(re.findall(r"trial \d+: ([a-z ]+?)  ", shown.get()))
+    assert said == {"ok", "too many"}
+    assert not re.search("PASS|FAIL", shown.get())
 
 
 def test_the_published_steps_on_iptables() -> None:

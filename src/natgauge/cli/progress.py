@@ -27,10 +27,9 @@ _COLOURS: Final = {
     Verdict.INVALID: "yellow",
     Verdict.COLLAPSED: "bold red",
 }
-#: What a trial of a search for a rate says: that searches need trials that fail is no fault of the device.
+#: What a trial of a search says; that searches need trials that fail is no fault of the device.
 _SEARCHED: Final = {
     Verdict.PASS: "ok",
-    Verdict.FAIL: "too fast",
     Verdict.INVALID: "disturbed",
     Verdict.COLLAPSED: "collapsed",
 }
@@ -177,10 +176,12 @@ def _line(event: Event, outcome: Trial) -> Text:
 
 
 def _said(event: Event, outcome: Trial) -> str:
-    """The verdict; of a trial of a search for a rate, what it says of the rate."""
+    """The verdict; of a trial of a search, what it says of the load: a rate, or a number such as connections."""
     metric = declared(event.metric)
-    is_rate = metric.better == "higher" and metric.unit.endswith("/s")
-    return _SEARCHED[outcome.verdict] if is_rate else outcome.verdict
+    if metric.better == "lower":
+        return outcome.verdict
+    is_number = metric.better == "higher" and not metric.unit.endswith("/s")
+    return _SEARCHED.get(outcome.verdict, "too many" if is_number else "too fast")
 
 
 def _searched(bounds: Bounds) -> str:
