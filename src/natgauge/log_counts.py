@@ -6,13 +6,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-#: Groups of the regular expression of a record, and those that every record must have.
+#: Groups of the regular expression of a record.
 GROUPS: Final = frozenset(
     {
         "time", "microseconds", "source", "source_port", "destination", "destination_port", "outside", "outside_port",
+        "first_port", "last_port",
     }
 )  # fmt: skip
-NEEDED: Final = frozenset({"source", "source_port", "destination"})
+#: Groups that every record must have, by what it says: a connection; an outside port of an inside one (RFC 8158: BIB);
+#: a block of outside ports of a subscriber.
+NEEDED: Final = (
+    ("source", "source_port", "destination"),
+    ("source", "source_port", "outside", "outside_port"),
+    ("source", "outside", "first_port", "last_port"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 import subprocess
 import threading
@@ -40,7 +39,8 @@ from natgauge.setup.traffic import make_plan
 from natgauge.trial.bench import Bench
 from natgauge.trial.connection_log import ConnectionLog
 from natgauge.trial.lab_measurer import LabMeasurer
-from natgauge.trial.log_join import join, listed
+from natgauge.trial.listed_connections import listed
+from natgauge.trial.log_join import join
 from natgauge.trial.question import ask
 from natgauge.trials import Phase2Plan
 from natgauge.verdicts import Limits, judge
@@ -60,7 +60,7 @@ ICMP = (
     "src=198.19.0.2 dst=198.19.0.1 type=0 code=0 id=1024"
 )
 EVENTS = load("nftables-nat44").logging["conntrack-events"]
-PATTERN = re.compile(EVENTS.record)
+PATTERN = EVENTS.pattern
 START = 1_764_179_000
 #: Of the engine's list: a connection every ms; a record follows after a quarter.
 _ENTRY = struct.Struct(">QHHHH16s16s16s")
@@ -194,7 +194,7 @@ def test_without_comparable_clocks_there_are_no_delays() -> None:
 
 
 def test_records_without_outside_tuples_are_joined_by_the_inside() -> None:
-    pattern = re.compile(load("nftables-nat44").logging["nflog-ulogd"].record)
+    pattern = load("nftables-nat44").logging["nflog-ulogd"].pattern
     line = (
         "raw.pktlen=46,oob.time.sec=1764179000,oob.time.usec=250,oob.hook=2,ip.saddr=10.0.0.2,ip.daddr=198.19.0.2,"
         "ip.protocol=17,udp.sport=1024,udp.dport=1,udp.len=26,"
@@ -447,9 +447,11 @@ def test_trials_of_more_connections_than_are_compared_are_refused(
 
 def test_every_linux_nat44_of_ours_has_the_ways_and_each_reads_its_records() -> None:
     having = {name for name in available() if load(name).logging}
-    assert having >= {"nftables-nat44", "iptables-nat44", "nftables-strict-nat44"}
+    assert having >= {"nftables-nat44", "iptables-nat44", "nftables-strict-nat44", "cgn-port-blocks"}
     for name in having:
-        assert {"conntrack-events", "nflog-ulogd", "nfct-ulogd"} <= load(name).logging.keys()
+        assert {"conntrack-events", "nflog-ulogd", "nfct-ulogd", "nfct-syslog", "nfct-ipfix"} <= load(
+            name
+        ).logging.keys()
 
 
 def test_a_gateway_with_its_log_starts_it_last_and_stops_it_first() -> None:

@@ -4,13 +4,18 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Self
+from collections.abc import Mapping
+from typing import Annotated, Final, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from natgauge.gateways import ipfix_lines
 from natgauge.gateways.processes import Process
-from natgauge.gateways.recipe_model import Module, RecipeTable, RequiredPrograms, Snippet
+from natgauge.gateways.recipe_model import Module, Port, RecipeTable, RequiredPrograms, Snippet
 from natgauge.log_counts import GROUPS, NEEDED
+
+#: Where records may arrive in the place of a file, with its UDP port (RFC 5426 section 3.3, RFC 7011 section 10.3.4).
+PORTS: Final[Mapping[str, int]] = {"syslog": 514, "ipfix": 4739}
 
 
 def _pattern(text: str) -> str:
@@ -20,8 +25,9 @@ def _pattern(text: str) -> str:
         raise ValueError(f"is no regular expression of Python: {error}") from None
     if unknown := sorted(groups - GROUPS):
         raise ValueError(f"has a group {unknown[0]!r}; name groups of {', '.join(sorted(GROUPS))}")
-    if missing := sorted(NEEDED - groups):
-        raise ValueError(f"has no group {missing[0]!r}, without which no record belongs to a connection")
+    if all(set(needed) - groups for needed in NEEDED):
+        ways = "; or ".join(", ".join(needed) for needed in NEEDED)
+        raise ValueError(f"has too few groups for a record to belong to connections; name {ways}")
     return text
 
 
@@ -31,14 +37,18 @@ class LoggingWay(RecipeTable):
     `dropped` prints lines "name number", such as "log_drops 5".
 
     Attributes:
-        records: file in the device's private directory to which records are appended, a line each.
-        start: makes the gateway log; the file exists and is empty.
+        records: file in the device's private directory to which records are appended, a line each; "syslog" or "ipfix":
+            natgauge collects what is sent to its sockets (`natgauge.setup.log_collector`).
+        record: how a line is read; None = by the elements of IPFIX.
+        port: UDP port of the collector on the device's loopback; None = that of `PORTS`.
+        start: makes the gateway log; the file exists and is empty, or the collector listens.
         process: programs that run for as long as the log, in start order.
         quiet_seconds: seconds without a new record after which there are no further ones; longer than writers wait.
     """
 
     records: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64)]
-    record: Annotated[str, Field(min_length=1), AfterValidator(_pattern)]
+    record: Annotated[str, Field(min_length=1), AfterValidator(_pattern)] | None = None
+    port: Port | None = None
     needs: tuple[RequiredPrograms, ...] = ()
     modules: tuple[Module, ...] = ()
     start: Snippet | None = None
@@ -52,16 +62,36 @@ class LoggingWay(RecipeTable):
     def _consistent(self) -> Self:
         if self.start is None and not self.process:
             raise ValueError("needs start or a process: something must write the log")
+        if (self.record is None) != (self.records == "ipfix"):
+            raise ValueError('record says how a line is read; leave it out with records = "ipfix", and only there')
+        if self.port is not None and not self.collected:
+            raise ValueError(f"port {self.port}: records come to a file; leave it out")
         return self
+
+    @property
+    def collected(self) -> bool:
+        """Whether records are sent to natgauge's own sockets."""
+        return self.records in PORTS
+
+    @property
+    def udp_port(self) -> int | None:
+        """UDP port of the collector; None = records come to a file."""
+        return self.port or PORTS.get(self.records)
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The regular expression of a line."""
+        return ipfix_lines.RECORD if self.record is None else re.compile(self.record)
 
     @property
     def starting(self) -> tuple[str, ...]:
         """Snippets that run after those of the gateway."""
-        empty = f': > "$NG_WORK/{self.records}"'
-        return (empty,) if self.start is None else (empty, self.start)
+        return (*self._of_file(': > "$NG_WORK/{}"'), *filter(None, [self.start]))
 
     @property
     def stopping(self) -> tuple[str, ...]:
         """Snippets that undo these, in the order of starting."""
-        remove = f'rm -f "$NG_WORK/{self.records}"'
-        return (remove,) if self.stop is None else (remove, self.stop)
+        return (*self._of_file('rm -f "$NG_WORK/{}"'), *filter(None, [self.stop]))
+
+    def _of_file(self, snippet: str) -> tuple[str, ...]:
+        return () if self.collected else (snippet.format(self.records),)

@@ -57,6 +57,7 @@ def logged(recipe: Recipe, name: str | None) -> Recipe:
     if name is None:
         return recipe
     way, verbs = way_of(recipe, name), recipe.verbs
+    told = {} if way.udp_port is None else {"NG_LOG_PORT": str(way.udp_port)}
     with_log = {
         "start": (*verbs.start, *way.starting),
         "stop": (*verbs.stop, *way.stopping),
@@ -65,6 +66,7 @@ def logged(recipe: Recipe, name: str | None) -> Recipe:
     }
     return recipe.model_copy(
         update={
+            "environment": {**recipe.environment, **told},
             "needs": (*recipe.needs, *way.needs),
             "modules": (*recipe.modules, *way.modules),
             "process": (*recipe.process, *way.process),

@@ -22,7 +22,7 @@ from natgauge.gateways.far_side import variables
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand
 from natgauge.gateways.recipe import Recipe, load
-from natgauge.gateways.ways import emptying_of, logged
+from natgauge.gateways.ways import emptying_of, logged, way_of
 from natgauge.host import capabilities, limits, programs
 from natgauge.host.settings import waits_told
 from natgauge.host.tuning import recorded
@@ -33,6 +33,7 @@ from natgauge.labs import kinds
 from natgauge.labs.common.addresses import nat64_prefix as parse_prefix
 from natgauge.labs.common.addresses import parse_range, pool_of, refuse_pool
 from natgauge.labs.contract import DEVICES, Addresses, Device, ExternalDevice, Lab, LabNeeds
+from natgauge.setup import log_collector
 from natgauge.setup.traffic import address_plan, chosen_sets, hosts_of, make_plan, refuse_sets, with_pool
 
 #: Makes the gateway that runs a recipe on a device with these options.
@@ -68,6 +69,7 @@ class Setup:
     Attributes:
         device: the started devices; None before the first demand, and for external devices.
         processes: processes that were found to handle the device's frames, whatever its recipe says.
+        collector: what a device logs to that sends its records; None = it does not, or writes a file.
     """
 
     def __init__(  # noqa: PLR0913 - one argument per choice, all but the cell by keyword
@@ -102,6 +104,7 @@ class Setup:
         self.traffic = make_plan(cell.traffic, addresses)
         self.address_plan = with_pool(addresses, self.traffic)
         self.device: Chain | None = None
+        self.collector: log_collector.Collector | None = None
         self._stages = stages or SilentStages()
         self._play = play
         self._made = ExitStack()
@@ -112,6 +115,7 @@ class Setup:
         if self.lab.devices:
             emptying_of(self.recipe, cell.device.emptying)
             logged(self.recipe, cell.device.logging)
+            self._planned_collector()
         else:
             _refuse_settings(self.lab, self.recipe, cell.device)
             if cell.lab.outside_addresses is not None:
@@ -159,7 +163,7 @@ class Setup:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.device, self._fitted = None, None
+        self.device, self._fitted, self.collector = None, None, None
         self._made.__exit__(*exception)  # type: ignore[arg-type] # handed on as it came
 
     def start(self, demand: DeviceDemand) -> DeviceSettings | None:
@@ -169,6 +173,8 @@ class Setup:
         with waits_told(self._stages.stage):
             if self.device is None:
                 self._stages.stage(f"starting {self.recipe.name}")
+                if (collector := self._planned_collector()) is not None:
+                    self.collector = self._made.enter_context(collector)
                 chain = self._made.enter_context(Chain(self._gateways(), self.holder))
                 chain.start(demand)
                 self.device = chain
@@ -176,6 +182,13 @@ class Setup:
                 self.device.fit(demand)
         self._fitted = demand
         return self.device.settings()
+
+    def _planned_collector(self) -> log_collector.Collector | None:
+        """Return the collector of the log; None where there is none, or it is a file."""
+        if (name := self.cell.device.logging) is None:
+            return None
+        way = way_of(self.recipe.of_devices(len(self.lab.devices))[self.holder], name)
+        return log_collector.planned(self.lab.devices[self.holder], name, way)
 
     def _gateways(self) -> list[Gateway]:
         """Return a gateway for each device; the user's options apply only to the gateway that holds the connections."""

@@ -340,6 +340,7 @@ class Bench(Setup):
             way,
             self.grace_of(settings),
             wishes.log_tolerance or 0.0,
+            collector=self.collector,
         )
 
     def _real_server(self, name: str) -> FarSide | None:

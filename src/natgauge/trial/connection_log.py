@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from natgauge.agreement.generated import TrialRequest, TrialResult
 from natgauge.agreement.trial import all_connections
@@ -19,7 +18,8 @@ from natgauge.gateways.logging_ways import LoggingWay
 from natgauge.labs.contract import Device
 from natgauge.log_counts import LogCounts
 from natgauge.readings import Readings
-from natgauge.trial.log_join import MOST_LOGGED, ListedConnection, join, listed
+from natgauge.trial.listed_connections import MOST_LOGGED, ListedConnection, listed
+from natgauge.trial.log_join import join
 
 #: A log with a line for each connection that has not grown for this long has ended.
 _COMPLETE_SECONDS: Final = 0.05
@@ -40,92 +40,50 @@ class LoggedTrial:
     counts: Callable[[TrialResult], LogCounts | None]
 
 
-@dataclass(slots=True)
-class ConnectionLog:
-    """The log of a gateway.
+class LogSource(Protocol):
+    """Where the records of a log are."""
+
+    def empty(self) -> None:
+        """Forget all records so far."""
+
+    def size(self) -> int:
+        """Octets of all records so far, as the device wrote or sent them."""
+
+    def text(self) -> str:
+        """Return all records so far, a line each."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A file to which a device appends its records, a line each.
 
     Attributes:
-        grace: seconds after which a record is late.
-        tolerance: share of the connections that a passing trial's log may lack.
-        pending: True = frames that belong to no trial with a log may have records that are still to come.
+        name: the way of logging.
+        records: name of the file.
     """
 
     device: Device
     name: str
-    way: LoggingWay
-    grace: float
-    tolerance: float = 0.0
-    sleep: Callable[[float], None] = time.sleep
-    pending: bool = True
-    _read: int = field(default=-1, init=False)
+    records: str
 
-    def begin(self) -> None:
-        """Wait for records of frames before the trial, which have the same four tuples, and empty the log."""
-        self._ended(None if self.pending or self._size() != self._read else 0)
-        self.pending = False
-        self._run(f': > "$NG_WORK/{self.way.records}"')
+    def empty(self) -> None:
+        """Forget all records so far."""
+        self._run(f': > "$NG_WORK/{self.records}"')
 
-    def counts(self, request: TrialRequest, octets: bytes, result: TrialResult) -> LogCounts:
-        """Return how the log agrees with a trial's connections, when it has ended; `octets` = the engine's list."""
-        openings = None if result.phase2 is None else result.phase2.openings
-        opened = [counts for counts in (result.phase1, openings) if counts is not None]
-        all_learned = all(counts.received_frames >= counts.offered_frames for counts in opened)
-        has_ports = request.frame.transport != "icmp"
-        known = listed(octets, all_learned=all_learned, has_ports=has_ports)
-        self._ended(sum(connection.expected for connection in known))
-        self._read = self._size()
-        # Another machine has another clock.
-        timed = result.clock.steps == 0 and self.device.machine.has_tester_files
-        return join(
-            known,
-            self._text(),
-            re.compile(self.way.record),
-            grace=self.grace,
-            has_ports=has_ports,
-            timed=timed,
-            stalls=_stalls(known, request.connections, result),
-        )
-
-    def refuse_empty(self, read: Readings) -> None:
-        """Refuse a log that has no right record of connections that were forwarded: every trial would fail."""
-        if read.log is None and read.device_error:
-            raise BrokenError(read.device_error)
-        if read.log is None or read.log.lost + read.log.wrong < read.log.connections:
-            return
-        raise BrokenError(
-            f"logging {self.name}: {read.log.words}; see whether the gateway logs into {self.way.records}, and what "
-            "`record` of its recipe reads"
-        )
-
-    def _ended(self, lines: int | None) -> None:
-        """Wait until the log does not grow any more; for a shorter time where it has these lines, None = not known."""
-        began = grown = time.monotonic()
-        size, counted = -1, False
-        while (now := time.monotonic()) - grown < self.way.quiet_seconds:
-            self.sleep(_LOOK_SECONDS)
-            if (found := self._size()) != size:
-                size, grown, counted = found, time.monotonic(), False
-            elif lines is not None and not counted and now - grown >= _COMPLETE_SECONDS:
-                counted = True
-                if lines == 0 or self._text().count("\n") >= lines:
-                    return
-            if now - began > _LONGEST_SECONDS:
-                raise BrokenError(
-                    f"logging {self.name}: the log still grows after {now - began:.0f} s; see what writes it"
-                )
-
-    def _size(self) -> int:
+    def size(self) -> int:
+        """Octets of all records so far."""
         if self._file is None:
-            return int(self._run(f'wc -c < "$NG_WORK/{self.way.records}"'))
+            return int(self._run(f'wc -c < "$NG_WORK/{self.records}"'))
         with self._reading():
             return self._file.stat().st_size
 
-    def _text(self) -> str:
+    def text(self) -> str:
+        """Return all records so far."""
         if self._file is not None:
             with self._reading():
                 return self._file.read_text(encoding="utf-8", errors="replace")
-        starts = range(0, self._size(), _CHUNK)
-        parts = (f'tail -c +{at + 1} "$NG_WORK/{self.way.records}" | head -c {_CHUNK}' for at in starts)
+        starts = range(0, self.size(), _CHUNK)
+        parts = (f'tail -c +{at + 1} "$NG_WORK/{self.records}" | head -c {_CHUNK}' for at in starts)
         return "".join(map(self._run, parts))
 
     @contextmanager
@@ -138,14 +96,96 @@ class ConnectionLog:
     def _run(self, snippet: str) -> str:
         result = self.device.run(snippet)
         if result.status:
-            raise BrokenError(f"logging {self.name}: {self.way.records} cannot be read: {result.said}")
+            raise BrokenError(f"logging {self.name}: {self.records} cannot be read: {result.said}")
         return result.stdout
 
     @property
     def _file(self) -> Path | None:
         """The log as a file of this machine; None where the device has another one."""
         folder = self.device.environment.get("NG_WORK", "")
-        return Path(folder) / self.way.records if self.device.machine.has_tester_files and folder else None
+        return Path(folder) / self.records if self.device.machine.has_tester_files and folder else None
+
+
+@dataclass(slots=True)
+class ConnectionLog:
+    """The log of a gateway.
+
+    Attributes:
+        grace: seconds after which a record is late.
+        tolerance: share of the connections that a passing trial's log may lack.
+        collector: what the device sends its records to; None = it writes them to a file.
+        pending: True = frames that belong to no trial with a log may have records that are still to come.
+    """
+
+    device: Device
+    name: str
+    way: LoggingWay
+    grace: float
+    tolerance: float = 0.0
+    collector: LogSource | None = None
+    sleep: Callable[[float], None] = time.sleep
+    pending: bool = True
+    _read: int = field(default=-1, init=False)
+
+    def begin(self) -> None:
+        """Wait for records of frames before the trial, which have the same four tuples, and empty the log."""
+        self._ended(None if self.pending or self._source.size() != self._read else 0)
+        self.pending = False
+        self._source.empty()
+
+    def counts(self, request: TrialRequest, octets: bytes, result: TrialResult) -> LogCounts:
+        """Return how the log agrees with a trial's connections, when it has ended; `octets` = the engine's list."""
+        openings = None if result.phase2 is None else result.phase2.openings
+        opened = [counts for counts in (result.phase1, openings) if counts is not None]
+        all_learned = all(counts.received_frames >= counts.offered_frames for counts in opened)
+        has_ports = request.frame.transport != "icmp"
+        known = listed(octets, all_learned=all_learned, has_ports=has_ports)
+        self._ended(sum(connection.expected for connection in known))
+        self._read = self._source.size()
+        # Another machine has another clock.
+        timed = result.clock.steps == 0 and self.device.machine.has_tester_files
+        counts = join(
+            known,
+            self._source.text(),
+            self.way.pattern,
+            grace=self.grace,
+            has_ports=has_ports,
+            timed=timed,
+            stalls=_stalls(known, request.connections, result),
+        )
+        return replace(counts, octets=self._read)
+
+    def refuse_empty(self, read: Readings) -> None:
+        """Refuse a log that has no right record of connections that were forwarded: every trial would fail."""
+        if read.log is None and read.device_error:
+            raise BrokenError(read.device_error)
+        if read.log is None or read.log.lost + read.log.wrong < read.log.connections:
+            return
+        raise BrokenError(
+            f"logging {self.name}: {read.log.words}; see whether the gateway logs into {self.way.records}, and what "
+            f"{'elements it exports' if self.way.record is None else '`record` of its recipe reads'}"
+        )
+
+    def _ended(self, lines: int | None) -> None:
+        """Wait until the log does not grow any more; for a shorter time where it has these lines, None = not known."""
+        began = grown = time.monotonic()
+        size, counted = -1, False
+        while (now := time.monotonic()) - grown < self.way.quiet_seconds:
+            self.sleep(_LOOK_SECONDS)
+            if (found := self._source.size()) != size:
+                size, grown, counted = found, time.monotonic(), False
+            elif lines is not None and not counted and now - grown >= _COMPLETE_SECONDS:
+                counted = True
+                if lines == 0 or self._source.text().count("\n") >= lines:
+                    return
+            if now - began > _LONGEST_SECONDS:
+                raise BrokenError(
+                    f"logging {self.name}: the log still grows after {now - began:.0f} s; see what writes it"
+                )
+
+    @property
+    def _source(self) -> LogSource:
+        return self.collector or LogFile(self.device, self.name, self.way.records)
 
 
 def _stalls(known: Sequence[ListedConnection], opened: int, result: TrialResult) -> list[tuple[float, float]]:

@@ -7,67 +7,18 @@ Pure: it uses no clock, no lab and no engine. The tester's own list says which c
 from __future__ import annotations
 
 import re
-import struct
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
+from itertools import chain
 from typing import Final
 
 from natgauge.log_counts import LogCounts
 from natgauge.statistics.order_statistics import percentile
+from natgauge.trial.listed_connections import SAME_SECONDS, Block, Blocks, Endpoint, ListedConnection
 
-#: The most connections whose log is compared: their list and their log take about 1.5 GiB.
-MOST_LOGGED: Final = 1 << 22
-#: An entry of the engine's list (engine/src/connections.rs).
-_ENTRY: Final = struct.Struct(">QHHHH16s16s16s")
-_LEARNED, _TAKEN_OVER = 1, 2
-#: Time within which an outside port that two subscribers had cannot be told apart: clocks of logs and of complaints
-#: have seconds (RFC 6302 section 2).
-SAME_SECONDS: Final = 1.0
 #: Octets of a line that could not be read, as an example.
 _SHOWN: Final = 100
-
-#: Address in 16 octets, and port.
-_Endpoint = tuple[bytes, int]
-
-
-@dataclass(slots=True)
-class ListedConnection:
-    """A connection that the tester opened.
-
-    Attributes:
-        due: time at which the frame that opens it was due, s since 1970.
-        outside: its outside source; None = the tester does not know it.
-        expected: whether the log must have it, True where the Responder received its opening.
-    """
-
-    due: float
-    source: _Endpoint
-    destination: _Endpoint
-    outside: _Endpoint | None
-    expected: bool
-    named: bool = False
-    found: bool = False
-
-
-def listed(octets: bytes, *, all_learned: bool, has_ports: bool = True) -> list[ListedConnection]:
-    """Return the connections of the engine's list, each four tuple once.
-
-    Args:
-        all_learned: whether every opening arrived, so that also those whose entry was taken over must be in the log.
-        has_ports: whether the destination's port identifies a connection: with ICMP it is a sequence number.
-    """
-    connections: dict[tuple[_Endpoint, _Endpoint], ListedConnection] = {}
-    for due, port, remote_port, outside_port, known, source, destination, outside in _ENTRY.iter_unpack(octets):
-        ends = (source, port), (destination, remote_port if has_ports else 0)
-        expected = known == _LEARNED or (known == _TAKEN_OVER and all_learned)
-        seen = (outside, outside_port) if known == _LEARNED else None
-        if ends in connections:
-            connections[ends].expected |= expected
-        else:
-            connections[ends] = ListedConnection(due / 1e9, *ends, seen, expected)
-    return list(connections.values())
 
 
 def join(  # noqa: PLR0913 - the log, and what is known of it
@@ -104,12 +55,14 @@ class _Join:
     ) -> None:
         self._pattern, self._grace, self._timed = pattern, grace, timed
         self._names_port = has_ports and "destination_port" in pattern.groupindex
-        self._connections: dict[tuple[_Endpoint, _Endpoint], list[ListedConnection]] = {}
+        self._connections: dict[tuple[Endpoint, Endpoint], list[ListedConnection]] = {}
         for connection in connections:
             self._connections.setdefault(self._key(connection.source, connection.destination), []).append(connection)
+        self._blocks: Blocks | None = None
         self._wrong = self._duplicate = self._late = self._ambiguous = 0
+        self._names_outside = False
         self._delays: list[float] = []
-        self._users: dict[tuple[_Endpoint, _Endpoint], tuple[bytes, float]] = {}
+        self._users: dict[tuple[Endpoint, Endpoint], tuple[bytes, float]] = {}
 
     def of(self, log: str, stalls: Sequence[tuple[float, float]]) -> LogCounts:
         records, unparsed, first = 0, 0, ""
@@ -120,8 +73,7 @@ class _Join:
                 first = first or line[:_SHOWN]
             else:
                 records += 1
-        every = [connection for those in self._connections.values() for connection in those]
-        expected = [connection for connection in every if connection.expected]
+        expected = [connection for connection in self._every() if connection.expected]
         lost = [connection.due for connection in expected if not connection.named]
         return LogCounts(
             connections=len(expected),
@@ -134,29 +86,35 @@ class _Join:
             excused=sum(any(begin <= due <= end for begin, end in stalls) for due in lost),
             unparsed=unparsed,
             unparsed_line=first,
-            ambiguous=self._ambiguous,
-            outside_named="outside" in self._pattern.groupindex,
+            ambiguous=self._ambiguous + (0 if self._blocks is None else self._blocks.shared()),
+            outside_named=self._names_outside if records else "outside" in self._pattern.groupindex,
             delay_p50_ms=self._delay(50),
             delay_p999_ms=self._delay(99.9),
         )
+
+    def _every(self) -> Iterator[ListedConnection]:
+        return chain.from_iterable(self._connections.values())
 
     def _delay(self, percent: float) -> float | None:
         """Return a percentile of the delays in ms; None = no record has a time."""
         return percentile(self._delays, percent) * 1000 if self._delays else None
 
-    def _key(self, source: _Endpoint, destination: _Endpoint) -> tuple[_Endpoint, _Endpoint]:
+    def _key(self, source: Endpoint, destination: Endpoint) -> tuple[Endpoint, Endpoint]:
         return source, destination if self._names_port else (destination[0], 0)
 
     def _take(self, record: Mapping[str, str | None]) -> bool:
         """Count a record; false = its fields are no addresses, ports or times."""
         try:
-            source = _endpoint(record["source"], record["source_port"])
-            destination = _endpoint(record["destination"], record.get("destination_port"))
-            named = record.get("outside")
-            outside = None if named is None else _endpoint(named, record.get("outside_port") or record["source_port"])
+            source, named = _endpoint(record["source"], record.get("source_port")), record.get("outside")
+            port = record.get("outside_port") or record.get("source_port")
+            outside = None if named is None else _endpoint(named, port)
             at = _seconds(record) if self._timed else None
+            if record.get("destination") is None:
+                return self._take_block(_block(record, source, outside, at))
+            destination = _endpoint(record["destination"], record.get("destination_port"))
         except ValueError:
             return False
+        self._names_outside |= outside is not None
         those = self._connections.get(self._key(source, destination), [])
         if at is not None and those and at < those[0].due - SAME_SECONDS:
             # Every trial has the same four tuples: this one came late, from an earlier trial.
@@ -165,7 +123,7 @@ class _Join:
         fresh = next((each for each in right if not each.found), None)
         if fresh is not None:
             fresh.found = fresh.named = True
-            self._time(fresh, at)
+            self._time(fresh.due, at)
         elif right:
             self._duplicate += 1
         else:
@@ -177,13 +135,30 @@ class _Join:
             self._use(outside, destination, source[0], those[0].due if at is None else at)
         return True
 
-    def _time(self, connection: ListedConnection, at: float | None) -> None:
+    def _take_block(self, block: Block) -> bool:
+        """Count a record of all connections that one subscriber has on some outside ports; it is readable."""
+        self._names_outside = True
+        if self._blocks is None:
+            self._blocks = Blocks(self._every())
+        covered = self._blocks.take(block)
+        fresh = [connection for connection in covered if not connection.found]
+        if fresh:
+            self._time(min(connection.due for connection in fresh), block.at)
+        elif covered:
+            self._duplicate += 1
+        else:
+            self._wrong += 1
+        for connection in fresh:
+            connection.found = connection.named = True
+        return True
+
+    def _time(self, due: float, at: float | None) -> None:
         if at is not None:
-            delay = at - connection.due
+            delay = at - due
             self._delays.append(delay)
             self._late += delay > self._grace
 
-    def _use(self, outside: _Endpoint, remote: _Endpoint, subscriber: bytes, at: float) -> None:
+    def _use(self, outside: Endpoint, remote: Endpoint, subscriber: bytes, at: float) -> None:
         """Note who had an outside tuple, and count one that another subscriber had just before."""
         earlier = self._users.get((outside, remote))
         if earlier is not None and earlier[0] != subscriber and abs(at - earlier[1]) < SAME_SECONDS:
@@ -191,11 +166,25 @@ class _Join:
         self._users[outside, remote] = subscriber, at
 
 
-def _endpoint(address: str | None, port: str | None) -> _Endpoint:
-    number = int(port or 0)
+def _block(record: Mapping[str, str | None], inside: Endpoint, outside: Endpoint | None, at: float | None) -> Block:
+    """Return the outside ports of a record without a destination: a block, or the one port of an inside port."""
+    first, last = record.get("first_port"), record.get("last_port")
+    if outside is not None and first and last and _port(first) <= _port(last):
+        return Block(inside[0], None, outside[0], _port(first), _port(last), at)
+    if outside is not None and record.get("source_port") and record.get("outside_port"):
+        return Block(*inside, *outside, outside[1], at)
+    raise ValueError("neither a destination nor outside ports")
+
+
+def _endpoint(address: str | None, port: str | None) -> Endpoint:
+    return _octets(address or ""), _port(port)
+
+
+def _port(text: str | None) -> int:
+    number = int(text or 0)
     if not 0 <= number <= 0xFFFF:
         raise ValueError(f"{number} is no port")
-    return _octets(address or ""), number
+    return number
 
 
 @lru_cache(maxsize=1 << 16)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records of IPFIX (RFC 7011) and NetFlow 9 (RFC 3954) as lines, by the elements with which NATs log (RFC 8158)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv6Address
+from typing import Any, Final
+
+#: Names of a line's fields, and of the elements that may have them: those that the library has no name for by number.
+_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "source": ("src_addr",),
+    "source_port": ("src_port", "ie180", "ie182"),
+    "destination": ("dst_addr",),
+    "destination_port": ("dst_port", "ie181", "ie183"),
+    "outside": ("post_nat_src_addr",),
+    "outside_port": ("post_nat_src_port",),
+    "first_port": ("ie361",),
+    "last_port": ("ie362",),
+}
+_OUTSIDE6: Final = "ie281"
+_NAT_EVENT: Final = "ie230"
+#: Values of natEvent that say that a session, a BIB entry or a port block begins (RFC 8158 section 4.3); 1 is older.
+_BEGINNINGS: Final = frozenset({1, 4, 6, 8, 10, 16})
+#: Of records without a natEvent.
+_SESSION: Final = 4
+#: Counters of the library, by what a message then lacks.
+_LACKING: Final = {"deferred": "a set without a template", "truncated": "a message without its end"}
+#: Octets of a message that could not be read, as an example.
+_SHOWN: Final = 24
+#: How a line is read.
+RECORD: Final = re.compile(r"^(?P<time>\S+)" + "".join(rf"(?: {name}=(?P<{name}>\S+))?" for name in _FIELDS) + "$")
+
+
+class IpfixLines:
+    """The lines of one exporter's messages, whose templates are known from earlier ones."""
+
+    def __init__(self) -> None:
+        from netflume import Decoder  # noqa: PLC0415 - few commands read a log
+
+        self._decoder = Decoder(track_sequence=False, track_sampling=False)
+
+    def of(self, at: float, message: bytes) -> Iterator[str]:
+        """Yield a line for each beginning that a message records, and for what cannot be read.
+
+        Args:
+            at: arrival, s since 1970.
+        """
+        stats = self._decoder.stats
+        before = {name: stats[name] for name in _LACKING}
+        decoded = self._decoder.decode(message, "")
+        unread = {why: stats[name] - before[name] for name, why in _LACKING.items()}
+        if decoded is None:
+            unread = {"no message of IPFIX or NetFlow": 1}
+        for why, number in unread.items():
+            yield from [f"{at:.6f} unreadable: {why}: {message[:_SHOWN].hex()}"] * number
+        for flow in () if decoded is None else decoded.flows:
+            if flow.get(_NAT_EVENT, _SESSION) in _BEGINNINGS:
+                yield " ".join([f"{at:.6f}", *(_fields(flow) or [f"unreadable: a record with {', '.join(flow)}"])])
+
+
+def _fields(flow: Mapping[str, Any]) -> list[str]:
+    """Return the fields of a record; empty where it names no subscriber."""
+    given = {name: next((flow[each] for each in elements if each in flow), None) for name, elements in _FIELDS.items()}
+    if (hexadecimal := flow.get(_OUTSIDE6)) is not None:
+        # The library knows no type for it.
+        given["outside"] = IPv6Address(bytes.fromhex(hexadecimal))
+    return [f"{name}={value}" for name, value in given.items() if value is not None] if given["source"] else []

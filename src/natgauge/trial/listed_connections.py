@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The connections of a trial, as the engine lists them: what a log must have, and what a record covers."""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+#: The most connections whose log is compared: their list and their log take about 1.5 GiB.
+MOST_LOGGED: Final = 1 << 22
+#: An entry of the engine's list (engine/src/connections.rs).
+_ENTRY: Final = struct.Struct(">QHHHH16s16s16s")
+_LEARNED, _TAKEN_OVER = 1, 2
+
+#: Time within which an outside port that two subscribers had cannot be told apart: clocks of logs and of complaints
+#: have seconds (RFC 6302 section 2).
+SAME_SECONDS: Final = 1.0
+
+#: Address in 16 octets, and port.
+Endpoint = tuple[bytes, int]
+
+
+@dataclass(slots=True)
+class ListedConnection:
+    """A connection that the tester opened.
+
+    Attributes:
+        due: time at which the frame that opens it was due, s since 1970.
+        outside: its outside source; None = the tester does not know it.
+        expected: whether the log must have it, True where the Responder received its opening.
+    """
+
+    due: float
+    source: Endpoint
+    destination: Endpoint
+    outside: Endpoint | None
+    expected: bool
+    named: bool = False
+    found: bool = False
+
+
+def listed(octets: bytes, *, all_learned: bool, has_ports: bool = True) -> list[ListedConnection]:
+    """Return the connections of the engine's list, each four tuple once.
+
+    Args:
+        all_learned: whether every opening arrived, so that also those whose entry was taken over must be in the log.
+        has_ports: whether the destination's port identifies a connection: with ICMP it is a sequence number.
+    """
+    connections: dict[tuple[Endpoint, Endpoint], ListedConnection] = {}
+    for due, port, remote_port, outside_port, known, source, destination, outside in _ENTRY.iter_unpack(octets):
+        ends = (source, port), (destination, remote_port if has_ports else 0)
+        expected = known == _LEARNED or (known == _TAKEN_OVER and all_learned)
+        seen = (outside, outside_port) if known == _LEARNED else None
+        if ends in connections:
+            connections[ends].expected |= expected
+        else:
+            connections[ends] = ListedConnection(due / 1e9, *ends, seen, expected)
+    return list(connections.values())
+
+
+class Block(NamedTuple):
+    """Outside ports of a subscriber.
+
+    Attributes:
+        port: the inside port whose they are; None = every one.
+        at: time of the record, s since 1970; None = not known.
+    """
+
+    subscriber: bytes
+    port: int | None
+    outside: bytes
+    first: int
+    last: int
+    at: float | None
+
+
+class Blocks:
+    """The blocks that records gave to subscribers, and the connections of a trial that they cover."""
+
+    def __init__(self, connections: Iterable[ListedConnection]) -> None:
+        self._taken: list[Block] = []
+        self._known: dict[tuple[bytes, int | None], list[tuple[Endpoint, ListedConnection]]] = {}
+        self._unknown: dict[tuple[bytes, int | None], list[ListedConnection]] = {}
+        for connection in connections:
+            for key in ((connection.source[0], None), connection.source):
+                if connection.outside is None:
+                    self._unknown.setdefault(key, []).append(connection)
+                else:
+                    self._known.setdefault(key, []).append((connection.outside, connection))
+        for those in self._known.values():
+            those.sort(key=_outside)
+
+    def take(self, block: Block) -> list[ListedConnection]:
+        """Return the connections that a block covers, as far as their outside sources are known.
+
+        Blocks are given as connections open, so one that covers none is wrong, or of an earlier trial: each trial has
+        the same four tuples.
+        """
+        self._taken.append(block)
+        whose = self._known.get(block[:2], [])
+        low = bisect_left(whose, (block.outside, block.first), key=_outside)
+        high = bisect_right(whose, (block.outside, block.last), key=_outside)
+        covered = [*(connection for _, connection in whose[low:high]), *self._unknown.get(block[:2], [])]
+        began = min((connection.due for connection in covered), default=0.0)
+        return [] if block.at is not None and block.at < began - SAME_SECONDS else covered
+
+    def shared(self) -> int:
+        """Number of blocks with ports that another subscriber's block had within a second, or at a time not known."""
+        number, reach = 0, None
+        for block in sorted(self._taken, key=lambda block: (block.outside, block.first)):
+            if reach is None or reach.outside != block.outside or reach.last < block.first:
+                reach = block
+                continue
+            is_soon = block.at is None or reach.at is None or abs(block.at - reach.at) < SAME_SECONDS
+            number += block.subscriber != reach.subscriber and is_soon
+            reach = max(reach, block, key=lambda block: block.last)
+        return number
+
+
+def _outside(known: tuple[Endpoint, ListedConnection]) -> Endpoint:
+    return known[0]

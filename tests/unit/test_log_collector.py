@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Logs that come as messages: syslog and IPFIX are collected, read as lines, and joined as those of a file."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Mapping, Sequence
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.golden import Golden
+from tests.unit.test_logging import START, entry
+
+from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.gateways.ipfix_lines import RECORD, IpfixLines
+from natgauge.gateways.logging_ways import LoggingWay
+from natgauge.gateways.recipe import load
+from natgauge.labs.common.device import NamespaceDevice
+from natgauge.log_counts import LogCounts
+from natgauge.setup import log_collector
+from natgauge.setup.log_collector import Collector, planned
+from natgauge.trial.listed_connections import listed
+from natgauge.trial.log_join import join
+
+#: Elements of RFC 8158 table 2, and their octets.
+TIME, EVENT, PROTOCOL, SOURCE, OUTSIDE, PORT, OUTSIDE_PORT = (
+    (323, 8),
+    (230, 1),
+    (4, 1),
+    (8, 4),
+    (225, 4),
+    (7, 2),
+    (227, 2),
+)
+DESTINATION, REMOTE, FIRST, LAST, SOURCE6, OUTSIDE6 = (12, 4), (11, 2), (361, 2), (362, 2), (27, 16), (281, 16)
+SESSION = (TIME, EVENT, PROTOCOL, SOURCE, OUTSIDE, PORT, OUTSIDE_PORT, DESTINATION, REMOTE)
+
+
+def message(*sets: bytes, version: int = 10) -> bytes:
+    body = b"".join(sets)
+    if version == 9:
+        return struct.pack(">HHIIII", 9, len(sets), 0, START, 0, 1) + body
+    return struct.pack(">HHIII", 10, 16 + len(body), START, 0, 1) + body
+
+
+def template(elements: Sequence[tuple[int, int]], number: int = 256, set_: int = 2) -> bytes:
+    fields = b"".join(struct.pack(">HH", *element) for element in elements)
+    return struct.pack(">HHHH", set_, 8 + len(fields), number, len(elements)) + fields
+
+
+def data(elements: Sequence[tuple[int, int]], *records: Sequence[int | str], number: int = 256) -> bytes:
+    def octets(value: int | str, size: int) -> bytes:
+        return ip_address(value).packed if isinstance(value, str) else value.to_bytes(size, "big")
+
+    body = b"".join(
+        octets(value, size) for record in records for value, (_, size) in zip(record, elements, strict=True)
+    )
+    return struct.pack(">HH", number, 4 + len(body)) + body
+
+
+def session(number: int, event: int = 4) -> Sequence[int | str]:
+    port = 1024 + number
+    return START * 1000, event, 17, "10.0.0.2", "198.19.0.1", port, port, "198.19.0.2", 1
+
+
+def lines(*messages: bytes) -> list[str]:
+    reader = IpfixLines()
+    return [line for each in messages for line in reader.of(START + 0.5, each)]
+
+
+def joined(known: Sequence[bytes], found: Sequence[str]) -> LogCounts:
+    text = "".join(f"{line}\n" for line in found)
+    return join(listed(b"".join(known), all_learned=True), text, RECORD, grace=2.0)
+
+
+def test_the_octets_of_rfc_7011_are_read() -> None:
+    # Appendix A: five elements of three flows, which are those of no translation.
+    of_appendix = bytes.fromhex(
+        "0002001c 01000005 00080004 000c0004 000f0004 00020004 00010004"
+        "01000040 c000020c c00002fe c0000201 00001391 00518c81"
+        "c000021b c0000217 c0000202 000002ec 0005ef46 c0000238 c0000241 c0000203 00000005 00001986"
+    )
+    assert lines(message(of_appendix)) == [
+        f"{START}.500000 source=192.0.2.12 destination=192.0.2.254",
+        f"{START}.500000 source=192.0.2.27 destination=192.0.2.23",
+        f"{START}.500000 source=192.0.2.56 destination=192.0.2.65",
+    ]
+
+
+@pytest.mark.parametrize("version", [9, 10])
+def test_sessions_of_ipfix_and_netflow_are_joined_as_lines_of_a_file(version: int) -> None:
+    described = template(SESSION, set_=2 if version == 10 else 0)
+    first = message(described, data(SESSION, *map(session, range(5))), version=version)
+    second = message(data(SESSION, *map(session, range(5, 9))), version=version)
+    counts = joined([entry(number) for number in range(10)], lines(first, second))
+    assert (counts.connections, counts.records, counts.lost, counts.wrong, counts.unparsed) == (10, 9, 1, 0, 0)
+    assert counts.outside_named
+    assert counts.delay_p50_ms is not None
+
+
+def test_records_of_ends_are_no_records_of_connections() -> None:
+    ended = message(template(SESSION), data(SESSION, session(0), session(0, event=5), session(1, event=5)))
+    assert len(lines(ended)) == 1
+
+
+def test_blocks_and_bindings_of_ipfix_name_no_destination() -> None:
+    block = (EVENT, SOURCE, OUTSIDE, FIRST, LAST)
+    binding = (EVENT, SOURCE, OUTSIDE, PROTOCOL, PORT, OUTSIDE_PORT)
+    found = lines(
+        message(template(block), data(block, (16, "10.0.0.2", "198.19.0.1", 1024, 1151))),
+        message(template(binding, 257), data(binding, (8, "10.0.0.3", "198.19.0.1", 17, 2000, 3000), number=257)),
+    )
+    known = [entry(number) for number in range(3)]
+    known += [entry(number, source="10.0.0.3", port=2000, seen=3000, remote=number) for number in range(3)]
+    counts = joined(known, found)
+    assert (counts.connections, counts.records, counts.is_odd) == (6, 2, False)
+
+
+def test_ipv6_addresses_are_read() -> None:
+    six = (EVENT, SOURCE6, OUTSIDE6, FIRST, LAST)
+    found = lines(message(template(six), data(six, (16, "2001:2::2", "2001:2:0:8000::1", 1024, 1151))))
+    assert found == [f"{START}.500000 source=2001:2::2 outside=2001:2:0:8000::1 first_port=1024 last_port=1151"]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b"",
+        b"\x0a",
+        b"<134>Nov 26 21:00:00 gateway NAT",
+        message(data(SESSION, session(0), number=300)),
+        message(template(SESSION), data(SESSION, session(0)))[:-20],
+        message(template((EVENT, PROTOCOL)), data((EVENT, PROTOCOL), (4, 17))),
+    ],
+    ids=["empty", "an octet", "syslog", "no template", "cut", "no addresses"],
+)
+def test_what_cannot_be_read_is_counted_shown_and_never_fatal(broken: bytes, golden: Golden) -> None:
+    reader = IpfixLines()
+    found = [*reader.of(START, broken), *reader.of(START, message(template(SESSION), data(SESSION, session(0))))]
+    counts = joined([entry(0)], found)
+    assert (counts.records, counts.lost) == (1, 0)
+    assert counts.unparsed == 1
+    golden(counts.words)
+
+
+# Sockets
+
+
+@pytest.fixture
+def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NamespaceDevice:
+    # Without privileges, and in our own network.
+    monkeypatch.setattr(log_collector, "_SO_RCVBUFFORCE", socket.SO_RCVBUF)
+    monkeypatch.setattr(log_collector, "_QUEUE", {})
+    here: Any = None
+    return NamespaceDevice("gateway", here, "in", "out", {"NG_WORK": str(tmp_path)}, here)
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def way(records: str, port: int) -> LoggingWay:
+    record = load("nftables-nat44").logging["nfct-syslog"].record if records == "syslog" else None
+    return LoggingWay.model_validate({"records": records, "record": record, "port": port, "start": "true"})
+
+
+def awaited(collector: Collector, number: int) -> str:
+    deadline = time.monotonic() + 20
+    while (text := collector.text()).count("\n") < number and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return text
+
+
+#: What ulogd 2.0.8 prints of a flow (PRINTFLOW), after what the C library puts in front.
+FLOW = (
+    "<133>Nov 26 21:00:00 ulogd[77]: [NEW] ORIG: SRC=10.0.0.2 DST=198.19.0.2 PROTO=UDP SPT={0} DPT=1 PKTS=0 BYTES=0 , "
+    "REPLY: SRC=198.19.0.2 DST=198.19.0.1 PROTO=UDP SPT=1 DPT={0} PKTS=0 BYTES=0 \n"
+)
+
+
+def test_syslog_is_collected_from_a_unix_socket_and_from_udp(
+    device: NamespaceDevice, port: int, tmp_path: Path
+) -> None:
+    chosen, begin = way("syslog", port), time.time()
+    known = [struct.pack(">Q", int((begin + number / 1000) * 1e9)) + entry(number)[8:] for number in range(4)]
+    sent = [FLOW.format(1024 + number).encode() for number in range(4)]
+    with Collector(device, "nfct-syslog", chosen) as collector:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as unix:
+            unix.sendto(b"of an earlier trial", str(tmp_path / "syslog"))
+            awaited(collector, 1)
+            collector.empty()
+            for each in sent[:2]:
+                unix.sendto(each, str(tmp_path / "syslog"))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+            for each in sent[2:]:
+                udp.sendto(each, ("127.0.0.1", port))
+        text = awaited(collector, 4)
+        assert collector.size() == sum(map(len, sent))
+    counts = join(listed(b"".join(known), all_learned=True), text, chosen.pattern, grace=60.0)
+    assert (counts.connections, counts.records, counts.is_odd) == (4, 4, False)
+    assert counts.delay_p50_ms is not None
+    assert not (tmp_path / "syslog").exists()
+
+
+def test_templates_outlive_the_records_that_are_forgotten(device: NamespaceDevice, port: int) -> None:
+    with (
+        Collector(device, "nfct-ipfix", way("ipfix", port)) as collector,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+    ):
+        udp.sendto(message(template(SESSION), data(SESSION, session(0))), ("127.0.0.1", port))
+        assert awaited(collector, 1)
+        collector.empty()
+        assert (collector.text(), collector.size()) == ("", 0)
+        udp.sendto(message(data(SESSION, session(1), session(2))), ("127.0.0.1", port))
+        assert awaited(collector, 2).count("source=10.0.0.2") == 2
+
+
+def test_messages_that_natgauge_itself_drops_are_no_verdict_on_the_device(
+    device: NamespaceDevice, port: int, monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    monkeypatch.setattr(log_collector, "_BUFFER", 1)
+    monkeypatch.setattr(log_collector, "_messages", lambda _: [])
+    with (
+        Collector(device, "nfct-ipfix", way("ipfix", port)) as collector,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+    ):
+        for _ in range(100):
+            udp.sendto(bytes(1000), ("127.0.0.1", port))
+        with pytest.raises(BrokenError) as refused:
+            collector.text()
+        collector.empty()
+        assert collector.text() == ""
+    golden(str(refused.value).replace(str(refused.value).split(" messages")[0].split()[-1], "NUMBER"))
+
+
+@pytest.mark.parametrize("records", ["syslog", "ipfix"])
+def test_a_port_in_use_is_one_line_and_leaves_nothing(
+    device: NamespaceDevice, port: int, records: str, tmp_path: Path, golden: Golden
+) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.1", port))
+        with pytest.raises(HostError) as refused, Collector(device, "sent", way(records, port)):
+            pass
+    golden(str(refused.value).replace(str(port), "PORT"))
+    assert list(tmp_path.iterdir()) == []
+    with Collector(device, "sent", way(records, port)):
+        pass
+
+
+def test_a_device_on_another_machine_is_refused(golden: Golden) -> None:
+    elsewhere: Any = type("Elsewhere", (), {"name": "gateway"})()
+    assert planned(elsewhere, "conntrack-events", load("nftables-nat44").logging["conntrack-events"]) is None
+    with pytest.raises(UsageError) as refused:
+        planned(elsewhere, "nfct-ipfix", way("ipfix", 4739))
+    assert refused.value.at == "logging"
+    golden(str(refused.value))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"records": "syslog", "record": None},
+        {"records": "ipfix", "record": "(?P<source>.)"},
+        {"records": "ipfix", "record": None, "port": 0},
+        {"records": "nat.log", "port": 514},
+        {"records": "syslog", "record": "(?P<source>.)(?P<outside>.)(?P<first_port>.)"},
+    ],
+    ids=str,
+)
+def test_a_way_that_is_collected_and_breaks_a_rule_is_refused(broken: Mapping[str, Any], golden: Golden) -> None:
+    whole = {"records": "syslog", "record": "(?P<source>.)(?P<outside>.)(?P<outside_port>.)(?P<source_port>.)"}
+    LoggingWay.model_validate({**whole, "start": "true"})
+    with pytest.raises(ValueError, match="LoggingWay") as refused:
+        LoggingWay.model_validate({**whole, "start": "true", **broken})
+    golden(str(refused.value).split("[type=")[0])
