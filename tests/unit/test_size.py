@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from tests.unit.made_results import keep, made
 
-from natgauge.analysis.bits import Way, bits_of_unit
 from natgauge.analysis.contrast import Span
 from natgauge.analysis.sizing import Ended, Fits, SubscriberLimit, Subscribers, addresses_for, sizings
+from natgauge.analysis.unit_frames import Way, bits_of_unit
 from natgauge.cli import run
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters

@@ -56,14 +56,7 @@ def comparable(first: Result, second: Result, *, except_for: Collection[str] = (
 def different_parameters(
     first: Parameters, second: Parameters, metric: str, *, except_for: Collection[str] = ()
 ) -> list[Difference]:
-    """Return the parameters that move a figure of this metric and that two results do not share.
-
-    Args:
-        first: parameters of the first result.
-        second: parameters of the second result.
-        metric: metric of both results.
-        except_for: names of parameters, or of whole groups, that may differ.
-    """
+    """Return the parameters that move a figure of this metric and that two results do not share; see `comparable`."""
     differences = []
     mine, its = first.flat(), second.flat()
     groups = {name: group for parameters in (first, second) for group, name, _ in parameters.items()}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures that follow from others, as published tables print them; always of unrounded medians.
 
-Pure arithmetic: `natgauge.analysis.scalability` decides which results are compared at all.
-A reference of 0 raises ZeroDivisionError: nothing is relative to nothing.
+Pure arithmetic: `natgauge.analysis.scalability` decides which results are compared at all. Arguments of one formula
+have the same unit. A reference of 0 raises ZeroDivisionError: nothing is relative to nothing.
 """
 
 from __future__ import annotations
@@ -11,16 +11,7 @@ from natgauge.metrics.metric import Better
 
 
 def relative_scale_up(performance: float, cores: float, one_core: float) -> float:
-    """S(n) = P(n) / (n * P(1)): 1 when n cores do n times as much as one (RFC 9693 section 5.2).
-
-    Args:
-        performance: P(n), a rate.
-        cores: n, at least 1.
-        one_core: P(1), > 0, in the same unit.
-
-    Returns:
-        A share, above 0; above 1 where n cores do more than n times as much.
-    """
+    """S(n) = P(n) / (n * P(1)): 1 when n cores do n times as much as one (RFC 9693 section 5.2)."""
     return performance / (cores * one_core)
 
 
@@ -28,10 +19,6 @@ def percent_of_forwarding(performance: float, forwarding: float) -> float:
     """Return the rate of a gateway as a percentage of the rate at which the same machine only forwards.
 
     Source: row "throughput ratio (%)" of figure 2 of draft-lencse-v6ops-transition-scalability-05.
-
-    Args:
-        performance: rate of the gateway.
-        forwarding: rate of plain forwarding, > 0, in the same unit.
     """
     return 100 * performance / forwarding
 
@@ -40,31 +27,17 @@ def to_previous(median: float, previous: float) -> float:
     """Median / previous median: how many times the step before it in a measurement series.
 
     Source: tables 2 to 7 of 10.1016/j.comcom.2023.08.009.
-
-    Args:
-        median: median of one step.
-        previous: median of the step before it, not 0, in the same unit.
     """
     return median / previous
 
 
 def table_per_connection(table_size: float, connections: float) -> float:
-    """Places of the connection tracking table for each connection ("c.t.s/num.conn." of the draft's figure 2).
-
-    Args:
-        table_size: connections that the table may hold.
-        connections: that it holds, > 0.
-    """
+    """Places of the connection tracking table for each connection ("c.t.s/num.conn." of the draft's figure 2)."""
     return table_size / connections
 
 
 def connections_per_bucket(connections: float, hash_size: float) -> float:
-    """Connections in each bucket of the hash table, on average (RFC 9693 section 6; the draft's figure 4).
-
-    Args:
-        connections: in the table.
-        hash_size: buckets, > 0.
-    """
+    """Connections in each bucket of the hash table, on average (RFC 9693 section 6; the draft's figure 4)."""
     return connections / hash_size
 
 
@@ -72,24 +45,14 @@ def degradation(single: float, several: float, better: Better) -> float:
     """Performance degradation Xpd, in percent of X1 (RFC 8219 section 10.2.1).
 
     (Xn - X1) / X1 * 100 where lower is better, (X1 - Xn) / X1 * 100 where higher is better: in both cases a worse Xn
-    gives a positive percentage, and a better one a negative.
-
-    Args:
-        single: X1, the figure for one network flow, > 0.
-        several: Xn, that for n network flows, in the same unit.
-        better: which way the metric gets better.
+    gives a positive percentage, and a better one a negative. `single` is X1, for one network flow.
     """
     worse = several - single if better == "lower" else single - several
     return 100 * worse / single
 
 
 def rate_in_turns(first: float, second: float) -> float:
-    """Rate of a chain whose devices take turns on the same cores, so that their times for a frame add up.
-
-    Args:
-        first: rate of one device alone, >= 0.
-        second: rate of the other device alone, in the same unit.
-    """
+    """Rate of a chain whose devices take turns on the same cores, so that their times for a frame add up."""
     return 1 / (1 / first + 1 / second) if first and second else 0.0
 
 
@@ -107,12 +70,7 @@ def deletion_time(filled: float, empty: float) -> float:
 
 
 def tear_down_rate(connections: float, seconds: float) -> float:
-    """N / T, connections/s (RFC 9693 section 4.8).
-
-    Args:
-        connections: N, in the table.
-        seconds: T, for deleting all of them, > 0.
-    """
+    """N / T, connections/s (RFC 9693 section 4.8): T is the time for deleting all connections."""
     return connections / seconds
 
 
@@ -120,9 +78,5 @@ def new_connection_share(connections: float, tuples: float) -> float:
     """Return the percentage of unused four tuples after `connections` of `tuples` have been opened.
 
     Source: row "ending new connection ratio (%)" of table 23 of 10.1016/j.comcom.2023.08.009.
-
-    Args:
-        connections: number of connections opened.
-        tuples: number of four tuples, > 0.
     """
     return 100 * (1 - connections / tuples)

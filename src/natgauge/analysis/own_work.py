@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tester's own work in a rate in `shared` placement, where it is done on the device's core."""
+"""Parts of a rate: the tester's own work where it is done on the device's core, and the device that limits a chain."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from natgauge.metrics import declared
+from natgauge.metrics.shared_figures import LOST_PERCENT_AT
 from natgauge.records.parameters import Parameters
 
 
@@ -45,3 +48,16 @@ def own_work(metric: str, rate: float, parameters: Parameters) -> OwnWork | None
     cores = parameters.get("sender_cores")
     number = cores if isinstance(cores, int) and cores > 0 else 1
     return OwnWork(1e9 * number / alone, 1e9 * number / rate)
+
+
+#: A device limits a chain if at least this share of the lost frames was dropped there, in percent.
+LEAST_PERCENT: Final = 50.0
+
+
+def limiting_device(figures: Mapping[str, float]) -> tuple[str, float] | None:
+    """Return the device that dropped most of the lost frames, and its share in percent; None = not known."""
+    shares = {
+        name.removeprefix(LOST_PERCENT_AT): share for name, share in figures.items() if name.startswith(LOST_PERCENT_AT)
+    }
+    device = max(shares, key=lambda name: shares[name], default=None)
+    return None if device is None or shares[device] < LEAST_PERCENT else (device, shares[device])

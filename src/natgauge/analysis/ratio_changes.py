@@ -16,6 +16,7 @@ from typing import Final
 from natgauge.analysis.change import Change, Changes, Conclusion, matched, side, split, verdict
 from natgauge.analysis.comparing import Difference, different_parameters
 from natgauge.analysis.contrast import Contrast
+from natgauge.analysis.ratio_verdicts import margin_of
 from natgauge.errors import UsageError
 from natgauge.figure_text import in_percent
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate
@@ -121,10 +122,9 @@ def _estimate(estimate: RatioEstimate) -> MedianEstimate | None:
 def control_margin(record: ComparisonRecord, quantity: str) -> float:
     """Return the factor by which a true ratio of 1 seems to differ; 1 where the A/A control's interval contains 1."""
     control = next((estimate for estimate in record.control if estimate.quantity == quantity), None)
-    if control is None or control.low is None or (control.low <= 1 and (control.high is None or control.high >= 1)):
+    if control is None or control.low is None:
         return 1.0
-    lower = 1 / control.low if control.low > 0 else math.inf
-    return max(lower, math.inf if control.high is None else control.high)
+    return margin_of(control.low, math.inf if control.high is None else control.high)
 
 
 def _differences(

@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Literal
 
 from natgauge.analysis import contrast, derived
-from natgauge.analysis.comparing import Difference, comparable
+from natgauge.analysis.comparing import comparable
 from natgauge.figure_text import number as written
 from natgauge.records.measurement import FUNCTIONAL, Result
 
@@ -32,8 +33,6 @@ class Axis:
     """A parameter that varies in a measurement series.
 
     Attributes:
-        name: name of the series in tables.
-        parameter: that varies.
         about: parameters that may vary with it.
         has_zero: whether 0 is a position; elsewhere it says that the parameter is not known.
     """
@@ -69,11 +68,7 @@ _LOADS: Final = (SESSIONS, HOSTS)
 
 
 def varied_with(name: str) -> frozenset[str]:
-    """Return the parameters that may differ between results that vary `name` on purpose.
-
-    Args:
-        name: name of a parameter. Parameters that grow with it along an axis are included.
-    """
+    """Return the parameters that may differ between results that vary `name` on purpose; some grow with it."""
     grown = next((axis.about for axis in AXES if axis.parameter == name), frozenset())
     return frozenset({name}) | grown | _ALSO_VARIED.get(name, frozenset())
 
@@ -97,8 +92,6 @@ class Comparison:
             device limited one of the results.
         doubt: reason for a missing value although a result of the right kind exists; empty otherwise.
         other: index, from 0, of the result that has this reason; None = the result itself.
-        note: remark on the value for the reader.
-        reference: result that this result is compared with.
     """
 
     value: float | None = None
@@ -111,13 +104,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class DerivedRow:
-    """A derived figure of each result.
-
-    Attributes:
-        name: name in tables.
-        unit: unit of the values; empty for ratios.
-        comparisons: one per result.
-    """
+    """A derived figure of each result, by its name in tables; the unit of ratios is empty."""
 
     name: str
     unit: str
@@ -127,11 +114,7 @@ class DerivedRow:
 def derived_rows(results: Sequence[Result]) -> list[DerivedRow]:
     """Return all figures that follow from comparisons of the results, computed from unrounded medians.
 
-    Args:
-        results: results of any metrics and devices; each is compared only with comparable ones.
-
-    Returns:
-        All rows, including rows without a value for any result.
+    Each result is compared only with comparable ones. Rows without a value for any result are included.
     """
 
     def row(name: str, unit: str, compare: Callable[[Result, Sequence[Result]], Comparison]) -> DerivedRow:
@@ -140,8 +123,8 @@ def derived_rows(results: Sequence[Result]) -> list[DerivedRow]:
     return [
         row("relative scale-up", "", scale_up),
         row("share of plain forwarding", "%", of_forwarding),
-        *(row(f"median / previous median over {axis.name}", "", _previous_along(axis)) for axis in AXES),
-        *(row(f"degradation over {axis.name}", "%", _degradation_along(axis)) for axis in _LOADS),
+        *(row(f"median / previous median over {axis.name}", "", partial(to_previous, axis=axis)) for axis in AXES),
+        *(row(f"degradation over {axis.name}", "%", partial(degradation, axis=axis)) for axis in _LOADS),
     ]
 
 
@@ -154,14 +137,10 @@ def scale_up(result: Result, results: Sequence[Result]) -> Comparison:
     def is_reference(other: Result) -> bool:
         return other.gateway == result.gateway and other.device_cores == 1
 
-    about = CORES.about_of(result)
-    return _compare(
-        result,
-        results,
-        is_reference,
-        about,
-        lambda value, reference: derived.relative_scale_up(value, cores, reference),
-    )
+    def compute(value: float, reference: float) -> float:
+        return derived.relative_scale_up(value, cores, reference)
+
+    return _compare(result, results, is_reference, CORES.about_of(result), compute)
 
 
 def of_forwarding(result: Result, results: Sequence[Result]) -> Comparison:
@@ -221,14 +200,6 @@ def degradation(result: Result, results: Sequence[Result], axis: Axis) -> Compar
     return replace(comparison, note=note)
 
 
-def _previous_along(axis: Axis) -> Callable[[Result, Sequence[Result]], Comparison]:
-    return lambda result, results: to_previous(result, results, axis)
-
-
-def _degradation_along(axis: Axis) -> Callable[[Result, Sequence[Result]], Comparison]:
-    return lambda result, results: degradation(result, results, axis)
-
-
 def _position(result: Result, axis: Axis) -> float:
     return result.number(axis.parameter) or 0.0
 
@@ -277,7 +248,7 @@ def _compare(
         return Comparison(doubt=FUNCTIONAL)
     place, other, differences = min(candidates, key=lambda candidate: len(candidate[2]))
     if differences:
-        return Comparison(doubt=_difference_texts(differences), other=place)
+        return Comparison(doubt="; ".join(map(str, differences)), other=place)
     if contrast.bounds(other)[1] <= 0:
         return Comparison(doubt="its median is 0", other=place)
     return _bounded(result, other, place, compute)
@@ -297,7 +268,3 @@ def _bounded(result: Result, other: Result, place: int, compute: Callable[[float
     rises = compute(2.0, 1.0) > compute(1.0, 1.0)
     bound: Bound = "<=" if rises == math.isfinite(most) else ">="
     return Comparison(compute(most if math.isfinite(most) else least, 1.0), bound, reference=other)
-
-
-def _difference_texts(differences: Sequence[Difference]) -> str:
-    return "; ".join(map(str, differences))

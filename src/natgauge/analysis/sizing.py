@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from natgauge.analysis.bits import bits_of_unit
 from natgauge.analysis.contrast import Span, spans
 from natgauge.analysis.expected_range import expected_range
+from natgauge.analysis.unit_frames import bits_of_unit
 from natgauge.ethernet import FRAME_OVERHEAD
 from natgauge.metrics import declared
 from natgauge.metrics.metric import Resource

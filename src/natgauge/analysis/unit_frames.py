@@ -2,18 +2,26 @@
 """Frames of one unit of a rate: of a connection, a transaction, a query or a frame of the throughput.
 
 A rate in connections/s is no rate of frames where a connection has several messages. What a link carries, and how often
-the tester's receivers run, follows from the frames.
+the tester's receivers run, follows from the frames, and so do the bits of a rate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, get_args
+from typing import Final, Literal, get_args
 
 from pydantic import JsonValue
 
-from natgauge.ethernet import ANSWER_OCTETS, IP_HEADER, OPENING_OCTETS, SEGMENT_OCTETS, theoretical_maximum
+from natgauge.ethernet import (
+    ANSWER_OCTETS,
+    BETWEEN_FRAMES,
+    FRAME_OVERHEAD,
+    IP_HEADER,
+    OPENING_OCTETS,
+    SEGMENT_OCTETS,
+    theoretical_maximum,
+)
 from natgauge.metrics import declared
 from natgauge.metrics.metric import Counted
 from natgauge.records.parameters import Parameters
@@ -172,3 +180,47 @@ _OF_UNIT: Final[Mapping[Counted, Callable[[Parameters], tuple[UnitFrame, ...]]]]
     "transaction": _transaction,
     "closing": _torn_down,
 }
+
+
+Way = Literal["one", "each", "busier"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """Bits of the frames of one unit in its busier direction, on one link: on the wire, and of their IP packets alone.
+
+    Attributes:
+        wire: with FCS, preamble and the least gap between frames (RFC 5180 appendix A.1).
+        way: "one" = all frames of a unit go one way; "each" = the other direction has as many bits; "busier" = fewer.
+    """
+
+    wire: float
+    packets: float
+    frames: float
+    way: Way
+
+    @property
+    def frame_octets(self) -> float:
+        """Mean octets with FCS of a frame."""
+        return self.packets / self.frames / 8 + FRAME_OVERHEAD
+
+
+def bits_of_unit(metric: str, parameters: Parameters) -> Bits | None:
+    """Return the bits of one unit of a metric's value; None where it is no rate of frames with a known size.
+
+    They are those on the Initiator's link, where its frames' octets are known, or else on the Responder's.
+    """
+    frames = frames_of(metric, parameters)
+    side = next((side for side in _SIDES if frames and all(side in frame.octets for frame in frames)), None)
+    if side is None:
+        return None
+    ways = [[frame for frame in frames if frame.sender == sender] for sender in _SIDES]
+    busier, other = sorted((_octets(way, side) for way in ways), reverse=True)
+    octets, number = busier
+    way: Way = "each" if busier == other else "busier" if other[1] else "one"
+    return Bits(8 * (octets + number * BETWEEN_FRAMES), 8 * (octets - number * FRAME_OVERHEAD), number, way)
+
+
+def _octets(frames: Sequence[UnitFrame], side: Side) -> tuple[float, float]:
+    """Octets with FCS of frames on a link, and their number."""
+    return sum(frame.share * frame.octets[side] for frame in frames), sum(frame.share for frame in frames)

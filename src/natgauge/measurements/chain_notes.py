@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from natgauge.analysis.chain import limiting_device
+from natgauge.analysis.own_work import limiting_device
 from natgauge.figure_text import number
 from natgauge.metrics.times import FORWARDING
 from natgauge.notes import Note

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from natgauge.analysis.contrast import widened_interval
+from natgauge.analysis.expected_range import judged
 from natgauge.analysis.own_work import own_work
-from natgauge.analysis.shares import widened_interval
-from natgauge.analysis.thresholds import judged
 from natgauge.analysis.unit_frames import is_of_frames, most_units
 from natgauge.causes.cause import Cause, most_frequent
 from natgauge.doubts import find

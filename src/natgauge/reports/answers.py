@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from natgauge.analysis import conditions
-from natgauge.analysis.bits import Way, bits_of_unit
 from natgauge.analysis.claims import (
     LEAST_COVERAGE,
     Certainty,
@@ -32,6 +31,7 @@ from natgauge.analysis.claims import (
 )
 from natgauge.analysis.contrast import better, least_repetitions
 from natgauge.analysis.scalability import CORES, SESSIONS, WITH_TESTER, Axis, of_forwarding, varied_with
+from natgauge.analysis.unit_frames import Way, bits_of_unit
 from natgauge.figure_text import at_least, at_most, given, in_full, number
 from natgauge.interval_text import in_bits, ratio, signed, span, within
 from natgauge.metrics import declared, figures

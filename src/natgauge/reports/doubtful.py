@@ -9,8 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from natgauge.analysis.contrast import better, bounds, bracket
-from natgauge.analysis.shares import widened
+from natgauge.analysis.contrast import better, bounds, bracket, widened
 from natgauge.known_doubts import KnownDoubt, known_doubts, words_of
 from natgauge.notes import NoteWord
 from natgauge.records.measurement import Result

@@ -17,13 +17,11 @@ from typing import Final, Literal
 from pydantic import JsonValue
 
 from natgauge.analysis import derived
-from natgauge.analysis.bits import bits_of_unit
-from natgauge.analysis.chain import limiting_device
 from natgauge.analysis.halves import rows_of_halves
 from natgauge.analysis.loads import ByLoad, by_load
-from natgauge.analysis.own_work import own_work
+from natgauge.analysis.own_work import limiting_device, own_work
 from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived_rows
-from natgauge.analysis.unit_frames import mix_of
+from natgauge.analysis.unit_frames import bits_of_unit, mix_of
 from natgauge.errors import UsageError
 from natgauge.figure_text import at_least, at_most, in_full, number
 from natgauge.interval_text import Written, within
