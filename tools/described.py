@@ -18,7 +18,6 @@ from tools import described_doubts
 from natgauge import procedures
 from natgauge.audits.request import AuditOptions, traffic_inputs
 from natgauge.comparisons import request
-from natgauge.inputs import options
 from natgauge.inputs.checks import spoken
 from natgauge.inputs.input import Input, inputs_of
 from natgauge.inputs.question import DeviceOptions, LabOptions, TrafficOptions
@@ -95,8 +94,8 @@ def _table(title: str, last: str, rows: Iterable[tuple[Input, str]]) -> str:
             f"`{one.name}`",
             value,
             one.unit,
-            "on" if on else options.default_shown(one),
-            options.sentence(one),
+            "on" if on else one.default_shown,
+            one.sentence,
             *([of] if last else []),
         ]
         lines.append(f"| {' | '.join(cells)} |")

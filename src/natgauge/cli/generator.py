@@ -14,7 +14,6 @@ from click.shell_completion import CompletionItem
 from natgauge.cli.names import LAB, known_names
 from natgauge.errors import about
 from natgauge.inputs import cores, types
-from natgauge.inputs import options as of_input
 from natgauge.inputs.checks import spoken
 from natgauge.inputs.input import Input
 from natgauge.inputs.types import Flag
@@ -66,12 +65,11 @@ class ClickInputType(click.ParamType[Any]):
 
 def option(described: Input) -> cloup.Option:
     """The option of an input; its value is None where it was not given."""
-    help_text = f"{of_input.sentence(described)}." + (
-        f"  [default: {of_input.default_shown(described)}]" if of_input.default_shown(described) else ""
-    )
+    default = f"  [default: {described.default_shown}]" if described.default_shown else ""
+    help_text = f"{described.sentence}.{default}"
     if isinstance(described.type, Flag):
         # A flag that is on by default has a second switch, which turns it off.
-        both = f"{described.option}/{of_input.option_off(described)}"
+        both = f"{described.option}/{described.option_off}"
         names = [both if described.default else described.option, described.name]
         return cloup.Option(names, is_flag=True, default=None, help=help_text)
     return cloup.Option(

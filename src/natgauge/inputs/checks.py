@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from natgauge.errors import UsageError
 
@@ -30,12 +30,16 @@ def of_value(subject: str, what: str) -> str:
     return f"{subject}: {what}" if subject else what
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is a number, which a boolean is not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def in_range(name: str, value: float, lowest: float, highest: float, unit: str = "") -> None:
     """Refuse a number outside of lowest to highest (both allowed), NaN and infinity included."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not lowest <= value <= highest:
-        spaced = f" {unit}" if unit else ""
-        raise UsageError(of_value(name, f"{value!r} is outside of {_plain(lowest)} to {_plain(highest)}{spaced}"))
+    if not is_number(value) or not lowest <= value <= highest:
+        ends = f"{_plain(lowest)} to {_plain(highest)} {unit}".rstrip()
+        raise UsageError(of_value(name, f"{value!r} is outside of {ends}"))
 
 
 def whole(name: str, value: int, lowest: int, highest: int, unit: str = "") -> None:
@@ -47,9 +51,8 @@ def whole(name: str, value: int, lowest: int, highest: int, unit: str = "") -> N
 
 def share_in(name: str, value: float, lowest: float, highest: float) -> None:
     """Refuse a share outside of lowest to highest (both allowed), NaN and infinity included; 1 = 100 %."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not lowest <= value <= highest:
-        shown = percent(value) if number and math.isfinite(value) else repr(value)
+    if not is_number(value) or not lowest <= value <= highest:
+        shown = percent(value) if is_number(value) and math.isfinite(value) else repr(value)
         raise UsageError(of_value(name, f"{shown} is outside of {percent(lowest)} to {percent(highest)}"))
 
 
@@ -60,8 +63,7 @@ def percent(share: float) -> str:
 
 def positive(name: str, value: float, unit: str) -> None:
     """Refuse zero, negative numbers, NaN and infinity."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not (math.isfinite(value) and value > 0):
+    if not is_number(value) or not (math.isfinite(value) and value > 0):
         raise UsageError(of_value(name, f"{value!r} is not a finite number of {unit} above 0"))
 
 

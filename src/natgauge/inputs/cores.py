@@ -26,15 +26,11 @@ class CoreList(InputType):
     metavar: str = "CORES"
     annotation: str = "str | int | Sequence[int]"
 
-    def read(self, name: str, text: str) -> tuple[int, ...]:
-        """Return the cores in ascending order."""
-        return parse_cores(text, spoken_name=name)
-
     def take(self, name: str, value: object) -> tuple[int, ...]:
-        """The cores, from a text, a number or a sequence of numbers."""
+        """The cores in ascending order, from a text, a number or a sequence of numbers."""
         if isinstance(value, Sequence) and not isinstance(value, str):
-            return parse_cores(",".join(map(str, value)), spoken_name=name)
-        return self.read(name, Text().take(name, value))
+            value = ",".join(map(str, value))
+        return parse_cores(Text().take(name, value), spoken_name=name)
 
     def write(self, value: Any) -> str:
         """Return the cores as a list with commas: "0,2,3"."""
@@ -75,19 +71,14 @@ class DeviceCoreList(InputType):
     metavar: str = "CORES"
     annotation: str = "str | int | Sequence[int] | dict[str, str]"
 
-    def read(self, name: str, text: str) -> CoreChoice:
-        """Return the cores in ascending order, or the cores of each device by its name."""
-        named = by_device(name, text)
-        if named is None:
-            return parse_cores(text, spoken_name=name)
-        return {device: parse_cores(cores, spoken_name=f"{name} of {device}") for device, cores in named.items()}
-
     def take(self, name: str, value: object) -> CoreChoice:
         """The cores, from a text, a number, a sequence of numbers, or any of these for each device by its name."""
         if isinstance(value, Mapping):
-            cores = {device: CoreList().take(f"{name} of {device}", each) for device, each in value.items()}
-            return self.read(name, self.write(cores))
-        return self.read(name, value) if isinstance(value, str) else CoreList().take(name, value)
+            value = self.write({device: CoreList().take(f"{name} of {device}", each) for device, each in value.items()})
+        named = by_device(name, value) if isinstance(value, str) else None
+        if named is None:
+            return CoreList().take(name, value)
+        return {device: parse_cores(cores, spoken_name=f"{name} of {device}") for device, cores in named.items()}
 
     def write(self, value: Any) -> str:
         """Return the cores as a list with commas, or such a list for each device: "ce=2,3,pe=4"."""

@@ -49,6 +49,29 @@ class Input:
         """The option on the command line, such as "--trial-seconds"."""
         return f"--{self.name.replace('_', '-')}"
 
+    @property
+    def option_off(self) -> str:
+        """The option that turns a flag off."""
+        return self.option.replace("--", "--no-", 1)
+
+    @property
+    def sentence(self) -> str:
+        """The help with a capital letter."""
+        return self.help[:1].upper() + self.help[1:]
+
+    @property
+    def default_shown(self) -> str:
+        """The default in words; empty where there is none."""
+        if self.default_text or self.default is None or self.default is False:
+            return self.default_text
+        return "" if isinstance(self.type, Flag) else self.type.write(self.default)
+
+    def given(self, value: Any) -> list[str]:
+        """The words of a command line that give this value; none for a flag that is off by default and stays off."""
+        if not isinstance(self.type, Flag):
+            return [self.option, self.type.write(value)]
+        return [self.option] if value else [self.option_off] if self.default else []
+
     def take(self, value: object) -> Any:
         """A value of a plan or of Python."""
         return self.checked(self.typed(value))

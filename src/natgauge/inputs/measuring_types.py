@@ -23,15 +23,11 @@ class Shares(InputType):
     metavar: str = "SHARES"
     annotation: str = "str | Sequence[float]"
 
-    def read(self, name: str, text: str) -> str:
-        """Return the shares in percent, from the highest down: "100%,50%"."""
-        return ",".join(Share().write(share) for share in shares(name, text))
-
     def take(self, name: str, value: object) -> str:
-        """The shares, from a text or a sequence of numbers."""
+        """The shares in percent, from the highest down ("100%,50%"), of a text or a sequence of numbers."""
         if isinstance(value, Sequence) and not isinstance(value, str):
             value = ",".join(map(str, value))
-        return self.read(name, Text().take(name, value))
+        return ",".join(Share().write(share) for share in shares(name, Text().take(name, value)))
 
 
 def shares(name: str, text: str) -> tuple[float, ...]:
@@ -56,18 +52,15 @@ class RepetitionCount(InputType):
     metavar: str = "N|auto"
     annotation: str = 'int | Literal["auto"]'
 
-    def read(self, name: str, text: str) -> int | str:
-        """The number, or "auto"."""
+    def take(self, name: str, value: object) -> int | str:
+        """The number, or "auto"; a number may be a text, as in TOML."""
+        text = Text().take(name, value)
         if text == "auto":
             return text
         try:
             return int(text)
         except ValueError:
             raise UsageError(of_value(name, f"{text!r} is neither a number nor auto")) from None
-
-    def take(self, name: str, value: object) -> int | str:
-        """The number, or "auto"; a number may be a text, as in TOML."""
-        return self.read(name, Text().take(name, value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +114,6 @@ class ErrorOfSearch(InputType):
     metavar: str = "SHARE|RATE"
     annotation: str = "float | str"
 
-    def read(self, name: str, text: str) -> SearchError:
-        """Read an error such as "2%" or "1000"; see `SearchError.parse`."""
-        del name  # The message is the same for every input of this type.
-        return SearchError.parse(text)
-
     def take(self, name: str, value: object) -> SearchError:
-        """The error, from itself, a number or a text."""
-        return value if isinstance(value, SearchError) else self.read(name, Text().take(name, value))
+        """The error, from itself, a number or a text such as "2%" or "1000"; see `SearchError.parse`."""
+        return value if isinstance(value, SearchError) else SearchError.parse(Text().take(name, value))

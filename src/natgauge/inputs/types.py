@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any, ClassVar, Final, Literal, Self
 
 from natgauge.errors import UsageError, shown
-from natgauge.inputs.checks import of_value
+from natgauge.inputs.checks import is_number, of_value
 
 #: Names that a shell may complete, by what they are of.
 Names = Literal["kinds", "labs"]
@@ -44,12 +44,12 @@ class InputType(ABC):
     names: Names | None = None
 
     @abstractmethod
-    def read(self, name: str, text: str) -> Any:
-        """The value of a text of the command line."""
-
-    @abstractmethod
     def take(self, name: str, value: object) -> Any:
         """The value from one of a plan or of Python, where numbers are numbers."""
+
+    def read(self, name: str, text: str) -> Any:
+        """The value of a text of the command line."""
+        return self.take(name, text)
 
     def write(self, value: Any) -> str:
         """Return the value as a text that `read` accepts."""
@@ -77,10 +77,6 @@ def meant_number(text: str, *, seconds: bool = False, whole: bool = False) -> st
     return f"; write {int(meant):_}" if meant == int(meant) else f"; write {meant.normalize():f}"
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 @dataclass(frozen=True)
 class Text(InputType):
     """A text of any length."""
@@ -88,13 +84,9 @@ class Text(InputType):
     metavar: str = "TEXT"
     annotation: str = "str"
 
-    def read(self, name: str, text: str) -> str:
-        """The text itself."""
-        return self.take(name, text)
-
     def take(self, name: str, value: object) -> str:
         """Return the text; a number is converted to its digits."""
-        if isinstance(value, str) or _is_number(value):
+        if isinstance(value, str) or is_number(value):
             return str(value)
         raise UsageError(of_value(name, f"{shown(value)} is not a text"))
 
@@ -109,10 +101,6 @@ class Words(InputType):
         known = tuple(words)
         literal = ", ".join(f'"{word}"' for word in known)
         return cls(metavar=f"[{'|'.join(known)}]", annotation=f"Literal[{literal}]", words=known)
-
-    def read(self, name: str, text: str) -> str:
-        """Return the text if it is one of `words`."""
-        return self.take(name, text)
 
     def take(self, name: str, value: object) -> str:
         """Return the text if it is one of `words`."""
@@ -146,59 +134,43 @@ class Flag(InputType):
 
 
 @dataclass(frozen=True)
-class Whole(InputType):
-    """A whole number; its range is the check of the input."""
-
-    metavar: str = "N"
-    annotation: str = "int"
-    seconds: ClassVar[bool] = False
-
-    def read(self, name: str, text: str) -> int:
-        """Read decimal digits, with or without a sign."""
-        try:
-            return int(text)
-        except ValueError:
-            raise self._refused(name, text) from None
-
-    def take(self, name: str, value: object) -> int:
-        """Return the integer; a boolean is refused."""
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
-        raise self._refused(name, value)
-
-    def _refused(self, name: str, value: object) -> UsageError:
-        form = meant_number(value, seconds=self.seconds, whole=True) if isinstance(value, str) else ""
-        return UsageError(of_value(name, f"{shown(value)} is not a whole number{form}"))
-
-
-@dataclass(frozen=True)
 class Number(InputType):
     """A whole or decimal number; its range is the check of the input."""
 
     metavar: str = "X"
     annotation: str = "float"
     seconds: ClassVar[bool] = False
+    whole: ClassVar[bool] = False
 
     def read(self, name: str, text: str) -> float:
-        """Read a decimal number, which may have an exponent."""
+        """Read decimal digits with or without a sign; a number that need not be whole may have an exponent."""
         try:
-            return float(text)
+            return int(text) if self.whole else float(text)
         except ValueError:
             raise self._refused(name, text) from None
 
     def take(self, name: str, value: object) -> float:
-        """The number, a whole one as it is."""
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        """The number, a whole one as it is; a boolean is refused."""
+        if is_number(value) and (isinstance(value, int) or not self.whole):
             return value
         raise self._refused(name, value)
 
     def _refused(self, name: str, value: object) -> UsageError:
-        form = meant_number(value, seconds=self.seconds) if isinstance(value, str) else ""
-        return UsageError(of_value(name, f"{shown(value)} is not a number{form}"))
+        form = meant_number(value, seconds=self.seconds, whole=self.whole) if isinstance(value, str) else ""
+        return UsageError(of_value(name, f"{shown(value)} is not a {'whole ' * self.whole}number{form}"))
 
     def write(self, value: Any) -> str:
         """The number, a whole one without a point."""
         return plain_number(value)
+
+
+@dataclass(frozen=True)
+class Whole(Number):
+    """A whole number; its range is the check of the input."""
+
+    metavar: str = "N"
+    annotation: str = "int"
+    whole: ClassVar[bool] = True
 
 
 class Percent(float):
@@ -263,7 +235,7 @@ class Share(InputType):
 
     def take(self, name: str, value: object) -> float:
         """The share, from a number or a text."""
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if is_number(value):
             return value
         return self.read(name, Text().take(name, value))
 

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any
 
 from natgauge import procedures
-from natgauge.inputs import options
 from natgauge.inputs.input import Input
 from natgauge.inputs.question import RANGES, DeviceOptions, Question
 from natgauge.inputs.types import Flag
@@ -60,7 +59,7 @@ def words(question: Question) -> list[str]:
     return [
         "--gateway",
         str(cell.gateway),
-        *(word for input_, value in values for word in options.words(input_, value)),
+        *(word for input_, value in values for word in input_.given(value)),
     ]
 
 

@@ -15,7 +15,6 @@ from typing import Final
 
 from natgauge import procedures
 from natgauge.errors import UsageError
-from natgauge.inputs import options
 from natgauge.inputs.input import Input, inputs_of
 from natgauge.inputs.question import DeviceOptions, LabOptions, TrafficOptions
 from natgauge.inputs.types import Flag
@@ -49,19 +48,19 @@ def command_again(stored: object, metric: str, gateway: str, parameters: Mapping
 def _again(words: Sequence[str], metric: str, gateway: str, parameters: Mapping[str, object]) -> Iterator[str]:
     """Yield the words after the metric."""
     known = {input_.option: input_ for input_ in _inputs(metric)}
-    off = {options.option_off(input_): input_ for input_ in known.values() if isinstance(input_.type, Flag)}
+    off = {input_.option_off: input_ for input_ in known.values() if isinstance(input_.type, Flag)}
     left = iter(words)
     named = False
     for word in left:
         if word in off:
-            yield from options.words(off[word], value=False)
+            yield from off[word].given(value=False)
         elif word == _GATEWAY:
             named = True
             yield from (_GATEWAY, _gateway(next(left, ""), gateway))
         elif word not in known:
             raise ValueError(word)
         elif isinstance(known[word].type, Flag):
-            yield from options.words(known[word], value=True)
+            yield from known[word].given(value=True)
         else:
             yield from _written(known[word], next(left, ""), parameters)
     if not named:
@@ -71,7 +70,7 @@ def _again(words: Sequence[str], metric: str, gateway: str, parameters: Mapping[
 def _written(input_: Input, text: str, parameters: Mapping[str, object]) -> Sequence[str]:
     """Return the words of an option, from its typed value."""
     value = input_.read(text)
-    written = options.words(input_, value)
+    written = input_.given(value)
     if any(_REFUSED.search(word) for word in written):
         raise ValueError(text)
     recorded = parameters.get(input_.parameter)
