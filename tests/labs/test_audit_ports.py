@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from tests.labs.program import own
 
-from natgauge.audits.kit.other_traffic import Missed
+from natgauge.audits.kit.network import Missed
 from natgauge.audits.kit.sockets import PacketSockets
 from natgauge.tester.cable_lab import CableLab
 
@@ -18,7 +18,7 @@ _FLOOD = 20_000
 
 @pytest.fixture
 def ports() -> Iterator[PacketSockets]:
-    with CableLab(own("ports")) as cable, PacketSockets(cable) as opened:
+    with CableLab(own("ports")) as cable, PacketSockets(cable.initiator, cable.responder) as opened:
         # Frames of the kernel's own (NDP of new links) come first.
         while opened.receive(opened.now() + 0.2) is not None:
             pass

@@ -23,9 +23,8 @@ from tests.unit.simulated_nat64 import INSIDE, INSIDE6, PREFIX, Nat64
 
 from natgauge.audits import audit
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.host_blocks import HostBlocks
-from natgauge.audits.kit.network import AuditSide, Network
-from natgauge.audits.kit.other_traffic import Missed
+from natgauge.audits.kit.hosts import HostBlocks
+from natgauge.audits.kit.network import AuditSide, Missed, Network
 from natgauge.audits.kit.packets import (
     ACK,
     FIN,

@@ -11,7 +11,7 @@ from tests.unit.simulated_nat import Behaviour, Dependence, examiner_of
 
 from natgauge.audits.kit.classes import filtering, hairpinning, mapping, ports
 from natgauge.audits.kit.flows import TRANSPORTS
-from natgauge.audits.kit.unseen import NotSeenError
+from natgauge.audits.kit.observations import NotSeenError
 from natgauge.words import Transport
 
 DEPENDENCES: tuple[Dependence, ...] = get_args(Dependence)

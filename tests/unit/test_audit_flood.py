@@ -14,11 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.simulated_nat import Behaviour, examiner_of
 
-from natgauge.audits.kit import port_filter
-from natgauge.audits.kit.other_traffic import Missed, PortTraffic
+from natgauge.audits.kit.network import Missed, PortTraffic
+from natgauge.audits.kit.observations import FloodError
 from natgauge.audits.kit.requirement import NO_FLOWS, Requirement
-from natgauge.audits.kit.sockets import PacketSockets
-from natgauge.audits.kit.unseen import FloodError
+from natgauge.audits.kit.sockets import PacketSockets, attach, program
 from natgauge.audits.runner import examine, forwards, other_traffic_doubt
 
 MAC = b"\x02\0\0\0\0\x01"
@@ -37,8 +36,8 @@ class Endless:
 
 
 def ports_of(**sockets: Any) -> PacketSockets:
-    lab: Any = SimpleNamespace(initiator=None, responder=None)
-    ports = PacketSockets(lab)
+    port: Any = None
+    ports = PacketSockets(port, port)
     ports._sockets = sockets  # type: ignore[assignment]
     return ports
 
@@ -113,14 +112,14 @@ def test_the_filter_takes_what_an_audit_reads_and_its_opposite_counts_the_rest(
     vlan: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     frame = to + bytes(6) + kind + bytes(6) + bytes([header]) + bytes(33) + bytes([first]) + bytes(9)
-    taken, counted = (bool(run_filter(port_filter.program(MAC, wanted=one), frame, vlan=vlan)) for one in (True, False))
+    taken, counted = (bool(run_filter(program(MAC, wanted=one), frame, vlan=vlan)) for one in (True, False))
     assert taken == is_read(frame, vlan=vlan)
     assert counted == (not taken)
 
 
 def test_the_kernel_accepts_the_filter() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened:
-        port_filter.attach(opened, MAC, wanted=True)
+        attach(opened, MAC, wanted=True)
 
 
 @pytest.mark.parametrize(

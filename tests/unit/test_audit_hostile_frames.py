@@ -16,8 +16,8 @@ from tests.unit.simulated_nat import Behaviour, examiner_of
 
 from natgauge.audits.kit.errors import quoting
 from natgauge.audits.kit.flows import described, is_same, is_tcp
-from natgauge.audits.kit.network import _MOST_KEPT, _MOST_OCTETS, AuditSide, Network
-from natgauge.audits.kit.other_traffic import Missed
+from natgauge.audits.kit.network import _MOST_KEPT, _MOST_OCTETS, AuditSide, Missed, Network
+from natgauge.audits.kit.observations import NotSeenError
 from natgauge.audits.kit.packets import (
     ACK,
     SYN,
@@ -33,7 +33,6 @@ from natgauge.audits.kit.packets import (
     read_packet,
 )
 from natgauge.audits.kit.pcapng import pcapng
-from natgauge.audits.kit.unseen import NotSeenError
 from natgauge.words import Side
 
 MAC = b"\x02\0\0\0\0\x01"

@@ -7,8 +7,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from natgauge.audits.kit.network import AuditSide, Network
-from natgauge.audits.kit.other_traffic import Missed
+from natgauge.audits.kit.network import AuditSide, Missed, Network
 from natgauge.words import Side
 
 GATEWAY_MAC = bytes.fromhex("026e67000002")

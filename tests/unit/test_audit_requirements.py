@@ -17,9 +17,9 @@ from tests.unit.simulated_nat64 import Nat64
 
 from natgauge.audits.kit.classes import PortsSeen
 from natgauge.audits.kit.hosts import RESERVED
+from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.requirement import NO_FLOWS, Requirement
 from natgauge.audits.kit.timers import ESTABLISHED, TIMERS, watch
-from natgauge.audits.kit.unseen import NotApplicableError, NotSeenError
 from natgauge.audits.request import LONG_WAIT_SECONDS
 from natgauge.audits.requirements import port_rules, requirements, unknown
 from natgauge.audits.requirements.out_of_sight import TABLE

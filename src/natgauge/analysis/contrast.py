@@ -25,6 +25,8 @@ from natgauge.statistics.two_samples import moses_interval, shift_coverage
 
 #: What ends a search before the device does: its value is a bound.
 _NO_DEVICE: Final = frozenset({"tester", "host", "server", "time"})
+#: No more than this share is taken for too low: nothing is known of a device that has next to no time.
+_MOST: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +171,6 @@ def _ratio(above: float, below: float) -> float:
 
 def _difference(more: float, less: float) -> float:
     return more - less
-
-
-#: No more than this share is taken for too low: nothing is known of a device that has next to no time.
-_MOST: Final = 0.9
 
 
 def widened(lower: float, upper: float, doubts: Iterable[Note]) -> tuple[float, float]:

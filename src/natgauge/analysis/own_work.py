@@ -11,6 +11,9 @@ from natgauge.metrics import declared
 from natgauge.metrics.shared_figures import LOST_PERCENT_AT
 from natgauge.records.parameters import Parameters
 
+#: A device limits a chain if at least this share of the lost frames was dropped there, in percent.
+LEAST_PERCENT: Final = 50.0
+
 
 @dataclass(frozen=True, slots=True)
 class OwnWork:
@@ -48,10 +51,6 @@ def own_work(metric: str, rate: float, parameters: Parameters) -> OwnWork | None
     cores = parameters.get("sender_cores")
     number = cores if isinstance(cores, int) and cores > 0 else 1
     return OwnWork(1e9 * number / alone, 1e9 * number / rate)
-
-
-#: A device limits a chain if at least this share of the lost frames was dropped there, in percent.
-LEAST_PERCENT: Final = 50.0
 
 
 def limiting_device(figures: Mapping[str, float]) -> tuple[str, float] | None:

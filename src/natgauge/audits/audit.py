@@ -15,8 +15,7 @@ from typing import Final, Unpack
 from natgauge.audits.keywords import AuditKeywords
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import TRANSPORTS
-from natgauge.audits.kit.host_blocks import HostBlocks
-from natgauge.audits.kit.hosts import TEAM, hosts_needed
+from natgauge.audits.kit.hosts import TEAM, HostBlocks, hosts_needed
 from natgauge.audits.kit.network import AuditSide, Network
 from natgauge.audits.kit.pcapng import CapturedFrame, pcapng
 from natgauge.audits.kit.requirement import Requirement
@@ -105,7 +104,7 @@ def audit(
         device = setup.start(_demand(setup, sides))
         store.write_recipe(as_played(setup.recipe), digest(setup.recipe))
         store.write_environment({"machine": machine.facts(), "device": None if device is None else device.as_dict()})
-        with PacketSockets(setup.lab) as sockets:
+        with PacketSockets(setup.lab.initiator, setup.lab.responder) as sockets:
             examiner = Examiner(
                 Network(sockets, sides),
                 prefix=setup.address_plan.prefix,

@@ -11,9 +11,9 @@ from typing import Any
 from natgauge.audits.kit.classes import filtering, hairpinning, mapping, ports
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import TRANSPORTS
+from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.pcapng import CapturedFrame
 from natgauge.audits.kit.requirement import Requirement
-from natgauge.audits.kit.unseen import NotApplicableError, NotSeenError
 from natgauge.figure_text import in_percent
 from natgauge.notes import Note
 from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditVerdict, BehaviourClasses

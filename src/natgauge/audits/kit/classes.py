@@ -16,9 +16,9 @@ from typing import Final, Literal
 
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Flow, is_same, lone_packet
+from natgauge.audits.kit.observations import AloneError
 from natgauge.audits.kit.packets import Endpoint, Packet
 from natgauge.audits.kit.rivals import ALONE, compete, rival_of
-from natgauge.audits.kit.unseen import AloneError
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]
 PortClass = Literal["preserving", "overloading", "contiguous", "random"]

@@ -13,9 +13,9 @@ from natgauge.audits.kit.errors import quoting
 from natgauge.audits.kit.examiner import PATIENCE_SECONDS, TRIES, Examiner
 from natgauge.audits.kit.flows import lone_packet
 from natgauge.audits.kit.hosts import Flows
+from natgauge.audits.kit.observations import NotSeenError
 from natgauge.audits.kit.packets import Endpoint, Packet, UdpSegment
 from natgauge.audits.kit.rivals import rival_of
-from natgauge.audits.kit.unseen import NotSeenError
 from natgauge.words import Address
 
 #: Frames that are sent before any is read: few enough for the queues of a device.

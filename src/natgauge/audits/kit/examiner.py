@@ -12,13 +12,11 @@ from itertools import cycle
 from typing import Any, Final
 
 from natgauge.audits.kit.flows import Flow, SequenceNumber, after_syn, is_same, is_tcp, lone_packet
-from natgauge.audits.kit.host_blocks import HostBlocks
-from natgauge.audits.kit.hosts import InsideHosts
+from natgauge.audits.kit.hosts import HostBlocks, InsideHosts
 from natgauge.audits.kit.network import sides
-from natgauge.audits.kit.observations import Observations
+from natgauge.audits.kit.observations import NotSeenError, Observations
 from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, Endpoint, Packet, embedded
 from natgauge.audits.kit.pcapng import CapturedFrame
-from natgauge.audits.kit.unseen import NotSeenError
 from natgauge.words import Address, Side, Transport
 
 #: A frame that does not arrive is sent again, because the host may stall or lose a frame.

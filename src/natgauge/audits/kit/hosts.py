@@ -2,7 +2,8 @@
 """The tester's inside hosts: teams that examine one after the other, and what is known of each host.
 
 A gateway can limit the flows of a host. So an audit has several teams of hosts, each examination declares the flows
-that it needs, and another team goes on where a host of this one has no flow left.
+that it needs, and another team goes on where a host of this one has no flow left. A recipe may declare the blocks of
+outside ports that hosts have.
 """
 
 from __future__ import annotations
@@ -10,8 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address
 from typing import Final
 
+from natgauge.audits.kit.packets import Endpoint
+from natgauge.gateways.port_blocks import PortBlock, PortBlocks
+from natgauge.labs.contract import Addresses
 from natgauge.words import Address, Transport
 
 #: Inside hosts that an examination uses together.
@@ -121,3 +126,34 @@ class InsideHosts:
 
         others = dict.fromkeys(host for host in (*self.team, *self.every) if host != own)
         return tuple(sorted((one for one in others if self._opened[one] or one not in self._refused), key=rank))
+
+
+@dataclass(frozen=True, slots=True)
+class HostBlocks:
+    """Blocks of a gateway.
+
+    Attributes:
+        first_host: inside host 0.
+    """
+
+    sizes: PortBlocks
+    first_host: Address
+    pool: Addresses
+
+    @property
+    def number(self) -> int:
+        """Number of all blocks."""
+        return self.pool.count * self.sizes.per_address
+
+    def hosts_for(self, teams: int) -> int:
+        """Return the number of hosts that show all computed blocks, or that find no free block next to these teams."""
+        return self.number if self.sizes.deterministic else self.number + teams
+
+    def of(self, host: Address) -> PortBlock:
+        """Return the block that the arithmetic gives to an inside host."""
+        return self.sizes.of(int(host) - int(self.first_host), IPv4Address(int(self.pool.first)))
+
+    def has(self, host: Address, outside: Endpoint) -> bool:
+        """Whether an outside endpoint lies in the computed block of a host."""
+        block = self.of(host)
+        return outside.address == block.address and block.first <= outside.port <= block.last

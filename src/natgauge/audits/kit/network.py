@@ -12,12 +12,16 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Final, Protocol
 
 from natgauge.audits.kit.flows import described
-from natgauge.audits.kit.other_traffic import Missed, PortTraffic
 from natgauge.audits.kit.packets import ICMP, ICMPV6, TCP, UDP, Packet, checksummed, read_packet
 from natgauge.audits.kit.pcapng import FORGOTTEN, CapturedFrame
 from natgauge.errors import UnreachableError
 from natgauge.words import Address, Side
 
+#: Frames that a gateway may send for each frame of the audit: the packet in two fragments, or with an ICMP error.
+_EACH: Final = 2
+#: Other frames that disturb no verdict: a burst, and a rate in frames/s. Each is as many frames as the kernel's queue
+#: of a port has room for (net.core.netdev_max_backlog, 1000).
+_BURST, _RATE = 1000, 1000
 _IPV4, _ARP, _IPV6 = b"\x08\x00", b"\x08\x06", b"\x86\xdd"
 _ARP_IPV4: Final = struct.pack("!HHBB", 1, 0x0800, 6, 4)
 _BROADCAST: Final = b"\xff" * 6
@@ -33,6 +37,39 @@ _LEAST_OCTETS: Final = 60
 _MOST_KEPT, _MOST_OCTETS = 1 << 17, 1 << 24
 _RESOLVE_TRIES: Final = 5
 _RESOLVE_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """Frames at the tester's ports that an audit does not read.
+
+    Attributes:
+        others: frames to other hosts, or of protocols that are no part of an audit; a filter in the kernel drops them.
+    """
+
+    others: int = 0
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PortTraffic:
+    """Counts of an audit so far."""
+
+    seconds: float
+    sent: int
+    arrived: int
+    dropped: int
+
+    def flood(self, since: PortTraffic) -> str:
+        """Return why nothing that was not seen since an earlier time can be trusted, as a sentence; empty = it can."""
+        sent, arrived = self.sent - since.sent, self.arrived - since.arrived
+        dropped, seconds = self.dropped - since.dropped, self.seconds - since.seconds
+        if not dropped and arrived <= _EACH * sent + _BURST + _RATE * seconds:
+            return ""
+        return (
+            f"other traffic flooded the tester's ports: {arrived} frames arrived while the audit sent {sent}, and "
+            f"{dropped} of them were lost before the audit saw them"
+        )
 
 
 class TesterPorts(Protocol):

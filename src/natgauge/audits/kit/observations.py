@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an audit has observed: values that several verdicts share, and the frames that decide a verdict."""
+"""What an audit has observed: values that several verdicts share, the frames that decide a verdict, or why none can."""
 
 from __future__ import annotations
 
@@ -7,13 +7,27 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from natgauge.audits.kit.network import Network
-from natgauge.audits.kit.other_traffic import PortTraffic
+from natgauge.audits.kit.network import Network, PortTraffic
 from natgauge.audits.kit.pcapng import CapturedFrame
-from natgauge.audits.kit.unseen import FloodError, NotSeenError
 from natgauge.words import Transport
 
 _T = TypeVar("_T")
+
+
+class NotSeenError(Exception):
+    """An examination cannot reach a verdict; the text is the reason, without a full stop."""
+
+
+class FloodError(NotSeenError):
+    """Other traffic flooded the tester's ports during an examination."""
+
+
+class AloneError(NotSeenError):
+    """No two inside hosts had one outside address, so nothing shows what the gateway does when they compete."""
+
+
+class NotApplicableError(Exception):
+    """A requirement does not apply to this gateway; the text is the reason, without a full stop."""
 
 
 @dataclass(eq=False)

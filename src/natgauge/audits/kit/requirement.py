@@ -9,7 +9,7 @@ from typing import Final, Literal, NoReturn
 
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.hosts import Flows
-from natgauge.audits.kit.unseen import NotSeenError
+from natgauge.audits.kit.observations import NotSeenError
 from natgauge.records.audit import Level
 from natgauge.words import Transport
 

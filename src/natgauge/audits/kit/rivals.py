@@ -11,8 +11,8 @@ from typing import Final
 
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Flow
+from natgauge.audits.kit.observations import AloneError, NotSeenError
 from natgauge.audits.kit.packets import Endpoint
-from natgauge.audits.kit.unseen import AloneError, NotSeenError
 from natgauge.words import Address, Transport
 
 #: Why an examination that needs a rival has no verdict.

@@ -7,9 +7,9 @@ from typing import Final
 
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.hosts import Flows
+from natgauge.audits.kit.observations import NotSeenError
 from natgauge.audits.kit.packets import Packet, TcpSegment, UdpSegment
 from natgauge.audits.kit.requirement import Finding, requires
-from natgauge.audits.kit.unseen import NotSeenError
 
 _SIP: Final = 5060
 

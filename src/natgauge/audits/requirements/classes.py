@@ -1,20 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Classes of mapping, filtering and ports: RFC 4787 sections 4, 5 and 7, RFC 5382 and 5508, RFC 6888 section 3."""
+"""Classes of mapping, filtering and ports, protocols apart, and hairpinning.
+
+RFC 4787 sections 4 to 7, RFC 5382, RFC 5508, RFC 6888 section 3, RFC 7857 sections 3, 5, 6 and 12.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from natgauge.audits.kit.classes import filtering, mapping, overloading
+from natgauge.audits.kit.classes import filtering, hairpinned, hairpinning, mapping, overloading
 from natgauge.audits.kit.crowd import CROWD, MANY, Crowd
+from natgauge.audits.kit.errors import error_about, quoting
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.hosts import Flows
+from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
+from natgauge.audits.kit.packets import Endpoint, ErrorMessage
 from natgauge.audits.kit.requirement import CGN, Finding, requires
-from natgauge.audits.kit.rivals import ALONE
-from natgauge.audits.kit.unseen import NotApplicableError, NotSeenError
+from natgauge.audits.kit.rivals import ALONE, compete
 
 _DIFFERENT: Final = "two inside hosts with the same source port had different outside endpoints"
 _MAPPING, _FILTERING, _OVERLOADING = Flows(9), Flows(3), Flows(4)
+#: By chance, UDP and TCP have one port in all of these tries in less than one case of 10^6, with 1000 ports for a host.
+_TRIES: Final = 2
 
 
 @requires("one mapping of a query identifier for all remote hosts", (5508, "REQ-1a", "SHOULD", "icmp"), flows=_MAPPING)
@@ -94,3 +101,84 @@ def _examine_changes(examiner: Examiner) -> Finding:
         raise NotSeenError(f"{words}; the {len(crowd.mapped)} more mappings had another outside address; {ALONE}")
     more = f"with {len(crowd.mapped)} more mappings"
     return before == after, f"{words}, also {more}" if before == after else f"{words}, and {more} {' and '.join(after)}"
+
+
+@requires("UDP and TCP of one inside endpoint have two mappings", (7857, "5", "SHOULD", "udp"), flows=Flows(2 * _TRIES))
+def _examine_protocols(examiner: Examiner) -> Finding:
+    """Open UDP and TCP from one inside endpoint, whose port another host has already for UDP to this remote endpoint.
+
+    A gateway that keeps ports must then change the port for UDP. It has no reason to change the port for TCP, unless
+    both protocols have one mapping.
+    """
+    seen: list[tuple[Endpoint, Endpoint]] = []
+    for _ in range(_TRIES):
+        inside, remote = examiner.endpoint(), examiner.remote()
+        flow = examiner.open(inside, remote, "udp")
+        rival = compete(examiner, flow, remote)
+        udp, tcp = rival.mapped, examiner.open(rival.inside, remote, "tcp").mapped
+        if udp.port == inside.port:
+            raise NotSeenError("UDP kept a port that another host had, so TCP would have the same port in any case")
+        seen.append((udp, tcp))
+    shared = all(udp == tcp for udp, tcp in seen)
+    return not shared, f"one inside endpoint had {seen[-1][0]} for UDP and {seen[-1][1]} for TCP"
+
+
+@requires("mappings and filters of UDP admit no TCP", (7857, "6", "SHOULD", "tcp"), flows=Flows(4))
+def _examine_filter_of_protocols(examiner: Examiner) -> Finding:
+    """Let a SYN try to enter where only UDP has gone out.
+
+    If all outside endpoints may enter a mapping, the SYN goes to the mapping of UDP. Otherwise it goes to a mapping of
+    TCP, from an outside endpoint that only UDP admitted.
+    """
+    if examiner.once(filtering) == "endpoint-independent":
+        flow = examiner.flow("udp")
+        source, where = flow.remote, "to the outside endpoint of a UDP mapping"
+    else:
+        inside, admitted = examiner.endpoint(), examiner.remote(0)
+        examiner.established(inside, admitted, "udp")
+        flow = examiner.established(inside, examiner.remote(1), "tcp")
+        source, where = admitted, "from an outside endpoint that UDP had admitted"
+    entered = examiner.enters(source, flow.mapped, flow.inside)
+    return not entered, f"a SYN {where} was {'delivered' if entered else 'dropped'}"
+
+
+@requires(
+    "hairpinning between inside hosts", (4787, "REQ-9", "MUST", "udp"), (5382, "REQ-8", "MUST", "tcp"), flows=Flows(2)
+)
+def _examine(examiner: Examiner) -> Finding:
+    seen = examiner.once(hairpinning)
+    words = "a frame to the outside endpoint of another inside host"
+    return seen != "none", f"{words} was {'not delivered' if seen == 'none' else 'delivered'}"
+
+
+@requires(
+    "hairpinned frames with the external source address and port",
+    (4787, "REQ-9a", "MUST", "udp"),
+    (5382, "REQ-8a", "MUST", "tcp"),
+    flows=Flows(2),
+)
+def _examine_source(examiner: Examiner) -> Finding:
+    seen = examiner.once(hairpinning)
+    if seen == "none":
+        raise NotApplicableError("the gateway does not hairpin")
+    return seen == "external source", f"a hairpinned frame has an {seen}"
+
+
+@requires("ICMP errors are hairpinned, too", (5508, "REQ-7", "MUST", "udp"), flows=Flows(2))
+def _examine_error(examiner: Examiner) -> Finding:
+    """Answer a hairpinned frame with an ICMP error, which must reach the inside host that sent the frame."""
+    seen = examiner.once(hairpinned)
+    if seen is None:
+        raise NotApplicableError("the gateway does not hairpin")
+    source, packet = seen[0].inside, seen[1]
+    frame = examiner.deliver(
+        error_about(packet, packet.destination, "port unreachable"),
+        up=True,
+        to="initiator",
+        wanted=lambda one: isinstance(one.segment, ErrorMessage) and one.destination == source.address,
+        note="the answer to the hairpinned frame",
+    )
+    if frame is None:
+        return False, "an ICMP error about a hairpinned frame was dropped"
+    met = quoting(frame.packet, [source]) is not None
+    return met, f"an ICMP error about a hairpinned frame quotes {'its' if met else 'another'} source"

@@ -9,10 +9,10 @@ from typing import Final
 from natgauge.audits.kit.datagrams import Carried, carry
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.hosts import Flows
+from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import Packet
 from natgauge.audits.kit.requirement import Finding, requires
 from natgauge.audits.kit.rivals import compete
-from natgauge.audits.kit.unseen import NotApplicableError, NotSeenError
 
 _DATA_OCTETS: Final = 800
 _FRAGMENT_OCTETS: Final = 400

@@ -13,8 +13,8 @@ from natgauge.audits.kit.errors import provoked
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import is_same, lone_packet
 from natgauge.audits.kit.hosts import Flows
+from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.requirement import Finding, requires
-from natgauge.audits.kit.unseen import NotApplicableError, NotSeenError
 
 #: MTU of the gateway's outside link during the examination; IPv6 needs 1280.
 _MTU: Final = 1300

@@ -11,9 +11,9 @@ from natgauge.audits.kit.errors import MTU_IN_ERRORS, send_error
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Flow
 from natgauge.audits.kit.hosts import Flows
+from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import UdpSegment, is_right, make_packet
 from natgauge.audits.kit.requirement import NAT64, Finding, requires
-from natgauge.audits.kit.unseen import NotApplicableError, NotSeenError
 
 #: IPv6 links pass packets of this size without fragmentation (RFC 8200 section 5).
 _LEAST_MTU: Final = 1280

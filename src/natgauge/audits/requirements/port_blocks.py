@@ -10,10 +10,10 @@ from typing import Final
 from natgauge.audits.kit.crowd import Wish, open_all
 from natgauge.audits.kit.errors import quoting
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.host_blocks import HostBlocks
+from natgauge.audits.kit.hosts import HostBlocks
+from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import Endpoint
 from natgauge.audits.kit.requirement import CGN, NO_FLOWS, Finding, requires
-from natgauge.audits.kit.unseen import NotApplicableError, NotSeenError
 from natgauge.words import Address
 
 #: Mappings that are inverted, of all hosts together.

@@ -12,9 +12,9 @@ from typing import Final
 
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.hosts import Flows
+from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import TCP, UDP, Endpoint, Packet, UdpSegment, make_packet
 from natgauge.audits.kit.requirement import CGN, Finding, requires
-from natgauge.audits.kit.unseen import NotApplicableError, NotSeenError
 from natgauge.words import Address
 
 #: Of a PCP server (RFC 6887 section 19.1).

@@ -9,10 +9,10 @@ from typing import Final
 from natgauge.audits.kit.classes import PORT_FLOWS, are_contiguous, ports, steps
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.hosts import Flows
+from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import Endpoint
 from natgauge.audits.kit.requirement import CGN, NAT64, Finding, requires
 from natgauge.audits.kit.rivals import compete
-from natgauge.audits.kit.unseen import NotApplicableError, NotSeenError
 
 _WELL_KNOWN: Final = 1024
 #: By chance, all of so many flows keep their parity in one case of 65536.

@@ -10,9 +10,9 @@ from natgauge.audits.kit import timers
 from natgauge.audits.kit.classes import PORT_FLOWS, filtering, ports
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.hosts import Flows
+from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.requirement import CGN, NO_FLOWS, Finding, Source, requires
 from natgauge.audits.kit.timers import TimerKind, TimerSeen
-from natgauge.audits.kit.unseen import NotApplicableError, NotSeenError
 
 _KINDS: Final = {kind.name: kind for kind in timers.TIMERS}
 _UDP: Final = (timers.UDP_OUT, timers.UDP_BOTH, timers.UDP_STREAM)
