@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from benchmarks.random_gateways.drawn import Drawn
 from natgauge import procedures
-from natgauge.analysis.expected_range import expected_range
+from natgauge.analysis.between_runs import expected_range
 from natgauge.errors import NatgaugeError
 from natgauge.measurements.making import make
 from natgauge.procedures.kit.search.rate_search import SearchSettings

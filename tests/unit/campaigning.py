@@ -16,7 +16,6 @@ from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.simulated import Gateway
 
 from natgauge.campaigns.campaign import RunOrder, run
-from natgauge.campaigns.journal import Journal
 from natgauge.campaigns.state import CampaignState
 from natgauge.errors import UsageError
 from natgauge.inputs.question import Cell, Question
@@ -209,13 +208,13 @@ def campaign(folder: Path, benches: Benches, *, plan: str = PLAN, **order: Any) 
 def journal_dies(patch: pytest.MonkeyPatch, dies: Dies, *, octets: int) -> None:
     """The process ends while a line of the journal is written, of which so many octets reach the disk."""
 
-    def write(self: Journal, line: bytes) -> None:
+    def write(file: int, line: bytes) -> None:
         if dies.moment():
-            os.write(self._file, line[:octets])
+            os.write(file, line[:octets])
             raise Killed
-        os.write(self._file, line)
+        os.write(file, line)
 
-    patch.setattr(Journal, "_write", write)
+    patch.setattr("natgauge.campaigns.journal.write", write)
 
 
 def asked(folder: Path) -> dict[tuple[str, int], list[Any]]:

@@ -14,7 +14,7 @@ from tests.unit.golden import Golden
 from natgauge.campaigns import campaign
 from natgauge.campaigns.cells import PlannedCell, points
 from natgauge.campaigns.estimate import CELL_RUN_SECONDS, estimate, repetitions
-from natgauge.campaigns.formula import evaluate
+from natgauge.campaigns.keys import evaluate
 from natgauge.campaigns.plan import PlanError, parse, read
 from natgauge.cli import run
 from natgauge.errors import UsageError

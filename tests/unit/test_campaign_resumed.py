@@ -14,9 +14,10 @@ import pytest
 from tests.unit.campaigning import Benches, Dies, Killed, asked, campaign, journal_dies, quick_disk, results
 from tests.unit.golden import Golden
 
+from natgauge.campaigns import journal
 from natgauge.campaigns.campaign import RunOrder
 from natgauge.campaigns.campaign import run as run_campaign
-from natgauge.campaigns.journal import Journal, entries
+from natgauge.campaigns.journal import entries
 from natgauge.campaigns.status import status
 from natgauge.cleaning import cleanup
 from natgauge.errors import HostError, UsageError
@@ -128,17 +129,17 @@ def test_a_full_disk_ends_in_one_line_and_loses_nothing(
     reference, trials = undisturbed
     left = [12]
 
-    def write(self: Journal, line: bytes) -> None:
+    def write(file: int, line: bytes) -> None:
         left[0] -= 1
         if left[0] < 0:
-            os.write(self._file, line[:30])
+            os.write(file, line[:30])
             raise OSError(errno.ENOSPC, "No space left on device")
-        os.write(self._file, line)
+        os.write(file, line)
 
     most = max(map(len, asked(reference).values()))
     benches = Benches()
     with monkeypatch.context() as patch:
-        patch.setattr(Journal, "_write", write)
+        patch.setattr(journal, "write", write)
         with golden.raises(HostError):
             campaign(tmp_path, benches, plan=ONLY_SEARCHES)
     assert (tmp_path / "out" / "journal.jsonl").read_text().endswith("}\n")

@@ -24,8 +24,7 @@ from natgauge.labs import netns
 from natgauge.labs.contract import LabNeeds
 from natgauge.labs.netns import lab as netns_lab
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.measurements.chain_notes import chain_notes
-from natgauge.measurements.making import make
+from natgauge.measurements.making import chain_notes, make
 from natgauge.metrics.shared_figures import LOST_PERCENT_AT
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.device_figures import idle_cores, imbalance

@@ -22,7 +22,7 @@ from natgauge.agreement.generated import ComparisonRequest, ComparisonResult
 from natgauge.cli import run
 from natgauge.comparisons import by_slices
 from natgauge.comparisons import compare as comparing
-from natgauge.comparisons.contestants import Contestants, RunningGateway
+from natgauge.comparisons.by_slices import Contestants, RunningGateway
 from natgauge.errors import BrokenError, EndedBySignal, HostError
 from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.host.settings import LocalSetting

@@ -12,8 +12,7 @@ import pytest
 from tests.unit.golden import Golden
 from tests.unit.made_results import made
 
-from natgauge.analysis.expected_range import expected_range
-from natgauge.analysis.sittings import CONTAINS_DRIFT, DRIFT, drift
+from natgauge.analysis.between_runs import CONTAINS_DRIFT, DRIFT, drift, expected_range
 from natgauge.records.measurement import Result
 from natgauge.reports.text import verdict
 

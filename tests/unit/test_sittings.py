@@ -18,8 +18,8 @@ from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
+from natgauge.analysis.between_runs import sitting_of, take_turns
 from natgauge.analysis.change import Change
-from natgauge.analysis.sittings import sitting_of, take_turns
 from natgauge.errors import HostError
 from natgauge.inputs.question import Cell
 from natgauge.measurements.making import make

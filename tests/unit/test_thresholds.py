@@ -15,7 +15,7 @@ from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
 import natgauge
-from natgauge.analysis.expected_range import judged
+from natgauge.analysis.between_runs import judged
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.notes import Note

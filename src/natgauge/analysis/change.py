@@ -7,9 +7,9 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Literal, TypeVar
 
+from natgauge.analysis.between_runs import Sitting
 from natgauge.analysis.comparing import Difference
 from natgauge.analysis.contrast import Contrast
-from natgauge.analysis.sittings import Sitting
 from natgauge.metrics.metric import Better
 
 #: Conclusion; "different" = verdicts or classes of behaviour differ, and neither is better.

@@ -10,11 +10,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from natgauge.analysis.between_runs import Sitting, sitting_of
 from natgauge.analysis.comparing import comparable
 from natgauge.analysis.conditions import Work, figure_of, work_of
 from natgauge.analysis.contrast import Contrast, better, contrast
 from natgauge.analysis.scalability import CORES, SESSIONS, Axis, varied_with
-from natgauge.analysis.sittings import Sitting, sitting_of
 from natgauge.records.measurement import Result
 
 #: "sure": the interval excludes that nothing differs, at the confidence level, and nothing else could change that.

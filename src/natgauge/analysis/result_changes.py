@@ -7,10 +7,10 @@ import math
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from natgauge.analysis.between_runs import Sitting, sitting_of
 from natgauge.analysis.change import Change, Changes, Conclusion, matched, side, split, verdict
 from natgauge.analysis.comparing import Difference, comparable
 from natgauge.analysis.contrast import Contrast, better, contrast, least_repetitions
-from natgauge.analysis.sittings import Sitting, sitting_of
 from natgauge.errors import UsageError
 from natgauge.figure_text import in_percent
 from natgauge.records.measurement import FUNCTIONAL, Result

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from natgauge.analysis.between_runs import expected_range
 from natgauge.analysis.contrast import Span, spans
-from natgauge.analysis.expected_range import expected_range
 from natgauge.analysis.unit_frames import bits_of_unit
 from natgauge.ethernet import FRAME_OVERHEAD
 from natgauge.metrics import declared

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from natgauge.campaigns import keys
-from natgauge.campaigns.formula import evaluate
 from natgauge.campaigns.plan import Plan, PlanError, is_of
 from natgauge.errors import UsageError
 from natgauge.gateways.recipe import Recipe, load
@@ -214,7 +213,10 @@ def _evaluated(plan: Plan, device: str, metric: str, choices: Mapping[str, Any])
     if formulas.keys() <= spared:
         return plainly
     connections = Bench(ask(metric, device, plainly).cell).traffic.connections
-    return {**plainly, **{name: evaluate(text, connections) for name, text in formulas.items() if name not in spared}}
+    return {
+        **plainly,
+        **{name: keys.evaluate(text, connections) for name, text in formulas.items() if name not in spared},
+    }
 
 
 def _has(recipe: Recipe, name: str) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from natgauge.campaigns.journal import unwritable_journal
+from natgauge.campaigns.journal import unwritable_journal, write
 from natgauge.campaigns.journal_lines import REMEDY
 from natgauge.errors import HostError, UsageError
 from natgauge.records.store import CAMPAIGN_RESULTS, MAKING, SUMMARY, TRIAL_SCHEMA, TRIALS, plain
@@ -137,10 +137,3 @@ class EvidenceFile:
             copy = self._path.with_suffix(".copy")
             shutil.copyfile(earlier, copy)
             copy.replace(self._path)
-
-
-def write(file: int, octets: bytes) -> None:
-    """Write all of them."""
-    left = memoryview(octets)
-    while left:
-        left = left[os.write(file, left) :]

@@ -76,7 +76,7 @@ class Journal:
         """Append lines as they are; `sync`: return when they are on the disk."""
         octets = "".join(f"{line}\n" for line in lines).encode()
         try:
-            self._write(octets)
+            write(self._file, octets)
             if sync:
                 os.fsync(self._file)
         except OSError as error:
@@ -85,10 +85,12 @@ class Journal:
             raise unwritable_journal(self.path, error) from error
         self._length += len(octets)
 
-    def _write(self, octets: bytes) -> None:
-        left = memoryview(octets)
-        while left:
-            left = left[os.write(self._file, left) :]
+
+def write(file: int, octets: bytes) -> None:
+    """Write all of them."""
+    left = memoryview(octets)
+    while left:
+        left = left[os.write(file, left) :]
 
 
 def entry_of(event: str, fields: Mapping[str, object]) -> dict[str, Any]:

@@ -21,9 +21,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Self, cast
 
-from natgauge.comparisons.contestants import sharing
 from natgauge.comparisons.estimates import Subject, estimate_of
-from natgauge.comparisons.method import Findings, making_again, named
+from natgauge.comparisons.method import Findings, making_again, named, sharing
 from natgauge.comparisons.request import ComparedGateway, CompareOptions, ComparisonGoal, differing_knob, goal_of
 from natgauge.comparisons.searched import Searched, pairs, ratio_of, refuse_too_few
 from natgauge.errors import BrokenError, UsageError
@@ -124,7 +123,7 @@ class ByRates:
         self.notes = self._voids.notes
         self.notes.extend(tolerance_note(options.loss_tolerance))
         self._made = ExitStack()
-        self._sharing = sharing(rated.bench for rated in self._all) if self._at_once else 1
+        self._sharing = sharing(rated.bench.recipe for rated in self._all) if self._at_once else 1
         self._keepers = {rated.label: _Labelled(rated.label) for rated in self._all}
         self._machine: Mapping[str, object] = {}
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.errors import BrokenError, NatgaugeError
+from natgauge.gateways.recipe import Recipe
 from natgauge.notes import Note
 from natgauge.records.comparison import BaselineCost, Method, RatioEstimate, SliceCounts
 from natgauge.records.parameters import Parameters
@@ -44,6 +45,15 @@ def named(label: str, recipe: str) -> Iterator[None]:
         if label != recipe:
             error.args = (f"{label}: {error}",)
         raise
+
+
+def sharing(recipes: Iterable[Recipe]) -> int:
+    """Return the number of gateways that share a table of the whole machine, at least 1.
+
+    The table gets that many times the buckets, so that each gateway has the buckets that it has alone.
+    """
+    knobs = [recipe.knobs.hash_size for recipe in recipes]
+    return max(1, sum(knob is not None and knob.scope == "machine" for knob in knobs))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

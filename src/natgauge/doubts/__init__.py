@@ -12,7 +12,6 @@ import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import ModuleType
 from typing import Final
 
 from natgauge.doubts.doubt import Doubt, Facts, by_grade
@@ -20,21 +19,28 @@ from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
 
-#: Turn of a module without a `TURN`. Doubts of one grade are listed in the order of the turns.
-_LAST: Final = 100
+#: Modules in the order in which their doubts of one grade are listed; others follow.
+_ORDER: Final = (
+    "machine",
+    "excuses",
+    "limits",
+    "searches",
+    "spread",
+    "trials",
+    "neighbours",
+    "ports",
+    "cores",
+    "first",
+)
 
 
 @functools.cache
 def doubts() -> Mapping[str, Doubt]:
     """Every doubt by its word, in the order in which doubts of one grade are listed."""
-    modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
-    every: list[Doubt] = [doubt for module in sorted(modules, key=_turn) for doubt in getattr(module, "DOUBTS", ())]
+    names = dict.fromkeys((*_ORDER, *(module.name for module in pkgutil.iter_modules(__path__))))
+    modules = (importlib.import_module(f"{__name__}.{name}") for name in names)
+    every: list[Doubt] = [doubt for module in modules for doubt in getattr(module, "DOUBTS", ())]
     return {doubt.word: doubt for doubt in every}
-
-
-def _turn(module: ModuleType) -> int:
-    turn: int = getattr(module, "TURN", _LAST)
-    return turn
 
 
 def find(measured: MeasurementResult, parameters: Parameters, disturbed: int | None = None) -> tuple[Note, ...]:

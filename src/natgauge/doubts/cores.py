@@ -17,7 +17,6 @@ from natgauge.procedures.kit.search import queues
 from natgauge.records.parameters import Parameters
 from natgauge.words import OF_SPEED
 
-TURN: Final = 10
 #: A smaller share of the device's cores, taken by the tester, is less than the error of a search.
 LEAST_RECEIVER_SHARE: Final = 0.01
 #: Share of the busiest core's frames above the mean from which the cores are uneven: the device reaches less than two

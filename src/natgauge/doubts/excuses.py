@@ -12,7 +12,6 @@ from natgauge.procedures.kit.result.notes import excused_text
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.words import Verdict
 
-TURN: Final = 2
 #: Largest share of excused trials among the deciding trials; above it, the remaining trials decide nothing.
 EXCUSED_TOO_OFTEN: Final = 1 / 3
 

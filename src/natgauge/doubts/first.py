@@ -8,8 +8,6 @@ from typing import Final
 
 from natgauge.doubts.doubt import Doubt, Facts, Said, by_grade
 
-TURN: Final = 11
-
 
 def _of_first(facts: Facts) -> Iterator[Said]:
     """A wrong throughput makes every share of it a wrong rate."""

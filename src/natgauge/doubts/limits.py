@@ -10,8 +10,6 @@ from typing import Final
 from natgauge.doubts.doubt import Doubt, Facts, Said
 from natgauge.words import LimitedBy
 
-TURN: Final = 3
-
 
 def _limited(by: LimitedBy, text: str) -> Callable[[Facts], Iterator[Said]]:
     """The condition of a doubt that holds where this limited the result."""

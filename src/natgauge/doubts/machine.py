@@ -9,7 +9,6 @@ from typing import Final
 from natgauge.doubts.doubt import Doubt, Facts, Said
 from natgauge.records.parameters import describe, differing, shown
 
-TURN: Final = 1
 #: Part of the name that QEMU gives to processors that it emulates (TCG).
 _EMULATOR: Final = "QEMU TCG"
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Doubts about what shared the work, the machine or the table with what was measured."""
+"""Doubts about what had a part in the work: queues, the tester on a shared core, other workers, and servers.
+
+Is the tester proven, and were names in the cache (RFC 8219 section 9.2)?
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,49 @@ from natgauge.doubts.doubt import Doubt, Facts, Said
 from natgauge.doubts.ports import NEAR_TOP
 from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
+from natgauge.procedures.kit.search import queues
 from natgauge.records.parameters import differing
-from natgauge.words import TESTER
+from natgauge.trials import Direction, Trial
+from natgauge.words import TESTER, Verdict
 
-TURN: Final = 8
+#: A DNS64 asks twice for a query, and the tester must answer at a tenth more than that.
+PROOF_SHARE: Final = 2.2
+#: Share of the queries for cached names that a server may ask the far side for again, which is the usual error of a
+#: search.
+MISSED: Final = 0.01
+
+
+def _queues(facts: Facts) -> Iterator[Said]:
+    """Frames that wait in queues at the end of a short trial still count as forwarded."""
+    limit = facts.parameters.get("frame_timeout_seconds")
+    waits = queues.waits(facts.parameters.get("placement"), facts.parameters.get("own_processes"))
+    wait = limit if isinstance(limit, int | float) and waits else None
+    shortest = queues.shortest_reported(facts.measured.measurements, wait)
+    if wait is not None and shortest is not None:
+        most = queues.most_share(wait, shortest)
+        text = f"queues before the device may have raised the rate by up to {in_percent(most)}"
+        yield Said(text, value=most, grade=queues.grade_of(most))
+
+
+def _turns(facts: Facts) -> Iterator[Said]:
+    """`shared` placement means work in the sender's context; a process has one of its own.
+
+    In `isolated` placement only a chain whose devices have cores of their own may have a core of the sender.
+    """
+    parameters = facts.parameters
+    if parameters.get("placement") == "shared" and parameters.get("own_processes"):
+        yield Said(
+            "the device's own processes took turns with the tester on one core, half of which is the tester's: the "
+            "rate is lower than the device's own, and turns look like stalls; measure it in placement isolated"
+        )
+    devices, senders = parameters.get("cpus_of_devices"), parameters.get("sender_cpus")
+    if isinstance(devices, dict) and isinstance(senders, list):
+        with_sender = [name for name, cpus in devices.items() if isinstance(cpus, list) and set(cpus) & set(senders)]
+        if with_sender:
+            yield Said(
+                f"{' and '.join(with_sender)} took turns with the tester on a core: the rate is lower than the "
+                "device's own, and turns look like stalls; name sender cores that no device has"
+            )
 
 
 def _server(facts: Facts) -> Iterator[Said]:
@@ -67,7 +109,72 @@ def _foreign(facts: Facts) -> Iterator[Said]:
         yield Said(f"all connections were new, but the device's table held {held}{full}; {work}")
 
 
+def _proof(facts: Facts) -> Iterator[Said]:
+    """The tester must be proven before a DNS64 server is measured."""
+    parameters = facts.parameters
+    if parameters.get("kind") != "dns64":
+        return
+    needed, rate = PROOF_SHARE * facts.measured.summary.median, parameters.get("server_alone")
+    proven, found = False, "how many it answers was not measured"
+    if isinstance(rate, int | float):
+        proven, found = rate >= needed, f"it answered {written(rate)}"
+    yield Said(
+        f"the tester's own server is {'' if proven else 'not '}proven by RFC 8219 section 9.2, {written(needed)} "
+        f"queries/s (2.2 times this rate) within a quarter of the time: {found}",
+        grade="information" if proven else "answer",
+    )
+
+
+def _missed(facts: Facts) -> Iterator[Said]:
+    """A full cache forgets names, and the far side is asked for them again."""
+    passed = [trial for trial in facts.counted if trial.plan.cached_share and trial.verdict is Verdict.PASS]
+    worst = max(map(_asked_again, passed), default=0.0)
+    if worst > MISSED:
+        yield Said(
+            f"the server asked the far side again for up to {in_percent(worst)} of the queries whose names phase 1 had "
+            "put into its cache",
+            value=worst,
+        )
+
+
+def _asked_again(trial: Trial) -> float:
+    """Return the share of the queries for cached names that were asked for again.
+
+    A new name is asked for twice, or once if it has an AAAA record. Queries that the server sends again for a new name
+    count as asked again, too.
+    """
+    counts, plan = trial.phase2[Direction.INITIATOR], trial.plan
+    each = 2 - plan.aaaa_share
+    again = (counts.asked or 0) - each * (1 - plan.cached_share) * counts.offered_frames
+    return again / (each * plan.cached_share * counts.offered_frames)
+
+
 DOUBTS: Final = (
+    Doubt(
+        word="queues",
+        grade="interval",
+        about="trial",
+        holds=_queues,
+        grades="`answer` if the share is 5 % or more",
+        meaning=(
+            "trials were so short that frames waiting in queues may have raised the rate by 1 % or more. `value` is "
+            "the share"
+        ),
+        remedy="Use more connections, or longer trials.",
+        share="too high",
+        leaves="at most",
+    ),
+    Doubt(
+        word="taking turns",
+        grade="answer",
+        about="result",
+        holds=_turns,
+        meaning=(
+            "shared core: the device's process and the sender took turns on one core (`shared` placement); measure "
+            "such a device in `isolated` placement"
+        ),
+        leaves="at least",
+    ),
     Doubt(
         word="real server",
         grade="answer",
@@ -103,5 +210,31 @@ DOUBTS: Final = (
         ),
         remedy="Give natgauge a command that empties the table (--empty-command).",
         leaves="at least",
+    ),
+    Doubt(
+        word="tester proof",
+        grade="answer",
+        about="result",
+        holds=_proof,
+        grades="`information` if it is proven",
+        meaning=(
+            "a DNS64 server was measured. RFC 8219 section 9.2 requires that the tester's authoritative server alone "
+            "answers 2(1 + 0.1) times the rate within a quarter of the time-out"
+        ),
+        remedy="Give the far side more cores (--server-cores), or use the faster server (--far-side).",
+        leaves="at least",
+    ),
+    Doubt(
+        word="names not cached",
+        grade="answer",
+        about="trial",
+        holds=_missed,
+        meaning=(
+            "with `--cached-share`: the server asked the far side again for more than 1 % of the queries for names "
+            "that should be in its cache, so the share of cached names was smaller"
+        ),
+        remedy="Use fewer names (--connections), or give the server a larger cache.",
+        leaves="at least",
+        not_stored="a procedure may take a stored trial for another verdict, so which trials count is not known",
     ),
 )

@@ -12,7 +12,6 @@ from natgauge.figure_text import in_percent, number
 from natgauge.metrics import declared
 from natgauge.metrics.shared_figures import IN_ALL
 
-TURN: Final = 9
 #: A rate above this share of the highest one that was tried may be the tester's.
 NEAR_TOP: Final = 0.8
 #: Clocks may differ by 100 ppm (RFC 5180 appendix A.1), and a search ends within 1 %.

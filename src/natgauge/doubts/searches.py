@@ -7,9 +7,6 @@ from typing import Final
 
 from natgauge.doubts.doubt import Doubt
 
-TURN: Final = 4
-
-
 DOUBTS: Final = (
     Doubt(
         word="ended early",

@@ -14,7 +14,6 @@ from natgauge.procedures.kit.result.results import Measurement
 from natgauge.statistics.trend import are_autocorrelated, autocorrelation, mann_kendall
 from natgauge.words import Verdict
 
-TURN: Final = 5
 #: A doubt reports repetitions whose lowest and highest value differ by more than this share of their median.
 WIDE: Final = 0.05
 

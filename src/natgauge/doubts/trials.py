@@ -13,8 +13,6 @@ from natgauge.other_traffic import other_traffic_note
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.words import Verdict
 
-TURN: Final = 6
-
 
 def _collapsed(facts: Facts) -> Iterator[Said]:
     """Only trials of which frames were sent show a collapse; a device that did not come back gets no other ones."""

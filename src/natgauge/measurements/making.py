@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from natgauge.analysis.between_runs import judged
 from natgauge.analysis.contrast import widened_interval
-from natgauge.analysis.expected_range import judged
-from natgauge.analysis.own_work import own_work
+from natgauge.analysis.own_work import limiting_device, own_work
 from natgauge.analysis.unit_frames import is_of_frames, most_units
 from natgauge.causes.cause import Cause, most_frequent
 from natgauge.doubts import find
 from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
 from natgauge.gateways.recipe import Recipe, as_played, digest
-from natgauge.measurements.chain_notes import chain_notes
 from natgauge.measurements.conditions import with_conduct, with_own_part
+from natgauge.metrics.cost import FORWARDING
 from natgauge.metrics.shared_figures import CORE_IMBALANCE, IN_ALL
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.results import MeasurementResult
@@ -29,6 +29,8 @@ from natgauge.statistics.summary import summarize
 
 #: Cores of a device over which frames can be spread.
 _SEVERAL: Final = 2
+#: End of the names of figures of the metric cost: work of plain forwarding for the same frames.
+_FORWARDING: Final = f"_{FORWARDING}"
 
 
 def make(
@@ -188,3 +190,38 @@ def keep(
     store.add_measurements(lines)
     store.write_summary(result.document())
     return result
+
+
+def chain_notes(unit: str, figures: Mapping[str, FigureSummary], parameters: Parameters) -> Iterator[Note]:
+    """Yield notes on a chain of devices: whether they shared cores, and the device that limited the chain."""
+    chain = parameters.get("chain")
+    if not isinstance(chain, list):
+        return
+    names = [str(name) for name in chain]
+    if unit.endswith("/s") and parameters.get("cores_of_devices") is None:
+        rates = " + ".join(f"1/{name}" for name in names)
+        text = (
+            f"the devices {_listed(names)} shared their cores: the rate is 1 / ({rates}), where a name is the rate of "
+            "that device alone; of devices with cores of their own it is the smallest of these rates"
+        )
+        yield Note("device", text)
+    hops = [
+        f"{name.removesuffix(_FORWARDING).replace('_', ' ')} {written(figure.median)} ns"
+        for name, figure in figures.items()
+        if name.endswith(_FORWARDING)
+    ]
+    if hops:
+        text = (
+            f"the cost is that of {len(names)} devices in a row ({_listed(names)}), and each is a hop; the hop of one "
+            f"device that only forwards takes {', '.join(hops)} a frame"
+        )
+        yield Note("device", text)
+    if limit := limiting_device({name: figure.median for name, figure in figures.items()}):
+        device, share = limit
+        of = f"{written(share)} % of the frames lost in deciding trials"
+        text = f"the bottleneck of the chain was {device}: it dropped {of}"
+        yield Note("device", text, value=share)
+
+
+def _listed(names: list[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from natgauge import figure_text, interval_text
-from natgauge.analysis.expected_range import expected_range
+from natgauge.analysis.between_runs import expected_range
 from natgauge.records.measurement import Result
 from natgauge.reports import doubtful
 

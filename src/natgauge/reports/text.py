@@ -10,8 +10,8 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from natgauge.analysis.between_runs import drift
 from natgauge.analysis.loads import LOADS, by_load
-from natgauge.analysis.sittings import drift
 from natgauge.figure_text import in_full, in_percent, number
 from natgauge.interval_text import margin
 from natgauge.metrics import declared

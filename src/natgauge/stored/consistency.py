@@ -19,8 +19,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from natgauge import foreign
+from natgauge.analysis.between_runs import judged
 from natgauge.analysis.contrast import widened_interval
-from natgauge.analysis.expected_range import judged
 from natgauge.analysis.unit_frames import is_of_frames, most_units
 from natgauge.causes.cause import most_frequent
 from natgauge.doubts import doubts, find
