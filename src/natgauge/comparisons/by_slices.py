@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
-from natgauge.agreement import Contestant
+from natgauge.agreement.generated import Contestant
 from natgauge.comparisons.estimates import estimates_of
 from natgauge.comparisons.method import Findings, making_again, named, sharing
 from natgauge.comparisons.request import ComparedGateway, CompareOptions, ComparisonGoal

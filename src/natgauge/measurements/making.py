@@ -17,8 +17,8 @@ from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
 from natgauge.gateways.recipe import Recipe, as_played, digest
 from natgauge.measurements.conditions import with_conduct, with_own_part
-from natgauge.metrics.cost import FORWARDING
 from natgauge.metrics.shared_figures import CORE_IMBALANCE, IN_ALL
+from natgauge.metrics.times import FORWARDING
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.measurement import REPETITION, SHARE_OF_LINK, STATISTICS, PublishedCell, Result
