@@ -9,15 +9,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.golden import Golden
 from tests.unit.made_results import keep, made
 
 from natgauge.analysis.contrast import Span
-from natgauge.analysis.sizing import Ended, Fits, SubscriberLimit, Subscribers, addresses_for, sizings
+from natgauge.analysis.sizing import (
+    Ended,
+    Fits,
+    SubscriberLimit,
+    Subscribers,
+    addresses_for,
+    frames_in_words,
+    sizings,
+)
 from natgauge.analysis.unit_frames import Way, bits_of_unit
 from natgauge.cli import run
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
+from natgauge.reports.sizing import text
 
 NEW = made([1000.0, 1000.0], metric="connection-rate", unit="connections/s")
 OPEN = made([50_000.0, 50_000.0], metric="table-capacity", unit="connections")
@@ -97,6 +107,35 @@ def test_the_throughput_of_the_next_larger_frames_counts() -> None:
     assert [rate(mean) for mean in (64, 65, 594, 1000, 1518, 1519)] == [
         (10_000, False), (8000, False), (8000, False), (5000, False), (5000, False), (5000, True)
     ]  # fmt: skip
+
+
+MIX = {"frame_sizes": "64:7,594:4,1518:1", "mean_frame_octets": {"up": {"initiator": 361.8, "responder": 361.8}}}
+
+
+@pytest.mark.parametrize(
+    ("mixes", "mean", "frames"),
+    [
+        ([MIX], None, ["64:7,594:4,1518:1 octets", "64 octets", "1,518 octets"]),
+        ([], None, ["64 octets", "1,518 octets"]),
+        ([], 500, ["1,518 octets", "64 octets"]),
+        ([MIX], 500, ["1,518 octets", "64 octets", "64:7,594:4,1518:1 octets"]),
+    ],
+)
+def test_of_several_throughputs_a_mix_counts_and_the_answer_names_the_frames(
+    mixes: list[dict[str, Any]], mean: int | None, frames: list[str], golden: Golden
+) -> None:
+    """Seen: results of 64 octets were taken where those of a mix were there, too."""
+    results = [
+        made([rate, rate], parameters={"directions": "both", **sizes})
+        for rate, sizes in zip(
+            (9000.0, 5000.0, 8000.0), [{"frame_size": 64}, {"frame_size": 1518}, *mixes], strict=False
+        )
+    ]
+    asked = Subscribers(10, megabits=1.0, mean_frame=mean)
+    (sizing,) = sizings(results, asked)
+    golden(text([sizing], asked))
+    assert sizing.limits[0].result is not None
+    assert [frames_in_words(sizing.limits[0].result), *sizing.other_frames] == frames
 
 
 def test_gateways_and_numbers_of_cores_have_an_answer_each() -> None:

@@ -14,8 +14,9 @@ from typing import Final, Literal
 
 from natgauge.analysis.between_runs import expected_range
 from natgauge.analysis.contrast import Span, spans
-from natgauge.analysis.unit_frames import bits_of_unit
+from natgauge.analysis.unit_frames import bits_of_unit, mix_of
 from natgauge.ethernet import FRAME_OVERHEAD
+from natgauge.figure_text import in_full
 from natgauge.metrics import declared
 from natgauge.metrics.metric import Resource
 from natgauge.records.measurement import Result
@@ -96,12 +97,14 @@ class Sizing:
     Attributes:
         results: those that say something, in their order.
         limits: the tightest of each resource; the one that ends it first comes first.
+        other_frames: frames of the throughputs that did not decide, as `frames_in_words`, the shortest first.
     """
 
     results: tuple[Result, ...]
     limits: tuple[SubscriberLimit, ...]
     missing: tuple[Resource, ...]
     larger_frames: bool
+    other_frames: tuple[str, ...] = ()
 
     def fits(self, number: int) -> Fits:
         """Whether this number of subscribers is carried: every need was measured, and stays below its limit."""
@@ -147,17 +150,32 @@ def _sizing(results: Sequence[Result], asked: Subscribers) -> Sizing:
     for limit in sorted(every, key=lambda one: (one.subscribers.lower, one.subscribers.upper)):
         tightest.setdefault(limit.ended, limit)
     missing = tuple(resource for resource in asked.needs() if resource not in tightest)
-    return Sizing(tuple(sized), tuple(tightest.values()), missing, larger)
+    of_frames = sorted((result for result in results if resource_of(result) == "frames"), key=_octets)
+    used = tightest.get("frames")
+    others = dict.fromkeys(map(frames_in_words, of_frames))
+    if used is not None and used.result is not None:
+        others.pop(frames_in_words(used.result), None)
+    return Sizing(tuple(sized), tuple(tightest.values()), missing, larger, tuple(others))
+
+
+def frames_in_words(result: Result) -> str:
+    """The size of the frames of a throughput, or the mix of their sizes; empty where it is not known."""
+    return mix_of(result.parameters) or (f"{in_full(octets)} octets" if (octets := _octets(result)) else "")
 
 
 def _with_frames(results: Sequence[Result], mean: int | None) -> tuple[list[Result], bool]:
-    """Results without throughputs of other frames than the next larger ones, or the largest where none is as large."""
-    sizes = sorted({_octets(result) for result in results if resource_of(result) == "frames"})
-    if mean is None or not sizes:
-        return list(results), False
+    """Results without throughputs of other frames than subscribers have.
+
+    With their mean size, those of the next larger frames count, or the largest where none is as large. Without it, a
+    mix of sizes says more of them than frames of one size do.
+    """
+    of_frames = [result for result in results if resource_of(result) == "frames"]
+    others = [result for result in results if resource_of(result) != "frames"]
+    if mean is None or not of_frames:
+        return [*others, *([one for one in of_frames if mix_of(one.parameters)] or of_frames)], False
+    sizes = sorted(map(_octets, of_frames))
     chosen = next((size for size in sizes if size >= mean), sizes[-1])
-    kept = [result for result in results if resource_of(result) != "frames" or _octets(result) == chosen]
-    return kept, chosen < mean
+    return [*others, *(one for one in of_frames if _octets(one) == chosen)], chosen < mean
 
 
 def _octets(result: Result) -> float:

@@ -14,8 +14,10 @@ from natgauge.analysis.sizing import (
     SubscriberLimit,
     Subscribers,
     addresses_for,
+    frames_in_words,
     sizings,
 )
+from natgauge.analysis.unit_frames import mix_of
 from natgauge.errors import UsageError
 from natgauge.figure_text import in_full, number
 from natgauge.interval_text import percent, span
@@ -98,6 +100,7 @@ def _gateway(sizing: Sizing, asked: Subscribers) -> dict[str, Any]:
                 "answer": limit.fits(asked.number),
                 "metric": limit.result.metric if limit.result else None,
                 "result": limit.result.results if limit.result else None,
+                "frames": frames_in_words(limit.result) if limit.result and limit.frame_octets else None,
             }
             for limit in sizing.limits
         ],
@@ -121,6 +124,7 @@ def _lines(sizing: Sizing, asked: Subscribers) -> list[str]:
     if sizing.fits(asked.number) == "does not carry":
         # Otherwise the first line says it.
         lines += [f"{capital(each)}." for each in _unmeasured(sizing)]
+    lines += _chosen_frames(sizing, asked)
     if sizing.larger_frames:
         lines.append("No throughput was measured with frames as large as the mean: larger frames may cost more.")
     lines.append("Each limit was measured alone: at most this number is carried when all are used at once.")
@@ -166,8 +170,29 @@ def _profile(sizing: Sizing, asked: Subscribers) -> str:
 
 
 def _in_frames(sizing: Sizing, asked: Subscribers) -> str:
-    octets = asked.mean_frame or next((limit.frame_octets for limit in sizing.limits if limit.frame_octets), None)
-    return f" in frames of {number(octets)} octets" if octets else ""
+    used = _of_frames(sizing)
+    if used is None or used.frame_octets is None:
+        return "" if asked.mean_frame is None else f" in frames of {number(asked.mean_frame)} octets"
+    octets = f" in frames of {number(used.frame_octets)} octets"
+    mix = "" if used.result is None or not mix_of(used.result.parameters) else frames_in_words(used.result)
+    return f"{octets} (mix of {mix})" if mix and asked.mean_frame is None else octets
+
+
+def _of_frames(sizing: Sizing) -> SubscriberLimit | None:
+    return next((limit for limit in sizing.limits if limit.ended == "frames"), None)
+
+
+def _chosen_frames(sizing: Sizing, asked: Subscribers) -> list[str]:
+    """Which of several throughputs was used, and why."""
+    used = _of_frames(sizing)
+    if used is None or used.result is None or not sizing.other_frames:
+        return []
+    why = "they are the largest" if sizing.larger_frames else "they are the next to --mean-frame that are not smaller"
+    if asked.mean_frame is None:
+        why = "a mix is nearest to what subscribers send" if mix_of(used.result.parameters) else "it carries the least"
+        why += "; --mean-frame chooses others"
+    others = " and ".join(sizing.other_frames)
+    return [f"The throughput with frames of {frames_in_words(used.result)} was used, not that of {others}: {why}."]
 
 
 def _unknown(sizing: Sizing, asked: Subscribers) -> list[str]:
