@@ -9,20 +9,21 @@ from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
 import pytest
-from tests.unit.golden import Golden
+from tests.unit.golden import FOLDER, Golden
 from tests.unit.made_comparisons import compared, estimate
 from tests.unit.made_comparisons import gateway as compared_gateway
 from tests.unit.made_results import in_turns, made
 
 from natgauge.analysis.claims import claim, rankings
 from natgauge.doubt_words import DoubtWord
+from natgauge.doubts import doubts
 from natgauge.doubts.doubt import by_grade
 from natgauge.interval_text import Way, ratio
-from natgauge.known_doubts import words_of
+from natgauge.known_doubts import known_doubts, words_of
 from natgauge.notes import GRADES, Note
 from natgauge.procedures import procedures
 from natgauge.records.measurement import Result
-from natgauge.reports.answers import answers, not_sure, one
+from natgauge.reports.answers import Sentence, answers, not_sure, one
 from natgauge.reports.comparison import interval, sentences
 from natgauge.reports.graded_doubts import doubted
 
@@ -456,6 +457,23 @@ def test_every_doubt_has_a_grade_and_each_that_could_change_the_answer_says_what
     assert Note("device", "t").grade is None
     grades = [GRADES.index(note.grade or "information") for note in by_grade(reversed(notes))]
     assert grades == sorted(grades)
+
+
+def test_no_text_of_a_doubt_says_its_remedy() -> None:
+    """Everywhere the remedy follows the text."""
+    said = "\n".join(path.read_text() for path in FOLDER.rglob("*.txt"))
+    for word, doubt in known_doubts().items():
+        if not doubt.remedy:
+            continue
+        verb = doubt.remedy.split()[0].lower()
+        texts = [line.partition(f"{word}: ")[2] for line in said.splitlines() if f"{word}: " in line]
+        assert [text for text in texts if f"; {verb} " in text] == []
+        assert f"; {verb} " not in doubts()[word].meaning
+
+
+def test_doubts_are_reasons_once_however_many_sentences_have_them() -> None:
+    told = [Sentence("a", doubts=("mixed", "undecided")), Sentence("b", reasons=("few",), doubts=("mixed",))]
+    assert not_sure(told) == "Not sure because: few; doubts: mixed, undecided."
 
 
 def test_doubts_of_many_results_are_told_once_with_their_results(golden: Golden) -> None:

@@ -38,9 +38,38 @@ def test_each_figure_is_a_drawing_that_needs_no_page(
         assert ET.fromstring(text).tag.endswith("svg")  # noqa: S314 - drawn here
         assert "var(" not in text
     assert all(path.read_bytes().startswith(b"%PDF") for path in printable)
-    (of_lines,) = (path.read_text() for path in drawings if "frames-per-second" in path.name)
-    assert "jool-nat64" in of_lines
-    assert "tayga-nat64" in of_lines
+    (of_lines,) = (words_of(path) for path in drawings if "frames-per-second" in path.name)
+    assert {"jool-nat64", "tayga-nat64", "connections"} <= {*of_lines}
+
+
+def words_of(path: Path) -> list[str]:
+    """The texts of a drawing, in the order in which they are drawn."""
+    return [text for text in ET.fromstring(path.read_text()).itertext() if text.strip()]  # noqa: S314 - drawn here
+
+
+@pytest.mark.parametrize("connections", [(1000, 10_000), (1000,)])
+def test_a_drawing_in_a_paper_says_its_unit_its_interval_and_its_doubts(
+    connections: tuple[int, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A series has an axis of values without a title on the page, and bars have one below them."""
+    doubts = ([{"word": "rare loss", "text": "rare"}], [{"word": "wide spread", "text": "wide"}])
+    for gateway, own in zip(("jool-nat64", "tayga-nat64"), doubts, strict=True):
+        for number in connections:
+            varied = {"gateway": gateway, "connections": number, "device_cores": 1}
+            result = made([1e5 + number, 1.1e5] * 2, parameters=varied, doubts=own)
+            keep(Store.create(tmp_path / "results", result.metric, gateway), result)
+    assert run(["report", str(tmp_path / "results"), "--svg", str(tmp_path / "svg")]) == 0
+    (path,) = (tmp_path / "svg").iterdir()
+    drawn = words_of(path)
+    capsys.readouterr()
+    said = " ".join(drawn)
+    # Once in the title, once at the axis.
+    assert said.count("(frames/s in each direction)") == 2
+    assert "another run on this machine is expected" in said
+    assert "† Could change the answer: rare loss. * Why intervals are wide: wide spread." in said
+    assert "jool-nat64" in said
+    signs = [word[-1] for word in drawn if word[-1] in "†*"]
+    assert sorted(signs) == sorted("†*" * len(connections))
 
 
 def test_what_cannot_be_drawn_or_written_is_refused(

@@ -62,15 +62,17 @@ def test_own_words_are_text_in_every_form(folder: Path, capsys: pytest.CaptureFi
     assert page.count('<p class="note">') == 2
     assert "<b>Box" not in page
     capsys.readouterr()
-    for form, title in (
-        ("text", HOSTILE),
-        ("markdown", r"# \<b\>Box & co\</b\> \[x\](y) 50% \_a\_ \$b\$"),
-        ("latex", r"\section*{\textless{}b\textgreater{}Box \& co\textless{}/b\textgreater{} [x](y) 50\% \_a\_ \$b\$}"),
-    ):
+    for form, title in (("text", HOSTILE), ("markdown", r"# \<b\>Box & co\</b\> \[x\](y) 50% \_a\_ \$b\$")):
         assert run(["report", str(folder), "--format", form, *words]) == 0
         shown = capsys.readouterr().out.splitlines()
         assert shown[0] == title
         assert "first line" in shown[2]
+    assert run(["report", str(folder), "--format", "latex", *words]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "first line"
+    plain = r"\textless{}b\textgreater{}Box \& co\textless{}/b\textgreater{} [x](y) 50\% \_a\_ \$b\$"
+    (caption,) = (line for line in shown if line.startswith(r"\caption"))
+    assert caption.startswith(rf"\caption{{{plain}. Measured on 2026-11-26, on EPYC")
 
 
 def test_figures_as_files_have_the_title_and_the_note(folder: Path, tmp_path: Path) -> None:

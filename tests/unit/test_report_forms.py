@@ -24,6 +24,9 @@ from natgauge.records.measurement import Result
 from natgauge.records.store import Store
 from natgauge.reports import csv_table, draft, latex, markdown, text
 from natgauge.reports.answers import answers
+from natgauge.reports.collected import Stored, StoredResults
+from natgauge.reports.heading import heading
+from natgauge.reports.pivot import of_metrics
 from natgauge.reports.sheet import lines_of, sheet
 from natgauge.stored.find_results import find
 
@@ -141,7 +144,11 @@ def test_each_form_has_the_rows_of_the_text(form: str) -> None:
     shown = results(2)
     view = {"markdown": markdown, "latex": latex}[form]
     found = view.render(sheet(shown))
-    assert cells_of(form, found) == [[line.heading, *line.cells] for line in lines_of(shown)]
+    units = {line.heading: f" ({line.unit})" for line in lines_of(shown) if line.unit and form == "latex"}
+    assert cells_of(form, found) == [
+        [f"{line.heading}{units.get(line.heading, '')}", *line.cells] for line in lines_of(shown)
+    ]
+    assert ("median" in units) == (form == "latex")
     for sentence in sheet(shown).below:
         assert sentence in re.sub(r"\\(.)", r"\1", found)
 
@@ -174,7 +181,46 @@ def test_the_command_prints_each_form(tmp_path: Path, capsys: pytest.CaptureFixt
         # Text has the doubts above the table, where the answers are; the other forms have them below it.
         rows = replace(sheet([shown]), doubts=() if form == "text" else sheet([shown]).doubts)
         found = csv_table.table([shown]) if form == "csv" else view.render(rows)
+        if form == "latex":
+            head = heading(StoredResults((Stored(where, shown),), ()), ())
+            found = latex.render(rows, head.title, head.sentence)
         assert capsys.readouterr().out == ("\n".join(said) if form == "text" else "") + found + "\n"
+
+
+def test_a_table_of_a_paper_floats_with_caption_machine_and_label(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = folder(tmp_path, *results(1, cpu="EPYC 9_4", kernel="6.1", begun=[1_795_696_870.0]))
+    for words, title in (
+        ([], "gateway-0: new connections per second, each with a reply"),
+        (["--title", "50 % & ½ ± 1."], r"50 \% \& ½ $\pm$ 1"),
+    ):
+        assert run(["report", "--format", "latex", str(where), *words]) == 0
+        found = capsys.readouterr().out
+        (caption,) = re.findall(r"^\\caption\{(.*)\}$", found, re.MULTILINE)
+        assert caption.startswith(f"{title}. Measured on 2026-11-26, on EPYC 9\\_4, Linux 6.1")
+        (label,) = re.findall(r"^\\label\{tab:([a-z0-9-]+)\}$", found, re.MULTILINE)
+        assert label.strip("-") == label
+        assert r"median (connections/s) & 100" in found
+        # Each environment ends in the order in which they begin, each row has the columns of its table.
+        opened: list[str] = []
+        for what, name in re.findall(r"\\(begin|end)\{(\w+)\}", found):
+            opened = [*opened, name] if what == "begin" else opened[:-1] if opened[-1] == name else ["crossed"]
+        assert opened == []
+        (columns,) = re.findall(r"\\begin\{tabular\}\{(\w+)\}", found)
+        assert {len(row) for row in cells_of("latex", found)} == {len(columns)}
+
+
+def test_marks_tell_the_grades_of_doubts_apart_and_are_explained_below() -> None:
+    grave = [{"word": "rare loss", "text": "rare"}]
+    known = [{"word": "disturbed trials", "text": "a few"}]
+    shown = [made([1e5], metric=metric, doubts=doubts, parameters={"gateway": "x"}) for metric, doubts in (
+        ("throughput", grave), ("connection-rate", DOUBTS), ("frame-loss", known),
+    )]  # fmt: skip
+    matrix = of_metrics(shown)
+    assert [cell[-1] for cell in matrix.lines[1].cells] == ["†", "*", "k"]
+    assert [line.split()[0] for line in matrix.doubts] == ["†", "*", "*", "For"]
+    assert r"\textdagger{}" in latex.render(matrix)
 
 
 @pytest.mark.parametrize("inner", ["", "results"])

@@ -6,13 +6,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
+from tests.unit.made_comparisons import compared, estimate, gateway
 from tests.unit.made_results import keep, made
 
 from natgauge.cli import run
-from natgauge.records.store import Store
+from natgauge.records.comparison import ComparisonRecord
+from natgauge.records.store import COMPARISON, Store
 from natgauge.stored.find_results import find
 
 FIRST, SECOND = "1efa1cd59733", "51197a692fb0"
@@ -61,3 +64,62 @@ def test_one_version_keeps_its_name_and_so_do_different_gateways(tmp_path: Path)
 def test_digests_that_begin_alike_have_more_digits(tmp_path: Path) -> None:
     folder = stored(tmp_path, "1efa1cd59733", "1efa1cd60000")
     assert {each.gateway for each in find([folder]).results} == {"gateway (1efa1cd5)", "gateway (1efa1cd6)"}
+
+
+def comparison(*digests: str) -> ComparisonRecord:
+    """A changed recipe compared with its base, whose paths and titles are those of every pull request."""
+    base, changed = "base/gateway.toml", "./gateway.toml"
+    names = (base, changed, f"{base} (A/A control)")
+    roles = ("baseline", "compared", "control")
+    gateways = [
+        gateway(name, role, {"gateway": "gateway", "title": "My NAT", "recipe_digest": digest})  # type: ignore[arg-type]
+        for name, role, digest in zip(names, roles, (*digests, digests[0]), strict=True)
+    ]
+    control = [estimate(names[2], 1.0, 0.99, 1.01)]
+    return compared([estimate(changed, text=f"frame up: {changed} costs more")], control, gateways=gateways)
+
+
+def compared_folder(path: Path, *records: ComparisonRecord) -> str:
+    for number, record in enumerate(records):
+        (path / str(number)).mkdir(parents=True)
+        (path / str(number) / COMPARISON).write_text(json.dumps(record.document()))
+    return str(path)
+
+
+def test_one_path_that_was_two_versions_is_two_gateways_in_every_form(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = compared_folder(tmp_path / "results", comparison(FIRST, SECOND), comparison(FIRST, "77" * 6))
+    both = ("./gateway.toml (51197a)", "./gateway.toml (777777)")
+    for options in ([], *(["--format", form] for form in ("markdown", "latex", "json", "csv"))):
+        assert run(["report", folder, *options]) == 0
+        told = capsys.readouterr().out
+        assert all(name in told for name in both), options
+        assert "base/gateway.toml (1efa1c)" not in told
+    assert run(["report", folder, "--html", str(tmp_path / "page.html"), "--svg", str(tmp_path / "svg")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert all(page.count(name) >= 3 for name in both)
+    drawn = "".join(path.read_text() for path in (tmp_path / "svg").iterdir())
+    assert all(name.rpartition(" ")[2] in drawn for name in both)
+
+
+def test_a_page_of_two_versions_with_one_title_is_headed_by_their_paths(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = compared_folder(tmp_path / "results", comparison(FIRST, SECOND))
+    assert run(["report", folder, "--html", str(tmp_path / "page.html")]) == 0
+    capsys.readouterr()
+    heading = re.search("<h1>(.*)</h1>", (tmp_path / "page.html").read_text())
+    assert heading is not None
+    assert "./gateway.toml compared with base/gateway.toml" in heading[1]
+
+
+def test_ratios_over_commits_stay_one_series(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each commit is another version of the recipe."""
+    records = [
+        comparison(FIRST, digest).model_copy(update={"commit": f"{digest[:7]}@2026-11-2{day}T00:00:00+00:00"})
+        for day, digest in enumerate((SECOND, "77" * 6))
+    ]
+    assert run(["report", compared_folder(tmp_path, *records), "--history", "--format", "json"]) == 0
+    points = json.loads(capsys.readouterr().out)["points"]
+    assert [(point["series"], point["gateway"]) for point in points] == [(1, "./gateway.toml")] * 2

@@ -69,6 +69,7 @@ def command(gateway: str, against: str | None, results: Path, as_json: bool, **c
     from natgauge.audits.audit import audit
     from natgauge.cli.progress import ProgressDisplay
     from natgauge.reports.audit import text
+    from natgauge.stored.versions import audits_apart
     from natgauge.tables import columns
 
     stored = None if against is None else _other(gateway, against, choices)
@@ -76,16 +77,16 @@ def command(gateway: str, against: str | None, results: Path, as_json: bool, **c
         audited = audit(gateway, results=results, observe=display, notify=display.line, **choices)
         if against is not None and stored is None:
             stored = _stored(audit(against, results=results, observe=display, notify=display.line, **choices))
+    audits = audits_apart([_stored(audited), *([] if stored is None else [stored])])
     if not as_json:
-        records = [audited.record, *(() if stored is None else (stored.record,))]
-        say(wrapped(text(records, columns())), colours=COLOURS)
+        say(wrapped(text([each.record for each in audits], columns())), colours=COLOURS)
     elif stored is None:
         document(audited.record.document())
     else:
         from natgauge.reports import json_report
         from natgauge.reports.collected import StoredResults
 
-        document(json_report.document(StoredResults((), (), audits=(_stored(audited), stored))))
+        document(json_report.document(StoredResults((), (), audits=audits)))
     return audited.exit_status
 
 

@@ -40,7 +40,7 @@ def show(
     share = _MARGIN if margin is None else margin
     if not 0 <= share < 1:
         raise UsageError(f"report: --margin {share:g} is not from 0 to below 1 (100%); give a share such as 5%")
-    comparisons = find_results.find(folders).comparisons
+    comparisons = find_results.find(folders, as_labelled=True).comparisons
     if not comparisons:
         raise UsageError("report: --history: the folders hold no comparison; name results of natgauge compare")
     every = history(dated(comparisons), share)
@@ -63,7 +63,7 @@ def _write(
     if html is not None:
         from natgauge.reports.html import page
 
-        text = page.history_page("Costs over commits", views.sentences(every), views.groups(every, margin), own)
+        text = page.history_page(views.TITLE, views.sentences(every), views.groups(every, margin), own)
         outputs.write(html, text, what="report", remedy="name a file in a folder of yours")
         written += [] if outputs.is_stream(html) else [html]
     for kind, folder in drawn.items():
@@ -88,7 +88,7 @@ def _show(every: Sequence[HistorySeries], margin: float, own: OwnWords, form: st
     if form == "csv":
         say(views.csv_table(every))
         return
-    text = draft.plain(sheet) if form == "draft" else latex.render(sheet)
+    text = draft.plain(sheet) if form == "draft" else latex.render(sheet, own.title or views.TITLE)
     if form == "markdown":
         text = "\n".join([*(f"- {markdown.escaped(one.text)}" for one in sentences), "", markdown.render(sheet)])
     elif form == "text":

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -195,13 +196,14 @@ def _print_tables(
         return
     tables = []
     if collected.stored and like is None:
-        tables.append(_measured(collected, form, against, published))
+        tables.append(_measured(collected, form, own, against, published))
     elif collected.stored and like is not None:
-        tables.append(_rendered(form, _shaped(collected, like, beside=beside)))
+        of = replace(collected, comparisons=(), audits=())
+        tables.append(_rendered(form, _shaped(collected, like, beside=beside), of, own))
     if collected.comparisons:
-        tables.append(_compared(collected, form))
+        tables.append(_compared(collected, form, own))
     if collected.audits:
-        tables.append(_audited(collected, form))
+        tables.append(_audited(collected, form, own))
     say(own.above(form, "\n\n".join(tables)), colours=COLOURS)
 
 
@@ -314,7 +316,9 @@ def _refuse(
         raise UsageError(f"report: {option} is for results of measurements, the folders hold none")
 
 
-def _measured(collected: StoredResults, form: str, against: str | None, published: tuple[str, ...]) -> str:
+def _measured(
+    collected: StoredResults, form: str, own: OwnWords, against: str | None, published: tuple[str, ...]
+) -> str:
     from natgauge.published.printed import tables_of
     from natgauge.reports import draft
     from natgauge.reports import sheet as sheets
@@ -327,27 +331,34 @@ def _measured(collected: StoredResults, form: str, against: str | None, publishe
     if against is None and form == "draft":
         measured = draft.render(shown)
     else:
-        measured = _answered(form, answers(results) if form == "text" else (), shown)
+        of = replace(collected, comparisons=(), audits=())
+        measured = _answered(form, answers(results) if form == "text" else (), shown, of, own)
     others = tables_of(published, results)
     return f"Measured here:\n{measured}\n\n{others}" if others else measured
 
 
-def _answered(form: str, sentences: Sequence[Sentence], shown: Sheet) -> str:
-    """Return a sheet in a form; text has the answers and the doubts above the table."""
+def _answered(form: str, sentences: Sequence[Sentence], shown: Sheet, collected: StoredResults, own: OwnWords) -> str:
+    """Return the sheet of these records in a form; text has the answers and the doubts above the table."""
     from natgauge.cli.say import wrapped
     from natgauge.reports.text import answered
     from natgauge.tables import columns
 
-    return wrapped(answered(sentences, shown, columns())) if form == "text" else _rendered(form, shown)
+    if form == "text":
+        return wrapped(answered(sentences, shown, columns()))
+    return _rendered(form, shown, collected, own)
 
 
-def _rendered(form: str, shown: Sheet) -> str:
-    """Return a sheet in a form; text is as wide as the terminal, drafts have no frames."""
-    from natgauge.reports import draft, text
+def _rendered(form: str, shown: Sheet, collected: StoredResults, own: OwnWords) -> str:
+    """Return the sheet of these records in a form; text is as wide as the terminal, drafts have no frames."""
+    from natgauge.reports import draft, latex, text
+    from natgauge.reports.heading import heading
     from natgauge.tables import columns
 
     if form == "text":
         return text.render(shown, columns())
+    if form == "latex":
+        head = heading(collected, (), own)
+        return latex.render(shown, head.title, head.sentence)
     return draft.plain(shown) if form == "draft" else str(_view(form).render(shown))
 
 
@@ -361,21 +372,24 @@ def _shaped(collected: StoredResults, name: str, *, beside: bool) -> Sheet:
     return like.sheet(name, collected.results, beside=beside)
 
 
-def _compared(collected: StoredResults, form: str) -> str:
+def _compared(collected: StoredResults, form: str, own: OwnWords) -> str:
     """A table for each comparison; CSV has one for all."""
     from natgauge.reports import comparison
 
     if form == "csv":
         return comparison.csv_table(collected.records)
     return "\n\n".join(
-        _answered(form, comparison.sentences(record), comparison.sheet(record)) for record in collected.records
+        _answered(form, comparison.sentences(one.record), comparison.sheet(one.record), of, own)
+        for one in collected.comparisons
+        for of in [replace(collected, stored=(), comparisons=(one,), audits=())]
     )
 
 
-def _audited(collected: StoredResults, form: str) -> str:
+def _audited(collected: StoredResults, form: str, own: OwnWords) -> str:
     """The table of an audit, or one table of several audits with a column for each gateway."""
     from natgauge.reports import audit
 
     records = [stored.record for stored in collected.audits]
     marked = form in ("text", "markdown")
-    return _answered(form, audit.answers(records), audit.table(records, marked=marked))
+    of = replace(collected, stored=(), comparisons=())
+    return _answered(form, audit.answers(records), audit.table(records, marked=marked), of, own)

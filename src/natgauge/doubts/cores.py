@@ -111,7 +111,7 @@ def _one_pair(facts: Facts) -> Iterator[Said]:
         if any(fields and not {*fields} & {*_PORTS} for fields in each):
             yield Said(
                 f"all frames have one pair of addresses, and an interface of the device hashes addresses only "
-                f"({port}), so one core gets all of them; give --addresses draft or --tune-device"
+                f"({port}), so one core gets all of them"
             )
             return
 
@@ -152,7 +152,7 @@ DOUBTS: Final = (
             "of a frame by its addresses alone (`device_flow_hash`): one core works, whatever the number of four "
             "tuples. RFC 9693 section 3.2 and draft-lencse-bmwg-multiple-ip-addresses have several addresses for this"
         ),
-        remedy="Use several addresses (--addresses draft), or let the device hash ports.",
+        remedy="Use several addresses (--addresses draft), or let the device hash ports (--tune-device).",
         leaves="at least",
     ),
     Doubt(

@@ -120,9 +120,9 @@ DOUBTS: Final = (
         about="repetition",
         meaning=(
             "tear-down rate: the time that a full table takes beyond an empty one is not larger than the spread of the "
-            "times; use more connections"
+            "times"
         ),
-        remedy="Measure with more connections.",
+        remedy="Use more connections.",
     ),
     Doubt(
         word="excused frames",

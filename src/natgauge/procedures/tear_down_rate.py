@@ -160,7 +160,7 @@ def tear_down(
         "difference_seconds": difference,
     }
     if difference <= 0:
-        text = "a full table was emptied no slower than an empty one: the rate is at least this; use more connections"
+        text = "a full table was emptied no slower than an empty one: the rate is at least this"
         return connections / figures["full_seconds"], figures, [Note("unreliable", text)]
     for name, seconds in (("lowest", max(full)), ("highest", min(full))):
         if seconds > statistics.median(empty):
@@ -169,7 +169,7 @@ def tear_down(
         return connections / difference, figures, []
     text = (
         f"the difference of {written(difference * 1000)} ms is not larger than the spread of the times, "
-        f"{written(spread * 1000)} ms; use more connections"
+        f"{written(spread * 1000)} ms"
     )
     return connections / difference, figures, [Note("unreliable", text)]
 

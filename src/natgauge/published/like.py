@@ -19,16 +19,15 @@ from natgauge.figure_text import in_full, number
 from natgauge.interval_text import Written, significant
 from natgauge.published.like_columns import Absent, Columns
 from natgauge.published.load import sources, table
-from natgauge.published.model import NOTHING, Kind, PublishedRow
+from natgauge.published.model import NOTHING, Kind, PublishedRow, Quantity
 from natgauge.published.printed import THEIRS, slips
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import RAISED_TIMEOUT
-from natgauge.reports.graded_doubts import columns, of_columns
+from natgauge.reports.graded_doubts import MARKS, columns, mark, of_columns
+from natgauge.reports.rows import experiments
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.words import OF_PORTS, OF_SPEED
 
-#: Mark of a figure with doubts, which are below the table.
-_DOUBTED: Final = "*"
 #: A field of a summary, by the kind of its row.
 _SUMMARY: Final[Mapping[Kind, str]] = {
     "median": "median",
@@ -49,8 +48,7 @@ _PARAMETERS: Final[Mapping[Kind, Callable[[Result], float | None]]] = {
     "destination-ports": lambda result: result.number("destination_port_count"),
     "table-size": lambda result: result.number("table_size"),
     "hash-size": lambda result: result.number("hash_size"),
-    # A tear-down rate has its experiments within each repetition.
-    "experiments": lambda result: len(result.repetitions) * (result.number("sample") or 1),
+    "experiments": experiments,
     "timeout": lambda result: result.number(RAISED_TIMEOUT) or result.number("udp_timeout"),
     "phase-1-frames": lambda result: result.number("draws") or result.number("connections"),
 }
@@ -101,12 +99,17 @@ class _Shaped:
         lines = []
         for row, printed in zip(self._table.rows, self._printed.rows, strict=True):
             cells = tuple(self._cell(row, column) for column in range(self._table.width))
-            lines.append(SheetRow(row.label, cells))
+            lines.append(SheetRow(row.label, cells, self._unit(row)))
             if self._beside and row.kind != "heading":
-                lines.append(SheetRow(f"{row.label}, published", printed.cells))
+                lines.append(SheetRow(f"{row.label}, published", printed.cells, self._unit(row)))
             elif row is self._table.rows[0] and not self._columns.as_published and printed.cells != cells:
                 lines.append(SheetRow("in the column of", printed.cells))
-        return Sheet(tuple(lines), tuple(self._notes()), tuple(f"{_DOUBTED} {line}" for line in self._doubts()))
+        return Sheet(tuple(lines), tuple(self._notes()), tuple(self._doubts()))
+
+    def _unit(self, row: PublishedRow) -> str:
+        """The unit of the cells; empty where they have none."""
+        in_unit = self._table.shape.rows.get(row.label, row.kind) in {*_SUMMARY, "error"}
+        return _unit(self._table.quantities[row.quantity]) if row.quantity is not None and in_unit else ""
 
     # Cells
 
@@ -218,7 +221,7 @@ class _Shaped:
         return Written(f"{text}{self._mark(result)}", text.value)
 
     def _mark(self, result: Result) -> str:
-        return _DOUBTED if result.doubts or result.limited_by not in _OF_DEVICE else ""
+        return mark(result.doubts) if result.limited_by in _OF_DEVICE else MARKS["answer"]
 
     # Below the table
 
@@ -256,9 +259,8 @@ class _Shaped:
             results = (self._columns.find(name, column) for column in range(self._table.width))
             devices = dict.fromkeys(f"{each.metric} of {each.gateway}" for each in results if isinstance(each, Result))
             if devices:
-                unit = quantity.unit if quantity.times == 1 else f"{quantity.times:,} {quantity.unit}"
                 added = f", {quantity.directions}" if quantity.directions else ""
-                described.setdefault(f"{', '.join(devices)}; 1 = {unit}{added}.", []).append(name)
+                described.setdefault(f"{', '.join(devices)}; 1 = {_unit(quantity)}{added}.", []).append(name)
         return (f"{', '.join(names)}: {what}" for what, names in described.items())
 
     def _doubts(self) -> Iterator[str]:
@@ -268,12 +270,18 @@ class _Shaped:
             for column in range(self._table.width)
             for result in self._columns.at(column)
         ]
-        yield from of_columns([(block, column, result.doubts) for block, column, result in every], "column")
+        doubts = [(block, column, result.doubts) for block, column, result in every]
+        yield from of_columns(doubts, "column", marked=True)
         limits: dict[str, list[tuple[str, str]]] = {}
         for block, column, result in every:
             if result.limited_by not in _OF_DEVICE:
                 limits.setdefault(result.limited_by, []).append((block, column))
-        yield from (f"Bottleneck: the {limit} ({columns(places, 'column')})." for limit, places in limits.items())
+        for limit, places in limits.items():
+            yield f"{MARKS['answer']} Bottleneck: the {limit} ({columns(places, 'column')})."
+
+
+def _unit(quantity: Quantity) -> str:
+    return quantity.unit if quantity.times == 1 else f"{quantity.times:,} {quantity.unit}"
 
 
 def _is_at_least(result: Result) -> bool:

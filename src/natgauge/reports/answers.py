@@ -68,6 +68,7 @@ class Sentence:
 
     Attributes:
         certainty: how sure the answer is; None where it compares nothing.
+        doubts: words of doubts, which are reasons, too.
         about: what the ratios of the sentence are, as the head of a column.
         ratios: gateway and ratio, where the sentence lists several gateways.
     """
@@ -75,6 +76,7 @@ class Sentence:
     text: str
     certainty: Certainty | None = None
     reasons: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
     leads: bool = False
     about: str = ""
     ratios: tuple[tuple[str, str], ...] = ()
@@ -120,7 +122,9 @@ def threshold_of(result: Result, point: str = "") -> str:
 
 def not_sure(sentences: Sequence[Sentence]) -> str:
     """Return all reasons why answers are not sure, as one sentence; empty where there is none."""
-    reasons = dict.fromkeys(reason for sentence in sentences for reason in sentence.reasons)
+    reasons = list(dict.fromkeys(reason for sentence in sentences for reason in sentence.reasons))
+    doubts = dict.fromkeys(word for sentence in sentences for word in sentence.doubts)
+    reasons += [f"doubts: {', '.join(doubts)}"] if doubts else []
     return f"Not sure because: {'; '.join(reasons)}." if reasons else ""
 
 
@@ -172,13 +176,17 @@ def _with_range(figure: FigureSummary) -> str:
     return within(figure.median, figure.minimum, figure.maximum)
 
 
-def _in_bits(result: Result) -> str:
-    """Bits of the frames of a rate, as the end of a sentence; empty where the value is no rate of known frames."""
-    bits = bits_of_unit(result.metric, result.parameters)
-    if bits is None or not result.median:
+def _in_bits(*results: Result) -> str:
+    """Bits of the frames of rates, as the end of a sentence; empty where a value is no rate of known frames."""
+    every = [(each, bits_of_unit(each.metric, each.parameters)) for each in results if each.median]
+    known = [(each, bits) for each, bits in every if bits is not None]
+    if not known or len(known) < len(results):
         return ""
-    wire, packets = (in_bits(_number(result, per_unit)) for per_unit in (bits.wire, bits.packets))
-    return f"; {wire} on the wire, {packets} of IP packets{_WAYS[bits.way]}"
+    wire, packets = (
+        " and ".join(dict.fromkeys(in_bits(_number(each, getattr(bits, part))) for each, bits in known))
+        for part in ("wire", "packets")
+    )
+    return f"; {wire} on the wire, {packets} of IP packets{_WAYS[known[0][1].way]}"
 
 
 def _periods(result: Result, name: str) -> str:
@@ -203,8 +211,10 @@ def _does(result: Result, *, sized: bool) -> str:
     return f"{result.gateway} {does}{criterion.clause(result, sized=sized)}{mark}"
 
 
-def _value(result: Result) -> str:
-    return f"{_figure(result)}{doubtful.missing(result)}"
+def _value(result: Result, *, bits: bool = False) -> str:
+    """The value with its unit, and with `bits` those of its frames where it is a rate of known frames."""
+    text = _in_bits(result).removeprefix("; ") if bits else ""
+    return f"{_figure(result)}{f' ({text})' if text else ''}{doubtful.missing(result)}"
 
 
 def _figure(result: Result) -> str:
@@ -313,7 +323,7 @@ def _ranked_at_points(every: Sequence[Ranking], results: Sequence[Result], varie
     second = seconds[0] if len(seconds) == 1 else "the second best"
     text += f". It reaches {_times([ranking.claims[0] for ranking in own], f'the {top.metric} of {second}')}"
     if better(top.metric) == "higher":
-        text += f", and up to {_value(top)} {_point(top, results)}".rstrip()
+        text += f", and up to {_value(top, bits=True)} {_point(top, results)}".rstrip()
     claims = [claim for ranking in decided for claim in ranking.claims]
     return _claimed(text, weakest(claims), claims)
 
@@ -341,15 +351,16 @@ def _ranked_once(ranking: Ranking) -> Sentence:
         if len(rivals) > 2:
             least, most = (end(rivals, key=lambda each: each.median) for end in (min, max))
             text += f"their medians are {main_figure.median(least)} to {main_figure.median(most)} {unit_of(first)}"
+            text += _in_bits(least, most)
         else:
             unequal = next(claim for claim in ranking.claims if claim.certainty == "cannot tell")
             text += (
                 f"{first.gateway} {_number(first)}{doubtful.missing(first)}, {rivals[1].gateway} {_value(rivals[1])}"
             )
-            text += f", {_why_not(unequal)}"
+            text += f", {_why_not(unequal)}{_in_bits(first, rivals[1])}"
         return Sentence(f"{text}.", certainty, _why_wide(ranking.claims))
     times = _times(claims[:1], f"that of the next, {claims[0].first.gateway}")
-    text = f"{first.gateway} {_best(first)}: {_value(first)}, {times}"
+    text = f"{first.gateway} {_best(first)}: {_value(first, bits=True)}, {times}"
     if len(ranking.claims) > 1:
         ranked = [result for result in ranking.results if result.gateway not in aside]
         text += f"; last of {len(ranked)} is {ranked[-1].gateway} with {_value(ranked[-1])}" if len(ranked) > 2 else ""
@@ -367,7 +378,7 @@ def _claimed(text: str, certainty: Certainty, claims: Sequence[Claim]) -> Senten
     """A claim, which is restricted to the repetitions at hand where it is not sure."""
     if certainty == "sure":
         return Sentence(f"{text}.", certainty)
-    return Sentence(f"In these repetitions {text}.", certainty, _reasons(claims))
+    return Sentence(f"In these repetitions {text}.", certainty, _reasons(claims), _doubts(claims))
 
 
 def _reasons(claims: Sequence[Claim]) -> tuple[str, ...]:
@@ -378,8 +389,11 @@ def _reasons(claims: Sequence[Claim]) -> tuple[str, ...]:
         found.append("the repetitions of a result share one lab")
     elif "one sitting each" in sittings:
         found.append("the results were measured one after the other, not in turns")
-    words = list(dict.fromkeys(word for claim in claims for word in claim.doubts))
-    return (*found, *([f"doubts: {', '.join(words)}"] if words else []))
+    return tuple(found)
+
+
+def _doubts(claims: Sequence[Claim]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word for claim in claims for word in claim.doubts))
 
 
 def _few(claims: Sequence[Claim]) -> list[str]:
@@ -439,7 +453,7 @@ def _several(results: Sequence[Result]) -> Sentence:
     values = " to ".join(f"{_value(result)} ({name})" for result, name in zip(ends, named, strict=True))
     differing = [describe(name).label for name in labels.differing_within(results)]
     rest = f"; they differ in {listed(differing)}" if differing else ""
-    return Sentence(f"{results[0].metric}: {len(results)} results, from {values}{rest}.")
+    return Sentence(f"{results[0].metric}: {len(results)} results, from {values}{rest}{_in_bits(*ends)}.")
 
 
 def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> Iterator[Sentence]:
@@ -457,7 +471,8 @@ def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> It
                 f"{_does(own, sized=False)}{doubtful.missing(own)} {_point(own, results)}, and "
                 f"{_value(result)} {_point(result, results)}"
             )
-            yield Sentence(f"{ends_of}: {_times(claims, '')}.", claims[0].certainty, _reasons(claims))
+            text = f"{ends_of}: {_times(claims, '')}{_in_bits(own, result)}."
+            yield Sentence(text, claims[0].certainty, _reasons(claims), _doubts(claims))
             continue
         names = "cores" if axis is CORES else "connections"
         ideal = f" ({number(last / first)} times is ideal)" if axis is CORES and rate else ""
@@ -526,9 +541,10 @@ def _listed(head: str, claims: Sequence[Claim], of: str, ranked: Sequence[Claim]
     kept = [each for own in shown.values() for each in own]
     certainties = {each.certainty for each in kept}
     certainty = certainties.pop() if len(certainties) == 1 else "seen"
-    reasons = _reasons([each for each in kept if each.certainty == "seen"])
+    seen = [each for each in kept if each.certainty == "seen"]
     cover = "" if len(claims) == 1 else f"; {_coverage(kept)}s{over}"
-    return Sentence(f"{head}{', '.join(parts)}{cover}{rest}.", certainty, reasons, about=of, ratios=ratios)
+    text = f"{head}{', '.join(parts)}{cover}{rest}."
+    return Sentence(text, certainty, _reasons(seen), _doubts(seen), about=of, ratios=ratios)
 
 
 def _is_bounded(claim: Claim) -> bool:

@@ -11,9 +11,10 @@ from functools import partial
 from typing import Final
 
 from natgauge.analysis import conditions
+from natgauge.analysis.bits import bits_of_unit
 from natgauge.analysis.halves import kinds_of_halves
 from natgauge.figure_text import at_least, given, number
-from natgauge.interval_text import Way, percent, ratio
+from natgauge.interval_text import Way, in_bits, percent, ratio
 from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.reports import markdown
@@ -23,6 +24,8 @@ from natgauge.reports.graded_doubts import graded
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.reports.text import answered
 
+#: Sign between two gateways whose order is not known.
+_ALIKE: Final = "≈"
 #: What the costs of each method are.
 _COSTS: Final = {"slices": "the device's own work on one core", "rates": "the time for a frame at the highest rate"}
 #: Words of notes on what ended the rounds of a comparison before its answer.
@@ -75,14 +78,16 @@ def _order(record: ComparisonRecord) -> str:
         ends = [(1.0, 1.0, record.baseline.label), *((*_ends(one), _with_change(one)) for one in own if one.is_bounded)]
         if len(own) > 1 and len(ends) > len(own):
             texts.append(f"{FRAME_OF[quantity]}: {_joined(sorted(ends, key=lambda each: each[0] * each[1]))}")
-    return f"Cheapest first, {'; '.join(texts)} (≈ is not told apart)." if texts else ""
+    order = "; ".join(texts)
+    unknown = f" ({_ALIKE}: which of the two costs less is not known)" if _ALIKE in order else ""
+    return f"Cheapest first, {order}{unknown}." if texts else ""
 
 
 def _joined(ends: Sequence[tuple[float, float, str]]) -> str:
-    """Names in order, with "<" where the intervals of two neighbours leave no doubt of it, and "≈" elsewhere."""
+    """Names in order, with "<" where the intervals of two neighbours leave no doubt of it."""
     text = ends[0][2]
     for (_, high, _), (low, _, name) in itertools.pairwise(ends):
-        text += f"{' < ' if high < low else ' ≈ '}{name}"
+        text += f" {'<' if high < low else _ALIKE} {name}"
     return text
 
 
@@ -332,7 +337,10 @@ def _rate(record: ComparisonRecord, gateway: GatewayRecord, quantity: str, rate:
     """A rate, and whether the gateway may have a higher one: more than half of its searches did not end at it."""
     of_rate = [limit for limit in record.limits if (limit.gateway, limit.quantity) == (gateway.label, quantity)]
     limited = 2 * sum(limit.searches for limit in of_rate) > max((limit.of for limit in of_rate), default=0)
-    return f"{quantity} {f'at least {at_least(rate)}' if limited else number(rate)}/s"
+    metric = "connection-rate" if quantity == "new" else "throughput"
+    bits = bits_of_unit(metric, gateway.parameters.with_settings({"directions": quantity}))
+    wire = "" if bits is None else f" ({in_bits(number(rate * bits.wire))} on the wire)"
+    return f"{quantity} {f'at least {at_least(rate)}' if limited else number(rate)}/s{wire}"
 
 
 def _length(record: ComparisonRecord) -> str:

@@ -19,6 +19,8 @@ GRADE_TITLES: Final[Mapping[Grade, str]] = {
     "interval": "Why intervals are wide",
     "information": "For information",
 }
+#: Marks of figures with doubts of each grade; those for information need none.
+MARKS: Final[Mapping[Grade, str]] = {"answer": "†", "interval": "*", "information": ""}
 #: Doubts whose texts are printed below tables whatever their grade.
 _FINDINGS: Final = words_of(lambda doubt: doubt.shows_text)
 #: The most texts of such a doubt that are printed; of more, only the word is.
@@ -40,6 +42,25 @@ class Doubted(Generic[NameT]):
     def remedy(self) -> str:
         """What to do about it; empty where it could not change the answer, or says it itself."""
         return known(self.doubt.word).remedy if self.doubt.grade == "answer" else ""
+
+
+def mark(doubts: Iterable[Note]) -> str:
+    """Return the mark of a figure with these doubts, by the gravest of them; empty where it needs none."""
+    grades = {doubt.grade for doubt in doubts}
+    return next((sign for grade, sign in MARKS.items() if grade in grades), "")
+
+
+def explained(every: Iterable[Sequence[Note]]) -> str:
+    """Return what the marks of figures with these doubts mean, as sentences; empty where there is no mark."""
+    words: dict[Grade, dict[str, None]] = {}
+    for doubts in every:
+        sign = mark(doubts)
+        for doubt in doubts:
+            if sign and doubt.grade is not None and MARKS[doubt.grade] == sign:
+                words.setdefault(doubt.grade, {})[doubt.word] = None
+    return " ".join(
+        f"{MARKS[grade]} {GRADE_TITLES[grade]}: {', '.join(words[grade])}." for grade in MARKS if grade in words
+    )
 
 
 def doubted(
@@ -67,6 +88,7 @@ def graded(
     *,
     brief: bool = False,
     each: bool = False,
+    marked: bool = False,
 ) -> list[str]:
     """Return doubts as lines; doubts that could change the answer come first.
 
@@ -75,6 +97,7 @@ def graded(
         brief: whether only doubts that could change the answer have their text, and others only their word.
         each: whether doubts of a word with different texts have a line each, and facts on the device have their text;
             otherwise the text is that of the first.
+        marked: whether lines begin with the mark of their grade.
     """
     every_named = list(named)
     texts_of = {
@@ -87,7 +110,7 @@ def graded(
 
     lines = []
     for grade, every in (doubted(every_named, in_full) if each else doubted(every_named)).items():
-        title = GRADE_TITLES[grade]
+        title = f"{MARKS[grade] if marked else ''} {GRADE_TITLES[grade]}".lstrip()
         named_doubts = [(one, f"{one.doubt.word}{having(one.names)}") for one in every]
         texts = (f"{name}: {one.doubt.text}. {one.remedy}" for one, name in named_doubts if in_full(one.doubt))
         lines += [f"{title}: {text.rstrip()}" for text in texts]
@@ -110,17 +133,19 @@ def _share(doubt: Note, every: Sequence[tuple[object, Sequence[Note]]]) -> str:
     return f" ({words[direction].format(shares)})"
 
 
-def of_columns(every: Sequence[tuple[str, str, Sequence[Note]]], noun: str = "") -> list[str]:
+def of_columns(every: Sequence[tuple[str, str, Sequence[Note]]], noun: str = "", *, marked: bool = False) -> list[str]:
     """Return the doubts of a table's columns as lines, with the columns that have each doubt.
 
     Args:
         every: block and heading of each column, and its doubts; the block is empty in a table of one block.
+        marked: as of `graded`.
     """
 
     def having(found: Sequence[tuple[str, str]]) -> str:
         return f" ({columns(found, noun)})" if len(found) < len(every) else " (all)" if len(every) > 1 else ""
 
-    return graded((((block, heading), doubts) for block, heading, doubts in every), having, brief=True, each=True)
+    named = (((block, heading), doubts) for block, heading, doubts in every)
+    return graded(named, having, brief=True, each=True, marked=marked)
 
 
 def columns(places: Sequence[tuple[str, str]], noun: str = "") -> str:

@@ -25,6 +25,7 @@ from natgauge.reports.html.figures import Figure, FigureGroup
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.statistics.interval import CONFIDENCE, finite
 
+TITLE: Final = "Costs over commits"
 HISTORY_SCHEMA: Final = "natgauge-history-1"
 #: Of the table, and of the data of a figure.
 _HEAD: Final = ("date (UTC)", "commit", "cost, compared with the baseline", "interval", "change")

@@ -10,18 +10,30 @@ from typing import Final
 from natgauge.plain_text import one_line
 from natgauge.reports.sheet import Sheet
 
+#: Characters of a label, as far as they come from a title.
+_LONGEST: Final = 60
 _SPECIAL: Final[Mapping[str, str]] = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
+    # Signs of natgauge itself, which some of LaTeX's engines or fonts lack.
+    "†": r"\textdagger{}",
+    "±": r"$\pm$",
+    "≈": r"$\approx$",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
 }
 
 
-def render(shown: Sheet) -> str:
-    """Return a sheet as LaTeX."""
+def render(shown: Sheet, title: str = "", measured: str = "") -> str:
+    """Return a sheet as LaTeX: with a title a table that floats, with its caption and a label, else what is in it.
+
+    Args:
+        shown: the sheet.
+        title: title of the table, without its full stop.
+        measured: further sentences of the caption, such as the machine.
+    """
     head, *rest = shown.lines
     lines = [
         r"\begin{tabular}{l" + "r" * shown.columns + "}",
@@ -29,7 +41,7 @@ def render(shown: Sheet) -> str:
         _line([head.heading, *head.cells]),
         r"\hline",
         *(
-            _line([line.heading, *line.cells])
+            _line([f"{line.heading} ({line.unit})" if line.unit else line.heading, *line.cells])
             if line.cells
             else rf"\hline \multicolumn{{{shown.columns + 1}}}{{l}}{{{plain(line.heading)}}} \\"
             for line in rest
@@ -37,7 +49,13 @@ def render(shown: Sheet) -> str:
         r"\hline",
         r"\end{tabular}",
     ]
-    return "\n".join([*lines, *(rf"\par{{\footnotesize {plain(note)}\par}}" for note in shown.below)])
+    lines += [rf"\par{{\footnotesize {plain(note)}\par}}" for note in shown.below]
+    if title:
+        caption = plain(" ".join(filter(None, (f"{title.removesuffix('.')}.", measured))))
+        words = re.sub(r"[^a-z0-9]+", "-", title.lower())[:_LONGEST].strip("-")
+        above = [r"\begin{table}[htbp]", r"\centering", rf"\caption{{{caption}}}", rf"\label{{tab:{words}}}"]
+        lines = [*above, *lines, r"\end{table}"]
+    return "\n".join(lines)
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -46,6 +64,6 @@ def _line(cells: Sequence[str]) -> str:
 
 def plain(text: str) -> str:
     """Return text that LaTeX prints as it is."""
-    escapes = re.sub(r"[\\~^<>&%$#_{}]", lambda match: _SPECIAL[match[0]], one_line(text))
+    escapes = re.sub(r"[\\~^<>&%$#_{}†±≈]", lambda match: _SPECIAL[match[0]], one_line(text))
     # After the end of a row LaTeX takes these for arguments.
     return f"{{}}{escapes}" if escapes.lstrip()[:1] in ("[", "*") else escapes

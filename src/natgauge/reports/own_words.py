@@ -30,7 +30,8 @@ class OwnWords:
         if form == "markdown":
             title, note = f"# {markdown.escaped(title)}" if title else "", list(map(markdown.escaped, note))
         elif form == "latex":
-            title, note = rf"\section*{{{plain(title)}}}" if title else "", list(map(plain, note))
+            # The title is the caption of each table.
+            title, note = "", list(map(plain, note))
         return "\n\n".join([*filter(None, [title, *note]), text])
 
 

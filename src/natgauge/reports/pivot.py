@@ -22,26 +22,17 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import describe, is_fact
 from natgauge.reports import main_figure
 from natgauge.reports.doubtful import missing
-from natgauge.reports.graded_doubts import of_columns
+from natgauge.reports.graded_doubts import mark, of_columns
 from natgauge.reports.labels import in_words, text_of
-from natgauge.reports.rows import Cell, ResultRow, row_of, rows, unit_of
+from natgauge.reports.rows import IN_UNIT, Cell, ResultRow, row_of, rows, unit_of
 from natgauge.reports.sheet import Sheet, SheetRow, notes
 
-#: Mark of a figure that has doubts, which are listed below the matrix.
-_DOUBTED: Final = "*"
 #: What the heading of a block says.
 _IN_HEADING: Final = frozenset({"gateway", "metric", "unit"})
 #: Rows that explain missing figures; they are below the table.
 _LEFT_OUT: Final = frozenset({"not compared"})
 #: Where one of these says nothing, there was none, which is another set-up; a device may well lack a knob.
 _NONE_IS_A_VALUE: Final = frozenset({describe("frame_timeout_seconds").heading})
-#: Rows in the unit of their block.
-_IN_UNIT: Final = frozenset(
-    {
-        "error of the search", "median", "1st percentile", "99th percentile", "minimum", "maximum", "mean",
-        "standard deviation",
-    }
-)  # fmt: skip
 #: A narrow table prints rates from here on in thousands, with four digits that count.
 _MANY: Final = 10_000
 _THOUSAND: Final = 1000
@@ -77,7 +68,7 @@ def sheet(results: Sequence[Result], against: str, *, narrow: bool = False) -> S
         lines.append(SheetRow(f"{block.name} ({_unit(of_block, many=many)})", ()))
         for row in own:
             places = [block.at.get(column) for column in columns]
-            _add(lines, _in_thousands(row) if many and row.label in _IN_UNIT else row, places)
+            _add(lines, _in_thousands(row) if many and row.label in IN_UNIT else row, places)
     placed = [
         (block.name, column, results[block.at[column]]) for block in blocks for column in columns if column in block.at
     ]
@@ -105,7 +96,7 @@ def of_metrics(results: Sequence[Result]) -> Sheet:
                 f"report: --against metrics: two results are of {result.metric} of {result.gateway}; name folders "
                 "of one set-up, or leave out --against"
             )
-        cells[heading] = main_figure.within(result) + (_DOUBTED if result.doubts else "") + missing(result)
+        cells[heading] = f"{main_figure.within(result)}{mark(result.doubts)}{missing(result)}"
     lines = [SheetRow("median of", columns)]
     lines += [
         SheetRow(gateway, tuple(cells.get(heading, "-") for heading in columns))
@@ -113,9 +104,10 @@ def of_metrics(results: Sequence[Result]) -> Sheet:
     ]
     notes = [f"All: {', '.join(same)}."] if same else []
     doubts = of_columns(
-        [(result.gateway, heading, result.doubts) for heading, result in zip(headings, results, strict=True)]
+        [(result.gateway, heading, result.doubts) for heading, result in zip(headings, results, strict=True)],
+        marked=True,
     )
-    return Sheet(tuple(lines), tuple(notes), tuple(f"{_DOUBTED} {line}" for line in doubts))
+    return Sheet(tuple(lines), tuple(notes), tuple(doubts))
 
 
 def _unit(results: Sequence[Result], *, many: bool) -> str:

@@ -139,6 +139,13 @@ def _of_result(result: Result, cell: Cell) -> str:
     return main_figure.value(result, cell) if isinstance(cell, int | float) else str(cell)
 
 
+#: Labels of rows in the unit of their result.
+IN_UNIT: Final = frozenset(
+    {
+        "error of the search", "median", "1st percentile", "99th percentile", "minimum", "maximum", "mean",
+        "standard deviation",
+    }
+)  # fmt: skip
 #: Unit of the rate of all directions together.
 UNIT_IN_ALL: Final = "frames/s all directions together"
 #: Where the frames of a rate come from, by the parameter `directions`.
@@ -400,10 +407,15 @@ def _tolerated(result: Result) -> str | None:
     return None if lost is None else criterion.percent(lost)
 
 
-def _planned(result: Result) -> int | None:
-    """Return the repetitions that were requested, where some of them are missing."""
-    planned = result.planned_repetitions
-    return planned if planned > len(result.repetitions) else None
+def experiments(result: Result) -> float:
+    """Return the number of experiments; a tear-down rate has several of them within each repetition."""
+    return len(result.repetitions) * (result.number("sample") or 1)
+
+
+def _planned(result: Result) -> float | None:
+    """Return the experiments that were requested, where some of them are missing."""
+    planned = result.planned_repetitions * (result.number("sample") or 1)
+    return planned if planned > experiments(result) else None
 
 
 def _link_maximum(*, of_units: bool) -> Callable[[Result], Cell]:
@@ -426,8 +438,8 @@ _BEFORE: Final = (
     _Described("a passing trial may lose", _tolerated),
     _Described("goal of MLRsearch", criterion.goals),
     _Described("frames of", criterion.transport),
-    _Described("number of experiments", lambda result: len(result.repetitions)),
-    _Described("experiments planned", _planned),
+    _Described("number of experiments", experiments, text=in_full),
+    _Described("experiments planned", _planned, text=in_full),
     _Described("error of the search", lambda result: result.error, text=number, measured=True),
     _Described("unit", unit_of),
     _Described("median", lambda result: result.median, text=number, measured=True, in_unit=True),

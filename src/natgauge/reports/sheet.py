@@ -10,7 +10,7 @@ from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
 from natgauge.reports import doubtful
 from natgauge.reports.graded_doubts import of_columns
-from natgauge.reports.rows import column_of, compared_rows, references, rows, uncompared
+from natgauge.reports.rows import IN_UNIT, column_of, compared_rows, references, rows, uncompared, unit_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +18,14 @@ class SheetRow:
     """A row as text: label with unit, and one cell per column ("-" = no value).
 
     A row without cells is the heading of the rows that follow.
+
+    Attributes:
+        unit: unit of the cells, which the label lacks, because other rows of a wider table say it.
     """
 
     heading: str
     cells: tuple[str, ...]
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,13 @@ def sheet(results: Sequence[Result]) -> Sheet:
 
 def lines_of(results: Sequence[Result]) -> list[SheetRow]:
     """Return the rows that have a value for at least one result; the first has the devices."""
-    shown = [SheetRow(row.heading, tuple(row.printed)) for row in rows(results) if row.label != "not compared"]
+    units = {unit_of(result) for result in results}
+    unit = units.pop() if len(units) == 1 else ""
+    shown = [
+        SheetRow(row.heading, tuple(row.printed), unit if row.label in IN_UNIT else "")
+        for row in rows(results)
+        if row.label != "not compared"
+    ]
     return [line for line in shown if any(cell != "-" for cell in line.cells)]
 
 

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find stored results: in a results folder, or in a folder that contains several, such as a campaign's.
-
-Gateways of one name whose recipes differ get the digest into their names: the name is the key by which all views group
-records, so that two versions of a recipe are two gateways for them.
-"""
+"""Find stored results: in a results folder, or in a folder that contains several, such as a campaign's."""
 
 from __future__ import annotations
 
@@ -11,17 +7,15 @@ import json
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from natgauge import foreign
 from natgauge.errors import UsageError
-from natgauge.foreign import is_there
 from natgauge.records.audit import AuditRecord
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.measurement import Result
-from natgauge.records.reading import read_document, read_record
+from natgauge.records.reading import read_record
 from natgauge.records.store import (
     AUDIT,
     CAMPAIGN,
@@ -30,26 +24,26 @@ from natgauge.records.store import (
     FAILURE,
     MAKING,
     PLAN,
-    RECIPE,
-    RECIPE_SCHEMA,
     SUMMARY,
     result_name,
 )
 from natgauge.reports.collected import Stored, StoredAudit, StoredComparison, StoredResults
 from natgauge.stored import audit_consistency, comparison_consistency
 from natgauge.stored.consistency import refuse_contradictions
+from natgauge.stored.versions import audits_apart, comparisons_apart, results_apart
 
 #: Files of which a results folder has one when it has ended.
 _OUTCOMES: Final = (SUMMARY, COMPARISON, AUDIT)
 
 
-def find(folders: Sequence[Path], *, failed: bool = False) -> StoredResults:
+def find(folders: Sequence[Path], *, failed: bool = False, as_labelled: bool = False) -> StoredResults:
     """Find every result and comparison of results folders, folders of them, or campaigns (with `results/`).
 
     Args:
         folders: at least one.
         failed: whether a folder may contain only measurements that did not end; otherwise there is at least one result,
             comparison or audit.
+        as_labelled: whether gateways of comparisons keep their labels even if one label means several recipes.
 
     Raises:
         UsageError: a folder holds no result, cannot be read, or a summary is damaged or of another schema.
@@ -72,10 +66,11 @@ def find(folders: Sequence[Path], *, failed: bool = False) -> StoredResults:
         every += [_read(each) for each in ended or ([] if below or (own and failed) else [folder])]
         unended += [each for each in below if each not in ended]
         campaigns += own
+    comparisons = tuple(outcome for outcome in every if isinstance(outcome, StoredComparison))
     return StoredResults(
         results_apart([outcome for outcome in every if isinstance(outcome, Stored)]),
         tuple(unended),
-        tuple(outcome for outcome in every if isinstance(outcome, StoredComparison)),
+        comparisons if as_labelled else comparisons_apart(comparisons),
         tuple(campaigns),
         audits_apart([outcome for outcome in every if isinstance(outcome, StoredAudit)]),
     )
@@ -199,52 +194,3 @@ def _missing(folder: Path) -> str:
     if (folder / FAILURE).exists():
         return f"its measurement failed (natgauge explain {shlex.quote(str(folder))}; report --html has a page of it)"
     return f"it has no {SUMMARY}"
-
-
-#: Digits of a digest at first; more where two versions begin alike.
-_DIGITS: Final = 6
-
-
-def results_apart(every: Sequence[Stored]) -> tuple[Stored, ...]:
-    """Return results with names of their gateways that no other recipe among them has."""
-    named = _names([(each.result.gateway, each.result.parameters.device.get("recipe_digest")) for each in every])
-    return tuple(_renamed(*each) for each in zip(every, named, strict=True))
-
-
-def audits_apart(every: Sequence[StoredAudit]) -> tuple[StoredAudit, ...]:
-    """Return audits with names of their gateways that no other recipe among them has."""
-    named = _names([(each.record.gateway, _of_folder(each)) for each in every])
-    return tuple(
-        replace(each, record=each.record.model_copy(update={"gateway": name}))
-        for each, name in zip(every, named, strict=True)
-    )
-
-
-def _of_folder(audit: StoredAudit) -> object:
-    path = audit.folder / RECIPE
-    return read_document(path, RECIPE_SCHEMA).get("sha256") if is_there(path) else None
-
-
-def _renamed(stored: Stored, name: str) -> Stored:
-    if name == stored.result.gateway:
-        return stored
-    parameters = stored.result.parameters
-    device = {**parameters.device, "gateway": name}
-    renamed = stored.result.model_copy(update={"parameters": parameters.model_copy(update={"device": device})})
-    return replace(stored, result=renamed, recipe_name=stored.result.gateway)
-
-
-def _names(recipes: Sequence[tuple[str, object]]) -> list[str]:
-    """Return a name for each recipe, from its own and its digest; None as a digest = it is not known."""
-    versions: dict[str, set[str]] = {}
-    digests = [(name, str(digest or "unknown recipe")) for name, digest in recipes]
-    for name, digest in digests:
-        versions.setdefault(name, set()).add(digest)
-    digits = {name: _digits(own) for name, own in versions.items()}
-    return [name if len(versions[name]) == 1 else f"{name} ({digest[: digits[name]]})" for name, digest in digests]
-
-
-def _digits(versions: set[str]) -> int | None:
-    """Return the number of first digits that tell versions apart; None = all."""
-    tried = range(_DIGITS, max(map(len, versions)))
-    return next((number for number in tried if len({each[:number] for each in versions}) == len(versions)), None)

@@ -96,7 +96,8 @@ def lines(rows: Sequence[Row], axes: tuple[ChartAxis, ChartAxis], *, band: bool,
     """A line for each `line` through its medians, with the range of the repetitions as a stroke at each point.
 
     Args:
-        rows: `x`, `y`, `low`, `high`, `line`, `colour`, `shape` and `tip`; `single` of a single repetition is true.
+        rows: `x`, `y`, `low`, `high`, `line`, `colour`, `shape` and `tip`; `single` of a single repetition is true, a
+            `mark` is above its point.
         ideal: `x`, `y`, `line` and `colour` of lines that are drawn thin and dashed.
     """
     x, y = _encoding("x", axes[0]), _encoding("y", axes[1])
@@ -105,6 +106,7 @@ def lines(rows: Sequence[Row], axes: tuple[ChartAxis, ChartAxis], *, band: bool,
     line = {"field": "line", "type": "nominal"}
     extent = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}
     hollow: Row = {"type": "point", "filled": True, "size": 16, "opacity": 1, "color": "var(--paper)"}
+    sign: Row = {"type": "text", "dx": 8, "dy": -8, "fontSize": 13, "color": "var(--ink)"}
     thin = {"type": "line", "strokeDash": [2, 3], "strokeWidth": 1, "clip": True}
     layers = [
         *_across(axes[0].marks, x, "x"),
@@ -115,6 +117,7 @@ def lines(rows: Sequence[Row], axes: tuple[ChartAxis, ChartAxis], *, band: bool,
         _layer(rows, {"type": "line", "strokeWidth": 2}, x=x, y=y, color=colour, detail=line),
         _layer(rows, {"type": "point", "filled": True, "size": 55, "opacity": 1}, x=x, y=y, color=colour, shape=shape),
         _layer([row for row in rows if row.get("single")], hollow, x=x, y=y),
+        _layer([row for row in rows if row.get("mark")], sign, x=x, y=y, text={"field": "mark"}),
     ]
     return _spec(layers, _HEIGHT)
 
@@ -134,7 +137,7 @@ def over_commits(rows: Sequence[Row], axis: ChartAxis) -> Row:
         "tickMinStep": 1, "format": "d", "grid": False,
     }  # fmt: skip
     scale = {"type": "linear", "domain": [0.5, len(rows) + 0.5], "nice": False}
-    x: Row = {"field": "x", "type": "quantitative", "scale": scale, "title": None, "axis": below}
+    x: Row = {"field": "x", "type": "quantitative", "scale": scale, "title": "commit, or date", "axis": below}
     colour = {"value": "var(--s1)"}
 
     def stroke(width: int, low: str, high: str, shown: str) -> Row:

@@ -25,8 +25,9 @@ _REMEDY: Final = "name a folder of yours"
 _LIGHT: Final = re.compile(r"(--[\w-]+): light-dark\((#[0-9a-f]+),")
 #: Characters in a line of a title.
 _TITLE: Final = 48
-#: Characters in a line of a note.
-_NOTE: Final = 60
+#: Characters in a line of a note, and of the title of an axis.
+_NOTE: Final = 64
+_AXIS: Final = 38
 #: Characters of a title in the name of a file.
 _LONGEST: Final = 60
 _CONVERTERS: Final[Mapping[Form, Callable[[charts.Row], str | bytes]]] = {"svg": charts.svg, "pdf": charts.pdf}
@@ -55,24 +56,43 @@ def _figures(groups: Sequence[FigureGroup], own: OwnWords) -> Iterator[tuple[str
 def _alone(group: FigureGroup, figure: Figure, words: tuple[str, OwnWords], colours: Mapping[str, str]) -> charts.Row:
     """A drawing that needs no page around it."""
     title, own = words
-    note = [line for part in own.paragraphs for line in textwrap.wrap(part, _NOTE)]
+    note = [line for part in (*own.paragraphs, group.caption) for line in textwrap.wrap(part, _NOTE)]
     spec: dict[str, Any] = {
         **figure.spec,
+        # The plot keeps its size next to title and legend.
+        "autosize": {"type": "pad"},
         "background": "var(--paper)",
         "title": {
             "text": textwrap.wrap(title, _TITLE),
-            **({"subtitle": note, "subtitleColor": "var(--muted)", "subtitleFontSize": 11} if note else {}),
+            "subtitle": note,
+            "subtitleColor": "var(--muted)",
+            "subtitleFontSize": 10,
             "anchor": "start",
             "fontSize": 13,
             "fontWeight": "normal",
             "color": "var(--ink)",
         },
     }
+    spec["layer"] = [_titled(layer, figure.axis) for layer in spec["layer"]]
     if group.legend:
         spec["layer"] = [_with_legend(layer, group.legend) for layer in spec["layer"]]
     text = re.sub(r"var\((--[\w-]+)\)", lambda found: colours[found[1]], json.dumps(spec))
     drawn: charts.Row = json.loads(text)
     return drawn
+
+
+def _titled(layer: charts.Row, title: str) -> charts.Row:
+    """A layer whose axis of values has its title: no page around the drawing says it."""
+    lines = textwrap.wrap(title, _AXIS) or None
+    lacking = (
+        (channel, each)
+        for channel, each in layer["encoding"].items()
+        if channel in ("x", "y") and each.get("type") == "quantitative" and each.get("title") is None
+    )
+    return {
+        **layer,
+        "encoding": {**layer["encoding"], **{channel: {**each, "title": lines} for channel, each in lacking}},
+    }
 
 
 def _with_legend(layer: Mapping[str, Any], legend: tuple[tuple[str, str, str], ...]) -> charts.Row:

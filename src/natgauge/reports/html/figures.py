@@ -23,7 +23,7 @@ from natgauge.metrics import declared
 from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
-from natgauge.reports import labels, main_figure
+from natgauge.reports import graded_doubts, labels, main_figure
 from natgauge.reports.comparison import change, conditions_of, interval
 from natgauge.reports.doubtful import missing
 from natgauge.reports.html import charts
@@ -49,6 +49,11 @@ _BEYOND_VALUES: Final = 1.1
 _BEYOND, _LEAST_SPAN = 0.08, 1.02
 #: Ratios outside of this range have a logarithmic axis, on which half and twice as much are equally far from 1.
 _LINEAR: Final = (0.75, 3.0)
+#: What a stroke is.
+_INTERVAL: Final = (
+    "the interval in which another run on this machine is expected, or, where doubts leave none, the range of the "
+    "repetitions"
+)
 #: Letters in a line of a name.
 _LETTERS: Final = 20
 _AGAINST: Final = {CORES: "cores", SESSIONS: "connections", NEW: "new connections/s"}
@@ -59,13 +64,18 @@ Looks = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure."""
+    """One figure.
+
+    Attributes:
+        axis: title of the axis that has none in the drawing, because the title of its group says it.
+    """
 
     title: str
     finding: str
     head: tuple[str, ...]
     data: tuple[tuple[str, ...], ...]
     spec: Row
+    axis: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +145,7 @@ def question_figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]]
             "Each line is one direction at one load, over all trials that timed their frames; its dashes are the load. "
             "Both axes are logarithmic. Delays are those of the device and the tester together. The dashed upright "
             "line is the tester's own part, where it is known."
+            f"{_marked([result for result, _ in distributions])}"
         )
         figures = tuple(_delays(result, trials, names[id(result)], most, looks) for result, trials in distributions)
         groups.append(FigureGroup("Delays: share of the frames that took longer", caption, figures))
@@ -142,8 +153,16 @@ def question_figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]]
 
 
 def _by_title(results: Sequence[Result]) -> Mapping[str, Sequence[Result]]:
-    titles = [f"{declared(result.metric).plain_name} ({unit_of(result)})" for result in results]
+    titles = list(map(_title, results))
     return {each: [result for title, result in zip(titles, results, strict=True) if title == each] for each in titles}
+
+
+def _title(result: Result) -> str:
+    return f"{declared(result.metric).plain_name} ({unit_of(result)})"
+
+
+def _marked(results: Sequence[Result]) -> str:
+    return _after(graded_doubts.explained(result.doubts for result in results))
 
 
 def _names(results: Sequence[Result]) -> Mapping[int, str]:
@@ -172,11 +191,11 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
     flat = [result for each in sets for result in each]
     ideal = " The thin dotted line is the ideal: n cores give n times the rate of the first." * (axis is CORES)
     log = " The axis of connections is logarithmic." * (axis is SESSIONS)
-    band = "; the pale band joins them" * (axis is SESSIONS)
+    band = " The pale band joins them." * (axis is SESSIONS)
     hollow = " A hollow mark is a single repetition." * any(len(result.repetitions) == 1 for result in flat)
     return FigureGroup(
         f"{declared(results[0].metric).plain_name} against {_AGAINST[axis]} ({unit_of(results[0])})",
-        f"The line goes through the medians. Strokes are the intervals{band}.{hollow}{ideal}{log}"
+        f"The line goes through the medians. A stroke is {_INTERVAL}.{band}{hollow}{ideal}{log}{_marked(flat)}"
         f"{_limits(results)[1]}{_unlike(flat, *names, axis.parameter, apart=len(together) > 1)}",
         tuple(figures),
         _legend([each[0].gateway for each in sets], looks),
@@ -231,7 +250,7 @@ def _lines(
             steps = what if where != "1" else what.removesuffix("s")
             text = f"{gateway}, {where} {steps}: {main_figure.median(result)} {unit}, {main_figure.spread(result)}"
             place = {"x": _at(result, axis), "y": result.median, "low": low, "high": high}
-            rows.append({**place, "tip": text, "single": single, **look})
+            rows.append({**place, "tip": text, "single": single, "mark": graded_doubts.mark(result.doubts), **look})
             data.append((gateway, where, *_cells(result)))
         ends = [f"{main_figure.median(end)} with {in_full(int(_at(end, axis)))} {what}" for end in (first, last)]
         findings.append(f"{gateway}: {ends[0]}, {ends[1]} ({unit}).")
@@ -241,7 +260,7 @@ def _lines(
     findings += [f"From {number(mark.value)} connections on the {mark.label}." for mark in marks]
     spec = charts.lines(rows, (replace(across, marks=marks), up), band=axis is SESSIONS, ideal=ideal)
     head = ("gateway", what, *_HEAD)
-    return Figure(title, " ".join(findings), head, tuple(data), spec)
+    return Figure(title, " ".join(findings), head, tuple(data), spec, _title(sets[0][0]))
 
 
 _HEAD: Final = ("median", "repetitions", "tester's own limit")
@@ -329,7 +348,7 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
             figures.append(replace(bars, title=_joined(head, bars.title)))
     first = "the largest" if better(results[0].metric) is None else "the best"
     several = any(len(point) > 1 for every in points for point in every)
-    caption = f"Bars are medians, strokes their intervals{f'; {first} comes first' if several else ''}."
+    caption = f"Bars are medians{f', {first} first' if several else ''}. A stroke is {_INTERVAL}.{_marked(results)}"
     caption += "" if any(references) else _limits(results)[1]
     caption += _unlike(results, *labels.differing_within(results), apart=len(together) > 1)
     caption += _after(without_forwarding(results))
@@ -355,7 +374,10 @@ def _bars(  # noqa: PLR0913 - what distinguishes the figure, by keyword
     own, unlike = _names(results), labels.differing(results)
     for result in results:
         name, unit = names[id(result)], unit_of(result)
-        common = {"name": f"{_wrapped(own[id(result)])}|{main_figure.within(result)}", **looks[result.gateway]}
+        common = {
+            "name": f"{_wrapped(own[id(result)])}|{main_figure.within(result)}{graded_doubts.mark(result.doubts)}",
+            **looks[result.gateway],
+        }
         text = f"{name}: median {main_figure.median(result)} {unit}, {main_figure.spread(result)}"
         interval = main_figure.interval_of(result)
         ends = (result.minimum, result.maximum) if every else (interval.low, interval.high)
@@ -375,9 +397,8 @@ def _bars(  # noqa: PLR0913 - what distinguishes the figure, by keyword
     )
     finding = "; ".join(f"{row[0]}: {row[1]} {unit_of(results[0])}" for row in data) + "."
     shared = labels.words(results[0], [name for name in differing if name not in unlike])
-    return Figure(
-        shared, finding, ("result", *_HEAD), data, charts.ranked(rows, axis, points, scale[1] if scale else 0)
-    )
+    spec = charts.ranked(rows, axis, points, scale[1] if scale else 0)
+    return Figure(shared, finding, ("result", *_HEAD), data, spec, _title(results[0]))
 
 
 def evidence_figures(results: Sequence[Result], looks: Looks) -> list[FigureGroup]:
@@ -391,7 +412,7 @@ def evidence_figures(results: Sequence[Result], looks: Looks) -> list[FigureGrou
             bars = [_bars(part, names, differing, looks, every=True) for part in _chunks(own, charts.MOST_ROWS)]
             figures += [replace(each, title=_joined(head, each.title)) for each in bars]
         unlike = _unlike(every, apart=len(together) > 1)
-        groups.append(FigureGroup(f"Every repetition of {title}", f"{caption}{unlike}", tuple(figures)))
+        groups.append(FigureGroup(f"Every repetition of {title}", f"{caption}{_marked(every)}{unlike}", tuple(figures)))
     return groups
 
 
@@ -405,7 +426,7 @@ def _losses(results: Sequence[Result], looks: Looks) -> FigureGroup:
     return FigureGroup(
         "Loss against load",
         f"The line goes through the medians at each load; strokes are the range of the repetitions.{shared}"
-        f"{_unlike(curves, apart=len(together) > 1)}",
+        f"{_marked(curves)}{_unlike(curves, apart=len(together) > 1)}",
         tuple(replace(_loss(part, looks), title=head) for head, part in parts),
         _legend([result.gateway for result in curves], looks),
     )
@@ -427,6 +448,7 @@ def _loss(results: Sequence[Result], looks: Looks) -> Figure:
             tip = f"{name}, {number(load)} frames/s: {within(middle, min(values), max(values))} %"
             look = {**looks[result.gateway], "line": name}
             rows.append({"x": load, "y": middle, "low": min(values), "high": max(values), "tip": tip, **look})
+            rows[-1]["mark"] = graded_doubts.mark(result.doubts) if load == max(by_load) else ""
             data.append((name, number(load), "; ".join(map(number, values))))
         free = _highest_free(by_load)
         highest = "loss at every load" if free is None else f"no loss up to {number(free)} frames/s"
@@ -475,7 +497,9 @@ def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, loo
     head = ("load in each direction", "from", "frames", *percentiles, "longest (us)")
     loads = list(dict.fromkeys(row["load"] for row in rows))
     spec = charts.steps(rows, axes, loads)
-    return Figure(f"{name}, {result.metric}", " ".join(findings), head, tuple(data), spec)
+    return Figure(
+        f"{name}{graded_doubts.mark(result.doubts)}, {result.metric}", " ".join(findings), head, tuple(data), spec
+    )
 
 
 def _thinned(points: Sequence[tuple[float, float]], most: int) -> Iterator[tuple[float, float]]:
@@ -507,6 +531,7 @@ def forest_figures(number_of: str, record: ComparisonRecord, looks: Looks) -> Fi
     domain = (min(ends) / room, max(ends) * room)
     log = domain[0] < _LINEAR[0] or domain[1] > _LINEAR[1]
     caption += " The axis is logarithmic." * log
+    caption += _after(graded_doubts.explained(doubts for each in record.gateways for doubts in each.doubts.values()))
     caption += _after(conditions_of(record))
     axis = ChartAxis("cost, compared with the baseline", log=log, domain=domain, marks=tuple(marks), is_change=True)
     figures = (
@@ -541,7 +566,10 @@ def _forest(
             its_ends = {"low": each.low or first, "high": last if each.high is None else each.high}
             colour = "var(--muted)" if record.gateway(each.gateway).role == "control" else looks[each.gateway]["colour"]
             tip = f"{each.gateway}, {frame}: {cells[2]} ({cells[3]}), {each.verdict}"
-            name = _wrapped(each.gateway) + (f"|{cells[2]}" if each.ratio is not None else "")
+            doubts = record.gateway(each.gateway).doubts.get(each.quantity, ())
+            name = _wrapped(each.gateway) + (
+                f"|{cells[2]}{graded_doubts.mark(doubts)}" if each.ratio is not None else ""
+            )
             rows.append({"name": name, **ratio, **its_ends, **unknown, "colour": colour, "tip": tip})
     finding = " ".join(f"{estimate.text}." for estimate in estimates)
     head = ("gateway", "of", "change", "interval", "verdict")

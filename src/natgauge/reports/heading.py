@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The head of a page: a title in plain words, when and where it was measured, and which gateways there are."""
+"""The head of a page or table: a title in plain words, when and where it was measured, and which gateways there are."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,7 +32,7 @@ _MOST_METRICS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The head of a page.
+    """The head of a page or table.
 
     Attributes:
         conditions: numbers that a reader asks for first, the lowest and the highest of each.
@@ -43,9 +44,15 @@ class Heading:
     gateways: tuple[tuple[str, str], ...] = ()
     note: tuple[str, ...] = ()
 
+    @property
+    def sentence(self) -> str:
+        """Day, machine and conditions as a sentence; empty where none is known."""
+        text = "; ".join(filter(None, (self.measured, self.conditions)))
+        return f"{text}." if text else ""
+
 
 def heading(collected: StoredResults, failures: Sequence[MeasurementFailure], own: OwnWords = NO_WORDS) -> Heading:
-    """Return the head of the page of these results, with the user's own words."""
+    """Return the head of a view of these results, with the user's own words."""
     titles = _titles(collected)
     return Heading(
         own.title or _title(collected, failures, titles),
@@ -68,9 +75,11 @@ def _titles(collected: StoredResults) -> Mapping[str, str]:
 
 def _title(collected: StoredResults, failures: Sequence[MeasurementFailure], titles: Mapping[str, str]) -> str:
     """Gateways and metrics; the title of a gateway instead of its name where it is the only one."""
+    shown = Counter(titles.values())
 
     def called(name: str, *, alone: bool) -> str:
-        return titles.get(name, name) if alone else name
+        # Two versions of a recipe have one title.
+        return titles.get(name, name) if alone and shown[titles.get(name, "")] < 2 else name
 
     results, parts = collected.results, []
     if results:
