@@ -12,12 +12,12 @@ from natgauge import procedures
 from natgauge.analysis.between_runs import expected_range
 from natgauge.errors import NatgaugeError
 from natgauge.measurements.making import make
+from natgauge.procedures.kit.procedure import make_settings
 from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports import doubtful
 from natgauge.reports.text import verdict
-from natgauge.trial.choices import make_settings
 
 #: What a first line can claim of the truth; "doubtful" and "no result" claim nothing.
 Form = Literal["range", "at least", "at most", "between", "doubtful", "no result"]

@@ -10,7 +10,7 @@ import pytest
 from tests.labs.moments import Moments
 
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.procedures.kit.search import searched_rate
+from natgauge.procedures.kit.search import rate_search
 from natgauge.tester.highest import HighestRates
 from natgauge.trial import bench
 
@@ -41,7 +41,7 @@ def searches_begin_fast(monkeypatch: pytest.MonkeyPatch) -> None:
 
     The name is replaced in the module that reads it: a copy would stay as it was.
     """
-    monkeypatch.setattr(searched_rate, "FIRST_TRIAL_SECONDS", FIRST_TRIAL_SECONDS)
+    monkeypatch.setattr(rate_search, "FIRST_TRIAL_SECONDS", FIRST_TRIAL_SECONDS)
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from natgauge.procedures.kit.procedure import Procedure
-from natgauge.trial.choices import make_settings
+from natgauge.procedures.kit.procedure import Procedure, make_settings
 
 
 def settings_of(procedure: Procedure[Any], choices: Mapping[str, object], **decided: Any) -> Any:

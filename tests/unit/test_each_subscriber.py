@@ -11,7 +11,7 @@ from tests.unit.golden import Golden
 
 from natgauge.errors import BrokenError
 from natgauge.gateways.port_sets import PortSets
-from natgauge.trial.each_subscriber import Missing, check
+from natgauge.trial.forwarding import Missing, check_each
 
 SETS = PortSets(network="198.18.0.0/16", psid_length=6)
 
@@ -33,7 +33,7 @@ class Relay:
 
 def refusal(relay: Relay, number: int = 1000, most: int = 30_000) -> str:
     with pytest.raises(BrokenError) as caught:
-        check(SETS, number, most, relay)
+        check_each(SETS, number, most, relay)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -41,7 +41,7 @@ def refusal(relay: Relay, number: int = 1000, most: int = 30_000) -> str:
 def test_a_relay_without_faults_takes_one_trial_for_each_part() -> None:
     for number, trials in ((1000, 1), (60_000, 2), (100_000, 4)):
         relay = Relay(lambda _: False)
-        check(SETS, number, 30_000, relay)
+        check_each(SETS, number, 30_000, relay)
         assert (relay.trials, relay.largest) == (trials, min(number, 30_000))
 
 
@@ -68,4 +68,4 @@ def test_a_subscriber_beyond_the_first_part_is_found(golden: Golden) -> None:
 
 def test_frames_lost_now_and_then_are_no_fault_of_a_subscriber() -> None:
     frames = itertools.count(1)
-    check(SETS, 1000, 30_000, Relay(lambda _: next(frames) % 97 == 0))
+    check_each(SETS, 1000, 30_000, Relay(lambda _: next(frames) % 97 == 0))

@@ -13,11 +13,11 @@ from natgauge.doubts import find
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import Ability
 from natgauge.procedures import connection_rate, latency, throughput
+from natgauge.procedures.kit.procedure import make_settings
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.late_frames import ShortTrialsError
 from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.records.parameters import Parameters
-from natgauge.trial.choices import make_settings
 from natgauge.trials import LAG_SHARE
 from natgauge.words import Placement
 

@@ -22,10 +22,10 @@ from natgauge.errors import UsageError
 from natgauge.measurements.making import make
 from natgauge.metrics import declared, metrics
 from natgauge.procedures import get, procedures
+from natgauge.procedures.kit.procedure import make_settings
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters, descriptions
 from natgauge.records.store import Store
-from natgauge.trial.choices import make_settings
 
 PAGE = Path(__file__).parents[2] / "docs" / "procedures.md"
 METRIC, MODULE = "loss-at-rate", "loss_at_rate"

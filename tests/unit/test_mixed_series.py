@@ -21,11 +21,11 @@ from natgauge.errors import HostError
 from natgauge.measurements.conditions import with_neighbours
 from natgauge.measurements.making import make
 from natgauge.measurements.prepared import Prepared
+from natgauge.procedures.kit.procedure import make_settings
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, differing, joined
 from natgauge.reports.text import table, verdict
 from natgauge.stored.find_results import read_summary
-from natgauge.trial.choices import make_settings
 
 PLACE: dict[str, JsonValue] = {"placement": "shared", "kernel": "6.18", "lab_kind": "netns", "seed": 1}
 

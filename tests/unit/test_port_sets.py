@@ -21,7 +21,7 @@ from natgauge.inputs.question import DeviceOptions, TrafficOptions
 from natgauge.labs.contract import Addresses
 from natgauge.setup.traffic import chosen_sets, hosts_of, make_plan, with_pool
 from natgauge.trial.bench import Bench
-from natgauge.trial.each_subscriber import traffic_of
+from natgauge.trial.forwarding import traffic_of
 from natgauge.trial.pacing import pacing
 from natgauge.trial.question import ask
 from natgauge.trial.requests import Requests, TrialConstants

@@ -19,13 +19,13 @@ from natgauge.churn import CountInChurn
 from natgauge.errors import UsageError
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import Ability
+from natgauge.procedures.kit.procedure import make_settings
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.measurement import Result
 from natgauge.reports.doubtful import bottleneck
 from natgauge.reports.html.figures import looks_of, question_figures
 from natgauge.subscriber_profiles import load, profiles
 from natgauge.trial.bench import Bench
-from natgauge.trial.choices import make_settings
 from natgauge.trial.question import ask
 from natgauge.trials import Trial, TrialPlan
 from natgauge.words import Placement

@@ -13,9 +13,9 @@ from tests.unit.simulated import Gateway
 from natgauge.errors import UsageError
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.procedures import connection_rate, get, procedures
+from natgauge.procedures.kit.procedure import with_profile
 from natgauge.procedures.kit.repetitions import well_known
 from natgauge.procedures.kit.settings import COMMON, MOST_AUTO_REPETITIONS, Profile
-from natgauge.trial.choices import with_profile
 
 PROFILES = get_args(Profile)
 

@@ -28,13 +28,13 @@ from natgauge.measurements.conditions import Conditions, gateway_parameters, rec
 from natgauge.measurements.making import make
 from natgauge.measurements.prepared import parameters_of
 from natgauge.procedures import procedures, throughput
+from natgauge.procedures.kit.procedure import make_settings
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, describe, descriptions
 from natgauge.setup.cell import inputs_of_part, place_inputs
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench, Ready
-from natgauge.trial.choices import make_settings
 from natgauge.trial.question import ask
 from natgauge.words import Verdict
 

@@ -24,13 +24,13 @@ from natgauge.errors import HostError
 from natgauge.inputs.question import Cell
 from natgauge.measurements.making import make
 from natgauge.procedures import connection_rate
+from natgauge.procedures.kit.procedure import make_settings
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Memory
 from natgauge.reports.difference import Diff, diff, document, text
 from natgauge.stored.find_results import read_summary
 from natgauge.trial.bench import Bench, Ready
-from natgauge.trial.choices import make_settings
 from natgauge.trial.observer import Silent
 from natgauge.trial.planned import Planned
 from natgauge.trial.renewal import FreshLabs, in_repetition, seed_of_repetition

@@ -18,10 +18,10 @@ from tests.unit.simulated import Gateway, reading
 from natgauge.host import cpus
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
 from natgauge.procedures import get
+from natgauge.procedures.kit.procedure import make_settings
 from natgauge.reports import csv_table
 from natgauge.reports.text import verdict
 from natgauge.table_memory import ObjectCache, octets_per_connection, read
-from natgauge.trial.choices import make_settings
 
 #: Begin of /proc/slabinfo of Linux 6.18.
 SLABINFO = """slabinfo - version: 2.1

@@ -25,10 +25,10 @@ from natgauge.inputs.question import Question
 from natgauge.measurer import Ability, CountAt, Measurer, TearDown
 from natgauge.paired.slices import LEAD_FRAMES, BlockWork, RoundPlan, TimedRound
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
+from natgauge.procedures.kit.procedure import make_settings
 from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.readings import Readings
 from natgauge.trial.bench import ASSUMED_HIGHEST, Bench
-from natgauge.trial.choices import make_settings
 from natgauge.trial.server import ALONE_SECONDS
 from natgauge.trials import Direction, Period, Restart, Trial, TrialPlan
 from natgauge.words import TESTER, Family, Quantity, Verdict

@@ -22,8 +22,8 @@ from natgauge.inputs.checks import spoken, wrong
 from natgauge.inputs.input import Input
 from natgauge.labs import kinds
 from natgauge.metrics.metric import THRESHOLDS
+from natgauge.procedures.kit.procedure import with_profile
 from natgauge.setup.cell import inputs_of_part, place_inputs
-from natgauge.trial.choices import with_profile
 
 if TYPE_CHECKING:
     from natgauge.procedures.kit.procedure import Procedure

@@ -35,10 +35,9 @@ from natgauge.inputs.input import chosen
 from natgauge.metrics.loads import BACK_TO_BACK
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.measure.held_connections import HeldConnections
+from natgauge.procedures.kit.measure.held_connections import HeldConnections, ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, prepare
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
-from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.notes import repetitions_note, tolerance_note
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts

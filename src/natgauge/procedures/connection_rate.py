@@ -32,8 +32,7 @@ from natgauge.procedures.kit.result.device_figures import with_handshakes
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames
-from natgauge.procedures.kit.search.rate_search import SearchSettings, expected_rate
-from natgauge.procedures.kit.search.searched_rate import SearchedRate
+from natgauge.procedures.kit.search.rate_search import SearchedRate, SearchSettings, expected_rate
 from natgauge.trials import Trial
 from natgauge.words import Verdict
 

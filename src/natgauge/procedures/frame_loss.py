@@ -24,10 +24,9 @@ from natgauge.inputs.input import chosen
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.metrics.loads import FRAME_LOSS, WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.held_connections import HeldConnections
+from natgauge.procedures.kit.measure.held_connections import HeldConnections, ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
-from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.frame_counts import lost_by_size, lost_share, shares_by_direction, shortfall, worst
 from natgauge.procedures.kit.result.notes import tolerance_note

@@ -35,10 +35,14 @@ from natgauge.inputs.types import Text
 from natgauge.measurer import Ability
 from natgauge.metrics.times import RESET
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.held_connections import HeldConnections
+from natgauge.procedures.kit.measure.held_connections import (
+    ABOUT_LOAD,
+    HeldConnections,
+    ThroughputShareSettings,
+    throughput_of,
+)
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS, Phase2Settings
-from natgauge.procedures.kit.measure.throughput_shares import ABOUT_LOAD, ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner

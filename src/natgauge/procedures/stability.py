@@ -21,10 +21,14 @@ from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability
 from natgauge.metrics.loads import JUDGED, STABILITY
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.held_connections import HeldConnections
+from natgauge.procedures.kit.measure.held_connections import (
+    ABOUT_LOAD,
+    HeldConnections,
+    ThroughputShareSettings,
+    throughput_of,
+)
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS, Phase2Settings
-from natgauge.procedures.kit.measure.throughput_shares import ABOUT_LOAD, ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.frame_counts import lost_share, shares_by_direction, shortfall, worst
 from natgauge.procedures.kit.result.results import Attempt, Measurement

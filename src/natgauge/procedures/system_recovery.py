@@ -19,10 +19,9 @@ from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability
 from natgauge.metrics.times import SYSTEM_RECOVERY
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.held_connections import HeldConnections
+from natgauge.procedures.kit.measure.held_connections import HeldConnections, ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
-from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner

@@ -37,8 +37,7 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import queues
-from natgauge.procedures.kit.search.rate_search import SearchSettings
-from natgauge.procedures.kit.search.searched_rate import SearchedRate
+from natgauge.procedures.kit.search.rate_search import SearchedRate, SearchSettings
 from natgauge.procedures.kit.settings import ABOUT_REPEAT, Repeat
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.trials import Trial

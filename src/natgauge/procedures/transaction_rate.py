@@ -29,8 +29,7 @@ from natgauge.notes import Note
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.device_figures import with_handshakes
 from natgauge.procedures.kit.result.results import Measurement
-from natgauge.procedures.kit.search.rate_search import SearchSettings
-from natgauge.procedures.kit.search.searched_rate import SearchedRate
+from natgauge.procedures.kit.search.rate_search import SearchedRate, SearchSettings
 from natgauge.words import MOST_REQUEST_OCTETS, Close
 
 

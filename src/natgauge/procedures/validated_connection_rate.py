@@ -29,8 +29,7 @@ from natgauge.procedures.kit.measure.validation import Cause, ValidationSettings
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
-from natgauge.procedures.kit.search.rate_search import SearchSettings
-from natgauge.procedures.kit.search.searched_rate import SearchedRate
+from natgauge.procedures.kit.search.rate_search import SearchedRate, SearchSettings
 from natgauge.trials import Trial
 from natgauge.words import Verdict
 

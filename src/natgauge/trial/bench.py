@@ -24,7 +24,7 @@ from natgauge.gateways.ways import way_of
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.question import MIXES, Cell, FrameOptions
 from natgauge.measurer import Ability, Measurer
-from natgauge.procedures.kit.procedure import Procedure
+from natgauge.procedures.kit.procedure import Procedure, make_settings
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.runner import unheard
 from natgauge.procedures.kit.search.rate_search import FIRST_TRIAL_SECONDS, LONGEST_TRIAL_SECONDS, lowest_rate
@@ -34,7 +34,6 @@ from natgauge.setup.traffic import refuse_flood
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
 from natgauge.trial import external
-from natgauge.trial.choices import make_settings
 from natgauge.trial.connection_log import ConnectionLog
 from natgauge.trial.lab_measurer import (
     DEVICE_ABILITIES,

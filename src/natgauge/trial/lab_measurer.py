@@ -19,7 +19,7 @@ from natgauge.figure_text import number as written
 from natgauge.measurer import Ability, CountAt, Measurer, OutlastingError, TearDown
 from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.setup.traffic import TrafficPlan
-from natgauge.trial import each_subscriber, forwarding
+from natgauge.trial import forwarding
 from natgauge.trial.churn_count import needed_seconds, with_expected
 from natgauge.trial.command_retries import CommandRetries, SilentControlsError
 from natgauge.trial.connection_log import ConnectionLog
@@ -529,16 +529,16 @@ class LabMeasurer(Measurer):
         if sets is None or (traffic.sources == 1 and self.settings.responder_family == "ipv4"):
             return
 
-        def tried(first: int, number: int) -> each_subscriber.Missing:
+        def tried(first: int, number: int) -> forwarding.Missing:
             self.number += 1
-            part = each_subscriber.traffic_of(traffic, first, number, self.settings.seed)
-            plan = each_subscriber.trial(number)
+            part = forwarding.traffic_of(traffic, first, number, self.settings.seed)
+            plan = forwarding.trial_of_each(number)
             trial = self.trial_run.perform(plan, self.request(plan, part))
             emptied(self.device, self.asking)
-            return each_subscriber.missing_of(trial.counted, trial.readings.faults)
+            return forwarding.missing_of(trial.counted, trial.readings.faults)
 
-        most = min(each_subscriber.MOST, traffic.connections)
-        each_subscriber.check(sets, traffic.sources, most, tried)
+        most = min(forwarding.MOST_SUBSCRIBERS, traffic.connections)
+        forwarding.check_each(sets, traffic.sources, most, tried)
 
     def request(self, plan: TrialPlan, traffic: TrafficPlan | None = None) -> TrialRequest:
         """The engine's request for a trial of this plan and traffic; each trial's frames carry the next run mark."""

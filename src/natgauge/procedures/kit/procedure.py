@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from typing import Any, Final, Generic, get_args
 from natgauge.causes.cause import Cause, DeviceLimit, most_frequent
 from natgauge.causes.counters import facts_of
 from natgauge.errors import BrokenError, UsageError
-from natgauge.inputs.checks import spoken, wrong
+from natgauge.inputs.checks import one_of, spoken, wrong
 from natgauge.inputs.input import Input, inputs_of
 from natgauge.inputs.types import Percent
 from natgauge.measurer import Ability, Measurer
@@ -23,9 +24,9 @@ from natgauge.procedures.kit.result.device_figures import with_device_figures
 from natgauge.procedures.kit.result.notes import command_failures_note, disturbed_note, zero_checksum_note
 from natgauge.procedures.kit.result.results import Attempt, Measurement, MeasurementResult, make_result
 from natgauge.procedures.kit.runner import TrialRunner, unheard
-from natgauge.procedures.kit.settings import DECIDED_ELSEWHERE, Defaults
+from natgauge.procedures.kit.settings import COMMON, DECIDED_ELSEWHERE, Defaults, Profile
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError, stopped
-from natgauge.words import OF_SPEED, LimitedBy, Verdict
+from natgauge.words import OF_SPEED, LimitedBy, Order, Placement, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,3 +237,48 @@ def of_search(causes: Iterable[Cause], *, passed: bool) -> Cause:
     if cause.kind == "rule" and passed:
         return replace(cause, kind="rate limit", remedy="rules with a rate or a quota (`limit`, `hashlimit`, `police`)")
     return cause
+
+
+def make_settings(  # noqa: PLR0913 - what is decided elsewhere, each by its name
+    procedure: Procedure[SettingsT],
+    chosen: Mapping[str, Any],
+    *,
+    connections: int,
+    placement: Placement,
+    own_processes: bool = False,
+    order: Order,
+    four_tuples: int,
+) -> SettingsT:
+    """Return the settings: what the user chose, as `Procedure.taken` returns it, and the profile's for all others."""
+    values = with_profile(procedure, chosen)
+    if "four_tuples" in {item.name for item in dataclasses.fields(procedure.settings)}:
+        values["four_tuples"] = four_tuples
+    settings = procedure.settings(
+        connections=connections, placement=placement, own_processes=own_processes, order=order, **values
+    )
+    seconds = None if "most_seconds" in chosen else _more_time(procedure, values)
+    return settings if seconds is None else dataclasses.replace(settings, most_seconds=seconds)
+
+
+def with_profile(procedure: Procedure[Any], choices: Mapping[str, object]) -> dict[str, Any]:
+    """Return the given settings, with values of their profile for all other settings."""
+    named = choices.get("profile", "default")
+    one_of("profile", str(named), get_args(Profile))
+    profile: Profile = next(profile for profile in get_args(Profile) if profile == named)
+    names = {item.name for item in dataclasses.fields(procedure.settings)}
+    defaults = {**COMMON[profile], **procedure.profiles.get(profile, {})}
+    return {**{name: value for name, value in defaults.items() if name in names}, **choices}
+
+
+def _more_time(procedure: Procedure[Any], values: Mapping[str, Any]) -> float | None:
+    """A profile's time is for its own trials; longer ones, and more repetitions, get as much more."""
+    usual: dict[str, Any] = {item.name: item.default for item in dataclasses.fields(procedure.settings)}
+    usual |= with_profile(procedure, {"profile": values.get("profile", "default")})
+    if usual["most_seconds"] is None:
+        return None
+    share = 1.0
+    for name in ("trial_seconds", "repeat"):
+        chosen, other = values.get(name), usual.get(name)
+        if isinstance(chosen, int | float) and isinstance(other, int | float):
+            share *= max(1.0, chosen / other)
+    return usual["most_seconds"] * share if share > 1 else None

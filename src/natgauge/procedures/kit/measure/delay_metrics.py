@@ -26,10 +26,9 @@ from natgauge.inputs.measuring_types import Shares, shares
 from natgauge.measurer import Ability
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.measure.held_connections import HeldConnections
+from natgauge.procedures.kit.measure.held_connections import HeldConnections, ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
-from natgauge.procedures.kit.measure.throughput_shares import ThroughputShareSettings, throughput_of
 from natgauge.procedures.kit.result.delay_statistics import ABOVE_WORST_CASE, BUCKET_WIDTH, without_slowest
 from natgauge.procedures.kit.result.frame_counts import lost_share, worst
 from natgauge.procedures.kit.result.notes import repetitions_note, tolerance_note

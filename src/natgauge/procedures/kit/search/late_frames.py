@@ -3,7 +3,7 @@
 
 A trial whose sending lasts T seconds passes when the device's work ends at most the tolerated lag L later. So a passing
 rate may exceed the device's own by the share L/T: negligible in a trial of a second, but dominant in a trial of a
-hundred microseconds. `kit.search.searched_rate` applies this rule to every search for a rate.
+hundred microseconds. `kit.search.rate_search` applies this rule to every search for a rate.
 """
 
 from __future__ import annotations
