@@ -13,12 +13,12 @@ from jsonschema import Draft202012Validator
 from tests.unit.golden import Golden
 from tests.unit.made_comparisons import compared, compared_by_rates, estimate
 from tests.unit.made_results import made
+from tools.record_schemas import RECORDS, schemas
 
 from natgauge.errors import UsageError
 from natgauge.notes import Note
 from natgauge.records.campaign import CampaignRecord
 from natgauge.records.comparison import ComparisonRecord
-from natgauge.records.schemas import RECORDS, schemas
 
 FOLDER = Path(__file__).parents[2] / "records"
 NAMES = sorted(schemas())

@@ -48,6 +48,7 @@ class ExpirySettings(Phase1Settings):
     )
     watch_seconds: float = chosen(120.0, "longest time of observing the connection count", "s", (1, 86_400))
     interval_seconds: float = chosen(0.1, "time between two readings of the connection count", "s", (0.01, 60))
+    waits_for_expiry = True
 
     @property
     def half_open(self) -> bool:
@@ -63,11 +64,6 @@ class ExpirySettings(Phase1Settings):
     def lasting_state(self) -> TcpState:
         """The state that times out."""
         return self.state
-
-    @property
-    def waits_for_expiry(self) -> bool:
-        """True: the measurement waits until connections expire."""
-        return True
 
     def needs(self) -> frozenset[Ability]:
         """The device's own count, again and again."""

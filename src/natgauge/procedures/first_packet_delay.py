@@ -39,16 +39,12 @@ class FirstPacketDelaySettings(Phase1Settings):
 
     loads: str = field(default="100%,50%,10%", metadata=ABOUT_LOADS)
     trial_seconds: float = field(default=2.0, metadata=ABOUT_TRIAL_SECONDS)
+    times_frames = True
 
     @property
     def phase2_seconds(self) -> float:
         """Seconds for which later frames are sent."""
         return self.trial_seconds
-
-    @property
-    def times_frames(self) -> bool:
-        """True: every trial times frames."""
-        return True
 
     def first_plan(self, rate: float, *, alone: bool) -> TrialPlan:
         """A trial that opens connections at this rate, and times the frames that do."""

@@ -58,10 +58,7 @@ class FrameLossSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings)
     step: float = chosen(0.1, "step between loads, as a share of the highest load", "share", (0.01, COARSEST_STEP))
     full_rate: float | None = chosen(None, "load that counts as 100 %", "frames/s", partial(paced, unit="frames/s"))
 
-    @property
-    def measures_loss(self) -> bool:
-        """True: loss is the measured quantity."""
-        return True
+    measures_loss = True
 
     @property
     def relative(self) -> bool:

@@ -64,6 +64,9 @@ class SubscribersSettings(MixedSettings):
         default="as many as the ranges hold",
     )
 
+    # Time-outs that are longer than the device's own would fill its table.
+    keeps_limits = True
+
     def __post_init__(self) -> None:
         """Refuse a profile that is none, and one without frames."""
         super().__post_init__()
@@ -109,11 +112,6 @@ class SubscribersSettings(MixedSettings):
     @property
     def fills_table(self) -> bool:
         """True: the table may be what ends it."""
-        return True
-
-    @property
-    def keeps_limits(self) -> bool:
-        """True: time-outs that are longer than the device's own would fill its table."""
         return True
 
     @cached_property

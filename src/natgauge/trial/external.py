@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,9 +17,9 @@ from natgauge.labs.contract import CommandResult, ExternalDevice, Lab
 from natgauge.measurer import Ability
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.setup.traffic import Range, TrafficPlan
-from natgauge.table_memory import ObjectCaches
 from natgauge.trial.fresh_ports import FreshTuples, Ledger
 from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.trial.protocols import DeviceControl
 from natgauge.trials import TrialPlan
 
 #: A command reaches the device over a network.
@@ -33,7 +33,7 @@ _NEVER: Final = frozenset({Ability.RESTART, Ability.RESTART_IN_TRIAL})
 
 
 @dataclass(slots=True)
-class ExternalControls:
+class ExternalControls(DeviceControl):
     """Controls of an external device: the user's shell commands, run on the tester's host as the present user.
 
     Attributes:
@@ -82,43 +82,6 @@ class ExternalControls:
     @property
     def _seconds(self) -> float:
         return _COMMAND_SECONDS + self.most_connections * _SECONDS_PER_CONNECTION
-
-    def count_unexpired(self) -> int | None:
-        """Return the number of connections; whether their time is over is not known."""
-        return self.count()
-
-    def lingering(self) -> Mapping[str, int]:
-        """Nothing is known of closed connections."""
-        return {}
-
-    def count_established(self) -> int | None:
-        """None: no command of the user reports it."""
-        return None
-
-    def free_octets(self) -> int | None:
-        """None: no command of the user reports it."""
-        return None
-
-    def strays(self) -> Mapping[str, int]:
-        """Empty: not known for an external device."""
-        return {}
-
-    def faults(self) -> Mapping[str, int]:
-        """Empty: not known for an external device."""
-        return {}
-
-    def outlive(self, seconds: float) -> int | None:
-        """None: the time-out of an external device is the user's."""
-        del seconds
-        return None
-
-    def object_caches(self) -> ObjectCaches:
-        """Empty: not known for an external device."""
-        return {}
-
-    def found_changed(self) -> str:
-        """Empty: natgauge sets nothing of this device."""
-        return ""
 
     def confirm_ready(self) -> None:
         """Check that the device still answers, where there is a count command."""

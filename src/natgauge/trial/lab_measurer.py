@@ -560,9 +560,8 @@ class LabMeasurer(Measurer):
         if not self._raise_timeout(seconds):
             raise OutlastingError(
                 f"UDP timeout: a trial with phase 1 at {written(request.phase1.rate)} connections/s takes "
-                f"{seconds:.1f} s, "
-                f"but the device forgets connections after {timeout} s; give it a longer time-out (--udp-timeout; on a "
-                "wire by its own means) or fewer connections",
+                f"{seconds:.1f} s, but the device forgets connections after {timeout} s; give it a longer time-out "
+                "(--udp-timeout; on a wire by its own means) or fewer connections",
                 at="udp_timeout",
             )
         raised = self.settings.udp_timeout
@@ -586,9 +585,8 @@ class LabMeasurer(Measurer):
         if timeout is not None and not plan.stateless and idle >= timeout and not self._raise_timeout(idle):
             raise UsageError(
                 f"UDP timeout: {written(rate)} frames/s may leave one of {plan.connections} connections without a "
-                "frame for "
-                f"{idle:.0f} s, but the device forgets connections after {timeout} s; give it a longer time-out "
-                "(--udp-timeout; on a wire by its own means), fewer connections or more load",
+                f"frame for {idle:.0f} s, but the device forgets connections after {timeout} s; give it a longer "
+                "time-out (--udp-timeout; on a wire by its own means), fewer connections or more load",
                 at="udp_timeout",
             )
 

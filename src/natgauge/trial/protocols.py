@@ -25,7 +25,7 @@ class Place(Protocol):
 
 
 class DeviceControl(Protocol):
-    """Controls of a device, as far as the measurer uses them."""
+    """Controls of a device, as far as the measurer uses them; what has a body need not be known."""
 
     @property
     def empties(self) -> bool:
@@ -54,30 +54,40 @@ class DeviceControl(Protocol):
 
     def count_established(self) -> int | None:
         """Number of open TCP connections in the table; None where the device does not report it."""
+        return None
 
     def count_unexpired(self) -> int | None:
         """Number of connections whose time is not over, as far as the device can distinguish them; None as `count`."""
+        return self.count()
 
     def lingering(self) -> Mapping[str, int]:
         """Seconds for which the device keeps a closed TCP connection, by "fin" or "rst"; empty where not known."""
+        return {}
 
     def free_octets(self) -> int | None:
         """Octets of available memory of the device's machine; None where it is not known."""
+        return None
 
     def strays(self) -> Mapping[str, int]:
         """Number of connections by name of the stateless part that holds them; only values above 0."""
+        return {}
 
     def faults(self) -> Mapping[str, int]:
         """Number of frames that the device refused so far, by its own names of causes; empty where not reported."""
+        return {}
 
     def outlive(self, seconds: float) -> int | None:
         """Raise the UDP time-out above `seconds`; return it in s, None where natgauge cannot or may not raise it."""
+        del seconds
+        return None
 
     def object_caches(self) -> ObjectCaches:
         """Object caches of the kernel that holds the table; empty where they are not known."""
+        return {}
 
     def found_changed(self) -> str:
         """Global setting of the device's machine that others changed since it was set, in words; empty = none."""
+        return ""
 
     def confirm_ready(self) -> None:
         """Check that the device is still running.

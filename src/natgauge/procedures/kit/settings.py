@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Self
 
 from natgauge.inputs.checks import in_range, one_of, positive, whole
 from natgauge.inputs.input import check_all, chosen, described
@@ -164,6 +164,13 @@ class TrialSettings:
     at_least: float | None = field(default=None, metadata=_threshold("Lowest value"))
     at_most: float | None = field(default=None, metadata=_threshold("Highest value"))
 
+    #: Whether delays are recorded, which costs the tester speed.
+    times_frames: ClassVar[bool] = False
+    #: Whether the device keeps its own limits and time-outs, unless the user chose others.
+    keeps_limits: ClassVar[bool] = False
+    #: Whether connections are to time out, so that the device's time-outs are not made longer than need be.
+    waits_for_expiry: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         """Refuse every value that its field's check refuses; a metric adds what contradicts itself."""
         check_all(self)
@@ -193,11 +200,6 @@ class TrialSettings:
     def phase2_seconds(self) -> float:
         """Nominal length of phase 2 as far as the settings decide it, in seconds; 0 = no trial has one."""
         return 0.0
-
-    @property
-    def times_frames(self) -> bool:
-        """Whether delays are recorded, which costs the tester speed."""
-        return False
 
     @property
     def query(self) -> Query | None:
@@ -235,11 +237,6 @@ class TrialSettings:
         return False
 
     @property
-    def keeps_limits(self) -> bool:
-        """Whether the device keeps its own limits and time-outs, unless the user chose others."""
-        return False
-
-    @property
     def floods(self) -> bool:
         """Whether the host after the last source address opens connections, too."""
         return False
@@ -251,11 +248,6 @@ class TrialSettings:
     def traffic_of(cls, chosen: Mapping[str, object]) -> Mapping[str, object]:  # noqa: ARG003 - for those that have some
         """Return the options of the traffic that follow from the user's choices."""
         return {}
-
-    @property
-    def waits_for_expiry(self) -> bool:
-        """Whether connections are to time out, so that the device's time-outs are not made longer than need be."""
-        return False
 
     def as_run(self) -> Self:
         """The settings that trials are run with, where a metric decides one that was left open."""

@@ -237,10 +237,9 @@ def _with_connections(plan: TrafficPlan, connections: int | None, around: Addres
         )
     if number > plan.space:
         raise UsageError(
-            f"connections: {number} asked for, but the ranges hold {plan.space} four tuples "
-            f"({plan.sources} source addresses x {plan.source_ports.count} source ports x "
-            f"{plan.responder_addresses.count} destination addresses x {plan.destination_ports.count} destination "
-            "ports); widen a range or ask for fewer",
+            f"connections: {number} asked for, but the ranges hold {plan.space} four tuples ({plan.sources} source "
+            f"addresses x {plan.source_ports.count} source ports x {plan.responder_addresses.count} destination "
+            f"addresses x {plan.destination_ports.count} destination ports); widen a range or ask for fewer",
             at="connections",
         )
     plan = replace(plan, connections=number)

@@ -68,10 +68,7 @@ class DelaySettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
 
     loads: str = field(default="100%", metadata=ABOUT_LOADS)
 
-    @property
-    def times_frames(self) -> bool:
-        """True: every trial times frames."""
-        return True
+    times_frames = True
 
     def timed_plan(self, phase1_rate: float, rate: float, share: float) -> TrialPlan:
         """A trial whose delays are recorded; `share` is that of the throughput."""
@@ -250,8 +247,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         )
         text = (
             f"at {written(100 * share)} % of the throughput {_percent(_stalled_share(outcome))} of the timed frames "
-            "were "
-            f"due while a core was stalled, in {trial}: {how_far}"
+            f"were due while a core was stalled, in {trial}: {how_far}"
         )
         return [Note("frames in stalls", text)]
 
@@ -278,9 +274,8 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         named = ", ".join(written(share) for share in (100 * load for load in loads))
         text = (
             f"in shared placement frames that left together wait for each other, {written(each * 1e6)} us each: at "
-            f"{named} "
-            f"% of the throughput up to {written(wait * 1e6)} us of a delay are that wait, not the device's own; at "
-            f"{in_percent(ALONE_SHARE)} and less they leave one by one"
+            f"{named} % of the throughput up to {written(wait * 1e6)} us of a delay are that wait, not the device's "
+            f"own; at {in_percent(ALONE_SHARE)} and less they leave one by one"
         )
         return [Note("batches", text)]
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from natgauge import procedures
 from natgauge.causes.cause import FULL
@@ -57,15 +57,13 @@ class Phase1Settings(TrialSettings):
         moves_figures=False,
     )
 
+    #: Whether loss is the measured quantity, so that permanent loss in phase 1 does not end the measurement.
+    measures_loss: ClassVar[bool] = False
+
     @property
     def measures_connection_rate(self) -> bool:
         """Whether the connection rate is measured on the way."""
         return self.has_phase1 and self.connection_rate is None
-
-    @property
-    def measures_loss(self) -> bool:
-        """Whether loss is the measured quantity, so that permanent loss in phase 1 does not end the measurement."""
-        return False
 
     def parameters(self) -> dict[str, Any]:
         """The settings, and the time limit that frames have where the connection rate is measured on the way."""
@@ -86,8 +84,7 @@ class UnpreparableError(GoneError):
         super().__init__(
             f"{metric}: phase 1 could not establish the connections (failed in a row: {preparation.failures}, at "
             f"{number(preparation.rate)} connections/s at last), so no rate of phase 2 could be judged: "
-            f"{outcome.reason}"
-            f"{'' if outcome.limited_by in FULL else mend}"
+            f"{outcome.reason}{'' if outcome.limited_by in FULL else mend}"
         )
         self.outcome = outcome
 

@@ -459,8 +459,7 @@ class _Search:
         if load.passes and load.fails:
             text = (
                 f"{written(load.rate)} {self._plan.unit} passed {load.passes} and failed {load.fails} times; the "
-                "majority "
-                "counts"
+                "majority counts"
             )
             note = Note("contradictions", text)
             if note not in self._notes:

@@ -51,9 +51,8 @@ class Bucket:
         rate, connections = self.trial
         lasting = (1 - self.share) * self.rate
         text = (
-            f"the device takes about {written(self.share * self.connections)} connections at once, beyond its rate, "
-            "as a "
-            f"token bucket does: {connections:,} of them passed at {written(rate)} {unit}. With {self.connections:,} "
+            f"the device takes about {written(self.share * self.connections)} connections at once, beyond its rate, as "
+            f"a token bucket does: {connections:,} of them passed at {written(rate)} {unit}. With {self.connections:,} "
             f"connections that raises the rate; about {written(lasting)} {unit} last"
         )
         return Note("bucket", text, value=self.rate / lasting - 1)

@@ -130,7 +130,6 @@ def note_of(seconds: float, rate: float, error: SearchError, advice: str, what: 
         return []
     text = (
         f"the sending lasted {written(seconds * 1000)} ms, of which {LEAST_LAG_SECONDS * 1000:g} ms are tolerated as "
-        "lag, "
-        f"so {what} may be too high by up to {in_percent(too_high)}; {advice}"
+        f"lag, so {what} may be too high by up to {in_percent(too_high)}; {advice}"
     )
     return [Note("short trials", text, value=too_high, grade=queues.grade_of(too_high))]

@@ -239,8 +239,7 @@ class _Measurer:
         passes = 1 + (third.verdict is Verdict.PASS)
         text = (
             f"{number(rate)} frames/s failed first, and passed {passes} of 3 trials of {seconds:g} s; the majority "
-            "counts, "
-            "and a trial that passes at once is not repeated"
+            "counts, and a trial that passes at once is not repeated"
         )
         self.notes.append(Note("contradictions", text))
         return again if passes > 1 else failed

@@ -162,9 +162,8 @@ class PermanentLoss:
             text += "; trials that passed had too few frames to show it"
         if self.reason is Reason.SHARE:
             text += (
-                f"; of {self.checked:,} new connections alone {in_percent(self.bad_of_checked)} showed the same, so "
-                "it is no "
-                "full table"
+                f"; of {self.checked:,} new connections alone {in_percent(self.bad_of_checked)} showed the same, so it "
+                "is no full table"
             )
         elif self.may_be_number:
             text += "; a device that holds only so many connections looks the same"

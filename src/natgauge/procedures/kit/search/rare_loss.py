@@ -73,8 +73,7 @@ def rare_loss_note(
     text = (
         f"{lost} of {offered:,} frames were lost in {len(rare)} of {len(failed)} failed trials, from "
         f"{written(min(loads))} to {written(max(loads))} {unit}, where a device that can do {written(upper)} {unit} "
-        "loses "
-        f"{written(overload)}: the loss has another reason than the rate, and the answer may be far too low; "
+        f"loses {written(overload)}: the loss has another reason than the rate, and the answer may be far too low; "
         f"{remedy} above that share lets such trials pass"
     )
     return [Note("rare loss", text)]
@@ -108,8 +107,7 @@ def untried(attempts: Iterable[Attempt], upper: float | None, error: float, unit
         return []
     text = (
         f"every trial that failed at {written(upper)} {unit} lost only a few frames, and the search ended before a "
-        "faster "
-        "one could show whether the rate is the reason; the answer may be far too low"
+        "faster one could show whether the rate is the reason; the answer may be far too low"
     )
     return [Note("rare loss", text)]
 
@@ -122,10 +120,9 @@ def shown(outcome: Trial, load: float, upper: float, unit: str, remedy: str = LO
         return Shown(upper=load if failed else upper)
     then = "passed" if passed else f"lost no more than {sum(counts.lost for counts in streams):,}"
     text = (
-        f"every trial that failed at {written(upper)} {unit} lost only a few frames, and one at {written(load)} "
-        f"{unit} {then}: "
-        f"the loss has another reason than the rate, and the answer may be far too low; {remedy} above that share lets "
-        "such trials pass"
+        f"every trial that failed at {written(upper)} {unit} lost only a few frames, and one at {written(load)} {unit} "
+        f"{then}: the loss has another reason than the rate, and the answer may be far too low; {remedy} above that "
+        "share lets such trials pass"
     )
     return Shown(upper, (Note("rare loss", text),))
 
