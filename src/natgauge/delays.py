@@ -60,8 +60,7 @@ class Delays:
     def of(cls, counts: DelayCounts, most_in_stalls: int | None = None) -> Delays | None:
         """Return the engine's counts in seconds; None when no frame was timed.
 
-        Args:
-            most_in_stalls: the most frames that stalls can delay; None = all that were due during a stall.
+        Stalls delay `most_in_stalls` frames at most; None = all that were due during a stall.
         """
         if not counts.frames or counts.minimum_ns is None or counts.maximum_ns is None or counts.sum_ns is None:
             return None

@@ -67,8 +67,7 @@ def run(
 ) -> TrialResult:
     """Run one trial and return the engine's counts.
 
-    Args:
-        seconds: wall time after which the engine is stopped; by default twice the trial's nominal length and a minute.
+    The engine is stopped after so many seconds, by default after twice the trial's nominal length and a minute.
     """
     limit = seconds if seconds is not None else nominal_seconds(request) * 2 + _SLACK_SECONDS
     last: TrialResult | None = None

@@ -296,8 +296,7 @@ def _is_inside(facts: CounterFacts) -> bool:
 def _not_sent(counts: Mapping[str, int], *, arrived: bool) -> int:
     """Return the packets that IP received to forward, and did not send.
 
-    Args:
-        arrived: whether frames arrived. If so, a kernel that counts no sent packets is older than Linux 6.7.
+    Where frames arrived, a kernel that counts no sent packets is older than Linux 6.7.
     """
 
     def total(*names: str) -> int:

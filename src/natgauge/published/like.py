@@ -60,11 +60,7 @@ _OF_DEVICE: Final = OF_SPEED | OF_PORTS | {"table"}
 
 
 def sheet(name: str, results: Sequence[Result], *, beside: bool = False) -> Sheet:
-    """Return results in the shape of a published table.
-
-    Args:
-        results: at least one; results that belong in no cell are named below the table.
-    """
+    """Return results, at least one, in the shape of a published table; those of no cell are named below it."""
     return _Shaped(name, results, beside=beside).sheet()
 
 

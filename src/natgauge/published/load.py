@@ -67,11 +67,7 @@ def table(name: str) -> Table:
 
 
 def from_file(path: Path) -> Table:
-    """Read the table of a file.
-
-    Raises:
-        UsageError: the file is no valid table; the message has file, field, value and rule.
-    """
+    """Read the table of a file; the error has file, field, value and rule."""
     loaded = _read(path, Table, {"name": path.stem})
     for what, name, known in (
         ("source", loaded.source, sources().documents),

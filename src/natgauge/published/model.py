@@ -45,11 +45,7 @@ class Printed:
 
 
 def read(cell: str) -> Printed | None:
-    """Read a cell; None where no number was printed.
-
-    Args:
-        cell: "2^23", "1,341", "45.5", "1.56M", "(2,758,621)", "-" or "drawn".
-    """
+    """Read a cell, such as "2^23", "1,341", "45.5", "1.56M" or "(2,758,621)"; None where no number was printed."""
     if cell in {NOTHING, DRAWN}:
         return None
     bare = cell.removeprefix("(").removesuffix(")")

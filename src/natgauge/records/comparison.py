@@ -262,9 +262,5 @@ class ComparisonRecord(Record):
         return tuple(dict.fromkeys(limit for estimate in (*self.estimates, *self.control) for limit in estimate.limits))
 
     def gateway(self, label: str) -> GatewayRecord:
-        """Return the gateway with this label.
-
-        Raises:
-            KeyError: there is none.
-        """
+        """Return the gateway with this label, which must exist."""
         return {gateway.label: gateway for gateway in self.gateways}[label]

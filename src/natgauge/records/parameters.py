@@ -185,11 +185,7 @@ SEVERAL: Final = "several"
 
 
 def several(values: Sequence[JsonValue]) -> JsonValue:
-    """The value of a parameter in a result whose repetitions do not share it: all of them, each once, under "several".
-
-    Args:
-        values: one per repetition; at least two differ.
-    """
+    """The value of a parameter that repetitions do not share: all of theirs, each once, under "several"."""
     different: list[JsonValue] = []
     for value in values:
         if value not in different:
@@ -204,14 +200,10 @@ def differing(value: JsonValue) -> Sequence[JsonValue]:
 
 
 def joined(every: Sequence[Parameters], metric: str) -> Parameters:
-    """Parameters of a result from those of its repetitions.
+    """Parameters of a result of a metric from those of its repetitions, at least one.
 
     A parameter that moves the figure and differs is stored as `several`. Other parameters have the first repetition's
     value.
-
-    Args:
-        every: parameters of each repetition, at least one.
-        metric: metric of the result.
     """
     first, flat = every[0], [parameters.flat() for parameters in every]
     groups: dict[str, dict[str, JsonValue]] = {group: dict(getattr(first, group)) for group in GROUPS}
@@ -257,11 +249,7 @@ class Parameters(BaseModel):
         return cls(**grouped)
 
     def with_settings(self, run: Mapping[str, JsonValue]) -> Self:
-        """Return these parameters with the settings that a procedure ran with.
-
-        Args:
-            run: settings by name; they replace those of the same name.
-        """
+        """Return these parameters with the settings that a procedure ran with, in place of those of the same name."""
         groups = {group: getattr(self, group) for group in GROUPS}
         return self.grouped(**{**groups, "settings": {**self.settings, **run}})
 

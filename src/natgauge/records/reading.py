@@ -19,26 +19,16 @@ _DEEPEST = 64
 
 
 def read_lines(path: Path, schema: str, *, whole: bool = False) -> Iterator[dict[str, Any]]:
-    """Read one of the folder's `.jsonl` files; a last line cut off by a crash is left out.
+    """Read one of the folder's `.jsonl` files, whose lines have this schema.
 
-    Args:
-        path: the file.
-        schema: name of the schema of each line.
-        whole: whether a last line that is cut off is refused: a measurement that has ended has none.
-
-    Raises:
-        UsageError: the file is missing, a line is not JSON, or of another schema; or see `whole`.
+    A last line cut off by a crash is left out; with `whole` it is refused: a measurement that has ended has none.
     """
     for number, line in enumerate(foreign.read_lines(path, foreign.LINES, whole=whole), start=1):
         yield _read_object(line, schema, f"{path}:{number}")
 
 
 def read_document(path: Path, schema: str) -> dict[str, Any]:
-    """Read one of the folder's `.json` files.
-
-    Raises:
-        UsageError: the file is missing, not JSON, or of another schema.
-    """
+    """Read one of the folder's `.json` files; UsageError: it is missing, not JSON, or of another schema."""
     document = _read_object(foreign.read_text(path, foreign.DOCUMENT), schema, str(path))
     if _is_deep(document):
         raise UsageError(f"results: {path} is nested deeper than {_DEEPEST} levels: it is damaged; measure again")
@@ -46,11 +36,7 @@ def read_document(path: Path, schema: str) -> dict[str, Any]:
 
 
 def read_record(path: Path, kind: type[RecordT]) -> RecordT:
-    """Read the record that one of the folder's `.json` files contains.
-
-    Raises:
-        UsageError: the file is missing, not JSON, of another schema, or a field of it is wrong.
-    """
+    """Read the record that one of the folder's `.json` files contains; UsageError also where a field is wrong."""
     return kind.from_document(read_document(path, kind.schema_version), str(path))
 
 

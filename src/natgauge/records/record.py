@@ -32,15 +32,7 @@ class Record(RecordPart):
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any], where: str = "result") -> Self:
-        """Read what `document` returned.
-
-        Args:
-            document: plain JSON values.
-            where: the document was found, for the error.
-
-        Raises:
-            UsageError: a field is missing, unknown, of another type or out of range; the error names the first one.
-        """
+        """Read what `document` returned; UsageError names the first wrong field, and where the document was found."""
         try:
             return cls.model_validate_json(json.dumps(document), strict=True)
         except ValidationError as error:

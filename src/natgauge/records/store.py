@@ -106,11 +106,7 @@ class Store:
 
     @classmethod
     def create(cls, parent: Path, metric: str, gateway: str, *, now: datetime | None = None) -> Store:
-        """Make `parent/<date>-<time>-<metric>-<gateway>` and check that it can be written.
-
-        Raises:
-            UsageError: it cannot be made or written; nothing is left then.
-        """
+        """Make `parent/<date>-<time>-<metric>-<gateway>` and check that it can be written, or leave nothing."""
         stamp = (now or datetime.now(UTC)).strftime(_STAMP)
         name = f"{stamp}-{metric}-{gateway}"
         refuse_name(parent)
@@ -164,11 +160,7 @@ class Store:
         self._write(AUDIT, audit)
 
     def write_frames(self, name: str, capture: bytes) -> str:
-        """Write a capture of frames that decided a verdict, and return its path in the folder.
-
-        Raises:
-            UsageError: it cannot be written.
-        """
+        """Write a capture of frames that decided a verdict, and return its path in the folder."""
         path = self.folder / EVIDENCE / name
         try:
             path.parent.mkdir(exist_ok=True)
@@ -181,12 +173,7 @@ class Store:
     def evidence(self, command: str = "") -> Iterator[None]:
         """Surround a measurement: on an error, store it, or remove a folder without trials; a fault has a traceback.
 
-        Args:
-            command: command that measures again, for a measurement that fails before its plan is known.
-
-        Raises:
-            FaultError: any exception that is not an expected error.
-            HostError: the disk is full.
+        `command` measures again, for a measurement that fails before its plan is known.
         """
         try:
             yield
@@ -239,11 +226,7 @@ class Store:
 
 
 def write_document(path: Path, document: Mapping[str, object]) -> None:
-    """Write one of a folder's `.json` files, whole or not at all.
-
-    Raises:
-        UsageError: it cannot be written.
-    """
+    """Write one of a folder's `.json` files, whole or not at all."""
     text = json.dumps(plain(document), indent=2, allow_nan=False) + "\n"
     try:
         files.replace(path, text)
@@ -252,11 +235,7 @@ def write_document(path: Path, document: Mapping[str, object]) -> None:
 
 
 def refuse_name(folder: Path) -> None:
-    """Refuse a folder whose name no record can contain, before anything is measured.
-
-    Raises:
-        UsageError: its name is not UTF-8, or has the character U+0000.
-    """
+    """Refuse a folder whose name no record can contain, before anything is measured."""
     try:
         octets = str(folder).encode()
     except UnicodeEncodeError:

@@ -31,11 +31,7 @@ _CAUSE: Final = TypeAdapter(Cause)
 
 
 def cause_in(stored: Mapping[str, Any]) -> Cause:
-    """Return the cause that a trial's record has.
-
-    Raises:
-        ValidationError: it is none.
-    """
+    """Return the cause that a trial's record has."""
     return _CAUSE.validate_python(stored)
 
 
@@ -138,14 +134,9 @@ def periods(trial: Mapping[str, Any]) -> int:
 
 
 def checked(trial: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-    """Return a trial of a results folder, if every field that views read is one.
+    """Return a trial, a line of `trials.jsonl`, if every field that views read is one.
 
-    Args:
-        trial: a line of `trials.jsonl`.
-        where: file and number of the line.
-
-    Raises:
-        UsageError: a field is missing, of another type, or out of range; the message names the first one.
+    Otherwise UsageError names the first wrong field, and where the line is: its file and number.
     """
     try:
         _Trial.model_validate(trial)

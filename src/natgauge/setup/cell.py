@@ -41,11 +41,7 @@ def inputs_of_lab(lab: str) -> tuple[Input, ...]:
 
 
 def cell_of(gateway: str | Path, choices: Mapping[str, object]) -> tuple[Cell, dict[str, object]]:
-    """Make a cell of names and values; returns the choices that are none of a cell's, too.
-
-    Args:
-        choices: options of traffic, lab and device, and others; None = not chosen.
-    """
+    """Make a cell of names and values (None = not chosen); returns the choices that are none of a cell's, too."""
     left = {name: value for name, value in choices.items() if value is not None}
     parts: dict[str, Any] = {}
     for part, (kind, _) in CELL_PARTS.items():

@@ -84,10 +84,8 @@ class Setup:
     ) -> None:
         """Plan the setup; nothing is started.
 
-        Args:
-            lab: a planned lab; None = planned from the cell.
-            holder: index of the device that holds the connections, where the lab has several; None = as the recipe
-                says.
+        `lab` is a planned one; None = planned from the cell. `holder` is the index of the device that holds the
+        connections, where the lab has several; None = as the recipe says.
         """
         self.cell = cell
         self.recipe: Recipe = load(cell.gateway).carrying(cell.traffic.transport)
@@ -272,11 +270,7 @@ def _fitting_prefix(recipe: Recipe, chosen: str) -> IPv6Network:
 def need_of(
     recipe: Recipe, *, hosts: int = 1, background: bool = False, outside_addresses: int | None = None
 ) -> LabNeeds:
-    """Return a gateway's requirements on a lab.
-
-    Args:
-        outside_addresses: number that the user chose; None = those of the recipe.
-    """
+    """Return a gateway's requirements on a lab; `outside_addresses` None = those of the recipe."""
     return LabNeeds(
         families=(recipe.initiator_family, recipe.responder_family),
         devices=tuple(part.device for part in recipe.chain) or DEVICES,
@@ -320,11 +314,7 @@ def check_host() -> None:
 
 
 def pool_for(recipe: Recipe, number: int | None) -> Addresses | None:
-    """Return the outside addresses that a lab must have for a gateway; None = that of its interface alone.
-
-    Args:
-        number: chosen by the user; None = not chosen.
-    """
+    """Return the outside addresses that a lab must have for a gateway; None = that of its interface alone."""
     if recipe.pool4 is not None:
         stated = parse_range("pool4", recipe.pool4, "ipv4")
         refuse_pool(f"pool4 of {recipe.name}", stated)

@@ -34,11 +34,7 @@ def moses_interval(
 
 
 def shift_coverage(first: int, second: int, rank: int) -> float:
-    """Probability that the true shift lies between the `rank`-th smallest and the `rank`-th largest pair.
-
-    Args:
-        rank: from 1.
-    """
+    """Probability that the true shift lies between the `rank`-th smallest and the `rank`-th largest pair, from 1."""
     counts = mann_whitney_counts(first, second)
     return max(0.0, 1 - 2 * sum(counts[:rank]) / math.comb(first + second, first))
 

@@ -241,8 +241,7 @@ NOT_STORED: Final[Mapping[str, str]] = {word: doubt.not_stored for word, doubt i
 def check_doubts(result: Result, folder: Path) -> None:
     """Check that a result has every doubt that follows from its figures, notes and parameters.
 
-    Args:
-        folder: its folder; one without the file of its repetitions is no complete one, and contradicts nothing.
+    A folder without the file of its repetitions is no complete one, and contradicts nothing.
     """
     where = folder / SUMMARY
     if not foreign.is_there(folder / MEASUREMENTS):

@@ -77,11 +77,7 @@ def find(folders: Sequence[Path], *, failed: bool = False, as_labelled: bool = F
 
 
 def refuse_edited(folder: Path) -> None:
-    """Refuse a folder whose result contradicts the rest of it; one without a result contradicts nothing.
-
-    Raises:
-        UsageError: it contradicts itself, cannot be read, or its result is damaged or of another schema.
-    """
+    """Refuse a folder whose result contradicts the rest of it; one without a result contradicts nothing."""
     with _readable(folder):
         has_ended = _has_ended(folder)
     if has_ended:

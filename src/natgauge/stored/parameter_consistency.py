@@ -50,11 +50,7 @@ def check_metric(result: Result, where: Path) -> None:
 
 
 def check_values(parameters: Parameters, metric: str | None, where: Path) -> None:
-    """Check each parameter that is an input by the input's own rule.
-
-    Args:
-        metric: metric of the record; None = the record has no settings of a metric.
-    """
+    """Check each parameter that is an input by the input's own rule; no metric = the record has no settings of one."""
     stored = parameters.flat()
     for input_ in _inputs(stored.get("lab_kind"), metric):
         value = stored.get(input_.parameter)

@@ -70,8 +70,7 @@ def check_counts(counted: Mapping[Verdict, int], metric: str, folder: Path) -> N
 def check_trials(path: Path, gateways: Sequence[str] = ()) -> list[_Seen]:
     """Check that trials are numbered from 1, that none is there twice, and that each follows from its own counts.
 
-    Args:
-        gateways: labels of gateways, of which each trial names one; empty = trials name none.
+    Each trial names one of the gateways; where there are none, trials name none.
     """
     begun: Counter[float] = Counter()
     seen: list[_Seen] = []

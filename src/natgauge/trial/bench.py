@@ -469,12 +469,7 @@ class Bench(Setup):
         return replace(self.traffic.frames, frame_sizes=mixes.get("up"), down_frame_sizes=mixes.get("down"))
 
     def octets_on(self, family: Family, query: Query | None = None) -> int:
-        """Return the frame size with FCS on links of a family.
-
-        Args:
-            family: address family of the link.
-            query: type of the DNS queries; None = plain frames.
-        """
+        """Return the frame size with FCS on links of a family, of plain frames or of DNS queries of a type."""
         addresses, side = self.address_plan, self.traffic.frame_side
         if query is not None:
             return addresses.octets(QUERY_OCTETS["ipv4"], family)

@@ -191,8 +191,7 @@ class ConnectionLog:
 def _stalls(known: Sequence[ListedConnection], opened: int, result: TrialResult) -> list[tuple[float, float]]:
     """Return the stalls of all cores, each with its length after it: the sender catches up then, and makes bursts.
 
-    Args:
-        opened: connections of phase 1; those of phase 2 follow in the list.
+    `opened` connections are of phase 1; those of phase 2 follow in the list.
     """
     starts = {"phase1": known[0].due} if known else {}
     if len(known) > opened:

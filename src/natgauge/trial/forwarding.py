@@ -35,11 +35,7 @@ _IN_ADDITION: Final = frozenset({_FRAGMENTS, _TAGGED})
 
 
 def probe(connections: int, query: Query | None = None) -> TrialPlan:
-    """Return the plan of a trial with frames of a few connections, at most `connections`.
-
-    Args:
-        query: type of queries that the device answers itself; None = it forwards frames.
-    """
+    """Return the plan of a trial with frames of a few connections, or queries that the device answers itself."""
     few = min(_FRAMES, connections)
     if query is not None:
         return TrialPlan(few, _RATE, Phase2Plan(_RATE, 0.0, few / _RATE), stateless=True, query=query)

@@ -245,8 +245,7 @@ class LabMeasurer(Measurer):
     def _ended(self, trial: Trial, began: _Begin, remarks: Sequence[str], *, device_error: str) -> Trial:
         """Store a trial, keep what later trials use of it, and give up a device whose controls stay silent.
 
-        Args:
-            device_error: error of the device's controls; empty = they answered.
+        `device_error` is that of its controls; empty = they answered.
         """
         trial = self._with_commands(replace(trial, remarks=(*remarks, *trial.remarks)))
         if trial.result is not None:
@@ -481,10 +480,8 @@ class LabMeasurer(Measurer):
         """Prove that the device forwards a handful of frames in each direction once each, then empty its table again.
 
         A device may lose a frame now and then, and how many is what the trials are for. So where some of each stream
-        came back but not all, another handful is sent.
-
-        Args:
-            store: whether the handful that proves the contrary is stored as a trial, so that it can be explained.
+        came back but not all, another handful is sent. The handful that proves the contrary is stored as a trial where
+        `store` is true, so that it can be explained.
         """
         plan = self._handful
         for tried in range(1, forwarding.HANDFULS + 1):

@@ -50,11 +50,7 @@ class Pacing:
 
 
 def pacing(plan: TrialPlan, placement: Placement, ring: int | None = None, known_rate: float | None = None) -> Pacing:
-    """Return the pacing of a trial.
-
-    Args:
-        ring: capacity of the queue before each core of the device, in frames, > 0; None = not known.
-    """
+    """Return the pacing of a trial; the ring is that before each core of the device, in frames, None = not known."""
     usual = STALL_BOUND_SECONDS["sender"]
     if placement != "shared":
         stall_seconds = usual if ring is None else _until_full(plan, ring, usual)

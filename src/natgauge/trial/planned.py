@@ -21,11 +21,7 @@ PORT: Final = 53
 
 
 def refuse_unlike_queries(metric: str, first_port: int, last_port: int, frame_size: int | None) -> None:
-    """Refuse traffic that cannot consist of queries.
-
-    Args:
-        frame_size: the user's choice; None = not chosen.
-    """
+    """Refuse traffic that cannot consist of queries; `frame_size` None = not chosen."""
     if (first_port, last_port) != (PORT, PORT):
         raise UsageError(
             f"destination ports: {first_port}-{last_port}, but {metric} sends DNS queries; use {PORT} alone, and no "
@@ -55,10 +51,8 @@ def refuse_large(  # noqa: PLR0913 - what is demanded, and of whom, by keyword
 ) -> None:
     """Refuse a demand that the device's machine, or the memory limit of natgauge's own control group, cannot hold.
 
-    The entries of a kernel's connection tracking table count for no control group, but those of a process do.
-
-    Args:
-        device: that device; None = an external one.
+    The entries of a kernel's connection tracking table count for no control group, but those of a process do. An
+    external device is None.
     """
     needed = octets_needed(recipe, demand, {}, {})
     if device is not None:

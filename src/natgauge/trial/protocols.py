@@ -36,18 +36,10 @@ class DeviceControl(Protocol):
         """Whether the device reports its number of connections."""
 
     def empty(self) -> None:
-        """Empty the connection tracking table.
-
-        Raises:
-            BrokenError: the table is not empty afterwards.
-        """
+        """Empty the connection tracking table; BrokenError: it is not empty afterwards."""
 
     def empty_timed(self) -> float:
-        """Empty the table with one command, and return the command's seconds, timed on the device.
-
-        Raises:
-            BrokenError: the command fails.
-        """
+        """Empty the table with one command, and return the command's seconds, timed on the device."""
 
     def count(self) -> int | None:
         """Number of connections in the table; None where the device does not report it."""
@@ -90,25 +82,13 @@ class DeviceControl(Protocol):
         return ""
 
     def confirm_ready(self) -> None:
-        """Check that the device is still running.
-
-        Raises:
-            BrokenError: it is not.
-        """
+        """Check that the device is still running; BrokenError: it is not."""
 
     def restart(self) -> None:
-        """Restart the device with the same settings.
-
-        Raises:
-            BrokenError: it does not become ready again.
-        """
+        """Restart the device with the same settings; BrokenError: it does not become ready again."""
 
     def restart_under_load(self) -> None:
-        """Stop and start the device while frames flow.
-
-        Raises:
-            BrokenError: it does not become ready again.
-        """
+        """Stop and start the device while frames flow; BrokenError: it does not become ready again."""
 
 
 class ServerControl(Protocol):
@@ -125,19 +105,11 @@ class ServerControl(Protocol):
         """Number of queries not answered as they should be so far, by cause."""
 
     def confirm_ready(self) -> None:
-        """Check that the server is still running.
-
-        Raises:
-            BrokenError: it is not.
-        """
+        """Check that the server is still running; BrokenError: it is not."""
 
 
 class OwnDelays(Protocol):
     """A function that measures the tester's own delays."""
 
     def __call__(self, rate: float, seconds: float, *, variation: bool) -> Delays:
-        """Send at `rate` frames/s for `seconds`; with `variation` also record differences between delays.
-
-        Raises:
-            NatgaugeError: the delays could not be measured.
-        """
+        """Send at `rate` frames/s for `seconds`; with `variation` also record differences between delays."""

@@ -67,9 +67,6 @@ def _own_traffic(metric: str, gateway: str | Path, chosen: Mapping[str, object])
     """Return the metric's own defaults of the traffic.
 
     The number of connections is among them only where the user chose no range and no port set is too small for them.
-
-    Raises:
-        UsageError: there is no such metric, or no such device, or the user's port sets cannot be.
     """
     procedure = procedures.get(metric)
     wanted = dict(procedure.declared.traffic)

@@ -23,17 +23,10 @@ _SEED_OCTETS: Final = 8
 
 
 def seed_of_repetition(seed: int, number: int) -> int:
-    """Return the seed of a repetition; a measurement's seed always gives the same sequence.
+    """Return the seed of a repetition, from 1; a measurement's seed always gives the same sequence, of 0 to 2**64 - 1.
 
     The first repetition has the measurement's seed itself. So a measurement with the seed of any repetition repeats
     that repetition.
-
-    Args:
-        seed: seed of the measurement, 0 to 2**64 - 1.
-        number: number of the repetition, from 1.
-
-    Returns:
-        A seed, 0 to 2**64 - 1.
     """
     if number == 1:
         return seed
@@ -69,11 +62,8 @@ class FreshLabs(Generic[BenchT]):
     ) -> None:
         """Make no lab yet.
 
-        Args:
-            bench_of: plans the bench of a repetition, from 1.
-            start: starts the device of a new bench, and makes the procedures ready that run on it: at least one, always
-                the same.
-            now: returns seconds since the epoch.
+        `bench_of` plans the bench of a repetition, from 1. `start` starts the device of a new bench, and makes the
+        procedures ready that run on it: at least one, always the same. `now` returns seconds since the epoch.
         """
         self._bench_of, self._start, self._now = bench_of, start, now
         self._conducted: list[tuple[int, int, float]] = []

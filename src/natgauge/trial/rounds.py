@@ -124,8 +124,7 @@ def perform(
 def fault_of(counts: ContestantCounts, connections: int, counted: int | None) -> str:
     """Return the error of a contestant's frames in a round; empty = there is none.
 
-    Args:
-        counted: the device's number of connections after the round; None = not reported.
+    `counted` is the device's number of connections after the round; None = not reported.
     """
     for name, stream in (("new", counts.new), ("up", counts.initiator), ("down", counts.responder)):
         kinds = ("duplicates", "late", "damaged", "untranslated", "mistranslated")
@@ -171,11 +170,7 @@ def over_cable(frames: TimedFrames, lab: CableLab, cpu: int, connections: int | 
 def reasons_not_timed(
     name: str, placement: Placement, sender_cpus: Sequence[int] = (), *, own_processes: bool
 ) -> list[str]:
-    """Return the reasons why the frames of a device cannot be timed; empty = they can.
-
-    Args:
-        sender_cpus: the tester's sending cores; empty = not chosen yet.
-    """
+    """Return the reasons why the frames of a device cannot be timed; empty = they can, or no cores are chosen yet."""
     reasons = []
     if own_processes:
         # In every placement: no remedy for another reason helps.
@@ -260,9 +255,7 @@ LEAST_SAMPLES: Final = 200
 def hot_spots(stacks: Sequence[Stack], seconds: float | None = None) -> tuple[HotSpot, ...]:
     """Return the functions with most samples of the device's work, most first; none where samples are too few.
 
-    Args:
-        stacks: stacks of the device's core, in the order of time.
-        seconds: only this last part of the device's work counts; None = all.
+    The stacks are in the order of time. Only the last `seconds` of the device's work count; None = all.
     """
     own = [stack for stack in stacks if any(RECEIVES in function for function in stack.functions)]
     if own and seconds is not None:

@@ -32,11 +32,7 @@ MOST_ADDRESSES: Final = 64
 
 
 def refuse(name: str, lab: Lab, traffic: TrafficPlan) -> None:
-    """Refuse an unknown server, or a server that cannot run in this lab.
-
-    Args:
-        name: name of the far side: the tester itself, a server's name, or a file.
-    """
+    """Refuse an unknown server (a name or a file), or a server that cannot run in this lab."""
     if name == TESTER:
         return
     server = far_side.load(name)
@@ -69,11 +65,7 @@ class FarSide:
     def __init__(
         self, name: str, home: Device, family: Family, addresses: Addresses, *, with_aaaa: bool = True
     ) -> None:
-        """Plan the server; nothing is started.
-
-        Args:
-            with_aaaa: whether its names have IPv6 addresses, too.
-        """
+        """Plan the server; nothing is started. `with_aaaa`: its names have IPv6 addresses, too."""
         self.name = name
         self.cpus = home.environment["NG_CPUS"]
         every = map(addresses.at, range(addresses.count))
@@ -168,10 +160,9 @@ PROOF_SHARE: Final = 0.25
 
 
 def rate_alone(measurer: LabMeasurer, planned: Planned, family: Family) -> float | None:
-    """Repeat a measurement on a cable between the tester and the same server, without the device.
+    """Return the highest rate in queries/s of the same server on a cable to the tester, without the device.
 
-    Returns:
-        The highest rate, queries/s; None = there was no server, or its rate could not be measured.
+    None = there was no server, or its rate could not be measured.
     """
     server = measurer.server
     if server is None:

@@ -40,11 +40,7 @@ class RestartInTrial:
     """
 
     def __init__(self, act: Callable[[], None], seconds: float) -> None:
-        """Prepare the restart; the time starts when `look` sees phase 2.
-
-        Args:
-            seconds: time of the restart after the start of phase 2, >= 0.
-        """
+        """Prepare to act so many seconds after the start of phase 2."""
         self._act = act
         self._timer = threading.Timer(seconds, self._restart)
         self._timer.daemon = True
@@ -241,10 +237,8 @@ class TrialRun:
         """Empty the device's table and run a trial of several periods.
 
         The counters of device and lab are read in the pause after each period. A device that does not answer does not
-        end the trial: its count and memory are then not known.
-
-        Args:
-            ended: called with each period as a trial of its own; an exception that it raises ends the trial.
+        end the trial: its count and memory are then not known. `ended` is called with each period as a trial of its
+        own; an exception that it raises ends the trial.
         """
         with logged_trial(self.log, request) as logged:
             self._perform_periods(plan, request, ended, logged)
