@@ -11,8 +11,8 @@ from functools import partial
 from typing import Final
 
 from natgauge.analysis import conditions
-from natgauge.analysis.bits import bits_of_unit
 from natgauge.analysis.halves import kinds_of_halves
+from natgauge.analysis.unit_frames import bits_of_unit
 from natgauge.figure_text import at_least, given, number
 from natgauge.interval_text import Way, in_bits, percent, ratio
 from natgauge.plain_text import capital
