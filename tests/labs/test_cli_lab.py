@@ -46,24 +46,6 @@ def test_a_lab_stays_up_is_listed_and_goes(capsys: pytest.CaptureFixture[str]) -
     assert ours() == []
 
 
-def test_a_kept_lab_is_not_made_a_second_time(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["lab", "up", NAME]) == 0
-    capsys.readouterr()
-    assert run(["lab", "up", NAME]) == 2
-    shown = capsys.readouterr().err
-    assert shown.count("\n") == 1
-    assert "natgauge lab down" in shown
-    assert len(ours()) == 2
-
-
-def test_taking_down_twice_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["lab", "up", NAME]) == 0
-    assert run(["lab", "down", NAME]) == 0
-    capsys.readouterr()
-    assert run(["lab", "down", NAME]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

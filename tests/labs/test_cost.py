@@ -48,16 +48,6 @@ def test_plain_forwarding_costs_as_much_as_plain_forwarding(tmp_path: Path) -> N
     assert labs() == []
 
 
-@alone
-def test_translation_costs_more_than_forwarding_and_opening_more_than_both(tmp_path: Path) -> None:
-    found = natgauge.measure(
-        "cost", "nftables-nat44", connections=20_000, repeat=1, rounds=3, lab_name="known-cost", results=tmp_path
-    )
-    figures = {name: one.median for name, one in found.figures.items()}
-    assert figures["new_ratio_low"] > figures["both_ratio_high"] > figures["both_ratio_low"] > 1.2
-    assert figures["new_ns"] > figures["up_ns"] > figures["up_forwarding_ns"] > 0
-
-
 #: The look-up of its connection, which every frame of a NAT needs and no other.
 LOOK_UP = "__nf_conntrack_find_get"
 

@@ -28,18 +28,14 @@ from tests.plans import PlanOfTrial
 
 import natgauge
 from natgauge.agreement.generated import Progress
-from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.cleaning import cleanup
-from natgauge.errors import BrokenError, HostError
-from natgauge.figure_text import number
+from natgauge.errors import BrokenError
 from natgauge.gateways import far_side
-from natgauge.gateways.gateway import Gateway
 from natgauge.host.cpus import usable_cpus
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.device import NamespaceDevice
 from natgauge.labs.common.locks import directory_of
 from natgauge.procedures.kit.events import Event
-from natgauge.stored.find_results import read_summary
 from natgauge.trial.bench import Bench
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trials import Phase2Plan
@@ -65,25 +61,6 @@ RATE, QUERIES = 5_000.0, 1_500
 ASKED = replace(
     PLAN, phase1_rate=2_000.0, phase2=Phase2Plan(RATE, 0.0, QUERIES / RATE), loss_tolerance=0.0, handed_on=True
 )
-CAMPAIGN = f"""
-name = "served"
-gateways = ["nftables-nat44"]
-profile = "quick"
-
-[lab]
-lab_name = "{NAME}"
-placement = "shared"
-
-[traffic]
-connections = 2000
-
-[[measure]]
-metric = "resolution-rate"
-far_side = "knot"
-connection_rate = 50_000
-error = "50%"
-trial_seconds = 0.2
-"""
 #: Each answer, right or wrong, is in one of these; a query that is none is in another one.
 STATISTICS = {
     "knot": 'knotc -c "$NG_WORK/knot.conf" stats mod-stats | sed -n "s/.*response-code.\\(.*\\). = /\\1 /p"',
@@ -207,21 +184,6 @@ def test_the_result_tells_the_server_its_version_and_what_it_does_alone(server: 
 
 
 @alone
-@soak
-@pytest.mark.slow("two searches: the server behind the device, and the server alone")
-def test_a_campaign_tells_what_the_server_does_alone(tmp_path: Path) -> None:
-    plan = tmp_path / "plan.toml"
-    plan.write_text(CAMPAIGN)
-    folder, _ = run(RunOrder(plan=plan, out=tmp_path / "out"))
-    (found,) = map(read_summary, (folder / "results").iterdir())
-    alone = found.number("server_alone")
-    assert alone is not None
-    assert 1_000 < found.median < 10 * alone
-    (doubt,) = [doubt.text for doubt in found.doubts if doubt.word == "real server"]
-    assert f"without the device it answered up to {number(alone)} queries/s" in doubt
-
-
-@alone
 @pytest.mark.slow("the server stands still in the middle of a trial of three seconds")
 def test_what_a_server_does_not_read_in_time_is_the_servers() -> None:
     """It stands still for a part of the trial, so its sockets run over."""
@@ -264,21 +226,6 @@ def test_a_server_that_dies_is_named_and_ends_the_measurement() -> None:
         with pytest.raises(BrokenError, match=r"knot on device server: .*knotd was ended by SIGKILL") as error:
             measurer.measure(plan)
         assert "\n" not in str(error.value)
-
-
-def test_a_server_that_is_not_installed_is_refused_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    works = Gateway._works
-
-    def without(gateway: Gateway, snippet: str) -> bool:
-        return works(gateway, snippet) and not snippet.endswith("nsd-control")
-
-    monkeypatch.setattr(Gateway, "_works", without)
-    with (
-        pytest.raises(HostError, match=r'^nsd: program "nsd-control" is missing .*; run: apt-get install nsd$'),
-        asking("linux-ipv4", far_side="nsd", placement="shared"),
-    ):
-        pass
-    assert not namespaces.exists(f"ng-{NAME}-tester")
 
 
 def processes_of(netns: str) -> list[str]:

@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv6Network, ip_address
@@ -19,7 +16,7 @@ from tests.labs.datagrams import Datagram
 from tests.labs.last_runs import playable, playable_of, record
 from tests.labs.wire import Tap
 
-from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.errors import BrokenError
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand
 from natgauge.gateways.recipe import Recipe, load
@@ -366,67 +363,6 @@ def test_global_knobs_are_raised_for_the_plan_and_put_back() -> None:
             assert int(HASH_SIZE.read_text()) >= connections
             assert gateway.settings().found["table_size"] == int(found[0])
     assert (TABLE_SIZE.read_text(), HASH_SIZE.read_text()) == found
-
-
-@pytest.mark.alone
-def test_a_full_table_is_seen_in_the_faults(nat44: Bench) -> None:
-    found = TABLE_SIZE.read_text()
-    plan = DeviceDemand(connections=FLOWS // 2, phase1_seconds=1, remote_endpoints=2)
-    with (
-        nat44.gateway(table_size=FLOWS // 2) as gateway,
-        Tap(nat44.lab.initiator) as initiator,
-        Tap(nat44.lab.responder) as responder,
-    ):
-        gateway.prepare(plan)
-        gateway.start()
-        nat44.introduce(initiator, responder)
-        before = gateway.faults()
-        initiator.send(nat44.datagrams())
-        responder.receive(FLOWS, seconds=0.5)
-        after = gateway.faults()
-        assert gateway.count() == FLOWS // 2
-        refused = sum(after[name] - before[name] for name in ("drop", "early_drop"))
-        assert refused >= FLOWS // 2
-    nat44.lab.down()
-    assert TABLE_SIZE.read_text() == found
-
-
-def test_lowering_a_global_knob_is_refused_while_another_process_relies_on_it(nat44: Bench) -> None:
-    script = f"import fcntl; f = open('{TABLE_SIZE}'); fcntl.flock(f, fcntl.LOCK_SH); print(1, flush=True); input()"
-    other = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        assert other.stdout
-        other.stdout.readline()
-        with nat44.gateway(table_size=FLOWS) as gateway:
-            gateway.prepare(PLAN)
-            with pytest.raises(HostError, match=r"table_size \(nf_conntrack_max\).*another natgauge.*wait"):
-                gateway.start()
-    finally:
-        other.communicate()
-
-
-def test_what_does_not_fit_is_refused_before_anything_starts(nat44: Bench) -> None:
-    before = traces(nat44.device)
-    with nat44.gateway(udp_timeout=10) as gateway, pytest.raises(UsageError, match="time-out 10 s is not longer than"):
-        gateway.prepare(PLAN)
-    assert traces(nat44.device) == before
-
-
-def test_a_gateway_that_does_not_empty_says_so_and_may_be_asked_again(nat44: Bench) -> None:
-    with nat44.gateway() as gateway, Tap(nat44.lab.initiator) as one, Tap(nat44.lab.responder) as other:
-        gateway.prepare(PLAN)
-        gateway.start()
-        nat44.introduce(one, other)
-        one.send(nat44.datagrams())
-        other.receive(FLOWS)
-        nat44.device.environment = {**nat44.device.environment, "PATH": "/nowhere"}
-        with pytest.raises(BrokenError, match="empty failed"):
-            gateway.empty()
-        nat44.device.environment = {**nat44.device.environment, "PATH": os.environ["PATH"]}
-        assert gateway.count() == FLOWS
-        gateway.empty()
-        assert gateway.count() == 0
-    assert "natgauge" not in nat44.device.run("nft list ruleset").stdout
 
 
 def test_a_daemon_that_died_is_noticed() -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -21,38 +20,6 @@ whole = pytest.mark.slow("a whole measurement of a large table")
 def measure(metric: str, folder: Path, **others: Any) -> natgauge.Result:
     given: dict[str, Any] = {"profile": "quick", "results": folder, "lab_name": "metrics", **others}
     return natgauge.measure(metric, GATEWAY, **given)
-
-
-@soak
-@whole
-@pytest.mark.alone
-def test_the_capacity_is_the_limit_that_was_set(tmp_path: Path) -> None:
-    """Linux throws one-way connections out for new ones at its limit, so the oldest ones no longer answer."""
-    found = measure("table-capacity", tmp_path, connections=20_000, table_size=4096)
-    # Two entries may belong to others than the tester.
-    assert 4094 <= found.median <= 4096
-    assert found.limited_by == "table"
-
-
-@soak
-@whole
-@pytest.mark.alone
-@pytest.mark.parametrize("draws", [20_000, 200_000])
-def test_draws_create_as_many_connections_as_chance_has_it(draws: int, tmp_path: Path) -> None:
-    """The device's own count against arithmetic; 6 standard deviations are below 1 % of the four tuples."""
-    found = measure(
-        "enumeration-orders", tmp_path,
-        connections=20_000, source_ports="10001-30000", draws=draws, error="50%", confirm=False,
-    )  # fmt: skip
-    figures = {name: one.median for name, one in found.figures.items()}
-    each = draws / 20_000
-    expected = 100 * (1 - math.exp(-each)) / each
-    assert figures["created_percent_with_replacement"] == pytest.approx(expected, abs=1 / each)
-    assert figures["created_percent_permutation"] == figures["created_percent_increasing"] == 100
-    # An entry of conntrack takes 256 octets or more, with its extensions less than twice as many.
-    assert 250 < figures["octets_per_connection"] < 600
-    # 400 last frames: one standard deviation of their share is 2.4 %.
-    assert figures["ending_new_percent"] == pytest.approx(100 * math.exp(-each), abs=12 / each)
 
 
 @pytest.mark.alone

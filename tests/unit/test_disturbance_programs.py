@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.labs.burnt_core import Told
 from tests.labs.invalid_share import Found, cause_of, holes_in
 
 from natgauge.words import Verdict
@@ -49,11 +48,3 @@ def test_causes_are_told_without_their_figures() -> None:
         for lost in (3, 17)
     )
     assert cause_of(one) == cause_of(other) == "host: phase N: N of N frames lost, CPU N stalled for N ms"
-
-
-def test_answers_agree_where_their_intervals_meet() -> None:
-    ten, more, above = Told(10, 11, ""), Told(11, 12, ""), Told(11.5, float("inf"), "")
-    assert ten.agrees(more)
-    assert more.agrees(above)
-    assert not ten.agrees(above)
-    assert not above.agrees(ten)
