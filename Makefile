@@ -76,7 +76,11 @@ record-runs: setup $(STAMPS)/test-packages ## run every gateway of this machine,
 test-unit: setup $(STAMPS)/test-packages ## the inner loop: engine and unit tests, no privilege needed
 	$(BIN)/python -m tools.run_tests unit $(ARGS)
 
-check: $(STAMPS)/installed $(STAMPS)/check-packages ## formatters, linters and types of all three languages
+# Git ignores it; a checkout that was installed before it was made has none.
+src/natgauge/keywords.py: | $(STAMPS)/installed
+	$(BIN)/python -m tools.described
+
+check: $(STAMPS)/installed $(STAMPS)/check-packages src/natgauge/keywords.py ## formatters, linters and types of all three languages
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

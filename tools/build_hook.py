@@ -73,11 +73,15 @@ class Extras(BuildHookInterface[Any]):
 
 
 def add_types(root: Path, build_data: dict[str, Any]) -> None:
-    """Generate the types of the engine's requests and results, and add them: hatchling leaves out what git ignores."""
+    """Generate types, of the engine's requests and results and of keywords: hatchling leaves out what git ignores."""
     from tools import agreement_types  # noqa: PLC0415 - hatchling finds it only now
 
-    path = agreement_types.write(root)
-    build_data["artifacts"].append(f"/{path.relative_to(root)}")
+    made = [agreement_types.write(root)]
+    # The descriptions of inputs need the types of requests.
+    from tools import described  # noqa: PLC0415
+
+    made.append(described.write_keywords(root))
+    build_data["artifacts"] += [f"/{path.relative_to(root)}" for path in made]
 
 
 def linked(binary: Path) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -31,19 +30,15 @@ _ROOT: Final = Path(__file__).parents[1]
 _SOURCE: Final = _ROOT / "src" / "natgauge"
 _KEYWORDS: Final = '''\
 # SPDX-License-Identifier: Apache-2.0
-"""{purpose}
+"""Keywords of `natgauge.measure`, `natgauge.compare` and `natgauge.audit`, for type checkers and editors.
 
-Made of the descriptions of inputs by `python -m tools.described`; a test holds that it is up to date.
+Made of the descriptions of inputs when natgauge is built, or by `python -m tools.described`.
 """
 
 from __future__ import annotations
 
-{imports}
-
-class {name}({base}, total=False):
-    """{meaning}; None = not chosen."""
-
-{fields}
+from collections.abc import Sequence
+from typing import Literal, TypedDict
 '''
 
 _PAGE: Final = """\
@@ -119,38 +114,31 @@ def _callers() -> dict[str, dict[str, str]]:
     }
 
 
-def shared_keywords() -> str:
-    """The module of the keywords that all of these functions have."""
-    every = "`natgauge.measure`, `natgauge.compare` and `natgauge.audit`"
-    return _module("TypedDict", "SetupKeywords", every, _shared())
+def keywords() -> str:
+    """The module of all keywords: those that all functions have alike, and further ones of each function."""
+    callers = _callers()
+    first, *others = callers.values()
+    shared = dict(pair for pair in first.items() if all(pair in other.items() for other in others))
+    every = ", ".join(f"`natgauge.{caller}`" for caller in callers)
+    classes = [_typed("SetupKeywords(TypedDict, total=False)", every, shared)]
+    for caller, kinds_of in callers.items():
+        own = {name: kind for name, kind in kinds_of.items() if name not in shared}
+        classes.append(
+            _typed(f"{caller.capitalize()}Keywords(SetupKeywords, total=False)", f"`natgauge.{caller}`", own)
+        )
+    return "\n\n".join([_KEYWORDS, *classes])
 
 
-def keywords(caller: str) -> str:
-    """The module of the keywords that one function has beside those that all have."""
-    own = {name: kind for name, kind in _callers()[caller].items() if name not in _shared()}
-    return _module("SetupKeywords", f"{caller.capitalize()}Keywords", f"`natgauge.{caller}`", own)
+def _typed(name: str, whose: str, fields: Mapping[str, str]) -> str:
+    lines = "".join(f"    {field}: {kind}\n" for field, kind in fields.items())
+    return f'class {name}:\n    """Options of {whose}; None = not chosen."""\n\n{lines}'
 
 
-def _shared() -> dict[str, str]:
-    """Types of the keywords that all have, and all alike."""
-    first, *others = _callers().values()
-    return dict(pair for pair in first.items() if all(pair in other.items() for other in others))
-
-
-def _module(base: str, name: str, whose: str, fields: Mapping[str, str]) -> str:
-    kinds_used = " ".join(fields.values())
-    typing = [word for word in ("Literal", "TypedDict") if word in f"{kinds_used} {base}"]
-    imports = ["from collections.abc import Sequence"] if "Sequence" in kinds_used else []
-    imports += [f"from typing import {', '.join(typing)}"] if typing else []
-    imports += ["", "from natgauge.setup.keywords import SetupKeywords"] if base == "SetupKeywords" else []
-    return _KEYWORDS.format(
-        purpose=f"Keywords of {whose}, for type checkers and editors.",
-        imports="\n".join([*imports, ""]),
-        name=name,
-        base=base,
-        meaning=f"Options of {whose}",
-        fields="\n".join(f"    {field}: {kind}" for field, kind in fields.items()),
-    )
+def write_keywords(root: Path) -> Path:
+    """Write the module of the keywords below a root of sources, and return its path."""
+    path = root / KEYWORDS
+    path.write_text(keywords(), encoding="utf-8")
+    return path
 
 
 _PARAMETERS: Final = """\
@@ -184,12 +172,10 @@ def parameters() -> str:
     return _PARAMETERS + "".join(f"{line}\n" for line in known.values())
 
 
-#: Each file and what makes it.
+#: The module of the keywords, which git ignores.
+KEYWORDS: Final = Path("src/natgauge/keywords.py")
+#: Each file that is committed, and what makes it.
 FILES: Final[Mapping[Path, Callable[[], str]]] = {
-    _SOURCE / "setup" / "keywords.py": shared_keywords,
-    _SOURCE / "measurements" / "keywords.py": partial(keywords, "measure"),
-    _SOURCE / "comparisons" / "keywords.py": partial(keywords, "compare"),
-    _SOURCE / "audits" / "keywords.py": partial(keywords, "audit"),
     _SOURCE / "records" / INPUTS: parameters,
     _SOURCE / "doubt_words.py": described_doubts.words,
     _SOURCE / DECLARED: described_doubts.properties,
@@ -200,3 +186,4 @@ FILES: Final[Mapping[Path, Callable[[], str]]] = {
 if __name__ == "__main__":
     for path, text in FILES.items():
         path.write_text(text(), encoding="utf-8")
+    write_keywords(_ROOT)

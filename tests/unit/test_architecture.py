@@ -47,6 +47,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "toml_text": set(),
     "version": set(),
     "words": set(),
+    # Made by the build.
+    "keywords": set(),
     "paired": {"errors", "figure_text", "notes", "other_traffic", "statistics", "words"},
     "inputs": {"errors", "words"},
     "host": {
@@ -105,13 +107,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "verdicts", "words",
     },
     "measurements": {
-        "analysis", "causes", "doubts", "ethernet", "figure_text", "gateways", "host", "inputs", "labs",
+        "analysis", "causes", "doubts", "ethernet", "figure_text", "gateways", "host", "inputs", "keywords", "labs",
         "measurer", "metrics", "notes", "procedures", "records", "setup", "statistics", "tester", "trial",
         "words",
     },
     "audits": {
-        "embedding", "errors", "figure_text", "gateways", "host", "inputs", "labs", "notes", "records", "setup",
-        "words",
+        "embedding", "errors", "figure_text", "gateways", "host", "inputs", "keywords", "labs", "notes", "records",
+        "setup", "words",
     },
     "campaigns": {
         "agreement", "cleaning", "delays", "durations", "errors", "figure_text", "foreign",
@@ -125,7 +127,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "comparisons": {
         "agreement", "analysis", "doubts", "durations", "errors", "figure_text", "gateways", "host", "inputs",
-        "interval_text", "labs", "measurements", "metrics", "notes", "paired", "procedures", "records", "setup",
+        "interval_text", "keywords", "labs", "measurements", "metrics", "notes", "paired", "procedures", "records", "setup",
         "statistics", "tester", "trial", "words",
     },
     "reports": {
@@ -178,7 +180,7 @@ def test_each_file_imports_only_what_its_package_may() -> None:
 
 
 def test_every_package_stands_on_a_floor() -> None:
-    assert {place_of(path) for path in ROOT.glob("**/*.py") if path != FACE} == set(MAY_IMPORT)
+    assert {place_of(path) for path in ROOT.glob("**/*.py") if path != FACE} | {"keywords"} == set(MAY_IMPORT)
 
 
 def test_the_floors_have_no_circle() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import runpy
 import shlex
 import signal
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,7 @@ from tools import described
 
 from natgauge import procedures
 from natgauge.analysis import change
+from natgauge.audits.request import AuditOptions
 from natgauge.campaigns import keys
 from natgauge.cli import app, compare, measure
 from natgauge.cli.exit_statuses import EXIT_STATUSES
@@ -119,6 +121,19 @@ def test_an_input_of_several_metrics_has_one_type_unit_and_group() -> None:
 @pytest.mark.parametrize("path", described.FILES, ids=lambda path: path.name)
 def test_files_made_of_the_descriptions_are_up_to_date(path: Path) -> None:
     assert path.read_text(encoding="utf-8") == described.FILES[path]()
+
+
+def test_each_input_is_a_typed_keyword_of_the_functions_that_have_it(tmp_path: Path) -> None:
+    (tmp_path / described.KEYWORDS).parent.mkdir(parents=True)
+    made = runpy.run_path(str(described.write_keywords(tmp_path)))
+    names = {name: set(made[name].__annotations__) for name in ("MeasureKeywords", "CompareKeywords", "AuditKeywords")}
+    parts = {part: {one.name for one in inputs_of_part(part)} for part in ("traffic", "lab", "device")}
+    settings = {one.name for procedure in procedures.procedures().values() for one in procedure.own_inputs()}
+    compared = {one.name for one in inputs_of(CompareOptions)}
+    audited = {one.name for one in inputs_of(AuditOptions)}
+    assert names["MeasureKeywords"] == settings.union(place_inputs(), *parts.values())
+    assert names["CompareKeywords"] >= compared | parts["traffic"] | parts["device"]
+    assert names["AuditKeywords"] >= audited | parts["lab"] | parts["device"]
 
 
 def test_the_docs_have_each_exit_status() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tools import agreement_types, build_hook, third_party
+from tools import agreement_types, build_hook, described, third_party
 
 from natgauge.host import programs
 from natgauge.version import VERSION
@@ -52,9 +52,11 @@ def test_our_binaries_need_nothing_but_the_c_library(name: str) -> None:
 def test_the_wheel_has_the_generated_types_which_git_ignores() -> None:
     made: dict[str, Any] = {"artifacts": []}
     build_hook.add_types(ROOT, made)
-    assert made == {"artifacts": [f"/{agreement_types.OUTPUT}"]}
-    ignored = subprocess.run(["git", "check-ignore", "-q", str(agreement_types.OUTPUT)], cwd=ROOT, check=False)
-    assert ignored.returncode in {0, 128}, "0: ignored; 128: these sources are no clone"
+    files = [str(agreement_types.OUTPUT), str(described.KEYWORDS)]
+    assert made == {"artifacts": [f"/{file}" for file in files]}
+    for file in files:
+        ignored = subprocess.run(["git", "check-ignore", "-q", file], cwd=ROOT, check=False)
+        assert ignored.returncode in {0, 128}, "0: ignored; 128: these sources are no clone"
 
 
 def test_there_is_one_version() -> None:

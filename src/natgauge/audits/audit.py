@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Final, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
-from natgauge.audits.keywords import AuditKeywords
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import TRANSPORTS
 from natgauge.audits.kit.hosts import TEAM, HostBlocks, hosts_needed
@@ -34,6 +33,9 @@ from natgauge.records.store import RESULTS, Store
 from natgauge.setup.place_parameters import place_parameters
 from natgauge.setup.setup import Setup, SilentStages, Stages, check_host
 from natgauge.words import Side
+
+if TYPE_CHECKING:
+    from natgauge.keywords import AuditKeywords
 
 #: Exit status of an audit whose gateway fails a requirement of `fail_on`.
 FAILED: Final = 12

@@ -9,12 +9,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 from natgauge.analysis.ratio_verdicts import is_decided, is_narrow
 from natgauge.comparisons.by_rates import ByRates
 from natgauge.comparisons.by_slices import BySlices
-from natgauge.comparisons.keywords import CompareKeywords
 from natgauge.comparisons.method import ComparisonMethod, Findings, NotMadeAgainError
 from natgauge.comparisons.request import CompareOptions, gateway_inputs, goal_of, read_gateways, with_usual_options
 from natgauge.durations import duration
@@ -32,6 +31,9 @@ from natgauge.setup.setup import check_host
 from natgauge.statistics.interim import alpha_spent, rounds_before
 from natgauge.trial.observer import Observer, Silent
 from natgauge.words import Quantity
+
+if TYPE_CHECKING:
+    from natgauge.keywords import CompareKeywords
 
 #: Exit statuses of the command line in addition to 0.
 ABOVE: Final = 10

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from natgauge.host import machine
 from natgauge.host.settings import reliance_kept
 from natgauge.inputs.question import Question
-from natgauge.measurements.keywords import MeasureKeywords
 from natgauge.measurements.making import keep, of_repetitions, write_conditions
 from natgauge.measurements.prepared import LabBench, Prepared
 from natgauge.records.measurement import Result
@@ -20,6 +19,9 @@ from natgauge.trial.bench import Ready
 from natgauge.trial.observer import Observer
 from natgauge.trial.question import ask, command
 from natgauge.trial.renewal import FreshLabs, in_repetition
+
+if TYPE_CHECKING:
+    from natgauge.keywords import MeasureKeywords
 
 
 def measure(
