@@ -127,8 +127,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "comparisons": {
         "agreement", "analysis", "doubts", "durations", "errors", "figure_text", "gateways", "host", "inputs",
-        "interval_text", "keywords", "labs", "measurements", "metrics", "notes", "paired", "procedures", "records", "setup",
-        "statistics", "tester", "trial", "words",
+        "interval_text", "keywords", "labs", "measurements", "metrics", "notes", "paired", "procedures", "records",
+        "setup", "statistics", "tester", "trial", "words",
     },
     "reports": {
         "analysis", "causes", "errors", "ethernet", "figure_text", "foreign", "interval_text", "known_doubts",
