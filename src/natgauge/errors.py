@@ -103,11 +103,7 @@ class FaultError(NatgaugeError):
 
 @contextmanager
 def about(at: str) -> Iterator[None]:
-    """Give each error from here its object, unless it has one already.
-
-    Args:
-        at: see `NatgaugeError`.
-    """
+    """Give each error from here its object, unless it has one already."""
     try:
         yield
     except NatgaugeError as error:

@@ -43,7 +43,6 @@ class FileKind:
 
     Attributes:
         what: first word of an error; empty = the path is the first.
-        octets: the most octets of a file.
         line_octets: the most octets of one of its lines, where it is read line by line.
     """
 

@@ -122,9 +122,7 @@ def percent(value: float, way: Way = "near", *, width: float = 0.0, sign: bool =
     """Return a share in percent with a digit after the point, such as "21.9 %"; ends of an interval as of `ratio`.
 
     Args:
-        value: the share: 0.219.
         width: width of the interval of the share, which resolves no digit after the point where it is wide.
-        sign: whether a share above 0 has its sign.
     """
     rounded = _unlike(100 * value, 0, 0 if _WIDE_SHARE <= width < math.inf else 1, way)
     return f"{'+' if sign and rounded > 0 else ''}{plain(rounded)} %"

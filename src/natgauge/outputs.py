@@ -38,10 +38,6 @@ def write(path: Path, content: str | bytes, *, what: str, remedy: str) -> None:
     """Write a file whole or not at all, or to one of the process's own streams.
 
     A file that is there stays until the new one is whole. The file behind a link is replaced, not the link.
-
-    Args:
-        path: path that the user named; `-` = standard output.
-        content: text, or octets.
     """
     refuse_unwritable(path, what=what, remedy=remedy)
     try:

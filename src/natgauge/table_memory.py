@@ -23,12 +23,7 @@ _CACHE: Final = re.compile(r"^(\S+)\s+(\d+)\s+\d+\s+(\d+)\s", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class ObjectCache:
-    """An object cache of a kernel.
-
-    Attributes:
-        objects: objects in use, >= 0.
-        octets: size of an object, >= 0.
-    """
+    """An object cache of a kernel."""
 
     objects: int
     octets: int
@@ -49,9 +44,6 @@ def octets_per_connection(before: ObjectCaches, after: ObjectCaches, connections
     It is not known where the caches are not known, or where no cache grew with the connections: the device keeps them
     elsewhere, such as in a process. Nor is it where the device did not keep all connections that it was asked to: those
     that it refused leave objects behind for a while, so the growth of a cache says nothing of those that it kept.
-
-    Args:
-        before: caches with an empty table.
     """
     if connections < max(LEAST_CONNECTIONS, asked):
         return None

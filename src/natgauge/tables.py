@@ -39,7 +39,6 @@ def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> li
     """Rows as lines without colours; columns are two blanks apart, each as wide as its widest cell.
 
     Args:
-        rows: all with the same number of cells; none = no lines.
         right: numbers of the columns, from 0, whose cells are aligned to the right.
     """
     from rich.console import Console  # noqa: PLC0415 - most commands print no table

@@ -41,8 +41,6 @@ class LabStatus:
     """One lab of this machine.
 
     Attributes:
-        state: used by a live process, kept on purpose, or left behind by a killed one.
-        pid: process that uses it, else None.
         user: name of the user who made it; empty = not known.
     """
 
@@ -113,13 +111,6 @@ def clean(only: Collection[str] | None = None, *, strays: bool = False) -> list[
     """Undo what killed runs left, and labs kept on purpose; labs in use by a live process are left alone.
 
     Engines of killed runs are gone when it returns: it waits for one that is ending already, too.
-
-    Args:
-        only: names of labs; None = all remains (see `decide`).
-        strays: delete also namespaces that begin with "ng-" and that natgauge did not make.
-
-    Returns:
-        What was done, and what was left, one sentence each; empty when there was nothing.
     """
     done: list[str] = []
     carry_out(decide(only, strays=strays), done.append)
@@ -159,10 +150,7 @@ def would(decisions: Iterable[Decision]) -> list[str]:
 
 
 def carry_out(decisions: Collection[Decision], tell: Tell) -> None:
-    """Carry out every decision, whatever becomes of the others.
-
-    A machine that cannot be reached keeps no other from its turn.
-    """
+    """Carry out every decision, whatever becomes of the others."""
     failed: list[NatgaugeError] = []
     for decision in decisions:
         try:
@@ -223,9 +211,6 @@ def undo_left_behind() -> list[str]:
     """Undo the labs and locks that killed runs left on this machine, and wait until their engines have ended.
 
     Labs in use and kept labs remain. Namespaces without a register remain, too: other programs may have made them.
-
-    Returns:
-        What was done, one sentence each; empty when there was nothing.
     """
     gone = Gone()
     labs = [_of_lab(lab.name, gone) for lab in status() if lab.state == "left behind"]
@@ -235,11 +220,7 @@ def undo_left_behind() -> list[str]:
 
 
 def take_down(name: str, tell: Tell | None = None) -> list[str]:
-    """Undo one lab that no live process uses, kept or left behind.
-
-    Returns:
-        What was done, and what was left because others had changed it, one sentence each.
-    """
+    """Undo one lab that no live process uses, kept or left behind."""
     refuse_hidden()
     done: list[str] = []
 
@@ -372,12 +353,7 @@ def _of_ownerless(present: Sequence[str], gone: Gone) -> list[Decision]:
 
 
 def find_strays(present: Sequence[str] | None = None, gone: Gone | None = None) -> list[Stray]:
-    """Return the namespaces that are named like those of natgauge, and that natgauge did not make.
-
-    Args:
-        present: namespaces to look at, listed before; None = those there are now.
-        gone: labs that own nothing any more; None = there are none.
-    """
+    """Return the namespaces that are named like those of natgauge, and that natgauge did not make."""
     present = namespaces.names() if present is None else present
     owned = _owned(gone.labs if gone else ())
     names = [name for name in present if name.startswith(namespaces.PREFIX) and name not in owned]

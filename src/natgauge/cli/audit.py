@@ -16,6 +16,7 @@ from natgauge.cli.help import epilog
 from natgauge.cli.measure import place_options
 from natgauge.cli.names import GATEWAY
 from natgauge.cli.say import COLOURS, document, say, wrapped
+from natgauge.errors import UsageError
 from natgauge.inputs.input import inputs_of
 
 if TYPE_CHECKING:
@@ -104,7 +105,6 @@ def _other(gateway: str, against: str, choices: Mapping[str, Any]) -> StoredAudi
     from natgauge.analysis.audit_changes import unlike
     from natgauge.audits.audit import refuse
     from natgauge.audits.request import audit_request, conditions
-    from natgauge.errors import UsageError
     from natgauge.gateways.recipe import FILE_IN_FOLDER, available, load
     from natgauge.records.audit import conditions_of
     from natgauge.stored import find_results

@@ -15,7 +15,9 @@ import cloup
 
 from natgauge.cli.access import access_options, warn
 from natgauge.cli.exit_statuses import status_of
-from natgauge.cli.say import say
+from natgauge.cli.say import say, wrapped
+from natgauge.durations import duration
+from natgauge.errors import NatgaugeError, UsageError
 
 #: Exit statuses of errors.
 _ERRORS: Final = (2, 3, 4)
@@ -74,7 +76,6 @@ def command(
     from natgauge.campaigns import campaign
     from natgauge.campaigns.plan import PlanError
     from natgauge.cli import plan as complaints
-    from natgauge.errors import NatgaugeError, UsageError
     from natgauge.records.store import CAMPAIGN
     from natgauge.spread import workers_of
 
@@ -126,8 +127,6 @@ def _run(order: RunOrder, *, verbose: bool) -> int:
     from natgauge.campaigns import campaign
     from natgauge.campaigns.status import status
     from natgauge.cli.progress import ProgressDisplay
-    from natgauge.cli.say import wrapped
-    from natgauge.durations import duration
     from natgauge.stored.find_results import find
 
     began = time.monotonic()

@@ -14,7 +14,7 @@ import cloup
 from natgauge.cli.generator import grouped, json_option, option, results_option, verbose_option
 from natgauge.cli.help import epilog
 from natgauge.cli.names import GATEWAY
-from natgauge.cli.say import document, say
+from natgauge.cli.say import document, say, wrapped
 from natgauge.comparisons.request import OF_ALL, CompareOptions
 from natgauge.errors import UsageError
 from natgauge.inputs.input import inputs_of
@@ -96,7 +96,6 @@ def _show_intervals(display: ProgressDisplay, seconds: float, rounds: int, estim
 
 
 def _show(record: ComparisonRecord, *, form: str, verbose: bool, as_json: bool) -> None:
-    from natgauge.cli.say import wrapped
     from natgauge.reports import comparison
     from natgauge.tables import columns
 

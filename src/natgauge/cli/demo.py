@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import cloup
 
-from natgauge.cli.say import say
+from natgauge.cli.say import say, wrapped
 
 if TYPE_CHECKING:
     from natgauge.records.measurement import Result
@@ -34,7 +34,6 @@ def command(results: Path, verbose: bool) -> None:
     """Measure the kernel's own NAT44 in namespaces: connection rate, then throughput."""
     from natgauge.campaigns.estimate import likely_of
     from natgauge.cli.progress import ProgressDisplay
-    from natgauge.cli.say import wrapped
     from natgauge.measurements.measure import answer
     from natgauge.tables import columns
     from natgauge.trial.question import ask
@@ -62,11 +61,7 @@ def command(results: Path, verbose: bool) -> None:
 
 
 def shown(found: Mapping[str, Result], *, verbose: bool = False, width: int | None = None) -> Iterator[str]:
-    """Yield what the demo prints: each result, then the table of all.
-
-    Args:
-        width: most characters of a line of a table; None = any.
-    """
+    """Yield what the demo prints: each result, then the table of all."""
     from natgauge.reports.sheet import sheet
     from natgauge.reports.text import render, verdict
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import cloup
 
-from natgauge.cli.say import say, say_findings
+from natgauge.cli.say import json_object, say, say_findings
 
 if TYPE_CHECKING:
     from natgauge.finding import Finding
@@ -33,10 +33,7 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
     findings = examine()
     state = worst_state([finding for finding in findings if not finding.name.startswith(_GATEWAY)])
     if as_json:
-        from natgauge.cli.say import json_object
-        from natgauge.records.store import plain
-
-        json_object("doctor", {"state": state, "findings": plain(findings)})
+        json_object("doctor", {"state": state, "findings": findings})
     else:
         say(_answer(findings))
         shown = [finding for finding in findings if verbose or finding.state != "ok"]

@@ -13,11 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExitStatus:
-    """An exit status of the command line.
-
-    Attributes:
-        commands: the commands that can end with it; empty = all.
-    """
+    """An exit status of the command line."""
 
     number: int
     meaning: str

@@ -9,7 +9,7 @@ import click
 import cloup
 
 from natgauge.cli.help import epilog
-from natgauge.cli.say import document, say
+from natgauge.cli.say import document, say, wrapped
 
 
 @cloup.command(
@@ -27,7 +27,6 @@ def command(*, result: Path, trial: int | None, as_json: bool) -> None:
     that failed. The hops are the tester's port, receive ring, backlog (softnet), header check, connection tracking,
     routing, rules, the gateway's own causes, the way out, and the tester's port on the other side.
     """
-    from natgauge.cli.say import wrapped
     from natgauge.reports import explanation
     from natgauge.stored import find_results
 

@@ -13,7 +13,8 @@ import cloup
 
 from natgauge.cli.names import GATEWAY
 from natgauge.cli.new_gateway import new
-from natgauge.cli.say import say
+from natgauge.cli.say import json_object, say
+from natgauge.errors import UsageError
 
 #: Width of the wrapped lines of -v.
 _COLUMNS: Final = 100
@@ -37,7 +38,6 @@ _LEGEND: Final = {
 }
 
 if TYPE_CHECKING:
-    from natgauge.errors import UsageError
     from natgauge.gateways.recipe import Recipe
 
 
@@ -73,7 +73,6 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
 
 def _readable(paths: Iterable[Path]) -> tuple[list[Recipe], dict[Path, UsageError]]:
     """Return the recipes that can be read, and for every other file the rule that it breaks."""
-    from natgauge.errors import UsageError
     from natgauge.gateways.recipe import load
 
     recipes: list[Recipe] = []
@@ -87,7 +86,6 @@ def _readable(paths: Iterable[Path]) -> tuple[list[Recipe], dict[Path, UsageErro
 
 
 def _print_json(recipes: Sequence[Recipe], broken: Mapping[Path, UsageError]) -> None:
-    from natgauge.cli.say import json_object
     from natgauge.gateways.support import last_run, places
 
     keys = {
@@ -195,8 +193,6 @@ def runs(names: Sequence[str], form: str, *, as_json: bool) -> None:
     chosen = dict.fromkeys(names) or [path for paths in available().values() for path in paths if is_own(path)]
     recipes = [load(each) for each in chosen]
     if as_json:
-        from natgauge.cli.say import json_object
-
         keys = {"name", "title", "kind", "initiator_family", "responder_family", "rules_from"}
         listed = [
             {**recipe.model_dump(mode="json", include=keys), "runs": [run.as_dict() for run in runs_of(recipe)]}
@@ -267,8 +263,6 @@ def show(name: str, as_json: bool) -> None:
 
     recipe = load(name)
     if as_json:
-        from natgauge.cli.say import json_object
-
         json_object("recipe", recipe.model_dump(mode="json", exclude_none=True))
         return
     say(f"{recipe.name}: {recipe.title}")

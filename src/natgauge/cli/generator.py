@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -98,8 +99,6 @@ def grouped(sections: Mapping[str, Iterable[click.Option]]) -> list[click.Parame
 
 def results_option() -> cloup.Option:
     """Return the option for the folder of results."""
-    from pathlib import Path
-
     return cloup.Option(
         ["--results"],
         type=click.Path(path_type=Path),

@@ -10,7 +10,8 @@ import click
 import cloup
 
 from natgauge.cli.help import epilog
-from natgauge.cli.say import say, say_findings
+from natgauge.cli.say import json_object, say, say_findings
+from natgauge.errors import HostError
 
 _ports = click.option("--ports", metavar="IF,IF", help="Ports of the tester, as `ip link` names them.")
 
@@ -38,15 +39,7 @@ def check(ports: str | None, *, as_json: bool) -> int:
     except HiddenStateError as error:
         hidden = str(error)
     if as_json:
-        from natgauge.cli.say import json_object
-        from natgauge.records.store import plain
-
-        document = {
-            "findings": plain(settings),
-            "tuned": plain(changed),
-            "hidden": hidden or None,
-        }
-        json_object("host", document)
+        json_object("host", {"findings": settings, "tuned": changed, "hidden": hidden or None})
     else:
         say_findings(settings)
         reasons = {
@@ -102,7 +95,6 @@ def _do(act: Callable[[], Sequence[Any]], otherwise: str) -> int:
 def _refuse_labs_in_use() -> None:
     """Refuse to change settings while a lab is in use, because its results would mix two configurations."""
     from natgauge.cleaning import cleanup
-    from natgauge.errors import HostError
 
     for lab in cleanup.status():
         if lab.state == "in use":

@@ -12,7 +12,7 @@ import cloup
 
 from natgauge.cli.generator import option
 from natgauge.cli.names import GATEWAY, LAB
-from natgauge.cli.say import say
+from natgauge.cli.say import json_object, say
 from natgauge.inputs.input import inputs_of
 from natgauge.labs import kinds
 
@@ -106,10 +106,7 @@ def status(as_json: bool) -> None:
     except HiddenLabsError as error:
         labs, hidden = [], str(error)
     if as_json:
-        from natgauge.cli.say import json_object
-        from natgauge.records.store import plain
-
-        json_object("labs", {"labs": plain(labs), "hidden": hidden or None})
+        json_object("labs", {"labs": labs, "hidden": hidden or None})
         return
     if hidden:
         say(hidden)

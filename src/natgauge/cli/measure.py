@@ -16,7 +16,7 @@ from natgauge.cli.exit_statuses import status_of
 from natgauge.cli.generator import grouped, json_option, only_in, option, results_option, verbose_option
 from natgauge.cli.help import epilog
 from natgauge.cli.names import GATEWAY
-from natgauge.cli.say import document, say
+from natgauge.cli.say import document, say, wrapped
 from natgauge.errors import UsageError
 from natgauge.inputs.checks import spoken, wrong
 from natgauge.inputs.input import Input
@@ -195,7 +195,6 @@ def show(result: Result, *, verbose: bool = False, as_json: bool = False) -> Non
     if as_json:
         document(result.document())
         return
-    from natgauge.cli.say import wrapped
     from natgauge.reports.text import verdict
     from natgauge.tables import columns
 

@@ -4,34 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pkgutil import resolve_name
 from typing import Final
 
 import click
 from click.shell_completion import CompletionItem
 
-
-def _gateways() -> Iterable[str]:
-    from natgauge.gateways.recipe import available
-
-    return available()
-
-
-def _metrics() -> Iterable[str]:
-    from natgauge.procedures import procedures
-
-    return procedures()
+from natgauge.errors import NatgaugeError
 
 
 def _labs() -> Iterable[str]:
     from natgauge.cleaning import cleanup
 
     return [lab.name for lab in cleanup.status()]
-
-
-def _published() -> Iterable[str]:
-    from natgauge.published.load import names
-
-    return names()
 
 
 def _against() -> Iterable[str]:
@@ -43,8 +28,6 @@ def _against() -> Iterable[str]:
 
 def known_names(known: Callable[[], Iterable[str]], incomplete: str) -> list[CompletionItem]:
     """The known names that begin with what was typed; none where they cannot be listed."""
-    from natgauge.errors import NatgaugeError
-
     try:
         return [CompletionItem(name) for name in known() if name.startswith(incomplete)]
     except (NatgaugeError, OSError):
@@ -55,18 +38,19 @@ def known_names(known: Callable[[], Iterable[str]], incomplete: str) -> list[Com
 class Names(click.types.StringParamType):
     """A text, with a list of known names for completion."""
 
-    def __init__(self, known: Callable[[], Iterable[str]], *, paths: bool = False) -> None:
+    def __init__(self, known: Callable[[], Iterable[str]] | str, *, paths: bool = False) -> None:
+        """Take the function that lists the names, or its place, which is imported when a shell completes."""
         self._known, self._paths = known, paths
 
     def shell_complete(self, _ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The known names that fit; files where the text looks like a path."""
         if self._paths and "/" in incomplete:
             return [CompletionItem(incomplete, type="file")]
-        return known_names(self._known, incomplete)
+        return known_names(resolve_name(self._known) if isinstance(self._known, str) else self._known, incomplete)
 
 
-GATEWAY: Final = Names(_gateways, paths=True)
-METRIC: Final = Names(_metrics)
+GATEWAY: Final = Names("natgauge.gateways.recipe:available", paths=True)
+METRIC: Final = Names("natgauge.procedures:procedures")
 LAB: Final = Names(_labs)
-PUBLISHED: Final = Names(_published)
+PUBLISHED: Final = Names("natgauge.published.load:names")
 AGAINST: Final = Names(_against)

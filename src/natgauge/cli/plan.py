@@ -13,6 +13,7 @@ import cloup
 from natgauge.cli.names import GATEWAY, METRIC
 from natgauge.cli.say import say
 from natgauge.figure_text import number as written
+from natgauge.host.cpus import as_if
 
 if TYPE_CHECKING:
     from natgauge.campaigns.cells import PlannedCell
@@ -67,7 +68,6 @@ def check(plan: Path, cores: int | None) -> int:
     """Print every error in PLAN, one per line, or the time and memory that it requires; nothing is measured."""
     from natgauge.campaigns.estimate import checked_estimate
     from natgauge.campaigns.plan import PlanError
-    from natgauge.host.cpus import as_if
 
     try:
         with as_if(cores):
@@ -86,7 +86,6 @@ def show(plan: Path, cores: int | None) -> int:
     """List the cells of PLAN and their measurements, in order."""
     from natgauge.campaigns.estimate import of_cell
     from natgauge.campaigns.plan import PlanError
-    from natgauge.host.cpus import as_if
 
     try:
         with as_if(cores):

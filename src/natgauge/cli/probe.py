@@ -10,7 +10,7 @@ import click
 import cloup
 
 from natgauge.cli.help import epilog
-from natgauge.cli.say import say, say_findings
+from natgauge.cli.say import json_object, say, say_findings
 
 if TYPE_CHECKING:
     from natgauge.tester.port_probe import PortReport
@@ -57,10 +57,7 @@ def command(
         sends_frames=not no_frames,
     )
     if as_json:
-        from natgauge.cli.say import json_object
-        from natgauge.records.store import plain
-
-        json_object("probe", {"ports": plain(reports)})
+        json_object("probe", {"ports": reports})
     else:
         say(_answer(reports))
         every = (finding for report in reports for finding in report.findings)

@@ -12,6 +12,7 @@ import cloup
 
 from natgauge.cli.names import PUBLISHED
 from natgauge.cli.say import json_object, say
+from natgauge.errors import HostError, UsageError
 
 if TYPE_CHECKING:
     from natgauge.published.load import Size
@@ -61,7 +62,6 @@ def command(
     the others, --plan names the row and what it needs. The exit status is then 3 if only this host lacks it, and 2 if
     natgauge does.
     """
-    from natgauge.errors import UsageError
     from natgauge.published import load, printed
 
     if as_plan or small or lab or here or into:
@@ -87,7 +87,6 @@ def command(
 
 
 def _plan(table: Table, *, size: Size, here: bool) -> str:
-    from natgauge.errors import HostError
     from natgauge.published.load import plan_text
 
     text = plan_text(table, size=size)
@@ -115,7 +114,6 @@ def _needs_here(table: Table, size: Size) -> str:
 def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool) -> None:
     """Write a file for each table that has a plan, and print its name; name the other tables on standard error."""
     from natgauge import outputs
-    from natgauge.errors import HostError, UsageError
     from natgauge.published.load import plan_file
     from natgauge.system_errors import unwritable
 
@@ -135,7 +133,6 @@ def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool) -> 
 
 
 def _refuse(names: tuple[str, ...], *, check: bool, as_plan: bool, as_json: bool, only_with: str, many: bool) -> None:
-    from natgauge.errors import UsageError
 
     if not as_plan:
         raise UsageError(f"published: {only_with}: is an option of a plan; add --plan")

@@ -15,7 +15,8 @@ import cloup
 from natgauge.cli import over_commits
 from natgauge.cli.generator import SHARE
 from natgauge.cli.names import AGAINST, PUBLISHED
-from natgauge.cli.say import COLOURS, document, say
+from natgauge.cli.say import COLOURS, document, say, wrapped
+from natgauge.errors import UsageError
 
 if TYPE_CHECKING:
     from natgauge.records.measurement import Result
@@ -137,7 +138,6 @@ def command(
 
     FOLDER is a results folder of a measurement, comparison or audit, a folder with several of them, or a campaign's.
     """
-    from natgauge.errors import UsageError
     from natgauge.reports.own_words import OwnWords
     from natgauge.stored import find_results
 
@@ -259,8 +259,6 @@ def _say_unless_stream(path: Path) -> None:
 
 def _refuse_words(own: OwnWords, form: str | None, *, shown: bool) -> None:
     """Refuse a title or a note that nothing would show."""
-    from natgauge.errors import UsageError
-
     given = "--title" if own.title else "--note" if own.note else ""
     if given and (form in _FOR_PROGRAMS or not shown):
         where = f"--format {form}" if form in _FOR_PROGRAMS else "what is written"
@@ -277,7 +275,6 @@ def _refuse_options(
     like: str | None,
     beside: bool,
 ) -> None:
-    from natgauge.errors import UsageError
 
     if published and form not in (None, "text"):
         raise UsageError(
@@ -304,8 +301,6 @@ def _refuse(
     like: str | None,
 ) -> None:
     """Refuse what comparisons have no table for."""
-    from natgauge.errors import UsageError
-
     if form == "csv" and sum(map(bool, (collected.stored, collected.comparisons, collected.audits))) > 1:
         raise UsageError(
             "report: --format csv: measurements, comparisons and audits have different columns; name folders of one "
@@ -339,7 +334,6 @@ def _measured(
 
 def _answered(form: str, sentences: Sequence[Sentence], shown: Sheet, collected: StoredResults, own: OwnWords) -> str:
     """Return the sheet of these records in a form; text has the answers and the doubts above the table."""
-    from natgauge.cli.say import wrapped
     from natgauge.reports.text import answered
     from natgauge.tables import columns
 

@@ -39,9 +39,11 @@ def document(of: Mapping[str, object]) -> None:
     click.echo(json.dumps(of, allow_nan=False).replace("\x7f", "\\u007f"))
 
 
-def json_object(kind: str, of: Mapping[str, object]) -> None:
+def json_object(kind: str, of: object) -> None:
     """Print what `--json` promises: one object on one line, with the name and the version of its schema."""
-    document({"schema": f"natgauge-{kind}-1", **of})
+    from natgauge.records.store import plain
+
+    document({"schema": f"natgauge-{kind}-1", **plain(of)})
 
 
 def say_findings(of: Iterable[Finding]) -> None:

@@ -9,7 +9,7 @@ import click
 import cloup
 
 from natgauge.cli.generator import CORES
-from natgauge.cli.say import say
+from natgauge.cli.say import json_object, say
 from natgauge.figure_text import number
 from natgauge.interval_text import ratio
 from natgauge.words import Transport
@@ -48,10 +48,7 @@ def command(
         report=None if as_json else _print_figures,
     )
     if as_json:
-        from natgauge.cli.say import json_object
-        from natgauge.records.store import plain
-
-        json_object("selftest", plain(test))
+        json_object("selftest", test)
     else:
         _summarize(test)
 

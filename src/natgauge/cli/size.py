@@ -12,6 +12,7 @@ import cloup
 from natgauge.cli.generator import ValueType
 from natgauge.cli.help import epilog
 from natgauge.cli.say import document, say
+from natgauge.errors import UsageError
 from natgauge.inputs import types
 
 _AMOUNT: Final = ValueType(types.Number())
@@ -64,7 +65,6 @@ def command(
     --mbit-each. The exit status is 0 if every gateway carries them, 1 if one does not, and 5 if it cannot be told.
     """
     from natgauge.analysis.sizing import Subscribers
-    from natgauge.errors import UsageError
     from natgauge.reports import sizing
     from natgauge.stored import find_results
 

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import cloup
 
-from natgauge.cli.say import say
+from natgauge.cli.say import json_object, say
+from natgauge.durations import duration
+from natgauge.figure_text import number
 
 if TYPE_CHECKING:
     from natgauge.campaigns.status import CampaignStatus, MeasurementStatus
@@ -30,17 +32,13 @@ def command(folders: tuple[Path, ...], as_json: bool) -> None:
 
     for campaign_status in map(status, folders):
         if as_json:
-            from natgauge.cli.say import json_object
-            from natgauge.records.store import plain
-
-            json_object("status", plain(campaign_status))
+            json_object("status", campaign_status)
         else:
             say("\n".join(lines(campaign_status)))
 
 
 def lines(campaign_status: CampaignStatus) -> list[str]:
     """The status of a campaign, in words."""
-    from natgauge.durations import duration
     from natgauge.tables import aligned, columns
 
     done = sum(measurement.done for measurement in campaign_status.measurements)
@@ -72,7 +70,6 @@ def lines(campaign_status: CampaignStatus) -> list[str]:
 
 
 def _now(now: Any) -> str:
-    from natgauge.figure_text import number
 
     bounds = now["bounds"]
     between = ""
@@ -97,8 +94,6 @@ def _measurement(measurement: MeasurementStatus) -> str:
 
 def _values(values: Sequence[float]) -> str:
     """Up to three values; of more, their median and range."""
-    from natgauge.figure_text import number
-
     if len(values) <= _MOST_VALUES:
         return ", ".join(map(number, values))
     return f"{number(statistics.median(values))} ({number(min(values))} to {number(max(values))})"

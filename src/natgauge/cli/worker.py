@@ -12,6 +12,8 @@ import cloup
 from natgauge.cli.access import access_options, warn
 from natgauge.cli.generator import CORES
 from natgauge.cli.say import say
+from natgauge.host.cpus import check_cpus, usable_cpus
+from natgauge.inputs.cores import format_cores
 
 
 @cloup.command("worker", short_help="Measure for campaigns on other machines.")
@@ -38,8 +40,6 @@ def command(
     (see `natgauge certificates`), and the worker listens only at the address from which it reaches the scheduler.
     """
     from natgauge import spread
-    from natgauge.host.cpus import check_cpus, usable_cpus
-    from natgauge.inputs.cores import format_cores
     from natgauge.setup.setup import check_host
 
     where = spread.scheduler_at(scheduler)

@@ -21,11 +21,7 @@ class Chain:
     """
 
     def __init__(self, gateways: Sequence[Gateway], holder: int = 0) -> None:
-        """Nothing is touched.
-
-        Args:
-            gateways: at least one.
-        """
+        """Nothing is touched."""
         self.gateways = tuple(gateways)
         self.holder = self.gateways[holder]
         self._started = ExitStack()

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from natgauge.gateways.protocol import Playable
+from natgauge.gateways.far_side import Playable
 from natgauge.gateways.recipe_model import Knob, Knobs
 from natgauge.labs.contract import CommandResult
 
@@ -22,7 +22,6 @@ class DeviceSettings:
     """Programs and settings of a device, which RFC 9693 section 6 requires to be reported with every result.
 
     Attributes:
-        knobs: value by knob, read back from the device; only knobs that the device has.
         emptying: name of the way in which the table is emptied; None = the device keeps no connections.
         logging: name of the way in which the connections are logged; None = they are not.
         log_tolerance: share of the connections that the log of a passing trial may lack.
@@ -85,12 +84,7 @@ class DeviceKnobs:
     """The knobs of one gateway."""
 
     def __init__(self, recipe: Playable, run: RunSnippet, number: Callable[[str, str], int]) -> None:
-        """Store the arguments; nothing is read yet.
-
-        Args:
-            number: returns the whole number that a snippet printed; breaks the gateway where the text is not a whole
-                number.
-        """
+        """Store the arguments; nothing is read yet."""
         self._run = run
         self._number = number
         self._before: dict[str, int] = {}

@@ -43,7 +43,6 @@ class Server(RecipeTable):
     """One server.
 
     Attributes:
-        process: its programs, in start order.
         verbs: snippets that start, check and stop it; there is neither `empty` nor `count`.
     """
 
@@ -89,6 +88,10 @@ class Server(RecipeTable):
     def with_variables(self, variables: Mapping[str, str]) -> Self:
         """Return a copy whose snippets have these variables in addition."""
         return self.model_copy(update={"environment": {**self.environment, **variables}})
+
+
+#: All that a device can run; a server has what a gateway has, without connections and knobs.
+Playable = Recipe | Server
 
 
 def available() -> dict[str, Path]:

@@ -12,16 +12,16 @@ from typing import Final, Literal, NoReturn, Self
 
 from natgauge.errors import BrokenError, NatgaugeError, NotEmptyError
 from natgauge.gateways.device_settings import DeviceKnobs, DeviceSettings, How
+from natgauge.gateways.far_side import Playable
 from natgauge.gateways.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.gateways.needs import (
-    RECIPE_FOLDER,
     refuse_absent_files,
     refuse_elsewhere,
     refuse_missing,
     refuse_modules,
 )
-from natgauge.gateways.protocol import Playable
 from natgauge.gateways.recipe_model import BY_VERB, Emptying
+from natgauge.gateways.toml_layers import RECIPE_FOLDER
 from natgauge.gateways.ways import emptying_of, stopping
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.contract import CommandResult, Device

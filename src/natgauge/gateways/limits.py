@@ -17,8 +17,8 @@ from natgauge.words import TcpState
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
+    from natgauge.gateways.far_side import Playable
     from natgauge.gateways.port_sets import PortSets
-    from natgauge.gateways.protocol import Playable
     from natgauge.gateways.recipe_model import Knob
 
 #: What is left to the rest of the machine when a table is filled.
@@ -36,14 +36,12 @@ class DeviceDemand:
 
     Attributes:
         connections: N, number of connections in phase 1, >= 1.
-        source_addresses: Initiator addresses, >= 1.
         remote_endpoints: Responder addresses times destination ports, >= 1.
         phase1_seconds: longest phase 1 of any trial, N / lowest rate, > 0.
         after_seconds: longest time from the end of phase 1 to the last frame that needs an entry: gap, phase 2 and the
             waiting for late frames; 0 when there is no phase 2.
         longest_seconds: longest trial that may become necessary, in s; 0 = no longer than the others. A time-out that
             natgauge chooses outlasts it as far as the knob allows, but a shorter one is not refused.
-        outside_addresses: addresses the gateway translates to, >= 1.
         fills_table: the measurement looks for the table's own limit, so that limit is neither raised nor refused as too
             small.
         sharing: number of gateways that run in parallel, each with `connections` connections, whose entries share the
@@ -207,12 +205,7 @@ def octets_needed(recipe: Playable, demand: DeviceDemand, values: Mapping[str, i
 
 
 def refuse_short_memory(recipe: Playable, demand: DeviceDemand, needed: int, free: int) -> None:
-    """Refuse a demand whose table would not fit: the kernel would end processes instead.
-
-    Args:
-        needed: octets, of `octets_needed`.
-        free: octets that can be had (MemAvailable).
-    """
+    """Refuse a demand whose table would not fit: the kernel would end processes instead."""
     if needed and needed + RESERVED_OCTETS > free:
         raise HostError(
             f"{recipe.name}: a table of {demand.connections} connections takes {_mib(needed)} MiB in addition to the "

@@ -42,7 +42,6 @@ class LoggingWay(RecipeTable):
         record: how a line is read; None = by the elements of IPFIX.
         port: UDP port of the collector on the device's loopback; None = that of `PORTS`.
         start: makes the gateway log; the file exists and is empty, or the collector listens.
-        process: programs that run for as long as the log, in start order.
         quiet_seconds: seconds without a new record after which there are no further ones; longer than writers wait.
     """
 

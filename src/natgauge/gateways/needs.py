@@ -1,22 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that a device has what its recipe requires, before anything changes; the files that a recipe names."""
+"""Checks that a device has what its recipe requires, before the recipe changes anything."""
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Callable
-from pathlib import Path
-from typing import Final
 
-from natgauge import foreign
-from natgauge.errors import HostError, UsageError
-from natgauge.gateways.protocol import Playable
+from natgauge.errors import HostError
+from natgauge.gateways.far_side import Playable
 from natgauge.gateways.recipe_model import BASE_PACKAGE, RequiredPrograms, installing
+from natgauge.gateways.toml_layers import RECIPE_FOLDER
 from natgauge.labs.contract import Device
-
-#: Variable of every snippet: the folder of the recipe's file. Missing where the device does not see that folder.
-RECIPE_FOLDER: Final = "NG_RECIPE_FOLDER"
 
 
 def refuse_elsewhere(recipe: Playable, device: Device) -> None:
@@ -64,18 +57,3 @@ def _mends(need: RequiredPrograms, recipe: Playable) -> str:
     if need.package == BASE_PACKAGE:
         return f"it is of the base system of {recipe.system}"
     return f"run: {installing([need.package])}"
-
-
-_NAMED: Final = re.compile(rf"\$\{{?{RECIPE_FOLDER}\}}?/([\w.@%+,/-]*[\w-])")
-_NAMED_FILE: Final = foreign.FileKind("", "let the recipe name a regular file", 1 << 28)
-
-
-def digests(snippets: str, folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file, by its name in the folder; what cannot be read has none."""
-    found = {}
-    for name in sorted(set(_NAMED.findall(snippets))):
-        try:
-            found[name] = hashlib.sha256(foreign.read_octets(folder / name, _NAMED_FILE)).hexdigest()
-        except (OSError, UsageError):
-            continue
-    return found

@@ -27,9 +27,7 @@ class PortBlocks(BaseModel):
     """Division of the ports of a pool into blocks of one size. Block 0 is the first one of the first address.
 
     Attributes:
-        size: ports of a block, 1 to 65535.
         first_port: lowest port of the first block of each address, 1 to 65535.
-        each: most blocks of an inside host, 1 to 64.
         deterministic: whether host k, from 0, of the inside network has block k at any time.
         counts_connections: whether a host may have as many connections as its blocks have ports, whatever their remote
             endpoints; otherwise as many for each remote endpoint.

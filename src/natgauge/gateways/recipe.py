@@ -15,7 +15,6 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_va
 from natgauge.embedding import PREFIX_LENGTHS
 from natgauge.errors import UsageError, did_you_mean, listed_by, shown
 from natgauge.gateways.logging_ways import LoggingWay
-from natgauge.gateways.needs import digests
 from natgauge.gateways.port_sets import PortSets
 from natgauge.gateways.processes import Process
 from natgauge.gateways.recipe_model import (
@@ -30,7 +29,7 @@ from natgauge.gateways.recipe_model import (
     System,
     Verbs,
 )
-from natgauge.gateways.toml_layers import BUILT_IN, file_of, files_of, frozen, layered, merge, pieces_of
+from natgauge.gateways.toml_layers import BUILT_IN, digests, file_of, files_of, frozen, layered, merge, pieces_of
 from natgauge.labs.common.addresses import INNER_LINKS
 from natgauge.words import Family, Transport
 
@@ -101,26 +100,8 @@ class Recipe(RecipeTable):
     """One gateway.
 
     Attributes:
-        name: its file's name without ".toml".
-        title: one line for people.
-        kind: kind of address translation.
-        initiator_family: address family of the frames on the Initiator's side.
-        responder_family: address family of the frames on the Responder's side.
-        stateful: whether it keeps connections.
         source: what happens to the Initiator's source address and port; "mapped": the address follows from the
             Initiator's address, and the port stays (RFC 7757, RFC 6296, RFC 7599).
-        transports: test frames that it translates.
-        system: operating system that its device must run.
-        extends: fragments that the recipe extends, first to last.
-        environment: variables of its snippets in addition to those of the lab.
-        needs: programs that must be installed on the device.
-        modules: features that the kernel of its machine must have.
-        limits: limits that no knob changes.
-        process: programs that run for as long as the gateway, in start order.
-        verbs: snippets that start, check and stop it.
-        emptyings: further ways of removing all connections, by name.
-        logging: ways of logging its connections, by name.
-        knobs: settings that can be changed.
         chain: its devices from the Initiator to the Responder, where there are several; verbs, knobs and limits are
             then those of the device that holds the state.
         port_sets: addresses and ports of its subscribers; each of the Initiator's addresses is a subscriber, or each
@@ -128,7 +109,6 @@ class Recipe(RecipeTable):
         declares: requirements on NATs, such as "RFC4787-REQ-4", that its author says it meets (True) or fails (False).
         rules_from: software, with its version, whose rule set the gateway has, where that software does not run; None =
             the rules are the recipe's own.
-        origin: file that contained it.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length=64)]
@@ -306,12 +286,7 @@ class Recipe(RecipeTable):
 
 
 class ChainDevice(RecipeTable):
-    """One device of a chain.
-
-    Attributes:
-        device: its name in the chain.
-        recipe: recipe of the device.
-    """
+    """One device of a chain."""
 
     device: Annotated[str, Field(pattern=r"^[a-z0-9]{1,16}$")]
     recipe: Recipe
@@ -443,11 +418,7 @@ def _chained(table: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
 
 
 def _part(number: int, entry: Any, path: Path) -> tuple[str, Recipe]:
-    """The name of one device of a chain, as it is written, and its recipe.
-
-    Raises:
-        UsageError: the entry or the recipe breaks a rule.
-    """
+    """The name of one device of a chain, as it is written, and its recipe."""
     where = f"{path}: chain.{number}"
     try:
         settings = _Entry.model_validate(frozen(entry))

@@ -75,7 +75,6 @@ class Module(RecipeTable):
     Attributes:
         check: snippet that succeeds where it is there; it may load it. None = `modprobe` does.
         package: Debian package that has the module; None = it is one of the kernel's own.
-        mends: the user's remedy where it is missing, as the end of a sentence.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]

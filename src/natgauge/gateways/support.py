@@ -137,11 +137,7 @@ def lacking(
     has: Callable[[str], bool] = has_module,
     find: Callable[[str], str | None] = programs.find_of_devices,
 ) -> list[str]:
-    """Return what this machine lacks to run the gateway in namespaces, in words; empty where it lacks nothing.
-
-    Args:
-        find: returns the path of a program as devices find it; None = it is not installed.
-    """
+    """Return what this machine lacks to run the gateway in namespaces, in words; empty where it lacks nothing."""
     if recipe.system != "Linux":
         return [f"a machine with {recipe.system}"]
     played = recipe.of_devices(1)

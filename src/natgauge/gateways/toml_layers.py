@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TOML tables of recipes, merged one over the other (docs/recipes.md, "Fragments")."""
+"""Files of recipes: TOML tables, merged one over the other (docs/recipes.md, "Fragments"), and files that they name."""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +15,11 @@ from natgauge.errors import UsageError, did_you_mean, shown
 
 #: The folder with natgauge's own recipes.
 BUILT_IN: Final = Path(__file__).parent / "recipes"
+
+#: Variable of every snippet: the folder of the recipe's file. Missing where the device does not see that folder.
+RECIPE_FOLDER: Final = "NG_RECIPE_FOLDER"
+_NAMED: Final = re.compile(rf"\$\{{?{RECIPE_FOLDER}\}}?/([\w.@%+,/-]*[\w-])")
+_NAMED_FILE: Final = foreign.FileKind("", "let the recipe name a regular file", 1 << 28)
 
 _COMMON: Final = "common"
 _ENDING: Final = ".toml"
@@ -106,3 +113,14 @@ def frozen(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: frozen(item) for key, item in value.items()}
     return tuple(frozen(item) for item in value) if isinstance(value, list) else value
+
+
+def digests(snippets: str, folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each file, by its name in the folder; what cannot be read has none."""
+    found = {}
+    for name in sorted(set(_NAMED.findall(snippets))):
+        try:
+            found[name] = hashlib.sha256(foreign.read_octets(folder / name, _NAMED_FILE)).hexdigest()
+        except (OSError, UsageError):
+            continue
+    return found

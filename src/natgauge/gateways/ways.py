@@ -4,18 +4,14 @@
 from __future__ import annotations
 
 from natgauge.errors import UsageError, did_you_mean
+from natgauge.gateways.far_side import Playable
 from natgauge.gateways.logging_ways import LoggingWay
-from natgauge.gateways.protocol import Playable
 from natgauge.gateways.recipe import Recipe
 from natgauge.gateways.recipe_model import BY_RESTART, BY_VERB, Emptying
 
 
 def emptying_of(recipe: Playable, name: str | None) -> Emptying | None:
-    """Return the way of removing all connections; None = the gateway keeps none.
-
-    Args:
-        name: name of the way; None = the verb `empty`.
-    """
+    """Return the way of removing all connections; None = the gateway keeps none."""
     verbs = recipe.verbs
     if not recipe.stateful:
         if name is not None:

@@ -51,11 +51,7 @@ def as_if(cores: int | Sequence[int] | None) -> Iterator[None]:
 
 
 def check_cpus(cpus: Sequence[int], what: str, at: str = "") -> tuple[int, ...]:
-    """Refuse a choice of cores that this process cannot use.
-
-    Args:
-        cpus: the choice, at least one core, each once.
-    """
+    """Refuse a choice of cores that this process cannot use."""
     if not cpus:
         raise UsageError(f"{what}: none chosen; name at least one of {format_cores(usable_cpus())}", at=at)
     if len(set(cpus)) != len(cpus):

@@ -34,11 +34,7 @@ class Stack(NamedTuple):
 
 
 class Sampling:
-    """Samples of one core, taken while the `with` block lasts.
-
-    Attributes:
-        stacks: in the order of time; complete after the `with` block.
-    """
+    """Samples of one core, taken while the `with` block lasts."""
 
     def __init__(self, cpu: int) -> None:
         perf = shutil.which(PROGRAM)

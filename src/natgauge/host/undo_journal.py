@@ -57,7 +57,6 @@ class UndoJournal:
         """Nothing is read yet.
 
         Args:
-            remedy: what to do with a damaged file, as the end of a sentence.
             mend: a shell command that does so; empty = there is none.
         """
         self.path = path

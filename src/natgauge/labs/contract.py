@@ -26,7 +26,6 @@ class Port:
     """One tester port.
 
     Attributes:
-        interface: name inside `netns`.
         netns: name of the network namespace that holds it; None = the caller's own.
         gateway_mac: destination of frames, "02:..."; None = the engine resolves `gateway_address` itself.
         tap: whether the port is the tap of a guest. Frames that it refuses met a full queue before the guest. Its
@@ -84,12 +83,7 @@ class Machine(Protocol):
         """
 
     def setting(self, name: str, paths: Sequence[str], module: str | None) -> MachineSetting:
-        """A global setting of it; nothing is touched yet.
-
-        Args:
-            paths: files that hold it, at least one.
-            module: kernel module whose loading makes the files appear.
-        """
+        """A global setting of it; nothing is touched yet."""
 
 
 class Device(Protocol):
@@ -206,8 +200,6 @@ class Ground:
     """Conditions of a lab for the traffic, known before anything is made.
 
     Attributes:
-        inside: the link between Initiator and device.
-        outside: the link between device and Responder.
         mtu: MTU of the interfaces, in octets.
         nat64_prefix: where a translator finds the IPv4 hosts of the outside (RFC 6052).
         pool: outside addresses of a device that translates; None = not known.
@@ -264,7 +256,6 @@ class LabCounters:
     """Counters of a lab.
 
     Attributes:
-        dropped: frames dropped so far, by place of the lab.
         core_work: work so far of each core of the devices; empty where it is not known, or where they have one core.
         error: reason why the work could not be read; empty = it was read, or the lab does not report it.
         network: counters of the devices' network stacks; None = the lab does not read them.
@@ -335,12 +326,8 @@ class LabNeeds:
     """Requirements that a lab must meet.
 
     Attributes:
-        families: address families on the Initiator's and on the Responder's side.
-        devices: names of the devices, from the Initiator to the Responder.
         own_processes: whether a device works in processes of its own, by its recipe or as found on the machine; they
             need cores of their own.
-        hosts: addresses the tester uses on both sides together, >= 1.
-        background: whether the device routes native IPv6, too.
         nat64_prefix: where a translator finds the IPv4 hosts of the outside (RFC 6052); None = the lab's.
         pool: outside addresses that the gateway translates to, at the last device; None = that device's own.
         own_xdp: whether a device has XDP programs at its interfaces, so that the lab must have none there.
@@ -366,8 +353,6 @@ class Lab(Protocol):
     A kind inherits the values given here: those of a device on another machine.
 
     Attributes:
-        initiator: the tester's port on the Initiator's side.
-        responder: the tester's port on the Responder's side.
         devices: devices from the Initiator to the Responder; empty when natgauge does not control the device.
         external: how a device that natgauge does not control loses connections; None = it controls it, or not known.
         server: home of a real server that answers at the Responder's port; None = it has none here. Its variables are
@@ -435,7 +420,6 @@ class Kind(Generic[OptionsT]):
     """A kind of lab: what the user may choose of it, and how one is planned.
 
     Attributes:
-        summary: one line.
         options: a dataclass; its fields are described by `natgauge.inputs.input.chosen`.
         plan: a lab of this name; nothing is made before its `with` block. Raises UsageError for what cannot be.
         quick: whether a lab that does not stay is made in a fraction of a second, so that each repetition can have its

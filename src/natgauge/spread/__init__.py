@@ -98,9 +98,7 @@ def workers_of(  # noqa: PLR0913 - the options of --on, each by its name
     """Plan the cells for the workers, and connect to these; see `natgauge.campaigns.campaign.WhereMeasured`.
 
     Args:
-        on: `dask://HOST:PORT` = workers at that scheduler, `local:N` = N on this machine.
         certificates: folder with the certificates for that scheduler; None = those that Dask's configuration names.
-        make_bench: makes benches on workers that are started here; None = benches in labs.
     """
     place = where(on)
     need_dask()

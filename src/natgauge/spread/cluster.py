@@ -77,11 +77,7 @@ def workers_at(
     make_bench: MakeBench | None = None,
     host_name: bool = False,
 ) -> Iterator[Workers]:
-    """The workers that `--on` names.
-
-    Args:
-        make_bench: makes benches on workers that are started here; None = benches in labs.
-    """
+    """The workers that `--on` names."""
     with ExitStack() as made:
         if where.workers:
             scheduler: Any = made.enter_context(_here(where.workers, labs, make_bench, security))

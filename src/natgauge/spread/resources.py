@@ -50,7 +50,6 @@ class Offer:
     """The properties of one worker.
 
     Attributes:
-        cores: its own, ascending.
         machine_wide: whether it is the one worker of its machine that may use what the machine has once.
     """
 

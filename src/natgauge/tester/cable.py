@@ -121,8 +121,6 @@ def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but th
     Args:
         frame_size: octets with FCS.
         connections: N; over all source ports, then destination ports from 1 on, then source addresses.
-        phase1: phase 1 of the request.
-        phase2: phase 2 of the request.
         frames: options of the frames; ICMP has one number in place of destination ports.
         source: the Initiator's first address; None = as in natgauge's own labs.
         destination: the Responder's address; None = as in natgauge's own labs.
@@ -174,8 +172,6 @@ class FloorShare:
     Attributes:
         floor_frames_per_second: rate from a program that only redirects to a program that only drops, median over
             blocks.
-        low: end of the share's interval.
-        high: end of the share's interval.
     """
 
     floor_frames_per_second: float
@@ -206,8 +202,6 @@ class CableFigures:
             directions. It and the next five are None for queries, which have no slices.
         share_of_floor: the tester's own rate / the floor's, in alternating slices, in both directions, on the first
             sending CPU.
-        share_of_floor_low: lower end of its 95 % confidence interval.
-        share_of_floor_high: upper end of its 95 % confidence interval.
         floor_ns: without generator and receivers, whose part is `own_ns`. A share alone flatters slow processors.
         query: type of the DNS queries, each of which is answered; the received frames are then the answers.
     """

@@ -54,11 +54,7 @@ def send_over_a_cable() -> CableProof:
 
 
 class NoText(Enum):
-    """Why a file has no text.
-
-    Attributes:
-        NO_SYS: /sys is not mounted, as in a chroot, so nothing is known of what would be in it.
-    """
+    """Why a file has no text."""
 
     ABSENT = "is not there"
     REFUSED = "cannot be read by this user"
@@ -78,7 +74,6 @@ class Host:
 
     Attributes:
         prove: sends frames over a cable; None = not tried.
-        find: returns the path of a program as devices find it; None = it is not installed.
     """
 
     root: Path = Path("/")

@@ -70,7 +70,6 @@ def probe(
 
     Args:
         frame_sizes: frame sizes of the planned measurement, in octets with FCS.
-        machine: machine with the ports; None = this one.
     """
     if len(set(names)) < len(names):
         raise UsageError(f"probe: interface {names[0]} is named twice; name two different ones, or one")
@@ -188,11 +187,7 @@ def _of_attaching(state: PortState) -> list[Finding]:
 
 
 def _of_cable(first: PortState, second: PortState) -> tuple[Finding, Finding]:
-    """Send frames each way with the tester itself: its programs are attached, frames redirected and received.
-
-    Returns:
-        A finding for each port. They differ only where the tester does not start on one port.
-    """
+    """Send frames each way with the tester itself: its programs are attached, frames redirected and received."""
     try:
         with _locked(first, second):
             counts = [(here.name, far.name, _sent(here, far)) for here, far in ((first, second), (second, first))]

@@ -49,9 +49,6 @@ class SelfTest:
 
     Attributes:
         cable: one entry per family, size and timing, and one per family of answered queries.
-        clock_source: the kernel's clock source.
-        sender_cpus: the tester's sending CPUs.
-        transport: what the frames are.
     """
 
     cable: tuple[CableFigures, ...]

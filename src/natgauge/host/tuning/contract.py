@@ -35,13 +35,7 @@ class CheckedSetting(Finding):
 
 
 class TuningKnob(ABC):
-    """A kind of setting of the tester machine, such as the clock governor: how to read, judge and change it.
-
-    Attributes:
-        name: unique name of the knob.
-        why: effect of the knob on figures.
-        source: standard or document that describes the effect.
-    """
+    """A kind of setting of the tester machine, such as the clock governor: how to read, judge and change it."""
 
     name: str
     why: str

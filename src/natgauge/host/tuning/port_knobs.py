@@ -16,11 +16,7 @@ _HASHED: Final = "sdfn"
 
 
 class PortKnob(TuningKnob):
-    """A part of the settings of a port, in words such as "rx 1 tx 1"; most drivers take the link down and up for it.
-
-    Attributes:
-        absent: the remark on a port without this setting.
-    """
+    """A part of the settings of a port, in words such as "rx 1 tx 1"; most drivers take the link down and up for it."""
 
     part: Part
     absent: str

@@ -138,9 +138,6 @@ def settings_of(port: str, machine: TunedMachine | None = None) -> Mapping[str, 
     """Return queues, flow hash, coalescing and interrupts of a port in the form of their knobs; None = not reported.
 
     Interrupt numbers change from boot to boot, so the record contains only the cores, in the order of the numbers.
-
-    Args:
-        machine: machine that has the port; None = this one.
     """
     place = machine or TunedMachine()
     return {name: _value(knob, place, port) for name, knob in _OF_A_PORT.items()}

@@ -38,11 +38,7 @@ UNDONE: Final[frozenset[Done]] = frozenset({"changed", "failed"})
 
 @dataclass(frozen=True, slots=True)
 class TuningStep:
-    """Result of a change of one setting.
-
-    Attributes:
-        done: change that was made, or reason why there was none.
-    """
+    """Result of a change of one setting."""
 
     knob: str
     key: str
@@ -55,7 +51,6 @@ def check(ports: Sequence[str] | None = None, *, machine: TunedMachine | None = 
 
     Args:
         ports: to look at; None = all that have a card.
-        machine: to look at; None = this one.
     """
     place = machine or TunedMachine()
     chosen = cards(place) if ports is None else _existing(place, ports)
@@ -84,7 +79,6 @@ def tune(ports: Sequence[str] = (), *, machine: TunedMachine | None = None, path
 
     Args:
         ports: ports whose settings are changed, too; empty = only settings of the whole machine.
-        machine: machine to change; None = this one.
     """
     place = machine or TunedMachine()
     chosen = _existing(place, ports)
@@ -151,11 +145,7 @@ def remembered(path: Path = STATE) -> tuple[Changed, ...]:
 
 
 def restore(*, force: bool = False, machine: TunedMachine | None = None, path: Path = STATE) -> list[TuningStep]:
-    """Put back previous values, last change first. A value that another program has changed since is reported and kept.
-
-    Args:
-        machine: machine to change; None = this one.
-    """
+    """Put back previous values, last change first. A value that another program changed since is reported and kept."""
     place = machine or TunedMachine()
     steps = []
     with state(path) as kept:

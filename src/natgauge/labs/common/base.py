@@ -35,11 +35,7 @@ FIRST_INDEX = 100
 
 
 class MadeLab(ABC):
-    """A lab that natgauge makes and takes down. Use it as a context manager, or `up` and `down`.
-
-    Attributes:
-        name: the lab's; its namespaces are ng-<name>-...
-    """
+    """A lab that natgauge makes and takes down. Use it as a context manager, or `up` and `down`."""
 
     kind: ClassVar[str]
     placement: Placement

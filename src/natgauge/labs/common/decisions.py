@@ -85,11 +85,7 @@ def _nothing(_tell: Tell) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One step of cleaning.
-
-    Attributes:
-        outcomes: what goes and what stays, in the order of the lines.
-    """
+    """One step of cleaning."""
 
     outcomes: tuple[Deed | FarDeed | Left, ...]
     act: Callable[[Tell], object] = _nothing

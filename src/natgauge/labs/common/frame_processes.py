@@ -45,11 +45,7 @@ WORK: Final = "NG_WORK"
 
 @dataclass(frozen=True, slots=True)
 class _Handles:
-    """What frames are handled by.
-
-    Attributes:
-        cookies: those of the network namespaces whose XDP sockets count; no file lists these.
-    """
+    """What frames are handled by."""
 
     sockets: frozenset[str]
     cookies: frozenset[int]

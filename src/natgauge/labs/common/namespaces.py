@@ -55,11 +55,7 @@ def exists(name: str) -> bool:
 
 
 def inode_of(name: str | None) -> int:
-    """Return the inode number of a namespace, which is the same by any of its names.
-
-    Args:
-        name: its name; None = the namespace of the calling thread.
-    """
+    """Return the inode number of a namespace, which is the same by any of its names."""
     return (_OWN if name is None else path_of(name)).stat().st_ino
 
 
@@ -217,9 +213,6 @@ def delete(doomed: Sequence[str], timeout: float = 60.0, *, unmarked: bool = Fal
 
     Args:
         timeout: seconds for the kernel to finish; a table of ten million connections takes it tens of seconds.
-
-    Returns:
-        Names of the namespaces that this process deleted, without those that another process deleted meanwhile.
     """
     existing = [name for name in doomed if exists(name)]
     refusals = {name: why for name in existing if (why := refusal(name, unmarked=unmarked))}
@@ -307,9 +300,6 @@ def _delete_watched(doomed: Mapping[str, Path], timeout: float) -> list[str]:
     A namespace loses its number in ours when the kernel begins to take it apart, which one worker does for the whole
     machine, batch by batch. So when the number of a second, empty namespace, let go after that, is lost too, the
     first batch is done: interfaces, tables and memory are free again.
-
-    Returns:
-        Names of the namespaces that this process deleted; another one may have deleted some at the same time.
     """
     deadline = time.monotonic() + timeout
     deleted = []

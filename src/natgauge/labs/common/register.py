@@ -75,7 +75,6 @@ class Register:
     """One lab's list of its changes, always equal to its file.
 
     Attributes:
-        settings: inputs of the lab, so that a later process can use a kept lab.
         left: what was found changed by others and therefore left as it is, one sentence each.
     """
 

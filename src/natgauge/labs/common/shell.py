@@ -28,7 +28,6 @@ def run_shell(
 
     Args:
         start: starts the command in a session of its own, with these descriptors for its output and its errors.
-        timeout: time limit in seconds, > 0.
     """
     with BoundedOutput() as out, BoundedOutput() as err:
         begin = time.perf_counter()

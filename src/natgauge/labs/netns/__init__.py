@@ -21,17 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NetnsOptions:
-    """Options of the lab; None = the lab's choice.
-
-    Attributes:
-        placement: "shared" or "isolated"; None = "shared", but "isolated" for devices with processes of their own, and
-            where the devices of a chain get cores of their own.
-        cores: cores of the device, or of each device of a chain by its name. In `shared` placement the sender uses
-            them, too.
-        cores_each: number of cores of each device, which no other device uses, 1 to 4096.
-        server_cores: cores of a real server behind the device; a core of the device only if the user names it.
-        ring: number of frames that can wait in front of each core of an isolated device.
-    """
+    """Options of the lab; None = the lab's choice."""
 
     placement: Literal["shared", "isolated"] | None = chosen(
         None,

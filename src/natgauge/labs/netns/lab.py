@@ -121,14 +121,10 @@ class NetnsLab(MadeLab, Lab):
                 here a device may have a core of named senders. None = each device works on all of `device_cpus`.
             server_cpus: cores of a real server behind the devices, none of them a sender's; default: cores that neither
                 senders nor devices have.
-            ring: frames that wait in front of each core of an isolated device, 1 to 16384.
             hosts: addresses the tester uses on both sides together. The devices must hold them all in their neighbour
                 tables, whose limits are global settings of the machine: raised when too low, restored at the end.
-            background: native IPv6 has two networks of its own, and each device has routes to them.
             idle_core: without named cores, the sender gets the least busy core when the lab is made: other work on its
                 core stalls the sender, and stalled trials are void.
-            nat64_prefix: see `LabNeeds`; None = that of `natgauge.labs.common.addresses`.
-            pool: outside addresses of the last device, "A-B"; None = that of its interface.
         """
         check_name(name)
         for family in (initiator_family, responder_family):

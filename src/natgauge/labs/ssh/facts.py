@@ -27,12 +27,7 @@ VIRTUAL: Final = frozenset({"veth", "virtio_net", "tun", "xen_netfront", "netvsc
 
 @dataclass(frozen=True, slots=True)
 class RemoteInterface:
-    """One interface of the machine.
-
-    Attributes:
-        master: bridge or bond that it belongs to; None = none.
-        parent: interface below it (for example of a VLAN); None = none.
-    """
+    """One interface of the machine."""
 
     name: str
     up: bool
@@ -50,7 +45,6 @@ class RemoteFacts:
         cpu: model of its first processor; empty where the system does not report it.
         cpus: processors that are online; empty where the system does not report them.
         caches: octets of the processors' data caches by level, such as "L2"; empty where they are not known.
-        without_ipv6: interfaces on which IPv6 is turned off.
     """
 
     user: int

@@ -99,9 +99,6 @@ class Remote:
 
         The result's seconds are those of the machine, where its `date` is precise enough; else they include the
         connection.
-
-        Args:
-            netns: the machine's namespace in which it runs; None = the namespace of a login.
         """
         number = next(self._numbers)
         script = wrapped(snippet, self._token, number, {"PATH": PATH, **SNIPPET_VARIABLES, **(variables or {})}, netns)

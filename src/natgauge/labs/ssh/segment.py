@@ -78,7 +78,6 @@ class Segment:
 
     Attributes:
         far: settings that decide which core works on a frame: how they are read and set; None = they are left alone.
-        facts: facts of the machine; None = not known yet.
     """
 
     remote: Remote
@@ -167,7 +166,6 @@ class Segment:
         """Look at the machine, take it, and make its devices.
 
         Args:
-            mtu: MTU of the tester's ports, in octets.
             cores: number of processors that must be online; None = any number.
         """
         laid = self.layout

@@ -50,12 +50,7 @@ _MACS: Final = ("02:6e:67:00:fe:01", "02:6e:67:00:fe:02", "02:6e:67:00:fe:03")
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Processors and memory of a guest.
-
-    Attributes:
-        cores: number of processors, 1 to 64.
-        memory: memory in MiB, 384 to 1048576.
-    """
+    """Processors and memory of a guest."""
 
     cores: int = 1
     memory: int = 1024

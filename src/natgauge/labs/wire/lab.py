@@ -45,7 +45,6 @@ class WireLab(Lab):
 
     Attributes:
         remarks: remarks on the ports that a reader of the result should see; none before the `with` block.
-        media: media of the Initiator's and the Responder's port; not known before the `with` block.
     """
 
     placement: Placement = "external"
