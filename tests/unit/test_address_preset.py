@@ -6,12 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
-from tests.unit.test_measurer_verbs import WIRE, check
+from tests.unit.test_measurer_verbs import check
 
 from natgauge import doubts
-from natgauge.errors import UsageError
 from natgauge.procedures import get
 from natgauge.records.parameters import Parameters
 
@@ -38,23 +36,6 @@ def test_all_hosts_of_both_networks_are_used_and_the_connections_stay(gateway: s
 def test_the_lab_has_room_for_the_neighbours() -> None:
     lab: Any = check("connection-rate", "nftables-nat44", addresses="draft")[0].lab
     assert lab.hosts == 2 * HOSTS
-
-
-@pytest.mark.parametrize(
-    ("gateway", "others"),
-    [
-        ("nftables-nat44", {"source_addresses": "10.0.0.2-10.0.0.9"}),
-        ("nftables-nat44", {"subscribers": 5}),
-        ("nftables-nat44", {**WIRE, "device_timeout": 10}),
-        ("nftables-nat44", {"addresses": "rfc"}),
-        ("map-t", {}),
-        ("unbound-dns64", {}),
-    ],
-)
-def test_what_the_preset_cannot_be_is_refused_in_one_line(gateway: str, others: dict[str, Any], golden: Golden) -> None:
-    metric = "resolution-rate" if gateway.endswith("dns64") else "connection-rate"
-    with golden.raises(UsageError, at="addresses"):
-        check(metric, gateway, **{"addresses": "draft", **others})
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from tests.unit.fake_engine import FakeEngine
-from tests.unit.golden import Golden
 from tests.unit.test_measurer import SETTINGS
 from tests.unit.test_measurer_trials import PLAN, measurer
 from tests.unit.test_measurer_verbs import WIRE, check
 
-from natgauge.errors import UsageError
 from natgauge.labs.netns.lab import BACKGROUND_HOSTS, NetnsLab
 from natgauge.measurer import Ability
 
@@ -52,25 +49,6 @@ def test_a_measurement_makes_a_lab_that_routes_it_only_when_asked() -> None:
     # The recipe's own world stays as it was, but for what a NAT66 must leave alone.
     more = {"NG_BACKGROUND_NETWORKS6": "2001:2:0:b1::/64 2001:2:0:b2::/64"}
     assert asked.devices[0].environment == {**plain.devices[0].environment, **more}
-
-
-@pytest.mark.parametrize(
-    "others",
-    [
-        WIRE,
-        {**WIRE, "initiator_background": "2001:db8:b1::2-2001:db8:b1::9"},
-        {**WIRE, "initiator_background": "2001:db8:b1::2", "responder_background": "10.0.0.9"},
-        {**WIRE, **NATIVE, "foreground_share": None},
-        {**WIRE, **NATIVE, "responder_background": "2001:db8:b1::1-2001:db8:b1::2"},
-        {"foreground_share": 0.0},
-        {"foreground_share": 1.5},
-        {"metric": "connection-rate"},
-    ],
-)
-def test_what_cannot_be_is_refused_in_one_line(others: dict[str, Any], golden: Golden) -> None:
-    question: dict[str, Any] = {"metric": "throughput", "gateway": "nftables-nat44", "foreground_share": 0.9, **others}
-    with golden.raises(UsageError):
-        check(**question)
 
 
 def test_each_device_of_a_chain_has_a_route_to_it() -> None:

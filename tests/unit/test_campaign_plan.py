@@ -226,11 +226,6 @@ def test_points_are_keys_that_change_together_with_repetitions_and_a_name_of_the
     assert found[0].values == {"source_ports": "1024-1123", "destination_ports": "1-10", "frame_size": 64}
 
 
-def test_a_knob_of_a_point_is_left_out_for_devices_without_it() -> None:
-    found = cells(series={}, device={}, measure=[{"metric": "throughput"}], point=[{"hash_size": 1024}])
-    assert [point.cell.device.hash_size for point in found] == [1024, None]
-
-
 def test_a_measurement_may_be_of_some_devices_only() -> None:
     found = cells(measure=[{"metric": "throughput"}, {"metric": "connection-rate", "gateways": ["nftables-nat44"]}])
     of_device = {point.device: {measurement.metric for measurement in point.measurements} for point in found}
@@ -355,20 +350,6 @@ def test_the_table_limits_what_the_estimate_finds() -> None:
         for size in (8000, 4000)
     ]
     assert found[0] < found[1]
-
-
-def test_the_example_is_right_and_estimated(capsys: pytest.CaptureFixture[str]) -> None:
-    if len(usable_cpus()) < 2:
-        pytest.skip("it wants two cores")
-    found = points(read(EXAMPLE))
-    assert len(found) == 3 * 2 * 2
-    assert len({point.name for point in found}) == 12
-    taken = estimate(found)
-    assert taken.tester_octets == 8 * 60_000
-    assert run(["plan", "check", str(EXAMPLE)]) == 0
-    assert f"{taken.trials:,} " in capsys.readouterr().out
-    assert run(["plan", "show", str(EXAMPLE)]) == 0
-    assert capsys.readouterr().out.count("throughput x 4") == 12
 
 
 def test_the_example_for_workers_has_cells_for_several_of_them() -> None:

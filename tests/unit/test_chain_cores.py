@@ -19,7 +19,7 @@ from natgauge.comparisons.request import read_gateways
 from natgauge.core_work import CoreWork
 from natgauge.errors import UsageError
 from natgauge.host import cpus
-from natgauge.inputs.cores import DeviceCoreList, by_device, cores_in
+from natgauge.inputs.cores import DeviceCoreList, cores_in
 from natgauge.labs import netns
 from natgauge.labs.contract import LabNeeds
 from natgauge.labs.netns import lab as netns_lab
@@ -70,14 +70,6 @@ def test_cores_are_read_and_written_for_all_devices_or_for_each() -> None:
     assert cores_in(None) == ()
 
 
-@pytest.mark.parametrize("text", ["ce=2,ce=3", "ce=,pe=3", "ce=x,pe=3", "ce=3-2"])
-def test_cores_by_device_that_cannot_be_read_are_refused(text: str, golden: Golden) -> None:
-    with pytest.raises(UsageError) as refusal:
-        DeviceCoreList().read("cores", text)
-    golden(str(refusal.value))
-    assert by_device("cores", "2-3") is None
-
-
 def test_each_device_works_on_its_own_cores_in_isolated_placement() -> None:
     lab = planned(cores={"ce": (2, 3), "pe": (4, 5)})
     assert (lab.placement, lab.sender_cpus, lab.device_cpus) == ("isolated", (0,), (2, 3, 4, 5))
@@ -120,23 +112,6 @@ def test_unequal_and_shared_cores_are_recorded_by_device() -> None:
     edge = planned(replace(CHAIN, devices=("nat", "ce", "br")), cores={"nat": (2,), "ce": (2,), "br": (3,)})
     assert edge.parameters()["cores_of_devices"] == {"nat and ce": 1, "br": 1}
     assert "cores_of_devices" not in planned(placement="isolated", cores=(2, 3)).parameters()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"cores": {"ce": (2,), "aftr": (3,)}},
-        {"cores": {"ce": (2,)}},
-        {"cores": {"ce": (2,), "pe": (9,)}},
-        {"cores": {"ce": (2,), "pe": (3,)}, "placement": "shared"},
-        {"cores_each": 2, "placement": "shared"},
-        {"cores_each": 3},
-        {"cores_each": 3, "sender_cores": (0,)},
-        {"cores_each": 1, "cores": (2, 3)},
-    ],
-)
-def test_cores_that_no_device_can_have_are_refused(options: dict[str, Any], golden: Golden) -> None:
-    golden(refused(**options))
 
 
 def test_a_device_shares_a_core_with_the_tester_only_where_both_are_named(golden: Golden) -> None:

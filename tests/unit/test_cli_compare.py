@@ -183,16 +183,6 @@ def test_json_is_one_object_with_the_promised_fields(
     assert sum(len(block["ns"]) for line in lines for block in line["result"]["blocks"]) == document["slices"]["slices"]
 
 
-def test_a_report_shows_what_compare_stored(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*ASKED, "--json", "--quantities", "up"]) == 0
-    folder = json.loads(capsys.readouterr().out)["results"]
-    assert run(["report", folder]) == 0
-    shown = capsys.readouterr().out
-    assert "iptables-nat44 " in shown
-    assert "costs more" in shown
-    assert engine.rounds
-
-
 def test_a_round_visits_the_first_gateway_twice_plain_forwarding_and_a_cable(engine: Engine) -> None:
     assert run([*ASKED, "--quantities", "up"]) == 0
     first, second = engine.rounds[:2]
@@ -453,15 +443,6 @@ def test_chains_of_unequal_length_say_so_with_the_cost_of_a_hop(
     assert engine.rounds
 
 
-def test_chains_of_equal_length_say_nothing_of_it(engine: Engine, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([*ASKED, "--quantities", "up"]) == 0
-    assert "device, the baseline" not in capsys.readouterr().out
-    assert run([*ASKED, "--quantities", "up", "--json"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert ([one["devices"] for one in document["gateways"]], document["notes"]) == ([1, 1, 1], [])
-    assert engine.rounds
-
-
 LONGER = """
 [[chain]]
 device = "further"
@@ -486,11 +467,3 @@ def test_a_path_in_a_comment_is_no_mark(engine: Engine, capsys: pytest.CaptureFi
     assert run([*ASKED, "--quantities", "up", "--format", "markdown", "--results", str(folder)]) == 0
     assert r"results\_of\_me\_" in capsys.readouterr().out
     assert engine.rounds
-
-
-def test_json_and_markdown_exclude_each_other(
-    engine: Engine, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
-    assert run([*ASKED, "--json", "--format", "markdown"]) == 2
-    golden(capsys.readouterr().err)
-    assert engine.rounds == []

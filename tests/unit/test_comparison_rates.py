@@ -215,14 +215,6 @@ def test_what_limits_both_gateways_never_lets_fail_above_pass(
     golden(out)
 
 
-def test_markdown_says_why_a_ratio_is_open(world: World, capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
-    world.gateways = [TESTER, TESTER, TESTER]
-    assert run([*ASKED, "--quantities", "new", "--most-seconds", "2", "--format", "markdown"]) == 11
-    lines = capsys.readouterr().out.splitlines()
-    assert f"| {SECOND} | new | - | - | undecided | - | - |" in lines
-    golden(lines)
-
-
 def test_a_gateway_as_fast_as_the_tester_leaves_one_end_open(world: World, golden: Golden) -> None:
     world.gateways[1] = {"establishes": 1e6, "real_ceiling": 30_000.0}
     found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=2.0)
@@ -367,28 +359,6 @@ def test_a_trial_that_an_earlier_loss_made_too_long_is_explained_by_that_loss(
     world.gateways = [{"passes": lambda load: load < 3_000}] * 3
     with golden.raises(BrokenError):
         natgauge.compare(*NAMES, **CHOSEN, quantities="both")
-
-
-@pytest.mark.parametrize(
-    ("names", "choices"),
-    [
-        (("tayga-nat64", "tayga-nat64"), {"by": "slices"}),
-        (("nftables-nat44", "nftables-nat44"), {"by": "turns"}),
-        (("nftables-nat44", "nftables-nat44:cores=1"), {"by": "slices"}),
-        (("nftables-nat44", "nftables-nat44:grace_seconds=1"), {}),
-        (("jool-nat64", "nftables-nat44"), {}),
-        (("nftables-nat44", "nftables-nat44"), {"by": "rates", "core": 1}),
-        (("nftables-nat44", "nftables-nat44"), {"loss_tolerance": "1%"}),
-        (("nftables-nat44:lab=wire", "nftables-nat44"), {}),
-        (("nftables-nat44:lab=moon", "nftables-nat44"), {}),
-    ],
-)
-def test_what_cannot_be_is_refused_before_anything_is_made(
-    world: World, names: tuple[str, ...], choices: dict[str, Any], golden: Golden
-) -> None:
-    with golden.raises(UsageError):
-        natgauge.compare(*names, **choices)
-    assert world.started == []
 
 
 @pytest.mark.parametrize("number", [2, 5])

@@ -294,28 +294,3 @@ def test_an_end_that_is_not_bounded_is_null_in_json(tmp_path: Path, capsys: pyte
     assert run(["diff", "--json", first, second]) == 5
     (line,) = json.loads(capsys.readouterr().out)["comparisons"]
     assert (line["outcome"], line["upper"]) == ("cannot tell", None)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--margin", "much"],
-        ["--margin", "100%"],
-        ["--about", "nothing"],
-        ["--across", "nothing"],
-        ["--across", "place"],
-    ],
-)
-def test_wrong_arguments_are_one_line(
-    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
-    first = stored(tmp_path / "a", result(FIRST))
-    assert run(["diff", *words, first, first]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    golden(line)
-
-
-def test_a_folder_without_a_result_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["diff", str(tmp_path), str(tmp_path / "no")]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "holds no result" in line

@@ -191,35 +191,6 @@ def test_bucket_counts_follow_from_a_printed_share_of_the_table() -> None:
     assert [cell.cell.device.hash_size for cell in found] == [2**17, 2**21, 2**24, 2**26]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (
-            ["--plan", "nat64-paper-table-44"],
-            'published table "nat64-paper-table-44": unknown; did you mean nat64-paper-table-4',
-        ),
-        # Without a name that is close, the line does not contain all 39.
-        (["--plan", "nosuch"], 'published table "nosuch": unknown; "natgauge published" lists them\n'),
-        (["--plan"], "published: --plan: takes the name of one table, not 0"),
-        (["--plan", "nat64-paper-table-4", "nat64-paper-table-5"], "takes the name of one table, not 2"),
-        (["--plan", "--json", "nat64-paper-table-4"], "prints a plan as TOML; leave out --json"),
-        (["--plan", "--check", "nat64-paper-table-4"], "prints a plan as TOML; leave out --check"),
-        (["--small", "nat64-paper-table-4"], "--small: is an option of a plan; add --plan"),
-        (["--here", "nat64-paper-table-4"], "--here: is an option of a plan; add --plan"),
-        (["--into", "x"], "--into: is an option of a plan; add --plan"),
-        (["--lab", "vm"], "--lab: is an option of a plan; add --plan"),
-        (["--plan", "--lab", "vm", "nat64-paper-table-4"], "--lab vm: a guest is too slow for the numbers of the "),
-    ],
-)
-def test_a_wrong_question_for_a_plan_is_refused(
-    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["published", *arguments]) == 2
-    said = capsys.readouterr()
-    assert (told in said.err, said.out) == (True, "")
-    assert said.err.count("\n") == 1
-
-
 def has_no_jool(monkeypatch: pytest.MonkeyPatch) -> None:
     """This machine has every program, and every kernel module but those of Jool."""
     monkeypatch.setattr(support, "lacking", partial(

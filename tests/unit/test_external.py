@@ -229,31 +229,6 @@ def test_commands_that_do_not_do_it_are_named(
         device(tmp_path).empty()
 
 
-@pytest.mark.parametrize(
-    ("metric", "choices"),
-    [
-        ("connection-rate", {}),
-        ("table-capacity", {"device_timeout": 60}),
-        ("expiry", {"empty_command": "true"}),
-        ("throughput", {"count_command": "echo 1"}),
-        ("throughput", {"device_timeout": 0}),
-        ("throughput", {"device_timeout": 60, "udp_timeout": 5}),
-        ("throughput", {"device_timeout": 60, "table_size": 10}),
-        ("throughput", {"device_timeout": 1, "trial_seconds": 2.0}),
-        ("throughput", {"device_timeout": 60, "pool": "198.19.9.9-198.19.0.1"}),
-        ("throughput", {"device_timeout": 60, "pool": "2001:db8::1"}),
-        ("throughput", {"device_timeout": 60, "fresh_trials": "never"}),
-        ("throughput", {"empty_command": " "}),
-    ],
-)
-def test_what_cannot_be_measured_on_a_wire_is_refused_in_one_line(
-    metric: str, choices: dict[str, Any], golden: Golden
-) -> None:
-    with golden.raises(UsageError) as caught:
-        check(metric, NAT, **WIRE, **choices)
-    assert "\n" not in str(caught.value)
-
-
 @pytest.mark.parametrize("metric", ["table-capacity", "tear-down-rate", "expiry", "connection-rate"])
 def test_with_commands_all_that_needs_an_empty_table_can_be_measured(metric: str) -> None:
     told = {

@@ -163,28 +163,6 @@ def test_a_request_has_the_flood_and_its_losses_fail_no_trial() -> None:
     assert beside(make_counts(1000, 900, 900, nominal_seconds=2.0, sending_seconds=2.0)).limited_by == "tester"
 
 
-@pytest.mark.parametrize(
-    ("metric", "chosen", "at"),
-    [
-        ("mixed-load", {"flood_share": 0.5, "new_rate": 0.0}, "flood_share"),
-        ("mixed-load", {"flood_share": 1.0}, "flood_share"),
-        ("mixed-load", {"flood_share": 0.0}, "flood_share"),
-        ("mixed-load", {"flood_share": 0.5, "transport": "tcp"}, "transport"),
-        (
-            "mixed-load",
-            {"flood_share": 0.5, "source_addresses": "10.0.255.2-10.0.255.254", "connections": 1000},
-            "source_addresses",
-        ),
-        ("throughput", {"flood_share": 0.5}, "flood_share"),
-    ],
-)
-def test_a_flood_that_is_none_is_refused_before_anything_starts(metric: str, chosen: dict[str, Any], at: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        plan(metric, "nftables-nat44", chosen)
-    assert refused.value.at == at
-    assert "\n" not in str(refused.value)
-
-
 def test_a_flood_before_devices_whose_subscribers_share_addresses_is_refused() -> None:
     with pytest.raises(UsageError) as refused:
         plan("mixed-load", "lw4o6", {"flood_share": 0.5})

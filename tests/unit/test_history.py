@@ -219,17 +219,6 @@ def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
         golden(line.replace(str(tmp_path), "."))
 
 
-@pytest.mark.parametrize("commit", ["@2026-10-01T10:00:00Z", "abc@yesterday", "abc@2026-10-01T10:00:00"])
-def test_a_commit_that_is_none_is_refused_before_anything_starts(
-    commit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
-    words = ["compare", "nftables-nat44", "iptables-nat44", "--results", str(tmp_path / "results")]
-    assert run([*words, "--commit", commit]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    golden(line)
-    assert not (tmp_path / "results").exists()
-
-
 def test_the_sentences_begin_with_the_series_that_changed() -> None:
     quiet = record(1.1, 0, place={"kernel": "7.0"})
     documents = [quiet, *(record(ratio, day + 1) for day, (ratio, _) in enumerate(CHANGED))]

@@ -158,24 +158,6 @@ def test_a_nat64_prefix_is_in_front_of_the_responders_addresses(lab: str) -> Non
         assert bench.lab.devices[0].environment["NG_NAT64_PREFIX"] == "64:ff9b::/96"
 
 
-@pytest.mark.parametrize(
-    "prefix",
-    [
-        "64:ff9b::/72",
-        "64:ff9b::1/96",
-        "198.18.0.0/15",
-        "ff0e::/96",
-        "2001:2:0:8000::/96",
-        "2001:2:0:a3::/96",
-        "2001:2::/32",
-        "2001:db8:0:0:100::/96",
-    ],
-)
-def test_a_prefix_that_cannot_be_is_refused(prefix: str, golden: Golden) -> None:
-    with golden.raises(UsageError):
-        Bench(ask("pdv", "jool-nat64", {"nat64_prefix": prefix}).cell)
-
-
 def test_a_gateway_that_knows_one_prefix_only_gets_it_and_refuses_others(golden: Golden) -> None:
     bench = Bench(ask("connection-rate", "ebpf-nat64", {}).cell)
     assert str(bench.traffic.destination_addresses) == "64:ff9b::c613:2"
@@ -206,13 +188,6 @@ def test_hosts_behind_a_shorter_prefix_are_embedded_around_a_zero_octet(
     assert embedded.count == 513
     assert [embedded.at(index) in embedded for index in (-1, 0, 512, 513)] == [False, True, True, False]
     assert embedded.first + 1 not in embedded
-
-
-@pytest.mark.parametrize(("gateway", "prefix"), [("pdns-recursor-dns64", "2001:db8::/64"), ("map-t", "2001:db8::/32")])
-def test_a_prefix_that_a_gateway_cannot_have_is_refused(gateway: str, prefix: str, golden: Golden) -> None:
-    metric = "resolution-rate" if gateway.endswith("dns64") else "connection-rate"
-    with golden.raises(UsageError, at="nat64_prefix"):
-        Bench(ask(metric, gateway, {"nat64_prefix": prefix}).cell)
 
 
 def test_a_gateway_with_xdp_programs_gets_no_cards_made_of_such(golden: Golden) -> None:

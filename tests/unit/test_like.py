@@ -20,7 +20,6 @@ from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
-from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.inputs.question import Cell
@@ -494,31 +493,3 @@ def folder(tmp_path: Path) -> Path:
         (tmp_path / str(number)).mkdir()
         (tmp_path / str(number) / SUMMARY).write_text(json.dumps(result.document()))
     return tmp_path
-
-
-def test_the_command_prints_the_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["report", "--like", "nat64-paper-table-6", "--beside", str(folder)]) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"^Median \(cps\) +200,000 +200,000 +\(a\)$", said, re.MULTILINE)
-    assert re.search(r"^Median \(cps\), published +625,976 +483,153 +356,445$", said, re.MULTILINE)
-    assert run(["report", "--like", "nat64-paper-table-6", "--format", "csv", str(folder)]) == 0
-    assert "Number of connections,400000,4000000,40000000\n" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--like", "nat64-paper-table-66"],
-        ["--beside"],
-        ["--like", "nat64-paper-table-6", "--against", "connections"],
-        ["--like", "nat64-paper-table-6", "--published", "nat64-paper-table-6"],
-    ],
-)
-def test_options_that_do_not_fit_are_refused(
-    folder: Path, arguments: list[str], capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
-    assert run(["report", *arguments, str(folder)]) == 2
-    said = capsys.readouterr()
-    golden(said.err)
-    assert said.err.count("\n") == 1
-    assert said.out == ""

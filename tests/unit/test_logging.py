@@ -36,12 +36,10 @@ from natgauge.log_counts import LogCounts
 from natgauge.procedures.kit.result.device_figures import with_device_figures
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.setup.traffic import make_plan
-from natgauge.trial.bench import Bench
 from natgauge.trial.connection_log import ConnectionLog
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.listed_connections import listed
 from natgauge.trial.log_join import join
-from natgauge.trial.question import ask
 from natgauge.trials import Phase2Plan
 from natgauge.verdicts import Limits, judge
 from natgauge.words import Verdict
@@ -464,31 +462,6 @@ def test_a_gateway_with_its_log_starts_it_last_and_stops_it_first() -> None:
     assert logged(plain, None) == plain
     # Its program handles no frames, so the gateway stays where it is.
     assert not plain.own_processes
-
-
-@pytest.mark.parametrize(
-    "choices",
-    [
-        {"logging": "conntrack-event"},
-        {"logging": "ipfix"},
-        {"log_tolerance": 0.01},
-        {"logging": "conntrack-events", "log_tolerance": 0.6},
-    ],
-    ids=str,
-)
-def test_what_cannot_be_logged_is_refused_in_one_line(choices: dict[str, Any], golden: Golden) -> None:
-    with pytest.raises(UsageError) as refused:
-        Bench(ask("connection-rate", "nftables-nat44", choices).cell)
-    assert refused.value.at in choices
-    golden(str(refused.value))
-
-
-@pytest.mark.parametrize("gateway", ["linux-ipv4", "tayga-siit", "jool-nat64", "464xlat-tayga"])
-def test_a_way_that_a_gateway_has_not_is_refused(gateway: str, golden: Golden) -> None:
-    with pytest.raises(UsageError) as refused:
-        Bench(ask("connection-rate", gateway, {"logging": "conntrack-events"}).cell)
-    assert refused.value.at == "logging"
-    golden(str(refused.value))
 
 
 def test_gateways_of_a_comparison_log_each_in_its_own_way() -> None:

@@ -11,7 +11,6 @@ from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
 from natgauge import Result
-from natgauge.errors import UsageError
 from natgauge.words import Verdict
 
 N = 1000
@@ -171,19 +170,3 @@ def test_loads_are_of_one_direction() -> None:
 def test_a_table_too_small_is_told() -> None:
     result = measure(Gateway(table_size=N // 2), gateway=simulated_lab.LIMITED)
     assert (result.median, result.limited_by) == (0, "table")
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ({"search": "guess"}, "search: 'guess' is unknown; choose one of binary, mlrsearch"),
-        ({"goals": "all"}, "goals: 'all' is unknown; choose one of rfc2544, ndr-pdr"),
-        ({"goals": "ndr-pdr"}, "goals: ndr-pdr needs the search mlrsearch"),
-        ({"search": "mlrsearch", "error": 10.0}, "error: 10 is a rate; mlrsearch needs a share"),
-        ({"search": "mlrsearch", "loss_tolerance": 0.1}, "loss tolerance: mlrsearch has goals instead"),
-    ],
-)
-def test_bad_settings_are_refused_in_one_line(given: dict[str, Any], says: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        measure(Gateway(), **{"search": None, **given})
-    assert says in str(caught.value)

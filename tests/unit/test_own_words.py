@@ -82,17 +82,6 @@ def test_figures_as_files_have_the_title_and_the_note(folder: Path, tmp_path: Pa
     assert ">mine<" in drawing.read_text()
 
 
-@pytest.mark.parametrize("words", [["--format", "csv"], ["--format", "json"], ["--parquet", "frames"]])
-def test_words_that_nothing_shows_are_refused(
-    words: list[str], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert run(["report", str(folder), *words, "--note", "mine"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "--note" in line
-    assert not (tmp_path / "frames").exists()
-
-
 def test_nothing_is_above_where_nothing_was_given() -> None:
     assert OwnWords().above("markdown", "table") == "table"
     assert OwnWords(note=" \n\n ").paragraphs == ()

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ipaddress
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -110,46 +109,6 @@ def test_source_addresses_that_a_stateless_translator_does_not_map_are_refused(s
     golden(message)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (TrafficOptions(connections=0), ("connections", "0", "1 to")),
-        (TrafficOptions(connections=-5), ("connections", "-5")),
-        (TrafficOptions(connections=2**31 + 1), ("connections", str(2**31 + 1), "2^31")),
-        (TrafficOptions(source_ports="0-100"), ("source ports", "port 0")),
-        (TrafficOptions(destination_ports="0"), ("destination ports", "port 0")),
-        (TrafficOptions(source_ports="1-65536"), ("source ports", "65536")),
-        (TrafficOptions(source_ports="2000-1000"), ("source ports", "reversed")),
-        (TrafficOptions(source_ports=""), ("source ports", "not a port range")),
-        (TrafficOptions(source_addresses=""), ("source addresses", "not an address range")),
-        (TrafficOptions(source_ports="-"), ("source ports", "not a port range")),
-        (TrafficOptions(source_ports="1-2-3"), ("source ports", "not a port range")),
-        (TrafficOptions(source_ports="http"), ("source ports", "not a port range")),
-        (TrafficOptions(source_addresses="10.0.0.9-10.0.0.2"), ("source addresses", "reversed")),
-        (TrafficOptions(source_addresses="10.0.0.1-10.0.0.9"), ("source addresses", "10.0.0.1", "device's own")),
-        (TrafficOptions(destination_addresses="198.19.0.1"), ("destination addresses", "device's own")),
-        (TrafficOptions(source_addresses="10.0.0.300"), ("source addresses", "not an IP address")),
-        (TrafficOptions(source_addresses="2001:2::5"), ("source addresses", "IPv6", "uses IPv4")),
-        (TrafficOptions(source_addresses="10.9.0.2"), ("source addresses", "10.0.0.0/16")),
-        (TrafficOptions(destination_addresses="8.8.8.8"), ("destination addresses", "not a test address")),
-        (TrafficOptions(source_addresses="10.0.255.255"), ("source addresses", "broadcast")),
-        (TrafficOptions(source_ports="1-10", connections=11, destination_ports="5"), ("11", "hold 10 four tuples")),
-        (TrafficOptions(frame_size=63), ("frame size", "63", "64")),
-        (TrafficOptions(frame_size=0), ("frame size", "0 octets")),
-        (TrafficOptions(frame_size=3413), ("frame size", "3413", "3412")),
-        (TrafficOptions(frame_sizes="63:7,594:4"), ("frame sizes", "63", "64")),
-        (TrafficOptions(frame_sizes="64:7,3413:1"), ("frame sizes", "3413", "3412")),
-        (TrafficOptions(down_frame_sizes="64:7,3413:1"), ("down frame sizes", "3413", "3412")),
-        (TrafficOptions(frame_sizes="64:1", frame_size=64), ("frame sizes", "64:1", "frame size of 64")),
-        (TrafficOptions(frame_size=9216), ("9216", "one page of memory", "no multi-buffer XDP", "the most is 3412")),
-    ],
-)
-def test_each_wrong_wish_is_refused_in_one_line_that_names_it(options: TrafficOptions, words: tuple[str, ...]) -> None:
-    message = refusal(options)
-    for word in words:
-        assert word in message
-
-
 #: Mixes in another form, and with more sizes or weights than the engine takes.
 NO_MIXES = [
     *("", "64", "64,594", "64=7", "64:7;594:4", "x:1", "64:1.5", "64:-1"),
@@ -224,24 +183,6 @@ def test_tcp_frames_have_a_longer_header_and_each_four_tuple_is_opened_once(gold
     golden(refusal(TrafficOptions(transport="tcp", order="with-replacement")))
 
 
-@pytest.mark.parametrize(
-    ("metric", "gateway", "choices"),
-    [
-        ("throughput", "kube-proxy-nftables-nat44", {"transport": "tcp"}),
-        ("resolution-rate", "nftables-nat44", {}),
-        ("throughput", "gvproxy-nat44", {}),
-        ("throughput", "tayga-nat64", {"foreground_share": 0.5}),
-    ],
-)
-def test_a_transport_that_gateway_or_metric_does_not_have_is_refused(
-    metric: str, gateway: str, choices: dict[str, Any], golden: Golden
-) -> None:
-    question = ask(metric, gateway, {"transport": "icmp", **choices})
-    with pytest.raises(UsageError) as caught:
-        Bench(question.cell).plan(metric, question.settings)
-    golden(str(caught.value))
-
-
 @pytest.mark.parametrize(("transport", "files"), [("udp", "udp_timeout"), ("icmp", "icmp"), ("tcp", "tcp_timeout")])
 def test_each_transport_has_time_outs_of_its_own(transport: str, files: str) -> None:
     for gateway in ("nftables-nat44", "464xlat-tayga"):
@@ -255,12 +196,6 @@ def test_a_space_beyond_the_largest_number_needs_a_number() -> None:
     message = refusal(TrafficOptions(destination_ports="1-65535"))
     assert "2^31" in message
     assert "--connections" in message
-
-
-@pytest.mark.parametrize("rate", [0.0, -1.0, math.nan, math.inf, 200_000_001.0])
-def test_rates_the_clock_cannot_pace_are_refused(rate: float, golden: Golden) -> None:
-    with golden.raises(UsageError):
-        planned_of("throughput", {"connection_rate": rate})
 
 
 def test_a_rate_is_checked_once_between_the_command_line_and_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:

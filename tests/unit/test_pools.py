@@ -8,7 +8,6 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.unit.golden import Golden
@@ -138,35 +137,6 @@ def test_ports_of_all_outside_addresses_count() -> None:
     for number, connections in ((4, 4 * 64_512 + 1), (1, 64_513)):
         with pytest.raises(UsageError, match=str(number * 64_512)):
             bench(**one_endpoint, outside_addresses=number, connections=connections)
-
-
-@pytest.mark.parametrize(
-    ("gateway", "choices"),
-    [
-        ("nftables-nat44", {"outside_addresses": 0}),
-        ("nftables-nat44", {"outside_addresses": 16_385}),
-        ("nftables-nat44", {"outside_addresses": 4, "destination_addresses": "198.19.127.9-198.19.128.0"}),
-        ("linux-ipv4", {"outside_addresses": 2}),
-        ("nftables-nat66", {"outside_addresses": 2}),
-        ("docker-nat44", {"outside_addresses": 2}),
-        (
-            "nftables-nat44",
-            {
-                "outside_addresses": 2,
-                "lab": "wire",
-                "initiator_port": "ngnone0",
-                "initiator_gateway": "10.0.0.1",
-                "responder_port": "ngnone1",
-                "responder_gateway": "198.19.0.1",
-            },
-        ),
-    ],
-)
-def test_a_pool_that_cannot_be_is_refused_before_anything_starts(
-    gateway: str, choices: dict[str, Any], golden: Golden
-) -> None:
-    with golden.raises(UsageError):
-        bench(gateway, **choices)
 
 
 @pytest.mark.parametrize(

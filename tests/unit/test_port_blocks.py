@@ -104,27 +104,6 @@ def test_no_host_outside_of_the_inside_network_has_a_block(tmp_path: Path) -> No
     assert [line.split()[0] for line in (elements[0], elements[-1])] == ["10.0.0.2", "10.0.0.30"]
 
 
-@pytest.mark.parametrize(
-    ("gateway", "metric", "choices"),
-    [
-        ("cgn-deterministic", "connection-rate", {"connections": 1000, "source_addresses": "10.0.0.2-10.0.0.66"}),
-        (
-            "cgn-deterministic",
-            "table-capacity",
-            {"connections": 1000, "source_addresses": "10.0.0.2-10.0.1.2", "outside_addresses": 4},
-        ),
-        ("cgn-deterministic", "connection-rate", {"connections": 3000, "destination_ports": "7-8"}),
-        ("cgn-port-blocks", "connection-rate", {"connections": 3000}),
-        ("cgn-port-blocks", "connection-rate", {"connections": 1000, "source_addresses": "10.0.0.2-10.0.4.2"}),
-    ],
-)
-def test_what_blocks_cannot_hold_is_refused_before_anything_starts(
-    gateway: str, metric: str, choices: dict[str, Any], golden: Golden
-) -> None:
-    with golden.raises(UsageError):
-        plan(gateway, metric, **choices)
-
-
 def test_half_of_a_hosts_block_stays_free_where_natgauge_chooses_the_ports() -> None:
     bench = plan("cgn-deterministic", connections=100_000, source_addresses="10.0.0.2-10.0.0.65")
     assert bench.traffic.destination_ports.count == -(-100_000 // (64 * 504))

@@ -397,16 +397,6 @@ def test_a_port_that_natgauge_uses_is_named_with_the_process_and_without_command
     assert probe(["eth1"], machine=made.machine, sends_frames=False)[0].usable == (not changed)
 
 
-@pytest.mark.parametrize("size", [-5, 0, 20, 63, 3413])
-def test_a_frame_size_that_no_measurement_can_have_is_refused_in_one_line(
-    size: int, capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
-    assert run(["probe", "eth1", "--frame-size", str(size)]) == 2
-    shown = capsys.readouterr()
-    assert (shown.out, shown.err.count("\n")) == ("", 1)
-    golden(shown.err)
-
-
 def test_the_command_answers_in_its_first_line_and_by_its_exit_status(
     made: Made, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:

@@ -149,21 +149,6 @@ def test_a_plan_that_needs_more_ports_than_a_set_has_is_refused_with_the_numbers
     assert "need 1025 ports" in refusal(TrafficOptions(connections=1025, destination_ports="80"), MAP)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        TrafficOptions(subscribers=0),
-        TrafficOptions(subscribers=-1),
-        TrafficOptions(subscribers=5_000_000),
-        TrafficOptions(subscribers=65_534),
-        TrafficOptions(subscribers=3, source_addresses="10.0.0.2-10.0.0.3"),
-        TrafficOptions(source_addresses="10.0.0.9"),
-    ],
-)
-def test_subscribers_that_cannot_be_are_refused(options: TrafficOptions, golden: Golden) -> None:
-    golden(refusal(options, MAP))
-
-
 def test_a_device_that_serves_one_says_so(golden: Golden) -> None:
     sets = load("map-t-tayga").port_sets
     said = refusal(TrafficOptions(subscribers=2), replace(MAP, port_sets=sets))
@@ -191,20 +176,6 @@ def test_emulated_edges_send_from_every_port_of_their_sets() -> None:
     assert (named.connections, named.space) == (10_240, 10_240)
     pool = with_pool(HALF, make_plan(TrafficOptions(subscribers=64), HALF)).pool
     assert str(pool) == "198.18.0.1-198.18.0.2"
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        TrafficOptions(source_addresses="2001:2::2"),
-        TrafficOptions(source_ports="1024-2047"),
-        TrafficOptions(subscribers=0),
-        TrafficOptions(subscribers=5_000_000),
-        TrafficOptions(subscribers=1, destination_ports="80", connections=1025),
-    ],
-)
-def test_edges_that_cannot_be_are_refused(options: TrafficOptions, golden: Golden) -> None:
-    golden(refusal(options, HALF))
 
 
 TUNNEL = replace(HALF, prefix=None, tunnelled=True)
@@ -353,28 +324,6 @@ def test_the_user_chooses_the_length_and_the_offset_of_the_psid(
         golden(str(sets))
         variables = sets.environment(1)
         assert (variables["NG_CUSTOMER_ADDRESS6"], variables["NG_CUSTOMER_PREFIX6"]) == customer
-
-
-@pytest.mark.parametrize(
-    ("gateway", "choices"),
-    [
-        ("map-t", {"psid_length": 11, "psid_offset": 6}),
-        ("map-e", {"psid_length": 0}),
-        ("map-t", {"psid_length": 9}),
-        ("lw4o6", {"psid_length": 17}),
-        ("lw4o6", {"psid_offset": 16}),
-        ("lw4o6", {"psid_offset": 7}),
-        ("nftables-nat44", {"psid_length": 5}),
-        ("map-t-br-tayga", {"psid_length": 5}),
-    ],
-)
-def test_port_sets_that_cannot_be_are_refused_in_one_line(
-    gateway: str, choices: dict[str, int], golden: Golden
-) -> None:
-    with pytest.raises(UsageError) as error:
-        Bench(ask("throughput", gateway, choices).cell)
-    golden(str(error.value))
-    assert "\n" not in str(error.value)
 
 
 def test_a_binding_has_no_rule_and_so_any_length() -> None:

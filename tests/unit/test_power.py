@@ -13,9 +13,8 @@ from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway, reading
 from tests.unit.test_measurer import SETTINGS
 from tests.unit.test_measurer_trials import PLAN, measurer
-from tests.unit.test_measurer_verbs import check
 
-from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.errors import BrokenError, HostError
 from natgauge.metrics.shared_figures import MICROJOULES_PER_CONNECTION, MICROJOULES_PER_FRAME, WATTS
 from natgauge.power import Energy, EnergyOfTrial
 from natgauge.procedures import get
@@ -120,9 +119,3 @@ def test_a_result_has_the_energy_of_a_frame_or_a_connection_at_the_highest_load_
     expected = (400 * len(deciding) + 1e-3 * frames) / frames * 1e6
     assert measured.measurements[0].figures[name] == pytest.approx(expected)
     assert measured.measurements[0].figures[WATTS] == pytest.approx(40 + 1e-4 * frames / len(deciding))
-
-
-@pytest.mark.parametrize("metric", ["stability", "cost"])
-def test_metrics_that_read_no_meter_refuse_one(metric: str, golden: Golden) -> None:
-    with golden.raises(UsageError, at="power_command"):
-        check(metric, "nftables-nat44", power_command="echo 5 W")

@@ -212,15 +212,6 @@ def test_few_connections_leave_new_ones_out_and_say_so(golden: Golden) -> None:
         settings(connections=1_151, quantities="new")
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [{"quantities": "sideways"}, {"rounds": 2}, {"slice_frames": 8}, {"loss_tolerance": 0.01}, {"order": "increasing"}],
-)
-def test_what_slices_do_not_do_is_refused(wrong: dict[str, object], golden: Golden) -> None:
-    with golden.raises(UsageError):
-        settings(**wrong)  # type: ignore[arg-type] # as a user gives them
-
-
 def test_a_tester_that_cannot_time_frames_is_refused(golden: Golden) -> None:
     with golden.raises(UsageError):
         measured(Gateway(placement="shared"))

@@ -14,7 +14,7 @@ from tests.simulated_lab import Measured
 from tests.unit.counted import change_counts, change_trial, make_counts, make_cpu, make_stall
 from tests.unit.simulated import Gateway
 
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError
 from natgauge.figure_text import in_percent, number
 from natgauge.procedures.back_to_back import buffer_times
 from natgauge.procedures.reset import ResetKind, surviving_share
@@ -437,31 +437,3 @@ def test_a_device_that_stays_away_has_no_reset_time() -> None:
         reset(restarting(1.5, None))
     with pytest.raises(BrokenError, match="before the reset: it did not interrupt"):
         reset(restarting(-0.5, -0.5))
-
-
-@pytest.mark.parametrize(
-    ("metric", "given", "says"),
-    [
-        ("back-to-back", {"placement": "shared"}, "placement: shared has no queue before the device"),
-        ("back-to-back", {"down_share": 0.8}, "down share: a burst has equally many frames in each direction"),
-        ("back-to-back", {"burst_seconds": 31.0}, "burst seconds: 31.0 is outside of 0.001 to 30 s"),
-        ("back-to-back", {"burst_rate": 0.0}, "burst rate: 0.0"),
-        ("system-recovery", {"placement": "shared"}, "placement: shared loses nothing under overload"),
-        ("system-recovery", {"overload": 1.0}, "overload: 1.0 is outside of 1.01 to 10"),
-        ("system-recovery", {"after_seconds": 0.0}, "after seconds: 0.0"),
-        ("reset", {"load": 0.0}, "load: 0% is outside of 1% to 100%"),
-        ("reset", {"reset_kind": "system"}, "reset kind: system: natgauge resets a process only"),
-        ("reset", {"reset_command": " "}, "reset command: is empty"),
-        ("reset", {"power_off_seconds": 15.0}, "a reset of the process leaves the power on"),
-        (
-            "reset",
-            {"reset_kind": "power", "reset_command": "true", "power_off_seconds": 15.0},
-            "power off seconds: 15 s leave nothing of the 12 s of the trial after 2 s before the reset",
-        ),
-        ("reset", {"before_seconds": 12.0}, "before seconds: 12 s leave nothing of the trial's 12 s"),
-    ],
-)
-def test_bad_settings_are_refused_in_one_line(metric: str, given: dict[str, Any], says: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        measured(metric, **given)
-    assert says in str(caught.value)

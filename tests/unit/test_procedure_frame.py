@@ -55,25 +55,6 @@ def test_only_a_metric_that_draws_four_tuples_gets_their_number() -> None:
     assert not hasattr(settings_of(get("throughput"), {}, **DECIDED), "four_tuples")
 
 
-@pytest.mark.parametrize(
-    ("metric", "asked"),
-    [
-        ("connection-rate", {"burst_seconds": 1.0}),
-        ("connection-rate", {"error": "fast"}),
-        ("connection-rate", {"repeat": "many"}),
-        ("connection-rate", {"profile": "slow"}),
-        ("throughput", {"trial_seconds": 0.001}),
-        ("throughput", {"trial_seconds": None}),
-        ("latency", {"profile": "rfc", "trial_seconds": 60.0}),
-    ],
-)
-def test_what_cannot_be_asked_is_refused_in_one_line(metric: str, asked: dict[str, object], golden: Golden) -> None:
-    with pytest.raises(UsageError) as caught:
-        settings_of(get(metric), asked, **DECIDED)
-    golden(str(caught.value))
-    assert "\n" not in str(caught.value)
-
-
 @pytest.mark.parametrize("name", sorted(DECIDED_ELSEWHERE))
 def test_what_traffic_and_lab_decide_is_no_setting_of_a_metric(name: str, golden: Golden) -> None:
     for metric in procedures():

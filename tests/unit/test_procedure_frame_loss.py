@@ -11,7 +11,7 @@ from tests.unit.counted import change_counts, change_trial, make_counts
 from tests.unit.golden import Golden
 from tests.unit.simulated import LONG_STALL, Gateway
 
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError
 from natgauge.procedures.frame_loss import shares_of
 from natgauge.procedures.kit.result.frame_counts import shortfall
 
@@ -88,15 +88,6 @@ def test_a_device_without_connections_has_no_loss_rate(golden: Golden) -> None:
         measure(Gateway(table_size=N // 2), connection_rate=None)
     with golden.raises(BrokenError):
         measure(Gateway(table_size=N // 2))
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("step", 0.2), ("full_rate", 0.0), ("throughput_rate", -1.0), ("repeat", "often")]
-)
-def test_bad_settings_are_refused_in_one_line(name: str, value: Any, golden: Golden) -> None:
-    with pytest.raises(UsageError) as caught:
-        measure(**{name: value})
-    golden(str(caught.value))
 
 
 def stands_still(_number: int, trial: Any) -> Any:

@@ -12,7 +12,6 @@ from tests import simulated_lab
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
-import natgauge
 from natgauge.errors import UsageError
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
@@ -103,21 +102,6 @@ def test_a_device_that_cannot_even_fill_its_cache_gets_the_names_more_slowly() -
     assert min(plan.phase1_rate for plan in device.plans if plan.has_phase1) == 500
 
 
-@pytest.mark.parametrize(
-    ("gateway", "choices"),
-    [
-        ("nftables-nat44", {"cached_share": 0.5}),
-        ("nsd-dns", {"aaaa_share": 1}),
-        ("unbound-dns64", {"aaaa_share": 0.5, "query": "a"}),
-        ("unbound-dns64", {"cached_share": 1.5}),
-        ("unbound-dns64", {"aaaa_share": -0.1}),
-    ],
-)
-def test_shares_that_make_no_sense_are_refused(gateway: str, choices: dict[str, Any], golden: Golden) -> None:
-    with golden.raises(UsageError):
-        natgauge.measure("resolution-rate", gateway, **choices)
-
-
 @pytest.mark.parametrize("given", [None, 1.5])
 def test_more_time_for_an_answer_than_the_rfc_allows_is_noted(given: float | None) -> None:
     found = simulated_lab.measure(
@@ -175,9 +159,3 @@ def test_queries_go_to_port_53_over_1600_connections_unless_told_otherwise() -> 
     assert several.traffic.connections == 1600
     other = ask("throughput", "nftables-nat44", {}).cell
     assert (other.traffic.destination_ports, other.traffic.connections) == (None, None)
-
-
-@pytest.mark.parametrize("choices", [{"destination_ports": "53-54"}, {"frame_size": 128}])
-def test_traffic_that_queries_cannot_be_is_refused(choices: dict[str, Any], golden: Golden) -> None:
-    with golden.raises(UsageError):
-        natgauge.measure("resolution-rate", "nftables-nat44", **choices)

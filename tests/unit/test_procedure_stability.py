@@ -172,13 +172,6 @@ def test_more_periods_than_a_result_has_rows_are_refused() -> None:
         measure(hours=168.0)
 
 
-@pytest.mark.parametrize(("name", "value"), [("hours", 0), ("load", 0)])
-def test_wrong_settings_are_refused(name: str, value: float, golden: Golden) -> None:
-    wrong: dict[str, Any] = {name: value}
-    with golden.raises(UsageError):
-        measure(**wrong)
-
-
 def late_but_once(gateway: Gateway, period: int) -> None:
     """Let the tester be late in 99 of 100 periods."""
     gateway.sender_lag = 0.0 if period == 50 else 0.01

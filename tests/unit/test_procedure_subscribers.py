@@ -331,23 +331,6 @@ def test_the_profile_decides_transport_and_size_of_the_traffic(tmp_path: Path) -
         assert refused.value.at in other
 
 
-@pytest.mark.parametrize(
-    ("chosen", "at"),
-    [
-        ({"new_rate": 10.0, "new_share": 0.1}, "new_share"),
-        ({"new_rate": 0.0, "life_seconds": 1.0}, "life_seconds"),
-        ({"new_rate": 60_000.0}, "new_rate"),
-        ({"new_rate": 1000.0, "life_seconds": 100.0}, "new_rate"),
-        ({"life_seconds": 0.0001}, "life_seconds"),
-        ({"new_share": 0.0}, "new_share"),
-    ],
-)
-def test_a_load_that_contradicts_itself_is_refused(chosen: dict[str, Any], at: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        measure("mixed-load", Mixed(), **chosen)
-    assert refused.value.at == at
-
-
 def test_connections_that_the_device_forgets_while_they_are_open_are_refused(tmp_path: Path, golden: Golden) -> None:
     file = profile(tmp_path, 0.1, 1, 1, connections=100)
     with pytest.raises(UsageError) as refused:
@@ -410,14 +393,6 @@ def test_a_device_without_a_table_carries_subscribers_too(tmp_path: Path) -> Non
     chosen = {"subscriber": profile(tmp_path, 0.1, 1, 1), "subscribers": 5000}
     question = ask("subscribers", "map-t-br", chosen)
     assert Bench(question.cell).plan(question.metric, question.settings).demand.source_addresses == 5000
-
-
-def test_a_mixed_load_without_a_four_tuple_for_a_new_connection_is_refused() -> None:
-    question = ask("mixed-load", "nftables-nat44", {"connections": 50, "source_ports": "2000-2049"})
-    bench = Bench(question.cell)
-    with pytest.raises(UsageError) as refused:
-        bench.plan(question.metric, question.settings)
-    assert refused.value.at == "connections"
 
 
 def ask_and_plan(choices: dict[str, Any]) -> None:

@@ -339,24 +339,3 @@ def test_a_loss_that_falls_with_the_rate_but_never_ends_is_undecided(method: str
     one = measure(gateway, method=method, most_seconds=86_400).repetitions[0]
     assert (one.value, one.upper) == (31_250, None)
     golden(one.notes)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("alpha", 2.0),
-        ("beta", 1.0),
-        ("gamma", 0.0),
-        ("capacity_error", 0),
-        ("safe_connections", N + 1),
-        ("method", "slow"),
-        ("rate_error", 0.9),
-        ("state", "fin"),
-        ("order", "with-replacement"),
-        ("download_rate", 0.0),
-    ],
-)
-def test_bad_settings_are_refused_in_one_line(name: str, value: Any, golden: Golden) -> None:
-    with pytest.raises(UsageError) as caught:
-        measure(**{name: value})
-    golden(str(caught.value))

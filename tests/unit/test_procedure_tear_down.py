@@ -204,18 +204,3 @@ def test_a_fall_before_the_first_reading_is_a_least_rate(golden: Golden) -> None
     assert result.limited_by == "tester"
     assert result.median == pytest.approx(0.8 * N / 10)
     golden(result.notes)
-
-
-@pytest.mark.parametrize(
-    ("metric", "name", "value"),
-    [
-        ("tear-down-rate", "sample", 1),
-        ("tear-down-rate", "connection_rate", 0.0),
-        ("expiry", "watch_seconds", 0),
-        ("expiry", "interval_seconds", 0),
-    ],
-)
-def test_bad_settings_are_refused_in_one_line(metric: str, name: str, value: Any, golden: Golden) -> None:
-    with pytest.raises(UsageError) as caught:
-        measured(metric, **{name: value})
-    golden(str(caught.value))

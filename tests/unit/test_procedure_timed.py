@@ -314,21 +314,3 @@ def test_a_device_that_is_gone_has_no_latency() -> None:
 def test_a_host_that_disturbs_every_trial_gives_no_latency(golden: Golden) -> None:
     with golden.raises(BrokenError):
         measure("latency", Gateway(disturbed=1.0), invalid_repeats=2)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("loads", ""),
-        ("loads", "100%,fast"),
-        ("loads", "110%"),
-        ("loads", "50%,0.5"),
-        ("way", "some"),
-        ("tags", 100),
-        ("trial_seconds", 0),
-    ],
-)
-def test_bad_settings_are_refused_in_one_line(name: str, value: Any, golden: Golden) -> None:
-    with pytest.raises(UsageError) as caught:
-        measure("latency", **{name: value})
-    golden(str(caught.value))

@@ -62,12 +62,6 @@ def test_a_lasting_rate_needs_a_table_for_the_closed_connections(golden: Golden)
     assert "lingering_entries" not in measure(closing(1e5)).figures
 
 
-@pytest.mark.parametrize("octets", [-1, 1361])
-def test_a_request_that_fits_no_packet_is_refused(octets: int) -> None:
-    with pytest.raises(UsageError, match="request octets"):
-        measure(request_octets=octets)
-
-
 @pytest.mark.parametrize("choices", [{"transport": "udp"}, {"frame_size": 128}])
 def test_transactions_are_of_tcp_and_choose_their_frame_sizes(choices: dict[str, Any], golden: Golden) -> None:
     with golden.raises(UsageError):

@@ -108,10 +108,3 @@ def test_the_alpha_that_is_told_is_one_that_trials_had(repeat: int) -> None:
     for one in result.repetitions:
         assert (one.value, one.figures["validation_rate"]) in tried
     assert result.figures["alpha"].median in {asked / rate for rate, asked in tried}
-
-
-@pytest.mark.parametrize(("name", "value"), [("alpha", 0), ("alpha", 1.5), ("download_rate", -1.0)])
-def test_bad_settings_are_refused_in_one_line(name: str, value: Any, golden: Golden) -> None:
-    with pytest.raises(UsageError) as caught:
-        measure(**{name: value})
-    golden(str(caught.value))

@@ -290,11 +290,6 @@ def test_what_the_command_says_of_the_figures_is_what_we_compute() -> None:
     assert list(printed.checks(*NAMES)) == found
 
 
-def test_an_unknown_table_is_refused_with_what_is_near(capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
-    assert run(["published", "nat64-paper-table-44"]) == 2
-    golden(capsys.readouterr().err)
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A results folder of a throughput."""
@@ -311,15 +306,3 @@ def test_a_report_lays_published_figures_beside_and_marks_them(
     assert "497,654" not in ours
     assert "497,654" in theirs
     golden(theirs.rstrip())
-
-
-@pytest.mark.parametrize(
-    "arguments", [["nat64-paper-table-4"], ["nat64-paper-table-5", "--format", "csv"], ["no-such"]]
-)
-def test_what_does_not_fit_a_report_is_refused(
-    folder: Path, arguments: list[str], capsys: pytest.CaptureFixture[str], golden: Golden
-) -> None:
-    assert run(["report", str(folder), "--published", *arguments]) == 2
-    said = capsys.readouterr()
-    golden(said.err)
-    assert said.out == ""

@@ -8,14 +8,12 @@ from typing import Any
 import pytest
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
-from tests.unit.golden import Golden
 from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 from tests.unit.test_measurer import FakeTable, measurer
 from tests.unit.test_recording import result, settings
 
 from natgauge.analysis.comparing import comparable
-from natgauge.errors import UsageError
 from natgauge.procedures import get, procedures
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.time_budget import nominal_seconds
@@ -63,23 +61,6 @@ def test_what_is_measured_first_reads_in_the_same_order() -> None:
     gateway = Seen(forwards=300_000)
     get("latency").measure(gateway, make("latency", reading_order="increasing", repeat=1))
     assert {plan.phase2.reading_order for plan in gateway.plans if plan.phase2} == {"increasing"}
-
-
-@pytest.mark.parametrize(
-    ("metric", "asked"),
-    [
-        ("throughput", {"reading_order": "once"}),
-        ("throughput", {"reading_order": "increasing", "stateless": True}),
-        ("latency", {"reading_order": "increasing", "directions": "up"}),
-        ("validated-connection-rate", {"reading_order": "increasing"}),
-        ("connection-rate", {"reading_order": "increasing"}),
-        ("throughput", {"settle_seconds": -1.0}),
-        ("connection-rate", {"settle_seconds": 601.0}),
-    ],
-)
-def test_what_cannot_be_is_refused(metric: str, asked: dict[str, object], golden: Golden) -> None:
-    with golden.raises(UsageError):
-        make(metric, **asked)
 
 
 def test_the_engine_is_asked_for_that_order() -> None:

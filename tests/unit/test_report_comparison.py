@@ -11,17 +11,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from tests.unit.golden import Golden
-from tests.unit.made_campaign import trial
 from tests.unit.made_comparisons import BASELINE, CONTROL, compared, compared_by_rates, estimate
 from tests.unit.made_results import keep as keep_made
 from tests.unit.made_results import made
 
 from natgauge.cli import run
 from natgauge.notes import Note
-from natgauge.records.comparison import ComparisonRecord, SearchLimit
+from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.store import Store
 from natgauge.reports import comparison
 from natgauge.reports.collected import StoredComparison, StoredResults
@@ -76,14 +74,6 @@ def test_a_folder_holds_measurements_and_comparisons(
     golden(capsys.readouterr().err)
 
 
-@pytest.mark.parametrize("option", [["--against", "cores"], ["--published", "x"]])
-def test_what_turns_results_is_refused_for_comparisons_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: list[str], golden: Golden
-) -> None:
-    assert run(["report", *option, str(keep(tmp_path / "a", NOTED))]) == 2
-    golden(capsys.readouterr().err)
-
-
 def test_a_comparison_of_an_older_schema_is_refused_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
@@ -130,11 +120,6 @@ def test_every_form_has_every_note_once(tmp_path: Path, capsys: pytest.CaptureFi
     assert comparison.comment(NOTED).count("the chains differ") == 1
 
 
-def test_a_draft_is_no_wider_than_72_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["report", "--format", "draft", str(keep(tmp_path / "a", NOTED))]) == 0
-    assert max(map(len, capsys.readouterr().out.splitlines())) <= 72
-
-
 def test_csv_has_a_line_for_each_estimate_with_its_figures_in_full(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -159,21 +144,6 @@ def test_csv_has_a_line_for_each_estimate_with_its_figures_in_full(
 )
 def test_an_interval_says_which_of_its_ends_is_known(low: float | None, high: float | None, told: str) -> None:
     assert comparison.interval(estimate("other", None, low, high)) == told
-
-
-def test_an_open_ratio_says_what_limited_it(golden: Golden) -> None:
-    limit = SearchLimit(gateway="nat", quantity="new", limited_by="the tester", searches=3, of=4, at_least=5.0)
-    record = compared_by_rates([limit])
-    assert record.estimates[0].text in " ".join(comparison.sheet(record).below)
-    golden(limit.text)
-    golden(" ".join(comparison.sheet(record).below))
-
-
-@pytest.mark.parametrize(("above", "decided"), [(True, True), (False, True), (False, False)])
-def test_what_fail_above_asked_is_the_headline_of_the_comment(above: bool, decided: bool, golden: Golden) -> None:  # noqa: FBT001
-    record = compared(fail_above=0.03, above=above, decided=decided)
-    golden(comparison.comment(record))
-    golden(comparison.text(record).splitlines()[0])
 
 
 @pytest.mark.parametrize("notes", [(), (Note("time used up", "2 rounds; an interval needs 6"),)], ids=["", "note"])
@@ -205,22 +175,6 @@ def test_the_page_of_a_comparison_has_sentences_table_figure_and_parameters(gold
     for sentence in (*(one.text for one in comparison.sentences(NOTED)), "the chains differ", "place: kernel 6.18"):
         assert sentence in seen
     assert "Repeat this" not in seen
-
-
-def test_a_page_has_measurements_and_comparisons(tmp_path: Path) -> None:
-    keep(tmp_path / "a", NOTED)
-    keep_result(tmp_path / "b")
-    Store(tmp_path / "b").add_trial(trial())
-    path = tmp_path / "page.html"
-    assert run(["report", "--html", str(path), str(tmp_path)]) == 0
-    titles = re.findall(r"<h2>([^<]+)</h2>", path.read_text())
-    assert [title for title in titles if title[0].isupper()] == [
-        "Frames per second without loss (frames/s in each direction)",
-        "Further figures",
-        "Comparisons",
-        "Results",
-        "Evidence",
-    ]  # fmt: skip
 
 
 def test_a_forest_plot_has_each_ratio_around_1_on_a_logarithmic_axis() -> None:
@@ -282,10 +236,3 @@ def test_estimates_of_comparisons_are_a_data_frame(tmp_path: Path) -> None:
     assert json.loads(found["notes"][0])[0]["word"] == "ended early"
     assert json.loads(found["parameters"][0])["device"]["gateway"] == "other"
     assert load(tmp_path).measurements.height == 0
-
-
-def test_parquet_has_the_estimates_of_comparisons(tmp_path: Path) -> None:
-    keep(tmp_path / "a", NOTED)
-    assert run(["report", "--parquet", str(tmp_path / "frames"), str(tmp_path / "a")]) == 0
-    written = pl.read_parquet(tmp_path / "frames" / "estimates.parquet")
-    assert written.equals(load(tmp_path / "a").estimates)

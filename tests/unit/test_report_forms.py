@@ -8,7 +8,6 @@ import html
 import io
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,6 @@ from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.measurement import Result
 from natgauge.records.store import Store
 from natgauge.reports import csv_table, draft, latex, markdown, text
-from natgauge.reports.answers import answers
-from natgauge.reports.collected import Stored, StoredResults
-from natgauge.reports.heading import heading
 from natgauge.reports.pivot import of_metrics
 from natgauge.reports.sheet import lines_of, sheet
 from natgauge.stored.find_results import find
@@ -161,32 +157,6 @@ def test_markdown_is_read_by_others_as_the_same_cells_and_notes() -> None:
     assert [html.unescape(note) for note in re.findall(r"<li>(.*?)</li>", page)] == [*sheet(shown).below]
 
 
-@pytest.mark.parametrize(
-    ("name", "in_markdown", "in_latex"),
-    [("a|b", r"a\|b", "a|b"), ("a_b", r"a\_b", r"a\_b"), ("100%&", "100%&", r"100\%\&"), ("<x>", r"\<x\>", "textless")],
-)
-def test_marks_in_names_are_shown_as_they_are(name: str, in_markdown: str, in_latex: str) -> None:
-    shown = [made([1.0], parameters={"gateway": name})]
-    assert in_markdown in markdown.render(sheet(shown))
-    assert in_latex in latex.render(sheet(shown))
-
-
-def test_the_command_prints_each_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (shown,) = results(1)
-    where = folder(tmp_path, shown)
-    views = {"text": text, "csv": csv_table, "draft": draft, "latex": latex, "markdown": markdown}
-    for form, view in views.items():
-        assert run(["report", "--format", form, str(where)]) == 0
-        said = [*(sentence.text for sentence in answers([shown])), *sheet([shown]).doubts, "", ""]
-        # Text has the doubts above the table, where the answers are; the other forms have them below it.
-        rows = replace(sheet([shown]), doubts=() if form == "text" else sheet([shown]).doubts)
-        found = csv_table.table([shown]) if form == "csv" else view.render(rows)
-        if form == "latex":
-            head = heading(StoredResults((Stored(where, shown),), ()), ())
-            found = latex.render(rows, head.title, head.sentence)
-        assert capsys.readouterr().out == ("\n".join(said) if form == "text" else "") + found + "\n"
-
-
 def test_a_table_of_a_paper_floats_with_caption_machine_and_label(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -284,13 +254,3 @@ def test_a_campaign_of_which_nothing_has_ended_is_refused_and_says_so(
     assert run(["report", str(tmp_path)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     golden(line)
-
-
-def test_a_damaged_result_among_others_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-    folder(tmp_path / "a", results(1)[0])
-    (tmp_path / "b" / "summary.json").write_text("{")
-    assert run(["report", str(tmp_path)]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert str(tmp_path / "b" / "summary.json") in line

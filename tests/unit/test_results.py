@@ -16,7 +16,6 @@ from tests.unit.made_results import grouped, made
 from tests.unit.simulated import Gateway
 
 from natgauge.cli import run
-from natgauge.errors import UsageError
 from natgauge.measurements.making import make
 from natgauge.notes import Note
 from natgauge.procedures import connection_rate, procedures
@@ -129,13 +128,6 @@ def test_a_damaged_file_is_refused_in_one_line(
     (line,) = capsys.readouterr().err.splitlines()
     assert str(tmp_path / "summary.json") in line
     assert "measure again" in line
-
-
-def test_a_long_value_is_not_repeated_whole(tmp_path: Path) -> None:
-    folder = stored(tmp_path, lambda d: d.update(limited_by="x" * 5000))
-    with pytest.raises(UsageError) as refused:
-        read_summary(folder)
-    assert len(str(refused.value)) < 600
 
 
 @pytest.mark.parametrize(

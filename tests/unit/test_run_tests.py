@@ -115,13 +115,6 @@ def test_a_part_without_chosen_tests_is_no_failure_but_a_run_without_tests_is(sc
     assert run_tests.complaints("test", [found]) == ["no test was run"]
 
 
-def test_chosen_tests_of_which_nothing_is_known_are_a_failure() -> None:
-    (found,) = Runner().run([part("alone", "raise SystemExit(0)")], ["-k", "name"])
-    assert run_tests.complaints("test", [found]) == [
-        "failed: alone: its program ended with exit status 0 and wrote no figures"
-    ]
-
-
 @pytest.mark.parametrize("tier", ["test", "soak"])
 def test_the_marks_of_a_test_choose_one_part_of_a_tier(tier: str) -> None:
     parts = [part for part in run_tests.TIERS[tier] if part.by_pytest]
@@ -202,17 +195,6 @@ def test_a_part_aside_runs_at_the_same_time_as_the_next_ones_until_one_that_is_a
     ]
 
 
-def test_the_time_of_a_part_aside_ends_with_its_program_and_not_when_it_is_asked_for() -> None:
-    began = time.monotonic()
-    running = run_tests._Running(part("unit", writing(passed=1), aside=True), [], aside=True)
-    running._clock.join()
-    ended = time.monotonic()
-    found = running.found()
-    running.close()
-    assert (found.passed, found.failed) == (1, 0)
-    assert 0 < found.seconds <= ended - began
-
-
 def test_a_part_that_is_last_lets_all_others_go_first() -> None:
     """Within its session by its scheduling class, and among sessions by the figure of its own."""
     # Others may change the figure of a session ten times in a second, all together.
@@ -238,13 +220,6 @@ def test_each_start_of_python_by_a_test_finds_what_an_earlier_one_compiled(
     script = f"{writing(passed=1)}; import sys; print('stores nothing:', sys.dont_write_bytecode)"
     Runner().run((part("calm", script),), ())
     assert "stores nothing: False" in capfd.readouterr().out
-
-
-def test_a_part_aside_that_fails_fails_the_run(capfd: pytest.CaptureFixture[str]) -> None:
-    script = f"{writing(passed=1, failed=1, failures=['test_x'])}; raise SystemExit('what failed')"
-    found = Runner().run([part("unit", script, aside=True), part("parallel", writing(passed=1))], [])
-    assert run_tests.complaints("test", found) == ["failed: test_x"]
-    assert capfd.readouterr().out.endswith("\n== unit\nwhat failed\n")
 
 
 def test_with_arguments_no_part_is_aside_for_pytest_may_want_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
@@ -286,12 +261,6 @@ def test_more_retries_than_two_or_in_soak_two_each_half_hour_fail_the_run(
 ) -> None:
     found = retried(retries, seconds)
     assert (run_tests.complaints(tier, found) == []) == passes
-
-
-def test_retries_of_both_parts_count_together() -> None:
-    assert run_tests.complaints("test", retried(1) + retried(1)) == []
-    (complaint,) = run_tests.complaints("test", retried(2) + retried(1))
-    assert complaint == "too many lab tests were tried again: test_0, test_1, test_0"
 
 
 @pytest.mark.parametrize("options", [[], ["--numprocesses", "1"]], ids=["alone", "parallel"])
@@ -384,13 +353,6 @@ def test_a_soak_that_proves_nothing_keeps_the_page_of_an_earlier_one(
     _, path = soak(root=root, passed=passed, skipped=skipped)
     assert path.read_text() == "an earlier run"
     assert f"soak.md is kept as it was: {why}" in capsys.readouterr().out.splitlines()
-
-
-def test_a_part_that_broke_before_its_first_test_is_none_that_ran(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 0)
-    found = Runner().run([part("parallel", writing(passed=3)), part("alone", "raise SystemExit(4)")], [])
-    assert run_tests.no_page(found) == "no test ran in: alone"
-    assert run_tests.no_page(found[:1]) is None
 
 
 @pytest.mark.parametrize("aside", [False, True])

@@ -188,27 +188,3 @@ def test_the_exit_status_says_whether_they_fit(
     assert gateway["limits"][0]["ended"] == "new connections"
     assert run(asked) == status
     assert capsys.readouterr().out.splitlines()[0] == gateway["text"]
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        [],
-        ["--new-each", "0"],
-        ["--mbit-each", "nan"],
-        ["--new-each", "1", "--subscribers", "0"],
-        ["--mean-frame", "63"],
-    ],
-)
-def test_what_says_nothing_of_subscribers_is_refused(
-    asked: list[str], folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["size", str(folder), "--subscribers", "1", *asked]) == 2
-    shown = capsys.readouterr()
-    assert (shown.out, len(shown.err.splitlines())) == ("", 1)
-
-
-def test_results_that_say_nothing_of_the_need_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    connection_rate = next(each for each in folder.iterdir() if "connection-rate" in each.name)
-    assert run(["size", str(connection_rate), "--subscribers", "1", "--mbit-each", "1"]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1

@@ -21,6 +21,7 @@ from tests.unit.golden import FOLDER, Golden
 from tests.unit.pages import lines_of
 
 from natgauge.cli import app, run
+from natgauge.errors import NatgaugeError
 from natgauge.records.store import AUDIT, COMPARISON, SUMMARY
 
 INPUTS = FOLDER / "inputs"
@@ -28,6 +29,8 @@ COMMANDS = tomllib.loads((INPUTS / "commands.toml").read_text())
 LINES = [(surface, line) for surface, lines in COMMANDS.items() for line in lines]
 _FILES = {"natgauge-summary": SUMMARY, "natgauge-comparison": COMPARISON, "natgauge-audit": AUDIT}
 _CAMPAIGN = "campaign-"
+#: Surfaces of command lines that are wrong.
+REFUSED = {"refusals", "questions"}
 #: Characters of a line of a table with a column for each figure.
 WIDE = 400
 
@@ -48,12 +51,19 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def nothing_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question that is not refused ends the test before a lab is made."""
+    for module in ("measurements.measure", "comparisons.compare"):
+        monkeypatch.setattr(f"natgauge.{module}.check_host", lambda: pytest.fail("it is not refused"))
+
+
+@pytest.fixture
 def folder(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(inputs)
     return inputs
 
 
-@pytest.mark.usefixtures("four_cores")
+@pytest.mark.usefixtures("four_cores", "nothing_is_made")
 @pytest.mark.parametrize(("surface", "line"), LINES, ids=[f"{surface}: {line}" for surface, line in LINES])
 def test_what_a_command_prints(
     surface: str, line: str, folder: Path, golden: Golden, capsys: pytest.CaptureFixture[str]
@@ -63,8 +73,8 @@ def test_what_a_command_prints(
     words = [*shlex.split(line), *(["--html", str(page)] if surface == "page" else [])]
     status = run(words)
     shown = capsys.readouterr()
-    golden(f"exit status {status}")
-    if surface == "refusals":
+    golden(f"exit status {status}{at_of(words) if surface == 'questions' else ''}")
+    if surface in REFUSED:
         assert (status, shown.out, shown.err.startswith("natgauge: ")) == (2, "", True)
     elif surface == "page":
         golden(lines_of(page.read_text()))
@@ -73,6 +83,16 @@ def test_what_a_command_prints(
         golden(readable(shown.out, json_document="--json" in words))
     golden(shown.err)
     assert sorted(folder.rglob("*")) == before
+
+
+def at_of(words: list[str]) -> str:
+    """The input that a refusal names for programs."""
+    with pytest.raises((NatgaugeError, click.ClickException)) as refused:
+        app.main(words, prog_name="natgauge", standalone_mode=False)
+    if isinstance(refused.value, NatgaugeError):
+        return f" at {refused.value.at}" if refused.value.at else ""
+    parameter = getattr(refused.value, "param", None)
+    return f" at {parameter.name}" if parameter else ""
 
 
 def readable(printed: str, *, json_document: bool) -> str:
