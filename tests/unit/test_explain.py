@@ -13,6 +13,7 @@ import pytest
 from tests.plans import PlanOfTrial
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.golden import Golden
+from tests.unit.made_results import keep, made
 from tests.unit.mutants import mutants
 from tests.unit.test_measurer import FakeLab, Recorder, measurer
 
@@ -22,7 +23,8 @@ from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.labs.common.network_counters import counters_of
 from natgauge.labs.contract import LabCounters
-from natgauge.records.store import TRIAL_SCHEMA, Store
+from natgauge.metrics import declared, metrics
+from natgauge.records.store import TRIAL_SCHEMA, TRIALS, Store
 from natgauge.reports import explanation
 
 PORTS = {
@@ -294,6 +296,29 @@ def test_a_trial_that_failed_without_a_lost_frame_says_how_late_its_frames_left(
     late = trial(0, ALL, verdict="FAIL", limited_by=limited_by, placement="shared", arrived={"settled_lag_ns": 840_000})
     assert run(["explain", stored(tmp_path, late)]) == 0
     golden(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("metric", metrics())
+@pytest.mark.parametrize("has_trials", [True, False], ids=["trials", "none"])
+def test_a_result_of_every_metric_is_explained_by_its_answer_first(
+    metric: str, *, has_trials: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    """Seen: that of a tear-down said that no frame was lost, and neither the rate nor the time of emptying."""
+    times = {"full_seconds": 0.25, "empty_seconds": 0.125} if metric == "tear-down-rate" else {}
+    result = made([800.0, 810.0, 820.0], metric=metric, unit=declared(metric).unit, figures=times)
+    store = Store(tmp_path)
+    store.write_plan({})
+    keep(store, result)
+    (tmp_path / TRIALS).unlink(missing_ok=True)
+    if has_trials:
+        stored(tmp_path, trial(0, ALL))
+    assert run(["explain", str(tmp_path)]) == 0
+    first, *rest = capsys.readouterr().out.splitlines()
+    golden("\n".join([first, *rest[: 2 if has_trials else None]]))
+    assert run(["explain", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["answers"][0] == first
+    assert run(["explain", str(tmp_path), "1"]) == (0 if has_trials else 2)
+    assert first not in capsys.readouterr().out
 
 
 def test_a_failed_measurement_is_explained_with_its_error(

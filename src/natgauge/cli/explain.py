@@ -23,16 +23,22 @@ from natgauge.cli.say import document, say, wrapped
 def command(*, result: Path, trial: int | None, as_json: bool) -> None:
     """Print the hop that lost the frames of a trial, the counters that say so, and what changes them.
 
-    RESULT is the results folder of a measurement. TRIAL is the number of a trial, from 1; without it, the last trial
-    that failed. The hops are the tester's port, receive ring, backlog (softnet), header check, connection tracking,
-    routing, rules, the gateway's own causes, the way out, and the tester's port on the other side.
+    RESULT is the results folder of a measurement. TRIAL is the number of a trial, from 1; without it, the answer of the
+    result, and the last trial that failed. The hops are the tester's port, receive ring, backlog (softnet), header
+    check, connection tracking, routing, rules, the gateway's own causes, the way out, and the tester's port on the
+    other side.
     """
     from natgauge.reports import explanation
     from natgauge.stored import find_results
 
     find_results.refuse_edited(result)
+    lead = explanation.answered(result) if trial is None else []
+    if lead and not explanation.has_trials(result):
+        empty = {"schema": explanation.EXPLANATION_SCHEMA, "results": str(result), "trial": None, "answers": lead}
+        document(empty) if as_json else say(wrapped("\n".join([*lead, "It has no trials to explain."])))
+        return
     explained = explanation.explain(result, trial)
     if as_json:
-        document(explanation.document(explained))
+        document({**explanation.document(explained), "answers": lead})
     else:
-        say(wrapped(explanation.text(explained)))
+        say(wrapped("\n".join([*lead, explanation.text(explained)])))

@@ -21,10 +21,13 @@ from natgauge.foreign import is_there
 from natgauge.late_delays import LateDelays
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
 from natgauge.plain_text import capital
+from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.measurement import Result
 from natgauge.records.reading import read_document, read_lines, read_record
-from natgauge.records.store import FAILURE, FAILURE_SCHEMA, SUMMARY, TRIAL_SCHEMA, TRIALS, plain
+from natgauge.records.store import COMPARISON, FAILURE, FAILURE_SCHEMA, SUMMARY, TRIAL_SCHEMA, TRIALS, plain
 from natgauge.records.trial import cause_in, checked
+from natgauge.reports import comparison
+from natgauge.reports.answers import answers
 from natgauge.tables import aligned
 from natgauge.words import Verdict
 
@@ -61,6 +64,23 @@ class TrialExplanation:
     cause: Cause | None = None
 
 
+def answered(folder: Path) -> list[str]:
+    """Return the sentences that the result of a folder gives: its value, its range, and what limited it.
+
+    Empty where the measurement or comparison has not ended.
+    """
+    if is_there(folder / SUMMARY):
+        return [sentence.text for sentence in answers([read_record(folder / SUMMARY, Result)])]
+    if is_there(folder / COMPARISON):
+        return [sentence.text for sentence in comparison.sentences(read_record(folder / COMPARISON, ComparisonRecord))]
+    return []
+
+
+def has_trials(folder: Path) -> bool:
+    """Whether a folder has trials; costs are measured by rounds of slices, which lose no frame."""
+    return is_there(folder / TRIALS)
+
+
 def explain(folder: Path, number: int | None = None) -> TrialExplanation:
     """Explain one trial of a results folder.
 
@@ -70,7 +90,7 @@ def explain(folder: Path, number: int | None = None) -> TrialExplanation:
     """
     known = is_there(folder / FAILURE)
     failure = str(read_document(folder / FAILURE, FAILURE_SCHEMA).get("error") or "") if known else ""
-    if not is_there(folder / TRIALS):
+    if not has_trials(folder):
         why = (
             f"no frame was sent ({failure}); measure again" if failure else "name the results folder of one measurement"
         )
