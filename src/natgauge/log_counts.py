@@ -1,25 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a gateway's log of a trial has and lacks, and what a recipe may say of its records."""
+"""What a gateway's log of a trial has and lacks, and the figures that follow from it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
-
-#: Groups of the regular expression of a record.
-GROUPS: Final = frozenset(
-    {
-        "time", "microseconds", "source", "source_port", "destination", "destination_port", "outside", "outside_port",
-        "first_port", "last_port",
-    }
-)  # fmt: skip
-#: Groups that every record must have, by what it says: a connection; an outside port of an inside one (RFC 8158: BIB);
-#: a block of outside ports of a subscriber.
-NEEDED: Final = (
-    ("source", "source_port", "destination"),
-    ("source", "source_port", "outside", "outside_port"),
-    ("source", "outside", "first_port", "last_port"),
-)
+from typing import Final, NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +66,32 @@ class LogCounts:
         }
         found = ", ".join(f"{number:,} {name}" for name, number in faults.items() if number)
         return f"the log has {self.records:,} records for {self.connections:,} connections{found and ': '}{found}"
+
+
+class LogFigure(NamedTuple):
+    """A figure of the log in the deciding trial, which has connections, with the label and the unit of its row.
+
+    `of` returns None where it is not known.
+    """
+
+    name: str
+    label: str
+    unit: str
+    of: Callable[[LogCounts], float | None]
+
+
+#: Every such figure, in the order of the rows.
+LOG_FIGURES: Final = (
+    LogFigure(
+        "log_records_per_connection", "log records of a connection", "", lambda log: log.records / log.connections
+    ),
+    LogFigure("log_octets_per_connection", "log of a connection", "octets", lambda log: log.octets / log.connections),
+    LogFigure("log_delay_p50_ms", "median delay of a log record", "ms", lambda log: log.delay_p50_ms),
+    LogFigure(
+        "log_delay_p999_ms", "99.9th percentile of the delay of a log record", "ms", lambda log: log.delay_p999_ms
+    ),
+    LogFigure(
+        "log_lost_percent", "connections without a log record", "%", lambda log: 100 * log.lost / log.connections
+    ),
+    LogFigure("log_wrong", "wrong log records", "", lambda log: float(log.wrong)),
+)

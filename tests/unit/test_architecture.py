@@ -67,7 +67,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "procedures": {
         "agreement", "causes", "churn", "core_work", "delays", "errors", "ethernet", "figure_text", "inputs",
-        "known_doubts", "late_delays", "measurer", "metrics", "notes", "paired", "records", "statistics",
+        "known_doubts", "late_delays", "log_counts", "measurer", "metrics", "notes", "paired", "records", "statistics",
         "subscriber_profiles", "trials", "words",
     },
     "analysis": {
@@ -92,7 +92,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "guest_building": {"errors", "host", "labs"},
     "new_recipe": {"errors", "foreign", "gateways"},
     "gateways": {
-        "embedding", "errors", "foreign", "host", "inputs", "labs", "log_counts", "system_errors",
+        "embedding", "errors", "foreign", "host", "inputs", "labs", "system_errors",
         "table_memory", "toml_text", "words",
     },
     "tester": {
@@ -132,8 +132,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "reports": {
         "analysis", "causes", "errors", "ethernet", "figure_text", "foreign", "interval_text", "known_doubts",
-        "late_delays", "metrics", "notes", "other_traffic", "outputs", "plain_text", "records", "statistics",
-        "table_memory", "tables", "words",
+        "late_delays", "log_counts", "metrics", "notes", "other_traffic", "outputs", "plain_text", "records",
+        "statistics", "table_memory", "tables", "words",
     },
     "stored": {
         "analysis", "causes", "doubts", "errors", "foreign", "inputs", "labs", "metrics", "notes", "paired",

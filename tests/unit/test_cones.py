@@ -40,7 +40,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "cli": (71_750, "the edge: reaches everything"),
     "comparisons": (42_190, "measures several gateways, on the bench"),
     "doubts": (6_170, "conditions on what procedures measured, and on the parameters of records; no metric"),
-    "gateways": (6_430, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),
+    "gateways": (6_390, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),
     "host": (4_160, "this machine, its undo journal, the reader of files of others; settings of a far machine, too"),
     "inputs": (1_490, "descriptions of inputs; words and errors"),
     "labs": (11_360, "all kinds of labs, three systems of far machines, pools; this machine: ports, undo, namespaces"),

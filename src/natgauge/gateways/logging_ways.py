@@ -12,7 +12,21 @@ from pydantic import AfterValidator, Field, model_validator
 from natgauge.gateways import ipfix_lines
 from natgauge.gateways.processes import Process
 from natgauge.gateways.recipe_model import Module, Port, RecipeTable, RequiredPrograms, Snippet
-from natgauge.log_counts import GROUPS, NEEDED
+
+#: Groups of the regular expression of a record.
+GROUPS: Final = frozenset(
+    {
+        "time", "microseconds", "source", "source_port", "destination", "destination_port", "outside", "outside_port",
+        "first_port", "last_port",
+    }
+)  # fmt: skip
+#: Groups that every record must have, by what it says: a connection; an outside port of an inside one (RFC 8158: BIB);
+#: a block of outside ports of a subscriber.
+NEEDED: Final = (
+    ("source", "source_port", "destination"),
+    ("source", "source_port", "outside", "outside_port"),
+    ("source", "outside", "first_port", "last_port"),
+)
 
 #: Where records may arrive in the place of a file, with its UDP port (RFC 5426 section 3.3, RFC 7011 section 10.3.4).
 PORTS: Final[Mapping[str, int]] = {"syslog": 514, "ipfix": 4739}

@@ -26,13 +26,5 @@ MICROJOULES_PER_FRAME: Final = "microjoules_per_frame"
 MICROJOULES_PER_CONNECTION: Final = "microjoules_per_connection"
 #: Connections that the device itself calls open, after the trial that gave the value.
 ESTABLISHED: Final = "established"
-#: The device's log in the deciding trial: records and octets of a connection, the time from a connection to its record,
-#: connections without a record, and records that lead to another connection.
-LOG_RECORDS: Final = "log_records_per_connection"
-LOG_OCTETS: Final = "log_octets_per_connection"
-LOG_DELAY_P50: Final = "log_delay_p50_ms"
-LOG_DELAY_P999: Final = "log_delay_p999_ms"
-LOG_LOST: Final = "log_lost_percent"
-LOG_WRONG: Final = "log_wrong"
 #: Name of a figure before the device's name: lost frames that the device's rings and interfaces dropped, in percent.
 LOST_PERCENT_AT: Final = "lost_percent_at_"

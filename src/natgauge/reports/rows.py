@@ -25,6 +25,7 @@ from natgauge.analysis.unit_frames import bits_of_unit, mix_of
 from natgauge.errors import UsageError
 from natgauge.figure_text import at_least, at_most, in_full, number
 from natgauge.interval_text import Written, within
+from natgauge.log_counts import LOG_FIGURES
 from natgauge.metrics import figures
 from natgauge.metrics.loads import WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.metrics.shared_figures import (
@@ -32,12 +33,6 @@ from natgauge.metrics.shared_figures import (
     ESTABLISHED,
     IDLE_CORES,
     IN_ALL,
-    LOG_DELAY_P50,
-    LOG_DELAY_P999,
-    LOG_LOST,
-    LOG_OCTETS,
-    LOG_RECORDS,
-    LOG_WRONG,
     MICROJOULES_PER_CONNECTION,
     MICROJOULES_PER_FRAME,
     OCTETS_PER_CONNECTION,
@@ -344,12 +339,7 @@ def _memory() -> Iterator[_Described]:
 
 #: Rows of a gateway's log, and of its power meter: figure, label and unit.
 _FURTHER: Final = (
-    (LOG_RECORDS, "log records of a connection", ""),
-    (LOG_OCTETS, "log of a connection", "octets"),
-    (LOG_DELAY_P50, "median delay of a log record", "ms"),
-    (LOG_DELAY_P999, "99.9th percentile of the delay of a log record", "ms"),
-    (LOG_LOST, "connections without a log record", "%"),
-    (LOG_WRONG, "wrong log records", ""),
+    *((figure.name, figure.label, figure.unit) for figure in LOG_FIGURES),
     (WATTS, "power of the device", "W"),
     (MICROJOULES_PER_FRAME, "energy of a frame", "uJ"),
     (MICROJOULES_PER_CONNECTION, "energy of a connection", "uJ"),

@@ -10,16 +10,11 @@ from dataclasses import replace
 from typing import Final
 
 from natgauge.core_work import CoreWork, WorkByCore, total
+from natgauge.log_counts import LOG_FIGURES
 from natgauge.metrics.shared_figures import (
     CORE_IMBALANCE,
     ESTABLISHED,
     IDLE_CORES,
-    LOG_DELAY_P50,
-    LOG_DELAY_P999,
-    LOG_LOST,
-    LOG_OCTETS,
-    LOG_RECORDS,
-    LOG_WRONG,
     LOST_PERCENT_AT,
     MICROJOULES_PER_CONNECTION,
     MICROJOULES_PER_FRAME,
@@ -114,14 +109,7 @@ def _log_figures(attempts: Sequence[Attempt]) -> Mapping[str, float]:
     log = deciding[-1].outcome.readings.log if deciding else None
     if log is None:
         return {}
-    delays = {LOG_DELAY_P50: log.delay_p50_ms, LOG_DELAY_P999: log.delay_p999_ms}
-    return {
-        LOG_RECORDS: log.records / log.connections,
-        LOG_OCTETS: log.octets / log.connections,
-        **{name: delay for name, delay in delays.items() if delay is not None},
-        LOG_LOST: 100 * log.lost / log.connections,
-        LOG_WRONG: float(log.wrong),
-    }
+    return {figure.name: value for figure in LOG_FIGURES if (value := figure.of(log)) is not None}
 
 
 def _deciding(known: Sequence[Attempt]) -> Sequence[Attempt]:
