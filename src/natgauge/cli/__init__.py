@@ -25,7 +25,7 @@ from typing import Final
 import click
 import cloup
 
-from natgauge.cli.help import epilog
+from natgauge.cli.exit_statuses import epilog
 from natgauge.cli.say import say
 from natgauge.errors import EndedBySignal, NatgaugeError, shortened
 from natgauge.system_errors import fault

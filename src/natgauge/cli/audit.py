@@ -11,8 +11,8 @@ import click
 import cloup
 
 from natgauge.audits.request import AuditOptions, device_inputs, traffic_inputs
+from natgauge.cli.exit_statuses import epilog
 from natgauge.cli.generator import grouped, json_option, option, results_option
-from natgauge.cli.help import epilog
 from natgauge.cli.measure import place_options
 from natgauge.cli.names import GATEWAY
 from natgauge.cli.say import COLOURS, document, say, wrapped

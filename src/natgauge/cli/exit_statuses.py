@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exit statuses of the command line."""
+"""The exit statuses of the command line, and the end of a command's help: examples and exit statuses."""
 
 from __future__ import annotations
 
@@ -47,3 +47,17 @@ def status_of(results: Iterable[Result]) -> int:
     """Return the exit status by the thresholds of results: that of the worst verdict."""
     verdicts = {result.threshold.verdict for result in results if result.threshold is not None}
     return next((status for verdict, status in _OF_THRESHOLDS.items() if verdict in verdicts), 0)
+
+
+def statuses_of(command: str) -> list[ExitStatus]:
+    """The exit statuses of a command; the general ones where it has none of its own."""
+    return [status for status in EXIT_STATUSES if not status.commands or command in status.commands]
+
+
+def epilog(command: str, *examples: str) -> str:
+    """The examples, and a line for each exit status."""
+    # After a line with "\b" alone, click leaves the lines as they are.
+    shown = [f"  {each}" for each in examples]
+    heading = "Example:" if len(examples) == 1 else "Examples:"
+    numbers = [f"  {status.number:<4} {status.meaning}" for status in statuses_of(command)]
+    return "\n".join([*(["\b", heading, *shown, ""] if shown else []), "\b", "Exit status:", *numbers])

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import cloup
 
-from natgauge.cli.help import epilog
+from natgauge.cli.exit_statuses import epilog
 from natgauge.cli.say import document, say, wrapped
 
 

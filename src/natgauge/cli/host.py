@@ -9,7 +9,7 @@ from typing import Any
 import click
 import cloup
 
-from natgauge.cli.help import epilog
+from natgauge.cli.exit_statuses import epilog
 from natgauge.cli.say import json_object, say, say_findings
 from natgauge.errors import HostError
 
@@ -30,12 +30,12 @@ def check(ports: str | None, *, as_json: bool) -> int:
     Without --ports every interface of a network card is checked.
     """
     from natgauge.host.tuning import tuner
-    from natgauge.host.tuning.changes import HiddenStateError
+    from natgauge.host.tuning.changes import HiddenStateError, read
 
     settings = tuner.check(None if ports is None else _split(ports))
     hidden, changed = "", tuple[Any, ...]()
     try:
-        changed = tuner.remembered()
+        changed = read()
     except HiddenStateError as error:
         hidden = str(error)
     if as_json:

@@ -12,9 +12,8 @@ import click
 import cloup
 
 from natgauge import procedures
-from natgauge.cli.exit_statuses import status_of
+from natgauge.cli.exit_statuses import epilog, status_of
 from natgauge.cli.generator import grouped, json_option, only_in, option, results_option, verbose_option
-from natgauge.cli.help import epilog
 from natgauge.cli.names import GATEWAY
 from natgauge.cli.say import document, say, wrapped
 from natgauge.errors import UsageError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import cloup
 
-from natgauge.cli.help import epilog
+from natgauge.cli.exit_statuses import epilog
 from natgauge.cli.say import json_object, say, say_findings
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Final
 import click
 import cloup
 
+from natgauge.cli.exit_statuses import epilog
 from natgauge.cli.generator import ValueType
-from natgauge.cli.help import epilog
 from natgauge.cli.say import document, say
 from natgauge.errors import UsageError
 from natgauge.inputs import types

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from natgauge.gateways.far_side import Playable
 from natgauge.gateways.recipe_model import Knob, Knobs
@@ -70,14 +70,8 @@ class DeviceSettings:
 How = Literal["must", "ask", "may fail", "undo"]
 
 
-class RunSnippet(Protocol):
-    """Runs a snippet of a gateway, and breaks the gateway where that fails."""
-
-    def __call__(
-        self, verb: str, snippet: str, *, variables: Mapping[str, str] | None = None, how: How = "must"
-    ) -> CommandResult:
-        """Run a snippet; see `natgauge.gateways.gateway.Gateway`."""
-        ...
+#: Runs a snippet of a gateway, and breaks the gateway where that fails; see `natgauge.gateways.gateway.Gateway`.
+RunSnippet = Callable[..., CommandResult]
 
 
 class DeviceKnobs:

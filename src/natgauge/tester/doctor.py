@@ -64,12 +64,8 @@ def _kernel(host: Host) -> Iterator[Finding]:
         yield Finding("kernel", "ok", f"Linux {host.release}")
     else:
         least = ".".join(map(str, LEAST_KERNEL))
-        yield Finding(
-            "kernel",
-            "missing",
-            f"Linux {host.release} is older than {least}",
-            "apt-get install -t bookworm-backports linux-image-amd64 && reboot",
-        )
+        mend = "apt-get install -t bookworm-backports linux-image-amd64 && reboot"
+        yield Finding("kernel", "missing", f"Linux {host.release} is older than {least}", mend)
 
 
 def _btf(host: Host) -> Iterator[Finding]:
@@ -79,12 +75,8 @@ def _btf(host: Host) -> Iterator[Finding]:
     elif not host.path("/sys/devices").exists():
         yield unknown("BTF", path, NoText.NO_SYS)
     else:
-        yield Finding(
-            "BTF",
-            "missing",
-            "there is no /sys/kernel/btf/vmlinux: the kernel was built without CONFIG_DEBUG_INFO_BTF",
-            "apt-get install linux-image-amd64 && reboot",
-        )
+        what = "there is no /sys/kernel/btf/vmlinux: the kernel was built without CONFIG_DEBUG_INFO_BTF"
+        yield Finding("BTF", "missing", what, "apt-get install linux-image-amd64 && reboot")
 
 
 def _jit(host: Host) -> Iterator[Finding]:
@@ -172,12 +164,8 @@ def _cpus(_host: Host) -> Iterator[Finding]:
     if len(cpus) > 1:
         yield Finding("cores", "ok", f"cores {format_cores(cpus)} can be used")
     else:
-        yield Finding(
-            "cores",
-            "warning",
-            f"only core {format_cores(cpus)} can be used: the isolated placement needs two",
-            "give the machine more cores; until then use --placement shared",
-        )
+        what = f"only core {format_cores(cpus)} can be used: the isolated placement needs two"
+        yield Finding("cores", "warning", what, "give the machine more cores; until then use --placement shared")
 
 
 def _smt(host: Host) -> Iterator[Finding]:
@@ -186,12 +174,8 @@ def _smt(host: Host) -> Iterator[Finding]:
     if active in (NoText.REFUSED, NoText.NO_SYS):
         yield unknown("SMT", path, active)
     elif active == "1":
-        yield Finding(
-            "SMT",
-            "warning",
-            "two threads share each core: what the device does slows the tester",
-            "natgauge host tune",
-        )
+        what = "two threads share each core: what the device does slows the tester"
+        yield Finding("SMT", "warning", what, "natgauge host tune")
     else:
         yield Finding("SMT", "ok", "no two cores share one")
 
@@ -206,12 +190,8 @@ def _governor(host: Host) -> Iterator[Finding]:
     governors = {governor for governor in read if not isinstance(governor, NoText)}
     slow = sorted(governors - {"performance"})
     if slow:
-        yield Finding(
-            "clock speed",
-            "warning",
-            f"governor {', '.join(slow)} lets the cores slow down",
-            "natgauge host tune",
-        )
+        what = f"governor {', '.join(slow)} lets the cores slow down"
+        yield Finding("clock speed", "warning", what, "natgauge host tune")
     else:
         yield Finding("clock speed", "ok", "governor performance" if governors else "not the kernel's to change")
 
@@ -223,12 +203,8 @@ def _real_time(host: Host) -> Iterator[Finding]:
     if runtime is NoText.REFUSED:
         yield unknown("real time", path, runtime)
     elif runtime == "0":
-        yield Finding(
-            "real time",
-            "warning",
-            "sched_rt_runtime_us is 0: stalls of the device's cores cannot be distinguished from load",
-            "sysctl -w kernel.sched_rt_runtime_us=950000",
-        )
+        what = "sched_rt_runtime_us is 0: stalls of the device's cores cannot be distinguished from load"
+        yield Finding("real time", "warning", what, "sysctl -w kernel.sched_rt_runtime_us=950000")
     else:
         yield Finding("real time", "ok", "real-time priorities can be used")
 

@@ -149,12 +149,8 @@ def kernel_threads(host: Host) -> Iterator[Finding]:
     if capabilities.shows_kernel_threads(host.root):
         yield Finding("kernel threads", "ok", "/proc shows them")
     else:
-        yield Finding(
-            "kernel threads",
-            "warning",
-            "a PID namespace, as a container has it, does not show them: placement isolated cannot be used",
-            "docker run --pid=host; until then use --placement shared",
-        )
+        what = "a PID namespace, as a container has it, does not show them: placement isolated cannot be used"
+        yield Finding("kernel threads", "warning", what, "docker run --pid=host; until then use --placement shared")
 
 
 def quotas(host: Host) -> Iterator[Finding]:

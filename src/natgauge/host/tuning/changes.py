@@ -13,7 +13,7 @@ from typing import Final
 
 from natgauge.errors import HostError
 from natgauge.host.private_folder import FILE_MODE, FOLDER_MODE, RUN, private, unwritable
-from natgauge.host.undo_journal import Content, Strict, UndoJournal
+from natgauge.host.undo_journal import Content, UndoJournal
 
 #: In a memory file system: a reboot empties it, and restores most of these settings, too. It has its own folder,
 #: because labs have any names in theirs.
@@ -30,15 +30,8 @@ class Changed:
     set: str
 
 
-class _Item(Strict):
-    knob: str
-    key: str
-    found: str
-    set: str
-
-
 class _Content(Content):
-    items: list[_Item]
+    items: list[Changed]
 
 
 class HiddenStateError(HostError):
@@ -80,8 +73,8 @@ class State:
             self._journal.remove()
 
 
-def read(path: Path) -> tuple[Changed, ...]:
-    """Read the stored changes; empty where there is no file."""
+def read(path: Path = STATE) -> tuple[Changed, ...]:
+    """Return the settings that restoring would put back; empty where there is no file."""
     return State(path).items
 
 

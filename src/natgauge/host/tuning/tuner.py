@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from natgauge.errors import HostError, UsageError
-from natgauge.host.tuning.changes import STATE, Changed, State, read, state
+from natgauge.host.tuning.changes import STATE, Changed, State, state
 from natgauge.host.tuning.contract import CheckedSetting, TunedMachine, TuningKnob
 from natgauge.host.tuning.core_knobs import Governor, IrqAffinity, Smt
 from natgauge.host.tuning.port_knobs import Coalescing, EnergySaving, FlowHash, Offloads, Pause, Queues
@@ -137,11 +137,6 @@ def _now(knob: TuningKnob, machine: TunedMachine, key: str) -> str | None:
         return knob.read(machine, key)
     except HostError:
         return None
-
-
-def remembered(path: Path = STATE) -> tuple[Changed, ...]:
-    """Settings that `restore` would put back."""
-    return read(path)
 
 
 def restore(*, force: bool = False, machine: TunedMachine | None = None, path: Path = STATE) -> list[TuningStep]:
