@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from natgauge.tester.doctor import examine as doctor
     from natgauge.tester.selftest import SelfTest
     from natgauge.tester.selftest import run_selftest as selftest
-    from natgauge.version import VERSION as __version__  # noqa: N811 - the name that Python gives it  # noqa: N811 - the name that Python gives it
+    from natgauge.version import VERSION as __version__  # noqa: N811 - the name that Python gives it
 
 __all__ = [
     "Audited",

@@ -29,7 +29,6 @@ from natgauge.cli.exit_statuses import epilog
 from natgauge.cli.say import say
 from natgauge.errors import EndedBySignal, NatgaugeError, shortened
 from natgauge.system_errors import fault
-from natgauge.version import VERSION
 
 #: Heading of the help -> subcommands, each the function `command` in the module of the same name.
 SECTIONS: Final = {
@@ -76,6 +75,8 @@ def _width_of_help() -> int:
 
 def _show_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
+        from natgauge.version import VERSION
+
         say(f"natgauge {VERSION}")
         ctx.exit()
 

@@ -5,7 +5,7 @@ A repetition is one Dask future, and its result is the lines for the journal. `c
 which has the journal. `workers.py`: requests to the scheduler, and the cells' plan. `worker.py`: the tasks that run on
 a worker. `resources.py`: what a worker offers and a cell needs, as Dask's resources.
 `cluster.py`: workers on this machine, `natgauge worker` and `natgauge scheduler`. `certificates.py`: certificates for
-these. `access.py`: certificates are checked there, and so who may connect. `signals.py`: how a signal ends workers.
+these. `access.py`: certificates are checked there, and so who may connect.
 """
 
 from __future__ import annotations

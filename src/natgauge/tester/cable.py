@@ -167,7 +167,7 @@ def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but th
 
 @dataclass(frozen=True, slots=True)
 class FloorShare:
-    """The tester's rate compared with the redirect floor, in both directions (see `floor.py`).
+    """The tester's rate compared with the redirect floor, in both directions (see `selftest.py`).
 
     Attributes:
         floor_frames_per_second: rate from a program that only redirects to a program that only drops, median over

@@ -7,11 +7,10 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
 from natgauge.errors import HostError
-from natgauge.inputs.checks import in_range, wrong
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.cores import MOST_CORES, CoreList
 from natgauge.inputs.input import chosen
 from natgauge.inputs.types import Text
@@ -108,7 +107,7 @@ class PortOptions(SenderOptions):
     device_cores: int | None = chosen(
         None,
         "Number of cores of the device",
-        check=partial(in_range, lowest=1, highest=MOST_CORES),
+        check=(1, MOST_CORES),
         label="device cores",
         default="ssh: the processors online; wire: not known",
     )
@@ -116,7 +115,7 @@ class PortOptions(SenderOptions):
         600.0,
         "Longest time for the device to come back after the command that restarts it",
         "s",
-        partial(in_range, lowest=1, highest=_DAY_SECONDS, unit="s"),
+        (1, _DAY_SECONDS),
         label="time limit of the device's restart",
         moves_figures=False,
     )
@@ -124,7 +123,7 @@ class PortOptions(SenderOptions):
         30.0,
         "Pause after the device has come back",
         "s",
-        partial(in_range, lowest=0, highest=_DAY_SECONDS, unit="s"),
+        (0, _DAY_SECONDS),
         label="pause after the device's restart",
         moves_figures=False,
     )

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from natgauge.errors import UsageError
 from natgauge.host.cpus import check_cpus, usable_cpus
-from natgauge.inputs.checks import in_range
 from natgauge.inputs.cores import MOST_CORES, CoreChoice, CoreList, DeviceCoreList, cores_in, format_cores
 from natgauge.inputs.input import chosen
 from natgauge.labs.contract import Addresses, Kind, LabNeeds
@@ -40,7 +38,7 @@ class NetnsOptions:
     cores_each: int | None = chosen(
         None,
         "Number of cores that each device of a chain has for itself",
-        check=partial(in_range, lowest=1, highest=MOST_CORES),
+        check=(1, MOST_CORES),
         label="cores of each device",
         # Recorded as `device_cores` and `cores_of_devices`, as cores that are named are.
         moves_figures=False,
@@ -72,7 +70,7 @@ class NetnsOptions:
 def plan(name: str, options: NetnsOptions, need: LabNeeds) -> NetnsLab:
     """A lab to be made, or the kept one of this name, with which the options must agree."""
     # What may be chosen is known without what makes namespaces.
-    from natgauge.labs.netns.lab import DEFAULT_RING, NetnsLab  # noqa: PLC0415
+    from natgauge.labs.netns.lab import DEFAULT_RING, NetnsLab, arguments_of  # noqa: PLC0415
 
     kept = NetnsLab.adopt(name)
     if kept is not None:
@@ -85,20 +83,14 @@ def plan(name: str, options: NetnsOptions, need: LabNeeds) -> NetnsLab:
     _refuse_xdp_twice(_placement(options, need), need)
     return NetnsLab(
         name,
-        initiator_family=need.families[0],
-        responder_family=need.families[1],
-        devices=need.devices,
+        **arguments_of(need),
         placement=_placement(options, need),
         sender_cpus=senders,
         device_cpus=devices,
         cores_of=cores_of,
         server_cpus=options.server_cores,
         ring=DEFAULT_RING if options.ring is None else options.ring,
-        hosts=need.hosts,
-        background=need.background,
         idle_core=True,
-        nat64_prefix=None if need.nat64_prefix is None else str(need.nat64_prefix),
-        pool=None if need.pool is None else str(need.pool),
         asks_server=need.asks_server,
     )
 

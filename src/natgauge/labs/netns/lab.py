@@ -39,7 +39,7 @@ from natgauge.labs.common.links import MTU, End, VethCable, neighbour_limits
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.namespaces import PREFIX
 from natgauge.labs.common.network_counters import read_counters
-from natgauge.labs.contract import Addresses, DeviceCores, Ground, Lab, LabCounters, Link, Port
+from natgauge.labs.contract import Addresses, DeviceCores, Ground, Lab, LabCounters, LabNeeds, Link, Port
 from natgauge.words import EACH_ITS_OWN, FAMILIES, Address, Family, Interface, Network
 
 #: The device's interfaces, in its namespace.
@@ -416,6 +416,19 @@ class NetnsLab(MadeLab, Lab):
 
     def _counted(self) -> Mapping[str, str]:
         return {self.tester: "", **{device.netns: f"{device.name} " for device in self._homes}}
+
+
+def arguments_of(need: LabNeeds) -> dict[str, Any]:
+    """Return the arguments of a lab that meets these needs, but for its placement and cores."""
+    return {
+        "initiator_family": need.families[0],
+        "responder_family": need.families[1],
+        "devices": need.devices,
+        "hosts": need.hosts,
+        "background": need.background,
+        "nat64_prefix": None if need.nat64_prefix is None else str(need.nat64_prefix),
+        "pool": None if need.pool is None else str(need.pool),
+    }
 
 
 def _check_devices(devices: Sequence[str]) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.port_options import BootCommand
 from natgauge.labs.common.register import Register
 from natgauge.labs.contract import Device, DeviceCores, FarSettings, Ground, Lab, LabCounters, LabNeeds, Port
-from natgauge.labs.netns.lab import NetnsLab
+from natgauge.labs.netns.lab import NetnsLab, arguments_of
 from natgauge.labs.ssh.openssh import control_of
 from natgauge.labs.ssh.segment import ChosenMachine, Segment, numbered_apart
 from natgauge.labs.wire.lab import GRACE_SECONDS, WireLab
@@ -69,16 +69,7 @@ class RemoteLab(Lab):
         for machine in machines:
             _refuse_interfaces(machine)
         # A lab of namespaces is the blueprint: the same addresses and the same environment of the snippets.
-        self._blueprint = NetnsLab(
-            name,
-            initiator_family=need.families[0],
-            responder_family=need.families[1],
-            devices=need.devices,
-            hosts=need.hosts,
-            background=need.background,
-            nat64_prefix=None if need.nat64_prefix is None else str(need.nat64_prefix),
-            pool=None if need.pool is None else str(need.pool),
-        )
+        self._blueprint = NetnsLab(name, **arguments_of(need))
         self._hosts = need.hosts
         ground = self._blueprint.ground
         gateways = (str(ground.inside.device), str(ground.outside.device))

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from natgauge.errors import UsageError
-from natgauge.inputs.checks import in_range, wrong
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import chosen
 from natgauge.inputs.types import Text
 from natgauge.labs.common.addresses import parse_range
@@ -58,7 +57,7 @@ class WireOptions(PortOptions):
         None,
         "UDP timeout of the device, after which it has removed a connection",
         "s",
-        partial(in_range, lowest=1, highest=LONGEST_TIMEOUT, unit="s"),
+        (1, LONGEST_TIMEOUT),
         label="time-out of the device",
         moves_figures=False,
     )
