@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from tests.labs import log_exporter
 from tests.labs.nat44 import variant
 from tests.labs.program import own
 from tests.labs.trying import decided
@@ -35,6 +37,18 @@ dropped = "awk '$2 == 12 {{ sum += $9 }} END {{ print \\"log_drops\\", sum + 0 }
 name = "log"
 command = '''
 sh -c "conntrack -E -e NEW -o timestamp -b {buffer} | {filter} >> $NG_WORK/connections.log"'''
+"""
+#: Of records that an exporter sends to the collector.
+_SENT: Final = """
+[logging.sent]
+records = "{kind}"
+{record}
+check = "awk '$2 == 12 && $4 !~ /^0+$/ {{ found = 1 }} END {{ exit !found }}' /proc/net/netlink"
+
+[[logging.sent.process]]
+name = "log"
+command = '''
+sh -c "conntrack -E -e NEW -o timestamp -b 8388608 | {python} -u {exporter} {kind} $NG_LOG_PORT 100"'''
 """
 _EACH_HUNDREDTH: Final = "sed -u 100~100d"
 #: Exchanges the outside ports of two neighbouring records, once.
@@ -74,6 +88,31 @@ def test_a_filter_between_gateway_and_log_is_found_to_the_record(
     assert trial.limited_by == ("log" if missing or wrong else None)
 
 
+@pytest.mark.parametrize("kind", ["syslog", "ipfix"])
+def test_each_hundredth_record_that_a_gateway_does_not_send_is_missing(tmp_path: Path, kind: str) -> None:
+    # The record of `conntrack -E` behind the header of a message; its time is the arrival.
+    record = str(_EVENTS.record).replace(r"^\[(?P<time>\d+\.\d+)\]", r"^(?P<time>\S+) <134>.*")
+    more = _SENT.format(
+        kind=kind,
+        record=f"record = '{record}'" if kind == "syslog" else "",
+        python=sys.executable,
+        exporter=log_exporter.__file__,
+    )
+    plan = PlanOfTrial(2000, 4000.0)
+    trial, log = traced(variant(tmp_path, "sent", more), "sent", plan, source_addresses="10.0.0.2-10.0.0.5")
+    assert (log.lost, log.wrong, log.connections, log.records) == (20, 0, 2000, 1980), trial.reason
+    assert (log.duplicate, log.unparsed, log.ambiguous, log.outside_named) == (0, 0, 0, True)
+    assert (trial.verdict, trial.limited_by) == (Verdict.FAIL, "log")
+
+
+def test_a_log_of_blocks_is_complete_with_a_record_for_each_block() -> None:
+    # 200 connections of each of eight hosts fill a block of 128 ports, and a part of a second one.
+    hosts = {"connections": 1600, "source_addresses": "10.0.0.2-10.0.0.9", "source_ports": "1024-1223"}
+    trial, log = traced("cgn-port-blocks", "given-blocks", PlanOfTrial(1600, 2000.0), **hosts)
+    assert (trial.verdict, trial.reason) == (Verdict.PASS, "")
+    assert (log.connections, log.records, log.is_odd) == (1600, 16, False)
+
+
 def test_a_log_without_room_in_its_socket_loses_records_and_the_counter_is_named(tmp_path: Path) -> None:
     # Who reads the program's records stops for a while, so that the program stops to read its socket.
     trial, log = traced(filtered(tmp_path, "sed -u '50e sleep 3'", 4096), "filtered", PlanOfTrial(20_000, 20_000.0))
@@ -93,10 +132,12 @@ def test_a_log_without_room_in_its_socket_loses_records_and_the_counter_is_named
         ("nftables-strict-nat44", "nflog-ulogd"),
         ("iptables-nat44", "nflog-ulogd"),
         ("nftables-nat44", "nfct-ulogd"),
+        ("nftables-nat44", "nfct-syslog"),
+        ("iptables-nat44", "nfct-ipfix"),
     ],
 )
 def test_each_way_of_our_gateways_has_a_complete_log_at_a_low_rate(gateway: str, way: str, transport: str) -> None:
-    if (way, transport) == ("nfct-ulogd", "icmp"):
+    if way.startswith("nfct") and transport == "icmp":
         pytest.skip("ulogd's events of ICMP have no identifier")
     # Connections get further frames before any reply, and none of these is logged.
     plan = PlanOfTrial(1000, 1000.0, Phase2Plan(2000.0, 0.0, 0.5))

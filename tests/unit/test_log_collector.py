@@ -240,6 +240,26 @@ def test_messages_that_natgauge_itself_drops_are_no_verdict_on_the_device(
     golden(str(refused.value).replace(str(refused.value).split(" messages")[0].split()[-1], "NUMBER"))
 
 
+def test_messages_that_nobody_reads_take_no_more_memory_than_those_of_the_largest_trial(
+    device: NamespaceDevice, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_collector, "_MOST", 2)
+    with (
+        Collector(device, "nfct-syslog", way("syslog", port)) as collector,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+    ):
+        for _ in range(3):
+            udp.sendto(b"NAT", ("127.0.0.1", port))
+        deadline = time.monotonic() + 20
+        while not collector._overrun and time.monotonic() < deadline:
+            time.sleep(0.01)
+        with pytest.raises(BrokenError):
+            collector.text()
+        collector.empty()
+        udp.sendto(b"NAT", ("127.0.0.1", port))
+        assert awaited(collector, 1).endswith(" NAT\n")
+
+
 @pytest.mark.parametrize("records", ["syslog", "ipfix"])
 def test_a_port_in_use_is_one_line_and_leaves_nothing(
     device: NamespaceDevice, port: int, records: str, tmp_path: Path, golden: Golden

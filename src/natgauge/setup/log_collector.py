@@ -11,7 +11,7 @@ import socket
 import struct
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
@@ -31,6 +31,8 @@ _QUEUE: Final = {"net/unix/max_dgram_qlen": 512}
 #: Octets of a UDP socket: some tenths of a second of 100,000 records/s.
 _BUFFER: Final = 64 << 20
 _LARGEST: Final = 1 << 16
+#: Messages that are kept: as many as the connections of the largest trial with a log.
+_MOST: Final = 1 << 22
 #: Not in Python's module (asm-generic/socket.h).
 _SO_RCVBUFFORCE: Final = 33
 _SO_TIMESTAMPNS: Final = 35
@@ -54,7 +56,7 @@ class Collector:
         self._ipfix = IpfixLines() if way.records == "ipfix" else None
         self._lines: list[str] = []
         self._octets = 0
-        self._dropped = 0
+        self._dropped = self._overrun = 0
         self._failed: Exception | None = None
 
     def __enter__(self) -> Self:
@@ -111,7 +113,7 @@ class Collector:
 
     @property
     def _dropped_so_far(self) -> int:
-        return sum(map(_dropped, self._sockets))
+        return sum(map(_dropped, self._sockets)) + self._overrun
 
     @property
     def _path(self) -> Path:
@@ -147,9 +149,17 @@ class Collector:
                     for key, _ in selector.select():
                         if key.fileobj is stopped:
                             return
-                        self._waiting.extend(_messages(key.fileobj))  # type: ignore[arg-type] # as registered
+                        self._keep(_messages(key.fileobj))  # type: ignore[arg-type] # as registered
         except Exception as error:  # noqa: BLE001 - told by the thread that reads the records
             self._failed = error
+
+    def _keep(self, messages: Iterable[tuple[float, bytes]]) -> None:
+        """Keep messages until somebody reads them; slices of costs have a log that nobody reads."""
+        for message in messages:
+            if len(self._waiting) < _MOST:
+                self._waiting.append(message)
+            else:
+                self._overrun += 1
 
     def _read(self) -> None:
         """Make lines of the messages that came."""
