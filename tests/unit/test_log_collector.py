@@ -211,7 +211,7 @@ def test_syslog_is_collected_from_a_unix_socket_and_from_udp(
 
 def test_templates_outlive_the_records_that_are_forgotten(device: NamespaceDevice, port: int) -> None:
     with (
-        Collector(device, "nfct-ipfix", way("ipfix", port)) as collector,
+        Collector(device, "ipfix", way("ipfix", port)) as collector,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
     ):
         udp.sendto(message(template(SESSION), data(SESSION, session(0))), ("127.0.0.1", port))
@@ -228,7 +228,7 @@ def test_messages_that_natgauge_itself_drops_are_no_verdict_on_the_device(
     monkeypatch.setattr(log_collector, "_BUFFER", 1)
     monkeypatch.setattr(log_collector, "_messages", lambda _: [])
     with (
-        Collector(device, "nfct-ipfix", way("ipfix", port)) as collector,
+        Collector(device, "ipfix", way("ipfix", port)) as collector,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
     ):
         for _ in range(100):
@@ -278,7 +278,7 @@ def test_a_device_on_another_machine_is_refused(golden: Golden) -> None:
     elsewhere: Any = type("Elsewhere", (), {"name": "gateway"})()
     assert planned(elsewhere, "conntrack-events", load("nftables-nat44").logging["conntrack-events"]) is None
     with pytest.raises(UsageError) as refused:
-        planned(elsewhere, "nfct-ipfix", way("ipfix", 4739))
+        planned(elsewhere, "ipfix", way("ipfix", 4739))
     assert refused.value.at == "logging"
     golden(str(refused.value))
 

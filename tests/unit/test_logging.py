@@ -447,9 +447,7 @@ def test_every_linux_nat44_of_ours_has_the_ways_and_each_reads_its_records() -> 
     having = {name for name in available() if load(name).logging}
     assert having >= {"nftables-nat44", "iptables-nat44", "nftables-strict-nat44", "cgn-port-blocks"}
     for name in having:
-        assert {"conntrack-events", "nflog-ulogd", "nfct-ulogd", "nfct-syslog", "nfct-ipfix"} <= load(
-            name
-        ).logging.keys()
+        assert {"conntrack-events", "nflog-ulogd", "nfct-ulogd", "nfct-syslog"} <= load(name).logging.keys()
 
 
 def test_a_gateway_with_its_log_starts_it_last_and_stops_it_first() -> None:
