@@ -101,3 +101,30 @@ def test_a_quota_is_a_doubt_of_every_result(golden: Golden) -> None:
     assert (found.word, found.grade) == ("CPU quota", "interval")
     golden(found.text)
     assert doubted_for("CPU quota", Parameters()) == []
+
+
+CPU = "89 88 0:29 {top} /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
+
+
+@pytest.mark.parametrize(
+    ("own", "top", "shares", "is_narrow"),
+    [
+        ("/", "/", {"": 1024}, False),
+        ("/box", "/", {"": 1024, "/box": 1024}, True),
+        ("/box", "/", {"": 1024, "/box": 262_144}, False),
+        ("/pod/box", "/", {"": 1024, "/pod": 1024, "/pod/box": 262_144}, True),
+        ("/pod/box", "/", {"": 1024, "/pod": 262_144, "/pod/box": 262_144}, False),
+        # A container that sees its own group only.
+        ("/box", "/box", {"": 262_144}, False),
+        ("/box", "/box", {"": 1024}, True),
+        ("/pod/box", "/pod/box", {"": 262_144}, True),
+    ],
+)
+def test_a_cpu_group_with_the_time_of_one_process_outside_is_found(
+    own: str, top: str, shares: Mapping[str, int], *, is_narrow: bool, tmp_path: Path
+) -> None:
+    """Seen: in a container of podman every trial was disturbed, because its parent group had the usual weight."""
+    files = {f"sys/fs/cgroup/cpu{group}/cpu.shares": str(share) for group, share in shares.items()}
+    found = groups(tmp_path, CPU.format(top=top), f"1:cpu:{own}\n0::/x\n", files)
+    assert found.narrow_cpu_group() == (own if is_narrow else "")
+    assert groups(tmp_path / "second", SECOND, "0::/pod/box\n", {}).narrow_cpu_group() == ""

@@ -14,6 +14,7 @@ from rich.text import Text
 from natgauge.agreement.generated import Progress, StreamCounts
 from natgauge.durations import duration
 from natgauge.figure_text import number
+from natgauge.host.limits import ControlGroups
 from natgauge.host.settings import waits_told
 from natgauge.metrics import declared
 from natgauge.plain_text import one_line, visible
@@ -65,6 +66,7 @@ class ProgressDisplay:
         self._stages: list[str] = []
         # Each lab begins with the same parts, of which a plain line tells once.
         self._told: set[str] = set()
+        self._advised = False
         # Verdict on the period before: of many periods, only those with another one are lines, and each 100th.
         self._period = Verdict.PASS
 
@@ -122,6 +124,8 @@ class ProgressDisplay:
         if self._now is None and self._likely and self._lines:
             self._console.print(_plain(f"{event.metric}: likely {self._likely}"))
         self._now = event
+        if event.outcome is not None and event.outcome.verdict is Verdict.INVALID:
+            self._advise()
         if event.outcome is None:
             self._period = Verdict.PASS
             self._show("")
@@ -130,6 +134,15 @@ class ProgressDisplay:
         else:
             self._period = event.outcome.verdict
             self._console.print(_line(event, event.outcome))
+
+    def _advise(self) -> None:
+        """Say once what else may disturb trials in a container than other work."""
+        if self._advised:
+            return
+        self._advised = True
+        if group := ControlGroups().narrow_cpu_group():
+            text = f"disturbed: the CPU group {group} has as much time as one process outside of it; give it more"
+            self.line(f"{text} (podman: --cgroup-parent=/ --cpu-shares=262144; else: cpu.shares of it and its parents)")
 
     def _print_stages(self) -> None:
         while self._stages:

@@ -21,6 +21,8 @@ from natgauge.system_errors import can_start_threads
 #: Limits of version 1 that mean "none": the largest multiple of a page size.
 _NO_LIMIT: Final = 1 << 60
 _UNLIMITED: Final = frozenset({"max", "-1"})
+#: Weight of a process in the root group, and of a group that was given none (version 1).
+_USUAL_SHARES: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,23 @@ class ControlGroups:
                 if quota not in _UNLIMITED:
                     quotas.append(int(quota) / int(period))
         return min(quotas, default=None)
+
+    def narrow_cpu_group(self) -> str:
+        """Return this process's CPU group of version 1, if it has the time of one process outside; empty = it has not.
+
+        Its parent, or it itself, has the usual weight in the root group, in which every process has that weight. Of a
+        parent that a container does not see, nothing else is known.
+        """
+        for _, top, place in self._mounts():
+            for own in (line.split(":", 2)[2] for line in self._lines("cpu") if "cpu" in place[1]):
+                if own == "/":
+                    continue
+                shares = [_limit(group, "cpu.shares") for group in _upwards(self.root / place[0].lstrip("/"), own, top)]
+                seen = shares if top != "/" else shares[:-1]
+                hidden = len(PurePosixPath(own).parts) - 1 > len(seen)
+                if hidden or any(share is not None and share <= _USUAL_SHARES for share in seen):
+                    return own
+        return ""
 
     def throttling(self) -> Throttling:
         """Return how often a CPU quota stopped this process's groups: the group that was stopped for longest."""
@@ -85,6 +104,11 @@ class ControlGroups:
                     stat = _table(_text(group / "memory.stat"))
                     dropped = stat.get("total_inactive_file", stat.get("inactive_file", 0))
                     yield limit, (_limit(group, now) or 0) - dropped
+
+    def _lines(self, controller: str) -> list[str]:
+        """Return the lines of this process's groups of version 1 with a controller."""
+        lines = _text(self.root / "proc/self/cgroup").splitlines()
+        return [line for line in lines if line.count(":") >= 2 and controller in line.split(":", 2)[1].split(",")]
 
     def _groups(self, controller: str) -> Iterator[Path]:
         """Yield this process's group and all above it that can be seen, in both versions."""
@@ -165,7 +189,7 @@ LEAST_THREADS: Final = 6
 
 
 def refuse_lacking() -> None:
-    """Refuse a process without /sys, or with too few open files or threads; raise its own limit of files if it may."""
+    """Refuse a process without /sys, or with too few open files or threads; raise its own limits as far as it may."""
     if not _SYS.exists():
         raise HostError("/sys: is not mounted, as in a chroot; mount it: mount -t sysfs sysfs /sys")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -176,10 +200,13 @@ def refuse_lacking() -> None:
     if soft != resource.RLIM_INFINITY and soft < LEAST_FILES:
         raise HostError(
             f"open files: this process may have {soft} at once, and {LEAST_FILES} are needed; raise the limit: "
-            "ulimit -n 1024"
+            "ulimit -n 1024 (docker, podman: --ulimit nofile=20000:20000)"
         )
+    soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NPROC, (hard, hard))
     if not can_start_threads(LEAST_THREADS):
         raise HostError(
-            f"processes: this process may not have {LEAST_THREADS} more threads; raise the limit: ulimit -u, or "
-            "pids.max of the control group (docker: --pids-limit)"
+            f"processes: this process may not have {LEAST_THREADS} more threads; raise the limit: ulimit -u "
+            "(docker, podman: --ulimit nproc=1000:1000), or pids.max of the control group (--pids-limit)"
         )
