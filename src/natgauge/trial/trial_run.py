@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from natgauge.agreement.generated import Progress, TrialRequest, TrialResult
 from natgauge.churn import CountInChurn
@@ -39,7 +39,7 @@ class RestartInTrial:
     during `act`.
     """
 
-    def __init__(self, act: Callable[[], None], seconds: float) -> None:
+    def __init__(self, act: Callable[[], object], seconds: float) -> None:
         """Prepare to act so many seconds after the start of phase 2."""
         self._act = act
         self._timer = threading.Timer(seconds, self._restart)
@@ -103,42 +103,27 @@ _METER_SECONDS: Final = 10.0
 _COMMAND_SECONDS: Final = 120.0
 
 
-def run_restart_command(command: str, seconds: float, variables: Mapping[str, str]) -> None:
-    """Run the user's command that restarts the device, for at most these seconds; HostError where that fails."""
-    result = run_of_user(command, seconds, "reset command", {**os.environ, **variables})
+def _printed(what: str, command: str, seconds: float, variables: Mapping[str, str] | None = None) -> str:
+    """Run a command of the user, for at most these seconds, and return what it printed."""
+    result = run_of_user(command, seconds, what, variables)
     if result is None:
-        raise HostError(f"reset command: did not end within {seconds:.0f} s; see that it asks nothing")
+        raise HostError(f"{what}: did not end within {seconds:.0f} s; see that it asks nothing")
     if result.status:
-        raise HostError(f"reset command: failed: {result.said[:200] or f'exit status {result.status}'}")
+        raise HostError(f"{what}: failed: {result.said[:200] or f'exit status {result.status}'}")
+    return result.stdout
 
 
 def meter_of(command: str) -> Meter:
     """Return what reads a power meter by a command of the user."""
-
-    def read() -> str:
-        result = run_of_user(command, _METER_SECONDS, "power command")
-        if result is None:
-            raise HostError(f"power command: did not end within {_METER_SECONDS:.0f} s; see that it asks nothing")
-        if result.status:
-            raise HostError(f"power command: failed: {result.said[:200] or f'exit status {result.status}'}")
-        return result.stdout
-
-    return read
+    return partial(_printed, "power command", command, _METER_SECONDS)
 
 
-@dataclass(frozen=True, slots=True)
-class _DeviceReport:
-    """A device's report after a trial: connections, those of its stateless parts, refused frames, memory, open TCP.
+class _LabState(NamedTuple):
+    """Counters of the lab, losses of its links by port, and the throttling of this host, at one time."""
 
-    `found_changed` is the setting of its machine that others changed.
-    """
-
-    count: int | None = None
-    strays: Mapping[str, int] = field(default_factory=dict)
-    faults: Mapping[str, int] = field(default_factory=dict)
-    octets_per_connection: float | None = None
-    established: int | None = None
-    found_changed: str = ""
+    counters: LabCounters
+    links: Mapping[str, int]
+    throttled: Throttling
 
 
 @dataclass(slots=True)
@@ -180,7 +165,7 @@ class TrialRun:
         faults_before = self._faults()
         refused_before = self._refused()
         memory_before = self._memory(request)
-        before, links_before, throttled = self._counters(), self._link_losses(), self.throttling()
+        before = self._lab_state()
         counted: CountInChurn | None = None
         with nullcontext() if self.meter is None else EnergyOfTrial(self.meter) as metered:
             if plan.restart_at_seconds is None:
@@ -189,48 +174,33 @@ class TrialRun:
             else:
                 result, restart, error = self._run_restarting(request, self._restarting(plan), plan.restart_at_seconds)
         energy: Energy | None = None if metered is None else metered.energy()
-        stopped = self.throttling().since(throttled)
-        after = self._counters()
+        after = self._lab_state()
+        dropped = after.counters.dropped
         if self.server is not None:
             self.server.confirm_ready()
-        refused = {cause: number - refused_before.get(cause, 0) for cause, number in self._refused().items()}
-        report = _DeviceReport()
-        if self.device is not None and not error:
-            try:
-                report = self._report_after(self.device, request, result, memory_before)
-            except NatgaugeError as failed:
-                error = str(failed)
-        log: LogCounts | None = None
-        if not error:
-            try:
-                log = logged.counts(result)
-            except BrokenError as failed:
-                error = str(failed)
-        faults = {name: number - faults_before.get(name, 0) for name, number in report.faults.items()}
-        readings = Readings(
+        readings = replace(
+            self._of_lab(before, after),
             count_before=count_before,
-            count_after=report.count,
-            strays=report.strays,
             dropped_before={
-                place: count + min(self.own_drops.get(place, 0), max(after.dropped.get(place, count) - count, 0))
-                for place, count in before.dropped.items()
+                place: count + min(self.own_drops.get(place, 0), max(dropped.get(place, count) - count, 0))
+                for place, count in before.counters.dropped.items()
             },
-            dropped_after=after.dropped,
-            faults=faults,
-            core_work=since(before.core_work, after.core_work),
-            octets_per_connection=report.octets_per_connection,
-            established=report.established,
-            found_changed=report.found_changed,
-            server_refused=refused,
-            device_error=None if self.device is None else error,
-            network_counters=risen(before.network, after.network),
-            taps=self.place.initiator.tap,
-            link_losses=self._new_link_losses(links_before),
-            throttled_seconds=stopped.seconds,
+            server_refused={cause: n - refused_before.get(cause, 0) for cause, n in self._refused().items()},
             energy=energy,
             count_in_churn=counted,
-            log=log,
         )
+        if self.device is not None and not error:
+            try:
+                readings = self._with_report(readings, self.device, request, result, memory_before)
+            except NatgaugeError as failed:
+                error = str(failed)
+        if not error:
+            try:
+                readings = replace(readings, log=logged.counts(result))
+            except BrokenError as failed:
+                error = str(failed)
+        faults = {name: number - faults_before.get(name, 0) for name, number in readings.faults.items()}
+        readings = replace(readings, faults=faults, device_error=None if self.device is None else error)
         return Trial(plan, request, result, readings, restart, placement=self.place.placement)
 
     def perform_periods(self, plan: TrialPlan, request: TrialRequest, ended: Callable[[Trial], None]) -> None:
@@ -249,28 +219,19 @@ class TrialRun:
         count_before = emptied(self.device, self.asking)
         if plan.settle_seconds:
             self.sleep(plan.settle_seconds)
-        counters, links, throttled = self._counters(), self._link_losses(), self.throttling()
+        state = self._lab_state()
 
         def period(result: TrialResult, log: LogCounts | None = None) -> None:
-            nonlocal counters, links, throttled
-            throttled_before, throttled = throttled, self.throttling()
-            before, counters = counters, self._counters()
-            links_before, links = links, self._link_losses()
+            nonlocal state
+            before, state = state, self._lab_state()
             count, free_octets, error = self._resources()
-            changed = self._found_changed()
-            readings = Readings(
+            readings = replace(
+                self._of_lab(before, state),
                 count_before=count_before,
                 count_after=count,
-                dropped_before=before.dropped,
-                dropped_after=counters.dropped,
-                core_work=since(before.core_work, counters.core_work),
                 device_error=error,
-                found_changed=changed,
+                found_changed=self._found_changed(),
                 free_octets=free_octets,
-                network_counters=risen(before.network, counters.network),
-                taps=self.place.initiator.tap,
-                link_losses=self._new_link_losses(links_before),
-                throttled_seconds=throttled.since(throttled_before).seconds,
                 log=log,
             )
             ended(Trial(plan, request, result, readings, placement=self.place.placement))
@@ -316,25 +277,26 @@ class TrialRun:
             return result, counting.read(timed.ended())
         return result, None
 
-    def _restarting(self, plan: TrialPlan) -> Callable[[], None]:
+    def _restarting(self, plan: TrialPlan) -> Callable[[], object]:
         """Return what restarts the device: natgauge, or a command of the user's."""
         if plan.restart_command is not None:
             longest = _COMMAND_SECONDS + (plan.phase2.seconds if plan.phase2 else 0.0)
             own = [device.environment for device in self.place.devices]
-            return partial(run_restart_command, plan.restart_command, longest, own[0] if own else {})
+            variables = {**os.environ, **(own[0] if own else {})}
+            return partial(_printed, "reset command", plan.restart_command, longest, variables)
         if self.device is None:
             raise UsageError(NOT_OURS)
         return self.device.restart_under_load
 
     def _run_restarting(
-        self, request: TrialRequest, act: Callable[[], None], seconds: float
+        self, request: TrialRequest, act: Callable[[], object], seconds: float
     ) -> tuple[TrialResult, Restart, str]:
         """Run a trial with a restart; the last value is the error of a device that did not become ready again."""
         result, restarting = self._run_acting(request, act, seconds)
         return result, restarting.ended(), restarting.said
 
     def _run_acting(
-        self, request: TrialRequest, act: Callable[[], None], seconds: float
+        self, request: TrialRequest, act: Callable[[], object], seconds: float
     ) -> tuple[TrialResult, RestartInTrial]:
         """Run a trial, and act at a time of phase 2."""
 
@@ -363,14 +325,23 @@ class TrialRun:
         at_devices = {name: frames for name, frames in counters.dropped.items() if not name.startswith(TESTER_PLACES)}
         return replace(counters, dropped=at_devices)
 
-    def _link_losses(self) -> dict[str, int]:
+    def _lab_state(self) -> _LabState:
         ports = {"Initiator": self.place.initiator, "Responder": self.place.responder}
-        return {name: carrier_losses(port.netns, port.interface) for name, port in ports.items()}
+        links = {name: carrier_losses(port.netns, port.interface) for name, port in ports.items()}
+        return _LabState(self._counters(), links, self.throttling())
 
-    def _new_link_losses(self, before: Mapping[str, int]) -> dict[str, int]:
-        """Return how often each link went down since an earlier reading, besides what the engine itself causes."""
-        new = {name: n - before[name] - self.own_link_losses.get(name, 0) for name, n in self._link_losses().items()}
-        return {name: number for name, number in new.items() if number > 0}
+    def _of_lab(self, before: _LabState, after: _LabState) -> Readings:
+        """Return what changed in the lab, of the links besides what the engine itself causes."""
+        lost = {name: n - before.links[name] - self.own_link_losses.get(name, 0) for name, n in after.links.items()}
+        return Readings(
+            dropped_before=before.counters.dropped,
+            dropped_after=after.counters.dropped,
+            core_work=since(before.counters.core_work, after.counters.core_work),
+            network_counters=risen(before.counters.network, after.counters.network),
+            taps=self.place.initiator.tap,
+            link_losses={name: number for name, number in lost.items() if number > 0},
+            throttled_seconds=after.throttled.since(before.throttled).seconds,
+        )
 
     def _memory(self, request: TrialRequest) -> ObjectCaches:
         """Return the object caches of the kernel that holds the table, if the trial fills it enough to show them."""
@@ -385,10 +356,15 @@ class TrialRun:
             self.asking.failures.append(str(error))
             return {}
 
-    def _report_after(
-        self, device: DeviceControl, request: TrialRequest, result: TrialResult, memory_before: ObjectCaches
-    ) -> _DeviceReport:
-        """Read the device's report after a trial; `memory_before` = object caches with an empty table.
+    def _with_report(
+        self,
+        readings: Readings,
+        device: DeviceControl,
+        request: TrialRequest,
+        result: TrialResult,
+        memory_before: ObjectCaches,
+    ) -> Readings:
+        """Read the device's report after a trial, too; `memory_before` = object caches with an empty table.
 
         Its time-outs were checked before: they are longer than both phases. A device whose controls answer although it
         has collapsed is detected when no frame returns.
@@ -397,10 +373,15 @@ class TrialRun:
             self.asking(device.confirm_ready)
         count, strays = self.asking(device.count), self.asking(device.strays)
         after = self._caches(device) if memory_before else {}
-        octets = octets_per_connection(memory_before, after, count or 0, _kept_once(request))
-        established = self.asking(device.count_established) if request.frame.transport == "tcp" else None
-        changed = self.asking(device.found_changed)
-        return _DeviceReport(count, strays, self.asking(device.faults), octets, established, changed)
+        return replace(
+            readings,
+            count_after=count,
+            strays=strays,
+            octets_per_connection=octets_per_connection(memory_before, after, count or 0, _kept_once(request)),
+            established=self.asking(device.count_established) if request.frame.transport == "tcp" else None,
+            found_changed=self.asking(device.found_changed),
+            faults=self.asking(device.faults),
+        )
 
 
 def _kept_once(request: TrialRequest) -> int:
