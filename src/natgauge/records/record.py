@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from natgauge.errors import UsageError
 
+ModelT = TypeVar("ModelT", bound=BaseModel)
 #: No error line repeats more of a value than this many characters.
 _MOST_SHOWN: Final = 60
 
@@ -45,8 +46,23 @@ class Record(RecordPart):
         return self.model_dump(mode="json", by_alias=True)
 
 
-def first_fault(error: ValidationError) -> str:
+def parsed(kind: type[ModelT], line: object, where: str) -> ModelT:
+    """Read a line of a results folder; UsageError names its first wrong field, and where the line is."""
+    try:
+        return kind.model_validate(line)
+    except (ValidationError, RecursionError) as error:
+        raise damaged(where, first_fault(error)) from None
+
+
+def damaged(where: str, why: str) -> UsageError:
+    """Return the error of a file that natgauge cannot have written so."""
+    return UsageError(f"results: {where}: {why}; it is damaged, measure again")
+
+
+def first_fault(error: ValidationError | RecursionError) -> str:
     """Return field, value and rule of the first thing that is wrong."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
     first = error.errors(include_url=False)[0]
     field = ".".join(map(str, first["loc"])) or "the whole"
     rule = first["msg"].removeprefix("Value error, ")

@@ -141,9 +141,8 @@ def checked(trial: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     try:
         _Trial.model_validate(trial)
     except (ValidationError, RecursionError) as error:
-        fault = first_fault(error) if isinstance(error, ValidationError) else "it is nested too deeply"
         raise UsageError(
-            f"results: {where} is no trial as natgauge writes them: {fault}: it is damaged; leave the folder out, or "
-            "measure again"
+            f"results: {where} is no trial as natgauge writes them: {first_fault(error)}: it is damaged; leave the "
+            "folder out, or measure again"
         ) from None
     return trial

@@ -8,15 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from natgauge.analysis.ratio_verdicts import above, is_decided, margin_of, verdict_of
-from natgauge.errors import UsageError
 from natgauge.foreign import is_there
 from natgauge.paired.ratios import PairedRatios, RoundPlace, Seat, Seating, work_of_block
 from natgauge.records.comparison import ComparisonRecord, CostVerdict, RatioEstimate
 from natgauge.records.reading import read_document, read_lines
-from natgauge.records.record import first_fault
+from natgauge.records.record import damaged, parsed
 from natgauge.records.store import COMPARISON, PLAN, PLAN_SCHEMA, ROUND_SCHEMA, ROUNDS, TRIALS
 from natgauge.statistics.interim import alpha_spent
 from natgauge.statistics.interval import finite, relative_half_width
@@ -105,20 +104,12 @@ def _check_width(estimate: RatioEstimate, where: Path) -> None:
 
 
 def _checked(line: Mapping[str, Any], where: str) -> _Round:
-    try:
-        found = _Round.model_validate(line)
-    except (ValidationError, RecursionError) as error:
-        fault = first_fault(error) if isinstance(error, ValidationError) else "it is nested too deeply"
-        raise _damaged(where, fault) from None
+    found = parsed(_Round, line, where)
     number = len(found.request.contestants)
     for block in found.result.blocks:
         if sorted(block.order) != list(range(number)) or len(block.ns) != 2 * number:
-            raise _damaged(where, f"a block is not of its {number} contestants")
+            raise damaged(where, f"a block is not of its {number} contestants")
     return found
-
-
-def _damaged(where: str, why: str) -> UsageError:
-    return UsageError(f"results: {where}: {why}; it is damaged, measure again")
 
 
 def _check_slices(record: ComparisonRecord, rounds: Sequence[_Round], where: Path) -> None:
@@ -164,7 +155,7 @@ def _ratios(
     for number, each in enumerate(rounds, start=1):
         of_these = all(block.quantity in quantities for block in each.result.blocks)
         if len(each.request.contestants) <= most or not of_these:
-            raise _damaged(f"{path}:{number}", "is not a round of these gateways")
+            raise damaged(f"{path}:{number}", "is not a round of these gateways")
         void = frozenset(int(position) for position in each.void if position.isdecimal())
         frames = each.request.slices.frames
         ratios.add((work_of_block(block.quantity, block.order, block.ns, frames) for block in each.result.blocks), void)

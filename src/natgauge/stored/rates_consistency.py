@@ -12,15 +12,14 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from natgauge.errors import UsageError
 from natgauge.foreign import is_there
 from natgauge.records.comparison import ComparisonRecord, RatioEstimate
 from natgauge.records.reading import read_lines
-from natgauge.records.record import first_fault
+from natgauge.records.record import parsed
 from natgauge.records.store import COMPARISON, ROUND_SCHEMA, ROUNDS
 from natgauge.statistics.interim import alpha_spent
 from natgauge.statistics.interval import finite
@@ -68,7 +67,7 @@ def check_rates(record: ComparisonRecord, folder: Path) -> None:
     if not is_there(path):
         return
     rounds = [
-        _checked(line, f"{path}:{number}")
+        parsed(_Round, line, f"{path}:{number}")
         for number, line in enumerate(read_lines(path, ROUND_SCHEMA, whole=True), start=1)
     ]
     expect("the number of rounds", record.rounds, len(rounds), f"{path} has", where)
@@ -86,14 +85,6 @@ def check_rates(record: ComparisonRecord, folder: Path) -> None:
         name = f"{record.baseline.label}, {cost.quantity}: nanoseconds"
         searches = _searches(rounds, record.baseline.label, cost.quantity)
         _check_nanoseconds(name, cost.nanoseconds, cost.quantity, searches, where)
-
-
-def _checked(line: Any, where: str) -> _Round:
-    try:
-        return _Round.model_validate(line)
-    except (ValidationError, RecursionError) as error:
-        fault = first_fault(error) if isinstance(error, ValidationError) else "it is nested too deeply"
-        raise UsageError(f"results: {where}: {fault}; it is damaged, measure again") from None
 
 
 def _searches(rounds: Sequence[_Round], label: str, quantity: Quantity) -> list[_Bounds | None]:
