@@ -65,7 +65,6 @@ def counters() -> Mapping[str, CounterFacts]:
 
 
 def _facts(*, cases: Sequence[Mapping[str, str]] = (), contains: Sequence[str] = (), **row: Any) -> CounterFacts:
-    """Return a row of the file."""
     every = tuple(_case_of(case) for case in cases)
     return CounterFacts(cases=every, contains=tuple(contains), **row)
 

@@ -97,7 +97,6 @@ def _by_counters(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
 
 
 def _named(cause: Cause, counter: HopCounter) -> Cause:
-    """Return the cause that a counter names."""
     facts = counter.facts
     certainty: Certainty = "guess" if facts.guess or not counter.lost else "seen"
     frames = min(counter.lost, cause.lost)
@@ -110,7 +109,6 @@ def _of_table(hops: TrialHops) -> tuple[HopLoss, HopCounter] | None:
 
 
 def _with(cause: Cause, found: tuple[HopLoss, HopCounter] | None) -> Cause:
-    """Return the cause with its hop, and the counter that names it."""
     if found is None:
         return replace(cause, hop="conntrack") if cause.kind == "table" else cause
     hop, counter = found

@@ -237,7 +237,6 @@ class _Reset:
 
     @property
     def left(self) -> float:
-        """Seconds of the trial after the reset."""
         return self.over - self.began
 
 

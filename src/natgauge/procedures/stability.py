@@ -173,7 +173,6 @@ class _Stability(HeldConnections[StabilitySettings]):
         raise BrokenError(f"{STABILITY}: phase 1 could not establish the connections: {first.reason}")
 
     def _are_established(self, outcome: Trial) -> bool:
-        """Whether phase 1 established the connections."""
         phase1, tolerance = outcome.phase1, self.settings.loss_tolerance
         return outcome.failed_phase != 1 and phase1.received_frames >= (1 - tolerance) * phase1.intended_frames
 
@@ -255,7 +254,6 @@ def _lost_percent(periods: Sequence[Period]) -> float:
 
 
 def _worst_percent(outcome: Trial, share: Callable[[StreamCounts, int], float]) -> float:
-    """A share of the worse direction, without excused frames, in %."""
     return 100 * worst(shares_by_direction(share, outcome, outcome.excused_by_direction))
 
 

@@ -189,7 +189,6 @@ class _Capacity:
         self._limit: LimitedBy = "tester"
 
     def once(self) -> Measurement:
-        """Search, and report every step."""
         first_rate = self._first()
         figures = {"first_connections": float(self._safe), "first_rate": first_rate}
         self._exponential()
@@ -279,7 +278,6 @@ class _Capacity:
             self._notes.append(Note("search", text))
 
     def _binary(self) -> None:
-        """Narrow the interval; both its ends were tried."""
         while self._decided and self._unsafe is not None and self._unsafe - self._safe > self._settings.capacity_error:
             self._decide("binary", self._between(self._safe, self._unsafe), self._settings.gamma)
 

@@ -196,7 +196,6 @@ class _Shaped:
         return derived.connections_per_bucket(connections, size)
 
     def _compared(self, row: PublishedRow, kind: Kind, result: Result, column: int) -> str:
-        """A ratio of two results."""
         placed = self._columns.placed
         if kind == "relative-scale-up":
             if result.device_cores == 1:
@@ -292,7 +291,6 @@ def _only(results: Sequence[Result], read: Callable[[Result], float | None]) -> 
 
 
 def _joined(results: Sequence[Result], read: Callable[[Result], float | None]) -> str:
-    """The different values of results, in their order."""
     values = dict.fromkeys(read(result) for result in results)
     return " / ".join(in_full(value) for value in values if value is not None) or NOTHING
 

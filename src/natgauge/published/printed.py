@@ -179,7 +179,6 @@ def _shown(values: Sequence[float | None], digits: int) -> list[str]:
 
 
 def _figures(rows: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
-    """Labels with columns of figures."""
     return aligned([(label, *cells) for label, cells in rows], right=range(1, 1 + len(rows[0][1])))
 
 

@@ -17,7 +17,6 @@ def place_parameters(lab: Lab) -> dict[str, Any]:
 
 
 def _of_ports(lab: Lab) -> dict[str, list[str | None]]:
-    """Return each setting for the Initiator's and the Responder's port; nothing where a port has gone."""
     try:
         settings = [
             inside(port.netns, lambda name=port.interface: settings_of(name))  # type: ignore[misc]

@@ -53,7 +53,6 @@ def _check_frames(requirement: AuditedRequirement, folder: Path, where: Path) ->
 
 
 def _packets(path: Path) -> int:
-    """Number of packets of a capture."""
     octets = foreign.read_octets(path, foreign.DOCUMENT)
     at, packets = 0, 0
     while at < len(octets):

@@ -95,7 +95,6 @@ def refuse_contradictions(record: ComparisonRecord, folder: Path) -> None:
 
 
 def _check_width(estimate: RatioEstimate, where: Path) -> None:
-    """Check that half the width of an interval is that of its ends."""
     if None in (estimate.ratio, estimate.low, estimate.high, estimate.half_width):
         return
     width = relative_half_width(estimate.ratio or 0.0, estimate.low or 0.0, estimate.high or 0.0)

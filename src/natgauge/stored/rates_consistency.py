@@ -135,7 +135,6 @@ def _intervals(
 
 
 def _check_rate(name: str, rate: float | None, searches: _Searches, where: Path) -> None:
-    """Check the median of a gateway's rates."""
     bounds = [each for each in searches if each is not None]
     middles = [each.middle for each in bounds if each.middle is not None]
     if not bounds:

@@ -204,7 +204,6 @@ class Bench(Setup):
             raise UsageError(f"transport: {transport}, but {metric} sends {what} by UDP; leave it out", at="transport")
 
     def _refuse_sizes(self, why: str, *names: str) -> None:
-        """Refuse chosen sizes of frames that have none to choose."""
         for name in names:
             if (chosen := getattr(self.cell.traffic, name)) is not None:
                 raise wrong(name, f"{chosen}, but {why}; leave it out")
@@ -224,7 +223,6 @@ class Bench(Setup):
         return settings.as_run()
 
     def _refuse_untimed(self, metric: str, settings: TrialSettings) -> None:
-        """Refuse costs of a device whose frames cannot be timed."""
         if Ability.COSTS in settings.needs() and (reasons := self.reasons_not_timed()):
             raise UsageError(f"{metric}: {reasons[0]}")
 

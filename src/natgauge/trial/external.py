@@ -176,7 +176,6 @@ def measurer(lab: Lab, recipe: Recipe, *, named_ports: bool, **arguments: Any) -
 
 
 def _shell(name: str, command: str, seconds: float) -> CommandResult:
-    """Run a command of the user, for at most these seconds."""
     result = run_of_user(command, seconds, name)
     if result is None:
         raise BrokenError(f"{name}: did not end within {seconds:.0f} s; see that it asks nothing")

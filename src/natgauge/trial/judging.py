@@ -73,7 +73,6 @@ def judged(trial: Trial, limits: Limits) -> Trial:
 
 
 def _background_remarks(phase2: Mapping[Direction, StreamCounts]) -> list[str]:
-    """Remarks on the part of a loss that was native IPv6."""
     background = {
         direction: (counts.background_frames or 0, counts.background_received or 0)
         for direction, counts in phase2.items()

@@ -92,12 +92,10 @@ class _Begin:
 
     @classmethod
     def now(cls) -> _Begin:
-        """A trial begins."""
         return cls(time.time(), time.monotonic())
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start."""
         return time.monotonic() - self.monotonic
 
 
@@ -109,15 +107,11 @@ class LabMeasurer(Measurer):
     """Performs trials: empties the device's table, runs the engine, reads the device's count, judges, records.
 
     Attributes:
-        device: controls of the device whose table holds the connections; None = it cannot be reached.
-        recorder: stores every trial, invalid trials included.
+        device: controls of the device whose table holds the connections; None where there are none, as `server`, `log`,
+            `own` (the tester's delays) and `slice_rounds` are.
         phase1_only: whether trials have no phase 2, which decides which of the tester's own rates is the ceiling.
         number: number of the last trial, from 1.
-        own: measures the tester's own delays; None = it cannot be done here.
-        slice_rounds: times the frames of the device; None = they cannot be timed here.
         silent: trials in a row in which the device's controls did not answer, although it forwarded.
-        server: the real server behind the device that answers queries; None = the tester itself answers.
-        log: the device's log; None = it does not log.
         raised_timeout: UDP time-out of the device in s, where natgauge raised it for a trial; None = it did not.
         known_rates: rate of the device in overloaded trials in `shared` placement, by whether the trial had only
             phase 1: opening a connection costs the device more than forwarding.
@@ -593,7 +587,6 @@ class _EnoughError(Exception):
 
 
 def _read(trial: Trial, **others: Any) -> Trial:
-    """The trial with other readings."""
     return replace(trial, readings=replace(trial.readings, **others))
 
 
@@ -612,5 +605,4 @@ def _nothing_came(trial: Trial) -> bool:
 
 
 def _last_phase(trial: Trial) -> Mapping[Direction | None, StreamCounts]:
-    """The streams that show how the trial ended."""
     return dict(trial.phase2.items()) or {None: trial.phase1}

@@ -46,7 +46,6 @@ def command_again(stored: object, metric: str, gateway: str, parameters: Mapping
 
 
 def _again(words: Sequence[str], metric: str, gateway: str, parameters: Mapping[str, object]) -> Iterator[str]:
-    """Yield the words after the metric."""
     known = {input_.option: input_ for input_ in _inputs(metric)}
     off = {input_.option_off: input_ for input_ in known.values() if isinstance(input_.type, Flag)}
     left = iter(words)

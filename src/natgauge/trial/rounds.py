@@ -240,7 +240,6 @@ def _established_seconds(done: TimedRound, frames: int) -> float | None:
 
 
 def _lab_name(what: str) -> str:
-    """Return a lab's name that no other process uses."""
     return f"cost-{os.getpid()}-{what}"
 
 

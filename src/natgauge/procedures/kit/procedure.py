@@ -178,7 +178,6 @@ class Procedure(Generic[SettingsT]):
 
 
 def _with_notes(repetition: Measurement, notes: Iterable[Note]) -> Measurement:
-    """The repetition with these notes before its own, each once."""
     return replace(repetition, notes=tuple(dict.fromkeys([*notes, *repetition.notes])))
 
 

@@ -336,7 +336,6 @@ def _ports_of_edges(
 
 
 def _asked(around: AddressPlan) -> Addresses:
-    """Return the address of a device that answers queries itself."""
     return Addresses(around.inside.device, around.inside.device)
 
 
@@ -376,7 +375,6 @@ def refuse_flood(plan: TrafficPlan, around: AddressPlan) -> None:
 
 
 def _refuse_shared(responders: Addresses, pool: Addresses | None) -> None:
-    """Refuse addresses of the Responder that are the gateway's own."""
     if pool is not None and pool.overlaps(responders):
         raise wrong("destination_addresses", f"{responders} overlaps {pool}, the outside addresses of the gateway")
 
