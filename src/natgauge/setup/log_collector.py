@@ -60,11 +60,7 @@ class Collector:
         self._failed: Exception | None = None
 
     def __enter__(self) -> Self:
-        """Listen.
-
-        Raises:
-            HostError: the port is in use, or the socket cannot be made.
-        """
+        """Listen; HostError where the port is in use."""
         with ExitStack() as made:
             self._sockets = [
                 made.enter_context(closing(each)) for each in namespaces.inside(self._device.netns, self._opened)
@@ -98,8 +94,7 @@ class Collector:
     def text(self) -> str:
         """Return all records so far, each a line with its arrival, in s since 1970, in front.
 
-        Raises:
-            BrokenError: the socket dropped messages, so that nobody knows what the device logged.
+        BrokenError where the socket dropped messages, so that nobody knows what the device logged.
         """
         self._read()
         if self._failed is not None:
@@ -202,11 +197,7 @@ def _dropped(of: socket.socket) -> int:
 
 
 def planned(device: Device, name: str, way: LoggingWay) -> Collector | None:
-    """Return the collector of a way; None where its records come to a file.
-
-    Raises:
-        UsageError: the device is on another machine, where natgauge has no sockets.
-    """
+    """Return the collector of a way; None where its records come to a file."""
     if not way.collected:
         return None
     if not isinstance(device, NamespaceDevice):

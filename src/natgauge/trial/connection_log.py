@@ -55,12 +55,7 @@ class LogSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A file to which a device appends its records, a line each.
-
-    Attributes:
-        name: the way of logging.
-        records: name of the file.
-    """
+    """A file named `records` to which a device appends its records, a line each; `name` is the way of logging."""
 
     device: Device
     name: str
