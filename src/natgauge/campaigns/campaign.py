@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -198,15 +198,9 @@ def _run(session: Session, *, retry_broken: bool) -> None:
             raise fault(error, [session.folder / TRACEBACK]) from error
         raise
     finally:
-        _note_end(session, how)
-
-
-def _note_end(session: Session, how: str) -> None:
-    """Append the end of the session, unless the disk is full: the journal is complete without that line."""
-    try:
-        session.append_line("session-ended", how=how)
-    except NatgaugeError:
-        return
+        # The disk may be full; the journal is complete without this line.
+        with suppress(NatgaugeError):
+            session.append_line("session-ended", how=how)
 
 
 def _begun(folder: Path, *, resume: bool) -> CampaignRecord | None:
@@ -302,16 +296,10 @@ def _refuse_other_machine(folder: Path, facts: Mapping[str, Any]) -> None:
         raise UsageError(
             f"campaign: {folder} was begun on several machines, so this one alone cannot go on with it; name them: --on"
         )
-    before = environment["machine"]
-    for name, was, now in _facts_that_move(before, facts):
-        if was != now:
+    before = moving_facts(environment["machine"])
+    for name, now in moving_facts(facts).items():
+        if before[name] != now:
             raise UsageError(
-                f"campaign: {name} is {now!r} now, it was {was!r} when {folder} was begun: its "
-                "repetitions would not be of one machine; restore that, or begin a new campaign: --out"
+                f"campaign: {describe(name).label} is {now!r} now, it was {before[name]!r} when {folder} was begun: "
+                "its repetitions would not be of one machine; restore that, or begin a new campaign: --out"
             )
-
-
-def _facts_that_move(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    was, is_now = moving_facts(before), moving_facts(now)
-    for name in is_now:
-        yield describe(name).label, was[name], is_now[name]

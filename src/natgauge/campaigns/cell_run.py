@@ -29,7 +29,6 @@ from natgauge.procedures.kit.search import permanent_loss
 from natgauge.records.parameters import Parameters, shown
 from natgauge.records.store import Memory
 from natgauge.trial.observer import Observer
-from natgauge.trial.planned import Planned
 from natgauge.trial.question import command
 from natgauge.trial.renewal import in_repetition
 from natgauge.trials import Trial
@@ -50,14 +49,10 @@ def is_open(state: CampaignState, point: PlannedCell, measurement: CellMeasureme
 def pending(state: CampaignState, point: PlannedCell, round_number: int) -> list[CellMeasurement]:
     """The measurements of a cell that lack the repetition of this round."""
     return [
-        measurement
-        for measurement in point.measurements
-        if is_open(state, point, measurement) and not _ended_in(state, point, measurement, round_number)
+        one
+        for one in point.measurements
+        if is_open(state, point, one) and len(state.measurement(point.name, one.name).ended) < round_number
     ]
-
-
-def _ended_in(state: CampaignState, point: PlannedCell, measurement: CellMeasurement, round_number: int) -> bool:
-    return len(state.measurement(point.name, measurement.name).ended) >= round_number
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,7 +120,8 @@ class CellRun:
             self.append_line("broken", scope=scope, device=self.point.device, **where, cause=cause, **evidence)
 
         try:
-            ready = bench.prepare(_single(bench, measurement, given), recorder)
+            single = {**measurement.planned.chosen, **given, "repeat": 1}
+            ready = bench.prepare(bench.plan(measurement.metric, single), recorder)
         except BrokenError as error:
             return self._cause(error)
         except OccupiedError:
@@ -140,7 +136,8 @@ class CellRun:
 
         def observe(event: Event) -> None:
             if event.outcome is None:
-                self.append_line("trial", sync=False, **where, **_search_state(event))
+                names = ("metric", "trial", "plan", "load", "bounds", "seconds_left")
+                self.append_line("trial", sync=False, **where, **{name: getattr(event, name) for name in names})
             counted = replace(event, repetition=number, repetitions=measurement.most_repetitions)
             self.observer.event(counted if event.metric == measurement.metric else event)
 
@@ -218,22 +215,6 @@ class CellRun:
                 if value > 0 and limit in _KNOWN_LIMITS and curable:
                     return {"connection_rate": value}
         return {}
-
-
-def _single(bench: MeasuringBench, measurement: CellMeasurement, given: Mapping[str, Any]) -> Planned:
-    return bench.plan(measurement.metric, {**measurement.planned.chosen, **given, "repeat": 1})
-
-
-def _search_state(event: Event) -> dict[str, Any]:
-    """State of a search when a trial begins."""
-    return {
-        "metric": event.metric,
-        "trial": event.trial,
-        "plan": event.plan,
-        "load": event.load,
-        "bounds": event.bounds,
-        "seconds_left": event.seconds_left,
-    }
 
 
 def slim(trial: Trial) -> Trial:

@@ -103,12 +103,8 @@ def each(plan: Plan, where: str = "plan", only: str | None = None) -> Iterator[P
         for together, *chosen in itertools.product(plan.point or [{}], *series.values()):
             values = dict(zip(series, chosen, strict=True))
             name = _cell_name(device, together, values)
-            if only not in (None, name):
-                continue
-            try:
+            if only in (None, name):
                 yield name, _point(plan, name, device, together, values)
-            except _FaultsError as error:
-                yield name, error.faults
 
 
 def whole(tried: Sequence[PlannedOrFaults], where: str) -> tuple[PlannedCell, ...]:
@@ -127,14 +123,6 @@ def whole(tried: Sequence[PlannedOrFaults], where: str) -> tuple[PlannedCell, ..
     if twice:
         raise PlanError(where, [f"gateways: two cells would be called {twice[0]}; rename a recipe"])
     return tuple(planned)
-
-
-class _FaultsError(Exception):
-    """Faults of a cell, each with the path of its key."""
-
-    def __init__(self, *faults: str) -> None:
-        super().__init__(*faults)
-        self.faults = faults
 
 
 def _in(names: Sequence[str], number: int) -> str:
@@ -161,7 +149,10 @@ def _joined(parts: Iterable[str]) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts))
 
 
-def _point(plan: Plan, name: str, device: str, together: Mapping[str, Any], series: Mapping[str, Any]) -> PlannedCell:
+def _point(
+    plan: Plan, name: str, device: str, together: Mapping[str, Any], series: Mapping[str, Any]
+) -> PlannedCell | tuple[str, ...]:
+    """Plan a cell, or return its faults, each with the path of its key."""
     values = {**_keys(together), **series}
     choices = {**plan.lab, **plan.traffic, **plan.device, **values, "seed": plan.seed}
     measurements = list(_measurements_of(plan, device, together))
@@ -173,15 +164,16 @@ def _point(plan: Plan, name: str, device: str, together: Mapping[str, Any], seri
         cell = ask(measurements[0][1], device, {**_evaluated(plan, device, measurements[0][1], choices), **shared}).cell
         bench = Bench(cell)
     except UsageError as error:
-        raise _FaultsError(f"{_path(error.at, plan, values) or _device(plan, device)}{error}") from None
+        path = _path(error.at, plan, values) or f"gateways[{plan.gateways.index(device)}]: "
+        return (f"{path}{error}",)
     planned, faults = [], []
-    for title, metric, settings, path, published in measurements:
+    for title, metric, settings, number, published in measurements:
         try:
             planned.append(CellMeasurement(title, settings, bench.plan(metric, settings), published))
         except UsageError as error:
-            faults.append(f"{_path(error.at, plan, values, path)}{error}")
+            faults.append(f"{_path(error.at, plan, values, number)}{error}")
     if faults:
-        raise _FaultsError(*faults)
+        return tuple(faults)
     return PlannedCell(
         name=name,
         device=bench.recipe.name,
@@ -191,10 +183,6 @@ def _point(plan: Plan, name: str, device: str, together: Mapping[str, Any], seri
         connections=bench.traffic.connections,
         measurements=tuple(sorted(planned, key=_rank)),
     )
-
-
-def _device(plan: Plan, device: str) -> str:
-    return f"gateways[{plan.gateways.index(device)}]: "
 
 
 def _evaluated(plan: Plan, device: str, metric: str, choices: Mapping[str, Any]) -> dict[str, Any]:
@@ -232,8 +220,8 @@ def _has(recipe: Recipe, name: str) -> bool:
 
 def _measurements_of(
     plan: Plan, device: str, together: Mapping[str, Any]
-) -> Iterator[tuple[str, str, dict[str, Any], str, tuple[PublishedCell, ...]]]:
-    """Name, metric, settings, path and published cells of each measurement; settings in the series make several."""
+) -> Iterator[tuple[str, str, dict[str, Any], int, tuple[PublishedCell, ...]]]:
+    """Name, metric, settings, number in the plan and published cells of each measurement; a series makes several."""
     titles: Counter[str] = Counter()
     repetitions = together.get("repetitions", plan.repetitions)
     for number, measure in enumerate(plan.measure):
@@ -251,7 +239,7 @@ def _measurements_of(
             titles[title] += 1
             if titles[title] > 1:
                 title = f"{title}-{titles[title]}"
-            yield title, metric, {**fixed, **values}, f"measure[{number}]", _published(plan, measure, together)
+            yield title, metric, {**fixed, **values}, number, _published(plan, measure, together)
 
 
 def _published(plan: Plan, measure: Mapping[str, Any], together: Mapping[str, Any]) -> tuple[PublishedCell, ...]:
@@ -264,8 +252,11 @@ def _published(plan: Plan, measure: Mapping[str, Any], together: Mapping[str, An
     )
 
 
-def _path(name: str, plan: Plan, values: Mapping[str, Any], path: str = "") -> str:
-    """The path of the key of an input in the plan, as far as it can be known; empty `name` = of no single input."""
+def _path(name: str, plan: Plan, values: Mapping[str, Any], measure: int | None = None) -> str:
+    """The path of the key of an input in the plan, as far as it can be known; empty `name` = of no single input.
+
+    `measure` is the number of the measurement that the input is for; None = it is for all of a cell.
+    """
     if name in plan.series and name in values:
         return f"series.{name}[{plan.series[name].index(values[name])}]: "
     for number, point in enumerate(plan.point):
@@ -276,14 +267,10 @@ def _path(name: str, plan: Plan, values: Mapping[str, Any], path: str = "") -> s
             return f"{part}.{name}: "
     if name in plan.series:
         return f"series.{name}: "
-    if name in {"repeat", "profile"} and (name not in plan.measure[_number(path)]):
+    own = name in plan.measure[measure or 0]
+    if name in keys.WHOLE and not own:
         return f"{keys.WHOLE[name]}: "
-    return f"{path}.{name}: " if path and name in plan.measure[_number(path)] else (f"{path}: " if path else "")
-
-
-def _number(path: str) -> int:
-    digits = re.sub(r"\D", "", path)
-    return int(digits) if digits else 0
+    return "" if measure is None else f"measure[{measure}]{f'.{name}' * own}: "
 
 
 def _rank(measurement: CellMeasurement) -> int:

@@ -122,19 +122,12 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path = Path()) -> Plan:
     """Parse a plan from a TOML document."""
     plan, faults = _shaped(raw, where)
     parts = {part: _checked_all(part, getattr(plan, part), keys.of_part(part), faults) for part in keys.PLAN_PARTS}
-    series = {
-        name: _checked_series(name, values, faults)
-        for name, values in plan.series.items()
-        if _known(f"series.{name}", name, keys.of_series(), faults)
-    }
+    series = {name: _checked_series(name, values, faults) for name, values in plan.series.items()}
     named = {"gateways": plan.gateways, "points": [str(point["name"]) for point in plan.point if "name" in point]}
     measure = [_measure(number, entry, named, faults) for number, entry in enumerate(plan.measure)]
     point = [_checked_point(number, entry, faults) for number, entry in enumerate(plan.point)]
-    faults.extend(_contradictions(plan))
-    faults.extend(_contradictions_of_points(plan))
-    faults.extend(_unmeasured(plan))
-    faults.extend(_untagged(plan))
-    faults.extend(_unchanged_cores(plan))
+    for found in (_contradictions, _contradictions_of_points, _unmeasured, _untagged, _unchanged_cores):
+        faults.extend(found(plan))
     if faults:
         raise PlanError(where, faults)
     gateways = {name: _device(name, folder) for name in plan.gateways}
@@ -169,15 +162,6 @@ def _fault(error: Any) -> str:
     return f"{path}: {shown(error['input'])}: {error['msg']}"
 
 
-def _known(path: str, name: str, known: Mapping[str, Input], faults: list[str]) -> bool:
-    try:
-        keys.find(name, known)
-    except UsageError as error:
-        faults.append(f"{path}: {error}")
-        return False
-    return True
-
-
 def _checked_all(part: str, values: Mapping[str, Any], known: Mapping[str, Input], faults: list[str]) -> dict[str, Any]:
     checked = {}
     for name, value in values.items():
@@ -190,9 +174,14 @@ def _checked_all(part: str, values: Mapping[str, Any], known: Mapping[str, Input
 
 def _checked_series(name: str, values: list[Any], faults: list[str]) -> list[Any]:
     checked: list[Any] = []
+    try:
+        key = keys.find(name, keys.of_series())
+    except UsageError as error:
+        faults.append(f"series.{name}: {error}")
+        return checked
     for number, value in enumerate(values):
         try:
-            checked_value = keys.checked(keys.of_series()[name], value)
+            checked_value = keys.checked(key, value)
         except UsageError as error:
             faults.append(f"series.{name}[{number}]: {error}")
             continue

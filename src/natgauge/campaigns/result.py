@@ -3,20 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
 from natgauge.campaigns.evidence import EvidenceFile
-from natgauge.campaigns.journal_lines import RepetitionLine
 from natgauge.campaigns.state import MeasurementState
 from natgauge.measurements.making import keep, of_repetitions, write_conditions
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import MeasurementResult, make_result
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.procedures.kit.time_budget import TIME
-from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
 from natgauge.system_errors import unwritable
 
@@ -47,10 +45,15 @@ def write_result(
         store = Store(evidence.settle(known.stored))
         counting = [known.ended[at] for at in counted(results)]
         own_part = {name: value for repetition in known.ended for name, value in repetition.own_part.items()}
-        every = of_repetitions(
-            [repetition.parameters for repetition in counting], measurement.metric, _conduct(counting), own_part
-        )
-        run = _as_requested(every, measurement)
+        parameters = [each.parameters for each in counting]
+        # Every cell run makes a new lab, unless the lab is kept.
+        conduct = {
+            "labs": 1 if any(each.get("lab_stays") for each in parameters) else len(parameters),
+            "seeds": [each.get("seed") for each in parameters],
+            "begun": [each.began for each in counting],
+        }
+        every = of_repetitions(parameters, measurement.metric, conduct, own_part)
+        run = every.model_copy(update={"settings": {**every.settings, "repeat": measurement.repeat}})
         write_conditions(store, run, point.recipe, first.machine, first.device)
         keep(measured, run, store, evidence.result if has_ended else evidence.making, measurement.published)
         if has_ended:
@@ -58,19 +61,6 @@ def write_result(
     except OSError as error:
         raise unwritable(evidence.result, error, what="results", remedy="see that its folder can be written") from error
     return evidence.name
-
-
-def _as_requested(parameters: Parameters, measurement: CellMeasurement) -> Parameters:
-    return parameters.model_copy(update={"settings": {**parameters.settings, "repeat": measurement.repeat}})
-
-
-def _conduct(repetitions: Sequence[RepetitionLine]) -> Mapping[str, Any]:
-    """Labs, seeds and times of the repetitions that count. Every cell run makes a new lab, unless the lab is kept."""
-    return {
-        "labs": 1 if any(each.parameters.get("lab_stays") for each in repetitions) else len(repetitions),
-        "seeds": [each.parameters.get("seed") for each in repetitions],
-        "begun": [each.began for each in repetitions],
-    }
 
 
 def counted(singles: Sequence[MeasurementResult]) -> list[int]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,21 +108,13 @@ def _measurement(state: CampaignState, cell: CampaignCell, measurement: Campaign
 
 def _seconds_left(state: CampaignState, measurements: tuple[MeasurementStatus, ...]) -> float | None:
     """Scale the estimates by the time that the same measurement took in other cells, if it is known."""
-    measured_seconds: dict[str, float] = {}
-    estimated: dict[str, float] = {}
-    for measurement in measurements:
-        for ended in state.measurement(measurement.cell, measurement.measurement).ended:
-            measured_seconds[measurement.measurement] = (
-                measured_seconds.get(measurement.measurement, 0.0) + ended.seconds
-            )
-            estimated[measurement.measurement] = (
-                estimated.get(measurement.measurement, 0.0) + measurement.estimated_seconds
-            )
-    if not measured_seconds:
+    measured, estimated = defaultdict[str, float](float), defaultdict[str, float](float)
+    for one in measurements:
+        for ended in state.measurement(one.cell, one.measurement).ended:
+            measured[one.measurement] += ended.seconds
+            estimated[one.measurement] += one.estimated_seconds
+    if not measured:
         return None
-    usual = sum(measured_seconds.values()) / sum(estimated.values())
-    times = {name: seconds / estimated[name] for name, seconds in measured_seconds.items()}
-    return sum(
-        measurement.left * measurement.estimated_seconds * times.get(measurement.measurement, usual)
-        for measurement in measurements
-    )
+    usual = sum(measured.values()) / sum(estimated.values())
+    times = {name: seconds / estimated[name] for name, seconds in measured.items()}
+    return sum(one.left * one.estimated_seconds * times.get(one.measurement, usual) for one in measurements)

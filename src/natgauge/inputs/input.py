@@ -94,41 +94,23 @@ class Input:
         return value
 
 
-def described(  # noqa: PLR0913 - each part of a description by its name
-    text: str,
-    unit: str = "",
-    check: Check | tuple[float, float] | None = None,
-    *,
-    type: InputType | None = None,  # noqa: A002 - as the field of `Input` is called
-    default: str = "",
-    label: str = "",
-    group: Group | None = None,
-    moves_figures: bool = True,
-    parameter: str = "",
-    section: str = "",
-    also: tuple[str, ...] = (),
-) -> dict[str, Any]:
-    """Metadata of a dataclass's field that is an input.
-
-    The parts are those of `Input`. The check of a number may be its lowest and highest value. A `type` of None is made
-    of the field's annotation and its unit; `default` says in words what the field's own default does not; an empty
-    `label` is the name with spaces, an empty `parameter` the name; a `group` of None is that of the class.
-    """
-    return {
-        _KEY: {
-            "help": text, "unit": unit, "check": check, "type": type, "default_text": default, "label": label,
-            "group": group,
-            "moves_figures": moves_figures, "parameter": parameter,
-            "section": section, "also": also,
-        }
-    }  # fmt: skip
-
-
 def chosen(
     value: Any, /, text: str, unit: str = "", check: Check | tuple[float, float] | None = None, **more: Any
 ) -> Any:
-    """Return a dataclass's field that is an input with this default; the other parts are those of `described`."""
+    """Return a dataclass's field that is an input with this default; `MISSING` = it must be given."""
     return dataclasses.field(default=value, metadata=described(text, unit, check, **more))
+
+
+def described(
+    text: str, unit: str = "", check: Check | tuple[float, float] | None = None, *, default: str = "", **more: Any
+) -> dict[str, Any]:
+    """Return the metadata of a dataclass's field that is an input.
+
+    The check of a number may be its lowest and highest value. `default` says in words what the field's own default does
+    not. Further parts are those of `Input`, by name. Without them, its type is made of the field's annotation and its
+    unit, its label is the name with spaces, its parameter the name, and its group that of the class.
+    """
+    return {_KEY: {"help": text, "unit": unit, "check": check, "default_text": default, **more}}
 
 
 def inputs_of(kind: type, group: Group = "settings") -> tuple[Input, ...]:
@@ -151,21 +133,17 @@ def check_all(instance: Any) -> None:
 
 def _input(item: dataclasses.Field[Any], hint: Any, group: Group) -> Input:
     description: Mapping[str, Any] = item.metadata[_KEY]
-    read = description["type"] or _type_of(hint, description["unit"])
-    required = item.default is dataclasses.MISSING
-    return Input(
-        **{
-            **description,
-            "name": item.name,
-            "type": read,
-            "check": _check_of(description["check"], read, description["unit"]),
-            "default": None if required else item.default,
-            "label": description["label"] or spoken(item.name),
-            "group": description["group"] or group,
-            "parameter": description["parameter"] or item.name,
-            "required": required,
-        }
-    )
+    unit, required = description["unit"], item.default is dataclasses.MISSING
+    read = description.get("type") or _type_of(hint, unit)
+    usual = {"label": spoken(item.name), "group": group, "parameter": item.name}
+    own = {
+        "name": item.name,
+        "type": read,
+        "check": _check_of(description["check"], read, unit),
+        "default": None if required else item.default,
+        "required": required,
+    }
+    return Input(**{**usual, **description, **own})
 
 
 def _check_of(check: Check | tuple[float, float] | None, read: InputType, unit: str) -> Check | None:

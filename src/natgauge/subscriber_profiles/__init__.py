@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -20,7 +20,7 @@ from natgauge.ethernet import BETWEEN_FRAMES, FRAME_OVERHEAD, LARGEST_FRAME
 from natgauge.figure_text import in_full, number
 from natgauge.inputs.checks import in_range, one_of, positive
 from natgauge.inputs.frame_sizes import SizeMix, parse_frame_sizes
-from natgauge.inputs.input import Input, chosen, described, inputs_of
+from natgauge.inputs.input import Input, chosen, inputs_of
 from natgauge.inputs.types import Text
 
 #: Octets that bits are counted of: the IP packet, or the frame with its FCS, preamble and gap (RFC 5180 appendix A.1).
@@ -68,10 +68,8 @@ class Subscriber:
         source: where the numbers were published; empty = not said.
     """
 
-    connections: float = field(
-        metadata=described("open connections", "connections", partial(positive, unit="connections"))
-    )
-    new_per_second: float = field(metadata=described("new connections", "connections/s", _not_negative))
+    connections: float = chosen(MISSING, "open connections", "connections", partial(positive, unit="connections"))
+    new_per_second: float = chosen(MISSING, "new connections", "connections/s", _not_negative)
     up_frames_per_second: float | None = chosen(None, "sent frames", "frames/s", _not_negative)
     down_frames_per_second: float | None = chosen(None, "received frames", "frames/s", _not_negative)
     up_bits_per_second: float | None = chosen(None, "sent bits", "bit/s", _not_negative)
