@@ -39,7 +39,6 @@ def test_what_is_likely_is_a_range_in_one_unit(estimated: float, words: str) -> 
 def test_a_single_measurement_is_foretold_like_that_of_a_plan() -> None:
     choices = {"connections": 1000, "profile": "quick", "repeat": 2}
     alone = of_question(ask("throughput", "linux-ipv4", choices))
-    assert alone is not None
     plan = {"name": "x", "gateways": ["linux-ipv4"], "profile": "quick", "repetitions": 2}
     of_plan = points(parse({**plan, "traffic": {"connections": 1000}, "measure": [{"metric": "throughput"}]}, "x"))
     assert alone.seconds == pytest.approx(estimate(of_plan).seconds)
@@ -55,7 +54,6 @@ def test_what_is_likely_ends_where_the_time_ends(most: float, words: str) -> Non
 def test_a_limit_of_the_time_is_that_of_all_repetitions_of_a_measurement_and_of_each_of_a_campaign() -> None:
     choices = {"connections": 1000, "profile": "quick", "repeat": 4, "most_seconds": 5.0}
     alone = of_question(ask("throughput", "linux-ipv4", choices))
-    assert alone is not None
     assert alone.likely == "9 s"
     plan = {"name": "x", "gateways": ["linux-ipv4"], "profile": "quick", "repetitions": 4}
     measured = [{"metric": "throughput", "most_seconds": 5.0}]
@@ -66,9 +64,7 @@ def test_a_limit_of_the_time_is_that_of_all_repetitions_of_a_measurement_and_of_
 
 def test_more_connections_and_slower_devices_take_longer() -> None:
     def seconds(gateway: str, connections: int) -> float:
-        found = of_question(ask("connection-rate", gateway, {"connections": connections}))
-        assert found is not None
-        return found.seconds
+        return of_question(ask("connection-rate", gateway, {"connections": connections})).seconds
 
     assert seconds("nftables-nat44", 1_000_000) > seconds("nftables-nat44", 10_000)
     assert seconds("tayga-nat64", 50_000) > 1.5 * seconds("nftables-nat44", 50_000)

@@ -111,9 +111,13 @@ def alike(results: Sequence[Result], about: Collection[str]) -> list[list[Result
 
     Gateways of a set do the same work, even where `about` has the device.
     """
+
+    def is_alike(first: Result, second: Result) -> bool:
+        return work(first) == work(second) and not comparable(first, second, except_for=about)
+
     sets: list[list[Result]] = []
     for result in results:
-        own = next((each for each in sets if _alike(each[0], result, about)), None)
+        own = next((each for each in sets if is_alike(each[0], result)), None)
         if own is None:
             sets.append([result])
         else:
@@ -136,10 +140,6 @@ def on_one_axis(results: Sequence[Result], varied: Collection[str] = ()) -> list
                 each.append(result)
     drawn = {id(result) for each in sets for result in each}
     return sets + alike([result for result in forwarding if id(result) not in drawn], about)
-
-
-def _alike(first: Result, second: Result, about: Collection[str]) -> bool:
-    return work(first) == work(second) and not comparable(first, second, except_for=about)
 
 
 def series(results: Sequence[Result], axis: Axis) -> list[list[Result]]:

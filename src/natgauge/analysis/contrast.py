@@ -102,7 +102,8 @@ def _span(repetition: Repetition, result: Result) -> Span:
     if better(result.metric) == "lower":
         return Span(0.0 if repetition.limited_by in ("host", "tester") else repetition.value, upper)
     if repetition.limited_by in _NO_DEVICE and (repetition.limited_by != "time" or repetition.upper is None):
-        return Span(_least(repetition.value) if better(result.metric) is None else repetition.value, math.inf)
+        least = 0.0 if repetition.value >= 0 else -math.inf
+        return Span(least if better(result.metric) is None else repetition.value, math.inf)
     return Span(repetition.value, upper)
 
 
@@ -114,10 +115,6 @@ def _sampled(repetition: Repetition, result: Result, span: Span) -> Span:
         return span
     least, most = ends
     return Span(min(span.lower, least or 0.0), max(span.upper, math.inf if most is None else most))
-
-
-def _least(value: float) -> float:
-    return 0.0 if value >= 0 else -math.inf
 
 
 def _widened(repetition: Repetition, result: Result) -> Span:
@@ -137,7 +134,8 @@ def bounds(result: Result) -> tuple[float, float]:
     limits = {result.limited_by, *(repetition.limited_by for repetition in result.repetitions)}
     if not limits & _NO_DEVICE:
         return result.median, result.median
-    limited = [_limited(repetition, result) for repetition in result.repetitions]
+    limit = result.limited_by if result.limited_by in _NO_DEVICE else None
+    limited = [_span(replace(each, limited_by=limit or each.limited_by), result) for each in result.repetitions]
     lower = min(result.median, statistics.median(span.lower for span in limited))
     upper = max(result.median, statistics.median(span.upper for span in limited))
     return lower, upper
@@ -152,25 +150,14 @@ def bracket(result: Result) -> float:
     return max(result.median, statistics.median(uppers))
 
 
-def _limited(repetition: Repetition, result: Result) -> Span:
-    limit = result.limited_by if result.limited_by in _NO_DEVICE else repetition.limited_by
-    return _span(replace(repetition, limited_by=limit), result)
-
-
 def _moses(first: Sequence[Span], second: Sequence[Span], *, positive: bool) -> ConfidenceInterval:
-    of = _ratio if positive else _difference
+    def of(second: float, first: float) -> float:
+        return second - first if not positive else second / first if first else math.inf
+
     pairs = [(of_first, of_second) for of_first in first for of_second in second]
     lowest = [of(of_second.lower, of_first.upper) for of_first, of_second in pairs]
     highest = [of(of_second.upper, of_first.lower) for of_first, of_second in pairs]
     return moses_interval(lowest, highest, len(first), len(second))
-
-
-def _ratio(above: float, below: float) -> float:
-    return above / below if below else math.inf
-
-
-def _difference(more: float, less: float) -> float:
-    return more - less
 
 
 def widened(lower: float, upper: float, doubts: Iterable[Note]) -> tuple[float, float]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from natgauge.analysis import derived
@@ -44,12 +45,11 @@ def rows_of_halves(results: Sequence[Result]) -> list[DerivedRow]:
     """
     return [
         DerivedRow(name, "", tuple(compare(result, results) for result in results))
-        for name, compare in (("minimum of the halves", _smallest), ("1 / (1/CE + 1/PE) of the halves", _in_turns))
+        for name, compare in (
+            ("minimum of the halves", partial(_compare, compute=min)),
+            ("1 / (1/CE + 1/PE) of the halves", _in_turns),
+        )
     ]
-
-
-def _smallest(result: Result, results: Sequence[Result]) -> Comparison:
-    return _compare(result, results, min)
 
 
 def _in_turns(result: Result, results: Sequence[Result]) -> Comparison:

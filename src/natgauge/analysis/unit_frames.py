@@ -115,17 +115,13 @@ def _opening(parameters: Parameters) -> tuple[UnitFrame, ...]:
     return (UnitFrame("frame", "initiator", _of_frames(parameters)),)
 
 
-def _torn_down(parameters: Parameters) -> tuple[UnitFrame, ...]:
-    return _closing(parameters, str(parameters.get("tear_down_by")))
-
-
 def _transaction(parameters: Parameters) -> tuple[UnitFrame, ...]:
     request = parameters.get("request_octets")
     data = request if isinstance(request, int) else 0
     syn, syn_ack, _ = _handshake(parameters)
     opened = (syn, syn_ack, _segment(parameters, "ACK", "initiator", data))
     response = _segment(parameters, "response", "responder", data)
-    return (*opened, response, *_closing(parameters, str(parameters.get("close"))))
+    return (*opened, response, *_closing(parameters, "close"))
 
 
 def _handshake(parameters: Parameters) -> tuple[UnitFrame, UnitFrame, UnitFrame]:
@@ -134,7 +130,9 @@ def _handshake(parameters: Parameters) -> tuple[UnitFrame, UnitFrame, UnitFrame]
     return syn, syn_ack, _segment(parameters, "ACK", "initiator")
 
 
-def _closing(parameters: Parameters, way: str) -> tuple[UnitFrame, ...]:
+def _closing(parameters: Parameters, option: str = "tear_down_by") -> tuple[UnitFrame, ...]:
+    """The segments that close a connection in the way of this option."""
+    way = parameters.get(option)
     if way == "rst":
         return (_segment(parameters, "reset", "initiator"),)
     if way != "fin":
@@ -178,7 +176,7 @@ _OF_UNIT: Final[Mapping[Counted, Callable[[Parameters], tuple[UnitFrame, ...]]]]
     "frames": _of_throughput,
     "queries": _queries,
     "transaction": _transaction,
-    "closing": _torn_down,
+    "closing": _closing,
 }
 
 

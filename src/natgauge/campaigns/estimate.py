@@ -69,16 +69,6 @@ class Once:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlasting:
-    """A cell whose device would expire connections in the middle of a trial."""
-
-    cell: str
-    connections: int
-    timeout_seconds: int
-    least_rate: float
-
-
-@dataclass(frozen=True, slots=True)
 class Estimate:
     """Estimate of a measurement, a cell or a plan.
 
@@ -86,6 +76,7 @@ class Estimate:
         trials: number of trials; a round of slices counts as one unless it is only preparation.
         most_seconds: when --most-seconds ends it; infinite = never.
         device_octets: largest memory of the device; None = not known, because a recipe does not state it.
+        outlasting: a line for each cell whose device would expire connections in the middle of a trial.
     """
 
     trials: int = 0
@@ -94,7 +85,7 @@ class Estimate:
     tester_octets: int = 0
     device_octets: int | None = 0
     cut: int = 0
-    outlasting: tuple[Outlasting, ...] = ()
+    outlasting: tuple[str, ...] = ()
 
     @property
     def likely(self) -> str:
@@ -113,46 +104,33 @@ def estimate(points: Sequence[PlannedCell]) -> Estimate:
         tester_octets=max(cell.tester_octets for cell in every),
         device_octets=max(octets) if len(octets) == len(every) else None,
         cut=sum(cell.cut for cell in every),
-        outlasting=tuple(cell for cell_estimate in every for cell in cell_estimate.outlasting),
+        outlasting=tuple(line for cell in every for line in cell.outlasting),
     )
 
 
-def of_question(question: Question) -> Estimate | None:
-    """Estimate a measurement, whose repetitions share its time; None = the question is wrong, or too unlike."""
-    try:
-        planned = Bench(question.cell).plan(question.metric, question.settings)
-        recipe = load(question.cell.gateway)
-        only = CellMeasurement(question.metric, question.settings, planned)
-        cell = PlannedCell(
-            question.metric, recipe.name, {}, question.cell, recipe, planned.settings.connections, (only,)
-        )
-        estimated = of_cell(cell)
-        most = planned.settings.most_seconds
-        return estimated if most is None else replace(estimated, most_seconds=most + _MOST_FOR_CELL_RUN)
-    except NatgaugeError:
-        # The measurement itself says what is wrong.
-        return None
+def of_question(question: Question) -> Estimate:
+    """Estimate a measurement, whose repetitions share its time."""
+    planned = Bench(question.cell).plan(question.metric, question.settings)
+    recipe = load(question.cell.gateway)
+    only = CellMeasurement(question.metric, question.settings, planned)
+    cell = PlannedCell(question.metric, recipe.name, {}, question.cell, recipe, planned.settings.connections, (only,))
+    estimated, most = of_cell(cell), planned.settings.most_seconds
+    return estimated if most is None else replace(estimated, most_seconds=most + _MOST_FOR_CELL_RUN)
 
 
 def likely_of(question: Question) -> str:
-    """Return the likely range of a measurement's time in words; empty = not known."""
-    estimated = of_question(question)
-    return "" if estimated is None else estimated.likely
+    """Return the likely range of a measurement's time in words; empty where the measurement says what is wrong."""
+    try:
+        return of_question(question).likely
+    except NatgaugeError:
+        return ""
 
 
 def checked_estimate(points: Sequence[PlannedCell], where: str) -> Estimate:
     """Estimate all cells, and refuse a plan whose trials outlast a UDP time-out that is not natgauge's to raise."""
     estimated = estimate(points)
     if estimated.outlasting:
-        raise PlanError(
-            where,
-            [
-                f"{cell.cell}: a trial of {cell.connections:,} connections at less than {written(cell.least_rate)} a "
-                f"second outlasts the UDP time-out of {cell.timeout_seconds:,} s; give the device a longer "
-                "udp_timeout, or take fewer connections"
-                for cell in estimated.outlasting
-            ],
-        )
+        raise PlanError(where, [*estimated.outlasting])
     return estimated
 
 
@@ -194,7 +172,7 @@ def of_cell(point: PlannedCell) -> Estimate:
         tester_octets=_phase1_frames(point) * _OCTETS[point.recipe.responder_family],
         device_octets=_device_octets(point),
         cut=cut,
-        outlasting=_outlasting(point) if any(once.outlasts for once in each.values()) else (),
+        outlasting=(_outlasting(point),) if any(once.outlasts for once in each.values()) else (),
     )
 
 
@@ -205,12 +183,15 @@ def _device_octets(point: PlannedCell) -> int | None:
     return octets_needed(recipe, point.measurements[0].planned.demand, _chosen(point), {})
 
 
-def _outlasting(point: PlannedCell) -> tuple[Outlasting, ...]:
+def _outlasting(point: PlannedCell) -> str:
     timeout = _chosen(point)["udp_timeout"]
     after = max(measurement.planned.demand.after_seconds for measurement in point.measurements)
     frames = _phase1_frames(point)
     rate = frames / (timeout - after) if timeout > after else math.inf
-    return (Outlasting(point.name, frames, timeout, rate),)
+    return (
+        f"{point.name}: a trial of {frames:,} connections at less than {written(rate)} a second outlasts the UDP "
+        f"time-out of {timeout:,} s; give the device a longer udp_timeout, or take fewer connections"
+    )
 
 
 def _phase1_frames(point: PlannedCell) -> int:

@@ -117,8 +117,8 @@ class ByRates:
         own_labs = all(gateway.lab_kind.shares_core for gateway in gateways)
         self._at_once = own_labs and differing_knob(gateways) is None
         self._all = [self._rated(gateway, number) for number, gateway in enumerate(every)]
-        self.labels = [rated.label for rated in self._all[:-1]]
-        self.stage = f"comparing {', '.join(self.labels)} by their highest rates, in turn"
+        names = ", ".join(rated.label for rated in self._all[:-1])
+        self.stage = f"comparing {names} by their highest rates, in turn"
         self._voids = VoidRounds("compare", "search", 'see what it does with "natgauge measure throughput"')
         self.notes = self._voids.notes
         self.notes.extend(tolerance_note(options.loss_tolerance))
@@ -215,26 +215,12 @@ class ByRates:
             self._estimate(rated, quantity, goal, alpha) for rated in self._all[1:] for quantity in self._quantities
         ]
 
-    def parameters(self) -> Mapping[str, Parameters]:
-        """Return all that was set for each gateway, by its label."""
-        return {rated.label: self._set_for(rated) for rated in self._all}
-
-    @staticmethod
-    def _set_for(rated: RatedGateway) -> Parameters:
-        """Return the parameters of a gateway's first search; only its name if no search has a result."""
-        known = (searched.parameters for searched in rated.searched.values())
-        first_parameters = next((parameters for parameters in known if parameters is not None), None)
-        return (
-            Parameters(device={"gateway": rated.bench.recipe.name})
-            if first_parameters is None
-            else without_search(first_parameters)
-        )
-
     def findings(self) -> Findings:
         """Return the baseline's time for a frame at its highest rate, and every gateway's rates with their doubts."""
         baseline = self._all[0].searched
         return Findings(
             by="rates",
+            parameters={rated.label: self._set_for(rated) for rated in self._all},
             baseline_costs=tuple(
                 BaselineCost(
                     quantity=quantity,
@@ -249,6 +235,12 @@ class ByRates:
                 rated.label: {each.quantity: each.doubts for each in rated.searched.values()} for rated in self._all
             },
         )
+
+    @staticmethod
+    def _set_for(rated: RatedGateway) -> Parameters:
+        """Return the parameters of a gateway's first search; only its name if no search has a result."""
+        known = next((each.parameters for each in rated.searched.values() if each.parameters is not None), None)
+        return Parameters(device={"gateway": rated.bench.recipe.name}) if known is None else without_search(known)
 
     def _rated(self, gateway: ComparedGateway, number: int) -> RatedGateway:
         place: dict[str, object] = {"lab_name": f"compare-{os.getpid()}-{number}", "seed": self._seed}

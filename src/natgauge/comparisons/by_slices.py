@@ -23,7 +23,6 @@ from natgauge.paired.ratios import PairedRatios, Seat, Seating
 from natgauge.paired.rounds import RoundSums, VoidRounds, disturbance_notes
 from natgauge.paired.slices import RoundPlan, blocks_of_round
 from natgauge.records.comparison import BaselineCost, RatioEstimate, SliceCounts
-from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
 from natgauge.statistics.interval import finite
 from natgauge.statistics.rounds import LEAST_ROUNDS
@@ -163,8 +162,7 @@ class BySlices:
         self._seed, self._slice_frames, self._quantities = options.seed or 0, options.slice_frames, quantities
         cpu = idlest_core(usable_cpus()) if options.core is None else check_cpus((options.core,), "core", "core")[0]
         self.all = Contestants(gateways, cpu, self._seed, observer)
-        self.labels = [gateway.label for gateway in self.all.gateways]
-        self.stage = f"comparing {', '.join(self.labels)} on core {cpu}"
+        self.stage = f"comparing {', '.join(gateway.label for gateway in self.all.gateways)} on core {cpu}"
         fewest = min(device.bench.traffic.connections for device in self.all.devices)
         self._blocks = blocks_of_round(quantities, fewest, options.slice_frames)
         voids = VoidRounds(
@@ -231,18 +229,15 @@ class BySlices:
         """Return the estimates of all gateways but the baseline."""
         return estimates_of(self._ratios, goal, alpha)
 
-    def parameters(self) -> Mapping[str, Parameters]:
-        """Return all that was set for each gateway, by its label."""
-        facts = machine.facts()
-        return {
-            gateway.label: gateway_parameters(gateway.bench, gateway.started.device, facts)
-            for gateway in [*self.all.gateways, self.all.control]
-        }
-
     def findings(self) -> Findings:
         """Return counts of slices, the baseline's costs, and those of plain forwarding."""
+        facts = machine.facts()
         return Findings(
             by="slices",
+            parameters={
+                gateway.label: gateway_parameters(gateway.bench, gateway.started.device, facts)
+                for gateway in [*self.all.gateways, self.all.control]
+            },
             baseline_costs=tuple(self._baseline(quantity) for quantity in self._quantities),
             forwarding_nanoseconds={quantity: self._ratios.forwarding(quantity) for quantity in self._quantities},
             slices=SliceCounts(

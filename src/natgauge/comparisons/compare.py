@@ -25,7 +25,6 @@ from natgauge.inputs.input import inputs_of
 from natgauge.notes import Note
 from natgauge.paired.slices import read_quantities
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate, Role
-from natgauge.records.parameters import Parameters
 from natgauge.records.store import RESULTS, Store
 from natgauge.setup.setup import check_host
 from natgauge.statistics.interim import alpha_spent, rounds_before
@@ -115,11 +114,7 @@ class ComparisonRun:
         observer: Observer,
         on_interim: InterimReport | None,
     ) -> None:
-        """Plan every gateway; no lab is made.
-
-        Raises:
-            UsageError: the first error in the request.
-        """
+        """Plan every gateway; no lab is made."""
         seed = secrets.randbits(63) if options.seed is None else options.seed
         gateways = read_gateways(names, shared, unlike=options.unlike)
         options = with_usual_options(options, gateways)
@@ -135,11 +130,7 @@ class ComparisonRun:
         self.method: ComparisonMethod = kind(gateways, self.quantities, self.options, observer)
 
     def run(self, results: Path) -> Compared:
-        """Make the labs, compare, undo everything.
-
-        Raises:
-            NatgaugeError: as `compare`.
-        """
+        """Make the labs, compare, undo everything."""
         check_host()
         store = Store.create(results, "compare", self._recipe)
         with store.evidence():
@@ -148,8 +139,8 @@ class ComparisonRun:
                 store.write_plan({**asdict(self.options), **self.method.conditions()})
                 store.write_environment({"machine": machine.facts(), "devices": self.method.devices()})
                 seconds, rounds, estimates = self._rounds(store)
-                parameters = self.method.parameters()
-            return self._answer(store, seconds, rounds, estimates, parameters)
+                findings = self.method.findings()
+            return self._answer(store, seconds, rounds, estimates, findings)
 
     def _rounds(self, store: Store) -> tuple[float, int, list[RatioEstimate]]:
         """Run rounds until all is decided, the time is used up, or labs cannot be made again (see `_ended_by`)."""
@@ -172,25 +163,17 @@ class ComparisonRun:
             analysis += 1
             if self._on_interim is not None:
                 self._on_interim(now - began, rounds, estimates)
-            if last or all(map(self._is_narrow, estimates[: -len(self.quantities)])):
+            ours, (resolve, fail_above) = estimates[: -len(self.quantities)], (self.goal.resolve, self.goal.fail_above)
+            if last or all(is_narrow(estimate, resolve, fail_above) for estimate in ours):
                 return now - began, rounds, estimates
 
-    def _is_narrow(self, estimate: RatioEstimate) -> bool:
-        return is_narrow(estimate, self.goal.resolve, self.goal.fail_above)
-
     def _answer(
-        self,
-        store: Store,
-        seconds: float,
-        rounds: int,
-        estimates: Sequence[RatioEstimate],
-        parameters: Mapping[str, Parameters],
+        self, store: Store, seconds: float, rounds: int, estimates: Sequence[RatioEstimate], findings: Findings
     ) -> Compared:
         ours, control = estimates[: -len(self.quantities)], estimates[-len(self.quantities) :]
-        findings = self.method.findings()
         result = ComparisonRecord(
             by=findings.by,
-            gateways=tuple(self._gateways(parameters, findings)),
+            gateways=tuple(self._gateways(findings)),
             estimates=tuple(ours),
             control=tuple(control),
             baseline_costs=findings.baseline_costs,
@@ -215,8 +198,9 @@ class ComparisonRun:
         store.write_comparison(result.document())
         return Compared(result, store.folder)
 
-    def _gateways(self, parameters: Mapping[str, Parameters], findings: Findings) -> Iterator[GatewayRecord]:
+    def _gateways(self, findings: Findings) -> Iterator[GatewayRecord]:
         """Yield the records of the baseline, the compared gateways in order, and the A/A control."""
+        parameters = findings.parameters
         roles: list[Role] = ["baseline", *(["compared"] * (len(parameters) - 2)), "control"]  # type: ignore[list-item]
         baseline = next(iter(parameters))
         for role, (label, known) in zip(roles, parameters.items(), strict=True):

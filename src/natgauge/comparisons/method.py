@@ -61,10 +61,12 @@ class Findings:
     """Results of all rounds in addition to ratios; fields as those of `ComparisonRecord` and `GatewayRecord`.
 
     Attributes:
+        parameters: all that was set for each gateway, by its label: the baseline first, the A/A control last.
         rates: highest rates by the label of the gateway; empty by slices.
     """
 
     by: Method
+    parameters: Mapping[str, Parameters]
     baseline_costs: tuple[BaselineCost, ...]
     forwarding_nanoseconds: dict[Quantity, float | None] = field(default_factory=dict)
     slices: SliceCounts | None = None
@@ -77,12 +79,10 @@ class ComparisonMethod(Protocol):
 
     Attributes:
         stage: the work in words, for the progress.
-        labels: labels of the gateways, the baseline first.
         first_analysis: rounds before the first interim analysis.
     """
 
     stage: str
-    labels: list[str]
     first_analysis: int
 
     @property
@@ -120,8 +120,5 @@ class ComparisonMethod(Protocol):
     def estimates(self, goal: ComparisonGoal, alpha: float) -> list[RatioEstimate]:
         """Return the estimates of all gateways but the baseline, the A/A control's last; see `goal` and `alpha`."""
 
-    def parameters(self) -> Mapping[str, Parameters]:
-        """Return all that was set for each gateway, by its label: the baseline first, the A/A control last."""
-
     def findings(self) -> Findings:
-        """Return what the record contains in addition to ratios."""
+        """Return what the record contains in addition to ratios, while the labs are up."""

@@ -89,7 +89,14 @@ def record(conditions: Conditions) -> Parameters:
     return Parameters.grouped(
         settings=plain(conditions.settings.parameters()),
         traffic=plain(_traffic(conditions)),
-        place=plain(_place(conditions)),
+        place=plain(
+            {
+                **_place(conditions.lab_kind, conditions.lab, conditions, {**conditions.chosen, **_link(conditions)}),
+                **({"device_caches": conditions.device_cores.caches} if conditions.device_cores.caches else {}),
+                **_rates(conditions.rates),
+                **moving_facts(conditions.machine),
+            }
+        ),
         device=plain(
             _device(conditions.recipe, conditions.device, conditions.port_sets, processes=conditions.own_processes)
         ),
@@ -121,16 +128,7 @@ def gateway_parameters(bench: Bench, device: DeviceSettings | None, facts: Mappi
         ),
         place=plain(
             {
-                "lab_kind": bench.cell.lab.lab,
-                "lab": lab.name,
-                "placement": lab.placement,
-                "emulated": lab.emulated,
-                **place_parameters(lab),
-                **chain_of(lab),
-                "sender_cores": len(lab.sender_cpus),
-                "sender_cpus": lab.sender_cpus,
-                "device_cores": lab.device_cores.count,
-                "device_cpus": lab.device_cores.numbers,
+                **_place(bench.cell.lab.lab, lab.name, lab, {**place_parameters(lab), **chain_of(lab)}),
                 **moving_facts(facts),
             }
         ),
@@ -227,21 +225,17 @@ def _ranges(traffic: TrafficPlan) -> dict[str, Any]:
     }
 
 
-def _place(conditions: Conditions) -> dict[str, Any]:
+def _place(kind: str, name: str, lab: Lab | Conditions, chosen: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "lab_kind": conditions.lab_kind,
-        "lab": conditions.lab,
-        "placement": conditions.placement,
-        "emulated": conditions.emulated,
-        **conditions.chosen,
-        **_link(conditions),
-        "sender_cores": len(conditions.sender_cpus),
-        "sender_cpus": conditions.sender_cpus,
-        "device_cores": conditions.device_cores.count,
-        "device_cpus": conditions.device_cores.numbers,
-        **({"device_caches": conditions.device_cores.caches} if conditions.device_cores.caches else {}),
-        **_rates(conditions.rates),
-        **moving_facts(conditions.machine),
+        "lab_kind": kind,
+        "lab": name,
+        "placement": lab.placement,
+        "emulated": lab.emulated,
+        **chosen,
+        "sender_cores": len(lab.sender_cpus),
+        "sender_cpus": lab.sender_cpus,
+        "device_cores": lab.device_cores.count,
+        "device_cpus": lab.device_cores.numbers,
     }
 
 
