@@ -66,7 +66,7 @@ def test_a_drawing_in_a_paper_says_its_unit_its_interval_and_its_doubts(
     # Once in the title, once at the axis.
     assert said.count("(frames/s in each direction)") == 2
     assert "another run on this machine is expected" in said
-    assert "† Could change the answer: rare loss. * Why intervals are wide: wide spread." in said
+    assert "† may be another value: rare loss. * wide interval: wide spread." in said
     assert "jool-nat64" in said
     signs = [word[-1] for word in drawn if word[-1] in "†*"]
     assert sorted(signs) == sorted("†*" * len(connections))

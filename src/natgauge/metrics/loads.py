@@ -20,9 +20,11 @@ NEW_LOST: Final = "new_lost_beside_flood_percent"
 FRAMES_LOST: Final = "frames_lost_beside_flood_percent"
 
 _FLOODED: Final = (
-    DeclaredFigure(FLOOD, "flood of one host", "connections/s", answer="beside a host that opens {} connections/s"),
+    DeclaredFigure(
+        FLOOD, "flood of one host", "connections/s", answer="beside a host that opens {} connections/s{range}"
+    ),
     DeclaredFigure(WITHOUT_FLOOD, "load without the flood"),
-    DeclaredFigure(KEPT, "kept beside the flood", "of 1", answer="{} of the load without it"),
+    DeclaredFigure(KEPT, "kept beside the flood", "of 1", answer="{}{range} of the load without it"),
     DeclaredFigure(KEPT_LEAST, "kept at least", "of 1"),
     DeclaredFigure(KEPT_MOST, "kept at most", "of 1"),
     DeclaredFigure(NEW_LOST, "new connections lost at that load", "%"),
@@ -61,7 +63,9 @@ FRAME_LOSS: Final = Metric(
     does="loses {value} of the frames at the highest load",
     criterion=Criterion(tolerant=""),
     best="loses fewest frames at the highest load",
-    figures=(*(DeclaredFigure(name, answer="{loss} up to {} {unit}") for name in (WITHOUT_LOSS, WITHIN_TOLERANCE)),),
+    figures=(
+        *(DeclaredFigure(name, answer="{loss} up to {} {unit}{range}") for name in (WITHOUT_LOSS, WITHIN_TOLERANCE)),
+    ),
     moved_by=TESTER_RATES,
     measures_loss=True,
     draws_loss=True,
@@ -108,8 +112,10 @@ MIXED_LOAD: Final = Metric(
     criterion=Criterion(strict=" without losing a frame or a new connection"),
     best="forwards most frames while connections are opened and leave",
     figures=(
-        DeclaredFigure(CONNECTIONS_PER_SECOND, "new connections", "connections/s", answer="{} new connections/s"),
-        DeclaredFigure(OPEN_CONNECTIONS, "open connections", "connections", answer="{} open connections"),
+        DeclaredFigure(
+            CONNECTIONS_PER_SECOND, "new connections", "connections/s", answer="{} new connections/s{range}"
+        ),
+        DeclaredFigure(OPEN_CONNECTIONS, "open connections", "connections", answer="{} open connections{range}"),
         DeclaredFigure(GIGABITS, "IP packets of both directions", "Gbit/s"),
         *_FLOODED,
     ),

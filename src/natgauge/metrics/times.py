@@ -16,7 +16,7 @@ LATENCY: Final = Metric(
     better="lower",
     does="delays a frame by {value} (median)",
     best="delays frames least",
-    figures=(DeclaredFigure("worst_case_latency_us", answer="1 frame of 1,000 takes longer than {} us"),),
+    figures=(DeclaredFigure("worst_case_latency_us", answer="1 frame of 1,000 takes longer than {} us{range}"),),
     value_figure="typical_latency_us",
     moved_by=frozenset(),
 )
@@ -30,9 +30,9 @@ FIRST_PACKET_DELAY: Final = Metric(
     does="delays the first frame of a connection by {value} (median)",
     best="delays first frames least",
     figures=(
-        DeclaredFigure("first_worst_case_us", answer="1 first frame of 1,000 takes longer than {} us"),
+        DeclaredFigure("first_worst_case_us", answer="1 first frame of 1,000 takes longer than {} us{range}"),
         DeclaredFigure(
-            "later_typical_us", "median delay of later frames", "us", answer="later frames take {} us (median)"
+            "later_typical_us", "median delay of later frames", "us", answer="later frames take {} us{range} (median)"
         ),
     ),
     value_figure="first_typical_us",

@@ -33,7 +33,7 @@ from natgauge.analysis.contrast import better, least_repetitions
 from natgauge.analysis.scalability import CORES, SESSIONS, WITH_TESTER, Axis, of_forwarding, varied_with
 from natgauge.analysis.unit_frames import Way, bits_of_unit
 from natgauge.figure_text import at_least, at_most, given, in_full, number
-from natgauge.interval_text import in_bits, ratio, signed, span, within
+from natgauge.interval_text import in_bits, ratio, resolved, signed, span, within
 from natgauge.metrics import declared, figures
 from natgauge.metrics.loads import JUDGED
 from natgauge.metrics.shared_figures import IN_ALL
@@ -166,18 +166,23 @@ def one(result: Result, point: str = "") -> Sentence:
         "judged": _periods(result, JUDGED),
     }
     # A sum of both directions has the interval of the value.
-    values = [number(own.median) if name == IN_ALL else _with_range(own) for name, _, own in named]
-    more = "".join(f"; {text.format(value, **words)}" for (_, text, _), value in zip(named, values, strict=True))
+    values = [(number(own.median), "") if name == IN_ALL else _with_range(own) for name, _, own in named]
+    more = (
+        f"; {text.format(value, range=its_range, **words)}"
+        for (_, text, _), (value, its_range) in zip(named, values, strict=True)
+    )
     does = f"{_does(result, sized=not point)}{f' {point}' if point else ''}"
-    return Sentence(f"{does}: {main_figure.spread(result)}{more}{_in_bits(result)}.")
+    return Sentence(f"{does}: {main_figure.spread(result)}{_and_bits(result)}{''.join(more)}.")
 
 
-def _with_range(figure: FigureSummary) -> str:
-    return within(figure.median, figure.minimum, figure.maximum)
+def _with_range(figure: FigureSummary) -> tuple[str, str]:
+    """The figure, and its range over the repetitions, which is behind its unit."""
+    ends = figure.median, figure.minimum, figure.maximum
+    return resolved(*ends), within(*ends).removeprefix(resolved(*ends))
 
 
 def _in_bits(*results: Result) -> str:
-    """Bits of the frames of rates, as the end of a sentence; empty where a value is no rate of known frames."""
+    """Bits of the frames of rates, in words; empty where a value is no rate of known frames."""
     every = [(each, bits_of_unit(each.metric, each.parameters)) for each in results if each.median]
     known = [(each, bits) for each, bits in every if bits is not None]
     if not known or len(known) < len(results):
@@ -186,7 +191,16 @@ def _in_bits(*results: Result) -> str:
         " and ".join(dict.fromkeys(in_bits(_number(each, getattr(bits, part))) for each, bits in known))
         for part in ("wire", "packets")
     )
-    return f"; {wire} on the wire, {packets} of IP packets{_WAYS[known[0][1].way]}"
+    way = known[0][1].way
+    # The unit of a rate of frames in each direction says that by itself.
+    said = "" if way == "each" and results[0].unit == "frames/s" else _WAYS[way]
+    return f"{wire} on the wire, {packets} of IP packets{said}"
+
+
+def _and_bits(*results: Result) -> str:
+    """The same as the end of a sentence."""
+    bits = _in_bits(*results)
+    return f"; {bits}" if bits else ""
 
 
 def _periods(result: Result, name: str) -> str:
@@ -213,7 +227,7 @@ def _does(result: Result, *, sized: bool) -> str:
 
 def _value(result: Result, *, bits: bool = False) -> str:
     """The value with its unit, and with `bits` those of its frames where it is a rate of known frames."""
-    text = _in_bits(result).removeprefix("; ") if bits else ""
+    text = _in_bits(result) if bits else ""
     return f"{_figure(result)}{f' ({text})' if text else ''}{doubtful.missing(result)}"
 
 
@@ -351,13 +365,13 @@ def _ranked_once(ranking: Ranking) -> Sentence:
         if len(rivals) > 2:
             least, most = (end(rivals, key=lambda each: each.median) for end in (min, max))
             text += f"their medians are {main_figure.median(least)} to {main_figure.median(most)} {unit_of(first)}"
-            text += _in_bits(least, most)
+            text += _and_bits(least, most)
         else:
             unequal = next(claim for claim in ranking.claims if claim.certainty == "cannot tell")
             text += (
                 f"{first.gateway} {_number(first)}{doubtful.missing(first)}, {rivals[1].gateway} {_value(rivals[1])}"
             )
-            text += f", {_why_not(unequal)}{_in_bits(first, rivals[1])}"
+            text += f", {_why_not(unequal)}{_and_bits(first, rivals[1])}"
         return Sentence(f"{text}.", certainty, _why_wide(ranking.claims))
     times = _times(claims[:1], f"that of the next, {claims[0].first.gateway}")
     text = f"{first.gateway} {_best(first)}: {_value(first, bits=True)}, {times}"
@@ -453,7 +467,7 @@ def _several(results: Sequence[Result]) -> Sentence:
     values = " to ".join(f"{_value(result)} ({name})" for result, name in zip(ends, named, strict=True))
     differing = [describe(name).label for name in labels.differing_within(results)]
     rest = f"; they differ in {listed(differing)}" if differing else ""
-    return Sentence(f"{results[0].metric}: {len(results)} results, from {values}{rest}{_in_bits(*ends)}.")
+    return Sentence(f"{results[0].metric}: {len(results)} results, from {values}{rest}{_and_bits(*ends)}.")
 
 
 def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> Iterator[Sentence]:
@@ -471,7 +485,7 @@ def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> It
                 f"{_does(own, sized=False)}{doubtful.missing(own)} {_point(own, results)}, and "
                 f"{_value(result)} {_point(result, results)}"
             )
-            text = f"{ends_of}: {_times(claims, '')}{_in_bits(own, result)}."
+            text = f"{ends_of}: {_times(claims, '')}{_and_bits(own, result)}."
             yield Sentence(text, claims[0].certainty, _reasons(claims), _doubts(claims))
             continue
         names = "cores" if axis is CORES else "connections"

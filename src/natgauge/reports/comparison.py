@@ -339,8 +339,11 @@ def _rate(record: ComparisonRecord, gateway: GatewayRecord, quantity: str, rate:
     limited = 2 * sum(limit.searches for limit in of_rate) > max((limit.of for limit in of_rate), default=0)
     metric = "connection-rate" if quantity == "new" else "throughput"
     bits = bits_of_unit(metric, gateway.parameters.with_settings({"directions": quantity}))
-    wire = "" if bits is None else f" ({in_bits(number(rate * bits.wire))} on the wire)"
-    return f"{quantity} {f'at least {at_least(rate)}' if limited else number(rate)}/s{wire}"
+    text = f"{quantity} {f'at least {at_least(rate)}' if limited else number(rate)}/s"
+    if bits is None:
+        return text
+    wire, packets = (in_bits(number(rate * each)) for each in (bits.wire, bits.packets))
+    return f"{text} ({wire} on the wire, {packets} of IP packets)"
 
 
 def _length(record: ComparisonRecord) -> str:

@@ -21,6 +21,8 @@ GRADE_TITLES: Final[Mapping[Grade, str]] = {
 }
 #: Marks of figures with doubts of each grade; those for information need none.
 MARKS: Final[Mapping[Grade, str]] = {"answer": "†", "interval": "*", "information": ""}
+#: What each mark says of its figure.
+_MARKED: Final[Mapping[Grade, str]] = {"answer": "may be another value", "interval": "wide interval"}
 #: Doubts whose texts are printed below tables whatever their grade.
 _FINDINGS: Final = words_of(lambda doubt: doubt.shows_text)
 #: The most texts of such a doubt that are printed; of more, only the word is.
@@ -58,9 +60,8 @@ def explained(every: Iterable[Sequence[Note]]) -> str:
         for doubt in doubts:
             if sign and doubt.grade is not None and MARKS[doubt.grade] == sign:
                 words.setdefault(doubt.grade, {})[doubt.word] = None
-    return " ".join(
-        f"{MARKS[grade]} {GRADE_TITLES[grade]}: {', '.join(words[grade])}." for grade in MARKS if grade in words
-    )
+    texts = (f"{MARKS[grade]} {said}: {', '.join(words[grade])}." for grade, said in _MARKED.items() if grade in words)
+    return " ".join(texts)
 
 
 def doubted(

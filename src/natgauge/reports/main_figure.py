@@ -65,4 +65,6 @@ def within(result: Result) -> str:
     interval = interval_of(result)
     if interval.low == interval.high:
         return median(result)
+    if not interval.is_expected:
+        return f"{median(result)} ({interval_text.span(interval.low, interval.high)})"
     return interval_text.within(result.median, interval.low, interval.high)

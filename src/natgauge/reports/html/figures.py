@@ -50,9 +50,8 @@ _BEYOND, _LEAST_SPAN = 0.08, 1.02
 #: Ratios outside of this range have a logarithmic axis, on which half and twice as much are equally far from 1.
 _LINEAR: Final = (0.75, 3.0)
 #: What a stroke is.
-_INTERVAL: Final = (
-    "the interval in which another run on this machine is expected, or, where doubts leave none, the range of the "
-    "repetitions"
+_STROKE: Final = (
+    "A stroke is where another run on this machine is expected, or, in doubt, the range of the repetitions."
 )
 #: Letters in a line of a name.
 _LETTERS: Final = 20
@@ -195,7 +194,7 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
     hollow = " A hollow mark is a single repetition." * any(len(result.repetitions) == 1 for result in flat)
     return FigureGroup(
         f"{declared(results[0].metric).plain_name} against {_AGAINST[axis]} ({unit_of(results[0])})",
-        f"The line goes through the medians. A stroke is {_INTERVAL}.{band}{hollow}{ideal}{log}{_marked(flat)}"
+        f"The line goes through the medians. {_STROKE}{band}{hollow}{ideal}{log}{_marked(flat)}"
         f"{_limits(results)[1]}{_unlike(flat, *names, axis.parameter, apart=len(together) > 1)}",
         tuple(figures),
         _legend([each[0].gateway for each in sets], looks),
@@ -301,6 +300,7 @@ def _together(results: Sequence[Result], varied: Sequence[str] = ()) -> list[tup
     """Return sets of results that may share an axis, each with the work of its gateways where sets differ in it."""
     sets = on_one_axis(results, varied)
     names = conditions.named_works([work(own[0]) for own in sets])
+    names = {done: "plain forwarding" if done.forwards else name for done, name in names.items()}
     return [(names[work(own[0])] if len(names) > 1 else "", own) for own in sets]
 
 
@@ -348,7 +348,7 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
             figures.append(replace(bars, title=_joined(head, bars.title)))
     first = "the largest" if better(results[0].metric) is None else "the best"
     several = any(len(point) > 1 for every in points for point in every)
-    caption = f"Bars are medians{f', {first} first' if several else ''}. A stroke is {_INTERVAL}.{_marked(results)}"
+    caption = f"Bars are medians{f', {first} first' if several else ''}. {_STROKE}{_marked(results)}"
     caption += "" if any(references) else _limits(results)[1]
     caption += _unlike(results, *labels.differing_within(results), apart=len(together) > 1)
     caption += _after(without_forwarding(results))
