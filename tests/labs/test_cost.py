@@ -55,9 +55,8 @@ LOOK_UP = "__nf_conntrack_find_get"
 @alone
 @pytest.mark.slow("perf samples the core and reads its own file afterwards")
 @pytest.mark.skipif(absent(PROGRAM), reason="no perf: apt-get install linux-perf")
-@pytest.mark.parametrize(
-    ("gateway", "own"), [("nftables-nat44", True), pytest.param("linux-ipv4", False, marks=pytest.mark.soak)]
-)
+@pytest.mark.soak  # unit/test_hot_spots.py reads what perf prints
+@pytest.mark.parametrize(("gateway", "own"), [("nftables-nat44", True), ("linux-ipv4", False)])
 def test_hot_spots_of_a_nat_are_functions_that_plain_forwarding_does_not_run(
     gateway: str, tmp_path: Path, *, own: bool
 ) -> None:
@@ -84,11 +83,7 @@ def test_the_first_trial_is_near_its_end_where_slices_tell_where_to_begin(tmp_pa
     [
         ("tayga-nat64", {"placement": "shared"}, "tayga-nat64: .*processes of its own"),
         ("jool-nat64", {"lab": "vm"}, "jool-nat64: placement external: the device does not work in the sender's"),
-        (
-            "nftables-nat44",
-            {"placement": "isolated"},
-            "nftables-nat44: placement isolated: .*use --placement shared",
-        ),
+        ("nftables-nat44", {"placement": "isolated"}, "nftables-nat44: placement isolated: .*use --placement shared"),
         ("nftables-nat44", {"cores": "0,1"}, "cost: nftables-nat44: cores 0,1: costs are those of one core"),
     ],
 )

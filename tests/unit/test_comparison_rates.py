@@ -188,10 +188,7 @@ def test_of_two_gateways_that_are_both_faster_than_the_tester_nothing_is_known(
     (figure,) = document["estimates"]
     assert (figure["verdict"], figure["ratio"], figure["low"], figure["high"]) == ("undecided", None, 0, None)
     golden(figure["text"])
-    assert [limit["gateway"] for limit in figure["limits"]] == [
-        FIRST,
-        SECOND,
-    ]
+    assert [limit["gateway"] for limit in figure["limits"]] == [FIRST, SECOND]
     for limit in figure["limits"]:
         assert limit["limited_by"] == "the tester"
         assert limit["searches"] == limit["of"] == document["rounds"]
@@ -289,16 +286,9 @@ def test_doubts_of_each_gateway_are_those_that_measure_has(world: World, capsys:
         one["label"]: {quantity: [doubt["word"] for doubt in found] for quantity, found in one["doubts"].items()}
         for one in document["gateways"]
     }
-    assert list(told) == [
-        FIRST,
-        SECOND,
-        f"{FIRST} (A/A control)",
-    ]
+    assert list(told) == [FIRST, SECOND, f"{FIRST} (A/A control)"]
     # 1 us of 50 us a connection; 1 us of the 10 us of a frame, of which both directions have 50,000/s.
-    assert told[FIRST] == {
-        "new": ["tester on device cores"],
-        "both": ["tester on device cores", "queues"],
-    }
+    assert told[FIRST] == {"new": ["tester on device cores"], "both": ["tester on device cores", "queues"]}
     assert "disturbed trials" in told[SECOND]["new"]
     (receivers,) = [one for one in document["gateways"][0]["doubts"]["new"] if one["word"] == "tester on device cores"]
     assert "1,000 ns of 5" in receivers["text"]

@@ -49,27 +49,11 @@ def test_an_ordinary_port_has_no_obstacle() -> None:
 OBSTACLES: list[tuple[dict[str, Any], str, str | None]] = [
     ({"is_up": False}, "link", "ip link set eth1 up"),
     ({"has_carrier": False}, "link", None),
-    (
-        {"has_carrier": False, "media": driver("tun"), "transmit_queues": 0},
-        "link",
-        None,
-    ),
-    (
-        {"has_carrier": False, "media": driver("tun"), "transmit_queues": 1},
-        "link",
-        None,
-    ),
-    (
-        {"has_carrier": False, "media": driver("veth"), "peer": "far.5"},
-        "link",
-        "ip link set far.5 up",
-    ),
+    ({"has_carrier": False, "media": driver("tun"), "transmit_queues": 0}, "link", None),
+    ({"has_carrier": False, "media": driver("tun"), "transmit_queues": 1}, "link", None),
+    ({"has_carrier": False, "media": driver("veth"), "peer": "far.5"}, "link", "ip link set far.5 up"),
     ({"has_default_route": True}, "default route", None),
-    (
-        {"addresses": ("192.0.2.1",)},
-        "addresses",
-        "ip addr flush dev eth1",
-    ),
+    ({"addresses": ("192.0.2.1",)}, "addresses", "ip addr flush dev eth1"),
     (
         {"addresses": ("192.0.2.1", "fe80::1")},
         "addresses",
@@ -82,21 +66,9 @@ OBSTACLES: list[tuple[dict[str, Any], str, str | None]] = [
         "XDP",
         "ip link set eth1 xdp off",
     ),
-    (
-        {"programs": (Attached(7, "xdpgeneric"),)},
-        "XDP",
-        "ip link set eth1 xdpgeneric off",
-    ),
-    (
-        {"programs": (Attached(7, "xdpoffload"),)},
-        "XDP",
-        "ip link set eth1 xdpoffload off",
-    ),
-    (
-        {"programs": (Attached(7, "xdp", (3,)),)},
-        "XDP",
-        "bpftool link detach id 3",
-    ),
+    ({"programs": (Attached(7, "xdpgeneric"),)}, "XDP", "ip link set eth1 xdpgeneric off"),
+    ({"programs": (Attached(7, "xdpoffload"),)}, "XDP", "ip link set eth1 xdpoffload off"),
+    ({"programs": (Attached(7, "xdp", (3,)),)}, "XDP", "bpftool link detach id 3"),
     (
         # One of them may be of an interface in another namespace.
         {"programs": (Attached(7, "xdp", (3, 4)),)},
@@ -108,11 +80,7 @@ OBSTACLES: list[tuple[dict[str, Any], str, str | None]] = [
     ({"mtu": 9000, "media": driver("ixgbe")}, "MTU", "ip link set eth1 mtu 1500"),
     ({"frame_sizes": (3412,)}, "MTU", "ip link set eth1 mtu 3394"),
     ({"frame_sizes": (1522,), "media": driver("igc")}, "MTU", None),
-    (
-        {"sender_cpus": (1, 5), "media": driver("i40e")},
-        "queues",
-        "ethtool -L eth1 combined 6",
-    ),
+    ({"sender_cpus": (1, 5), "media": driver("i40e")}, "queues", "ethtool -L eth1 combined 6"),
 ]
 
 

@@ -29,10 +29,7 @@ def measure(truth: Gateway | None = None, /, **others: Any) -> Any:
 
 
 @given(
-    st.integers(20_000, N - 1),
-    st.sampled_from(["refuse", "evict"]),
-    st.sampled_from(["quick", "full"]),
-    st.booleans(),
+    st.integers(20_000, N - 1), st.sampled_from(["refuse", "evict"]), st.sampled_from(["quick", "full"]), st.booleans()
 )
 @settings(max_examples=4)
 def test_the_size_is_found_exactly_whatever_a_full_table_does(
@@ -234,11 +231,7 @@ def test_a_slow_way_back_is_not_taken_for_a_full_table(golden: Golden) -> None:
 )
 @settings(max_examples=6)
 def test_a_deep_queue_before_a_device_of_unknown_limit_is_not_taken_for_its_table(
-    limit: int,
-    ring: int,
-    establishes: float,
-    when_full: Any,
-    method: str,
+    limit: int, ring: int, establishes: float, when_full: Any, method: str
 ) -> None:
     """Seen: 2,495 published, limited by the device, for 10,000 behind rings of 2,048 frames (VPP)."""
     gateway = Gateway(

@@ -9,16 +9,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from tests.unit.engine_check import (
-    ABSENT,
-    EDGE_DEVICE,
-    EDGES,
-    EXAMPLE,
-    TRIAL,
-    changed,
-    published,
-    refusals,
-)
+from tests.unit.engine_check import ABSENT, EDGE_DEVICE, EDGES, EXAMPLE, TRIAL, changed, published, refusals
 from tests.unit.golden import Golden
 from tools import agreement_types
 
@@ -130,12 +121,7 @@ TRANSACTIONS = changed(
     EXAMPLE, ("frame.size", 88), ("frame.transport", "tcp"), ("frame.closing", {"by": "fin", "request_octets": 0})
 )
 CLOSES = changed(TRANSACTIONS, ("frame.closing", {"by": "rst"}), ("phase2.responder", ABSENT))
-HALF_OPEN = changed(
-    CLOSES,
-    ("frame.closing", ABSENT),
-    ("frame.half_open", True),
-    ("phase2", {"responder": ONCE}),
-)
+HALF_OPEN = changed(CLOSES, ("frame.closing", ABSENT), ("frame.half_open", True), ("phase2", {"responder": ONCE}))
 ECHOES = changed(EXAMPLE, ("frame.transport", "icmp"), ("initiator.destination_ports", {"first": 1, "last": 1}))
 
 CHURN = changed(

@@ -13,15 +13,7 @@ from tests.unit.golden import Golden
 from tests.unit.made_results import keep, made
 
 from natgauge.analysis.contrast import Span
-from natgauge.analysis.sizing import (
-    Ended,
-    Fits,
-    SubscriberLimit,
-    Subscribers,
-    addresses_for,
-    frames_in_words,
-    sizings,
-)
+from natgauge.analysis.sizing import Ended, Fits, SubscriberLimit, Subscribers, addresses_for, frames_in_words, sizings
 from natgauge.analysis.unit_frames import Way, bits_of_unit
 from natgauge.cli import run
 from natgauge.records.measurement import Result

@@ -408,12 +408,7 @@ def streams(draw: st.DrawFn) -> StreamCounts:
 
 @given(placements, streams(), streams(), st.lists(cpus, max_size=2), ports, st.integers(0, 100))
 def test_what_no_pass_can_hide(  # noqa: PLR0917 - hypothesis hands them over in order
-    placement: Placement,
-    first: StreamCounts,
-    second: StreamCounts,
-    stalls: list[Cpu],
-    port: PortCounters,
-    count: int,
+    placement: Placement, first: StreamCounts, second: StreamCounts, stalls: list[Cpu], port: PortCounters, count: int
 ) -> None:
     """A PASS always means: all offered, all back, nothing wrong, on time where that counts, and the table agrees."""
     trial = make_trial(
