@@ -12,7 +12,6 @@ from tests.absent import absent
 from tests.plans import with_trials
 
 import natgauge
-from natgauge.errors import UsageError
 from natgauge.host.sampling import PROGRAM
 from natgauge.labs.common import namespaces
 
@@ -76,19 +75,3 @@ def test_the_first_trial_is_near_its_end_where_slices_tell_where_to_begin(tmp_pa
     first = with_trials(found)[0].attempts[0].load
     assert 0.5 < found.document()["median"] / first < 1.5
     assert len((found.folder / "rounds.jsonl").read_text().splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    ("gateway", "more", "words"),
-    [
-        ("tayga-nat64", {"placement": "shared"}, "tayga-nat64: .*processes of its own"),
-        ("jool-nat64", {"lab": "vm"}, "jool-nat64: placement external: the device does not work in the sender's"),
-        ("nftables-nat44", {"placement": "isolated"}, "nftables-nat44: placement isolated: .*use --placement shared"),
-        ("nftables-nat44", {"cores": "0,1"}, "cost: nftables-nat44: cores 0,1: costs are those of one core"),
-    ],
-)
-def test_what_cannot_be_timed_is_refused_in_one_line(gateway: str, more: dict[str, object], words: str) -> None:
-    with pytest.raises(UsageError, match=words) as caught:
-        natgauge.measure("cost", gateway, **more)  # type: ignore[arg-type] # as a user gives them
-    assert "\n" not in str(caught.value)
-    assert labs() == []

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import io
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,38 +16,11 @@ from tests.unit.golden import Golden
 from tests.unit.made_results import made
 
 from natgauge.analysis.comparing import comparable
-from natgauge.analysis.derived import percent_of_forwarding, relative_scale_up
 from natgauge.analysis.scalability import of_forwarding
-from natgauge.cli import run
 from natgauge.records.measurement import Result
-from natgauge.records.store import Store
 from natgauge.reports import csv_table
 from natgauge.reports.rows import rows
 from natgauge.reports.text import table
-
-CORES = (1, 2, 4, 8, 16)
-
-
-@pytest.mark.parametrize(
-    ("medians", "published"),
-    [
-        ((223.5, 371.1, 708.7, 1341, 2383), (1, 0.830, 0.793, 0.750, 0.666)),
-        ((414.9, 742.3, 1379, 2336, 4557), (1, 0.895, 0.831, 0.704, 0.686)),
-        ((910.9, 1523, 3016, 5920, 11561), (1, 0.836, 0.828, 0.812, 0.793)),
-        ((228.6, 358.5, 537.4, 569.9, 602.6), (1, 0.784, 0.588, 0.312, 0.165)),
-        ((251.8, 405.7, 582.4, 604.1, 612.3), (1, 0.806, 0.578, 0.300, 0.152)),
-    ],
-)
-def test_scale_up_is_as_published(medians: tuple[float, ...], published: tuple[float, ...]) -> None:
-    found = [relative_scale_up(median, cores, medians[0]) for median, cores in zip(medians, CORES, strict=True)]
-    assert found == pytest.approx(published, abs=0.001)
-
-
-def test_the_share_of_forwarding_is_as_published() -> None:
-    translated, forwarded = (414.9, 742.3, 1379, 2336, 4557), (910.9, 1523, 3016, 5920, 11561)
-    found = [percent_of_forwarding(*pair) for pair in zip(translated, forwarded, strict=True)]
-    # The published 48.8 is of unrounded medians.
-    assert found == pytest.approx([45.5, 48.8, 45.7, 39.5, 39.4], abs=0.07)
 
 
 def result(gateway: str, median: float, cores: int, **parameters: Any) -> Result:
@@ -218,14 +190,3 @@ def test_csv_tells_doubts_and_what_is_not_compared() -> None:
     first, second = lines_of(csv_table.table([one, two]))
     assert (first["gateway"], first["doubts"]) == ('a,"b"', "queues")
     assert second["not compared"].endswith("connections 5 against 1000")
-
-
-def test_the_command_prints_either(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Store(tmp_path).write_summary(result("nat", 5.0, 1).document())
-    assert run(["report", str(tmp_path)]) == 0
-    said, _, _, first, *_ = capsys.readouterr().out.splitlines()
-    assert (said.split()[0], first.split()[0]) == ("nat", "gateway")
-    assert run(["report", "--format", "csv", str(tmp_path)]) == 0
-    (line,) = lines_of(capsys.readouterr().out)
-    assert (line["gateway"], line["median"]) == ("nat", "5.0")
-    assert run(["report", "--format", "html", str(tmp_path)]) == 2

@@ -226,37 +226,6 @@ def test_the_page_counts_what_the_check_counts_and_its_example_is_a_table(tmp_pa
     assert [(check.rule, check.agreement) for check in checks(load.from_file(path))] == [("to-previous", "same")] * 2
 
 
-def test_all_tables_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["published"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(NAMES)
-
-
-def test_a_table_is_shown_as_printed_with_its_source(capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
-    assert run(["published", "scalability-draft-figure-2"]) == 0
-    said = capsys.readouterr().out
-    golden(said)
-    assert "draft-lencse-v6ops-transition-scalability-05, 2023-10-14, Figure 2; https://" in said
-    assert [line.split()[-5:] for line in said.splitlines() if "throughput ratio" in line] == [
-        ["45.5", "48.8", "45.7", "39.5", "39.4"]
-    ]
-
-
-def test_what_a_table_does_not_print_is_computed_and_said_to_be_ours(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["published", "nat64-paper-table-6"]) == 0
-    theirs, _, ours = capsys.readouterr().out.partition("computed by natgauge")
-    assert "degradation" not in theirs
-    assert ours.splitlines()[1].split()[-3:] == ["-", "22.8", "43.1"]
-
-
-def test_the_same_as_json(capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
-    assert run(["published", "--json", "nat64-paper-table-11"]) == 0
-    (table,) = json.loads(capsys.readouterr().out)["tables"]
-    golden(table["measured"])
-    assert table["document"]["url"] == "https://doi.org/10.1016/j.comcom.2023.08.009"
-    assert [row["cells"] for row in table["rows"] if row["is"] == "deletion-time"] == [["0.16", "1.07", "11.49"]]
-    assert [slip["printed"] for slip in table["slips"]] == [["(2,758,621)"]]
-
-
 def test_numbers_in_json_are_in_the_unit_of_their_quantity(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["published", "--json", "scalability-draft-figure-2", "nat64-paper-table-9"]) == 0
     figure, table = json.loads(capsys.readouterr().out)["tables"]

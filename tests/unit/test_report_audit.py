@@ -103,19 +103,6 @@ def test_levels_decide_what_fails() -> None:
     assert [each.requirement for each in one.failed(level="should")] == ["REQ-1", "REQ-2"]
 
 
-@pytest.mark.parametrize("form", ["text", "markdown", "csv", "draft", "latex"])
-def test_a_report_has_one_column_for_each_gateway(
-    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    first = stored(tmp_path, "1", record())
-    second = stored(tmp_path, "2", record(requirement("REQ-9", "not seen"), gateway="other"))
-    assert run(["report", str(first), str(second), "--format", form]) == 0
-    out = capsys.readouterr().out
-    assert "mine" in out
-    assert "other" in out
-    assert "REQ-9" in out
-
-
 def test_a_difference_lists_changes_and_its_status_says_what_is_worse(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -151,24 +138,9 @@ def test_an_audit_that_only_one_run_has_is_named(
     golden(capsys.readouterr().out.splitlines())
 
 
-@pytest.mark.parametrize(
-    "choices", [{"wait": -1.0}, {"profile": "office"}, {"mappings": 65_000}, {"frame_size": 64}, {"lab": "nowhere"}]
-)
-def test_wrong_options_are_refused(choices: dict[str, Any], golden: Golden) -> None:
-    with golden.raises(UsageError):
-        audit_request("nftables-nat44", choices)
-
-
 def test_long_is_a_wait_for_open_tcp_connections() -> None:
     assert audit_request("nftables-nat44", {"long": True})[1].wait == 7600.0
     assert audit_request("nftables-nat44", {"long": True, "wait": 8000.0})[1].wait == 8000.0
-
-
-def test_gateways_without_mappings_and_halves_are_refused(golden: Golden) -> None:
-    with golden.raises(UsageError):
-        natgauge.audit("linux-ipv4")
-    with golden.raises(UsageError):
-        natgauge.audit("map-t-br")
 
 
 def test_a_recipe_that_declares_what_is_no_requirement_is_refused(tmp_path: Path, golden: Golden) -> None:

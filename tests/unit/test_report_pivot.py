@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.golden import Golden
 from tests.unit.made_results import made
-from tests.unit.test_report_forms import folder
 
-from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.records.measurement import Result
 from natgauge.reports import draft, latex, markdown, text
@@ -189,12 +186,6 @@ def test_a_second_parameter_that_varies_makes_a_block_for_each_of_its_values() -
     assert found["throughput of x, 1,024 octets (frames/s from the Initiator)"]["median"] == ("-", "1.000")
 
 
-def test_a_parameter_that_no_result_has_is_refused_with_those_that_differ(golden: Golden) -> None:
-    series = [one("throughput", "x", cores, 1.0, parameters={"frame_size": 64 * cores}) for cores in (1, 2)]
-    with golden.raises(UsageError):
-        sheet(series, "colour")
-
-
 def test_two_results_in_one_cell_are_refused(golden: Golden) -> None:
     twice = [one("throughput", "x", 1, 1.0), one("throughput", "x", 1, 2.0)]
     with golden.raises(UsageError) as refused:
@@ -252,20 +243,3 @@ def test_at_a_glance_rates_of_one_direction_and_of_both_have_columns_of_their_ow
     heading, row, *_ = of_metrics(ways).lines
     golden(heading.cells)
     assert [float(cell.split()[0]) for cell in row.cells] == [3, 5]
-
-
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
-    for number, result in enumerate(SCALE_UP):
-        (tmp_path / str(number)).mkdir()
-        folder(tmp_path / str(number), result)
-    assert run(["report", "--format", "draft", "--against", "cores", str(tmp_path)]) == 0
-    printed = capsys.readouterr().out
-    assert max(map(len, printed.splitlines())) <= 72
-    assert "1,341" in printed
-    assert run(["report", "--format", "csv", "--against", "cores", str(tmp_path)]) == 2
-    assert "leave one out" in capsys.readouterr().err
-    assert (
-        run(["report", "--format", "markdown", "--against", "metrics", str(tmp_path / "0"), str(tmp_path / "5")]) == 0
-    )
-    golden(capsys.readouterr().out)
-    assert run(["report", "--against", "colour", str(tmp_path)]) == 2

@@ -53,7 +53,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def nothing_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """A question that is not refused ends the test before a lab is made."""
-    for module in ("measurements.measure", "comparisons.compare"):
+    for module in ("measurements.measure", "comparisons.compare", "audits.audit"):
         monkeypatch.setattr(f"natgauge.{module}.check_host", lambda: pytest.fail("it is not refused"))
 
 
