@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any, Final
 
@@ -53,3 +54,36 @@ def _deepest(text: str) -> int:
     """The number of the line up to which most brackets are open."""
     depths = list(accumulate(sum(map(line.count, "[{")) - sum(map(line.count, "]}")) for line in text.splitlines()))
     return max(range(len(depths)), key=depths.__getitem__, default=0) + 1
+
+
+#: Rules of pydantic on what a file's author wrote, in the words of TOML, by their type; braces are of its context.
+_RULES: Final = {
+    "missing": "is missing",
+    "dict_type": 'is no table; write "name = value" below [...], one bracket on each side',
+    "model_type": 'is no table; write "name = value" below [...], one bracket on each side',
+    "list_type": "is no list; write [...], with a comma between two values",
+    "string_type": "is no text; write it in quotes",
+    "int_type": "is no whole number",
+    "int_parsing": "is no whole number",
+    "int_from_float": "is no whole number",
+    "float_type": "is no number",
+    "bool_type": "is neither true nor false",
+    "too_short": "has too few entries; the least number is {min_length}",
+    "too_long": "has too many entries; the largest number is {max_length}",
+    "greater_than_equal": "is too small; the least is {ge}",
+    "less_than_equal": "is too large; the largest is {le}",
+    "greater_than": "is too small; it must be above {gt}",
+    "less_than": "is too large; it must be below {lt}",
+    "literal_error": "is not {expected}",
+    "string_pattern_mismatch": "has characters, or a length, that it may not have; it must match {pattern}",
+}
+
+
+def rule_in_words(error: Mapping[str, Any]) -> str:
+    """Return the rule that a value of a file breaks, as what follows the value in a sentence.
+
+    Args:
+        error: one of pydantic's errors of the document.
+    """
+    words = _RULES.get(error["type"])
+    return str(error["msg"]) if words is None else words.format(**error.get("ctx", {}))

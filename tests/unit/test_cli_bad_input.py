@@ -169,3 +169,69 @@ def test_results_that_cannot_be_written_blame_the_disk_or_the_folder(
     with golden.raises(NatgaugeError) as raised:
         store.write_environment({})
     assert raised.value.exit_status == status
+
+
+PLAN = """
+name = "small"
+gateways = ["linux-ipv4"]
+repetitions = 2
+[traffic]
+connections = 1000
+[[measure]]
+metric = "throughput"
+"""
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("repetitions = 2", "repetitions = 0"),
+        ("repetitions = 2", 'repetitions = "often"'),
+        ('["linux-ipv4"]', "[]"),
+        ('["linux-ipv4"]', '"linux-ipv4"'),
+        ('["linux-ipv4"]', "[3]"),
+        ('"small"', "3"),
+        ("[traffic]", "[[traffic]]"),
+        ("[[measure]]", "[measure]"),
+    ],
+    ids=" to ".join,
+)
+def test_a_plan_with_a_value_of_another_type_is_refused_in_one_line_of_plain_words(
+    change: tuple[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    golden: Golden,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("p.toml").write_text(PLAN.replace(*change))
+    assert run(["run", "p.toml"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    golden(said)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "size . --new-each 1 --subscribers 0",
+        "size . --new-each 1 --subscribers 1e3",
+        "size . --new-each 1 --subscribers 5 --mean-frame x",
+        "explain . 0",
+        "explain nowhere",
+        "plan check p.toml --cores many",
+        "audit --gateway nftables-nat44 --timeouts 0",
+        "audit --gateway nftables-nat44 --table-size -1",
+    ],
+)
+def test_a_number_out_of_range_is_refused_before_there_is_a_lab(
+    wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    def reached() -> None:
+        pytest.fail("a lab would be made")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("natgauge.audits.audit.check_host", reached)
+    assert run(wrong.split()) == 2
+    golden(capsys.readouterr().err)
+    assert not any(tmp_path.iterdir())

@@ -24,7 +24,7 @@ from natgauge.audits.request import audit_request, conditions
 from natgauge.audits.requirements import in_order, requirements, unknown
 from natgauge.audits.runner import classes, examine, forwards, other_traffic_doubt
 from natgauge.errors import BrokenError, UsageError
-from natgauge.gateways.limits import DeviceDemand
+from natgauge.gateways.limits import DeviceDemand, choose
 from natgauge.gateways.recipe import Recipe, as_played, digest
 from natgauge.host import machine
 from natgauge.labs.contract import Addresses, Link, Port
@@ -92,6 +92,10 @@ def audit(
     observer = observe or SilentStages()
     setup = _with_pool(Setup(cell, observer), observer, options.profile)
     refuse(setup.recipe)
+    if setup.lab.devices:
+        # Values of knobs are refused before there is a lab.
+        wished = DeviceDemand(connections=_MAPPINGS, phase1_seconds=0.0, as_found=True)
+        choose(setup.recipe.of_devices(len(setup.lab.devices))[setup.holder], wished, cell.device, {})
     check_host()
     profile = options.profile
     chosen = [one for one in requirements() if profile == "all" or profile in one.profiles]

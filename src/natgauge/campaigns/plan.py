@@ -145,7 +145,7 @@ def _shaped(raw: Mapping[str, Any], where: str) -> tuple[Plan, list[str]]:
         return Plan.model_validate(dict(raw)), []
     except ValidationError as error:
         errors = error.errors()
-    faults = [_fault(each) for each in errors]
+    faults = _faults(errors)
     wrong = {each["loc"][0] for each in errors}
     try:
         return Plan.model_validate({name: value for name, value in raw.items() if name not in wrong}), faults
@@ -153,13 +153,22 @@ def _shaped(raw: Mapping[str, Any], where: str) -> tuple[Plan, list[str]]:
         raise PlanError(where, faults) from None
 
 
-def _fault(error: Any) -> str:
-    path = ".".join(str(step) or '""' for step in error["loc"] if not str(step).startswith(("constrained", "literal")))
-    if error["type"] == _UNKNOWN:
-        return f"{path}: unknown key; {did_you_mean(path, Plan.model_fields)}"
-    if error["type"] == "missing":
-        return f"{path}: is missing"
-    return f"{path}: {shown(error['input'])}: {error['msg']}"
+def _faults(errors: Sequence[Any]) -> list[str]:
+    """Return a line for each wrong value, also where it might have been of one of several types."""
+    lines: dict[str, list[str]] = {}
+    for error in errors:
+        path = ".".join(
+            str(step) or '""' for step in error["loc"] if not str(step).startswith(("constrained", "literal"))
+        )
+        if error["type"] == _UNKNOWN:
+            lines[path] = [f"unknown key; {did_you_mean(path, Plan.model_fields)}"]
+        elif error["type"] == "missing":
+            lines[path] = ["is missing"]
+        elif path in lines:
+            lines[path].append(toml_text.rule_in_words(error))
+        else:
+            lines[path] = [f"{shown(error['input'])}: {toml_text.rule_in_words(error)}"]
+    return [f"{path}: {', and '.join(rules)}" for path, rules in lines.items()]
 
 
 def _checked_all(part: str, values: Mapping[str, Any], known: Mapping[str, Input], faults: list[str]) -> dict[str, Any]:
@@ -197,7 +206,7 @@ def _checked_point(number: int, point: Mapping[str, Any], faults: list[str]) -> 
     try:
         _Head.model_validate(head)
     except ValidationError as error:
-        faults.extend(f"{path}.{_fault(each)}" for each in error.errors())
+        faults.extend(f"{path}.{fault}" for fault in _faults(error.errors()))
     others = {name: value for name, value in point.items() if name not in keys.POINT}
     return {**head, **_checked_all(path, others, keys.of_point(), faults)}
 
@@ -219,7 +228,7 @@ def _measure(
     try:
         _Tag.model_validate(tag)
     except ValidationError as error:
-        faults.extend(f"{path}.{_fault(each)}" for each in error.errors())
+        faults.extend(f"{path}.{fault}" for fault in _faults(error.errors()))
     for what, names in known_names.items():
         if what not in measure:
             continue

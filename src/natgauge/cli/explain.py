@@ -9,6 +9,7 @@ import click
 import cloup
 
 from natgauge.cli.exit_statuses import epilog
+from natgauge.cli.names import WholeRange
 from natgauge.cli.say import document, say, wrapped
 
 
@@ -18,7 +19,7 @@ from natgauge.cli.say import document, say, wrapped
     epilog=epilog("explain", "natgauge explain results/2026-11-23-101500-throughput-nftables-nat44 7"),
 )
 @click.argument("result", metavar="RESULT", type=click.Path(path_type=Path))
-@click.argument("trial", metavar="[TRIAL]", required=False, type=click.IntRange(min=1))
+@click.argument("trial", metavar="[TRIAL]", required=False, type=WholeRange(min=1))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 def command(*, result: Path, trial: int | None, as_json: bool) -> None:
     """Print the hop that lost the frames of a trial, the counters that say so, and what changes them.

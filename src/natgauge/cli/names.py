@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pkgutil import resolve_name
-from typing import Final
+from typing import Any, Final
 
 import click
 from click.shell_completion import CompletionItem
@@ -47,6 +47,18 @@ class Names(click.types.StringParamType):
         if self._paths and "/" in incomplete:
             return [CompletionItem(incomplete, type="file")]
         return known_names(resolve_name(self._known) if isinstance(self._known, str) else self._known, incomplete)
+
+
+class WholeRange(click.IntRange):
+    """A whole number within a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read a number; a refusal names the value, the range and the way to write it."""
+        try:
+            return int(super().convert(value, param, ctx))
+        except click.BadParameter:
+            upto = f"{self.min} to {self.max}" if self.max is not None else f"{self.min} or more"
+            self.fail(f"{value!r} is no whole number of {upto}", param, ctx)
 
 
 GATEWAY: Final = Names("natgauge.gateways.recipe:available", paths=True)

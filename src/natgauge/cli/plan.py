@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import cloup
 
-from natgauge.cli.names import GATEWAY, METRIC
+from natgauge.cli.names import GATEWAY, METRIC, WholeRange
 from natgauge.cli.say import say
 from natgauge.figure_text import number as written
 from natgauge.host.cpus import as_if
@@ -50,7 +50,7 @@ _MEASURE: Final = '[[measure]]\nmetric = "{metric}"\n'
 _MOST_CORES: Final = 1024
 _cores_option = click.option(
     "--cores",
-    type=click.IntRange(1, _MOST_CORES),
+    type=WholeRange(1, _MOST_CORES),
     metavar="N",
     help="Check the plan for a machine with N cores.",
 )

@@ -11,6 +11,7 @@ import cloup
 
 from natgauge.cli.exit_statuses import epilog
 from natgauge.cli.generator import ValueType
+from natgauge.cli.names import WholeRange
 from natgauge.cli.say import document, say
 from natgauge.errors import UsageError
 from natgauge.inputs import types
@@ -28,20 +29,20 @@ _MOST: Final = 1e9
     ),
 )
 @click.argument("folders", nargs=-1, required=True, metavar="RESULT...", type=click.Path(path_type=Path))
-@click.option("--subscribers", required=True, metavar="N", type=click.IntRange(1, 10**9), help="Number of subscribers.")
+@click.option("--subscribers", required=True, metavar="N", type=WholeRange(1, 10**9), help="Number of subscribers.")
 @click.option("--connections-each", metavar="C", type=_AMOUNT, help="Open connections of each at the busiest time.")
 @click.option("--new-each", metavar="R", type=_AMOUNT, help="New connections/s of each at the busiest time.")
 @click.option("--mbit-each", metavar="M", type=_AMOUNT, help="Mbit/s of IP packets of each, in the busier direction.")
 @click.option(
     "--mean-frame",
     metavar="OCTETS",
-    type=click.IntRange(64, 9216),
+    type=WholeRange(64, 9216),
     help="Mean size of their frames, with FCS; without it, the frames are as those of the throughput.",
 )
 @click.option(
     "--outside-addresses",
     metavar="A",
-    type=click.IntRange(1, 2**24),
+    type=WholeRange(1, 2**24),
     help="IPv4 addresses that the gateway translates to; each connection takes a port of one.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")

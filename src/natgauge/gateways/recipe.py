@@ -31,6 +31,7 @@ from natgauge.gateways.recipe_model import (
 )
 from natgauge.gateways.toml_layers import BUILT_IN, digests, file_of, files_of, frozen, layered, merge, pieces_of
 from natgauge.labs.common.addresses import INNER_LINKS
+from natgauge.toml_text import rule_in_words
 from natgauge.words import Family, Transport
 
 #: Folders with recipes of the user's own, separated like PATH.
@@ -454,7 +455,7 @@ def broken_rule(path: Path, error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     # An empty key is a key, too.
     field = ".".join(str(part) or '""' for part in first["loc"])
-    rule = first["msg"].removeprefix("Value error, ")
+    rule = rule_in_words(first).removeprefix("Value error, ")
     # A missing field, and a rule over several fields, have a whole table as their value.
     value = "" if isinstance(first["input"], dict | BaseModel) else f"{shown(first['input'])}: "
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""

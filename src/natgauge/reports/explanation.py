@@ -91,9 +91,9 @@ def explain(folder: Path, number: int | None = None) -> TrialExplanation:
     known = is_there(folder / FAILURE)
     failure = str(read_document(folder / FAILURE, FAILURE_SCHEMA).get("error") or "") if known else ""
     if not has_trials(folder):
-        why = (
-            f"no frame was sent ({failure}); measure again" if failure else "name the results folder of one measurement"
-        )
+        there = "" if folder.is_dir() else "it is no folder; " if folder.exists() else "there is no such folder; "
+        name = f"{there}name the results folder of one measurement"
+        why = f"no frame was sent ({failure}); measure again" if failure else name
         raise UsageError(f"explain: {folder} holds no {TRIALS}; {why}")
     whole = _of_measurement(folder)
     chosen = _chosen(folder, number, whole)
