@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,6 +39,47 @@ _FORMS: Final[Mapping[str, str]] = {
 
 #: Forms without words of the user's own.
 _FOR_PROGRAMS: Final = frozenset({"csv", "json"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Wanted:
+    """What the user asks for by options."""
+
+    form: str | None
+    against: str | None
+    published: tuple[str, ...]
+    like: str | None
+    beside: bool
+    html: Path | None
+    parquet: Path | None
+    svg: Path | None
+    pdf: Path | None
+    junit: Path | None
+    history: bool
+    margin: float | None
+
+    @property
+    def prints(self) -> bool:
+        """Whether tables are printed, and not only files written."""
+        files = (self.html, self.parquet, self.svg, self.pdf, self.junit)
+        return self.form is not None or self.like is not None or all(to is None for to in files)
+
+    def refuse_contradictions(self) -> None:
+        """Refuse options that contradict each other."""
+        if self.published and self.form not in (None, "text"):
+            raise UsageError(
+                f"report: --published {self.published[0]}: requires the format text; leave out --format {self.form}, "
+                f'or use "natgauge published {self.published[0]} --json"'
+            )
+        if self.like is None and self.beside:
+            raise UsageError("report: --beside: prints published rows in the table of --like; add --like NAME")
+        if self.like is not None and (self.against or self.published):
+            other = "--against" if self.against else "--published"
+            raise UsageError(
+                f"report: --like {self.like}: has the shape of the published table; leave out {other}, or use --beside"
+            )
+        if self.against and self.form == "csv":
+            raise UsageError("report: --against turns tables for people, csv has one line per result; leave one out")
 
 
 @cloup.command("report", short_help="Print tables of results, write pages and data frames.")
@@ -116,24 +157,7 @@ _FOR_PROGRAMS: Final = frozenset({"csv", "json"})
 @click.option(
     "--note", metavar="TEXT", default="", help="Words of your own below the title; an empty line ends a paragraph."
 )
-def command(
-    *,
-    folders: tuple[Path, ...],
-    form: str | None,
-    against: str | None,
-    published: tuple[str, ...],
-    like: str | None,
-    beside: bool,
-    html: Path | None,
-    parquet: Path | None,
-    svg: Path | None,
-    pdf: Path | None,
-    junit: Path | None,
-    history: bool,
-    margin: float | None,
-    title: str,
-    note: str,
-) -> None:
+def command(*, folders: tuple[Path, ...], title: str, note: str, **options: Any) -> None:
     """Print the table of RFC 9693 section 6, one column per result, and a table per comparison and audit.
 
     FOLDER is a results folder of a measurement, comparison or audit, a folder with several of them, or a campaign's.
@@ -141,27 +165,30 @@ def command(
     from natgauge.reports.own_words import OwnWords
     from natgauge.stored import find_results
 
-    _refuse_options(form=form, against=against, published=published, like=like, beside=beside)
-    prints = form is not None or like is not None or all(to is None for to in (html, parquet, svg, pdf, junit))
+    wanted = _Wanted(**options)
+    wanted.refuse_contradictions()
     own = OwnWords(title, note)
-    _refuse_words(own, form if prints else None, shown=prints or any(to is not None for to in (html, svg, pdf)))
-    if history:
-        others = {"against": against, "published": published, "like": like, "parquet": parquet, "junit": junit}
-        drawn: dict[Form, Path | None] = {"svg": svg, "pdf": pdf}
-        over_commits.show(folders, form, html=html, drawn=drawn, margin=margin, others=others, own=own)
+    _refuse_words(own, wanted)
+    if wanted.history:
+        others = {name: getattr(wanted, name) for name in ("against", "published", "like", "parquet", "junit")}
+        drawn: dict[Form, Path | None] = {"svg": wanted.svg, "pdf": wanted.pdf}
+        over_commits.show(
+            folders, wanted.form, html=wanted.html, drawn=drawn, margin=wanted.margin, others=others, own=own
+        )
         return
-    if margin is not None:
+    if wanted.margin is not None:
         raise UsageError("report: --margin: belongs to --history; add that, or leave it out")
-    collected = find_results.find(folders, failed=html is not None or junit is not None)
-    _refuse(collected, form=form, against=against, published=published, like=like)
+    has_failed = wanted.html is not None or wanted.junit is not None
+    collected = find_results.find(folders, failed=has_failed)
+    _refuse(collected, wanted)
     for folder in collected.unended:
-        left_out = "left out" if html is None and junit is None else "without result"
+        left_out = "without result" if has_failed else "left out"
         say(f"natgauge: {folder}: {left_out}, because its measurement did not end", err=True)
-    if html is None and junit is None:
+    if not has_failed:
         _say_what_goes_on(collected)
-    _write_files(collected, own, html=html, parquet=parquet, svg=svg, pdf=pdf, junit=junit)
-    if prints:
-        _print_tables(collected, form or "text", own, against=against, published=published, like=like, beside=beside)
+    _write_files(collected, wanted, own)
+    if wanted.prints:
+        _print_tables(collected, wanted, own)
 
 
 def _say_what_goes_on(collected: StoredResults) -> None:
@@ -173,33 +200,25 @@ def _say_what_goes_on(collected: StoredResults) -> None:
             say(f"natgauge: {folder}: {text}", err=True)
 
 
-def _print_tables(
-    collected: StoredResults,
-    form: str,
-    own: OwnWords,
-    *,
-    against: str | None,
-    published: tuple[str, ...],
-    like: str | None,
-    beside: bool,
-) -> None:
+def _print_tables(collected: StoredResults, wanted: _Wanted, own: OwnWords) -> None:
     """Print a table of measurements, one for each comparison, and those of audits, with an empty line between them."""
+    form, like = wanted.form or "text", wanted.like
     if form == "json":
         from natgauge.reports import json_report
 
         shape = None
         if like is not None:
-            shape = _shaped(collected, like, beside=beside)
-        elif against is not None:
-            shape = _turned(collected.results, against)
+            shape = _shaped(collected, like, beside=wanted.beside)
+        elif wanted.against is not None:
+            shape = _turned(collected.results, wanted.against)
         document(json_report.document(collected, shape))
         return
     tables = []
     if collected.stored and like is None:
-        tables.append(_measured(collected, form, own, against, published))
+        tables.append(_measured(collected, form, own, wanted))
     elif collected.stored and like is not None:
         of = replace(collected, comparisons=(), audits=())
-        tables.append(_rendered(form, _shaped(collected, like, beside=beside), of, own))
+        tables.append(_rendered(form, _shaped(collected, like, beside=wanted.beside), of, own))
     if collected.comparisons:
         tables.append(_compared(collected, form, own))
     if collected.audits:
@@ -214,33 +233,24 @@ def _turned(results: Sequence[Result], against: str, *, narrow: bool = False) ->
     return pivot.of_metrics(results) if against == "metrics" else pivot.sheet(results, against, narrow=narrow)
 
 
-def _write_files(
-    collected: StoredResults,
-    own: OwnWords,
-    *,
-    html: Path | None,
-    parquet: Path | None,
-    svg: Path | None,
-    pdf: Path | None,
-    junit: Path | None,
-) -> None:
-    if html is not None:
+def _write_files(collected: StoredResults, wanted: _Wanted, own: OwnWords) -> None:
+    if wanted.html is not None:
         from natgauge.reports.html import page
         from natgauge.trial.repeating import command_again
 
-        page.write(collected, html, command_again, own)
-        _say_unless_stream(html)
-    if junit is not None:
+        page.write(collected, wanted.html, command_again, own)
+        _say_unless_stream(wanted.html)
+    if wanted.junit is not None:
         from natgauge.reports import junit as tests
 
-        tests.write(collected, junit)
-        _say_unless_stream(junit)
+        tests.write(collected, wanted.junit)
+        _say_unless_stream(wanted.junit)
     written: list[Path] = []
-    if parquet is not None:
+    if wanted.parquet is not None:
         from natgauge.reports import frames
 
-        written += frames.write(collected, parquet)
-    drawn: tuple[tuple[Path | None, Form], ...] = ((svg, "svg"), (pdf, "pdf"))
+        written += frames.write(collected, wanted.parquet)
+    drawn: tuple[tuple[Path | None, Form], ...] = ((wanted.svg, "svg"), (wanted.pdf, "pdf"))
     for folder, form in drawn:
         if folder is not None:
             from natgauge.reports.html import drawings, page
@@ -257,8 +267,10 @@ def _say_unless_stream(path: Path) -> None:
         say(path)
 
 
-def _refuse_words(own: OwnWords, form: str | None, *, shown: bool) -> None:
+def _refuse_words(own: OwnWords, wanted: _Wanted) -> None:
     """Refuse a title or a note that nothing would show."""
+    form = wanted.form if wanted.prints else None
+    shown = wanted.prints or any(to is not None for to in (wanted.html, wanted.svg, wanted.pdf))
     given = "--title" if own.title else "--note" if own.note else ""
     if given and (form in _FOR_PROGRAMS or not shown):
         where = f"--format {form}" if form in _FOR_PROGRAMS else "what is written"
@@ -267,59 +279,25 @@ def _refuse_words(own: OwnWords, form: str | None, *, shown: bool) -> None:
         )
 
 
-def _refuse_options(
-    *,
-    form: str | None,
-    against: str | None,
-    published: tuple[str, ...],
-    like: str | None,
-    beside: bool,
-) -> None:
-
-    if published and form not in (None, "text"):
-        raise UsageError(
-            f"report: --published {published[0]}: requires the format text; leave out --format {form}, or use "
-            f'"natgauge published {published[0]} --json"'
-        )
-    if like is None and beside:
-        raise UsageError("report: --beside: prints published rows in the table of --like; add --like NAME")
-    if like is not None and (against or published):
-        other = "--against" if against else "--published"
-        raise UsageError(
-            f"report: --like {like}: has the shape of the published table; leave out {other}, or use --beside"
-        )
-    if against and form == "csv":
-        raise UsageError("report: --against turns tables for people, csv has one line per result; leave one out")
-
-
-def _refuse(
-    collected: StoredResults,
-    *,
-    form: str | None,
-    against: str | None,
-    published: tuple[str, ...],
-    like: str | None,
-) -> None:
+def _refuse(collected: StoredResults, wanted: _Wanted) -> None:
     """Refuse what comparisons have no table for."""
-    if form == "csv" and sum(map(bool, (collected.stored, collected.comparisons, collected.audits))) > 1:
+    if wanted.form == "csv" and sum(map(bool, (collected.stored, collected.comparisons, collected.audits))) > 1:
         raise UsageError(
             "report: --format csv: measurements, comparisons and audits have different columns; name folders of one "
             "kind"
         )
-    if not collected.stored and (against or published or like):
-        option = "--against" if against else "--published" if published else "--like"
+    if not collected.stored and (wanted.against or wanted.published or wanted.like):
+        option = "--against" if wanted.against else "--published" if wanted.published else "--like"
         raise UsageError(f"report: {option} is for results of measurements, the folders hold none")
 
 
-def _measured(
-    collected: StoredResults, form: str, own: OwnWords, against: str | None, published: tuple[str, ...]
-) -> str:
+def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wanted) -> str:
     from natgauge.published.printed import tables_of
     from natgauge.reports import draft
     from natgauge.reports import sheet as sheets
     from natgauge.reports.answers import answers
 
-    results = collected.results
+    results, against = collected.results, wanted.against
     if form == "csv":
         return str(_view(form).table(results))
     shown = sheets.sheet(results) if against is None else _turned(results, against, narrow=form == "draft")
@@ -328,7 +306,7 @@ def _measured(
     else:
         of = replace(collected, comparisons=(), audits=())
         measured = _answered(form, answers(results) if form == "text" else (), shown, of, own)
-    others = tables_of(published, results)
+    others = tables_of(wanted.published, results)
     return f"Measured here:\n{measured}\n\n{others}" if others else measured
 
 
