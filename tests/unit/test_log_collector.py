@@ -91,6 +91,17 @@ def test_the_octets_of_rfc_7011_are_read() -> None:
     ]
 
 
+def test_the_octets_of_an_exporter_are_read() -> None:
+    # What ulogd 2.0.8 sends of an event, the first of its flows.
+    of_ulogd = bytes.fromhex(
+        "0002003001 00000a0008 0004000c 00040056 00040055 00040096 00040097 00040007 0002000b 00020004 0001005f 0004"
+        "01000025 7f000001 7f000001 00000000 00000000 6b08a36b 00000000 ab48 238c 11 00000000"
+    )
+    assert lines(message(of_ulogd)) == [
+        f"{START}.500000 source=127.0.0.1 source_port=43848 destination=127.0.0.1 destination_port=9100"
+    ]
+
+
 @pytest.mark.parametrize("version", [9, 10])
 def test_sessions_of_ipfix_and_netflow_are_joined_as_lines_of_a_file(version: int) -> None:
     described = template(SESSION, set_=2 if version == 10 else 0)
@@ -118,6 +129,15 @@ def test_blocks_and_bindings_of_ipfix_name_no_destination() -> None:
     known += [entry(number, source="10.0.0.3", port=2000, seen=3000, remote=number) for number in range(3)]
     counts = joined(known, found)
     assert (counts.connections, counts.records, counts.is_odd) == (6, 2, False)
+
+
+def test_a_block_may_name_its_number_of_ports_in_the_place_of_the_last_one() -> None:
+    numbered = (SOURCE, OUTSIDE, FIRST, (363, 2), (364, 2))
+    block = ("10.0.0.2", "198.19.0.1", 1024, 1, 128)
+    with_gaps = ("10.0.0.2", "198.19.0.1", 1024, 4, 128)
+    found = lines(message(template(numbered), data(numbered, block, with_gaps)))
+    assert "first_port=1024 last_port=1151" in found[0]
+    assert joined([entry(0)], found).unparsed == 1
 
 
 def test_ipv6_addresses_are_read() -> None:

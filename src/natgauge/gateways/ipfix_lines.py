@@ -20,6 +20,7 @@ _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "last_port": ("ie362",),
 }
 _OUTSIDE6: Final = "ie281"
+_STEP, _NUMBER = "ie363", "ie364"
 _NAT_EVENT: Final = "ie230"
 #: Values of natEvent that say that a session, a BIB entry or a port block begins (RFC 8158 section 4.3); 1 is older.
 _BEGINNINGS: Final = frozenset({1, 4, 6, 8, 10, 16})
@@ -66,4 +67,6 @@ def _fields(flow: Mapping[str, Any]) -> list[str]:
     if (hexadecimal := flow.get(_OUTSIDE6)) is not None:
         # The library knows no type for it.
         given["outside"] = IPv6Address(bytes.fromhex(hexadecimal))
+    if given["last_port"] is None and flow.get(_STEP, 1) in (0, 1) and flow.get(_NUMBER) and "ie361" in flow:
+        given["last_port"] = flow["ie361"] + flow[_NUMBER] - 1
     return [f"{name}={value}" for name, value in given.items() if value is not None] if given["source"] else []
