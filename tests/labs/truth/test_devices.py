@@ -10,12 +10,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.labs.calibration import PROGRAM, Tally, calibrator, forwarder
 
-from natgauge.errors import BrokenError, NatgaugeError, UsageError
+from natgauge.errors import UsageError
 from natgauge.host import programs
 from natgauge.labs.common import namespaces
 
@@ -246,35 +246,6 @@ def test_a_second_calibrator_on_an_interface_is_refused(wire: Wire) -> None:
         assert wire.through(wire.datagrams(2)) == []
 
 
-@pytest.mark.parametrize(
-    ("interface", "mode", "choices", "complaint"),
-    [
-        ("d9", "drop", {"every": 1}, "interface d9: there is none"),
-        ("d1", "drop", {"every": 0}, "'0' for '--every <K>'"),
-        ("d1", "swap", {"every": 1}, "at least 2"),
-        ("d1", "lose", {"every": 1}, "'lose' for '--mode <MODE>'"),
-        ("d1", "untranslated", {"every": 1}, "--source"),
-        ("d1", "untranslated", {"every": 1, "source": "10.0.0.256"}, "'10.0.0.256'"),
-        ("d1", "untranslated", {"every": 1, "source": "10.0.0.2", "source_port": 0}, "'0' for '--source-port <PORT>'"),
-        ("d1", "damage", {"every": 1, "octet": 4096}, "4096 is not in -62..=4095"),
-        ("d1", "damage", {"every": 1, "bits": 0}, "'0' for '--bits <MASK>'"),
-    ],
-)
-def test_a_wrong_choice_is_refused_in_one_line(
-    wire: Wire, interface: str, mode: Any, choices: dict[str, Any], complaint: str
-) -> None:
-    with pytest.raises(UsageError) as caught, calibrator(wire.device, interface, mode, **choices):
-        pytest.fail("it was taken")
-    assert complaint in str(caught.value)
-    assert "\n" not in str(caught.value)
-    assert wire.through(wire.datagrams(1))
-
-
-def test_an_unknown_namespace_is_refused() -> None:
-    with pytest.raises(UsageError, match="--netns nowhere: there is no such namespace"):
-        calibrator("nowhere", "d1", "drop", every=1).__enter__()
-
-
 # --- the forwarder of known delay: the device's two interfaces become a bridge, past its routing
 
 DELAY_US = 3000
@@ -358,23 +329,3 @@ def test_a_forwarder_dies_with_its_parent_and_leaves_nothing(wire: Wire, loaded:
         assert ours
         parent.send_signal(signal.SIGKILL)
     watch.await_unloaded(ours)
-
-
-@pytest.mark.parametrize(
-    ("inside", "outside", "choices", "complaint"),
-    [
-        ("d0", "d0", {}, "--outside d0: is also --inside"),
-        ("d0", "d9", {}, "interface d9: there is none"),
-        ("d0", "d1", {"jitter_us": 5}, "--every"),
-        ("d0", "d1", {"every": 5}, "--jitter-us"),
-        ("d0", "d1", {"cpu": 4095}, "--cpu 4095"),
-    ],
-)
-def test_a_wrong_forwarder_is_refused(
-    wire: Wire, inside: str, outside: str, choices: dict[str, Any], complaint: str
-) -> None:
-    with pytest.raises(NatgaugeError) as caught, forwarder(wire.device, inside, outside, 5, **choices):
-        pytest.fail("it was taken")
-    assert not isinstance(caught.value, BrokenError)
-    assert complaint in str(caught.value)
-    assert "\n" not in str(caught.value)
