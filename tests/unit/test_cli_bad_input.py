@@ -222,9 +222,10 @@ def test_a_plan_with_a_value_of_another_type_is_refused_in_one_line_of_plain_wor
         "plan check p.toml --cores many",
         "audit --gateway nftables-nat44 --timeouts 0",
         "audit --gateway nftables-nat44 --table-size -1",
+        "gateways new mine --from-nft rules.nft --outside wan0 --inside=",
     ],
 )
-def test_a_number_out_of_range_is_refused_before_there_is_a_lab(
+def test_a_value_that_cannot_be_is_refused_before_there_is_a_lab(
     wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
     def reached() -> None:

@@ -37,6 +37,9 @@ def new(
     """
     from natgauge.new_recipe import from_nft
 
+    given = {"inside": inside, "outside": outside, "inside-network": inside_network, "outside-address": outside_address}
+    if empty := next((option for option, word in given.items() if word is not None and not word.strip()), None):
+        raise UsageError(f"--{empty}: is empty; write it as the rule set does", at=empty.replace("-", "_"))
     if inside == outside:
         raise UsageError(f"outside: {outside} is the inside interface, too; name the two of the rules", at="outside")
     variables = {
