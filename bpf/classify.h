@@ -332,6 +332,22 @@ static __always_inline bool parse_untranslated(const bool tcp, void *data, void 
 	}
 }
 
+/* Whether it answers an echo request of this trial, whose identifier is the lower half of the trial's mark. */
+static __always_inline bool is_echo_reply(void *data, void *end)
+{
+	bool ipv4 = plan.side[INITIATOR].link == FAMILY_IPV4;
+	const struct ethhdr *eth = data;
+	const struct iphdr *ip = data + ETH_HLEN;
+	const struct ipv6hdr *ip6 = data + ETH_HLEN;
+	const __u8 *icmp = ipv4 ? (const void *)(ip + 1) : (const void *)(ip6 + 1);
+
+	if ((const void *)(icmp + 8) > end || eth->h_proto != bpf_htons(ipv4 ? ETH_P_IP : ETH_P_IPV6))
+		return false;
+	return (ipv4 ? ip->protocol == IPPROTO_ICMP && icmp[0] == 0
+		     : ip6->nexthdr == IPPROTO_ICMPV6 && icmp[0] == 129) &&
+	       *(const __be16 *)(icmp + 4) == bpf_htons(plan.mark & 0xffff);
+}
+
 /* Other frames: neighbour solicitations and ARP requests, frames as the other side sent them, foreign ones. */
 static __always_inline int classify_other(const bool tcp, struct xdp_md *ctx, struct receiver *r, const int side)
 {
@@ -361,6 +377,8 @@ static __always_inline int classify_other(const bool tcp, struct xdp_md *ctx, st
 	    parse_untranslated(tcp, data, end, side, &frame) && is_sent(frame.tag.kind & STREAM_MASK) &&
 	    has_mark(&frame, &t))
 		r->tally[frame.tag.kind & STREAM_MASK].untranslated++;
+	else if (plan.modifiers.queried && side == INITIATOR && is_echo_reply(data, end))
+		r->signs[side].answers++;
 	else if (tcp && is_reset(data, end, here))
 		r->signs[side].resets++;
 	else

@@ -6,7 +6,8 @@
 
 #define LEAST_CREDIT  16 /* frames per reading of the clock while behind schedule */
 #define SPIN	      60 /* readings of the clock in one program run while waiting for a due time */
-#define READING_TRIES 8	 /* random connections tried before a frame is skipped */
+#define DISCARD	      9
+#define READING_TRIES 8 /* random connections tried before a frame is skipped */
 
 static __always_inline void put_ethernet(void *data, const volatile struct side_plan *side, __u16 type)
 {
@@ -339,6 +340,39 @@ static __always_inline int send(struct xdp_md *ctx, struct schedule *schedule, c
 	return send_message(FRAME_UDP, ctx, schedule, side, flow);
 }
 
+/* Whether the group of this frame of phase 2 has not begun. */
+static __always_inline bool not_begun(__u64 number, const int side)
+{
+	const volatile struct modifiers *m = &plan.modifiers;
+
+	return m->groups && number < number % m->groups * m->group_frames[side];
+}
+
+static __always_inline bool is_broadcast(__u64 number)
+{
+	const volatile struct modifiers *m = &plan.modifiers;
+
+	return m->broadcast_every && number % m->broadcast_every == m->broadcast_every - 1;
+}
+
+/* In place of a test frame: from an own address to all, for the discard port (RFC 863), so that nobody forwards it. */
+static __always_inline int send_broadcast(struct xdp_md *ctx, struct schedule *schedule, const int side)
+{
+	const volatile struct side_plan *here = &plan.modifiers.broadcast[side];
+	const volatile struct form *form = &plan.modifiers.broadcast_form[side];
+	struct flow flow = { .source = address_at(&here->own, 0),
+			     .destination = address_at(&here->other, 0),
+			     .source_port = DISCARD,
+			     .destination_port = DISCARD };
+
+	schedule->skipped++;
+	schedule->aside++;
+	schedule->broadcasts++;
+	if (put_frame(FRAME_UDP, ctx, here, form, &form->length, &flow))
+		return XDP_ABORTED;
+	return bpf_redirect_map(&ports, side, 0);
+}
+
 /* Send the next frame of one side's schedule, if it is due. */
 static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struct schedule *schedule, const int side)
 {
@@ -351,6 +385,15 @@ static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struc
 		return XDP_DROP;
 	schedule_next(schedule, taken + 1);
 	number = at * s->senders + s->number;
+	if (stream != PHASE1) {
+		if (not_begun(number, side)) {
+			schedule->skipped++;
+			schedule->aside++;
+			return XDP_DROP;
+		}
+		if (is_broadcast(number))
+			return send_broadcast(ctx, schedule, side);
+	}
 	stamp = s->start_ns + s->now_ns;
 	/* Openings continue the sequence of phase 1. */
 	flow.tag.sequence = plan.churn && stream == PHASE1 ? at : schedule->made;

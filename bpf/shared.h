@@ -230,6 +230,16 @@ struct customer_edges {
 	__u32 tested;	    /* 1: the device is the edges; edge i is that of the Initiator's address i */
 };
 
+/* Conditions of phase 2 beside its rates; all zero: none. */
+struct modifiers {
+	__u64 broadcast_every; /* one frame in so many is a broadcast (RFC 2544 section 11.1) */
+	__u32 queried;	       /* 1: the Initiator's port sends the device ICMP echo requests (RFC 2544 section 11.2) */
+	__u32 groups;	       /* connection i begins with group i modulo so many (RFC 8219 section 10.2.2) */
+	__u64 group_frames[SIDES]; /* of a side's schedule, between the beginnings of two groups */
+	struct side_plan broadcast[SIDES];
+	struct form broadcast_form[SIDES];
+};
+
 /* What goes to the network stack of the Responder's port, where a real server is. */
 enum handing {
 	HAND_NOTHING,
@@ -314,6 +324,7 @@ struct plan {
 	struct message messages[MOST_MESSAGES];
 	struct side_plan background[SIDES]; /* native IPv6 */
 	struct form background_form;
+	struct modifiers modifiers;
 	struct size_mix sizes[SIDES]; /* by sender */
 };
 
@@ -349,8 +360,10 @@ struct schedule {
 	__u64 made;
 	__u64 skipped;	  /* frames not sent, because no stored connection was found for them */
 	__u64 background; /* frames; part of made */
-	__u64 next_due;	  /* ns since start << DUE_FRACTION */
-	__u64 interval;	  /* ns << DUE_FRACTION */
+	__u64 aside; /* part of skipped: broadcasts in place of test frames, and frames of groups that had not begun */
+	__u64 broadcasts;
+	__u64 next_due; /* ns since start << DUE_FRACTION */
+	__u64 interval; /* ns << DUE_FRACTION */
 	/* Change of the rate: number and due time of the first frame after it, and the new interval. */
 	__u64 step_at;
 	__u64 step_due;
@@ -452,6 +465,7 @@ struct device_signs {
 	__u64 resets;
 	__u64 renumbered;
 	__u64 restamped;
+	__u64 answers; /* of the device, to echo requests */
 };
 
 /* Frames at a port in another form than that of test frames; trial/result-1.schema.json defines the words. */

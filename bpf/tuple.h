@@ -97,7 +97,10 @@ static __always_inline __u64 draw(__u64 i, __u64 key, __u64 limit)
 static __always_inline __u64 drawn(__u64 number, __u64 key, const int side, const bool churn)
 {
 	__u64 left = churn ? plan.drawn_from + (number * plan.left_per_frame[side] >> 32) : 0;
+	__u32 groups = plan.modifiers.groups;
 
+	if (groups)
+		return draw(number, key, plan.drawn / groups) * groups + number % groups;
 	return left + draw(number, key, plan.drawn);
 }
 

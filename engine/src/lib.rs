@@ -12,6 +12,7 @@ pub mod family;
 pub mod flow;
 pub mod host;
 pub mod messages;
+pub mod modifiers;
 pub mod neighbour;
 pub mod netns;
 mod outside_ports;

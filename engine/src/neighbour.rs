@@ -14,10 +14,11 @@ const IPV6: u16 = 0x86dd;
 const ATTEMPTS: usize = 3;
 const REPLY_TIMEOUT: Duration = Duration::from_millis(500);
 
-struct Socket(OwnedFd);
+/// A packet socket of an interface.
+pub(crate) struct Socket(OwnedFd);
 
 impl Socket {
-    fn open(ifindex: u32, protocol: u16) -> io::Result<Self> {
+    pub(crate) fn open(ifindex: u32, protocol: u16) -> io::Result<Self> {
         // SAFETY: socket() takes no pointers; the descriptor it returns is owned by nobody else.
         let fd = unsafe {
             let raw = libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, i32::from(protocol.to_be()));
@@ -41,7 +42,7 @@ impl Socket {
         Ok(Self(fd))
     }
 
-    fn send(&self, frame: &[u8]) -> io::Result<()> {
+    pub(crate) fn send(&self, frame: &[u8]) -> io::Result<()> {
         // SAFETY: the buffer outlives the call and its length is given.
         let sent = unsafe { libc::send(self.0.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
         if sent < 0 {
@@ -81,6 +82,13 @@ fn request(mac: Mac, source: IpAddr, target: IpAddr) -> Vec<u8> {
     frame
 }
 
+/// The Internet checksum (RFC 1071) of an even number of octets.
+pub(crate) fn checksum(octets: &[u8]) -> u16 {
+    let sum: u32 = octets.chunks(2).map(|two| u32::from(two[0]) << 8 | u32::from(two[1])).sum();
+    let folded = (sum >> 16) + (sum & 0xffff);
+    !((folded >> 16) + folded) as u16
+}
+
 fn solicitation(mac: Mac, source: IpAddr, target: IpAddr) -> Vec<u8> {
     let (source, target) = (halves(source), halves(target));
     let (source, target) = (ipv6(source.0, source.1).octets(), ipv6(target.0, target.1).octets());
@@ -88,10 +96,8 @@ fn solicitation(mac: Mac, source: IpAddr, target: IpAddr) -> Vec<u8> {
     let group = [&[0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff][..], &low].concat();
     let mut icmp = [&[135_u8, 0, 0, 0, 0, 0, 0, 0][..], &target, &[1, 1], &mac.0].concat();
     let pseudo = [&source[..], &group, &[0, 0, 0, icmp.len() as u8, 0, 0, 0, 58]].concat();
-    let sum: u32 =
-        [pseudo, icmp.clone()].concat().chunks(2).map(|two| u32::from(two[0]) << 8 | u32::from(two[1])).sum();
-    let folded = (sum >> 16) + (sum & 0xffff);
-    icmp[2..4].copy_from_slice(&(!((folded >> 16) + folded) as u16).to_be_bytes());
+    let sum = checksum(&[pseudo, icmp.clone()].concat());
+    icmp[2..4].copy_from_slice(&sum.to_be_bytes());
     let ethernet = [&[0x33, 0x33, 0xff][..], &low, &mac.0, &IPV6.to_be_bytes()].concat();
     let header = [0x60, 0, 0, 0, 0, icmp.len() as u8, 58, 255];
     [&ethernet[..], &header, &source, &group, &icmp].concat()

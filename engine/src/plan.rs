@@ -4,6 +4,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use crate::messages::{self, Message, Payload};
+use crate::modifiers;
 use crate::request::{
     four, halves, AddressRange, CustomerEdges, Family, Headers, Order, Reading, Request, Source, ETHERNET,
 };
@@ -103,7 +104,7 @@ fn header_words(octets: &[u8]) -> [u32; HEADER_WORDS] {
 }
 
 /// Frames of a message behind these headers; with tag and padding, they have `octets` octets.
-fn form(before: Headers, transport: Transport, message: &Message, octets: u32) -> types::form {
+pub(crate) fn form(before: Headers, transport: Transport, message: &Message, octets: u32) -> types::form {
     let family = before.family;
     let header = transport.header_octets(message, family);
     let headers = ETHERNET + before.octets() + header;
@@ -151,7 +152,12 @@ fn messages(request: &Request) -> [types::message; MOST_MESSAGES] {
     all
 }
 
-fn side(headers: Headers, macs: ([u8; 6], [u8; 6]), own: &AddressRange, other: &AddressRange) -> types::side_plan {
+pub(crate) fn side(
+    headers: Headers,
+    macs: ([u8; 6], [u8; 6]),
+    own: &AddressRange,
+    other: &AddressRange,
+) -> types::side_plan {
     let named = |family| match family {
         Family::Ipv4 => types::family::FAMILY_IPV4,
         Family::Ipv6 => types::family::FAMILY_IPV6,
@@ -472,6 +478,7 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         messages,
         background: background(request, macs),
         background_form: background_form(request),
+        modifiers: modifiers::plan(request, macs),
         sizes: sizes(request),
     }
 }

@@ -343,6 +343,7 @@ impl<'obj> Programs<'obj> {
                 sum.signs[side].resets += cpu.signs[side].resets;
                 sum.signs[side].renumbered += cpu.signs[side].renumbered;
                 sum.signs[side].restamped += cpu.signs[side].restamped;
+                sum.signs[side].answers += cpu.signs[side].answers;
                 sum.stray[side] = sum.stray[side].or_else(|| received::stray(&cpu.stray[side]));
                 for (total, part) in sum.odd[side].iter_mut().zip(&cpu.odd[side]) {
                     received::add_odd(total, part);

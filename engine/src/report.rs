@@ -141,6 +141,9 @@ pub struct Counts {
     /// after it was due. They are no part of offered, and are lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unopened: Option<u64>,
+    /// Broadcasts in place of frames. Absent: none were requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broadcast_frames: Option<u64>,
     /// Part of made: native IPv6. Absent: no background was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub background_frames: Option<u64>,
@@ -265,9 +268,20 @@ pub struct Port {
     /// The least MTU that such an error named. Absent: none did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_mtu: Option<u64>,
+    /// Management queries that the port sent, and the device's answers. Absent: none were requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queries: Option<QueryCounts>,
     /// Present with TCP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_signs: Option<DeviceSigns>,
+}
+
+/// ICMP echo requests to the device.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QueryCounts {
+    pub sent: u64,
+    pub answered: u64,
 }
 
 /// Segments at one of the tester's ports that show what a device does to TCP. They are no part of other counts.

@@ -12,6 +12,7 @@ use crate::disturbance;
 use crate::failure::{Failure, Outcome};
 use crate::flow::{self, Flow, Step};
 use crate::host::{self, ClockSteps, Stall, Stalls, Watcher};
+use crate::modifiers::Queries;
 use crate::plan;
 use crate::port::{self, Drops, Port};
 use crate::programs::{Offered, Programs, Received};
@@ -80,6 +81,8 @@ struct Trial<'a> {
     /// CPUs to watch that do not send.
     watched: Vec<usize>,
     before: Before,
+    /// Of the device, by the Initiator's port.
+    queries: Option<Queries>,
     /// Counts at the start of phase 2, in which churn opens further connections.
     before_phase2: Received,
 }
@@ -129,6 +132,7 @@ pub fn run(request: &Request, began: Instant, began_ns: u64) -> Outcome<TrialRes
         table_octets,
         watched: request.watch_cpus.iter().copied().filter(|cpu| !cpus.contains(cpu)).collect(),
         before: Before::now(request, &programs, &ports)?,
+        queries: Queries::open(request, &ports[INITIATOR])?,
         before_phase2: Received::default(),
     };
     let timing = request.record_receiver_time.then(|| Timing::start(&programs)).transpose()?;
@@ -247,7 +251,11 @@ impl Trial<'_> {
         self.wait(name, running, &flows)?;
         let senders = self.collect(start, &flows, catch_up);
         let offered = programs.offered();
-        let offered = BOTH.map(|side| difference(offered[side], before[side]));
+        let broadcasts = |side: usize| senders.iter().map(|sender| sender.schedule[side].broadcasts).sum::<u64>();
+        let offered = BOTH.map(|side| {
+            let all = difference(offered[side], before[side]);
+            Offered { accepted: all.accepted.saturating_sub(broadcasts(side)), ..all }
+        });
         let last = matches!(name, PhaseName::Phase2) || self.request.phase2.is_none();
         let shortest = if last { SHORTEST_GRACE } else { Duration::ZERO };
         self.grace(&flows, &offered, shortest, Duration::from_millis(grace_ms))?;
@@ -262,6 +270,9 @@ impl Trial<'_> {
         while running.iter().any(|sender| !sender.finished()) {
             thread::park_timeout(POLL_INTERVAL);
             self.steps.check();
+            if let Some(queries) = self.queries.as_mut() {
+                queries.send_due()?;
+            }
             if refused.is_ok() {
                 refused = self.check_limits();
                 if refused.is_err() {

@@ -12,6 +12,7 @@ from natgauge.causes.cause import Cause
 from natgauge.churn import Churn
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError
+from natgauge.modifiers import Modifiers
 from natgauge.other_traffic import NO_OTHER_TRAFFIC, OtherTraffic
 from natgauge.readings import NO_READINGS, Readings
 from natgauge.words import Close, LimitedBy, Order, Placement, Query, ReadingOrder, Verdict
@@ -60,6 +61,7 @@ class Phase2Plan:
         step: second part, directly after `seconds`; None = there is none (`Ability.RATE_STEP`).
         periods: number of times that phase 2 is run, over the same connections; above 1 only for `Measurer.periods`.
         churn: connections that are opened in addition, while the oldest leave; None = there are none (`Ability.CHURN`).
+        modifiers: conditions beside the rates; `seconds` includes the beginnings of all groups. None = there are none.
     """
 
     initiator_rate: float
@@ -69,6 +71,7 @@ class Phase2Plan:
     step: RateStep | None = None
     periods: int = 1
     churn: Churn | None = None
+    modifiers: Modifiers | None = None
 
 
 @dataclass(frozen=True, slots=True)

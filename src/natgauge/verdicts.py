@@ -605,7 +605,8 @@ def _contradicted(case: _Case, count: int) -> _Ruling | None:
     text = f"phase 1: {case.trial.stored} connections were forwarded, but the device's table holds {count}"
     if count == 0 and case.trial.stored and not lost:
         return _Ruling(Verdict.INVALID, f"{text}: count and traffic contradict each other", limited_by="host")
-    if count > case.trial.stored + lost:
+    modifiers = None if case.plan.phase2 is None else case.plan.phase2.modifiers
+    if count > case.trial.stored + lost + (0 if modifiers is None else modifiers.entries):
         return _Ruling(Verdict.INVALID, f"{text}: something else opens connections too", limited_by="host")
     return None
 

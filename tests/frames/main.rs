@@ -15,6 +15,7 @@ mod frame;
 mod generator;
 mod harness;
 mod icmp;
+mod modifiers;
 mod receiver;
 mod resolved;
 mod sizes;

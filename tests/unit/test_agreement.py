@@ -80,6 +80,13 @@ RIGHT = [
     },
     {
         **EXAMPLE,
+        "phase2": {
+            "initiator": STREAM,
+            "modifiers": {"broadcast_every": 100, "query_ms": 1000, "groups": {"number": 4, "seconds": 0.2}},
+        },
+    },
+    {
+        **EXAMPLE,
         "frame": {"size": 88, "side": "initiator", "transport": "tcp"},
         "phase2": {"initiator": STREAM, "churn": {"new_per_second": 50.0, "leave": "fin"}},
     },

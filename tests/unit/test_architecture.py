@@ -21,6 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "late_delays": {"figure_text"},
     "churn": {"words"},
     "log_counts": set(),
+    "modifiers": set(),
     "power": {"errors"},
     "readings": {"churn", "core_work", "log_counts", "power"},
     "causes": {"late_delays"},
@@ -57,7 +58,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "metrics": {"figure_text"},
     "subscriber_profiles": {"errors", "ethernet", "figure_text", "foreign", "inputs", "toml_text"},
     "delays": {"agreement"},
-    "trials": {"agreement", "causes", "churn", "delays", "errors", "other_traffic", "readings", "words"},
+    "trials": {"agreement", "causes", "churn", "delays", "errors", "modifiers", "other_traffic", "readings", "words"},
     "measurer": {"delays", "errors", "paired", "trials"},
     "trial_record": {"causes", "readings", "trials"},
     "verdicts": {"agreement", "causes", "counts", "figure_text", "readings", "trial_record", "trials", "words"},
@@ -67,8 +68,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "procedures": {
         "agreement", "causes", "churn", "core_work", "delays", "errors", "ethernet", "figure_text", "inputs",
-        "known_doubts", "late_delays", "log_counts", "measurer", "metrics", "notes", "paired", "records", "statistics",
-        "subscriber_profiles", "trials", "words",
+        "known_doubts", "late_delays", "log_counts", "measurer", "metrics", "modifiers", "notes", "paired", "records",
+        "statistics", "subscriber_profiles", "trials", "words",
     },
     "analysis": {
         "errors", "ethernet", "figure_text", "known_doubts", "metrics", "notes", "records", "statistics",
@@ -102,9 +103,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "setup": {"errors", "ethernet", "gateways", "host", "inputs", "labs", "words"},
     "trial": {
         "agreement", "causes", "churn", "core_work", "counts", "delays", "errors", "ethernet", "figure_text",
-        "files", "foreign", "gateways", "host", "inputs", "labs", "log_counts", "measurer", "other_traffic", "paired",
-        "power", "procedures", "readings", "setup", "statistics", "table_memory", "tester", "trial_record", "trials",
-        "verdicts", "words",
+        "files", "foreign", "gateways", "host", "inputs", "labs", "log_counts", "measurer", "modifiers",
+        "other_traffic", "paired", "power", "procedures", "readings", "setup", "statistics", "table_memory", "tester",
+        "trial_record", "trials", "verdicts", "words",
     },
     "measurements": {
         "analysis", "causes", "doubts", "ethernet", "figure_text", "gateways", "host", "inputs", "keywords", "labs",

@@ -109,6 +109,7 @@ NATIVE = {"first": "2001:2::2", "last": "2001:2::5"}
 ASKING = {"size": 114, "side": "initiator", "query": "aaaa"}
 BACKGROUND = {"n": 10, "m": 9, "initiator_addresses": NATIVE, "responder_addresses": NATIVE}
 ONCE = {"rate": 1000.0, "frames": EXAMPLE["connections"], "reading_order": "once"}
+STREAM = {"rate": 1000.0, "frames": 1000}
 TIMED = changed(EXAMPLE, ("delay_samples", SAMPLES))
 
 
@@ -215,6 +216,10 @@ BOTH_KNOW = {
     "background: {}: is not possible with frame.query: leave it out": changed(
         EXAMPLE, ("frame", ASKING), ("phase2.responder", ABSENT), ("background", BACKGROUND)
     ),
+    "phase2.modifiers: {}: are of one period of pseudorandom frames, without step, churn, frame.query and "
+    "delay_samples": changed(EXAMPLE, ("phase2.modifiers", {}), ("phase2.step", STEP)),
+    "phase2.modifiers: {}: only groups begin with transport icmp and tcp: leave broadcast_every and query_ms "
+    "out": changed(ECHOES, ("phase2", {"initiator": STREAM, "modifiers": {"query_ms": 1000}})),
     "connections_file: a path: lists learned connections: neither of a stateless trial nor of customer edges; leave it "
     "out": changed(STATELESS, ("connections_file", "/dev/null")),
     "phase2.churn.leave: fin: must be fin or reset with transport tcp, and silent with others": changed(
@@ -323,6 +328,16 @@ ENGINE_ALONE = {
     ),
     "must be of the type that frame.query asks for": changed(
         EXAMPLE, ("frame", {**ASKING, "answer": "198.18.0.53"}), ("phase2.responder", ABSENT)
+    ),
+    "must be at most as many as there are connections": changed(
+        EXAMPLE,
+        ("phase2", {"initiator": STREAM, "modifiers": {"groups": {"number": 9, "seconds": 5}}}),
+        ("connections", 8),
+    ),
+    "needs initiator.gateway.address, which is asked": changed(
+        EXAMPLE,
+        ("phase2", {"initiator": STREAM, "modifiers": {"query_ms": 1000}}),
+        ("initiator.gateway", {"mac": "02:00:00:00:01:01"}),
     ),
     "must be at most 16777216 with connections_file": changed(
         WIDE, ("connections", (1 << 24) + 1), ("connections_file", "/dev/null")

@@ -43,6 +43,7 @@ impl Received {
             all.signs[side].resets -= before.signs[side].resets;
             all.signs[side].renumbered -= before.signs[side].renumbered;
             all.signs[side].restamped -= before.signs[side].restamped;
+            all.signs[side].answers -= before.signs[side].answers;
             let (odd, earlier) = (&mut all.odd[side][STREAMS], &before.odd[side][STREAMS]);
             subtract_odd(odd, earlier);
         }

@@ -37,6 +37,8 @@ beyond_schema! {
     CHURN_GUARD = "connections are not open for longer than two guards",
     CHURN_NONE = "opens no connection while the streams send",
     FLOOD = "must open one connection or more, each with a four tuple of the host after the last source address:",
+    GROUPS = "must be at most as many as there are connections",
+    QUERIED = "needs initiator.gateway.address, which is asked",
     SAMPLES = "too few frames of the stream are due from then on",
     FOREGROUND = "must be less than n: m of n frames are in the foreground",
     MAPPING_RULE = "must be a basic mapping rule (RFC 7597 section 5)",

@@ -8,15 +8,16 @@ use super::bounds::Rate;
 use super::customer_edges::CustomerEdges;
 use super::engine_rule_texts::{
     AFTER_STEP, ANSWER, AS_MANY, CHOSEN_PORTS, CHOSEN_SIZE, CHURN_GUARD, CHURN_NONE, CHURN_SPACE, CLOSED_ONCE,
-    CONNECTIONS, EDGE_DEVICE, EMBEDDED, FAMILY, FLOOD, FOREGROUND, FRAME, LISTED, MAPPING_RULE, MAP_T, NAME, NUMBERED,
-    ONCE, ONE_PREFIX, ONE_SEQUENCE, OWN_ADDRESS, PACED, PORT_SETS, RANGE, RISING, ROUTER, SAMPLES, SET_PORTS, SPACE,
-    STEP, TWO_PORTS, UNICAST,
+    CONNECTIONS, EDGE_DEVICE, EMBEDDED, FAMILY, FLOOD, FOREGROUND, FRAME, GROUPS, LISTED, MAPPING_RULE, MAP_T, NAME,
+    NUMBERED, ONCE, ONE_PREFIX, ONE_SEQUENCE, OWN_ADDRESS, PACED, PORT_SETS, QUERIED, RANGE, RISING, ROUTER, SAMPLES,
+    SET_PORTS, SPACE, STEP, TWO_PORTS, UNICAST,
 };
 use super::frame::{FCS, LIVE_FRAME_OCTETS};
 use super::model::{
     Background, DelaySamples, Frames, Initiator, Order, Phase2, Reading, Request, Source, Step, Stream, LONGEST_NAME,
     LONGEST_PHASE_SECONDS, MOST_CONNECTIONS,
 };
+use super::modifiers::Modifiers;
 use crate::dns::Query;
 use crate::failure::{Failure, Outcome};
 use crate::family::Family;
@@ -286,6 +287,9 @@ fn check_phases(request: &Request) -> Outcome<()> {
         check_paced("phase1.rate", phase1.rate, request.connections as f64 / phase1.rate)?;
     }
     let Some(phase2) = &request.phase2 else { return Ok(()) };
+    if let Some(modifiers) = &phase2.modifiers {
+        check_modifiers(request, modifiers)?;
+    }
     for Stream { name, rate, frames, .. } in phase2.streams() {
         check_paced(&format!("{name}.rate"), rate, frames as f64 / rate)?;
     }
@@ -308,6 +312,16 @@ fn check_phases(request: &Request) -> Outcome<()> {
     }
     match &request.delay_samples {
         Some(samples) => check_samples(samples, phase2),
+        None => Ok(()),
+    }
+}
+
+fn check_modifiers(request: &Request, modifiers: &Modifiers) -> Outcome<()> {
+    if let Some(groups) = modifiers.groups.as_ref().filter(|groups| u64::from(groups.number) > request.connections) {
+        return refuse("phase2.modifiers.groups.number", groups.number, GROUPS, "");
+    }
+    match modifiers.query_ms.filter(|_| request.initiator.gateway.address.is_none()) {
+        Some(query) => refuse("phase2.modifiers.query_ms", query, QUERIED, ""),
         None => Ok(()),
     }
 }

@@ -12,6 +12,7 @@ mod engine_rules;
 mod frame;
 mod frame_sizes;
 mod model;
+mod modifiers;
 mod schema_rules;
 mod trial;
 

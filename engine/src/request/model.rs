@@ -11,6 +11,7 @@ use super::bounds::{Cpus, Positive, Rate, Text, Whole, MOST_CPUS};
 use super::churn::Churn;
 use super::customer_edges::CustomerEdges;
 use super::frame::{Frame, Headers, SideName, FCS};
+use super::modifiers::Modifiers;
 use crate::family::Family;
 use crate::messages::Message;
 use crate::shared::{CONNECTION_BITS, INITIATOR, MAX_SENDERS, RESPONDER, SIDES};
@@ -238,6 +239,7 @@ pub struct Phase2 {
     pub catch_up_percent: Option<u64>,
     pub step: Option<Step>,
     pub churn: Option<Churn>,
+    pub modifiers: Option<Modifiers>,
     /// Times that phase 2 is run, one after the other, after a gap each, over the same connections.
     #[serde(default = "once", with = "Whole::<1, 10_000_000>")]
     pub periods: u64,
@@ -449,6 +451,11 @@ impl Request {
     /// The messages of a connection.
     pub fn messages(&self) -> Vec<Message> {
         self.frame.messages(self.churn().and_then(|(churn, _)| churn.leave.way()))
+    }
+
+    /// The modifiers of phase 2.
+    pub fn modifiers(&self) -> Option<&Modifiers> {
+        self.phase2.as_ref()?.modifiers.as_ref()
     }
 
     /// Length of background frames without FCS: that of the foreground frames, converted to IPv6.

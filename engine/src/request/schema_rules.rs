@@ -24,7 +24,7 @@ pub struct Rule {
 }
 
 /// All rules, in the order in which they are checked.
-pub const SCHEMA_RULES: [Rule; 39] = [
+pub const SCHEMA_RULES: [Rule; 41] = [
     Rule {
         field: "phase1",
         text: "only a stateless trial has none",
@@ -197,6 +197,39 @@ pub const SCHEMA_RULES: [Rule; 39] = [
         broken: |request| {
             let once = request.phase2.as_ref()?.reads_once();
             (request.background.is_some() && once).then_some("{}")
+        },
+    },
+    Rule {
+        field: "phase2.modifiers",
+        text: "are of one period of pseudorandom frames, without step, churn, frame.query and delay_samples",
+        schema: || {
+            let stream = json!({"properties": {"reading_order": {"const": "pseudorandom"}}});
+            let phase2 =
+                json!({"properties": {"responder": stream, "step": false, "churn": false, "periods": {"const": 1}}});
+            let frame = json!({"properties": {"query": false}});
+            let all = json!({"frame": frame, "phase2": phase2, "delay_samples": false});
+            let has = json!({"properties": {"phase2": {"required": ["modifiers"]}}, "required": ["phase2"]});
+            json!({"if": has, "then": {"properties": all}})
+        },
+        broken: |request| {
+            request.modifiers()?;
+            let phase2 = request.phase2.as_ref()?;
+            let random = phase2.responder.as_ref().is_none_or(|stream| stream.reading_order == Reading::Pseudorandom);
+            let plain = phase2.step.is_none() && phase2.churn.is_none() && phase2.periods == 1;
+            let asked = request.frame.query.is_some();
+            (!random || !plain || asked || request.delay_samples.is_some()).then_some("{}")
+        },
+    },
+    Rule {
+        field: "phase2.modifiers",
+        text: "only groups begin with transport icmp and tcp: leave broadcast_every and query_ms out",
+        schema: || {
+            without_udp(&at("phase2.modifiers", json!({"properties": {"broadcast_every": false, "query_ms": false}})))
+        },
+        broken: |request| {
+            let modifiers = request.modifiers()?;
+            let beside = modifiers.broadcast_every.is_some() || modifiers.query_ms.is_some();
+            (request.frame.transport != Transport::Udp && beside).then_some("{}")
         },
     },
     Rule {

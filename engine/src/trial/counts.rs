@@ -11,7 +11,7 @@ use crate::plan;
 use crate::programs::{total_odd, Offered, Received};
 use crate::report::{
     self, Buckets, Clock, Counts, Cpu, Delay, DeviceSigns, Frame, LateDelay, MessageCounts, Phase2, PhaseName, Ports,
-    Role, Silence, SizeCounts, StateTable, TrialResult, Variation,
+    QueryCounts, Role, Silence, SizeCounts, StateTable, TrialResult, Variation,
 };
 use crate::request::FCS;
 use crate::shared::{
@@ -132,9 +132,12 @@ impl Trial<'_> {
         let timed = self.request.record_loss_times;
         let odd = self.odd(stream, received);
         let churns = self.request.churn().is_some();
-        let skipped = parts.iter().map(|part| part.skipped).sum();
+        let aside: u64 = parts.iter().map(|part| part.aside).sum();
+        let skipped = parts.iter().map(|part| part.skipped).sum::<u64>() - aside;
+        let casts =
+            stream != PHASE1 && self.request.modifiers().is_some_and(|modifiers| modifiers.broadcast_every.is_some());
         Some(Counts {
-            intended_frames: flow.intended(),
+            intended_frames: flow.intended() - aside,
             intended_rate: flow.rate,
             made_frames: parts.iter().map(|part| part.made).sum(),
             offered_frames: phase.offered_of(flow),
@@ -153,6 +156,7 @@ impl Trial<'_> {
             asked: self.request.frame.resolved.then_some(tally.asked),
             messages: self.messages(stream, tally),
             sizes: self.sizes(flow, &parts, tally),
+            broadcast_frames: casts.then(|| parts.iter().map(|part| part.broadcasts).sum()),
             background_frames: mixed.then(|| parts.iter().map(|part| part.background).sum()),
             background_received: mixed.then_some(tally.background),
             skipped: if churns { 0 } else { skipped },
@@ -304,7 +308,7 @@ impl Trial<'_> {
     fn port_report(&self, side: usize, received: &Received, offered: Offered) -> report::Port {
         let (port, before) = (&self.ports[side], self.before.drops[side]);
         let after = port.drops().unwrap_or(before);
-        let types::device_signs { resets, renumbered, restamped } = received.signs[side];
+        let types::device_signs { resets, renumbered, restamped, .. } = received.signs[side];
         let odd = total_odd(&received.odd[side]);
         report::Port {
             refused: offered.refused + received.unanswered[side],
@@ -319,6 +323,11 @@ impl Trial<'_> {
             icmp_errors: odd.errors,
             too_big: odd.too_big,
             path_mtu: (odd.path_mtu > 0).then_some(odd.path_mtu),
+            queries: self
+                .queries
+                .as_ref()
+                .filter(|_| side == INITIATOR)
+                .map(|queries| QueryCounts { sent: queries.sent, answered: received.signs[side].answers }),
             device_signs: (self.request.frame.transport == Transport::Tcp).then_some(DeviceSigns {
                 resets,
                 renumbered,

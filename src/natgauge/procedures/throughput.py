@@ -19,7 +19,7 @@ from natgauge.metrics.loads import THROUGHPUT
 from natgauge.metrics.shared_figures import IN_ALL, TRIAL_SECONDS
 from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, LEAST_FRAMES, HeldRate, unprepared
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, prepare
-from natgauge.procedures.kit.measure.phase2 import Phase2Settings
+from natgauge.procedures.kit.measure.phase2 import ModifiedSettings
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.result.results import Measurement
@@ -40,7 +40,7 @@ SearchWay = Literal["binary", "mlrsearch"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThroughputSettings(Phase2Settings, Phase1Settings, SearchSettings):
+class ThroughputSettings(ModifiedSettings, Phase1Settings, SearchSettings):
     """Settings of the throughput.
 
     The goals "ndr-pdr" are no drop rate and partial drop rate, 0.5 %, each decided by 21 trials' seconds of which half
@@ -87,7 +87,7 @@ class _Throughput(HeldRate[ThroughputSettings]):
     def _from_slices(self) -> float | None:
         """Return the rate expected from slices, frames/s of each direction; None where slices lack these frames."""
         settings = self.settings
-        if settings.stateless or settings.foreground_share < 1:
+        if settings.stateless or settings.foreground_share < 1 or settings.conditions is not None:
             return None
         rate = expected_rate(self.runner, settings, settings.directions)
         return None if rate is None else rate / settings.active

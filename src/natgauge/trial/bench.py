@@ -155,6 +155,7 @@ class Bench(Setup):
                 mapped=self.traffic.mapping_known,
             )
         self._refuse_transport(procedure.metric, settings)
+        self._refuse_modifiers(settings.parameters().get("modifiers", "none"))
         if self.cell.lab.power_command is not None and settings.needs() & {Ability.PERIODS, Ability.COSTS}:
             raise wrong("power_command", f"{procedure.metric} reads no power meter; leave it out")
         if settings.query is not None:
@@ -202,6 +203,13 @@ class Bench(Setup):
         if transport != "udp" and (settings.query is not None or Ability.BACKGROUND in settings.needs()):
             what = "DNS queries" if settings.query is not None else "native IPv6 in the background"
             raise UsageError(f"transport: {transport}, but {metric} sends {what} by UDP; leave it out", at="transport")
+
+    def _refuse_modifiers(self, modifiers: object) -> None:
+        """Refuse broadcasts and queries beside other frames than datagrams, and queries of a device without address."""
+        if modifiers != "none" and self.traffic.transport != "udp":
+            raise wrong("modifiers", f"{modifiers}, but the transport is {self.traffic.transport}; choose udp")
+        if modifiers in ("management", "both") and self.lab.initiator.gateway_address is None:
+            raise wrong("modifiers", f"{modifiers}, but only its MAC is known; give --initiator-gateway an address")
 
     def _refuse_sizes(self, why: str, *names: str) -> None:
         for name in names:

@@ -65,6 +65,7 @@ def judged(trial: Trial, limits: Limits) -> Trial:
         *_fault_remarks("device", readings.faults),
         *_fault_remarks("server", readings.server_refused),
         *_background_remarks(trial.phase2),
+        *_query_remarks(trial),
         *_message_remarks(trial.streams),
         *_foreign_remarks(trial),
         *map(str, signs_of(trial.counted)),
@@ -82,6 +83,14 @@ def _background_remarks(phase2: Mapping[Direction, StreamCounts]) -> list[str]:
         for direction, (sent, received) in background.items()
         if received < sent
     ]
+
+
+def _query_remarks(trial: Trial) -> list[str]:
+    """Remarks on management queries that the device did not answer."""
+    queries = None if trial.result is None else trial.result.ports.initiator.queries
+    if queries is None or queries.answered >= queries.sent:
+        return []
+    return [f"{queries.sent - queries.answered} of {queries.sent} management queries were not answered"]
 
 
 def _message_remarks(streams: Iterable[StreamCounts]) -> list[str]:

@@ -17,8 +17,10 @@ from natgauge.agreement.generated import (
     DelaySamples,
     Frame,
     GatewaySide,
+    Groups,
     InitiatorSide,
     InitiatorStream,
+    ModifiersRequest,
     Phase1,
     Phase2,
     PortRange,
@@ -36,6 +38,7 @@ from natgauge.ethernet import QUERY_OCTETS
 from natgauge.figure_text import in_full
 from natgauge.gateways.port_sets import PortSets
 from natgauge.labs.contract import Addresses, Port
+from natgauge.modifiers import BROADCAST_EVERY, QUERY_SECONDS, Modifiers
 from natgauge.setup.traffic import TrafficPlan
 from natgauge.trial.pacing import Pacing, watched_bound
 from natgauge.trials import Phase2Plan, TrialPlan
@@ -287,6 +290,7 @@ def _phase2(plan: TrialPlan, phase2: Phase2Plan, pace: Pacing, grace_ms: int) ->
         grace_ms=grace_ms,
         catch_up_percent=pace.phase2_catch_up_percent,
         step=step,
+        modifiers=None if phase2.modifiers is None else _modifiers(phase2.modifiers),
         churn=None
         if churn is None
         else ChurnRequest(
@@ -295,6 +299,14 @@ def _phase2(plan: TrialPlan, phase2: Phase2Plan, pace: Pacing, grace_ms: int) ->
             guard_ms=max(1, round(churn.guard_seconds * 1000)),
             flood_per_second=churn.flood_per_second or None,
         ),
+    )
+
+
+def _modifiers(chosen: Modifiers) -> ModifiersRequest:
+    return ModifiersRequest(
+        broadcast_every=BROADCAST_EVERY if chosen.broadcast else None,
+        query_ms=round(QUERY_SECONDS * 1000) if chosen.queries else None,
+        groups=Groups(number=chosen.groups, seconds=chosen.group_seconds) if chosen.groups > 1 else None,
     )
 
 

@@ -10,6 +10,7 @@ from natgauge.errors import UsageError
 from natgauge.figure_text import number
 from natgauge.inputs.input import chosen, described
 from natgauge.measurer import Ability
+from natgauge.modifiers import BROADCAST_EVERY, Beside, Modifiers
 from natgauge.notes import Note
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.trials import Phase2Plan, TrialPlan
@@ -24,6 +25,7 @@ RFC_TRIAL_SECONDS = 60.0
 LONGEST_TRIAL_SECONDS = 3600.0
 LEAST_FOREGROUND = 0.001
 LEAST_OF_A_DIRECTION = 0.01
+_MOST_GROUPS: Final = 1000
 #: Metrics with another default use this description for their own field.
 ABOUT_TRIAL_SECONDS: Final = described("duration of phase 2", "s", (0.01, LONGEST_TRIAL_SECONDS))
 
@@ -151,6 +153,65 @@ class Phase2Settings(TrialSettings):
             stateless=self.stateless,
             foreground_share=self.foreground_share,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModifiedSettings(Phase2Settings):
+    """Settings of phase 2 with conditions beside its rates (RFC 2544 section 11, RFC 8219 section 10.2.2)."""
+
+    modifiers: Beside = chosen(
+        "none",
+        "beside the frames: broadcasts in place of 1 % of them, an ICMP echo request to the device each second "
+        "(management), or both (RFC 2544 section 11)",
+        group="traffic",
+    )
+    groups: int = chosen(
+        1,
+        "groups of connections whose frames begin one after another (RFC 8219 section 10.2.2)",
+        "groups",
+        (1, _MOST_GROUPS),
+        group="traffic",
+    )
+    group_seconds: float = chosen(5.0, "time between the beginnings of two groups", "s", (0.01, 600), group="traffic")
+
+    def __post_init__(self) -> None:
+        """Refuse more groups than connections, and conditions of frames in another order."""
+        super().__post_init__()
+        if self.groups > self.connections:
+            raise UsageError(f"groups: {self.groups} of {self.connections} connections; use fewer", at="groups")
+        if self.conditions is not None and self.reading_order != "pseudorandom":
+            raise UsageError(
+                f"reading order: {self.reading_order}, but modifiers and groups need pseudorandom frames; leave it out",
+                at="reading_order",
+            )
+
+    @property
+    def conditions(self) -> Modifiers | None:
+        """Conditions beside the rates; None = there are none."""
+        if self.modifiers == "none" and self.groups == 1:
+            return None
+        return Modifiers(self.modifiers, self.groups, self.group_seconds)
+
+    @property
+    def phase2_seconds(self) -> float:
+        """Seconds of phase 2, with the beginnings of all groups."""
+        return super().phase2_seconds + (self.groups - 1) * self.group_seconds
+
+    def phase2(self, rate: float, seconds: float) -> Phase2Plan:
+        """Phase 2 at this rate, for these seconds after the beginning of the last group."""
+        begun = (self.groups - 1) * self.group_seconds
+        return replace(super().phase2(rate, seconds + begun), modifiers=self.conditions)
+
+    def notes(self) -> list[Note]:
+        """Return notes on the conditions, too."""
+        notes, conditions = super().notes(), self.conditions
+        if conditions is None:
+            return notes
+        texts = [f"each {BROADCAST_EVERY}th frame is a broadcast"] if conditions.broadcast else []
+        texts += ["an ICMP echo request to the device each second"] if conditions.queries else []
+        if self.groups > 1:
+            texts.append(f"{self.groups} groups of connections, one more each {self.group_seconds:g} s")
+        return [*notes, *(Note("settings", text) for text in texts)]
 
 
 def left_in(state: TcpState, plan: TrialPlan, rate: float) -> TrialPlan:
