@@ -15,7 +15,7 @@ import pytest
 from tests.unit.campaigning import ONE_CONNECTION_RATE, Benches, Dies, Killed, campaign, quick_disk, results
 from tests.unit.golden import Golden
 
-from natgauge.campaigns import evidence
+from natgauge.campaigns import evidence, journal
 from natgauge.campaigns.evidence import EvidenceFile, Extent
 from natgauge.campaigns.journal import entries
 from natgauge.errors import BrokenError, HostError, UsageError
@@ -69,7 +69,7 @@ def test_killed_while_the_evidence_of_any_repetition_is_written_each_trial_is_th
 ) -> None:
     """Of the evidence nothing, a part or all has reached the disk, and the line of the journal has not."""
     reference, _ = undisturbed
-    whole = evidence.write
+    whole = journal.write
     for number, octets in itertools.product((1, 2, 3), (0, 40, 10**6)):
         folder, dies = tmp_path_factory.mktemp("cut"), Dies(number)
 
