@@ -80,10 +80,6 @@ _RULES: Final = {
 
 
 def rule_in_words(error: Mapping[str, Any]) -> str:
-    """Return the rule that a value of a file breaks, as what follows the value in a sentence.
-
-    Args:
-        error: one of pydantic's errors of the document.
-    """
+    """Return the rule that a value of a file breaks, as what follows the value in a sentence."""
     words = _RULES.get(error["type"])
     return str(error["msg"]) if words is None else words.format(**error.get("ctx", {}))

@@ -26,11 +26,7 @@ def is_unused(folder: Path) -> bool:
 
 
 def discard(folder: Path) -> None:
-    """Remove the files of a campaign whose folder is unused.
-
-    Raises:
-        HostError: another natgauge measures there.
-    """
+    """Remove the files of a campaign whose folder is unused."""
     with Journal(folder):
         for name in _FILES if is_unused(folder) else ():
             (folder / name).unlink(missing_ok=True)

@@ -279,12 +279,7 @@ class LocalSetting(MachineSetting):
         return next((each for each in every if not is_own(each)), None)
 
     def _wait_for(self, rival_now: Callable[[], Announced | None], who: str) -> bool:
-        """Wait until no other process is in the way; return whether there was one.
-
-        Raises:
-            HostError: another gateway of this process is in the way.
-            OccupiedError: the other process needs longer, or waits for this one.
-        """
+        """Wait until no other process is in the way; return whether there was one."""
         if (rival := rival_now()) is None:
             return False
         text = f"{self.name}: another natgauge on this machine {who} ({_who(rival)})"

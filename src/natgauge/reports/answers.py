@@ -68,7 +68,6 @@ class Sentence:
 
     Attributes:
         certainty: how sure the answer is; None where it compares nothing.
-        doubts: words of doubts, which are reasons, too.
         about: what the ratios of the sentence are, as the head of a column.
         ratios: gateway and ratio, where the sentence lists several gateways.
     """

@@ -98,7 +98,6 @@ def graded(
         brief: whether only doubts that could change the answer have their text, and others only their word.
         each: whether doubts of a word with different texts have a line each, and facts on the device have their text;
             otherwise the text is that of the first.
-        marked: whether lines begin with the mark of their grade.
     """
     every_named = list(named)
     texts_of = {
@@ -139,7 +138,6 @@ def of_columns(every: Sequence[tuple[str, str, Sequence[Note]]], noun: str = "",
 
     Args:
         every: block and heading of each column, and its doubts; the block is empty in a table of one block.
-        marked: as of `graded`.
     """
 
     def having(found: Sequence[tuple[str, str]]) -> str:

@@ -29,10 +29,7 @@ _SPECIAL: Final[Mapping[str, str]] = {
 def render(shown: Sheet, title: str = "", measured: str = "") -> str:
     """Return a sheet as LaTeX: with a title a table that floats, with its caption and a label, else what is in it.
 
-    Args:
-        shown: the sheet.
-        title: title of the table, without its full stop.
-        measured: further sentences of the caption, such as the machine.
+    `title` has no full stop; `measured`: further sentences of the caption.
     """
     head, *rest = shown.lines
     lines = [
