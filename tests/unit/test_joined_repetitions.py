@@ -10,7 +10,7 @@ from tests.unit.golden import Golden
 from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 
-from natgauge.campaigns.result import join
+from natgauge.campaigns.run import join
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
 from natgauge.procedures.kit.time_budget import TIME

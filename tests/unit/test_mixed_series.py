@@ -16,7 +16,7 @@ from tests.unit.simulated import Gateway
 
 from natgauge import procedures
 from natgauge.analysis.comparing import comparable
-from natgauge.campaigns.result import join
+from natgauge.campaigns.run import join
 from natgauge.errors import HostError
 from natgauge.measurements.conditions import with_neighbours
 from natgauge.measurements.making import make

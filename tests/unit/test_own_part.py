@@ -26,7 +26,7 @@ from tests.unit.made_settings import settings_of
 
 from natgauge import procedures
 from natgauge.campaigns.journal import entries
-from natgauge.campaigns.result import join
+from natgauge.campaigns.run import join
 from natgauge.measurements.conditions import RECEIVER_SECONDS, SERVER_ALONE, with_own_part, with_receiver, with_server
 from natgauge.measurements.making import make
 from natgauge.measurements.prepared import Prepared

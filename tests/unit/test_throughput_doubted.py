@@ -11,7 +11,7 @@ from tests.unit.simulated import Gateway
 from tests.unit.test_rare_loss import LosesAFew
 
 from natgauge.campaigns.journal_lines import RepetitionLine
-from natgauge.campaigns.result import join
+from natgauge.campaigns.run import join
 from natgauge.errors import BrokenError
 from natgauge.measurements.making import make
 from natgauge.measurer import Ability

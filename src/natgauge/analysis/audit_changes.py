@@ -113,7 +113,6 @@ def _changes(first: AuditRecord, second: AuditRecord) -> list[Change[Examined]]:
 
 
 def _examined(record: AuditRecord) -> tuple[dict[tuple[str, str], Examined], ...]:
-    """Return the classes and the verdicts, each by name and transport."""
     classes = {
         (name, str(transport)): Examined(record.gateway, name, transport, getattr(each, name))
         for transport, each in record.classes.items()

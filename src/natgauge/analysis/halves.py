@@ -104,7 +104,6 @@ def _differences(chain: Result, half: Result, about: frozenset[str]) -> list[Dif
 
 
 def _ipv4_octets(result: Result) -> float | None:
-    """Return the octets of a frame on the side that has the shortest, which is that of IPv4."""
     octets = result.parameter("frame_octets")
     sizes = octets.values() if isinstance(octets, dict) else ()
     return min((size for size in sizes if isinstance(size, int | float)), default=None)

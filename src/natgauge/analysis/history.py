@@ -105,7 +105,6 @@ def history(every: Sequence[Dated], margin: float) -> list[HistorySeries]:
 
 
 def _series_of(record: ComparisonRecord, estimate: RatioEstimate, found: list[HistorySeries]) -> HistorySeries:
-    """Return the series that an estimate belongs to; a new one is added."""
     names = (record.baseline.label, estimate.gateway, estimate.quantity, record.by)
     namesakes = [each for each in found if (each.baseline, each.gateway, each.quantity, each.by) == names]
     unlike: tuple[Difference, ...] = ()

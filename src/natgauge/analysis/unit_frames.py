@@ -220,5 +220,4 @@ def bits_of_unit(metric: str, parameters: Parameters) -> Bits | None:
 
 
 def _octets(frames: Sequence[UnitFrame], side: Side) -> tuple[float, float]:
-    """Octets with FCS of frames on a link, and their number."""
     return sum(frame.share * frame.octets[side] for frame in frames), sum(frame.share for frame in frames)

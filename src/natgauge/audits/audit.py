@@ -215,7 +215,6 @@ def refuse(recipe: Recipe) -> None:
 
 
 def _keep(store: Store, name: str, frames: Sequence[CapturedFrame]) -> str | None:
-    """Write the frames of a verdict, and return their file; None = there are none."""
     return store.write_frames(f"{name}.pcapng", pcapng(frames)) if frames else None
 
 

@@ -125,7 +125,6 @@ def _of_these_hosts(examiner: Examiner, requirement: Requirement) -> tuple[Audit
 
 
 def _examined(examiner: Examiner, requirement: Requirement) -> tuple[AuditVerdict, str]:
-    """Examine a gateway once."""
     try:
         met, measured = examiner.undisturbed(lambda: requirement.examine(examiner))
     except NotSeenError as error:

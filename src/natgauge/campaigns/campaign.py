@@ -2,7 +2,8 @@
 """Begin a campaign in a new folder, or resume the one in a folder.
 
 `campaign.json`: the plan as it was read, and natgauge's version. `environment.json`: the machine. `journal.jsonl`: a
-line for every event. `results/`: one folder for each measurement that has ended.
+line for every event. `results/`: one folder for each measurement that has ended. A campaign that was refused, or
+killed, before its first trial leaves no folder: nobody has to resume it.
 """
 
 from __future__ import annotations
@@ -13,15 +14,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from natgauge.campaigns import plan as plans
 from natgauge.campaigns.cells import PlannedCell, points
 from natgauge.campaigns.estimate import checked_estimate, repetitions
-from natgauge.campaigns.journal import Journal
+from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.run import CellRunner, LocalRunner, Session
 from natgauge.campaigns.state import CampaignState
-from natgauge.campaigns.unused import discard, is_unused, left_unless_used
 from natgauge.cleaning import cleanup
 from natgauge.errors import NatgaugeError, UsageError
 from natgauge.gateways.recipe import digest
@@ -35,6 +35,7 @@ from natgauge.records.store import (
     CAMPAIGN,
     ENVIRONMENT,
     ENVIRONMENT_SCHEMA,
+    JOURNAL,
     RESULTS,
     TRACEBACK,
     Store,
@@ -46,6 +47,11 @@ from natgauge.setup.setup import check_host
 from natgauge.system_errors import fault, unwritable
 from natgauge.trial.observer import Observer, Silent
 from natgauge.version import VERSION
+
+#: All that a campaign writes before its first trial; the last one first, so that what is left never looks like one.
+_FILES: Final = (CAMPAIGN, ENVIRONMENT, JOURNAL)
+#: Events of the journal from which on there is something to keep.
+_MEASURED: Final = frozenset({"trial", "repetition", "result"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,3 +309,31 @@ def _refuse_other_machine(folder: Path, facts: Mapping[str, Any]) -> None:
                 f"campaign: {describe(name).label} is {now!r} now, it was {before[name]!r} when {folder} was begun: "
                 "its repetitions would not be of one machine; restore that, or begin a new campaign: --out"
             )
+
+
+def is_unused(folder: Path) -> bool:
+    """Whether a folder is empty, or has a campaign without a trial, and nothing else."""
+    if not folder.is_dir() or {path.name for path in folder.iterdir()} - {*_FILES}:
+        return False
+    return not (folder / JOURNAL).exists() or not any(line.get("event") in _MEASURED for line in entries(folder))
+
+
+def discard(folder: Path) -> None:
+    """Remove the files of a campaign whose folder is unused."""
+    with Journal(folder):
+        for name in _FILES if is_unused(folder) else ():
+            (folder / name).unlink(missing_ok=True)
+
+
+@contextmanager
+def left_unless_used(folder: Path) -> Iterator[None]:
+    """Remove what was made, folders above it included, if an error ends the block before the first trial."""
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        yield
+    except NatgaugeError:
+        with suppress(NatgaugeError, OSError):
+            discard(folder)
+            for path in made:
+                path.rmdir()
+        raise

@@ -189,7 +189,6 @@ class CellRun:
                     )
 
     def _cause(self, error: Exception) -> str:
-        """The text of an error, and the worker's name."""
         return str(error) if self.worker is None else f"worker {self.worker['name']}: {error}"
 
     def _as_planned(self, measurement: CellMeasurement, ready: Prepared) -> Parameters:

@@ -126,7 +126,6 @@ def whole(tried: Sequence[PlannedOrFaults], where: str) -> tuple[PlannedCell, ..
 
 
 def _in(names: Sequence[str], number: int) -> str:
-    """The cells that have a fault, in words."""
     if len(names) == number:
         return ""
     return f" (cell {names[0]})" if len(names) == 1 else f" (cell {names[0]} and {len(names) - 1} more)"

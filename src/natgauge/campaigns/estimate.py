@@ -145,7 +145,6 @@ def repetitions(point: PlannedCell) -> dict[str, Once]:
 
 
 def _chosen(point: PlannedCell) -> Mapping[str, int]:
-    """Values of the device's knobs."""
     knobs = {name: knob.minimum for name, knob in point.recipe.knobs.named().items() if knob.settable}
     return choose(point.recipe, point.measurements[0].planned.demand, point.cell.device, knobs)
 
@@ -370,7 +369,6 @@ def _counts(frames: int, rate: float, limit: float, kept: float = 1.0) -> Stream
 
 
 def _stream(plan: TrialPlan, rate: float, limit: float, kept: float) -> StreamCounts | None:
-    """Counts of a direction of phase 2; None where it is silent."""
     if not rate or plan.phase2 is None:
         return None
     counts = _counts(max(1, round(rate * plan.phase2.seconds)), rate, limit, kept)

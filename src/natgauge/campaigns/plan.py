@@ -94,8 +94,6 @@ class _Tag(BaseModel):
 
 
 class _Head(BaseModel):
-    """Parts of a point in addition to the keys of its cells."""
-
     model_config = Plan.model_config
 
     columns: _Columns | None = None

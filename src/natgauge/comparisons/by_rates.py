@@ -192,14 +192,12 @@ class ByRates:
         store.add_round({"rates": bounds_of, "passed": passed})
 
     def _judge_ratios(self, quantity: Quantity, void: Mapping[str, Void]) -> None:
-        """Take into account which ratios lack a search in this round."""
         baseline, *others = (rated.label for rated in self._all)
         for label in others:
             lacked = {one: void[one] for one in (baseline, label) if one in void}
             self._voids.judge_ratio(f"{label} ({quantity})", lacked)
 
     def _refuse_too_few(self) -> None:
-        """Refuse too few connections, as soon as the first rates are known."""
         baseline, *others = (rated.searched["new"] for rated in self._all)
         connections = {rated.label: rated.bench.traffic.connections for rated in self._all}
         for other in others:
@@ -325,7 +323,6 @@ class ByRates:
         return searched.add(procedure, settings, self._parameters(rated, quantity), search)
 
     def _parameters(self, rated: RatedGateway, quantity: Quantity) -> Parameters:
-        """Return the parameters of a search, as in a result of `measure`."""
         parameters = parameters_of(rated.bench, rated.ready[quantity], self._machine)
         return with_receiver(parameters, rated.receivers.get(quantity))
 
@@ -355,7 +352,6 @@ class ByRates:
                     yield f"in the search before, {lost}"
 
     def _planned(self, bench: Bench, quantity: Quantity) -> Planned:
-        """Plan the search for the rate of a quantity on a bench."""
         settings = dict(self._search_settings)
         if quantity != "new":
             return bench.plan("throughput", {**settings, "directions": quantity})

@@ -206,7 +206,6 @@ def refuse_too_few(baseline: Searched, other: Searched, connections: Mapping[str
 
 
 def _half_width(first: RateBounds, second: RateBounds) -> float:
-    """Return half the width of the interval of one pair, as a share of the larger cost."""
     ratio, low, high = first.middle / second.middle, first.lower / second.upper, first.upper / second.lower
     return relative_half_width(ratio, low, high)
 

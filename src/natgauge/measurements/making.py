@@ -90,7 +90,6 @@ def _method(parameters: Parameters) -> Iterator[Note]:
 
 
 def _own_work(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]:
-    """Yield the tester's own part of a rate in `shared` placement."""
     total = measured.figures.get(IN_ALL)
     rate = measured.summary.median if total is None else total.median
     work = own_work(measured.metric, rate, parameters)
@@ -103,7 +102,6 @@ def _own_work(measured: MeasurementResult, parameters: Parameters) -> Iterator[N
 
 
 def _remarks(parameters: Parameters) -> Iterator[Note]:
-    """Yield the lab's remarks on the tester's ports and on the device's machine as notes."""
     words: tuple[tuple[str, NoteWord], ...] = (("port_remarks", "tester"), ("device_remarks", "device"))
     for name, word in words:
         remarks = parameters.get(name)

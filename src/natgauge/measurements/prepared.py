@@ -139,6 +139,5 @@ def _own_part(bench: Bench, ready: Ready, known: Collection[str]) -> dict[str, f
 
 
 def _server(ready: Ready) -> dict[str, object]:
-    """Return the parameters of the real server, if there is one."""
     server = ready.measurer.server
     return {} if server is None else {"server_version": server.version, "server_cpus": server.cpus}

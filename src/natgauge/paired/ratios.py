@@ -238,7 +238,6 @@ def _assumptions(place: RoundPlace, baseline: RoundPlace) -> list[tuple[int, int
 
 
 def _forwarded(place: RoundPlace, took: Sequence[float]) -> float:
-    """Return the work of plain forwarding for the place's frames in a block with these times."""
     return _mean(took, place.forwarding) - _mean(took, place.cables)
 
 

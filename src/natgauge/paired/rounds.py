@@ -130,7 +130,6 @@ class RoundSums:
         return not done.faults
 
     def _void(self, done: TimedRound, positions: frozenset[int]) -> dict[str, Void]:
-        """Return the void places at these positions, by label."""
         void: dict[str, Void] = {}
         for position, fault in sorted(done.faults.items()):
             if position in positions:

@@ -111,7 +111,6 @@ class Subscriber:
         )
 
     def _refuse_unlike(self, way: str) -> None:
-        """Refuse bits without a size, and bits that are not those of the frames."""
         bits, frames, size = (
             getattr(self, f"{way}_{name}") for name in ("bits_per_second", "frames_per_second", "frame_sizes")
         )
@@ -201,7 +200,6 @@ def _is_there(path: Path) -> bool:
 
 
 def _of(document: Mapping[str, Any]) -> Subscriber:
-    """Return the profile of a document."""
     for key in document:
         if key != _TABLE:
             raise UsageError(f"{key}: unknown key; there is the table [{_TABLE}], and nothing else")
@@ -219,7 +217,6 @@ def _of(document: Mapping[str, Any]) -> Subscriber:
 
 
 def _taken(table: Mapping[str, Any], known: Mapping[str, Input]) -> dict[str, Any]:
-    """Return the values of the table as those of their types."""
     values = dict(table)
     if str(values.get("transport")).lower() in {"udp", "tcp"}:
         values["transport"] = str(values["transport"]).lower()

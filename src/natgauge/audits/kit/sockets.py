@@ -49,7 +49,6 @@ _SOL_PACKET, _PACKET_STATISTICS, _PACKET_IGNORE_OUTGOING = 263, 6, 23
 
 
 def _steps(mac: bytes) -> list[tuple[str, _Step]]:
-    """Return the steps of the filter, each with its label."""
     high, low = struct.unpack("!HI", mac)
     return [
         ("", (_LOAD_WORD, _VLAN_TAG, "", "")),

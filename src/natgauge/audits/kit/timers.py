@@ -310,7 +310,6 @@ def _life(examiner: Examiner, seen: TimerSeen, idle: float, host: Address) -> It
 
 
 def _is_there(examiner: Examiner, kind: TimerKind, flow: Flow, note: str) -> bool:
-    """Whether a packet from outside goes through the mapping."""
     flags = kind.probe
     if flags is None:
         packet = flow.packet(examiner.tag(), up=False)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from typing import Final
 
 from natgauge.audits.kit.datagrams import carry
@@ -23,7 +24,8 @@ _HEADERS4: Final = 28
 _LARGE: Final = 1400
 #: An IPv6 header is 20 octets longer than an IPv4 header.
 _LONGER: Final = 20
-_FLOWS: Final = Flows(2)
+#: Declares what a translator between IPv6 and IPv4 has to do.
+_translates: Final = partial(requires, flows=Flows(2), profiles=NAT64)
 
 
 def _flow(examiner: Examiner) -> Flow:
@@ -32,7 +34,7 @@ def _flow(examiner: Examiner) -> Flow:
     return examiner.flow()
 
 
-@requires("UDP without a checksum gets one", (6146, "3.4-checksum", "MUST", "udp"), flows=_FLOWS, profiles=NAT64)
+@_translates("UDP without a checksum gets one", (6146, "3.4-checksum", "MUST", "udp"))
 def _examine_checksum(examiner: Examiner) -> Finding:
     ends = _flow(examiner).ends(up=False)
     packet = make_packet(*ends, UdpSegment(examiner.tag(), checksum=0))
@@ -43,7 +45,7 @@ def _examine_checksum(examiner: Examiner) -> Finding:
     return right, f"UDP without a checksum arrived with a {'right' if right else 'wrong'} one"
 
 
-@requires("DF is set above 1260 octets, and not below", (7915, "5.1-DF", "MUST", "udp"), flows=_FLOWS, profiles=NAT64)
+@_translates("DF is set above 1260 octets, and not below", (7915, "5.1-DF", "MUST", "udp"))
 def _examine_may_be_cut(examiner: Examiner) -> Finding:
     flow, bits = _flow(examiner), dict[int, bool]()
     for octets in (_SMALL, _LARGE):
@@ -56,9 +58,7 @@ def _examine_may_be_cut(examiner: Examiner) -> Finding:
     return not bits[_SMALL] and bits[_LARGE], words
 
 
-@requires(
-    "the MTU of Packet Too Big is 20 octets larger", (7915, "4.2-MTU", "MUST", "udp"), flows=_FLOWS, profiles=NAT64
-)
+@_translates("the MTU of Packet Too Big is 20 octets larger", (7915, "4.2-MTU", "MUST", "udp"))
 def _examine_mtu(examiner: Examiner) -> Finding:
     seen = send_error(examiner, _flow(examiner), "too big")
     if seen is None:
@@ -67,12 +67,7 @@ def _examine_mtu(examiner: Examiner) -> Finding:
     return seen.message.rest == MTU_IN_ERRORS + _LONGER, words
 
 
-@requires(
-    "IPv4 packets without DF are fragmented to 1280 octets",
-    (7915, "4-1280", "SHOULD", "udp"),
-    flows=_FLOWS,
-    profiles=NAT64,
-)
+@_translates("IPv4 packets without DF are fragmented to 1280 octets", (7915, "4-1280", "SHOULD", "udp"))
 def _examine_cut(examiner: Examiner) -> Finding:
     flow, note = _flow(examiner), f"{_LARGE} octets that may be fragmented"
     carried = carry(examiner, flow, _LARGE - _HEADERS4, up=False, note=note)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from natgauge.audits.kit.crowd import CROWD, OLDER, Crowd, exhausted, open_all
@@ -23,6 +24,8 @@ _PROHIBITED: Final = {(3, 13), (1, 1)}
 _SESSIONS: Final = 2048
 #: Flows of the examination of sessions.
 SESSIONS: Final = Flows(_SESSIONS + 1, are_many=True)
+#: Declares what a carrier-grade NAT without room for another mapping has to do.
+_when_full: Final = partial(requires, flows=CROWD, profiles=CGN, strain=2)
 
 
 def _hosts(examiner: Examiner) -> tuple[Address, ...]:
@@ -90,9 +93,7 @@ def _refused(examiner: Examiner) -> Crowd:
     return seen
 
 
-@requires(
-    "the outside ports of a host can be limited", (6888, "REQ-4", "MUST", "udp"), profiles=CGN, flows=CROWD, strain=2
-)
+@_when_full("the outside ports of a host can be limited", (6888, "REQ-4", "MUST", "udp"))
 def _examine_limit(examiner: Examiner) -> Finding:
     seen = _refused(examiner)
     if not seen.is_fair:
@@ -106,30 +107,20 @@ def _examine_limit(examiner: Examiner) -> Finding:
     return True, seen.words
 
 
-@requires(
-    "packets without a mapping are dropped", (6888, "REQ-11a", "MUST", "udp"), profiles=CGN, flows=CROWD, strain=2
-)
+@_when_full("packets without a mapping are dropped", (6888, "REQ-11a", "MUST", "udp"))
 def _examine_dropped(examiner: Examiner) -> Finding:
     seen = _refused(examiner)
     words = "sent on untranslated" if seen.leaked else "dropped"
     return not seen.leaked, f"{seen.words}; refused frames were {words}"
 
 
-@requires(
-    "existing mappings stay when there is no room",
-    (6888, "REQ-11d", "MUST", "udp"),
-    profiles=CGN,
-    flows=CROWD,
-    strain=2,
-)
+@_when_full("existing mappings stay when there is no room", (6888, "REQ-11d", "MUST", "udp"))
 def _examine_kept(examiner: Examiner) -> Finding:
     seen = examiner.once(exhausted)
     return not seen.lost, f"{seen.words}; {seen.kept} of {OLDER} flows from before still passed"
 
 
-@requires(
-    "a host without a mapping gets ICMP code 1", (6888, "REQ-11b", "SHOULD", "udp"), profiles=CGN, flows=CROWD, strain=2
-)
+@_when_full("a host without a mapping gets ICMP code 1", (6888, "REQ-11b", "SHOULD", "udp"))
 def _examine_host_unreachable(examiner: Examiner) -> Finding:
     return _answered(examiner, _HOST_UNREACHABLE)
 
@@ -153,7 +144,6 @@ def _answered(examiner: Examiner, wanted: set[tuple[int, int]]) -> Finding:
     strain=1,
 )
 def _examine_sessions(examiner: Examiner) -> Finding:
-    """Open many sessions of one inside endpoint."""
     examiner.relieve("udp", for_many=True)
     inside = examiner.flow().inside
     opened, refused = open_all(examiner, [(inside, examiner.remote()) for _ in range(_SESSIONS)])

@@ -27,7 +27,6 @@ _HOLDERS: Final = 4
 
 
 def _blocks(examiner: Examiner, *, deterministic: bool) -> HostBlocks:
-    """Return the declared blocks of this kind."""
     blocks = examiner.blocks
     if blocks is None or blocks.sizes.deterministic != deterministic:
         kind = "computed blocks" if deterministic else "blocks that hosts get on demand"

@@ -125,7 +125,6 @@ def _examine(state: _State, flags: int, words: str, examiner: Examiner) -> Findi
 
 
 def _outside(examiner: Examiner) -> Address:
-    """Return an address that the gateway translates to."""
     return examiner.flow("tcp").mapped.address
 
 
