@@ -29,22 +29,14 @@ _MOST_WAIT_SECONDS: Final = 86_400.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AuditOptions:
-    """Options of an audit.
-
-    Attributes:
-        profile: "cgn", "home" and "nat64" select the requirements for such gateways.
-        wait: longest wait for the time-outs of mappings, which all expire during the same wait, 0 to 86400 s.
-        long: whether the wait is at least `LONG_WAIT_SECONDS`.
-        mappings: most flows of one inside host at one time, 0 to 64512.
-        fail_on: level of the requirements that decide the exit status; None = the exit status is 0.
-    """
+    """Options of an audit."""
 
     profile: AuditProfileChoice = chosen("all", "Requirements to examine: all, or those for one kind of gateway")
     wait: float = chosen(
         USUAL_WAIT_SECONDS,
         "Longest wait for time-outs, which are all measured in the same wait; 0 measures none",
         "s",
-        partial(in_range, lowest=0.0, highest=_MOST_WAIT_SECONDS, unit="s"),
+        (0.0, _MOST_WAIT_SECONDS),
     )
     long: bool = chosen(False, "Wait long enough for the 2 h 4 min of RFC 5382 for open TCP connections")
     mappings: int = chosen(
@@ -89,9 +81,5 @@ def conditions(cell: Cell, options: AuditOptions) -> dict[str, Any]:
     """Return the choices on which a verdict may depend, by name, as JSON has them."""
     traffic = {name: getattr(cell.traffic, name) for name in _TRAFFIC}
     lab = cell.lab
-    place = {
-        "lab_kind": lab.lab,
-        "nat64_prefix": lab.nat64_prefix,
-        "outside_addresses": lab.outside_addresses,
-    }
+    place = {"lab_kind": lab.lab, "nat64_prefix": lab.nat64_prefix, "outside_addresses": lab.outside_addresses}
     return {**place, **traffic, **asdict(cell.device), "mappings": options.mappings}

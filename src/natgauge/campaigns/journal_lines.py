@@ -36,10 +36,12 @@ _Number = Annotated[int, Field(ge=1)]
 _Seconds = Annotated[float, Field(ge=0)]
 
 
-class Line(BaseModel):
-    """A line of any event; `at` in seconds since 1970."""
-
+class _Part(BaseModel):
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class Line(_Part):
+    """A line of any event; `at` in seconds since 1970."""
 
     event: str
     at: float
@@ -61,9 +63,7 @@ class _OfRepetition(_OfMeasurement):
         return f"{self.event} {self.repetition} of {self.cell} {self.measurement}"
 
 
-class _Bounds(BaseModel):
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
-
+class _Bounds(_Part):
     lower: float | None
     upper: float | None
     trials_left: int | None
@@ -76,16 +76,12 @@ class _Trial(_OfRepetition):
     bounds: _Bounds
 
 
-class _Worker(BaseModel):
-    model_config = ConfigDict(strict=True)
-
+class _Worker(_Part):
     name: str
     like: str
 
 
-class _Stored(BaseModel):
-    model_config = ConfigDict(strict=True)
-
+class _Stored(_Part):
     trials: Annotated[int, Field(ge=0)]
     octets: Annotated[int, Field(ge=0)]
 

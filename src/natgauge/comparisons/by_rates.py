@@ -12,7 +12,6 @@ failed, so each ratio lies between two values (`searched`).
 from __future__ import annotations
 
 import itertools
-import math
 import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,6 +39,7 @@ from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.records.comparison import BaselineCost, RatioEstimate
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
+from natgauge.statistics.interval import finite
 from natgauge.statistics.order_statistics import rank_of_end
 from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.observer import Observer
@@ -181,10 +181,7 @@ class ByRates:
                     void[rated.label] = Void("gateway", why)
                 bounds = rated.searched[quantity].rounds[-1]
                 if bounds is not None:
-                    bounds_of[rated.label][quantity] = [
-                        bounds.lower,
-                        None if math.isinf(bounds.upper) else bounds.upper,
-                    ]
+                    bounds_of[rated.label][quantity] = [bounds.lower, finite(bounds.upper)]
                     passed[rated.label][quantity] = bounds.passed
             self._judge_ratios(quantity, void)
             if quantity == "new":

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from natgauge.analysis.ratio_verdicts import verdict_of
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.figure_text import at_least, at_most
 from natgauge.interval_text import percent
-from natgauge.paired.ratios import PairedRatios, RoundPlace
+from natgauge.paired.ratios import PairedRatios
 from natgauge.records.comparison import FRAME_OF, CostVerdict, RatioEstimate, SearchLimit
 from natgauge.statistics.interval import MedianEstimate, finite
 from natgauge.words import Quantity
@@ -23,24 +24,13 @@ def estimates_of(ratios: PairedRatios, goal: ComparisonGoal, alpha: float) -> li
     Args:
         alpha: largest probability that an interval misses the true value.
     """
-    return [
-        _estimate(ratios, place, quantity, goal, alpha) for place in ratios.places[1:] for quantity in ratios.quantities
-    ]
-
-
-def _estimate(
-    ratios: PairedRatios, place: RoundPlace, quantity: Quantity, goal: ComparisonGoal, alpha: float
-) -> RatioEstimate:
-    control = ratios.places[-1]
-    bias = None if place is control else ratios.estimate(control, quantity, alpha)
-    subject = Subject(
-        place.label,
-        quantity,
-        ratios.nanoseconds(place, quantity),
-        ratios.ratio_to_forwarding(place, quantity),
-        ratios.blocks(place, quantity),
-    )
-    return estimate_of(subject, ratios.estimate(place, quantity, alpha), bias, goal)
+    estimates, control = list[RatioEstimate](), ratios.places[-1]
+    for place, quantity in itertools.product(ratios.places[1:], ratios.quantities):
+        bias = None if place is control else ratios.estimate(control, quantity, alpha)
+        to_forwarding, blocks = ratios.ratio_to_forwarding(place, quantity), ratios.blocks(place, quantity)
+        subject = Subject(place.label, quantity, ratios.nanoseconds(place, quantity), to_forwarding, blocks)
+        estimates.append(estimate_of(subject, ratios.estimate(place, quantity, alpha), bias, goal))
+    return estimates
 
 
 class Subject(NamedTuple):
@@ -62,10 +52,12 @@ def estimate_of(
     If a limit leaves an end of the interval open, the ratio is unknown, and the known end decides the verdict. An open
     upper end never makes `above` False, because the cost may exceed what was allowed.
     """
-    above = _above(estimate, margin_of(bias), goal)
+    margin, above = margin_of(bias), None
+    if estimate is not None and goal.fail_above is not None:
+        above = ratio_verdicts.above(estimate.lower, estimate.upper, margin, goal.fail_above)
     if estimate is not None and subject.limits and not 0 < estimate.lower <= estimate.upper < math.inf:
         ratio = half_width = None
-        verdict, text = _open(subject, estimate, margin_of(bias))
+        verdict, text = _open(subject, estimate, margin)
     else:
         ratio = None if estimate is None else estimate.value
         half_width = None if estimate is None else estimate.half_width
@@ -140,9 +132,3 @@ def judge(
 def margin_of(bias: MedianEstimate | None) -> float:
     """Return the factor by which the A/A control may differ from the baseline; 1 if its interval contains 1."""
     return 1.0 if bias is None else ratio_verdicts.margin_of(bias.lower, bias.upper)
-
-
-def _above(estimate: MedianEstimate | None, margin: float, goal: ComparisonGoal) -> bool | None:
-    if estimate is None or goal.fail_above is None:
-        return None
-    return ratio_verdicts.above(estimate.lower, estimate.upper, margin, goal.fail_above)

@@ -7,13 +7,11 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from functools import partial
 from typing import Any, Final, Literal, cast
 
 from natgauge.errors import UsageError
 from natgauge.figure_text import in_percent
 from natgauge.gateways.recipe import Recipe, load
-from natgauge.inputs.checks import in_range, share_in, whole
 from natgauge.inputs.cores import by_device
 from natgauge.inputs.input import Input, check_all, chosen
 from natgauge.inputs.question import Cell, LabOptions, Question
@@ -46,7 +44,6 @@ _USUAL: Final[Mapping[MethodChoice, Mapping[str, Any]]] = {
 }
 #: Default time by rates for each gateway, s: a gateway adds searches to every round, and several rounds are needed.
 _SECONDS_OF_A_GATEWAY: Final = 450.0
-_LEAST_SECONDS: Final = 1.0
 _MOST_SECONDS: Final = 86_400.0
 
 
@@ -62,21 +59,7 @@ def _check_commit(name: str, value: str) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CompareOptions:
-    """Options of a comparison; None = the default of the method.
-
-    Attributes:
-        by: "slices" = short bursts through gateways that run on the sender's core; "rates" = repeated searches for
-            the highest rate of each gateway, of any kind; "auto" = slices if all gateways support them.
-        level: confidence level of each interval over all interim analyses together, 0.5 to 0.999.
-        resolve: half width at which an interval is narrow enough, as a share of the larger cost, 0.001 to 0.5.
-        fail_above: increase of cost that is to be detected, as a share, 0.001 to 10; replaces `resolve` as the goal.
-        most_seconds: longest time of the comparison, 1 to 86400 s.
-        unlike: whether gateways of different kinds, or with different numbers of devices, may be compared.
-        loss_tolerance: share of the frames that a passing trial may lose, by rates; 0 <= share <= 0.5.
-        slice_frames: frames of one slice, 64 to 65536.
-        core: core of the tester and of all gateways, by slices; None = the least busy core.
-        seed: seed of all pseudorandom choices, 0 to 2**64 - 1.
-    """
+    """Options of a comparison; None = the default of the method."""
 
     by: MethodChoice = chosen(
         "auto", "Method: short slices, or searches for the highest rates; auto: slices if all gateways support them"
@@ -96,41 +79,33 @@ class CompareOptions:
         0.95,
         "Confidence level of each interval, over all interim analyses together",
         "share",
-        partial(share_in, lowest=0.5, highest=0.999),
+        (0.5, 0.999),
     )
     resolve: float | None = chosen(
         None,
         "Stop when half the width of each interval is at most this share of the larger cost",
         "share",
-        partial(share_in, lowest=0.001, highest=0.5),
+        (0.001, 0.5),
         default="slices: 1%; rates: 5%",
     )
     fail_above: float | None = chosen(
         None,
         "Stop instead when each gateway is known to cost more than the baseline by this share, or not to",
         "share",
-        partial(share_in, lowest=0.001, highest=10.0),
+        (0.001, 10.0),
     )
     most_seconds: float | None = chosen(
         None,
         "Longest time of the comparison",
         "s",
-        partial(in_range, lowest=_LEAST_SECONDS, highest=_MOST_SECONDS, unit="s"),
+        (1.0, _MOST_SECONDS),
         default="slices: 60; rates: 450 per gateway",
     )
     unlike: bool = chosen(False, "Allow gateways of different kinds, or with different numbers of devices")
     loss_tolerance: float = chosen(
-        0.0,
-        "Largest share of lost frames in a passing trial, by rates",
-        "share",
-        partial(share_in, lowest=0.0, highest=0.5),
+        0.0, "Largest share of lost frames in a passing trial, by rates", "share", (0.0, 0.5)
     )
-    slice_frames: int = chosen(
-        USUAL_FRAMES,
-        "Frames of a slice",
-        "frames",
-        partial(whole, lowest=LEAST_FRAMES, highest=MOST_FRAMES, unit="frames"),
-    )
+    slice_frames: int = chosen(USUAL_FRAMES, "Frames of a slice", "frames", (LEAST_FRAMES, MOST_FRAMES))
     core: int | None = chosen(None, "Core of the tester and of all gateways", default="the least busy core")
     seed: int | None = chosen(None, "Seed of all pseudorandom choices", default="random")
     commit: str | None = chosen(

@@ -50,13 +50,9 @@ class TrafficOptions:
     """Four tuples and frames; None = chosen by the plan.
 
     Attributes:
-        connections: N, 1 to 2**31.
         destination_addresses: "A" or "A-B", the Responder's own (between IPv6 and IPv4: the IPv4 ones).
-        frame_size: octets with FCS on `frame_side`.
-        frame_sizes: a mix of sizes in place of one, such as "64:7,594:4,1518:1".
-        transport: what the test frames are; with "icmp" the Initiator's ports are identifiers of echo requests, with
-            "tcp" phase 1 opens each connection by a handshake.
-        order: order in which phase 1 enumerates the four tuples (RFC 9693 section 4.4).
+        transport: with "icmp" the Initiator's ports are identifiers of echo requests, with "tcp" phase 1 opens each
+            connection by a handshake.
     """
 
     connections: int | None = chosen(None, "Number of connections", default="100000, or the size of the ranges")
@@ -121,14 +117,7 @@ class TrafficOptions:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabOptions:
-    """Options of every kind of lab; None = chosen by natgauge.
-
-    Attributes:
-        seed: seed of all pseudorandom choices, 0 to 2**64 - 1.
-        grace_seconds: wait for the last frames of each phase, 0 to 60.
-        nat64_prefix: IPv6 network in which a translator finds the Responder's IPv4 addresses.
-        outside_addresses: IPv4 addresses that the gateway translates to (RFC 9693 section 3.2), 1 to 16384.
-    """
+    """Options of every kind of lab; None = chosen by natgauge."""
 
     lab: str = chosen(DEFAULT_LAB, "Kind of lab", type=Text("KIND", names="kinds"), parameter="lab_kind")
     lab_name: str = chosen(
@@ -177,17 +166,7 @@ class LabOptions:
 
 @dataclass(frozen=True, slots=True)
 class DeviceOptions:
-    """Settings of the device; None = chosen by natgauge.
-
-    Attributes:
-        timeouts: seconds, of all protocols and states.
-        udp_timeout: seconds; of UDP, or of the transport and the state that are measured.
-        psid_length: bits of a port that identify the port set of a subscriber, 0 to 16 (RFC 7597 section 5.1).
-        psid_offset: bits of a port before these, 0 to 15.
-        emptying: name of the way in which the table is emptied before each trial: of the recipe, or "restart".
-        logging: name of the recipe's way in which the gateway logs its connections; None = it does not.
-        log_tolerance: share of the connections that the log of a passing trial may lack, 0 to 0.5.
-    """
+    """Settings of the device; None = chosen by natgauge."""
 
     table_size: int | None = chosen(
         None, "Size limit of the device's connection table", "connections", label="connection table limit"
