@@ -62,6 +62,7 @@ _RULES: Final = {
     "dict_type": 'is no table; write "name = value" below [...], one bracket on each side',
     "model_type": 'is no table; write "name = value" below [...], one bracket on each side',
     "list_type": "is no list; write [...], with a comma between two values",
+    "tuple_type": "is no list; write [...], with a comma between two values",
     "string_type": "is no text; write it in quotes",
     "int_type": "is no whole number",
     "int_parsing": "is no whole number",
