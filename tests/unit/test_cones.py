@@ -33,7 +33,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "agreement": (1_340, "types of the engine's requests and results, their delays in words, and the process"),
     "analysis": (5_430, "conclusions from records: two runs, many runs, audits, thresholds, scalability, subscribers"),
     # Carrier-grade NATs are audited with a pool, which labs and recipes know.
-    "audits": (22_300, "setups, the records, and the requirements; nothing that measures"),
+    "audits": (22_220, "setups, the records, and the requirements; nothing that measures"),
     "campaigns": (43_470, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
     "causes": (1_070, "facts about hops and counters, and the delays of late frames, with figures in words"),
     "cleaning": (11_660, "the labs of this machine from outside; their registers"),
@@ -42,7 +42,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "doubts": (6_120, "conditions on what procedures measured, and on the parameters of records; no metric"),
     "gateways": (6_250, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),
     "host": (3_920, "this machine, its undo journal, the reader of files of others; settings of a far machine, too"),
-    "inputs": (1_440, "descriptions of inputs; words and errors"),
+    "inputs": (1_350, "descriptions of inputs; words and errors"),
     "labs": (11_160, "all kinds of labs, three systems of far machines, pools; this machine: ports, undo, namespaces"),
     "measurements": (40_480, "one measurement on its own bench, and its record"),
     "metrics": (860, "a declaration for each metric; figures in words"),
