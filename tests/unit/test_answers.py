@@ -20,6 +20,7 @@ from natgauge.doubts import doubts
 from natgauge.doubts.doubt import by_grade
 from natgauge.interval_text import Way, ratio
 from natgauge.known_doubts import known_doubts, words_of
+from natgauge.metrics import figures
 from natgauge.notes import GRADES, Note
 from natgauge.procedures import procedures
 from natgauge.records.measurement import Result
@@ -416,6 +417,13 @@ def test_every_doubt_has_a_grade_and_each_that_could_change_the_answer_says_what
     assert Note("device", "t").grade is None
     grades = [GRADES.index(note.grade or "information") for note in by_grade(reversed(notes))]
     assert grades == sorted(grades)
+
+
+def test_no_figure_of_an_answer_hides_its_range() -> None:
+    """The range over the repetitions is behind the unit, so each template has a place for it."""
+    answers_of = {name: figure.answer for name, figure in figures().items() if "{}" in figure.answer}
+    assert answers_of
+    assert [name for name, text in answers_of.items() if "{range}" not in text] == []
 
 
 def test_no_text_of_a_doubt_says_its_remedy() -> None:

@@ -16,9 +16,9 @@ from natgauge.cli import run
 from natgauge.records.measurement import Result
 from natgauge.records.store import Store
 from natgauge.reports.answers import answers
+from natgauge.reports.heading import OwnWords
 from natgauge.reports.html.figures import looks_of, question_figures
-from natgauge.reports.html.ratios import ratio_table, tabled_of
-from natgauge.reports.own_words import OwnWords
+from natgauge.reports.html.metrics_table import ratio_table, tabled_of
 
 HOSTILE = "<b>Box & co</b> [x](y) 50% _a_ $b$"
 

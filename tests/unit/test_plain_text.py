@@ -19,7 +19,7 @@ from natgauge.cli.say import document, say
 from natgauge.plain_text import one_line, visible
 from natgauge.records.store import Store
 from natgauge.reports import csv_table, latex, markdown
-from natgauge.reports.commands import shell_options
+from natgauge.reports.failures import shell_options
 from natgauge.reports.html import charts
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.trial.repeating import command_again

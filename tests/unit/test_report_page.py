@@ -36,11 +36,11 @@ from natgauge.records.parameters import Parameters
 from natgauge.records.store import JOURNAL_SCHEMA, Store, write_document
 from natgauge.reports.answers import answers
 from natgauge.reports.html import charts
+from natgauge.reports.html.evidence import LoadDelays
 from natgauge.reports.html.figures import FigureGroup, forest_figures, looks_of, question_figures
-from natgauge.reports.html.limits import limit_of, load_limit
 from natgauge.reports.html.metrics_table import metrics_tables
 from natgauge.reports.html.page import page
-from natgauge.reports.html.timed import LoadDelays
+from natgauge.reports.html.references import limit_of, load_limit
 from natgauge.reports.main_figure import median
 from natgauge.reports.main_figure import value as value_text
 from natgauge.reports.sheet import lines_of

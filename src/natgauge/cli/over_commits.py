@@ -12,8 +12,8 @@ from natgauge.errors import UsageError
 
 if TYPE_CHECKING:
     from natgauge.analysis.history import HistorySeries
+    from natgauge.reports.heading import OwnWords
     from natgauge.reports.html.drawings import Form
-    from natgauge.reports.own_words import OwnWords
 
 #: Share by which two comparisons of the same gateways may differ.
 _MARGIN: Final = 0.03

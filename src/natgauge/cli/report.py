@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from natgauge.records.measurement import Result
     from natgauge.reports.answers import Sentence
     from natgauge.reports.collected import StoredResults
+    from natgauge.reports.heading import OwnWords
     from natgauge.reports.html.drawings import Form
-    from natgauge.reports.own_words import OwnWords
     from natgauge.reports.sheet import Sheet
 
 #: Form of a table -> the module of `natgauge.reports` that makes it.
@@ -162,7 +162,7 @@ def command(*, folders: tuple[Path, ...], title: str, note: str, **options: Any)
 
     FOLDER is a results folder of a measurement, comparison or audit, a folder with several of them, or a campaign's.
     """
-    from natgauge.reports.own_words import OwnWords
+    from natgauge.reports.heading import OwnWords
     from natgauge.stored import find_results
 
     wanted = _Wanted(**options)

@@ -82,8 +82,8 @@ TEAR_DOWN_RATE: Final = Metric(
     does="tears down {value}",
     best="tears down connections fastest",
     figures=(
-        DeclaredFigure("full_seconds", "emptying a full table", "s", answer="emptying a full table takes {} s"),
-        DeclaredFigure("empty_seconds", "emptying an empty table", "s", answer="an empty one {} s"),
+        DeclaredFigure("full_seconds", "emptying a full table", "s", answer="emptying a full table takes {} s{range}"),
+        DeclaredFigure("empty_seconds", "emptying an empty table", "s", answer="an empty one {} s{range}"),
         DeclaredFigure("difference_seconds", "deletion of the connections", "s"),
         DeclaredFigure(ENTRIES_LEFT, "entries left after closing", "connections"),
     ),

@@ -77,18 +77,15 @@ def _order(record: ComparisonRecord) -> str:
         own = [estimate for estimate in record.estimates if estimate.quantity == quantity]
         ends = [(1.0, 1.0, record.baseline.label), *((*_ends(one), _with_change(one)) for one in own if one.is_bounded)]
         if len(own) > 1 and len(ends) > len(own):
-            texts.append(f"{FRAME_OF[quantity]}: {_joined(sorted(ends, key=lambda each: each[0] * each[1]))}")
+            ends.sort(key=lambda each: each[0] * each[1])
+            # "<" where the intervals of two neighbours leave no doubt of their order.
+            pairs = (
+                f" {'<' if high < low else _ALIKE} {name}" for (_, high, _), (low, _, name) in itertools.pairwise(ends)
+            )
+            texts.append(f"{FRAME_OF[quantity]}: {ends[0][2]}{''.join(pairs)}")
     order = "; ".join(texts)
     unknown = f" ({_ALIKE}: which of the two costs less is not known)" if _ALIKE in order else ""
     return f"Cheapest first, {order}{unknown}." if texts else ""
-
-
-def _joined(ends: Sequence[tuple[float, float, str]]) -> str:
-    """Names in order, with "<" where the intervals of two neighbours leave no doubt of it."""
-    text = ends[0][2]
-    for (_, high, _), (low, _, name) in itertools.pairwise(ends):
-        text += f" {'<' if high < low else _ALIKE} {name}"
-    return text
 
 
 def _with_change(estimate: RatioEstimate) -> str:
@@ -239,7 +236,8 @@ def _notes(record: ComparisonRecord) -> Iterator[str]:
         "baseline with itself (A/A control): what they show is noise. Nanoseconds differ from host to host; ratios "
         "differ less"
     )
-    yield f"Measured for {_length(record)}{_where(record)}; evidence: {record.results}"
+    where = "of searches in turn" if record.slices is None else f"on core {record.slices.core}"
+    yield f"Measured for {_length(record)} {where}; evidence: {record.results}"
     yield from (
         estimate.text for estimate in (*record.estimates, *record.control) if estimate.limits and estimate.ratio is None
     )
@@ -319,11 +317,7 @@ def _named(record: ComparisonRecord, gateway: GatewayRecord) -> str:
     """A gateway's label, with its number of devices where the gateways have unequal numbers."""
     if len({gateway_record.devices for gateway_record in record.gateways}) == 1 or gateway.role == "control":
         return gateway.label
-    return f"{gateway.label}, {_devices(gateway.devices)}"
-
-
-def _devices(number_of: int) -> str:
-    return f"{number_of} {'device' if number_of == 1 else 'devices'}"
+    return f"{gateway.label}, {gateway.devices} {'device' if gateway.devices == 1 else 'devices'}"
 
 
 def _rates(record: ComparisonRecord) -> Iterator[str]:
@@ -348,7 +342,3 @@ def _rate(record: ComparisonRecord, gateway: GatewayRecord, quantity: str, rate:
 
 def _length(record: ComparisonRecord) -> str:
     return f"{record.seconds:.0f} s, {record.rounds} {'round' if record.rounds == 1 else 'rounds'}"
-
-
-def _where(record: ComparisonRecord) -> str:
-    return " of searches in turn" if record.slices is None else f" on core {record.slices.core}"

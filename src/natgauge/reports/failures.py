@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from natgauge.errors import UsageError
 from natgauge.foreign import is_there
@@ -34,7 +34,18 @@ from natgauge.records.store import (
 from natgauge.reports import explanation
 from natgauge.reports.answers import listed
 from natgauge.reports.collected import StoredResults
-from natgauge.reports.commands import CommandAgain
+
+#: Makes the command that measures a stored result again of the command as a folder has it, the metric, the gateway, and
+#: the parameters of the record by name, which the command must not contradict. Empty where it cannot be made of typed
+#: inputs, for the folder may come from a stranger, and people copy this command into a root shell.
+CommandAgain = Callable[[object, str, str, Mapping[str, object]], str]
+#: End of the names of options whose values natgauge runs in a shell.
+_SHELL: Final = "-command"
+
+
+def shell_options(command: str) -> list[str]:
+    """Return the options of a command whose values natgauge runs in a shell."""
+    return [word for word in shlex.split(command) if word.startswith("--") and word.endswith(_SHELL)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +13,40 @@ from typing import Final
 
 from natgauge.figure_text import in_full
 from natgauge.metrics import declared
+from natgauge.plain_text import one_line
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import date_of
-from natgauge.reports import answers, audit, criterion
+from natgauge.reports import answers, audit, criterion, markdown
 from natgauge.reports.collected import StoredResults
 from natgauge.reports.failures import MeasurementFailure
-from natgauge.reports.own_words import NO_WORDS, OwnWords
+from natgauge.reports.latex import plain
+
+
+@dataclass(frozen=True, slots=True)
+class OwnWords:
+    """The user's own words for a report; empty = none."""
+
+    title: str = ""
+    note: str = ""
+
+    @property
+    def paragraphs(self) -> tuple[str, ...]:
+        """The note, a line for each paragraph; empty lines are between them."""
+        return tuple(" ".join(part.split()) for part in re.split(r"\n\s*\n", self.note) if part.strip())
+
+    def above(self, form: str, text: str) -> str:
+        """Return a table as text with these words above it; `form` is that of `natgauge report`."""
+        title, note = one_line(self.title), [one_line(part) for part in self.paragraphs]
+        if form == "markdown":
+            title, note = f"# {markdown.escaped(title)}" if title else "", list(map(markdown.escaped, note))
+        elif form == "latex":
+            # The title is the caption of each table.
+            title, note = "", list(map(plain, note))
+        return "\n\n".join([*filter(None, [title, *note]), text])
+
+
+NO_WORDS: Final = OwnWords()
+
 
 #: Parameters of the line below the title.
 _CONDITIONS: Final = {"connections": "connections", "device_cores": "cores", "frame_size": "octets"}

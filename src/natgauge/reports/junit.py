@@ -24,6 +24,7 @@ _OF_VERDICTS: Final[Mapping[ThresholdVerdict, Outcome]] = {
     "not met": "failure",
     "cannot tell": "skipped",
 }
+_UNENDED: Final = "it did not end, so it has no result"
 _REMEDY: Final = "name a file in a folder of yours"
 
 
@@ -43,7 +44,13 @@ def write(collected: StoredResults, path: Path) -> None:
 def text(collected: StoredResults) -> str:
     """Return one suite for all measurements, and one for each comparison and audit."""
     suites = [
-        ("measurements", [*_measured(collected.results), *_unended(collected.unended)]),
+        (
+            "measurements",
+            [
+                *_measured(collected.results),
+                *(_Case("measurement", each.name, "error", _UNENDED) for each in collected.unended),
+            ],
+        ),
         *(("comparison with " + each.baseline.label, _compared(each)) for each in collected.records),
         *(("audit of " + each.record.gateway, _audited(each.record)) for each in collected.audits),
     ]
@@ -74,11 +81,6 @@ def _measured(results: Sequence[Result]) -> Iterable[_Case]:
         yield _Case(result.metric, name, _OF_VERDICTS[verdict], threshold_of(result) or one(result).text)
 
 
-def _unended(folders: Iterable[Path]) -> Iterable[_Case]:
-    for folder in folders:
-        yield _Case("measurement", folder.name, "error", "it did not end, so it has no result")
-
-
 def _compared(record: ComparisonRecord) -> list[_Case]:
     return [
         _Case(estimate.gateway, FRAME_OF[estimate.quantity], _of_cost(estimate, record), estimate.text)
@@ -96,7 +98,10 @@ def _of_cost(estimate: RatioEstimate, record: ComparisonRecord) -> Outcome:
 def _audited(record: AuditRecord) -> list[_Case]:
     return [
         _Case(
-            f"RFC {each.rfc}", f"{each.requirement} {each.transport}: {each.text}", _of_requirement(each), _said(each)
+            f"RFC {each.rfc}",
+            f"{each.requirement} {each.transport}: {each.text}",
+            _of_requirement(each),
+            f"{each.level}, {each.verdict}: {each.measured}",
         )
         for each in record.requirements
     ]
@@ -107,7 +112,3 @@ def _of_requirement(each: AuditedRequirement) -> Outcome:
     if each.verdict == "meets":
         return "passed"
     return "failure" if each.verdict == "fails" and each.level == "MUST" else "skipped"
-
-
-def _said(each: AuditedRequirement) -> str:
-    return f"{each.level}, {each.verdict}: {each.measured}"

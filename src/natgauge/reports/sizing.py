@@ -114,7 +114,11 @@ def _ends(span: Span) -> list[float | None]:
 def _lines(sizing: Sizing, asked: Subscribers) -> list[str]:
     rows = [_HEADINGS, *(_row(limit, asked) for limit in sizing.limits)]
     lines = [_answer(sizing, asked), "", *aligned(rows, right=range(1, len(_HEADINGS))), ""]
-    lines += [f"To change: {remedy}." for remedy in _remedies(sizing, asked)]
+    lines += [
+        f"To change: {limit.ended}: {_REMEDIES[limit.ended]}."
+        for limit in sizing.limits
+        if limit.fits(asked.number) != "carries"
+    ]
     addresses = addresses_for(sizing, asked)
     if addresses is not None and asked.outside_addresses is None:
         lines.append(
@@ -211,12 +215,6 @@ def _unmeasured(sizing: Sizing) -> list[str]:
 
 def _at(limit: SubscriberLimit) -> str:
     return f"{limit.ended}, at {_span(limit.subscribers)} subscribers"
-
-
-def _remedies(sizing: Sizing, asked: Subscribers) -> list[str]:
-    return [
-        f"{limit.ended}: {_REMEDIES[limit.ended]}" for limit in sizing.limits if limit.fits(asked.number) != "carries"
-    ]
 
 
 def _row(limit: SubscriberLimit, asked: Subscribers) -> tuple[str, ...]:

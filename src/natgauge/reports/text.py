@@ -35,7 +35,6 @@ from natgauge.reports.sheet import Sheet, SheetRow, sheet
 from natgauge.statistics.figure import FigureSummary
 from natgauge.table_memory import LEAST_CONNECTIONS
 from natgauge.tables import aligned
-from natgauge.words import Verdict
 
 #: Reported parameters of each link.
 _OF_LINKS: Final = ("media", "link_speeds", "port_drivers", "flow_control")
@@ -107,7 +106,8 @@ def doubt_lines(results: Sequence[Result], *, brief: bool = False) -> list[str]:
 def sentences(result: Result) -> list[str]:
     """Return sentences on uncertainty, further figures, conditions, and outcomes of the trials."""
     facts = [*_figures(result), *_memory(result), *_place(result)]
-    return [_certainty(result), *facts, f"Trials: {_trials(result.trials)}."]
+    trials = ", ".join(f"{count} {name}" for name, count in result.trials.items() if count)
+    return [_certainty(result), *facts, f"Trials: {trials or 'none'}."]
 
 
 def _figures(result: Result) -> Iterator[str]:
@@ -313,10 +313,6 @@ def _each(result: Result, name: str) -> list[JsonValue]:
     return value if isinstance(value, list) else []
 
 
-def _trials(trials: Mapping[Verdict, int]) -> str:
-    return ", ".join(f"{count} {name}" for name, count in trials.items() if count) or "none"
-
-
 def table(results: Sequence[Result], width: int | None = None) -> str:
     """Return a column per result, with the rows of RFC 9693 section 6; rows without any value are left out.
 
@@ -342,7 +338,9 @@ def render(shown: Sheet, width: int | None = None) -> str:
     """
     tables = [_in_full(shown.lines)]
     if width is not None and _widest(tables[0]) > width:
-        tables += [_in_full(_turned(shown.lines))] if all(line.cells for line in shown.lines) else []
+        if all(line.cells for line in shown.lines):
+            columns = zip(*((line.heading, *line.cells) for line in shown.lines), strict=True)
+            tables.append(_in_full([SheetRow(name, tuple(cells)) for name, *cells in columns]))
         if _widest(tables[-1]) > width:
             return draft.plain(shown, width, indent=0)
     return "\n".join([*tables[-1], *shown.below])
@@ -367,11 +365,6 @@ def _in_full(rows: Sequence[SheetRow]) -> list[str]:
     columns = len(rows[0].cells)
     printed = iter(aligned([(row.heading, *row.cells) for row in rows if row.cells], right=range(1, columns + 1)))
     return [next(printed) if row.cells else f"\n{row.heading}" for row in rows]
-
-
-def _turned(rows: Sequence[SheetRow]) -> list[SheetRow]:
-    turned = zip(*((row.heading, *row.cells) for row in rows), strict=True)
-    return [SheetRow(column[0], column[1:]) for column in turned]
 
 
 def _widest(lines: Sequence[str]) -> int:

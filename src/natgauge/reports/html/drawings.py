@@ -13,9 +13,9 @@ from typing import Any, Final, Literal
 
 from natgauge import outputs
 from natgauge.errors import UsageError
+from natgauge.reports.heading import NO_WORDS, OwnWords
 from natgauge.reports.html import charts, page
 from natgauge.reports.html.figures import Figure, FigureGroup
-from natgauge.reports.own_words import NO_WORDS, OwnWords
 
 Form = Literal["svg", "pdf"]
 

@@ -28,9 +28,8 @@ from natgauge.reports.comparison import change, conditions_of, interval
 from natgauge.reports.doubtful import missing
 from natgauge.reports.html import charts
 from natgauge.reports.html.charts import ChartAxis, ChartLine, Row
-from natgauge.reports.html.limits import OWN_PART, limit_of, load_limit
-from natgauge.reports.html.references import drawn_beside, without_forwarding
-from natgauge.reports.html.timed import PERCENTILES, Timed
+from natgauge.reports.html.evidence import PERCENTILES, Timed
+from natgauge.reports.html.references import OWN_PART, drawn_beside, limit_of, load_limit, without_forwarding
 from natgauge.reports.rows import CACHES, filling, unit_of
 
 #: Colours and shapes of gateways; the signs are those of the legend.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results at a glance: a table for each metric, a row for each device, a column for each point of the series."""
+"""Tables of a page: one for each metric, a row for each device, a column for each point; and one of ratios."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from natgauge.analysis.scalability import varied_with
 from natgauge.metrics import declared
 from natgauge.records.measurement import Result
 from natgauge.reports import labels, main_figure
+from natgauge.reports.answers import Sentence
 from natgauge.reports.rows import unit_of
 
 #: A table of more columns is turned, if it has fewer devices.
@@ -92,3 +93,33 @@ def _runs(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 def _entry(column: int, result: Result) -> Entry:
     grave = dict.fromkeys(doubt.word for doubt in result.doubts if doubt.grade == "answer")
     return Entry(column, main_figure.median(result), main_figure.spread(result), tuple(grave))
+
+
+#: A page with fewer ratios has them in sentences.
+_FEW: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class RatioTable:
+    """Ratios: a row for each gateway, a column for each sentence."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def tabled_of(sentences: Sequence[Sentence]) -> list[Sentence]:
+    """Return the sentences that a table says better; none where there are few ratios."""
+    having = [one for one in sentences if len(one.ratios) > 1 and not one.leads]
+    return having if sum(len(one.ratios) for one in having) > _FEW else []
+
+
+def ratio_table(sentences: Sequence[Sentence]) -> RatioTable | None:
+    """Return the table of the ratios of these sentences; None where there are none."""
+    if not sentences:
+        return None
+    gateways = dict.fromkeys(gateway for one in sentences for gateway, _ in one.ratios)
+    columns = [dict(one.ratios) for one in sentences]
+    return RatioTable(
+        ("gateway", *(one.about for one in sentences)),
+        tuple((gateway, *(column.get(gateway, "-") for column in columns)) for gateway in gateways),
+    )

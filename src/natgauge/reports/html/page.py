@@ -24,15 +24,13 @@ from natgauge.records.parameters import Parameters, describe, shown
 from natgauge.records.store import TRIALS
 from natgauge.reports import answers, audit, comparison, graded_doubts, labels, text
 from natgauge.reports.collected import Stored, StoredComparison, StoredResults
-from natgauge.reports.commands import CommandAgain, shell_options
-from natgauge.reports.failures import failures_of
-from natgauge.reports.heading import Heading, heading
+from natgauge.reports.failures import CommandAgain, failures_of, shell_options
+from natgauge.reports.heading import NO_WORDS, Heading, OwnWords, heading
 from natgauge.reports.html import audits, charts, evidence, figures, metrics_table
 from natgauge.reports.html.evidence import Trials
 from natgauge.reports.html.figures import FigureGroup, Looks
-from natgauge.reports.html.ratios import ratio_table, tabled_of
+from natgauge.reports.html.metrics_table import ratio_table, tabled_of
 from natgauge.reports.optional_deps import need
-from natgauge.reports.own_words import NO_WORDS, OwnWords
 from natgauge.reports.sheet import Sheet, SheetRow, lines_of, notes
 from natgauge.words import Verdict
 
