@@ -44,9 +44,9 @@ class DeclaredFigure:
         name: its name in records, with its unit.
         label: label of its row in tables; empty = other rows show it, or none does.
         unit: unit of its row.
-        answer: what an answer in words says of it; "{}" is its median, "{periods}" and "{judged}" the numbers of
-            periods and of those that were judged, "{loss}" what a passing trial may lose, "{unit}" the unit of a rate
-            of frames. Empty = nothing.
+        answer: what an answer in words says of it; "{}" is its median, "{range}" the range over the repetitions,
+            "{periods}" and "{judged}" the numbers of periods and of those that were judged, "{loss}" what a passing
+            trial may lose, "{unit}" the unit of a rate of frames. Empty = nothing.
         is_tried: whether a trial was run with it: of an even number of repetitions the mean of the middle two would be
             a value that no trial had.
     """
