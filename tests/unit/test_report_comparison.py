@@ -105,6 +105,13 @@ def test_several_gateways_are_put_in_order_in_one_line_with_doubtful_neighbours_
     assert re.findall(r"dear(?:er)?|alike", first.text) == ["alike", "dear", "dearer"]
 
 
+def test_a_comment_mentions_nobody_and_links_nowhere() -> None:
+    """Labels of gateways are the author's of the pull request."""
+    said = comparison.comment(compared([estimate("./@team_a/https://x.y", 1.42, 1.4, 1.45)]))
+    assert "@team" not in said
+    assert "://" not in said
+
+
 def test_two_gateways_need_no_order() -> None:
     record = compared([estimate("dear", 1.42, 1.4, 1.45)])
     assert "≈" not in " ".join(sentence.text for sentence in comparison.sentences(record))

@@ -182,7 +182,9 @@ def comment(record: ComparisonRecord) -> str:
     """Return the comparison as a comment on a change, in Markdown: a headline, the answers, the table and its notes."""
     verdicts = ", ".join(dict.fromkeys(estimate.verdict for estimate in record.estimates))
     headline = verdicts if record.fail_above is None else answer(record)
-    said = "\n".join(f"- {text}" for text in (*_undecided(record), *(one.text for one in sentences(record))))
+    said = "\n".join(
+        f"- {markdown.escaped(text)}" for text in (*_undecided(record), *(one.text for one in sentences(record)))
+    )
     return f"### natgauge: {headline}\n\n{said}\n\n{markdown.render(sheet(record))}"
 
 
@@ -190,7 +192,7 @@ def _undecided(record: ComparisonRecord) -> Iterator[str]:
     """Yield why the rounds ended before the answer; bottlenecks that leave none are in the sentences."""
     if record.decided or record.above:
         return
-    ends = [markdown.escaped(note.text) for note in record.notes if note.word in _ENDS]
+    ends = [note.text for note in record.notes if note.word in _ENDS]
     yield from (f"{capital(end)}." for end in ends)
     if not ends and any(one.verdict == "undecided" and not one.limits for one in record.estimates):
         yield f"The time ended after {_length(record)}, before the costs were told apart; give more: --most-seconds."
