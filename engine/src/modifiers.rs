@@ -1,52 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Modifiers of phase 2: broadcasts and groups of connections, which the frame programs send, and queries of the device.
+//! Modifiers of phase 2 that the frame programs do not send: queries of the device.
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Outcome};
-use crate::family::Family;
 use crate::neighbour::{checksum, Socket};
 use crate::netns;
-use crate::plan::{form, side};
 use crate::port::Port;
-use crate::request::{AddressRange, Headers, Request};
-use crate::shared::{BOTH, INITIATOR, SIDES};
-use crate::tester::types;
-
-/// The modifiers for the frame programs. `macs`: own and gateway's MAC address of each side.
-pub(crate) fn plan(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::modifiers {
-    let Some(modifiers) = request.modifiers() else { return types::modifiers::default() };
-    let sides = BOTH.map(|at| broadcast(request, at, macs[at].0));
-    let mut group_frames = [0; SIDES];
-    if let (Some(groups), Some(phase2)) = (&modifiers.groups, &request.phase2) {
-        for stream in phase2.streams() {
-            group_frames[stream.side] = (stream.rate * groups.seconds).round() as u64;
-        }
-    }
-    types::modifiers {
-        broadcast_every: modifiers.broadcast_every.unwrap_or_default(),
-        queried: u32::from(modifiers.query_ms.is_some()),
-        groups: modifiers.groups.as_ref().map_or(0, |groups| groups.number),
-        group_frames,
-        broadcast: sides.map(|(side, _)| side),
-        broadcast_form: sides.map(|(_, form)| form),
-    }
-}
-
-/// A side's broadcasts: from its first own address to all of the link, as long as its frames (RFC 2544 section 11.1).
-fn broadcast(request: &Request, at: usize, own_mac: [u8; 6]) -> (types::side_plan, types::form) {
-    let own = [request.initiator.source_addresses.first, request.responder.addresses.first][at];
-    let (all, mac, family) = match own {
-        IpAddr::V4(_) => (IpAddr::from([255; 4]), [255; 6], Family::Ipv4),
-        IpAddr::V6(_) => (IpAddr::from([0xff02, 0, 0, 0, 0, 0, 0, 1]), [0x33, 0x33, 0, 0, 0, 1], Family::Ipv6),
-    };
-    let native = Headers::from(family);
-    let single = |address| AddressRange { first: address, last: address, step: 1, embedded: None };
-    let octets = request.octets(request.frame.size)[at] - request.headers()[at].octets() + native.octets();
-    let form = form(native, request.frame.transport, &request.messages()[INITIATOR], octets);
-    (side(native, (own_mac, mac), &single(own), &single(all)), form)
-}
+use crate::request::Request;
 
 /// Sends ICMP echo requests to the device, one after each interval (RFC 2544 section 11.2), through a packet socket. The
 /// frame programs count the replies.

@@ -2,9 +2,9 @@
 //! Computes the frame programs' plan, their read-only data, from a request.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::IpAddr;
 
 use crate::messages::{self, Message, Payload};
-use crate::modifiers;
 use crate::request::{
     four, halves, AddressRange, CustomerEdges, Family, Headers, Order, Reading, Request, Source, ETHERNET,
 };
@@ -104,7 +104,7 @@ fn header_words(octets: &[u8]) -> [u32; HEADER_WORDS] {
 }
 
 /// Frames of a message behind these headers; with tag and padding, they have `octets` octets.
-pub(crate) fn form(before: Headers, transport: Transport, message: &Message, octets: u32) -> types::form {
+fn form(before: Headers, transport: Transport, message: &Message, octets: u32) -> types::form {
     let family = before.family;
     let header = transport.header_octets(message, family);
     let headers = ETHERNET + before.octets() + header;
@@ -152,12 +152,7 @@ fn messages(request: &Request) -> [types::message; MOST_MESSAGES] {
     all
 }
 
-pub(crate) fn side(
-    headers: Headers,
-    macs: ([u8; 6], [u8; 6]),
-    own: &AddressRange,
-    other: &AddressRange,
-) -> types::side_plan {
+fn side(headers: Headers, macs: ([u8; 6], [u8; 6]), own: &AddressRange, other: &AddressRange) -> types::side_plan {
     let named = |family| match family {
         Family::Ipv4 => types::family::FAMILY_IPV4,
         Family::Ipv6 => types::family::FAMILY_IPV6,
@@ -478,9 +473,43 @@ pub fn build(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::pla
         messages,
         background: background(request, macs),
         background_form: background_form(request),
-        modifiers: modifiers::plan(request, macs),
+        modifiers: modifiers(request, macs),
         sizes: sizes(request),
     }
+}
+
+/// The modifiers for the frame programs. `macs`: own and gateway's MAC address of each side.
+fn modifiers(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::modifiers {
+    let Some(modifiers) = request.modifiers() else { return types::modifiers::default() };
+    let sides = BOTH.map(|at| broadcast(request, at, macs[at].0));
+    let mut group_frames = [0; SIDES];
+    if let (Some(groups), Some(phase2)) = (&modifiers.groups, &request.phase2) {
+        for stream in phase2.streams() {
+            group_frames[stream.side] = (stream.rate * groups.seconds).round() as u64;
+        }
+    }
+    types::modifiers {
+        broadcast_every: modifiers.broadcast_every.unwrap_or_default(),
+        queried: u32::from(modifiers.query_ms.is_some()),
+        groups: modifiers.groups.as_ref().map_or(0, |groups| groups.number),
+        group_frames,
+        broadcast: sides.map(|(side, _)| side),
+        broadcast_form: sides.map(|(_, form)| form),
+    }
+}
+
+/// A side's broadcasts: from its first own address to all of the link, as long as its frames (RFC 2544 section 11.1).
+fn broadcast(request: &Request, at: usize, own_mac: [u8; 6]) -> (types::side_plan, types::form) {
+    let own = [request.initiator.source_addresses.first, request.responder.addresses.first][at];
+    let (all, mac, family) = match own {
+        IpAddr::V4(_) => (IpAddr::from([255; 4]), [255; 6], Family::Ipv4),
+        IpAddr::V6(_) => (IpAddr::from([0xff02, 0, 0, 0, 0, 0, 0, 1]), [0x33, 0x33, 0, 0, 0, 1], Family::Ipv6),
+    };
+    let native = Headers::from(family);
+    let single = |address| AddressRange { first: address, last: address, step: 1, embedded: None };
+    let octets = request.octets(request.frame.size)[at] - request.headers()[at].octets() + native.octets();
+    let form = form(native, request.frame.transport, &request.messages()[INITIATOR], octets);
+    (side(native, (own_mac, mac), &single(own), &single(all)), form)
 }
 
 #[cfg(test)]

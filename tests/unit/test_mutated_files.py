@@ -84,8 +84,8 @@ def test_a_plan_with_one_odd_value_is_read_or_refused_in_one_line(tmp_path: Path
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('device = "ce"', 'device = ""', "chain.0.device: '': string should match pattern"),
-        ('device = "pe"', 'device = "p e"', "chain.1.device: 'p e': string should match pattern"),
+        ('device = "ce"', 'device = ""', "chain.0.device: '': has characters, or a length, that it may not have"),
+        ('device = "pe"', 'device = "p e"', "chain.1.device: 'p e': has characters, or a length, that it may not have"),
         ("stateful = true", f"stateful = {'9' * 5000}", "is not TOML"),
         ("stateful = true", f"stateful = {'[' * 5000}", "nested too deeply"),
         ("stateful = true", f"stateful = 0x{'f' * 5000}", "an integer of 20000 bits"),

@@ -61,7 +61,7 @@ def listed(octets: bytes, *, all_learned: bool, has_ports: bool = True) -> list[
     return list(connections.values())
 
 
-class Block(NamedTuple):
+class SubscribersBlock(NamedTuple):
     """Outside ports of a subscriber.
 
     Attributes:
@@ -81,7 +81,7 @@ class Blocks:
     """The blocks that records gave to subscribers, and the connections of a trial that they cover."""
 
     def __init__(self, connections: Iterable[ListedConnection]) -> None:
-        self._taken: list[Block] = []
+        self._taken: list[SubscribersBlock] = []
         self._known: dict[tuple[bytes, int | None], list[tuple[Endpoint, ListedConnection]]] = {}
         self._unknown: dict[tuple[bytes, int | None], list[ListedConnection]] = {}
         for connection in connections:
@@ -93,7 +93,7 @@ class Blocks:
         for those in self._known.values():
             those.sort(key=_outside)
 
-    def take(self, block: Block) -> list[ListedConnection]:
+    def take(self, block: SubscribersBlock) -> list[ListedConnection]:
         """Return the connections that a block covers, as far as their outside sources are known.
 
         Blocks are given as connections open, so one that covers none is wrong, or of an earlier trial: each trial has

@@ -15,7 +15,7 @@ from typing import Final
 
 from natgauge.log_counts import LogCounts
 from natgauge.statistics.order_statistics import percentile
-from natgauge.trial.listed_connections import SAME_SECONDS, Block, Blocks, Endpoint, ListedConnection
+from natgauge.trial.listed_connections import SAME_SECONDS, Blocks, Endpoint, ListedConnection, SubscribersBlock
 
 #: Octets of a line that could not be read, as an example.
 _SHOWN: Final = 100
@@ -135,7 +135,7 @@ class _Join:
             self._use(outside, destination, source[0], those[0].due if at is None else at)
         return True
 
-    def _take_block(self, block: Block) -> bool:
+    def _take_block(self, block: SubscribersBlock) -> bool:
         """Count a record of all connections that one subscriber has on some outside ports; it is readable."""
         self._names_outside = True
         if self._blocks is None:
@@ -166,13 +166,15 @@ class _Join:
         self._users[outside, remote] = subscriber, at
 
 
-def _block(record: Mapping[str, str | None], inside: Endpoint, outside: Endpoint | None, at: float | None) -> Block:
+def _block(
+    record: Mapping[str, str | None], inside: Endpoint, outside: Endpoint | None, at: float | None
+) -> SubscribersBlock:
     """Return the outside ports of a record without a destination: a block, or the one port of an inside port."""
     first, last = record.get("first_port"), record.get("last_port")
     if outside is not None and first and last and _port(first) <= _port(last):
-        return Block(inside[0], None, outside[0], _port(first), _port(last), at)
+        return SubscribersBlock(inside[0], None, outside[0], _port(first), _port(last), at)
     if outside is not None and record.get("source_port") and record.get("outside_port"):
-        return Block(*inside, *outside, outside[1], at)
+        return SubscribersBlock(*inside, *outside, outside[1], at)
     raise ValueError("neither a destination nor outside ports")
 
 
