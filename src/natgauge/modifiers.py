@@ -37,6 +37,11 @@ class Modifiers:
         return self.beside in ("management", "both")
 
     @property
+    def ramp_seconds(self) -> float:
+        """Time from the beginning of the first group to that of the last, from which on the rate is whole."""
+        return (self.groups - 1) * self.group_seconds
+
+    @property
     def entries(self) -> int:
         """The most connections that a device keeps of broadcasts from each side, and of queries."""
         return 2 * self.broadcast + self.queries

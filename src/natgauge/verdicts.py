@@ -22,6 +22,7 @@ from natgauge.causes.counters import facts_of
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.counts import is_disturbed, lost_seconds
 from natgauge.figure_text import in_percent
+from natgauge.modifiers import Modifiers
 from natgauge.readings import Readings
 from natgauge.trial_record import hops_in
 from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Trial, TrialPlan
@@ -61,6 +62,11 @@ class _Case:
     @property
     def readings(self) -> Readings:
         return self.trial.readings
+
+    @property
+    def modifiers(self) -> Modifiers:
+        """Conditions of phase 2 beside its rates."""
+        return (self.plan.phase2 and self.plan.phase2.modifiers) or Modifiers()
 
     @property
     def disturbed(self) -> list[Cpu]:
@@ -208,13 +214,13 @@ def _streams_judged(case: _Case) -> Iterable[_Ruling | None]:
     if case.trial.flood is not None:
         # Whether it was sent is the tester's matter. What is lost of it fails nothing.
         flood = _Stream(2, "flood of phase 2", case.trial.flood, lag_matters=False)
-        yield from (_too_many(flood), _not_offered(case, flood), _hasty(flood))
+        yield from (_too_many(flood), _not_offered(case, flood), _hasty(case, flood))
 
 
 def _stream_judged(case: _Case, stream: _Stream) -> Iterable[_Ruling | None]:
     yield _too_many(stream)
     yield _not_offered(case, stream)
-    yield _hasty(stream)
+    yield _hasty(case, stream)
     yield _wrong(stream, case)
     yield _lost(case, stream)
     yield _behind(case, stream)
@@ -319,11 +325,16 @@ def _not_offered(case: _Case, stream: _Stream) -> _Ruling | None:
     return _Ruling(Verdict.INVALID, reason, limited_by="tester")
 
 
-def _hasty(stream: _Stream) -> _Ruling | None:
+def _whole_seconds(case: _Case, stream: _Stream) -> float:
+    """Return the nominal length of a phase without the time in which groups of its connections begin."""
+    return stream.counts.nominal_seconds - (case.modifiers.ramp_seconds if stream.phase == 2 else 0.0)
+
+
+def _hasty(case: _Case, stream: _Stream) -> _Ruling | None:
     """Refuse a trial in which the tester sent faster than intended; no device can cause that."""
     counts = stream.counts
     early = counts.nominal_seconds - counts.sending_seconds
-    if not counts.sending_seconds or early <= max(HASTE_SHARE * counts.nominal_seconds, LEAST_LAG_SECONDS):
+    if not counts.sending_seconds or early <= max(HASTE_SHARE * _whole_seconds(case, stream), LEAST_LAG_SECONDS):
         return None
     reason = (
         f"{stream.name}: the tester sent {counts.nominal_seconds:.3f} s of frames in {counts.sending_seconds:.3f} s"
@@ -522,7 +533,7 @@ def _lag(case: _Case, counts: StreamCounts) -> float:
 
 def _behind(case: _Case, stream: _Stream) -> _Ruling | None:
     counts = stream.counts
-    tolerance = lag_tolerance(counts.nominal_seconds, case.plan.lag_share)
+    tolerance = lag_tolerance(_whole_seconds(case, stream), case.plan.lag_share)
     lag = _lag(case, counts)
     if not stream.lag_matters or lag <= tolerance:
         return None
@@ -605,8 +616,7 @@ def _contradicted(case: _Case, count: int) -> _Ruling | None:
     text = f"phase 1: {case.trial.stored} connections were forwarded, but the device's table holds {count}"
     if count == 0 and case.trial.stored and not lost:
         return _Ruling(Verdict.INVALID, f"{text}: count and traffic contradict each other", limited_by="host")
-    modifiers = None if case.plan.phase2 is None else case.plan.phase2.modifiers
-    if count > case.trial.stored + lost + (0 if modifiers is None else modifiers.entries):
+    if count > case.trial.stored + lost + case.modifiers.entries:
         return _Ruling(Verdict.INVALID, f"{text}: something else opens connections too", limited_by="host")
     return None
 

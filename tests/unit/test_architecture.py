@@ -62,7 +62,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "trials": {"agreement", "causes", "churn", "delays", "errors", "modifiers", "other_traffic", "readings", "words"},
     "measurer": {"delays", "errors", "paired", "trials"},
     "trial_record": {"causes", "readings", "trials"},
-    "verdicts": {"agreement", "causes", "counts", "figure_text", "readings", "trial_record", "trials", "words"},
+    "verdicts": {
+        "agreement", "causes", "counts", "figure_text", "modifiers", "readings", "trial_record", "trials", "words",
+    },
     "records": {
         "causes", "errors", "figure_text", "files", "foreign", "metrics", "notes", "statistics",
         "system_errors", "words",

@@ -16,6 +16,7 @@ from tests.unit.golden import Golden
 
 from natgauge.agreement.generated import Cpu, PortCounters, StreamCounts
 from natgauge.counts import is_disturbed
+from natgauge.modifiers import Modifiers
 from natgauge.readings import Readings
 from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Phase2Plan
 from natgauge.verdicts import Limits, judge, lag_tolerance
@@ -68,6 +69,12 @@ def both_phases(second: StreamCounts, **others: Any) -> Given:
 def stateless(second: StreamCounts, count_after: int | None = None) -> Given:
     plan = replace(PREPARING, stateless=True)
     return clean(plan=plan, phase1=None, stored=0, phase2={DOWN: second}, count_after=count_after)
+
+
+def in_groups(second: StreamCounts, placement: Placement) -> Given:
+    """The last of ten groups begins 0.9 s after the first, so only a tenth of phase 2 has its whole rate."""
+    phase2 = Phase2Plan(1.0 * N, 1.0 * N, 1.0, modifiers=Modifiers(groups=10, group_seconds=0.1))
+    return both_phases(second, placement=placement).but(plan=replace(PREPARING, phase2=phase2))
 
 
 LATE = change_counts(SECOND, sending_seconds=1.05, final_lag_seconds=0.05)
@@ -171,6 +178,7 @@ TRIALS: dict[str, dict[str, Given]] = {
             SECOND, close="fin", established=1
         ),
         "one frame lost": both_phases(lossy(1)),
+        "late at the whole rate": in_groups(change_counts(SECOND, settled_lag_seconds=0.0009), "shared"),
         "none came back": both_phases(lossy(N)),
         "loss in `shared`": both_phases(lossy(5), placement="shared"),
         "late frames are lost": both_phases(lossy(7, late=7)),
@@ -257,6 +265,7 @@ TRIALS: dict[str, dict[str, Given]] = {
         "redirect error": clean(ports={"initiator": make_port(redirect_errors=1)}),
         "late in `isolated`": clean(phase1=LATE),
         "sent faster than asked, in phase 1": both_phases(SECOND, phase1=lossy(9, sending_seconds=0.002)),
+        "the last group sent faster than asked": in_groups(change_counts(SECOND, sending_seconds=0.995), "isolated"),
         "sent faster than asked, none lost": both_phases(change_counts(SECOND, sending_seconds=0.98)),
         "skipped readings although every connection is stored": both_phases(
             change_counts(SECOND, offered=N - 5, received=N - 5, skipped=5)
