@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.golden import Golden
+from tests.unit.simulated import Gateway
 from tests.unit.test_measurer_trials import measurer
 from tests.unit.test_measurer_verbs import WIRE, check
 
 from natgauge.errors import UsageError
 from natgauge.procedures import get
+from natgauge.procedures.throughput import PROCEDURE, ThroughputSettings
 
 
 def asked(**choices: Any) -> Any:
@@ -40,6 +42,24 @@ def test_all_groups_have_begun_before_the_time_of_the_trial() -> None:
     groups = phase2.modifiers.groups
     assert (groups.number, groups.seconds) == (4, 5.0)
     assert phase2.initiator.frames == phase2.responder.frames == 1000 * (15 + 2)
+
+
+@pytest.mark.parametrize("search", ["binary", "mlrsearch"])
+def test_the_time_of_the_groups_is_added_once_and_makes_no_trial_short(search: Any) -> None:
+    settings = ThroughputSettings(
+        connections=1000,
+        placement="isolated",
+        trial_seconds=2.0,
+        groups=10,
+        group_seconds=5.0,
+        connection_rate=1e5,
+        search=search,
+    )
+    attempts = PROCEDURE.measure(Gateway(forwards=3e5), settings).measurements[0].attempts
+    tried = {(each.outcome.plan.phase2.seconds, each.short) for each in attempts if each.outcome.plan.phase2}
+    assert {length for length, short in tried if not short} == {45 + 2.0}
+    assert all(45 < length < 45 + 2.0 for length, short in tried if short)
+    assert settings.sent_seconds == 45 + 2.0, "a device must keep its connections for so long"
 
 
 @pytest.mark.parametrize(

@@ -252,7 +252,7 @@ class Bench(Setup):
             if isinstance(given := settings.parameters().get("connection_rate"), float):
                 rates.append(given / _SLOWER)
             longest = settings.phase1_frames / min(rates)
-        phase2, grace = settings.phase2_seconds, self.grace_of(settings)
+        phase2, grace = settings.sent_seconds, self.grace_of(settings)
         return DeviceDemand(
             connections=self.traffic.connections,
             phase1_seconds=seconds,

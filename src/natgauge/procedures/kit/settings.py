@@ -202,6 +202,11 @@ class TrialSettings:
         return 0.0
 
     @property
+    def sent_seconds(self) -> float:
+        """Nominal length of phase 2 with the time until its rate is whole, in seconds."""
+        return self.phase2_seconds
+
+    @property
     def query(self) -> Query | None:
         """Content of the Initiator's DNS queries; None = its frames are no DNS queries."""
         return None

@@ -193,14 +193,15 @@ class ModifiedSettings(Phase2Settings):
         return Modifiers(self.modifiers, self.groups, self.group_seconds)
 
     @property
-    def phase2_seconds(self) -> float:
+    def sent_seconds(self) -> float:
         """Seconds of phase 2, with the beginnings of all groups."""
-        return super().phase2_seconds + (self.groups - 1) * self.group_seconds
+        return self.phase2(1.0, self.phase2_seconds).seconds
 
     def phase2(self, rate: float, seconds: float) -> Phase2Plan:
         """Phase 2 at this rate, for these seconds after the beginning of the last group."""
-        begun = (self.groups - 1) * self.group_seconds
-        return replace(super().phase2(rate, seconds + begun), modifiers=self.conditions)
+        conditions = self.conditions
+        begun = 0.0 if conditions is None else conditions.ramp_seconds
+        return replace(super().phase2(rate, seconds + begun), modifiers=conditions)
 
     def notes(self) -> list[Note]:
         """Return notes on the conditions, too."""
