@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Modifiers of phase 2 that the frame programs do not send: queries of the device.
 
+use std::io;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
@@ -38,18 +39,26 @@ impl Queries {
         Ok(Some(Self { socket, frame, interval, next: Instant::now() + interval, sent: 0 }))
     }
 
-    /// Send the next one, if it is due.
+    /// Send the next one, if it is due. One that a full or disconnected port does not take stays without an answer.
     ///
     /// # Errors
-    /// The port does not take it.
+    /// The port takes none.
     pub fn send_due(&mut self) -> Outcome<()> {
         if Instant::now() < self.next {
             return Ok(());
         }
         self.next += self.interval;
         self.sent += 1;
-        self.socket.send(&self.frame).map_err(|error| Failure::Host(format!("management query: {error}")))
+        match self.socket.send(&self.frame) {
+            Err(error) if !passes(&error) => Err(Failure::Host(format!("management query: {error}"))),
+            _ => Ok(()),
+        }
     }
+}
+
+/// Whether the same port may take a later frame.
+fn passes(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::EAGAIN | libc::ENETDOWN))
 }
 
 /// An echo request (RFC 792, RFC 4443 section 4.1), padded to the least Ethernet length.
@@ -83,4 +92,16 @@ fn echo(port: &Port, source: IpAddr, device: IpAddr, identifier: u16) -> Vec<u8>
     };
     frame.resize(frame.len().max(60), 0);
     frame
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_that_a_port_does_not_take_ends_a_trial_only_where_it_never_will() {
+        let passing = |error| passes(&io::Error::from_raw_os_error(error));
+        assert!([libc::ENOBUFS, libc::EAGAIN, libc::ENETDOWN].into_iter().all(passing));
+        assert!(![libc::ENXIO, libc::ENODEV, libc::EPERM].into_iter().any(passing));
+    }
 }

@@ -270,11 +270,9 @@ impl Trial<'_> {
         while running.iter().any(|sender| !sender.finished()) {
             thread::park_timeout(POLL_INTERVAL);
             self.steps.check();
-            if let Some(queries) = self.queries.as_mut() {
-                queries.send_due()?;
-            }
             if refused.is_ok() {
-                refused = self.check_limits();
+                let asked = self.queries.as_mut().map_or(Ok(()), Queries::send_due);
+                refused = asked.and_then(|()| self.check_limits());
                 if refused.is_err() {
                     self.programs.control.stop();
                     (0..running.len()).for_each(|number| self.programs.control.mark_done(number));
