@@ -348,11 +348,30 @@ static __always_inline bool not_begun(__u64 number, const int side)
 	return m->groups && number < number % m->groups * m->group_frames[side];
 }
 
-static __always_inline bool is_broadcast(__u64 number)
+/*
+ * The number of a frame of phase 2 among those of its group, which decides what it is: by its own number, all frames of
+ * some groups could be of one kind. Groups are ahead of each other, so that their broadcasts do not follow each other.
+ */
+static __always_inline __u64 turn_of(__u64 number)
 {
 	const volatile struct modifiers *m = &plan.modifiers;
 
-	return m->broadcast_every && number % m->broadcast_every == m->broadcast_every - 1;
+	return m->groups ? number / m->groups + (number % m->groups * m->stagger >> 32) : number;
+}
+
+static __always_inline bool is_broadcast(__u64 turn)
+{
+	const volatile struct modifiers *m = &plan.modifiers;
+
+	return m->broadcast_every && turn % m->broadcast_every == m->broadcast_every - 1;
+}
+
+/* Whether this turn, which is no broadcast, is background: it counts those that are none. */
+static __always_inline bool in_background(__u64 turn)
+{
+	if (plan.modifiers.broadcast_every)
+		turn -= turn / plan.modifiers.broadcast_every;
+	return turn % plan.mix_of >= plan.mix_foreground;
 }
 
 /* In place of a test frame: from an own address to all, for the discard port (RFC 863), so that nobody forwards it. */
@@ -391,7 +410,7 @@ static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struc
 			schedule->aside++;
 			return XDP_DROP;
 		}
-		if (is_broadcast(number))
+		if (is_broadcast(turn_of(number)))
 			return send_broadcast(ctx, schedule, side);
 	}
 	stamp = s->start_ns + s->now_ns;
@@ -401,7 +420,7 @@ static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struc
 	flow.tag.sent_low = stamp;
 	flow.tag.sent_middle = stamp >> 8;
 	flow.tag.sent_high = stamp >> 24;
-	if (plan.mixed && stream != PHASE1 && number % plan.mix_of >= plan.mix_foreground) {
+	if (plan.mixed && stream != PHASE1 && in_background(turn_of(number))) {
 		background_flow(&flow, side,
 				BACKGROUND_FRAME | draw(number, plan.draw_key ^ 0x7f4a7c15, BACKGROUND_FRAME));
 		return send_as(FRAME_UDP, ctx, schedule, side, &plan.background[side], &plan.background_form, &flow);

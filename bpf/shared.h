@@ -236,6 +236,7 @@ struct modifiers {
 	__u32 queried;	       /* 1: the Initiator's port sends the device ICMP echo requests (RFC 2544 section 11.2) */
 	__u32 groups;	       /* connection i begins with group i modulo so many (RFC 8219 section 10.2.2) */
 	__u64 group_frames[SIDES]; /* of a side's schedule, between the beginnings of two groups */
+	__u64 stagger;		   /* turns by which a group is ahead of the one before it, times 2^32 */
 	struct side_plan broadcast[SIDES];
 	struct form broadcast_form[SIDES];
 };
@@ -266,8 +267,8 @@ struct plan {
 	enum handing handed_on;
 	__u32 senders;
 	__u32 accept_zero_checksum; /* 1: a UDP checksum of 0 over IPv6 does not make a frame a damaged one */
-	/* Phase 2: frame i of a direction is in the foreground if i modulo mix_of < mix_foreground (RFC 8219 section
-	 * 5.3). */
+	/* Phase 2: turn i of a direction, without broadcasts, is in the foreground if i modulo mix_of < mix_foreground
+	 * (RFC 8219 section 5.3). */
 	__u32 mixed;
 	__u32 mix_of;
 	__u32 mix_foreground;

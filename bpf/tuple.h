@@ -100,7 +100,8 @@ static __always_inline __u64 drawn(__u64 number, __u64 key, const int side, cons
 	__u32 groups = plan.modifiers.groups;
 
 	if (groups)
-		return draw(number, key, plan.drawn / groups) * groups + number % groups;
+		return draw(number, key, (plan.drawn + groups - 1 - number % groups) / groups) * groups +
+		       number % groups;
 	return left + draw(number, key, plan.drawn);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Modifiers of phase 2 that the frame programs do not send: queries of the device.
+//! Modifiers of phase 2: queries of the device, which the frame programs do not send, and which frames are put aside.
 
 use std::io;
 use std::net::IpAddr;
@@ -10,6 +10,7 @@ use crate::neighbour::{checksum, Socket};
 use crate::netns;
 use crate::port::Port;
 use crate::request::Request;
+use crate::tester::types;
 
 /// Sends ICMP echo requests to the device, one after each interval (RFC 2544 section 11.2), through a packet socket. The
 /// frame programs count the replies.
@@ -59,6 +60,15 @@ impl Queries {
 /// Whether the same port may take a later frame.
 fn passes(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::EAGAIN | libc::ENETDOWN))
+}
+
+/// Whether frame `number` of a side in phase 2 is no test frame: its group has not begun, or it is a broadcast. The frame
+/// programs decide in the same way.
+pub fn is_aside(modifiers: &types::modifiers, number: u64, side: usize) -> bool {
+    let (every, groups) = (modifiers.broadcast_every, u64::from(modifiers.groups.max(1)));
+    let (turn, group) = (number / groups, number % groups);
+    let turn = turn + ((group * modifiers.stagger) >> 32);
+    number < group * modifiers.group_frames[side] || (every > 0 && turn % every == every - 1)
 }
 
 /// An echo request (RFC 792, RFC 4443 section 4.1), padded to the least Ethernet length.

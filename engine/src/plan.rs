@@ -488,11 +488,15 @@ fn modifiers(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> types::mod
             group_frames[stream.side] = (stream.rate * groups.seconds).round() as u64;
         }
     }
+    let groups = modifiers.groups.as_ref().map_or(0, |groups| groups.number);
+    let background = request.background.as_ref().map_or(1, |background| background.n);
+    let apart = modifiers.broadcast_every.unwrap_or(background.into()).max(groups.into());
     types::modifiers {
         broadcast_every: modifiers.broadcast_every.unwrap_or_default(),
         queried: u32::from(modifiers.query_ms.is_some()),
-        groups: modifiers.groups.as_ref().map_or(0, |groups| groups.number),
+        groups,
         group_frames,
+        stagger: (apart << 32).checked_div(groups.into()).unwrap_or(0),
         broadcast: sides.map(|(side, _)| side),
         broadcast_form: sides.map(|(_, form)| form),
     }

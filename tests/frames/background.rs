@@ -7,7 +7,7 @@ use natgauge_engine::shared::{INITIATOR, PHASE1, PHASE2_INITIATOR, PHASE2_RESPON
 
 use crate::harness::{flow, request, Loaded, DROP, NAT64, REDIRECT};
 
-const BACKGROUND: &str = r#"{"n":10,"m":9,
+pub const BACKGROUND: &str = r#"{"n":10,"m":9,
     "initiator_addresses":{"first":"2001:2:0:b1::2","last":"2001:2:0:b1::5"},
     "responder_addresses":{"first":"2001:2:0:b2::2","last":"2001:2:0:b2::2"}}"#;
 

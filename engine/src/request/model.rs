@@ -185,8 +185,9 @@ impl Step {
     }
 }
 
-/// Native IPv6 traffic in phase 2, which the device only routes (RFC 8219 section 5.3). Frame i of a direction belongs to
-/// the foreground if i modulo n < m, otherwise to the background. Background frames are part of the counts.
+/// Native IPv6 traffic in phase 2, which the device only routes (RFC 8219 section 5.3). Frame i of a direction, without
+/// broadcasts, belongs to the foreground if i modulo n < m, otherwise to the background. Background frames are part of the
+/// counts.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Background {

@@ -25,7 +25,8 @@ pub struct Modifiers {
 
 /// Groups of connections whose frames begin one after another (RFC 8219 section 10.2.2): connection i belongs to group i
 /// modulo `number`, and the frames of group k, from 0, begin k times `seconds` after the start of phase 2. Every
-/// `number`-th frame of a stream is of one group; those that have not begun are no part of the counts.
+/// `number`-th frame of a stream is of one group; those that have not begun are no part of the counts. Each group counts
+/// its broadcasts and its background by itself, from another frame.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Groups {
