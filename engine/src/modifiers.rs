@@ -6,10 +6,12 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Outcome};
+use crate::flow::Flow;
 use crate::neighbour::{checksum, Socket};
 use crate::netns;
 use crate::port::Port;
 use crate::request::Request;
+use crate::shared::PHASE2;
 use crate::tester::types;
 
 /// Sends ICMP echo requests to the device, one after each interval (RFC 2544 section 11.2), through a packet socket. The
@@ -71,6 +73,26 @@ pub fn is_aside(modifiers: &types::modifiers, number: u64, side: usize) -> bool 
     number < group * modifiers.group_frames[side] || (every > 0 && turn % every == every - 1)
 }
 
+/// Due times of a sender's frames of these ascending sequence numbers, ns since the start of the phase. Frames that are put
+/// aside have a due time, but no sequence number.
+pub fn due_times(
+    modifiers: &types::modifiers,
+    flow: &Flow,
+    (sender, senders): (u64, u64),
+    sequences: &[u64],
+) -> Vec<u64> {
+    let modified = PHASE2.contains(&flow.stream) && (modifiers.broadcast_every > 0 || modifiers.groups > 0);
+    let made = move |&place: &u64| !is_aside(modifiers, place * senders + sender, flow.side);
+    let mut places: Box<dyn Iterator<Item = u64>> = if modified { Box::new((0..).filter(made)) } else { Box::new(0..) };
+    let mut next = 0;
+    let due = |&sequence: &u64| {
+        let place = places.nth(sequence.checked_sub(next)? as usize)?;
+        next = sequence + 1;
+        Some(flow.due_ns(place * senders + sender - flow.opened) as u64)
+    };
+    sequences.iter().filter_map(due).collect()
+}
+
 /// An echo request (RFC 792, RFC 4443 section 4.1), padded to the least Ethernet length.
 fn echo(port: &Port, source: IpAddr, device: IpAddr, identifier: u16) -> Vec<u8> {
     let ethernet = [port.gateway.0, port.mac.0].concat();
@@ -107,6 +129,41 @@ fn echo(port: &Port, source: IpAddr, device: IpAddr, identifier: u16) -> Vec<u8>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shared::{INITIATOR, PHASE1, PHASE2_INITIATOR};
+
+    const MS: u64 = 1_000_000;
+    const FLOW: Flow = Flow {
+        side: INITIATOR,
+        stream: PHASE2_INITIATOR,
+        first: 0,
+        opened: 0,
+        frames: 10_000,
+        rate: 1000.0,
+        step: None,
+    };
+
+    /// A frame each millisecond, so frame n is due at n ms.
+    fn due(modifiers: &types::modifiers, sender: (u64, u64), sequences: &[u64]) -> Vec<u64> {
+        due_times(modifiers, &FLOW, sender, sequences).iter().map(|due| due / MS).collect()
+    }
+
+    #[test]
+    fn frames_that_are_put_aside_have_no_sequence_number_but_take_their_time() {
+        let broadcasts = types::modifiers { broadcast_every: 100, ..Default::default() };
+        assert_eq!(due(&broadcasts, (0, 1), &[0, 98, 99, 197, 198]), [0, 98, 100, 198, 200]);
+        assert_eq!(due(&broadcasts, (1, 2), &[48, 49, 98]), [97, 101, 201], "99 and 199 are broadcasts");
+        let groups = types::modifiers { groups: 4, group_frames: [100, 0], ..Default::default() };
+        assert_eq!(due(&groups, (0, 1), &[0, 1, 24, 25, 26, 27]), [0, 4, 96, 100, 101, 104]);
+        assert_eq!(due(&groups, (0, 1), &[25 + 50 + 75, 25 + 50 + 75 + 1]), [300, 301], "all have begun");
+    }
+
+    #[test]
+    fn other_phases_and_trials_put_nothing_aside() {
+        let broadcasts = types::modifiers { broadcast_every: 100, ..Default::default() };
+        assert_eq!(due(&types::modifiers::default(), (0, 1), &[98, 99, 5000]), [98, 99, 5000]);
+        let phase1 = Flow { stream: PHASE1, ..FLOW };
+        assert_eq!(due_times(&broadcasts, &phase1, (0, 1), &[99, 100]), [99 * MS, 100 * MS]);
+    }
 
     #[test]
     fn a_query_that_a_port_does_not_take_ends_a_trial_only_where_it_never_will() {

@@ -81,6 +81,7 @@ struct Trial<'a> {
     /// CPUs to watch that do not send.
     watched: Vec<usize>,
     before: Before,
+    modifiers: types::modifiers,
     /// Of the device, by the Initiator's port.
     queries: Option<Queries>,
     /// Counts at the start of phase 2, in which churn opens further connections.
@@ -132,6 +133,7 @@ pub fn run(request: &Request, began: Instant, began_ns: u64) -> Outcome<TrialRes
         table_octets,
         watched: request.watch_cpus.iter().copied().filter(|cpu| !cpus.contains(cpu)).collect(),
         before: Before::now(request, &programs, &ports)?,
+        modifiers: plan.modifiers,
         queries: Queries::open(request, &ports[INITIATOR])?,
         before_phase2: Received::default(),
     };

@@ -7,6 +7,7 @@ use crate::disturbance::DisturbedTimes;
 use crate::flow::Flow;
 use crate::host::{self, Stall, Stalls};
 use crate::messages::{self, Message};
+use crate::modifiers;
 use crate::plan;
 use crate::programs::{total_odd, Offered, Received};
 use crate::report::{
@@ -226,19 +227,19 @@ impl Trial<'_> {
         let (mut found, mut in_stalls) = (0, 0);
         for (number, sender) in phase.senders.iter().enumerate() {
             let part = &sender.schedule[flow.schedule()];
-            // Skipped frames have no sequence number, so the due times of later frames are not known.
-            if part.skipped > 0 {
+            // Skipped frames have no sequence number, so the due times of later frames are not known, unless it is known
+            // which frames were put aside.
+            if part.skipped > part.aside {
                 return None;
             }
-            let first = flow.first_sequence(number as u64, senders);
-            for sequence in self.programs.window(number, flow.stream)?.lost(first + part.made)? {
-                if sequence < first {
-                    continue;
-                }
-                found += 1;
-                let due = phase.start_ns + flow.due_ns(sequence * senders + number as u64 - flow.opened) as u64;
-                in_stalls += u64::from(disturbed.cover(due));
-            }
+            let of = (number as u64, senders);
+            let first = flow.first_sequence(of.0, senders);
+            let mut sequences = self.programs.window(number, flow.stream)?.lost(first + part.made)?;
+            sequences.retain(|&sequence| sequence >= first);
+            sequences.sort_unstable();
+            let due = modifiers::due_times(&self.modifiers, flow, of, &sequences);
+            found += due.len() as u64;
+            in_stalls += due.iter().filter(|&due| disturbed.cover(phase.start_ns + due)).count() as u64;
         }
         (found == lost).then_some(in_stalls)
     }
@@ -249,7 +250,10 @@ impl Trial<'_> {
         let due = |(sender, part): (usize, &&types::schedule)| {
             let first = flow.first_sequence(sender as u64, senders);
             let lost = self.programs.window(sender, flow.stream)?.last_lost(first + part.made)?;
-            (lost >= first).then(|| flow.due_ns(lost * senders + sender as u64 - flow.opened) as u64)
+            if lost < first {
+                return None;
+            }
+            modifiers::due_times(&self.modifiers, flow, (sender as u64, senders), &[lost]).pop()
         };
         parts.iter().enumerate().filter_map(due).max()
     }
