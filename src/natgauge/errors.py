@@ -52,12 +52,14 @@ class NatgaugeError(Exception):
     Attributes:
         exit_status: what `natgauge` exits with (2 usage, 3 host, 4 broke on the way).
         evidence: results folder with the trials before the error; None = there are none.
+        begun: whether a campaign had begun, whose error is none of other campaigns.
         at: what is wrong or has failed, for programs: the name of an input such as "frame_size", the tester's port
             "initiator" or "responder", or a device's name; empty = no single one. Nobody has to read the message.
     """
 
     exit_status = 4
     evidence: Path | None = None
+    begun: bool = False
 
     def __init__(self, message: str, *, at: str = "") -> None:
         # Messages repeat words of users, files and programs, which may have line breaks or what a terminal obeys.

@@ -118,6 +118,15 @@ def test_a_campaign_without_a_trial_is_begun_again_unless_another_natgauge_measu
     assert [line["event"] for line in entries(folder)].count("session") == 1
 
 
+def test_why_nothing_could_be_measured_is_kept(benches: Benches) -> None:
+    benches.breaks = dict.fromkeys(("linux-ipv4", "nftables-nat44"), BrokenError("does not come up"))
+    assert run(["run", "small.toml"]) == 4
+    (folder,) = Path("results").iterdir()
+    first = (folder / "campaign.json").read_text()
+    assert run(["run", "small.toml"]) == 2
+    assert (folder / "campaign.json").read_text() == first
+
+
 #: Three plans of one short measurement each.
 SEVERAL = ["first.toml", "second.toml", "third.toml"]
 
@@ -179,6 +188,15 @@ def test_an_error_in_one_of_several_plans_does_not_end_the_others(
     assert re.findall(r"^(\w+): ended", said.out, re.MULTILINE) == ["first", "third"]
     (error,) = [line for line in said.err.splitlines() if line.startswith("natgauge: ")]
     golden(error)
+
+
+def test_a_refused_one_of_several_plans_does_not_end_the_others_though_it_leaves_no_folder(
+    several: Benches, capsys: pytest.CaptureFixture[str]
+) -> None:
+    several.breaks = {"linux-ipv4": OccupiedError("table_size: is in use")}
+    assert run(["run", *SEVERAL]) == 3
+    assert re.findall(r"^(\w+): ended", capsys.readouterr().out, re.MULTILINE) == ["first", "third"]
+    assert sorted(path.name for path in Path("results").iterdir()) == ["first", "third"]
 
 
 @pytest.mark.parametrize(

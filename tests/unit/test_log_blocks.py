@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.test_logging import START, entry
 
+from natgauge.gateways.ipfix_lines import RECORD
 from natgauge.gateways.recipe import load
 from natgauge.log_counts import LogCounts
 from natgauge.trial.listed_connections import listed
@@ -94,6 +95,15 @@ def test_ports_that_two_subscribers_have_by_the_log_cannot_be_read_back() -> Non
     assert joined([*KNOWN[::2], *late], [WHOLE[0], given(1, 1024, at=5.0)]).ambiguous == 0
 
 
+def test_a_block_is_compared_with_each_one_that_was_given_within_a_second() -> None:
+    # The same ports, given to three subscribers: to the second and the third within a second.
+    known = [entry(n, source=host, port=7, seen=1024) for n, host in ((0, HOSTS[0]), (5000, HOSTS[1]))]
+    lines = [f"{START + at:.6f} {host} 198.19.0.1 1024-1151" for at, host in ((0, HOSTS[0]), (5, HOSTS[1]))]
+    third = f"{START + 5.5:.6f} 10.0.0.9 198.19.0.1 1024-1151"
+    assert joined(known, lines).ambiguous == 0
+    assert joined(known, [*lines, third]).ambiguous == 1
+
+
 def test_a_binding_covers_the_connections_of_one_inside_port() -> None:
     known = [entry(n, port=5000 + n % 2, seen=(7000, 7001)[n % 2], remote=1 + n // 2) for n in range(10)]
     bindings = [f"{START} 10.0.0.2:{5000 + n} 198.19.0.1:{7000 + n}" for n in range(2)]
@@ -112,3 +122,14 @@ def test_many_bindings_of_one_subscriber_are_joined_in_a_moment() -> None:
     # Each binding looks at the connections of its inside port only.
     known: list[Any] = [entry(number, port=number, seen=number, remote=1) for number in range(60_000)]
     assert joined(known, [f"{START + 60} 10.0.0.2:{n} 198.19.0.1:{n}" for n in range(60_000)]).lost == 0
+
+
+def test_a_sent_record_may_name_the_destinations_address_alone() -> None:
+    known = [entry(number, port=5000 + number, seen=1024 + number, remote=9) for number in range(3)]
+    lines = [
+        f"{START} source=10.0.0.2 source_port={5000 + number} destination=198.19.0.2 outside=198.19.0.1 "
+        f"outside_port={1024 + number}"
+        for number in range(3)
+    ]
+    counts = joined(known, lines, RECORD)
+    assert (counts.records, counts.wrong, counts.lost) == (3, 0, 0)

@@ -13,7 +13,7 @@ from tests.unit.simulated import LONG_STALL, Gateway
 
 from natgauge.errors import BrokenError
 from natgauge.procedures.frame_loss import shares_of
-from natgauge.procedures.kit.result.frame_counts import shortfall
+from natgauge.procedures.kit.result.frame_counts import lost_share, shortfall
 
 N = 1000
 
@@ -149,6 +149,12 @@ def test_loss_of_the_device_itself_in_a_stall_is_within_the_bounds() -> None:
     measured = measure(Gateway(alters=has_no_share_of_its_own), full_rate=1e6, invalid_repeats=0).repetitions[0]
     assert measured.value < 2 - 0.1
     assert measured.upper == pytest.approx(2, abs=0.001)
+
+
+def test_what_was_due_in_stalls_counts_once_where_the_lost_frames_times_are_not_known() -> None:
+    """All of 100,000 frames due in stalls were lost, and half of the others; the excused number is an estimate."""
+    counts = make_counts(1_000_000, 1_000_000, 450_000).model_copy(update={"due_in_stalls": 100_000})
+    assert lost_share(counts, 100_000) == pytest.approx(0.5)
 
 
 def test_a_share_without_excused_frames_has_no_bounds() -> None:

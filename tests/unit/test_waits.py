@@ -107,6 +107,26 @@ def test_of_two_that_wait_for_each_other_one_gives_up_at_once(limit: LocalSettin
     limit.release()
 
 
+def test_one_that_waits_for_what_this_process_does_not_hold_is_waited_for(
+    limit: LocalSetting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other").write_text("1\n")
+    held = LocalSetting("other", [tmp_path / "other"], memory=Memory)
+    held.rely()
+    monkeypatch.setattr(settings, "PATIENCE_SECONDS", 0.2)
+    with another(limit, "relies,waits", "0"), pytest.raises(OccupiedError, match="and has not ended in time"):
+        limit.write(500)
+    held.release()
+
+
+def test_a_wait_that_nobody_wants_any_more_ends(limit: LocalSetting) -> None:
+    def unwanted() -> None:
+        raise InterruptedError
+
+    with another(limit, "relies"), pytest.raises(InterruptedError), waits_told(lambda _: None, unwanted):
+        limit.write(500)
+
+
 def test_a_campaign_that_another_natgauge_is_in_the_way_of_breaks_no_cell(tmp_path: Path, golden: Golden) -> None:
     benches = Benches(breaks={"linux-ipv4": OccupiedError("table_size: another natgauge relies on it")})
     with golden.raises(OccupiedError):

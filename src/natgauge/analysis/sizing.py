@@ -152,9 +152,9 @@ def _sizing(results: Sequence[Result], asked: Subscribers) -> Sizing:
     missing = tuple(resource for resource in asked.needs() if resource not in tightest)
     of_frames = sorted((result for result in results if resource_of(result) == "frames"), key=_octets)
     used = tightest.get("frames")
-    others = dict.fromkeys(map(frames_in_words, of_frames))
+    others = dict.fromkeys(frames_in_words(result) or "an unknown size" for result in of_frames)
     if used is not None and used.result is not None:
-        others.pop(frames_in_words(used.result), None)
+        others.pop(frames_in_words(used.result) or "an unknown size", None)
     return Sizing(tuple(sized), tuple(tightest.values()), missing, larger, tuple(others))
 
 

@@ -2,8 +2,8 @@
 """Begin a campaign in a new folder, or resume the one in a folder.
 
 `campaign.json`: the plan as it was read, and natgauge's version. `environment.json`: the machine. `journal.jsonl`: a
-line for every event. `results/`: one folder for each measurement that has ended. A campaign that was refused, or
-killed, before its first trial leaves no folder: nobody has to resume it.
+line for every event. `results/`: one folder for each measurement that has ended. A campaign that ended
+with an error before its first trial leaves no folder: nobody has to resume it.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ from natgauge.version import VERSION
 
 #: All that a campaign writes before its first trial; the last one first, so that what is left never looks like one.
 _FILES: Final = (CAMPAIGN, ENVIRONMENT, JOURNAL)
-#: Events of the journal from which on there is something to keep.
-_MEASURED: Final = frozenset({"trial", "repetition", "result"})
+#: Events of the journal from which on there is something to keep: what was measured, or why it could not be.
+_KEPT: Final = frozenset({"trial", "repetition", "result", "broken", "device-failed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def run(
             _refuse_other_recipes(setup.cells, begun, folder)
             if order.elsewhere is None:
                 _refuse_other_machine(folder, setup.machines[0])
-        with begins:
+        with begins, _marked_as_begun():
             if begun is None:
                 _begin(folder, plan, setup, seed)
             with Journal(folder) as journal:
@@ -315,7 +315,7 @@ def is_unused(folder: Path) -> bool:
     """Whether a folder is empty, or has a campaign without a trial, and nothing else."""
     if not folder.is_dir() or {path.name for path in folder.iterdir()} - {*_FILES}:
         return False
-    return not (folder / JOURNAL).exists() or not any(line.get("event") in _MEASURED for line in entries(folder))
+    return not (folder / JOURNAL).exists() or not any(line.get("event") in _KEPT for line in entries(folder))
 
 
 def discard(folder: Path) -> None:
@@ -323,6 +323,15 @@ def discard(folder: Path) -> None:
     with Journal(folder):
         for name in _FILES if is_unused(folder) else ():
             (folder / name).unlink(missing_ok=True)
+
+
+@contextmanager
+def _marked_as_begun() -> Iterator[None]:
+    try:
+        yield
+    except NatgaugeError as error:
+        error.begun = True
+        raise
 
 
 @contextmanager

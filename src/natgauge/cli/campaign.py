@@ -76,7 +76,6 @@ def command(
     from natgauge.campaigns import campaign
     from natgauge.campaigns.plan import PlanError
     from natgauge.cli import plan as complaints
-    from natgauge.records.store import CAMPAIGN
     from natgauge.spread import workers_of
 
     elsewhere = None
@@ -102,7 +101,7 @@ def command(
                 statuses.append(_run(each, verbose=verbose))
             except NatgaugeError as error:
                 # An error before the campaign began is one of this host, and the other plans would have it, too.
-                if len(plans) == 1 or each.out is None or not (each.out / CAMPAIGN).exists():
+                if len(plans) == 1 or not error.begun:
                     raise
                 say(f"natgauge: {each.plan}: {error}", err=True)
                 statuses.append(error.exit_status)

@@ -191,9 +191,9 @@ def _line(event: Event, outcome: Trial) -> Text:
 def _said(event: Event, outcome: Trial) -> str:
     """The verdict; of a trial of a search, what it says of the load: a rate, or a number such as connections."""
     metric = declared(event.metric)
-    if metric.better == "lower":
+    if metric.better != "higher":
         return outcome.verdict
-    is_number = metric.better == "higher" and not metric.unit.endswith("/s")
+    is_number = not metric.unit.endswith("/s")
     return _SEARCHED.get(outcome.verdict, "too many" if is_number else "too fast")
 
 

@@ -164,8 +164,10 @@ def ends_never(rival: Announced, waiting: Announcement) -> bool:
     Of two such processes it is true for one only; the other one goes on as soon as the first one has given up.
     """
     every = _all()
-    return any(is_own(each) and each.kind in ("relies", "lowered") for each in every) and any(
+    held = {each.setting for each in every if is_own(each) and each.kind in ("relies", "lowered")}
+    return any(
         each.kind == "waits"
+        and each.setting in held
         and (each.pid, each.space) == (rival.pid, rival.space)
         and each.token < waiting.announced.token
         for each in every

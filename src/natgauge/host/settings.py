@@ -15,7 +15,7 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Final, Protocol
@@ -32,22 +32,33 @@ _LOOK_SECONDS: Final = 0.1
 _kept: ContextVar[dict[Path, list[Announcement]] | None] = ContextVar("kept reliance", default=None)
 #: Values that this process set last, by path: several gateways of one process may set the same setting.
 _set_here: dict[Path, int] = {}
-#: Receives for whom this process waits; None = nobody does.
-_tell: ContextVar[Callable[[str], None] | None] = ContextVar("told of waits", default=None)
+#: Receives for whom this process waits, and what ends a wait that nobody wants any more; None = nobody and nothing.
+_waits: ContextVar[tuple[Callable[[str], None], Callable[[], None]] | None] = ContextVar("waits", default=None)
 
 
 class OccupiedError(HostError):
     """Another natgauge of this machine needs another value of a setting."""
 
 
+def _nobody(_text: str) -> None:
+    """Nobody is told."""
+
+
+def _nothing() -> None:
+    """Nothing ends a wait."""
+
+
 @contextmanager
-def waits_told(tell: Callable[[str], None]) -> Iterator[None]:
-    """Within the block, `tell` receives a line whenever another natgauge is waited for, unless it is told already."""
-    before = _tell.set(_tell.get() or tell)
+def waits_told(tell: Callable[[str], None], go_on: Callable[[], None] = _nothing) -> Iterator[None]:
+    """Within the block, `tell` receives a line whenever another natgauge is waited for, unless it is told already.
+
+    `go_on` is called again and again during a wait, which ends with what it raises.
+    """
+    before = _waits.set(_waits.get() or (tell, go_on))
     try:
         yield
     finally:
-        _tell.reset(before)
+        _waits.reset(before)
 
 
 @contextmanager
@@ -286,23 +297,19 @@ class LocalSetting(MachineSetting):
         if is_own(rival):
             raise HostError(f"{text}; wait until it has ended")
         until = time.monotonic() + PATIENCE_SECONDS
-        (_tell.get() or _nobody)(f"{text}; waiting until it has ended, for at most {PATIENCE_SECONDS / 60:g} min")
-        waiting = Announcement(self.paths[0], "waits")
-        try:
+        tell, go_on = _waits.get() or (_nobody, _nothing)
+        tell(f"{text}; waiting until it has ended, for at most {PATIENCE_SECONDS / 60:g} min")
+        with ExitStack() as waits:
+            waiting = [waits.enter_context(closing(Announcement(path, "waits"))) for path in self.paths]
             while rival is not None:
-                mutual = ends_never(rival, waiting)
+                go_on()
+                mutual = ends_never(rival, waiting[0])
                 if mutual or time.monotonic() > until:
                     why = "waits for this one, too" if mutual else "has not ended in time"
                     raise OccupiedError(f"{text}, and {why}; begin again when it has ended")
                 time.sleep(_LOOK_SECONDS)
                 rival = rival_now()
-        finally:
-            waiting.close()
         return True
-
-
-def _nobody(_text: str) -> None:
-    """Nobody is told."""
 
 
 def _who(rival: Announced) -> str:

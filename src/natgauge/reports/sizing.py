@@ -196,7 +196,8 @@ def _chosen_frames(sizing: Sizing, asked: Subscribers) -> list[str]:
         why = "a mix is nearest to what subscribers send" if mix_of(used.result.parameters) else "it carries the least"
         why += "; --mean-frame chooses others"
     others = " and ".join(sizing.other_frames)
-    return [f"The throughput with frames of {frames_in_words(used.result)} was used, not that of {others}: {why}."]
+    frames = frames_in_words(used.result) or "an unknown size"
+    return [f"The throughput with frames of {frames} was used, not that of {others}: {why}."]
 
 
 def _unknown(sizing: Sizing, asked: Subscribers) -> list[str]:

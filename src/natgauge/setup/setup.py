@@ -171,7 +171,8 @@ class Setup:
         with waits_told(self._stages.stage):
             if self.device is None:
                 self._stages.stage(f"starting {self.recipe.name}")
-                if (collector := self._planned_collector()) is not None:
+                # It stays where the gateway cannot be started: another demand may be smaller.
+                if self.collector is None and (collector := self._planned_collector()) is not None:
                     self.collector = self._made.enter_context(collector)
                 chain = self._made.enter_context(Chain(self._gateways(), self.holder))
                 chain.start(demand)

@@ -24,6 +24,7 @@ from natgauge.campaigns.state import CampaignState, MeasurementState
 from natgauge.errors import UsageError
 from natgauge.gateways.recipe import digest, load
 from natgauge.host import machine
+from natgauge.host.settings import waits_told
 from natgauge.inputs.question import Cell
 from natgauge.measurements.prepared import LabBench, MakeBench, MeasuringBench
 from natgauge.procedures.kit.events import Event
@@ -145,7 +146,7 @@ def measure(task: RepetitionTask) -> Made:
         else:
             lines.append(entry)
 
-    CellRun(
+    cell_run = CellRun(
         point=point,
         round_number=task.round_number,
         state=state,
@@ -160,7 +161,9 @@ def measure(task: RepetitionTask) -> Made:
             "beside": max(task.workers_on.get(machine_digest(), 1) - 1, 0),
         },
         only=task.measurement,
-    ).run()
+    )
+    with waits_told(run.stage, run.check_wanted):
+        cell_run.run()
     return Made(lines, b"".join(evidence))
 
 

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 #: The most connections whose log is compared: their list and their log take about 1.5 GiB.
@@ -109,15 +110,30 @@ class Blocks:
 
     def shared(self) -> int:
         """Number of blocks with ports that another subscriber's block had within a second, or at a time not known."""
-        number, reach = 0, None
+        number, outside, last = 0, b"", -1
+        timed, untimed = list[SubscribersBlock](), list[SubscribersBlock]()
         for block in sorted(self._taken, key=lambda block: (block.outside, block.first)):
-            if reach is None or reach.outside != block.outside or reach.last < block.first:
-                reach = block
-                continue
-            is_soon = block.at is None or reach.at is None or abs(block.at - reach.at) < SAME_SECONDS
-            number += block.subscriber != reach.subscriber and is_soon
-            reach = max(reach, block, key=lambda block: block.last)
+            if block.outside != outside or block.first > last:
+                outside, last = block.outside, -1
+                timed, untimed = [], []
+            near = chain(untimed, timed if block.at is None else _within_a_second(timed, block.at))
+            number += any(other.subscriber != block.subscriber and other.last >= block.first for other in near)
+            if block.at is None:
+                untimed.append(block)
+            else:
+                insort(timed, block, key=_time)
+            last = max(last, block.last)
         return number
+
+
+def _time(block: SubscribersBlock) -> float:
+    return block.at or 0.0
+
+
+def _within_a_second(blocks: list[SubscribersBlock], at: float) -> Iterator[SubscribersBlock]:
+    """Those of the blocks, in the order of their times, that were given within a second."""
+    first, end = bisect_right(blocks, at - SAME_SECONDS, key=_time), bisect_left(blocks, at + SAME_SECONDS, key=_time)
+    return islice(blocks, first, end)
 
 
 def _outside(known: tuple[Endpoint, ListedConnection]) -> Endpoint:

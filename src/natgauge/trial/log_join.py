@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
-from itertools import chain
 from typing import Final
 
 from natgauge.log_counts import LogCounts
@@ -54,10 +53,10 @@ class _Join:
         timed: bool,
     ) -> None:
         self._pattern, self._grace, self._timed = pattern, grace, timed
-        self._names_port = has_ports and "destination_port" in pattern.groupindex
-        self._connections: dict[tuple[Endpoint, Endpoint], list[ListedConnection]] = {}
-        for connection in connections:
-            self._connections.setdefault(self._key(connection.source, connection.destination), []).append(connection)
+        self._has_ports = has_ports
+        self._listed = list(connections)
+        #: Connections by source and destination; and by the latter's address alone, where records name only that.
+        self._connections: dict[bool, dict[tuple[Endpoint, Endpoint], list[ListedConnection]]] = {}
         self._blocks: Blocks | None = None
         self._wrong = self._duplicate = self._late = self._ambiguous = 0
         self._names_outside = False
@@ -93,14 +92,21 @@ class _Join:
         )
 
     def _every(self) -> Iterator[ListedConnection]:
-        return chain.from_iterable(self._connections.values())
+        return iter(self._listed)
 
     def _delay(self, percent: float) -> float | None:
         """Return a percentile of the delays in ms; None = no record has a time."""
         return percentile(self._delays, percent) * 1000 if self._delays else None
 
-    def _key(self, source: Endpoint, destination: Endpoint) -> tuple[Endpoint, Endpoint]:
-        return source, destination if self._names_port else (destination[0], 0)
+    def _between(self, source: Endpoint, destination: Endpoint, *, names_port: bool) -> list[ListedConnection]:
+        """Return the connections between two ends; without a name of its port, to any port of the destination."""
+        names_port &= self._has_ports
+        if (known := self._connections.get(names_port)) is None:
+            known = self._connections[names_port] = {}
+            for each in self._listed:
+                end = each.destination if names_port else (each.destination[0], 0)
+                known.setdefault((each.source, end), []).append(each)
+        return known.get((source, destination if names_port else (destination[0], 0)), [])
 
     def _take(self, record: Mapping[str, str | None]) -> bool:
         """Count a record; false = its fields are no addresses, ports or times."""
@@ -115,7 +121,7 @@ class _Join:
         except ValueError:
             return False
         self._names_outside |= outside is not None
-        those = self._connections.get(self._key(source, destination), [])
+        those = self._between(source, destination, names_port=record.get("destination_port") is not None)
         if at is not None and those and at < those[0].due - SAME_SECONDS:
             # Every trial has the same four tuples: this one came late, from an earlier trial.
             those = []
