@@ -172,7 +172,6 @@ def test_each_way_of_our_gateways_has_a_complete_log_at_a_low_rate(gateway: str,
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(1200)  # trials of ten seconds near the limit
 def test_a_limit_before_the_log_is_the_highest_rate_with_a_complete_log(tmp_path: Path) -> None:
     gateway = variant(tmp_path, "limited")
     text = (Path(natgauge.__file__).parent / "gateways" / "recipes" / "common" / "conntrack-log.toml").read_text()
@@ -180,12 +179,12 @@ def test_a_limit_before_the_log_is_the_highest_rate_with_a_complete_log(tmp_path
     limited = text.replace("log group 7\n", "limit rate 1000/second burst 50 packets log group 7\n")
     (tmp_path / "common" / "conntrack-log.toml").write_text(limited)
     outcome = natgauge.measure(
-        "connection-rate", gateway, connections=10_000, logging="nflog-ulogd", error="2%", repeat=1, profile="quick",
+        "connection-rate", gateway, connections=5000, logging="nflog-ulogd", error="2%", repeat=1, profile="quick",
         most_seconds=0, lab_name=NAME, results=tmp_path / "results",
     )  # fmt: skip
     found = outcome.document()
-    # The burst lets a tester be late by 50 ms; N connections pass at 1000 N / (N - 50), which is 1,005/s.
-    assert found["median"] == pytest.approx(1000, rel=0.03)
+    # The burst lets a tester be late by 50 ms; N connections pass at 1000 N / (N - 50).
+    assert found["median"] == pytest.approx(1010, rel=0.03)
     assert found["limited_by"] == "log"
     assert found["figures"]["log_lost_percent"]["median"] == 0
     assert found["figures"]["log_records_per_connection"]["median"] == 1
