@@ -126,21 +126,10 @@ def test_a_log_of_blocks_is_complete_with_a_record_for_each_block() -> None:
     assert (log.connections, log.records, log.is_odd) == (1600, 16, False)
 
 
-@pytest.mark.parametrize(
-    ("filter_", "connections"),
-    [
-        # Who reads the program's records stops for a while, so that the program stops to read its socket.
-        ("sed -u '50e sleep 3'", 20_000),
-        # For ten seconds the program is never away from its socket for longer than some records, if nothing is lost.
-        pytest.param("cat", 200_000, marks=pytest.mark.soak),
-    ],
-    ids=["reader stops", "for ten seconds"],
-)
-def test_a_log_without_room_in_its_socket_loses_records_and_the_counter_is_named(
-    tmp_path: Path, filter_: str, connections: int
-) -> None:
-    way, plan = filtered(tmp_path, filter_, 4096), PlanOfTrial(connections, 20_000.0)
-    trial, log = traced(way, "filtered", plan, connections=connections)
+def test_a_log_without_room_in_its_socket_loses_records_and_the_counter_is_named(tmp_path: Path) -> None:
+    # Who reads the program's records stops for a while, so that the program stops to read its socket.
+    way, plan = filtered(tmp_path, "sed -u '50e sleep 3'", 4096), PlanOfTrial(20_000, 20_000.0)
+    trial, log = traced(way, "filtered", plan, connections=20_000)
     assert log.lost > 0
     assert (trial.verdict, trial.limited_by) == (Verdict.FAIL, "log")
     assert trial.cause is not None
