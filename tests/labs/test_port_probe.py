@@ -162,9 +162,9 @@ ATTACH = """
 import socket, struct, sys, time
 from pyroute2 import IPRoute
 from natgauge.labs.wire.drivers import bpf
-from natgauge.tester import xdp_trial
+from natgauge.tester import port_probe
 
-mode, index, program = int(sys.argv[1]), socket.if_nametoindex("left"), xdp_trial._load()
+mode, index, program = int(sys.argv[1]), socket.if_nametoindex("left"), port_probe._load()
 if mode:
     with IPRoute() as routes:
         routes.link("set", index=index, IFLA_XDP={"attrs": [("IFLA_XDP_FD", program), ("IFLA_XDP_FLAGS", mode)]})

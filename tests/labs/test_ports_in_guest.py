@@ -54,9 +54,9 @@ ATTACH = f"""
 {sys.executable} - <<'PROGRAM'
 import socket
 from pyroute2 import IPRoute
-from natgauge.tester import xdp_trial
+from natgauge.tester import port_probe
 with IPRoute() as routes:
-    xdp_trial._attach(routes, socket.if_nametoindex("mq0"), xdp_trial._load())
+    port_probe._attach(routes, socket.if_nametoindex("mq0"), port_probe._load())
 PROGRAM
 """
 GATEWAYS = (tapped("in", "g0", QUEUES), tapped("out", "g1", QUEUES))
@@ -168,7 +168,9 @@ def test_the_table_of_drivers_has_the_largest_mtu_that_a_driver_accepts(tester: 
     for port in ("mq0", "vmx0"):
         largest = driver_facts(DRIVERS[port]).most_mtu  # type: ignore[union-attr] # it is in the table
         for mtu, refused in ((largest, False), (largest + 1, True)):  # type: ignore[operator] # likewise
-            asked = f"{sys.executable} -c \"from natgauge.tester import xdp_trial; print(xdp_trial.refusal('{port}'))\""
+            asked = (
+                f"{sys.executable} -c \"from natgauge.tester import port_probe; print(port_probe.refusal('{port}'))\""
+            )
             reason = tester.sh(f"ip link set {port} mtu {mtu}; {asked}; ip link set {port} mtu 1500")
             assert (reason.strip() != "None") == refused, reason
 

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -74,3 +77,23 @@ def test_a_constant_is_replaced_in_each_module_that_has_a_copy_of_it() -> None:
         if (module, name) not in names
     }
     assert stale == APART
+
+
+def in_strings(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Module and name of each import of natgauge's in the programs that a file has as strings."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            for module, names in re.findall(r"^from (natgauge[\w.]*) import ([\w, ]+)", node.value, re.MULTILINE):
+                yield from ((module, name.split(" as ")[0].strip()) for name in names.split(","))
+
+
+def test_programs_that_tests_hand_to_other_processes_import_what_is_there() -> None:
+    programs = {path: set(in_strings(tree)) for path, tree in parsed(ROOT / "tests", "from natgauge")}
+    found = {(path.name, *one) for path, names in programs.items() for one in names}
+    assert len(found) > 10
+    missing = {
+        (file, module, name)
+        for file, module, name in found
+        if not hasattr(import_module(module), name) and find_spec(f"{module}.{name}") is None
+    }
+    assert missing == set()
