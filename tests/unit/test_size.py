@@ -13,7 +13,7 @@ from tests.unit.golden import Golden
 from tests.unit.made_results import keep, made
 
 from natgauge.analysis.contrast import Span
-from natgauge.analysis.sizing import Ended, Fits, SubscriberLimit, Subscribers, addresses_for, frames_in_words, sizings
+from natgauge.analysis.sizing import Ended, Fits, SubscriberLimit, Subscribers, addresses_for, sizes_in_words, sizings
 from natgauge.analysis.unit_frames import Way, bits_of_unit
 from natgauge.cli import run
 from natgauge.records.measurement import Result
@@ -127,7 +127,7 @@ def test_of_several_throughputs_a_mix_counts_and_the_answer_names_the_frames(
     (sizing,) = sizings(results, asked)
     golden(text([sizing], asked))
     assert sizing.limits[0].result is not None
-    assert [frames_in_words(sizing.limits[0].result), *sizing.other_frames] == frames
+    assert [sizes_in_words(sizing.limits[0].result), *sizing.other_frames] == frames
 
 
 def test_gateways_and_numbers_of_cores_have_an_answer_each() -> None:

@@ -97,7 +97,7 @@ class Sizing:
     Attributes:
         results: those that say something, in their order.
         limits: the tightest of each resource; the one that ends it first comes first.
-        other_frames: frames of the throughputs that did not decide, as `frames_in_words`, the shortest first.
+        other_frames: frames of the throughputs that did not decide, as `sizes_in_words`, the shortest first.
     """
 
     results: tuple[Result, ...]
@@ -152,15 +152,16 @@ def _sizing(results: Sequence[Result], asked: Subscribers) -> Sizing:
     missing = tuple(resource for resource in asked.needs() if resource not in tightest)
     of_frames = sorted((result for result in results if resource_of(result) == "frames"), key=_octets)
     used = tightest.get("frames")
-    others = dict.fromkeys(frames_in_words(result) or "an unknown size" for result in of_frames)
+    others = dict.fromkeys(map(sizes_in_words, of_frames))
     if used is not None and used.result is not None:
-        others.pop(frames_in_words(used.result) or "an unknown size", None)
+        others.pop(sizes_in_words(used.result), None)
     return Sizing(tuple(sized), tuple(tightest.values()), missing, larger, tuple(others))
 
 
-def frames_in_words(result: Result) -> str:
-    """The size of the frames of a throughput, or the mix of their sizes; empty where it is not known."""
-    return mix_of(result.parameters) or (f"{in_full(octets)} octets" if (octets := _octets(result)) else "")
+def sizes_in_words(result: Result) -> str:
+    """The size of the frames of a throughput, or the mix of their sizes."""
+    octets = _octets(result)
+    return mix_of(result.parameters) or (f"{in_full(octets)} octets" if octets else "an unknown size")
 
 
 def _with_frames(results: Sequence[Result], mean: int | None) -> tuple[list[Result], bool]:

@@ -14,7 +14,7 @@ from natgauge.analysis.sizing import (
     SubscriberLimit,
     Subscribers,
     addresses_for,
-    frames_in_words,
+    sizes_in_words,
     sizings,
 )
 from natgauge.analysis.unit_frames import mix_of
@@ -100,7 +100,7 @@ def _gateway(sizing: Sizing, asked: Subscribers) -> dict[str, Any]:
                 "answer": limit.fits(asked.number),
                 "metric": limit.result.metric if limit.result else None,
                 "result": limit.result.results if limit.result else None,
-                "frames": frames_in_words(limit.result) if limit.result and limit.frame_octets else None,
+                "frames": sizes_in_words(limit.result) if limit.result and limit.frame_octets else None,
             }
             for limit in sizing.limits
         ],
@@ -178,7 +178,7 @@ def _in_frames(sizing: Sizing, asked: Subscribers) -> str:
     if used is None or used.frame_octets is None:
         return "" if asked.mean_frame is None else f" in frames of {number(asked.mean_frame)} octets"
     octets = f" in frames of {number(used.frame_octets)} octets"
-    mix = "" if used.result is None or not mix_of(used.result.parameters) else frames_in_words(used.result)
+    mix = None if used.result is None else mix_of(used.result.parameters)
     return f"{octets} (mix of {mix})" if mix and asked.mean_frame is None else octets
 
 
@@ -196,7 +196,7 @@ def _chosen_frames(sizing: Sizing, asked: Subscribers) -> list[str]:
         why = "a mix is nearest to what subscribers send" if mix_of(used.result.parameters) else "it carries the least"
         why += "; --mean-frame chooses others"
     others = " and ".join(sizing.other_frames)
-    frames = frames_in_words(used.result) or "an unknown size"
+    frames = sizes_in_words(used.result)
     return [f"The throughput with frames of {frames} was used, not that of {others}: {why}."]
 
 

@@ -43,10 +43,10 @@ def lost_share(counts: StreamCounts, excused: int = 0) -> float:
     if not counts.offered_frames:
         return 0.0
     share = counts.lost / counts.offered_frames
+    undisturbed = counts.offered_frames - excused
     # Where it is not known which lost frames were due in stalls, the excused ones stand for all that were due in them.
-    lost_in_stalls = counts.due_in_stalls if counts.lost_in_stalls is None else counts.lost_in_stalls
-    arrived_in_stalls = max(0, (counts.due_in_stalls or 0) - (lost_in_stalls or 0))
-    undisturbed = counts.offered_frames - excused - arrived_in_stalls
+    if counts.lost_in_stalls is not None:
+        undisturbed -= max(0, (counts.due_in_stalls or 0) - counts.lost_in_stalls)
     if not excused or undisturbed <= 0:
         return share
     return min(share, (counts.lost - excused) / undisturbed)
