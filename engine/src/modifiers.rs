@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Outcome};
 use crate::flow::Flow;
-use crate::neighbour::{checksum, Socket};
+use crate::neighbour::{checksum, icmpv6, Socket};
 use crate::netns;
 use crate::port::Port;
 use crate::request::Request;
@@ -99,12 +99,7 @@ fn echo(port: &Port, source: IpAddr, device: IpAddr, identifier: u16) -> Vec<u8>
     let message = |kind: u8| [&[kind, 0, 0, 0][..], &identifier.to_be_bytes(), &[0, 1], &[0; 18]].concat();
     let mut frame = match (source, device) {
         (IpAddr::V6(source), IpAddr::V6(device)) => {
-            let mut icmp = message(128);
-            let pseudo = [&source.octets()[..], &device.octets(), &[0, 0, 0, icmp.len() as u8, 0, 0, 0, 58]].concat();
-            let sum = checksum(&[pseudo, icmp.clone()].concat());
-            icmp[2..4].copy_from_slice(&sum.to_be_bytes());
-            let header = [0x60, 0, 0, 0, 0, icmp.len() as u8, 58, 64];
-            [&ethernet[..], &[0x86, 0xdd], &header, &source.octets(), &device.octets(), &icmp].concat()
+            icmpv6(&ethernet, 64, (&source.octets(), &device.octets()), message(128))
         }
         _ => {
             let four = |address: IpAddr| match address {

@@ -94,13 +94,17 @@ fn solicitation(mac: Mac, source: IpAddr, target: IpAddr) -> Vec<u8> {
     let (source, target) = (ipv6(source.0, source.1).octets(), ipv6(target.0, target.1).octets());
     let low = [target[13], target[14], target[15]];
     let group = [&[0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff][..], &low].concat();
-    let mut icmp = [&[135_u8, 0, 0, 0, 0, 0, 0, 0][..], &target, &[1, 1], &mac.0].concat();
-    let pseudo = [&source[..], &group, &[0, 0, 0, icmp.len() as u8, 0, 0, 0, 58]].concat();
+    let icmp = [&[135_u8, 0, 0, 0, 0, 0, 0, 0][..], &target, &[1, 1], &mac.0].concat();
+    icmpv6(&[&[0x33, 0x33, 0xff][..], &low, &mac.0].concat(), 255, (&source, &group), icmp)
+}
+
+/// A frame with an ICMPv6 message whose checksum is zero, behind these MAC addresses (RFC 4443 section 2.3).
+pub(crate) fn icmpv6(macs: &[u8], hop_limit: u8, (source, destination): (&[u8], &[u8]), mut icmp: Vec<u8>) -> Vec<u8> {
+    let octets = icmp.len() as u8;
+    let pseudo = [source, destination, &[0, 0, 0, octets, 0, 0, 0, 58]].concat();
     let sum = checksum(&[pseudo, icmp.clone()].concat());
     icmp[2..4].copy_from_slice(&sum.to_be_bytes());
-    let ethernet = [&[0x33, 0x33, 0xff][..], &low, &mac.0, &IPV6.to_be_bytes()].concat();
-    let header = [0x60, 0, 0, 0, 0, icmp.len() as u8, 58, 255];
-    [&ethernet[..], &header, &source, &group, &icmp].concat()
+    [macs, &IPV6.to_be_bytes(), &[0x60, 0, 0, 0, 0, octets, 58, hop_limit], source, destination, &icmp].concat()
 }
 
 /// The MAC address in a reply about `target`; None for other frames.
