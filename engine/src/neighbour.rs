@@ -176,3 +176,18 @@ pub fn mtu(interface: &str) -> Option<u32> {
         u32::try_from(interface_request.ifr_ifru.ifru_mtu).ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_icmpv6_lies_behind_its_headers_with_its_own_checksum() {
+        let (source, destination) = ([0x20; 16], [0xfe; 16]);
+        let frame = icmpv6(&[1; 12], 64, (&source, &destination), vec![128, 0, 0, 0, 0, 7, 0, 1]);
+        assert_eq!(frame[12..22], [0x86, 0xdd, 0x60, 0, 0, 0, 0, 8, 58, 64]);
+        assert_eq!((&frame[22..38], &frame[38..54]), (&source[..], &destination[..]));
+        let pseudo = [&frame[22..54], &[0, 0, 0, 8, 0, 0, 0, 58], &frame[54..]].concat();
+        assert_eq!((frame.len(), checksum(&pseudo)), (62, 0));
+    }
+}
