@@ -10,10 +10,12 @@ difference.
 from __future__ import annotations
 
 import difflib
+import platform
 import pprint
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
@@ -49,12 +51,17 @@ Error = TypeVar("Error", bound=BaseException)
 class Golden:
     """The texts of one test.
 
+    `of_stored`: it is of stored results, which have their own day and machine.
+
     Attributes:
-        places: folders and the names that stand for them in the files.
+        places: folders, and what else differs from machine to machine, and the names that stand for them in the files.
     """
 
-    def __init__(self, name: str, stored: Sequence[str], *, write: bool, places: Mapping[Path, str]) -> None:
+    def __init__(
+        self, name: str, stored: Sequence[str], *, write: bool, places: Mapping[str, str], of_stored: bool = False
+    ) -> None:
         self.name = name
+        self._of_stored = of_stored
         self.places = dict(places)
         self.given: list[str] = []
         self._stored = stored
@@ -69,6 +76,9 @@ class Golden:
         text = shown(said)
         found, at = self._plain(re.sub(passing, "...", text) if passing else text), len(self.given)
         self.given.append(found)
+        # A text that is right today only is found today.
+        if not self._of_stored and (passing_now := [word for word in _of_today() if word in found]):
+            pytest.fail(f"text {at + 1} of {self.name} has {passing_now[0]}, which is of today or of this machine")
         if not self._write:
             stored = self._stored[at] if at < len(self._stored) else ""
             lines = difflib.unified_diff(stored.splitlines(), found.splitlines(), "stored", "said", n=1, lineterm="")
@@ -93,11 +103,15 @@ class Golden:
 
     def _plain(self, text: str) -> str:
         for place, name in self.places.items():
-            text = text.replace(str(place), name)
+            text = text.replace(place, name)
         for passing, name in _PASSING:
             text = passing.sub(name, text)
         lines = (line.rstrip() for line in text.strip("\n").splitlines())
         return "\n".join(_SENTENCE_END.sub("\n", line) if len(line) > _LONGEST else line for line in lines)
+
+
+def _of_today() -> tuple[str, ...]:
+    return datetime.now(tz=UTC).date().isoformat(), platform.release()
 
 
 def shown(said: object) -> str:
@@ -153,9 +167,10 @@ def golden(
     file = file_of(item)
     if file not in config.stash[STORED]:
         config.stash[STORED][file] = read(file)
-    places = {tmp_path: "TMP", tmp_path_factory.getbasetemp(): "BASE", ROOT: "ROOT"}
+    places = {str(tmp_path): "TMP", str(tmp_path_factory.getbasetemp()): "BASE", str(ROOT): "ROOT"}
     stored = config.stash[STORED][file].get(item.name, [])
-    one = Golden(item.name, stored, write=config.getoption(WRITE), places=places)
+    of_stored = file.parent != FOLDER
+    one = Golden(item.name, stored, write=config.getoption(WRITE), places=places, of_stored=of_stored)
     failed = request.session.testsfailed
     yield one
     config.stash[GIVEN].setdefault(file, {})[item.name] = one.given

@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import ast
+import platform
+import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -22,7 +25,7 @@ def test_a_file_that_is_written_is_read_back_the_same(tmp_path: Path) -> None:
 
 
 def test_a_text_that_differs_lacks_or_is_left_over_fails(tmp_path: Path) -> None:
-    one = Golden("test_x", ["at TMP/x:\n  2 frames"], write=False, places={tmp_path: "TMP"})
+    one = Golden("test_x", ["at TMP/x:\n  2 frames"], write=False, places={str(tmp_path): "TMP"})
     one(f"at {tmp_path}/x:\n  2 frames  \n")
     with pytest.raises(pytest.fail.Exception, match="more"):
         one("more")
@@ -42,6 +45,13 @@ def test_a_refusal_is_its_type_its_input_its_status_and_its_words() -> None:
 def test_what_passes_is_no_part_of_a_text() -> None:
     one = Golden("test_x", ["Time: ..., in MOMENT-x"], write=False, places={})
     one("Time: 0.25 s, in 2026-11-26-120000-x", passing=r"(?<=Time: )[\d.]+ s")
+
+
+@pytest.mark.parametrize("word", [platform.release(), datetime.now(tz=UTC).date().isoformat()])
+def test_a_text_that_is_right_only_here_or_today_is_refused_unless_it_is_of_stored_results(word: str) -> None:
+    with pytest.raises(pytest.fail.Exception, match=re.escape(word)):
+        Golden("test_x", [f"on {word}"], write=False, places={})(f"on {word}")
+    Golden("test_x", [f"on {word}"], write=False, places={}, of_stored=True)(f"on {word}")
 
 
 def test_every_stored_text_is_of_a_test() -> None:
