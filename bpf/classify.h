@@ -352,7 +352,7 @@ static __always_inline bool is_echo_reply(void *data, void *end)
 static __always_inline int classify_other(const bool tcp, struct xdp_md *ctx, struct receiver *r, const int side)
 {
 	const volatile struct side_plan *here = &plan.side[side];
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	void *data = untagged_start(ctx, side), *end = (void *)(long)ctx->data_end;
 	struct ethhdr *eth = data;
 	struct received_frame frame = {};
 	struct tuple t;
@@ -361,7 +361,7 @@ static __always_inline int classify_other(const bool tcp, struct xdp_md *ctx, st
 	if ((void *)(eth + 1) > end)
 		return XDP_DROP;
 	if (eth->h_proto == bpf_htons(ETH_P_ARP))
-		answered = answer_arp(data, end, here);
+		answered = answer_arp(ctx, here);
 	else if (eth->h_proto == bpf_htons(ETH_P_IPV6))
 		answered = answer_solicitation(ctx, here);
 	if (!answered && plan.mixed)
@@ -371,7 +371,7 @@ static __always_inline int classify_other(const bool tcp, struct xdp_md *ctx, st
 		return send_back(ctx);
 	}
 	/* answer_solicitation() may have resized the frame. */
-	data = (void *)(long)ctx->data;
+	data = untagged_start(ctx, side);
 	end = (void *)(long)ctx->data_end;
 	if (plan.side[INITIATOR].link != plan.side[RESPONDER].link &&
 	    parse_untranslated(tcp, data, end, side, &frame) && is_sent(frame.tag.kind & STREAM_MASK) &&
@@ -389,7 +389,7 @@ static __always_inline int classify_other(const bool tcp, struct xdp_md *ctx, st
 static __always_inline int receive_as(const enum frame_kind kind, struct xdp_md *ctx, struct receiver *r,
 				      const int side)
 {
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	void *data = untagged_start(ctx, side), *end = (void *)(long)ctx->data_end;
 	struct received_frame frame = {};
 	struct tuple t;
 	bool parsed, right;
@@ -440,7 +440,7 @@ static __always_inline int receive_tcp(struct xdp_md *ctx, struct receiver *r, c
 {
 	int verdict = NOT_PARSED;
 
-	switch (tcp_kind((void *)(long)ctx->data, (void *)(long)ctx->data_end, side, side)) {
+	switch (tcp_kind(untagged_start(ctx, side), (void *)(long)ctx->data_end, side, side)) {
 #define RECEIVE(kind)                                                                                                  \
 	case kind:                                                                                                     \
 		verdict = tcp_sender(kind) == side ? NOT_PARSED : receive_##kind(ctx, r);                              \
@@ -497,6 +497,11 @@ static __always_inline int receive(const bool tcp, struct xdp_md *ctx, const int
 	r = bpf_map_lookup_elem(&receivers, &zero);
 	if (!r)
 		return XDP_DROP;
+	if (plan.side[side].tagged && !has_vlans(ctx, side)) {
+		/* An answer in another VLAN is none, so the self-test, which counts foreign frames, must not see it. */
+		count_odd(ctx, &r->odd[side][STREAMS], side);
+		return XDP_DROP;
+	}
 	if (side == RESPONDER && plan.handed_on == HAND_ALL) {
 		verdict = classify_other(false, ctx, r, side);
 		/* The self-test waits for an answer of the device's; during a trial they are the server's. */

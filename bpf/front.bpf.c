@@ -19,6 +19,8 @@
 #define MAX_CPUS	  256
 #define IPV4_FRAGMENT	  0x3fff /* more fragments, or an offset */
 #define IPV4_PLAIN_HEADER 0x45	 /* version 4, no options */
+#define MOST_TAGS	  2
+#define VLAN_OCTETS	  4
 
 /* Set by natgauge-front before loading. */
 const volatile __u32 cpu_count = 1;
@@ -91,14 +93,19 @@ static __always_inline __u64 ipv6_hash(const struct ipv6hdr *ip, const void *end
 static __always_inline __u64 hash_of(const struct xdp_md *ctx)
 {
 	const void *end = (const void *)(long)ctx->data_end;
-	const struct ethhdr *ethernet = (const void *)(long)ctx->data;
+	const void *packet = (const void *)(long)ctx->data + ETH_HLEN;
+	__be16 protocol;
 
-	if ((const void *)(ethernet + 1) > end)
-		return 0;
-	if (ethernet->h_proto == bpf_htons(ETH_P_IP))
-		return ipv4_hash((const void *)(ethernet + 1), end);
-	if (ethernet->h_proto == bpf_htons(ETH_P_IPV6))
-		return ipv6_hash((const void *)(ethernet + 1), end);
+	/* Cards look behind VLAN tags. */
+	for (int tags = 0; packet <= end; tags++, packet += VLAN_OCTETS) {
+		protocol = *(const __be16 *)(packet - sizeof(protocol));
+		if (protocol == bpf_htons(ETH_P_IP))
+			return ipv4_hash(packet, end);
+		if (protocol == bpf_htons(ETH_P_IPV6))
+			return ipv6_hash(packet, end);
+		if (tags == MOST_TAGS || (protocol != bpf_htons(ETH_P_8021Q) && protocol != bpf_htons(ETH_P_8021AD)))
+			return 0;
+	}
 	return 0;
 }
 

@@ -96,18 +96,22 @@ static __always_inline int put_as(const enum frame_kind kind, struct xdp_md *ctx
 				  const volatile struct form *form, const volatile struct length *length,
 				  const struct flow *flow)
 {
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	void *whole = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	void *data = whole + here->tagged;
 
-	if (here->family == FAMILY_IPV4)
-		return put4(kind, data, end, here, form, length, flow);
-	return put6(kind, data, end, here, form, length, flow);
+	if (here->family == FAMILY_IPV4 ? put4(kind, data, end, here, form, length, flow)
+					: put6(kind, data, end, here, form, length, flow))
+		return -1;
+	if (here->tagged)
+		put_vlans(whole, here, flow->source);
+	return 0;
 }
 
 static __always_inline int put_frame(const enum frame_kind kind, struct xdp_md *ctx,
 				     const volatile struct side_plan *here, const volatile struct form *form,
 				     const volatile struct length *length, const struct flow *flow)
 {
-	int longer = plan.longest - length->octets;
+	int longer = plan.longest - length->octets - here->tagged;
 
 	/* The kernel makes all live frames of a call with one length, the longest. */
 	if (longer > 0 && bpf_xdp_adjust_tail(ctx, -longer))

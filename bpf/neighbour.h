@@ -40,9 +40,19 @@ static __always_inline void copy_mac(void *to, const volatile void *from)
 		((__u16 *)to)[i] = ((const volatile __u16 *)from)[i];
 }
 
-static __always_inline int answer_arp(void *data, void *end, const volatile struct side_plan *side)
+/* Send the frame back where it came from, in its VLAN. */
+static __always_inline void turn_back(void *data, const volatile struct side_plan *side)
 {
-	struct arp4 *f = data;
+	struct ethhdr *eth = data;
+
+	copy_mac(eth->h_dest, eth->h_source);
+	copy_mac(eth->h_source, side->mac);
+}
+
+static __always_inline int answer_arp(struct xdp_md *ctx, const volatile struct side_plan *side)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	struct arp4 *f = data + side->tagged;
 	struct address target = {};
 	__be32 asked;
 
@@ -52,8 +62,7 @@ static __always_inline int answer_arp(void *data, void *end, const volatile stru
 	target.low = bpf_ntohl(asked);
 	if (!in_range(&side->neighbours, target))
 		return 0;
-	copy_mac(f->eth.h_dest, f->sender_mac);
-	copy_mac(f->eth.h_source, side->mac);
+	turn_back(data, side);
 	f->operation = bpf_htons(ARPOP_REPLY);
 	copy_mac(f->target_mac, f->sender_mac);
 	f->target = f->sender;
@@ -65,7 +74,7 @@ static __always_inline int answer_arp(void *data, void *end, const volatile stru
 static __always_inline int answer_solicitation(struct xdp_md *ctx, const volatile struct side_plan *side)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	struct neighbour6 *f = data;
+	struct neighbour6 *f = data + side->tagged;
 	int missing;
 	__u64 sum;
 
@@ -73,18 +82,17 @@ static __always_inline int answer_solicitation(struct xdp_md *ctx, const volatil
 	    side->link != FAMILY_IPV6 || !in_range(&side->neighbours, address6(&f->target)))
 		return 0;
 	/* A solicitation without the option is shorter than the advertisement. */
-	missing = (int)sizeof(*f) - (int)(end - data);
+	missing = (int)sizeof(*f) + side->tagged - (int)(end - data);
 	if (missing > 0) {
 		if (bpf_xdp_adjust_tail(ctx, missing))
 			return 0;
 		data = (void *)(long)ctx->data;
 		end = (void *)(long)ctx->data_end;
-		f = data;
+		f = data + side->tagged;
 	}
 	if ((void *)(f + 1) > end)
 		return 0;
-	copy_mac(f->eth.h_dest, f->eth.h_source);
-	copy_mac(f->eth.h_source, side->mac);
+	turn_back(data, side);
 	f->ip.daddr = f->ip.saddr;
 	f->ip.saddr = f->target;
 	f->ip.hop_limit = 255;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * Frames for the tester in another form than that of test frames: fragments, frames with a VLAN tag or without the
+ * Frames for the tester in another form than that of test frames: fragments, frames with other VLAN tags or without the
  * checksum that IPv6 requires, and ICMP errors about frames that the port has sent. Only frames that would otherwise be
  * damaged or foreign come here.
  */
@@ -8,7 +8,6 @@
 #define NATGAUGE_ODDITIES_H
 
 #define FRAGMENT_FIELD 0x3fff /* of IPv4: more fragments, and the offset */
-#define VLAN_OCTETS    4
 
 /* Whether an address is one of the tester's own. */
 static __always_inline bool is_own(struct address address, const int side)
@@ -45,7 +44,9 @@ static __always_inline bool count_error(void *icmp, void *end, struct oddities *
 	return true;
 }
 
-static __always_inline bool count_packet(void *packet, void *end, struct oddities *odd, bool tagged, const bool ipv6,
+enum tags { RIGHT_TAGS = 0, TOO_FEW_TAGS, OTHER_TAGS };
+
+static __always_inline bool count_packet(void *packet, void *end, struct oddities *odd, enum tags tags, const bool ipv6,
 					 const int side)
 {
 	struct ipv6hdr *ip6 = packet;
@@ -55,8 +56,10 @@ static __always_inline bool count_packet(void *packet, void *end, struct odditie
 
 	if (next > end || !is_own(ipv6 ? address6(&ip6->daddr) : address4(ip->daddr), side))
 		return false;
-	if (tagged)
+	if (tags == OTHER_TAGS)
 		odd->tagged++;
+	else if (tags == TOO_FEW_TAGS)
+		odd->untagged++;
 	else if (ipv6 ? ip6->nexthdr == IPPROTO_FRAGMENT : !!(ip->frag_off & bpf_htons(FRAGMENT_FIELD)))
 		odd->fragments++;
 	else if (ipv6 && ip6->nexthdr == IPPROTO_UDP && (void *)(udp + 1) <= end && !udp->check &&
@@ -72,22 +75,24 @@ static __always_inline bool count_packet(void *packet, void *end, struct odditie
 static __always_inline bool count_odd(struct xdp_md *ctx, struct oddities *odd, const int side)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	struct ethhdr *eth = data;
+	const bool right = plan.side[side].tagged && has_vlans(ctx, side);
+	enum tags tags;
 	__be16 protocol;
-	bool tagged;
+	int octets = 0;
 
-	if (data + ETH_HLEN + VLAN_OCTETS > end)
+	if (data + ETH_HLEN + MOST_VLANS * VLAN_OCTETS > end)
 		return false;
-	protocol = eth->h_proto;
-	tagged = protocol == bpf_htons(ETH_P_8021Q) || protocol == bpf_htons(ETH_P_8021AD);
-	if (tagged) {
-		protocol = *(__be16 *)(data + ETH_HLEN + 2);
+	protocol = *(__be16 *)(data + MACS_OCTETS);
+	for (int at = 0; at < MOST_VLANS && is_vlan(protocol); at++) {
 		data += VLAN_OCTETS;
+		octets += VLAN_OCTETS;
+		protocol = *(__be16 *)(data + MACS_OCTETS);
 	}
+	tags = octets < plan.side[side].tagged ? TOO_FEW_TAGS : octets && !right ? OTHER_TAGS : RIGHT_TAGS;
 	data += ETH_HLEN;
 	if (protocol == bpf_htons(ETH_P_IP))
-		return count_packet(data, end, odd, tagged, false, side);
-	return protocol == bpf_htons(ETH_P_IPV6) && count_packet(data, end, odd, tagged, true, side);
+		return count_packet(data, end, odd, tags, false, side);
+	return protocol == bpf_htons(ETH_P_IPV6) && count_packet(data, end, odd, tags, true, side);
 }
 
 #endif

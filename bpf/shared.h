@@ -40,6 +40,8 @@ enum constant {
 	MOST_MESSAGES = 9,
 	/* Sizes that the frames of one direction may have. */
 	MOST_SIZES = 8,
+	/* VLAN tags of a frame. */
+	MOST_VLANS = 2,
 	/* 32-bit words of the longest header after IP. */
 	HEADER_WORDS = 10,
 	/* 64-bit words of the longest DNS message, a response with an IPv6 address. */
@@ -204,6 +206,9 @@ struct side_plan {
 	enum family link; /* of the outer header where the frames are in a tunnel; otherwise the same */
 	__u16 mac[3];
 	__u16 outer;		     /* octets of the outer header; 0: the frames are in no tunnel (RFC 2473) */
+	__u16 tagged;		     /* octets of VLAN tags, in no other length; see vlan.h */
+	__u16 vlan_each;	     /* 1: own address i has the VLAN of the last tag, plus i */
+	__u32 vlans[MOST_VLANS];     /* EtherType and VLAN of each tag, the outermost first */
 	struct addresses own;	     /* of this side's hosts */
 	struct addresses other;	     /* of the other side's hosts, as written on this side */
 	struct addresses neighbours; /* for which ARP and NDP are answered */
@@ -473,6 +478,7 @@ struct device_signs {
 struct oddities {
 	__u64 fragments;
 	__u64 tagged;
+	__u64 untagged;
 	__u64 unchecked;
 	__u64 errors;
 	__u64 too_big;

@@ -77,6 +77,7 @@ NUMBERED(ARRAY, sender_stalls, MAX_SENDERS, struct stalls);
 NUMBERED(ARRAY, recents, STREAMS *MAX_SENDERS, struct recent);
 
 #include "packet.h"
+#include "vlan.h"
 #include "transport.h"
 #include "seal.h"
 #include "payload.h"

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Outcome};
 use crate::flow::Flow;
-use crate::neighbour::{checksum, icmpv6, Socket};
+use crate::neighbour::{checksum, icmpv6, Socket, MACS};
 use crate::netns;
 use crate::port::Port;
-use crate::request::Request;
+use crate::request::{Request, Vlan};
 use crate::shared::PHASE2;
 use crate::tester::types;
 
@@ -117,6 +117,7 @@ fn echo(port: &Port, source: IpAddr, device: IpAddr, identifier: u16) -> Vec<u8>
             [&ethernet[..], &[8, 0], &header, &icmp].concat()
         }
     };
+    frame.splice(MACS..MACS, port.vlan.map(Vlan::in_frame).unwrap_or_default());
     frame.resize(frame.len().max(60), 0);
     frame
 }

@@ -7,10 +7,13 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use crate::failure::{Failure, Outcome};
-use crate::request::{halves, ipv6, Mac};
+use crate::request::{halves, ipv6, Mac, Vlan};
 
 const ARP: u16 = 0x0806;
 const IPV6: u16 = 0x86dd;
+const ALL: u16 = 0x0003;
+/// Octets of both MAC addresses.
+pub(crate) const MACS: usize = 12;
 const ATTEMPTS: usize = 3;
 const REPLY_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -68,8 +71,8 @@ impl Socket {
     }
 }
 
-/// A request for the address of `target`, padded to the least Ethernet length.
-fn request(mac: Mac, source: IpAddr, target: IpAddr) -> Vec<u8> {
+/// A request for the address of `target` in this VLAN, padded to the least Ethernet length.
+fn request(mac: Mac, source: IpAddr, target: IpAddr, vlan: Option<Vlan>) -> Vec<u8> {
     let mut frame = match (source, target) {
         (IpAddr::V4(source), IpAddr::V4(target)) => {
             let mut frame = [&[0xff; 6][..], &mac.0, &ARP.to_be_bytes(), &[0, 1, 8, 0, 6, 4, 0, 1]].concat();
@@ -78,6 +81,7 @@ fn request(mac: Mac, source: IpAddr, target: IpAddr) -> Vec<u8> {
         }
         _ => solicitation(mac, source, target),
     };
+    frame.splice(MACS..MACS, vlan.map(Vlan::in_frame).unwrap_or_default());
     frame.resize(frame.len().max(60), 0);
     frame
 }
@@ -107,6 +111,14 @@ pub(crate) fn icmpv6(macs: &[u8], hop_limit: u8, (source, destination): (&[u8], 
     [macs, &IPV6.to_be_bytes(), &[0x60, 0, 0, 0, 0, octets, 58, hop_limit], source, destination, &icmp].concat()
 }
 
+/// The frame without its VLAN tags. The kernel takes the first one away before a socket sees the frame.
+fn without_vlans(mut frame: Vec<u8>) -> Vec<u8> {
+    while matches!(frame.get(MACS..MACS + 2), Some([0x81, 0x00] | [0x88, 0xa8])) && frame.len() >= MACS + 4 {
+        frame.drain(MACS..MACS + 4);
+    }
+    frame
+}
+
 /// The MAC address in a reply about `target`; None for other frames.
 fn reply(frame: &[u8], target: IpAddr) -> Option<Mac> {
     let kind = u16::from_be_bytes(frame.get(12..14)?.try_into().ok()?);
@@ -123,21 +135,23 @@ fn reply(frame: &[u8], target: IpAddr) -> Option<Mac> {
 }
 
 /// The MAC address of `target`, from the namespace of this thread.
-pub fn resolve(port: &str, ifindex: u32, mac: Mac, source: IpAddr, target: IpAddr) -> Outcome<Mac> {
-    let protocol = if target.is_ipv4() { ARP } else { IPV6 };
+pub fn resolve(port: &str, ifindex: u32, mac: Mac, source: IpAddr, target: IpAddr, vlan: Option<Vlan>) -> Outcome<Mac> {
+    let untagged = if target.is_ipv4() { ARP } else { IPV6 };
+    let protocol = vlan.map_or(untagged, |_| ALL);
     let failed = |error: io::Error| Failure::Host(format!("{port}: packet socket: {error}"));
     let socket = Socket::open(ifindex, protocol).map_err(failed)?;
     for _ in 0..ATTEMPTS {
-        socket.send(&request(mac, source, target)).map_err(failed)?;
+        socket.send(&request(mac, source, target, vlan)).map_err(failed)?;
         let until = Instant::now() + REPLY_TIMEOUT;
         while Instant::now() < until {
-            if let Some(found) = socket.receive(until).and_then(|frame| reply(&frame, target)) {
+            if let Some(found) = socket.receive(until).and_then(|frame| reply(&without_vlans(frame), target)) {
                 return Ok(found);
             }
         }
     }
+    let place = vlan.map_or_else(String::new, |vlan| format!(" in VLAN {vlan}"));
     Err(Failure::Unreachable(format!(
-        "{port}: gateway {target} does not answer (asked {ATTEMPTS} times): is the device up and the cable right?"
+        "{port}: gateway {target} does not answer{place} (asked {ATTEMPTS} times): is the device up and the cable right?"
     )))
 }
 
@@ -147,12 +161,12 @@ pub fn ask(
     port: &str,
     ifindex: u32,
     mac: Mac,
-    mut sources: impl Iterator<Item = IpAddr>,
+    mut sources: impl Iterator<Item = (IpAddr, Option<Vlan>)>,
     target: IpAddr,
 ) -> Outcome<()> {
     // Protocol 0: this socket receives nothing. One socket for all: closing one takes the kernel ten milliseconds.
     Socket::open(ifindex, 0)
-        .and_then(|socket| sources.try_for_each(|source| socket.send(&request(mac, source, target))))
+        .and_then(|socket| sources.try_for_each(|(source, vlan)| socket.send(&request(mac, source, target, vlan))))
         .map_err(|error| Failure::Host(format!("{port}: packet socket: {error}")))
 }
 

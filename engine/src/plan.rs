@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use crate::messages::{self, Message, Payload};
 use crate::request::{
-    four, halves, AddressRange, CustomerEdges, Family, Headers, Order, Reading, Request, Source, ETHERNET,
+    four, halves, AddressRange, CustomerEdges, Family, Headers, Order, Reading, Request, Source, Vlan, ETHERNET,
 };
 use crate::shared::{
     BOTH, HEADER_WORDS, INITIATOR, MOST_MESSAGES, MOST_SIZES, PHASE1, PHASE2, PHASE2_INITIATOR, PHASE2_RESPONDER,
@@ -136,7 +136,7 @@ fn form(before: Headers, transport: Transport, message: &Message, octets: u32) -
 
 /// The messages of a connection.
 fn messages(request: &Request) -> [types::message; MOST_MESSAGES] {
-    let (transport, octets) = (request.frame.transport, request.octets(request.frame.size));
+    let (transport, octets) = (request.frame.transport, request.untagged_octets(request.frame.size));
     let headers = request.headers();
     let messages = request.messages();
     let mut all = [types::message::default(); MOST_MESSAGES];
@@ -158,6 +158,7 @@ fn side(headers: Headers, macs: ([u8; 6], [u8; 6]), own: &AddressRange, other: &
         Family::Ipv6 => types::family::FAMILY_IPV6,
     };
     let (own_mac, gateway_mac) = macs;
+    let vlans = headers.vlan.map(Vlan::tags).unwrap_or_default();
     let ethernet = [gateway_mac, own_mac].concat();
     let word = |at: usize| u32::from_ne_bytes([ethernet[at], ethernet[at + 1], ethernet[at + 2], ethernet[at + 3]]);
     types::side_plan {
@@ -166,6 +167,9 @@ fn side(headers: Headers, macs: ([u8; 6], [u8; 6]), own: &AddressRange, other: &
         family: named(headers.family),
         link: named(headers.link()),
         outer: if headers.tunnelled { Family::Ipv6.header_octets() as u16 } else { 0 },
+        tagged: headers.vlan_octets() as u16,
+        vlan_each: headers.vlan.is_some_and(|vlan| vlan.each_source).into(),
+        vlans: std::array::from_fn(|at| vlans.get(at).copied().unwrap_or_default()),
         own: addresses(own),
         other: addresses(other),
         neighbours: addresses(own),
@@ -223,8 +227,8 @@ fn ends(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> [types::side_pl
 fn background(request: &Request, macs: [([u8; 6], [u8; 6]); SIDES]) -> [types::side_plan; SIDES] {
     let Some(background) = &request.background else { return Default::default() };
     let (initiator, responder) = (&background.initiator_addresses, &background.responder_addresses);
-    let native = Headers::from(Family::Ipv6);
-    [side(native, macs[INITIATOR], initiator, responder), side(native, macs[RESPONDER], responder, initiator)]
+    let [inside, outside] = request.headers().map(|headers| headers.of_native(Family::Ipv6));
+    [side(inside, macs[INITIATOR], initiator, responder), side(outside, macs[RESPONDER], responder, initiator)]
 }
 
 /// Background frames.
@@ -285,7 +289,7 @@ fn sizes(request: &Request) -> [types::size_mix; SIDES] {
         for (at, (size, weight)) in mix.0.iter().enumerate() {
             sizes.below[at] = weight + at.checked_sub(1).map_or(0, |before| sizes.below[before]);
             for link in BOTH {
-                let octets = request.octets(*size)[link];
+                let octets = request.untagged_octets(*size)[link];
                 sizes.length[link][at] = form(headers[link], request.frame.transport, message, octets).length;
             }
             if request.background.is_some() {
@@ -509,9 +513,9 @@ fn broadcast(request: &Request, at: usize, own_mac: [u8; 6]) -> (types::side_pla
         IpAddr::V4(_) => (IpAddr::from([255; 4]), [255; 6], Family::Ipv4),
         IpAddr::V6(_) => (IpAddr::from([0xff02, 0, 0, 0, 0, 0, 0, 1]), [0x33, 0x33, 0, 0, 0, 1], Family::Ipv6),
     };
-    let native = Headers::from(family);
+    let native = request.headers()[at].of_native(family);
     let single = |address| AddressRange { first: address, last: address, step: 1, embedded: None };
-    let octets = request.octets(request.frame.size)[at] - request.headers()[at].octets() + native.octets();
+    let octets = request.untagged_octets(request.frame.size)[at] - request.headers()[at].octets() + native.octets();
     let form = form(native, request.frame.transport, &request.messages()[INITIATOR], octets);
     (side(native, (own_mac, mac), &single(own), &single(all)), form)
 }

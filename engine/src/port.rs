@@ -13,11 +13,14 @@ use nix::net::if_::{if_nametoindex, InterfaceFlags};
 use crate::failure::{Failure, Outcome};
 use crate::neighbour;
 use crate::netns;
-use crate::request::{AddressRange, Gateway, Mac, Request, FCS};
+use crate::request::{AddressRange, Gateway, Mac, Request, Vlan, FCS};
 use crate::shared::{INITIATOR, RESPONDER, SIDES};
 
 /// The largest MTU with which a veth accepts a program for frames in one page (Linux 6.18); cards differ by a few octets.
 const ONE_PAGE_MTU: u32 = 3504;
+
+/// Octets of a VLAN tag.
+const VLAN_TAG: u32 = 4;
 
 /// Longest wait for a link. Some drivers (igb, vmxnet3) take it down when a program is attached or detached, which is at
 /// the beginning and at the end of each trial; twisted pair links then negotiate their speed for up to four seconds.
@@ -62,6 +65,8 @@ pub struct Port {
     pub gateway_address: Option<IpAddr>,
     /// Addresses for which it answers ARP or NDP.
     pub own: AddressRange,
+    /// Of its frames.
+    pub vlan: Option<Vlan>,
 }
 
 /// A side of the request, as far as its port depends on it.
@@ -73,6 +78,7 @@ struct PortRequest<'a> {
     gateway: &'a Gateway,
     own: &'a AddressRange,
     octets: u32,
+    vlan: Option<Vlan>,
 }
 
 /// Look up both ports and their gateways' MAC addresses.
@@ -87,6 +93,7 @@ pub fn both(request: &Request) -> Outcome<[Port; SIDES]> {
             gateway: &i.gateway,
             own: &i.source_addresses,
             octets: octets[INITIATOR],
+            vlan: request.frame.initiator_vlan,
         })?,
         find(&PortRequest {
             name: "responder",
@@ -96,6 +103,7 @@ pub fn both(request: &Request) -> Outcome<[Port; SIDES]> {
             gateway: &r.gateway,
             own: &r.addresses,
             octets: octets[RESPONDER],
+            vlan: request.frame.responder_vlan,
         })?,
     ])
 }
@@ -119,7 +127,9 @@ fn look_for(wanted: &PortRequest) -> Outcome<Port> {
         let mac = wanted.mac.unwrap_or(own_mac);
         let gateway = match (wanted.gateway.mac, wanted.gateway.address) {
             (Some(given), _) => given,
-            (None, Some(address)) => neighbour::resolve(wanted.name, ifindex, mac, wanted.own.first, address)?,
+            (None, Some(address)) => {
+                neighbour::resolve(wanted.name, ifindex, mac, wanted.own.first, address, wanted.vlan)?
+            }
             (None, None) => return Err(Failure::field(wanted.name, "{}", "its gateway needs mac or address")),
         };
         let netns_inode = fs::metadata("/proc/thread-self/ns/net").map_or(0, |file| file.ino() as u32);
@@ -133,6 +143,7 @@ fn look_for(wanted: &PortRequest) -> Outcome<Port> {
             gateway,
             gateway_address: wanted.gateway.address,
             own: wanted.own.clone(),
+            vlan: wanted.vlan,
         })
     })
 }
@@ -141,13 +152,15 @@ fn look_for(wanted: &PortRequest) -> Outcome<Port> {
 fn check_interface(field: &str, wanted: &PortRequest) -> Outcome<Mac> {
     let mac = await_link(field, wanted.interface)?;
     let mtu = neighbour::mtu(wanted.interface).unwrap_or(u32::MAX);
-    if mtu + 14 < wanted.octets {
+    // Every port takes one tag more than its MTU says (kernel: xdp_ok_fwd_dev()).
+    let longest = wanted.octets - wanted.vlan.map_or(0, |_| VLAN_TAG);
+    if mtu + 14 < longest {
         return Err(Failure::Host(format!(
             "{field}: {}: MTU {mtu} is too small for frames of {} octets: ip link set {} mtu {}",
             wanted.interface,
             wanted.octets + FCS,
             wanted.interface,
-            wanted.octets - 14
+            longest - 14
         )));
     }
     Ok(mac)

@@ -117,8 +117,11 @@ pub struct Counts {
     pub damaged: u64,
     /// IP fragments to the tester's addresses, of any frame. They and the next two are not damaged.
     pub fragments: u64,
-    /// Frames to the tester's addresses with a VLAN tag.
+    /// Frames to the tester's addresses with other VLAN tags than the side's.
     pub tagged: u64,
+    /// Frames to the tester's addresses with fewer VLAN tags than the side's. Absent: the side has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub untagged: Option<u64>,
     /// Frames over IPv6 with a UDP checksum of 0, unless such frames are accepted.
     pub without_checksum: u64,
     pub untranslated: u64,

@@ -75,7 +75,8 @@ fn check_receiving(programs: &Programs, side: usize, port: &Port) -> Outcome<()>
     for _ in 0..ATTEMPTS {
         let before = programs.received().foreign[side];
         netns::within(port.netns.as_deref(), || {
-            let announced = (0..port.own.count().min(MOST_ANNOUNCED)).map(|position| port.own.at(position));
+            let announced = (0..port.own.count().min(MOST_ANNOUNCED))
+                .map(|position| (port.own.at(position), port.vlan.map(|vlan| vlan.of(position))));
             neighbour::ask(port.name, port.ifindex as u32, port.mac, announced, gateway)
         })?;
         let until = Instant::now() + REPLY_TIMEOUT;
@@ -87,8 +88,10 @@ fn check_receiving(programs: &Programs, side: usize, port: &Port) -> Outcome<()>
         }
     }
     Err(Failure::Host(format!(
-        "{}: {}: self-test: no answer of gateway {gateway} was received (asked {ATTEMPTS} times): is the device up?",
-        port.name, port.interface
+        "{}: {}: self-test: no answer of gateway {gateway} was received{} (asked {ATTEMPTS} times): is the device up?",
+        port.name,
+        port.interface,
+        port.vlan.map_or_else(String::new, |vlan| format!(" in VLAN {vlan}"))
     ))
     .at_port(port.name))
 }

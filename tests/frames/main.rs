@@ -23,3 +23,4 @@ mod softwire;
 mod tcp;
 mod times;
 mod tunnel;
+mod vlan;

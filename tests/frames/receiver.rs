@@ -58,6 +58,7 @@ fn counts(received: &Received) -> Vec<(&'static str, u64)> {
         ("restamped", received.signs.iter().map(|signs| signs.restamped).sum()),
         ("fragments", received.odd.iter().flatten().map(|odd| odd.fragments).sum()),
         ("tagged", received.odd.iter().flatten().map(|odd| odd.tagged).sum()),
+        ("untagged", received.odd.iter().flatten().map(|odd| odd.untagged).sum()),
         ("unchecked", received.odd.iter().flatten().map(|odd| odd.unchecked).sum()),
         ("errors", received.odd.iter().flatten().map(|odd| odd.errors).sum()),
         ("too big", received.odd.iter().flatten().map(|odd| odd.too_big).sum()),
@@ -446,7 +447,7 @@ fn over_ipv6_no_checksum_is_damage_unless_the_request_accepts_it() {
     }
 }
 
-fn arp_request(target: [u8; 4]) -> Vec<u8> {
+pub fn arp_request(target: [u8; 4]) -> Vec<u8> {
     let mut frame = [&[0xff; 6][..], &[2, 0, 0, 0, 1, 2], &[8, 6, 0, 1, 8, 0, 6, 4, 0, 1]].concat();
     frame.extend([2, 0, 0, 0, 1, 2, 198, 19, 0, 1, 0, 0, 0, 0, 0, 0]);
     frame.extend(target);

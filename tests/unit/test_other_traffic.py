@@ -101,7 +101,7 @@ def test_the_number_of_lost_frames_is_never_negative(offered: int, received: int
 
 def _stream(**counts: int) -> Any:
     kinds = ("duplicates", "late", "damaged", "untranslated", "mistranslated")
-    pieces = ("fragments", "tagged", "without_checksum")
+    pieces = ("fragments", "tagged", "untagged", "without_checksum")
     return SimpleNamespace(**{**dict.fromkeys((*kinds, *pieces), 0), **counts})
 
 

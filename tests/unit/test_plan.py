@@ -132,6 +132,40 @@ def test_equal_mixes_are_one_mix_and_each_direction_may_have_its_own() -> None:
     assert "3420 octets on the initiator side" in message
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        *({"initiator_vlan": text} for text in ("", "0", "4095", "x", "1.2.3", "1.", "+", "1 ", "-1", "0.5", "9.4095")),
+        {"responder_vlan": "9+"},
+        {"initiator_vlan": "4090+", "source_addresses": "10.0.0.2-10.0.0.7"},
+        {"initiator_vlan": "9.100", "frame_size": 71},
+        {"responder_vlan": "9.100", "frame_size": 3405},
+    ],
+)
+def test_vlans_that_no_frame_has_are_refused_in_one_line(options: dict[str, Any], golden: Golden) -> None:
+    golden(refusal(TrafficOptions(**options)))
+
+
+def test_tags_are_part_of_the_size_and_the_least_frame_is_longer_by_them() -> None:
+    plan = make_plan(TrafficOptions(initiator_vlan="9.100", responder_vlan="7"), NAT44)
+    assert (plan.frame_size, plan.tag_octets) == (72, {"initiator": 8, "responder": 4})
+    plan = make_plan(TrafficOptions(responder_vlan="7", frame_side="responder"), NAT44)
+    assert plan.frame_size == 68
+    assert (
+        make_plan(
+            TrafficOptions(connections=1000, initiator_vlan="4090+", source_addresses="10.0.0.2-10.0.0.6"), NAT44
+        ).frame_size
+        == 68
+    )
+
+
+@pytest.mark.parametrize(("vlan", "largest"), [(None, 1518), ("100", 1522), ("9.100", 1522)])
+def test_a_port_takes_one_tag_more_than_its_mtu_says(vlan: str | None, largest: int) -> None:
+    narrow = AddressPlan(INSIDE4, OUTSIDE4, mtu=1500)
+    assert make_plan(TrafficOptions(frame_size=largest, initiator_vlan=vlan), narrow).frame_size == largest
+    assert str(largest) in refusal(TrafficOptions(frame_size=largest + 1, initiator_vlan=vlan), narrow)
+
+
 def test_ipv6_frames_have_at_least_84_octets() -> None:
     around = AddressPlan(INSIDE6, link("2001:2:0:8000::/64", "2001:2:0:8000::1", "2001:2:0:8000::2"), mtu=3498)
     assert make_plan(TrafficOptions(), around).frame_size == 84

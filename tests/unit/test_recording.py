@@ -189,6 +189,8 @@ CHOSEN = {
 LOGGED = {"logging": "conntrack-events", "log_tolerance": 0.01}
 #: In place of one frame size.
 MIXED = {"frame_sizes": "104:7,594:1", "down_frame_sizes": "104:1"}
+#: Only where the gateway takes tags, as one on a wire may.
+VLANS = {"initiator_vlan": "100", "responder_vlan": "9.200"}
 
 
 def moving(inputs: Iterable[Input]) -> set[str]:
@@ -234,12 +236,18 @@ def test_every_input_of_a_lab_that_moves_figures_is_recorded(kind: str) -> None:
 def test_every_input_of_traffic_and_device_that_moves_figures_is_recorded() -> None:
     """The number of subscribers was not."""
     inputs = [*inputs_of_part("traffic"), *inputs_of_part("device")]
-    assert not moving(inputs) - recorded("map-e", CHOSEN) - recorded("map-e", MIXED) - recorded(RECIPE.name, LOGGED)
+    all_of_map_e = recorded("map-e", CHOSEN) | recorded("map-e", MIXED)
+    assert moving(inputs) - all_of_map_e - recorded(RECIPE.name, LOGGED) == set(VLANS)
     # Nobody chooses the others of a device that is not ours.
-    wire = {"lab": "wire", **LAB_OPTIONS["wire"], "table_size": 1 << 20}
+    wire = {"lab": "wire", **LAB_OPTIONS["wire"], "table_size": 1 << 20, **VLANS}
     assert moving(inputs) - recorded(RECIPE.name, wire) - set(MIXED) - set(LOGGED) == {
         "subscribers", "hash_size", "timeouts", "udp_timeout", "emptying", "psid_length", "psid_offset",
     }  # fmt: skip
+
+
+def tagged() -> Bench:
+    """A device on a wire whose frames have VLAN tags."""
+    return Bench(ask("throughput", RECIPE.name, {"lab": "wire", **LAB_OPTIONS["wire"], **VLANS}).cell)
 
 
 def test_every_input_of_a_gateway_compared_by_slices_that_moves_figures_is_recorded() -> None:
@@ -254,7 +262,8 @@ def test_every_input_of_a_gateway_compared_by_slices_that_moves_figures_is_recor
     pool = gateway_parameters(Bench(ask("throughput", RECIPE.name, {"outside_addresses": 4}).cell), device, {}).flat()
     logging = Bench(ask("throughput", RECIPE.name, LOGGED).cell)
     logged = gateway_parameters(logging, settings_of(RECIPE.name, logging.cell.device), {}).flat()
-    assert moving(inputs) - set(found) - set(mixed) - set(pool) - set(logged) == {"grace_seconds"}
+    vlans = gateway_parameters(tagged(), None, {}).flat()
+    assert moving(inputs) - set(found) - set(mixed) - set(pool) - set(logged) - set(vlans) == {"grace_seconds"}
 
 
 def test_slices_open_connections_in_one_order(golden: Golden) -> None:
@@ -267,7 +276,7 @@ def test_slices_open_connections_in_one_order(golden: Golden) -> None:
 
 def test_a_comparison_by_rates_keeps_what_its_gateways_may_choose_of_the_traffic() -> None:
     """Order and grace were left out, although a gateway's name may be followed by either."""
-    runs = [traffic(order="increasing"), traffic(frame_sizes="64:1,65:1", down_frame_sizes="64:1")]
+    runs = [traffic(order="increasing"), traffic(frame_sizes="64:1,65:1", down_frame_sizes="64:1"), tagged().traffic]
     several = replace(CONDITIONS, chosen={**CONDITIONS.chosen, "outside_addresses": 4})
     every = [*(replace(CONDITIONS, traffic=run) for run in runs), several]
     kept = {name for run in every for name in without_search(record(run)).flat()}

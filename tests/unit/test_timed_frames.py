@@ -21,18 +21,20 @@ from natgauge.words import Family
 FRAME_OPTIONS = {"frame_size": 300, "frame_side": "responder", "transport": "icmp"}
 #: Mixes of sizes are in place of one.
 MIXED = {"frame_sizes": "104:7,594:4,1518:1", "down_frame_sizes": "594:1", "frame_side": "responder"}
+#: Plain forwarding and cable have no tags, which the gateway takes and adds.
+TAGS = {"initiator_vlan", "responder_vlan"}
 #: Options that choose four tuples, and the number and order of connections.
 OTHERS = {*RANGES, "addresses", "connections", "subscribers", "order"}
 
 
 def test_every_option_of_the_traffic_and_every_field_of_the_frame_is_judged_here() -> None:
     """A new one that shapes a frame belongs to `FRAME_OPTIONS`, and to what plain forwarding and cable get."""
-    assert {item.name for item in fields(TrafficOptions)} == OTHERS | set(FRAME_OPTIONS) | set(MIXES)
+    assert {item.name for item in fields(TrafficOptions)} == OTHERS | set(FRAME_OPTIONS) | set(MIXES) | TAGS
     plain = traffic_frame(Bench(ask("throughput", "linux-ipv4", FRAME_OPTIONS).cell).traffic, ("ipv4", "ipv4"))
     unchosen = {name for name in Frame.model_fields if name not in plain.model_fields_set}
     # Slices have no queries, and their TCP connections are open: only a metric itself asks for others.
     asked = {"query", "handed_on", "resolved", "answer", "aaaa_share", "cached_share"}
-    assert unchosen == {*asked, "closing", "half_open", *MIXES}
+    assert unchosen == {*asked, "closing", "half_open", *MIXES, *TAGS}
     defaults = traffic_frame(Bench(ask("throughput", "linux-ipv4", {}).cell).traffic, ("ipv4", "ipv4"))
     same = [name for name in plain.model_fields_set if getattr(plain, name) == getattr(defaults, name)]
     assert same == []
@@ -56,6 +58,18 @@ def test_plain_forwarding_and_cable_get_the_gateways_frames(
     assert [gateways[name] for name in MIXES] == [options.get(name) for name in MIXES]
     assert {cable.initiator.family, cable.responder.family} == {forwarding.address_plan.inside.family} == {family}
     assert cable.connections == forwarding.traffic.connections == bench.traffic.connections == 1000
+
+
+def test_plain_forwarding_of_a_tagged_gateway_has_its_frames_without_tags() -> None:
+    ports = {
+        "initiator_port": "a",
+        "initiator_gateway": "10.0.0.1",
+        "responder_port": "b",
+        "responder_gateway": "198.19.0.1",
+    }
+    options = {"lab": "wire", **ports, "initiator_vlan": "9.100", "frame_size": 1522}
+    (frames,) = Bench(ask("throughput", "nftables-nat44", options).cell).timed_frames
+    assert (frames.octets, frames.frames.initiator_vlan) == (1514, None)
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,7 @@ impl Received {
 fn subtract_odd(odd: &mut types::oddities, earlier: &types::oddities) {
     odd.fragments -= earlier.fragments;
     odd.tagged -= earlier.tagged;
+    odd.untagged -= earlier.untagged;
     odd.unchecked -= earlier.unchecked;
     odd.errors -= earlier.errors;
     odd.too_big -= earlier.too_big;
@@ -100,6 +101,7 @@ pub(super) fn stray(found: &types::stray) -> Option<(IpAddr, u16)> {
 pub(super) fn add_odd(total: &mut types::oddities, part: &types::oddities) {
     total.fragments += part.fragments;
     total.tagged += part.tagged;
+    total.untagged += part.untagged;
     total.unchecked += part.unchecked;
     total.errors += part.errors;
     total.too_big += part.too_big;

@@ -8,9 +8,9 @@ use super::bounds::Rate;
 use super::customer_edges::CustomerEdges;
 use super::engine_rule_texts::{
     AFTER_STEP, ANSWER, AS_MANY, CHOSEN_PORTS, CHOSEN_SIZE, CHURN_GUARD, CHURN_NONE, CHURN_SPACE, CLOSED_ONCE,
-    CONNECTIONS, EDGE_DEVICE, EMBEDDED, FAMILY, FLOOD, FOREGROUND, FRAME, GROUPS, LISTED, MAPPING_RULE, MAP_T, NAME,
-    NUMBERED, ONCE, ONE_PREFIX, ONE_SEQUENCE, OWN_ADDRESS, PACED, PORT_SETS, QUERIED, RANGE, RISING, ROUTER, SAMPLES,
-    SET_PORTS, SPACE, STEP, TWO_PORTS, UNICAST,
+    CONNECTIONS, EACH_VLAN, EDGE_DEVICE, EMBEDDED, FAMILY, FLOOD, FOREGROUND, FRAME, GROUPS, LISTED, MAPPING_RULE,
+    MAP_T, NAME, NUMBERED, ONCE, ONE_PREFIX, ONE_SEQUENCE, ONE_VLAN, OWN_ADDRESS, PACED, PORT_SETS, QUERIED, RANGE,
+    RISING, ROUTER, SAMPLES, SET_PORTS, SPACE, STEP, TWO_PORTS, UNICAST,
 };
 use super::frame::{FCS, LIVE_FRAME_OCTETS};
 use super::model::{
@@ -18,6 +18,7 @@ use super::model::{
     LONGEST_PHASE_SECONDS, MOST_CONNECTIONS,
 };
 use super::modifiers::Modifiers;
+use super::vlan::{Vlan, LAST_VLAN};
 use crate::dns::Query;
 use crate::failure::{Failure, Outcome};
 use crate::family::Family;
@@ -84,8 +85,30 @@ fn check_sides(request: &Request) -> Outcome<()> {
     if (&i.interface, &i.netns) == (&r.interface, &r.netns) {
         return refuse("responder.interface", &r.interface, TWO_PORTS, "");
     }
+    if let Some(vlan) = request.frame.initiator_vlan.filter(|vlan| vlan.each_source) {
+        check_vlans(request, vlan)?;
+    }
+    if let Some(vlan) = request.frame.responder_vlan.filter(|vlan| vlan.each_source) {
+        return refuse("frame.responder_vlan", format!("{vlan}+"), ONE_VLAN, "");
+    }
     check_gateway("initiator.gateway.address", &i.gateway, &i.source_addresses)?;
     check_gateway("responder.gateway.address", &r.gateway, &r.addresses)
+}
+
+fn check_vlans(request: &Request, vlan: Vlan) -> Outcome<()> {
+    let (sources, flood) = (&request.initiator.source_addresses, request.flood());
+    let hosts_have_one = request.initiator.customer_edges.is_none()
+        && request.responder.customer_edges.is_none()
+        && request.background.is_none();
+    if !hosts_have_one {
+        return refuse("frame.initiator_vlan", format!("{vlan}+"), ONE_VLAN, "");
+    }
+    let (hosts, most) = (sources.count() + flood.min(1), u64::from(LAST_VLAN - vlan.id) + 1);
+    if hosts > most || sources.step != 1 || sources.embedded.is_some() {
+        let more = format!(": {hosts} addresses in steps of {}, and {most} VLANs", sources.step);
+        return refuse("frame.initiator_vlan", format!("{vlan}+"), EACH_VLAN, &more);
+    }
+    Ok(())
 }
 
 fn check_emulated(initiator: &Initiator, edges: &CustomerEdges, outside: Family) -> Outcome<()> {
@@ -266,12 +289,13 @@ fn check_frame(request: &Request) -> Outcome<()> {
     }
     let frame = &request.frame;
     for (field, size) in frame.sizes() {
-        let frames = request.octets(size).into_iter().zip(request.headers());
+        let frames = request.untagged_octets(size).into_iter().zip(request.headers());
         for ((octets, headers), side) in frames.zip(["Initiator", "Responder"]) {
             let possible = frame.least(headers)..=frame.most(headers);
             if !possible.contains(&octets) {
-                let (least, most) = (possible.start() + FCS, possible.end() + FCS);
-                let more = format!(": {} octets at the {side}, where {least} to {most} are", octets + FCS);
+                let before = FCS + headers.vlan_octets();
+                let (least, most) = (possible.start() + before, possible.end() + before);
+                let more = format!(": {} octets at the {side}, where {least} to {most} are", octets + before);
                 return refuse(field, size, FRAME, &more);
             }
         }
@@ -363,7 +387,7 @@ fn check_background(request: &Request, background: &Background) -> Outcome<()> {
     check_range("background.initiator_addresses", &background.initiator_addresses, Family::Ipv6)?;
     check_range("background.responder_addresses", &background.responder_addresses, Family::Ipv6)?;
     let size = request.largest_size();
-    let octets = request.background_octets(size);
+    let octets = request.longest_octets();
     if octets > LIVE_FRAME_OCTETS {
         let more = format!(": {} octets in the background, at most {}", octets + FCS, LIVE_FRAME_OCTETS + FCS);
         return refuse("frame.size", size, FRAME, &more);

@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::bounds::{Address, Positive, Whole};
 use super::frame_sizes::SizeMix;
+use super::vlan::Vlan;
 use crate::dns::{Query, Question};
 use crate::family::Family;
 use crate::messages::{Message, Payload};
@@ -23,16 +24,28 @@ const LONGEST_FRAME: u64 = (LIVE_FRAME_OCTETS + FCS) as u64;
 /// Octets of an Ethernet header.
 pub const ETHERNET: u32 = 14;
 
-/// The IP headers of a side's frames.
+/// What is before the transport header of a side's frames, but for MAC addresses and EtherType.
 #[derive(Debug, Clone, Copy)]
 pub struct Headers {
     /// Of the header before the transport header.
     pub family: Family,
     /// Whether an IPv6 header is before it (RFC 2473).
     pub tunnelled: bool,
+    /// VLAN tags before all IP headers.
+    pub vlan: Option<Vlan>,
 }
 
 impl Headers {
+    /// Those of native packets in the same VLAN.
+    pub fn of_native(self, family: Family) -> Self {
+        Self { family, tunnelled: false, ..self }
+    }
+
+    /// Octets of all VLAN tags.
+    pub fn vlan_octets(self) -> u32 {
+        self.vlan.map_or(0, Vlan::octets)
+    }
+
     /// Octets of all IP headers.
     pub fn octets(self) -> u32 {
         self.family.header_octets() + if self.tunnelled { Family::Ipv6.header_octets() } else { 0 }
@@ -50,7 +63,7 @@ impl Headers {
 
 impl From<Family> for Headers {
     fn from(family: Family) -> Self {
-        Self { family, tunnelled: false }
+        Self { family, tunnelled: false, vlan: None }
     }
 }
 
@@ -66,8 +79,8 @@ pub enum SideName {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Frame {
-    /// Octets with FCS, on the named side; the other side follows from the families (IPv6 = IPv4 + 20, IPv4 in IPv6 =
-    /// IPv4 + 40).
+    /// Octets with FCS and VLAN tags, on the named side; the other side follows from the families (IPv6 = IPv4 + 20, IPv4
+    /// in IPv6 = IPv4 + 40) and from its tags, of 4 octets each.
     #[serde(with = "Whole::<64, LONGEST_FRAME>")]
     pub size: u32,
     pub side: SideName,
@@ -77,6 +90,12 @@ pub struct Frame {
     pub frame_sizes: Option<SizeMix>,
     /// The same of the Responder's frames. Absent: frame_sizes.
     pub down_frame_sizes: Option<SizeMix>,
+    /// VLAN tags of the Initiator's frames (IEEE 802.1Q): a VLAN from 1 to 4094, such as 100; behind a service tag, such as
+    /// 9.100; or one for each source address, 100+ from VLAN 100 on. Frames that arrive there with other tags, or with
+    /// fewer, are not received. Absent: no tags.
+    pub initiator_vlan: Option<Vlan>,
+    /// The same of the Responder's frames, but one VLAN for all.
+    pub responder_vlan: Option<Vlan>,
     #[serde(default)]
     pub transport: Transport,
     /// Each frame of the Initiator is a DNS query of this type, with the tag in its name, and the Responder answers at
@@ -135,7 +154,8 @@ impl Frame {
         [("frame.size", self.size)].into_iter().chain(up).chain(of("frame.down_frame_sizes", &self.down_frame_sizes))
     }
 
-    /// Octets without FCS of the shortest frame with these headers: all headers and the tag, or a whole query.
+    /// Octets without FCS and VLAN tags of the shortest frame with these headers: IP headers and the tag, or a whole
+    /// query.
     pub fn least(&self, headers: Headers) -> u32 {
         let octets = |message: &Message| {
             let payload = match &message.payload {
@@ -150,8 +170,8 @@ impl Frame {
         ETHERNET + headers.octets() + sent.map(octets).max().unwrap_or_default()
     }
 
-    /// Octets without FCS of the longest frame with these headers.
+    /// Octets without FCS and VLAN tags of the longest frame with these headers.
     pub fn most(&self, headers: Headers) -> u32 {
-        self.query.map_or(LIVE_FRAME_OCTETS, |_| self.least(headers))
+        self.query.map_or(LIVE_FRAME_OCTETS - headers.vlan_octets(), |_| self.least(headers))
     }
 }

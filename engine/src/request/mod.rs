@@ -15,6 +15,7 @@ mod model;
 mod modifiers;
 mod schema_rules;
 mod trial;
+mod vlan;
 
 pub use crate::family::Family;
 pub use addresses::{halves, ipv6, AddressRange, Gateway, Mac, PortRange};
@@ -31,3 +32,4 @@ pub use model::{
 };
 pub use schema_rules::SCHEMA_RULES;
 pub use trial::parse;
+pub use vlan::Vlan;

@@ -408,7 +408,7 @@ impl Responder {
 
 fn headers(family: Family, edges: Option<&CustomerEdges>) -> Headers {
     let tunnelled = edges.is_some_and(|edges| edges.relay.is_some());
-    Headers { family: if tunnelled { Family::Ipv4 } else { family }, tunnelled }
+    Headers { family: if tunnelled { Family::Ipv4 } else { family }, tunnelled, vlan: None }
 }
 
 impl Request {
@@ -459,21 +459,24 @@ impl Request {
         self.phase2.as_ref()?.modifiers.as_ref()
     }
 
-    /// Length of background frames without FCS: that of the foreground frames, converted to IPv6.
+    /// Length of background frames without FCS and VLAN tags: that of the foreground frames, converted to IPv6.
     pub fn background_octets(&self, size: u32) -> u32 {
-        self.octets(size)[INITIATOR] - self.initiator.headers().octets() + Family::Ipv6.header_octets()
+        self.untagged_octets(size)[INITIATOR] - self.initiator.headers().octets() + Family::Ipv6.header_octets()
     }
 
     /// Length of the longest frames without FCS.
     pub fn longest_octets(&self) -> u32 {
         let size = self.largest_size();
         let background = self.background.as_ref().map_or(0, |_| self.background_octets(size));
-        self.octets(size).into_iter().chain([background]).max().unwrap_or_default()
+        let sides = self.untagged_octets(size).into_iter().zip(self.headers());
+        sides.map(|(octets, headers)| octets.max(background) + headers.vlan_octets()).max().unwrap_or_default()
     }
 
-    /// IP headers of the frames, Initiator's side first.
+    /// Headers of the frames, Initiator's side first.
     pub fn headers(&self) -> [Headers; SIDES] {
-        [self.initiator.headers(), self.responder.headers()]
+        let vlans = [self.frame.initiator_vlan, self.frame.responder_vlan];
+        let both = [self.initiator.headers(), self.responder.headers()];
+        std::array::from_fn(|side| Headers { vlan: vlans[side], ..both[side] })
     }
 
     /// The largest size of a frame.
@@ -483,12 +486,19 @@ impl Request {
 
     /// Length without FCS of frames of a size, Initiator's side first.
     pub fn octets(&self, size: u32) -> [u32; SIDES] {
+        let (octets, headers) = (self.untagged_octets(size), self.headers());
+        std::array::from_fn(|side| octets[side] + headers[side].vlan_octets())
+    }
+
+    /// The same without VLAN tags.
+    pub fn untagged_octets(&self, size: u32) -> [u32; SIDES] {
         let named = match self.frame.side {
             SideName::Initiator => INITIATOR,
             SideName::Responder => RESPONDER,
         };
-        let headers = self.headers().map(Headers::octets);
-        headers.map(|octets| (size + octets).saturating_sub(FCS + headers[named]))
+        let headers = self.headers();
+        let without = FCS + headers[named].octets() + headers[named].vlan_octets();
+        headers.map(|side| (size + side.octets()).saturating_sub(without))
     }
 }
 

@@ -24,7 +24,7 @@ pub struct Rule {
 }
 
 /// All rules, in the order in which they are checked.
-pub const SCHEMA_RULES: [Rule; 41] = [
+pub const SCHEMA_RULES: [Rule; 42] = [
     Rule {
         field: "phase1",
         text: "only a stateless trial has none",
@@ -453,6 +453,19 @@ pub const SCHEMA_RULES: [Rule; 41] = [
                 Leave::Reset => "reset",
             };
             (!churn.leave.fits(request.frame.transport)).then_some(name)
+        },
+    },
+    Rule {
+        field: "frame.responder_vlan",
+        text: "is not possible where the frames go to the network stack, handed_on and resolved: leave it out",
+        schema: || {
+            let wanted = |name: &str| json!({"properties": {name: {"const": true}}, "required": [name]});
+            let stack = json!({"anyOf": [wanted("handed_on"), wanted("resolved")]});
+            at("frame", json!({"if": stack, "then": {"properties": {"responder_vlan": false}}}))
+        },
+        broken: |request| {
+            let stack = request.frame.handed_on || request.frame.resolved;
+            (request.frame.responder_vlan.is_some() && stack).then_some("given")
         },
     },
     Rule {

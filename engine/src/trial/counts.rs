@@ -150,6 +150,7 @@ impl Trial<'_> {
             damaged: tally.damaged + self.damaged_without_stream(stream, received),
             fragments: odd.fragments,
             tagged: odd.tagged,
+            untagged: self.request.headers().iter().any(|side| side.vlan.is_some()).then_some(odd.untagged),
             without_checksum: odd.unchecked,
             untranslated: tally.untranslated,
             mistranslated: tally.mistranslated,

@@ -33,7 +33,7 @@ _ERRORS: Final = ("too_big", "icmp_errors")
 _UNSENT: Final = ("skipped", "unopened")
 #: Frames that arrived, but not in time.
 LATE: Final = "late"
-WRONG: Final = (LATE, "damaged", "fragments", "tagged", "without_checksum", "untranslated", "mistranslated")
+WRONG: Final = (LATE, "damaged", "fragments", "tagged", "untagged", "without_checksum", "untranslated", "mistranslated")
 
 #: Device (empty = the tester), place (empty = the whole device), name of a counter.
 _Key = tuple[str, str, str]

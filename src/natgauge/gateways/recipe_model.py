@@ -112,6 +112,8 @@ class GatewayLimits(RecipeTable):
         count_lag: seconds for which the gateway may still count connections that it has forgotten.
         nat64_prefix: the only NAT64 prefix that the gateway knows; None = it takes any.
         nat64_lengths: lengths of NAT64 prefixes that it takes; empty = all of RFC 6052 section 2.2.
+        takes_vlans: whether the gateway takes VLAN tags from its interfaces, and adds them, as $NG_INSIDE_VLAN and
+            $NG_OUTSIDE_VLAN say.
         own_xdp: whether the gateway has XDP programs at its interfaces, so that no other program can be there.
         pool4: outside addresses "A-B" that the gateway's rules name, which the lab then has; None = those of the lab.
         port_blocks: blocks of outside ports that it gives to inside hosts; None = its hosts share the ports.
@@ -125,6 +127,7 @@ class GatewayLimits(RecipeTable):
     count_lag: Annotated[int, Field(ge=0, le=600)] = 0
     nat64_prefix: Annotated[str, Field(pattern=r"^[0-9a-f:]+/[0-9]{2}$")] | None = None
     nat64_lengths: tuple[Literal[32, 40, 48, 56, 64, 96], ...] = ()
+    takes_vlans: bool = False
     own_xdp: bool = False
     pool4: Annotated[str, AfterValidator(_pool)] | None = None
     port_blocks: PortBlocks | None = None

@@ -22,6 +22,7 @@ MIXES: Final = ("frame_sizes", "down_frame_sizes")
 #: "A" or "A-B".
 _RANGE: Final = Text("A-B")
 _SIZES: Final = Text("SIZE:WEIGHT,...")
+_VLAN: Final = Text("VLAN")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class FrameOptions:
     transport: Transport = "udp"
     frame_sizes: str | None = None
     down_frame_sizes: str | None = None
+    initiator_vlan: str | None = None
+    responder_vlan: str | None = None
 
     @property
     def stated(self) -> dict[str, Any]:
@@ -102,6 +105,21 @@ class TrafficOptions:
         type=_SIZES,
         default="those of the Initiator's",
         label="mix of the Responder's frame sizes",
+    )
+    initiator_vlan: str | None = chosen(
+        None,
+        "VLAN of the Initiator's frames, such as 100; behind a service tag 9.100; from 100 on one for each source "
+        "address 100+",
+        type=_VLAN,
+        default="no tags",
+        label="VLAN of the Initiator's frames",
+    )
+    responder_vlan: str | None = chosen(
+        None,
+        "VLAN of the Responder's frames, such as 100, or behind a service tag 9.100",
+        type=_VLAN,
+        default="no tags",
+        label="VLAN of the Responder's frames",
     )
     frame_side: Side = chosen("initiator", "Side whose frames have the frame size", label="side of the frame size")
     transport: Transport = chosen("udp", "Test frames: UDP datagrams, ICMP echo requests and replies, or TCP segments")

@@ -110,10 +110,7 @@ def gateway_parameters(bench: Bench, device: DeviceSettings | None, facts: Mappi
         device: its version and knobs; None where it is not ours.
     """
     traffic, lab, addresses = bench.traffic, bench.lab, bench.address_plan
-    octets: dict[Side, int] = {
-        "initiator": bench.octets_on(addresses.inside.family),
-        "responder": bench.octets_on(addresses.outside.family),
-    }
+    octets = bench.side_octets()
     return Parameters.grouped(
         traffic=plain(
             {

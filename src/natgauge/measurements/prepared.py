@@ -94,10 +94,7 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
             settings=ready.planned.settings,
             recipe=bench.recipe,
             traffic=bench.traffic,
-            frame_octets={
-                "initiator": bench.octets_on(addresses.inside.family, query),
-                "responder": bench.octets_on(addresses.outside.family, query),
-            },
+            frame_octets=bench.side_octets(query),
             segment_octets=(
                 {"initiator": segment(addresses.inside.family), "responder": segment(addresses.outside.family)}
                 if bench.traffic.transport == "tcp"

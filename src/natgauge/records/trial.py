@@ -63,6 +63,7 @@ class _Stream(_Part):
     damaged: _Count | None = None
     fragments: _Count | None = None
     tagged: _Count | None = None
+    untagged: _Count | None = None
     without_checksum: _Count | None = None
     untranslated: _Count | None = None
     mistranslated: _Count | None = None

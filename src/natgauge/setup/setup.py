@@ -34,7 +34,7 @@ from natgauge.labs.common.addresses import nat64_prefix as parse_prefix
 from natgauge.labs.common.addresses import parse_range, pool_of, refuse_pool
 from natgauge.labs.contract import DEVICES, Addresses, Device, ExternalDevice, Lab, LabNeeds
 from natgauge.setup import log_collector
-from natgauge.setup.traffic import address_plan, chosen_sets, hosts_of, make_plan, refuse_sets, with_pool
+from natgauge.setup.traffic import address_plan, chosen_sets, hosts_of, make_plan, refuse_sets, vlans, with_pool
 
 #: Makes the gateway that runs a recipe on a device with these options.
 Player = Callable[[Recipe, Device, DeviceOptions], Gateway]
@@ -100,6 +100,7 @@ class Setup:
             refuse_sets(self.recipe, cell.device)
             addresses = replace(addresses, port_sets=None)
         self.traffic = make_plan(cell.traffic, addresses)
+        self._vlans = self._taken_vlans()
         self.address_plan = with_pool(addresses, self.traffic)
         self.device: Chain | None = None
         self.collector: log_collector.Collector | None = None
@@ -120,6 +121,25 @@ class Setup:
                 raise wrong(
                     "outside_addresses", f"lab {self.lab.name} has those of the device; give --pool A-B instead"
                 )
+
+    def _taken_vlans(self) -> dict[str, str]:
+        """Return the VLAN tags as the gateway's snippets know them; a gateway that takes none is refused."""
+        tags = vlans(self.traffic.frames)
+        if self.cell.background and any(tag.each_source for tag in tags.values()):
+            raise wrong("initiator_vlan", "background traffic has hosts of its own without a VLAN; leave out the +")
+        for side in tags:
+            if self.lab.devices and not all(part.limits.takes_vlans for part in self.recipe.of_devices(1)):
+                raise wrong(
+                    f"{side}_vlan",
+                    f"{self.recipe.name} takes no VLAN tags in lab {self.lab.name}; leave it out, measure a device on "
+                    "a wire, or let the recipe take them (limits.takes_vlans)",
+                )
+        named = {"initiator": "NG_INSIDE", "responder": "NG_OUTSIDE"}
+        texts = {f"{named[side]}_VLAN": str(tag) for side, tag in tags.items()}
+        each = {
+            f"{named[side]}_VLANS": str(self.traffic.sources if tag.each_source else 1) for side, tag in tags.items()
+        }
+        return {**texts, **each}
 
     def _planned_lab(self) -> Lab:
         traffic = self.cell.traffic
@@ -192,7 +212,7 @@ class Setup:
     def _gateways(self) -> list[Gateway]:
         """Return a gateway for each device; the user's options apply only to the gateway that holds the connections."""
         told = variables([self.address_plan.inside.device]) if self.recipe.answers_queries else {}
-        recipes = self.recipe.with_variables(told).of_devices(len(self.lab.devices))
+        recipes = self.recipe.with_variables({**told, **self._vlans}).of_devices(len(self.lab.devices))
         recipes = tuple(
             logged(recipe, self.cell.device.logging if index == self.holder else None)
             for index, recipe in enumerate(recipes)

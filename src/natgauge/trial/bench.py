@@ -49,7 +49,7 @@ from natgauge.trial.requests import TrialConstants, refuse_stateless
 from natgauge.trial.rounds import NO_SEARCH, CostRounds, TimedFrames, forwarding_of, reasons_not_timed
 from natgauge.trial.server import FarSide, refuse_unanswered, settings_of_kind
 from natgauge.trial.server import refuse as refuse_server
-from natgauge.words import TESTER, Family, Query
+from natgauge.words import TESTER, Family, Query, Side
 
 #: The tester's highest rate before it is known, in frames/s; a slower tester is seen when the device is prepared.
 ASSUMED_HIGHEST: Final = 4_000_000.0
@@ -469,19 +469,32 @@ class Bench(Setup):
         return own_delays(kind, self.lab.sender_cpus, rate, seconds)
 
     def frames_on(self, family: Family) -> FrameOptions:
-        """Return the options of the frames on links of a family, with the sizes that a mix has there."""
+        """Return the options of the frames on links of a family without tags, with the sizes that a mix has there."""
         more = self.octets_on(family) - self.traffic.frame_size
         mixes = {way: str(mix.longer(more)) for way, mix in self.traffic.mixes.items()}
-        return replace(self.traffic.frames, frame_sizes=mixes.get("up"), down_frame_sizes=mixes.get("down"))
+        return replace(
+            self.traffic.frames,
+            frame_sizes=mixes.get("up"),
+            down_frame_sizes=mixes.get("down"),
+            initiator_vlan=None,
+            responder_vlan=None,
+        )
+
+    def side_octets(self, query: Query | None = None) -> dict[Side, int]:
+        """Return the frame size with FCS and VLAN tags on each side."""
+        addresses, tags = self.address_plan, self.traffic.tag_octets
+        families: dict[Side, Family] = {"initiator": addresses.inside.family, "responder": addresses.outside.family}
+        return {side: self.octets_on(family, query) + tags[side] for side, family in families.items()}
 
     def octets_on(self, family: Family, query: Query | None = None) -> int:
-        """Return the frame size with FCS on links of a family, of plain frames or of DNS queries of a type."""
+        """Return the frame size with FCS on links of a family without tags, also of DNS queries of a type."""
         addresses, side = self.address_plan, self.traffic.frame_side
         if query is not None:
             return addresses.octets(QUERY_OCTETS["ipv4"], family)
         named = addresses.inside.family if side == "initiator" else addresses.outside.family
         least = LEAST_OCTETS["udp"]
-        return self.traffic.frame_size + addresses.octets(least, family) - addresses.octets(least, named)
+        untagged = self.traffic.frame_size - self.traffic.tag_octets[side]
+        return untagged + addresses.octets(least, family) - addresses.octets(least, named)
 
 
 def _check_seed(seed: int | None) -> int:

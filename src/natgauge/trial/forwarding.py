@@ -30,8 +30,8 @@ _RATE: Final = 100.0
 #: A device that spoils and copies every frame sends two wrong frames for each.
 _MOST_WRONG: Final = 2
 #: Kinds of frames that are not counted as received. Anybody may send them.
-_FRAGMENTS, _TAGGED = "fragments", "with a VLAN tag"
-_IN_ADDITION: Final = frozenset({_FRAGMENTS, _TAGGED})
+_FRAGMENTS, _TAGGED, _UNTAGGED = "fragments", "with a wrong VLAN tag", "without a VLAN tag"
+_IN_ADDITION: Final = frozenset({_FRAGMENTS, _TAGGED, _UNTAGGED})
 
 
 def probe(connections: int, query: Query | None = None) -> TrialPlan:
@@ -93,6 +93,7 @@ def _wrong(counts: StreamCounts) -> dict[str, int]:
         "damaged": counts.damaged,
         _FRAGMENTS: counts.fragments or 0,
         _TAGGED: counts.tagged or 0,
+        _UNTAGGED: counts.untagged or 0,
         "without a UDP checksum": counts.without_checksum or 0,
         "untranslated": counts.untranslated,
         "mistranslated": counts.mistranslated,

@@ -42,7 +42,7 @@ from natgauge.modifiers import BROADCAST_EVERY, QUERY_SECONDS, Modifiers
 from natgauge.setup.traffic import TrafficPlan
 from natgauge.trial.pacing import Pacing, watched_bound
 from natgauge.trials import Phase2Plan, TrialPlan
-from natgauge.words import Address, Family, Query
+from natgauge.words import Address, Family, Query, Side
 
 #: Seconds, in addition to twice its nominal length, after which a trial is aborted.
 SLACK_SECONDS: Final = 60.0
@@ -201,9 +201,9 @@ def traffic_frame(
     frames = traffic.frames.stated
     if query is None:
         return Frame(size=traffic.frame_size, side=traffic.frame_side, **frames)
-    if traffic.tunnelled and families[0] == "ipv6":
-        return Frame(size=QUERY_OCTETS[families[1]], side="responder", query=query, handed_on=handed_on, **frames)
-    return Frame(size=QUERY_OCTETS[families[0]], side="initiator", query=query, handed_on=handed_on, **frames)
+    side: Side = "responder" if traffic.tunnelled and families[0] == "ipv6" else "initiator"
+    octets = QUERY_OCTETS[families[side == "responder"]] + traffic.tag_octets[side]
+    return Frame(size=octets, side=side, query=query, handed_on=handed_on, **frames)
 
 
 def _edges(traffic: TrafficPlan, sets: PortSets | None) -> CustomerEdges | None:

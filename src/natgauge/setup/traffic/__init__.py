@@ -5,6 +5,7 @@ from natgauge.setup.traffic.addresses import AddressPlan, address_plan
 from natgauge.setup.traffic.plan import TrafficPlan, hosts_of, make_plan, refuse_flood, with_pool
 from natgauge.setup.traffic.ranges import LAST_PORT, Range
 from natgauge.setup.traffic.subscribers import chosen_sets, needs, refuse_sets
+from natgauge.setup.traffic.vlan import vlans
 
 __all__ = [
     "LAST_PORT",
@@ -18,5 +19,6 @@ __all__ = [
     "needs",
     "refuse_flood",
     "refuse_sets",
+    "vlans",
     "with_pool",
 ]

@@ -21,11 +21,12 @@ from natgauge.ethernet import FRAME_OVERHEAD, LARGEST_FRAME, LEAST_OCTETS, ONE_P
 from natgauge.inputs.checks import spoken as spoken_name
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.frame_sizes import SizeMix, parse_frame_sizes
-from natgauge.inputs.question import MIXES, RANGES, FrameOptions, TrafficOptions
+from natgauge.inputs.question import MIXES, RANGES, USUAL_FRAMES, FrameOptions, TrafficOptions
 from natgauge.labs.contract import Addresses, Link
 from natgauge.setup.traffic import subscribers as sharing
 from natgauge.setup.traffic.addresses import AddressPlan
 from natgauge.setup.traffic.ranges import LAST_PORT, Range, parse_addresses, parse_ports, spoken
+from natgauge.setup.traffic.vlan import LAST_VLAN, MOST_BESIDE_MTU, tag_octets, vlans
 from natgauge.words import MAXIMUM_CONNECTIONS, OUTSIDE_PORTS, Family, Order, Side, Transport
 
 if TYPE_CHECKING:
@@ -107,6 +108,11 @@ class TrafficPlan:
         return self.frames.transport
 
     @property
+    def tag_octets(self) -> dict[Side, int]:
+        """Octets of the VLAN tags of each side's frames."""
+        return tag_octets(self.frames)
+
+    @property
     def mixes(self) -> dict[str, SizeMix]:
         """The mixes of the frames up and down; empty where each frame has the frame size."""
         up, down = self.frames.frame_sizes, self.frames.down_frame_sizes
@@ -181,12 +187,26 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
             "that is open; choose another order",
             at="order",
         )
+    _check_vlans(plan)
     if options.transport == "icmp":
         _check_echoes(plan)
         connections = min(plan.space, DEFAULT_CONNECTIONS) if connections is None else connections
     if edges is not None and connections is None:
         connections = min(plan.space, max(DEFAULT_CONNECTIONS, subscribers * CONNECTIONS_PER_EDGE))
     return _with_connections(plan, connections, with_pool(around, plan), named=_ranges_named(options))
+
+
+def _check_vlans(plan: TrafficPlan) -> None:
+    """Refuse VLANs of their own where sources have none, or where there are too few VLANs."""
+    tags = vlans(plan.frames)
+    if "initiator" not in tags or not tags["initiator"].each_source:
+        return
+    if plan.edges is not None or plan.tested_edges is not None:
+        raise wrong(
+            "initiator_vlan", "subscribers with port sets share the link, so they have one VLAN; leave out the +"
+        )
+    if plan.sources > (left := LAST_VLAN + 1 - tags["initiator"].first):
+        raise wrong("initiator_vlan", f"{plan.sources} source addresses, and {left} VLANs from there on; begin lower")
 
 
 def _of_draft(options: TrafficOptions, around: AddressPlan) -> TrafficOptions:
@@ -411,7 +431,7 @@ def _sized_frames(options: TrafficOptions, around: AddressPlan) -> tuple[int, Fr
     named = [(name, getattr(options, name)) for name in MIXES]
     up, down = (None if text is None else parse_frame_sizes(name, text) for name, text in named)
     if up is None and down is None:
-        return frame_size(options.frame_size, options.frame_side, around, options.transport), options.frames
+        return frame_size(options.frame_size, options.frame_side, around, options.frames), options.frames
     if up is not None and options.frame_size is not None:
         raise wrong(
             "frame_sizes",
@@ -419,24 +439,32 @@ def _sized_frames(options: TrafficOptions, around: AddressPlan) -> tuple[int, Fr
         )
     for mix, (name, _) in zip((up, down), named, strict=True):
         for size in () if mix is None else mix.sizes:
-            frame_size(size, options.frame_side, around, options.transport, name)
+            frame_size(size, options.frame_side, around, options.frames, name)
     if up is None:
-        one = frame_size(options.frame_size, options.frame_side, around, options.transport)
+        one = frame_size(options.frame_size, options.frame_side, around, options.frames)
         up = SizeMix(((one, 1),))
     other = None if down in (None, up) else str(down)
     return up.sizes[0], replace(options.frames, frame_sizes=str(up), down_frame_sizes=other)
 
 
 def frame_size(
-    chosen: int | None, side: Side, around: AddressPlan, transport: Transport = "udp", name: str = "frame_size"
+    chosen: int | None,
+    side: Side,
+    around: AddressPlan,
+    frames: FrameOptions = USUAL_FRAMES,
+    name: str = "frame_size",
 ) -> int:
-    """Return the frame size on the named side, in octets with FCS; by default the least of family and transport."""
+    """Return the frame size on the named side, in octets with FCS and VLAN tags.
+
+    By default it is the least of family, transport and tags.
+    """
+    transport = frames.transport
     families: dict[Side, Family] = {"initiator": around.inside.family, "responder": around.outside.family}
     shortest = LEAST_OCTETS[transport]
-    least = around.octets(shortest, families[side])
-    carried = around.mtu + FRAME_OVERHEAD
-    largest = min(LARGEST_FRAME, carried)
-    why = ONE_PAGE if carried >= LARGEST_FRAME else f"the ports have an MTU of {around.mtu}"
+    other: Side = "responder" if side == "initiator" else "initiator"
+    tags = tag_octets(frames)
+    least = around.octets(shortest, families[side]) + tags[side]
+    included = "FCS and VLAN tags included" if any(tags.values()) else "FCS included"
     if chosen is None:
         return least
     if chosen < least:
@@ -444,16 +472,17 @@ def frame_size(
         over = "TCP over " if transport == "tcp" else ""
         raise UsageError(
             f"{spoken_name(name)}: {chosen} octets is too small on the {side} side; the least with {over}{headers} "
-            f"is {least} (FCS included)",
+            f"is {least} ({included})",
             at=name,
         )
-    other: Side = "responder" if side == "initiator" else "initiator"
-    on_other = chosen + around.octets(shortest, families[other]) - least
+    on_other = chosen + around.octets(shortest, families[other]) + tags[other] - least
     for octets, where in ((chosen, side), (on_other, other)):
-        if octets > largest:
+        carried = around.mtu + FRAME_OVERHEAD + min(tags[where], MOST_BESIDE_MTU)
+        if octets > min(LARGEST_FRAME, carried):
+            why = ONE_PAGE if carried >= LARGEST_FRAME else f"the ports have an MTU of {around.mtu}"
             raise UsageError(
-                f"{spoken_name(name)}: {octets} octets on the {where} side is too large: {why}; the most is {largest} "
-                "(FCS included)",
+                f"{spoken_name(name)}: {octets} octets on the {where} side is too large: {why}; the most is "
+                f"{min(LARGEST_FRAME, carried)} ({included})",
                 at=name,
             )
     return chosen
