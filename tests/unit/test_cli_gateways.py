@@ -249,7 +249,8 @@ def test_the_page_on_gateways_explains_every_kind() -> None:
     rows = re.findall(
         r"^\| `([a-z0-9-]+)` \| (.+) \|$", page.split("## Kinds\n", 1)[1].split("\n## ", 1)[0], re.MULTILINE
     )
-    assert dict(rows) == KINDS
+    # The page says before its table that the tester emulates the other half.
+    assert dict(rows) == {kind: text.split("; the tester emulates")[0] for kind, text in KINDS.items()}
     assert list(KINDS) == list(get_args(Kind))
 
 
