@@ -32,6 +32,14 @@ QUERY_OCTETS: Final[Mapping[Family, int]] = {"ipv4": 114, "ipv6": 134}
 #: Octets that a response has more than its query: one record (RFC 1035 section 4.1.3, RFC 3596 section 2.2).
 ANSWER_OCTETS: Final[Mapping[Query, int]] = {"a": 16, "aaaa": 28}
 
+#: Octets of a VLAN tag (IEEE 802.1Q).
+_TAG_OCTETS: Final = 4
+
+
+def tag_octets(vlan: object) -> int:
+    """Octets of the VLAN tags of a side's frames, "100" or "9.100"; anything but text = it has none."""
+    return _TAG_OCTETS * (1 + vlan.count(".")) if isinstance(vlan, str) else 0
+
 
 def theoretical_maximum(megabits: int, octets: float) -> float:
     """Frames/s of one direction at the minimum gap (RFC 5180 appendix A.1)."""

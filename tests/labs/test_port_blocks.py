@@ -73,3 +73,17 @@ def test_one_wrong_element_of_a_computed_map_is_the_one_that_is_named(
             assert one.measured.count(" its block is ") == 1
             assert "10.0.0.9 had 198.19.128.1:2" in one.measured
             assert "198.19.128.0, ports 8080 to 9087" in one.measured
+
+
+@pytest.mark.parametrize(
+    ("seconds", "verdict", "least", "most"),
+    [("6", "fails", 5, 30), pytest.param("3600", "meets", 120, 120, marks=pytest.mark.soak)],
+)
+def test_the_time_after_which_a_block_is_given_to_another_host_is_measured(  # noqa: PLR0913 - a row and two fixtures
+    seconds: str, verdict: str, least: int, most: int, tmp_path: Path, only: Callable[..., None]
+) -> None:
+    only("RFC6888-REQ-8-blocks")
+    gateway = variant(tmp_path, "blocks", f'\n[environment]\nBLOCK_SECONDS = "{seconds}"\n', of="cgn-port-blocks")
+    (one,) = audited(gateway, tmp_path, profile="cgn", wait=120, outside_addresses=1).record.requirements
+    assert one.verdict == verdict, one.measured
+    assert least <= int(re.findall(r"([0-9]+) s ", one.measured)[0]) <= most

@@ -21,6 +21,7 @@ from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import Ability
 from natgauge.procedures.kit.procedure import make_settings
 from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.procedures.subscribers import SubscribersSettings
 from natgauge.records.measurement import Result
 from natgauge.reports.doubtful import bottleneck
 from natgauge.reports.html.figures import looks_of, question_figures
@@ -337,6 +338,14 @@ def test_connections_that_the_device_forgets_while_they_are_open_are_refused(tmp
         measure("subscribers", Mixed(forgets=60), subscriber=file)
     assert refused.value.at == "subscriber"
     golden(str(refused.value).replace(str(tmp_path), ""))
+
+
+def test_the_frame_sizes_of_a_profile_contain_no_vlan_tags(tmp_path: Path) -> None:
+    file = profile(tmp_path, 1.0, 2.0, 2.0, more="up_frame_sizes = 594\n")
+    for vlan, octets in ((None, 594), ("100", 598), ("9.100", 602)):
+        traffic = SubscribersSettings.traffic_of({"subscriber": file, "initiator_vlan": vlan})
+        assert traffic["frame_size"] == octets
+
 
 
 def test_frames_keep_a_connection_that_lives_longer_than_the_time_out(tmp_path: Path) -> None:

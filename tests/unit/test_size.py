@@ -158,6 +158,15 @@ def test_bits_are_those_of_the_busier_direction(
     assert (bits.frames, bits.way) == (frames, way)
 
 
+@pytest.mark.parametrize(("vlan", "tags"), [(None, 0), ("100", 4), ("9.100", 8), ("9.100+", 8)])
+def test_vlan_tags_are_on_the_wire_and_no_part_of_packets(vlan: str | None, tags: int) -> None:
+    octets = {"initiator": 1518 + tags, "responder": 1518}
+    traffic = {"directions": "up", "frame_octets": octets, "initiator_vlan": vlan}
+    bits = bits_of_unit("throughput", Parameters.grouped(traffic=traffic))
+    assert bits is not None
+    assert (bits.wire, bits.packets, bits.frame_octets) == (8 * (1538 + tags), 8 * 1500, 1518)
+
+
 def test_what_is_no_rate_of_known_frames_has_no_bits() -> None:
     assert bits_of_unit("table-capacity", Parameters.grouped(traffic={"frame_size": 64})) is None
     assert bits_of_unit("throughput", Parameters.grouped(traffic={})) is None

@@ -20,6 +20,7 @@ from natgauge.ethernet import (
     IP_HEADER,
     OPENING_OCTETS,
     SEGMENT_OCTETS,
+    tag_octets,
     theoretical_maximum,
 )
 from natgauge.metrics import declared
@@ -199,7 +200,7 @@ class Bits:
 
     @property
     def frame_octets(self) -> float:
-        """Mean octets with FCS of a frame."""
+        """Mean octets with FCS of a frame, without VLAN tags."""
         return self.packets / self.frames / 8 + FRAME_OVERHEAD
 
 
@@ -216,7 +217,8 @@ def bits_of_unit(metric: str, parameters: Parameters) -> Bits | None:
     busier, other = sorted((_octets(way, side) for way in ways), reverse=True)
     octets, number = busier
     way: Way = "each" if busier == other else "busier" if other[1] else "one"
-    return Bits(8 * (octets + number * BETWEEN_FRAMES), 8 * (octets - number * FRAME_OVERHEAD), number, way)
+    overhead = FRAME_OVERHEAD + tag_octets(parameters.get(f"{side}_vlan"))
+    return Bits(8 * (octets + number * BETWEEN_FRAMES), 8 * (octets - number * overhead), number, way)
 
 
 def _octets(frames: Sequence[UnitFrame], side: Side) -> tuple[float, float]:

@@ -117,6 +117,7 @@ def audit(
                 narrow=_narrowing(setup),
                 mappings=options.mappings,
                 blocks=blocks,
+                wait=options.wait,
                 teams=teams,
                 configured={} if device is None else device.files,
             )

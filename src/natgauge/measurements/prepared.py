@@ -88,7 +88,7 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
     lab, addresses, query = bench.lab, bench.address_plan, ready.planned.settings.query
     cell = replace(bench.cell, lab=replace(bench.cell.lab, seed=bench.seed))
     question = Question(metric=ready.planned.procedure.metric, cell=cell, settings=ready.planned.chosen)
-    segment = partial(addresses.octets, SEGMENT_OCTETS)
+    segment, tags = partial(addresses.octets, SEGMENT_OCTETS), bench.traffic.tag_octets
     return record(
         Conditions(
             settings=ready.planned.settings,
@@ -96,7 +96,7 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
             traffic=bench.traffic,
             frame_octets=bench.side_octets(query),
             segment_octets=(
-                {"initiator": segment(addresses.inside.family), "responder": segment(addresses.outside.family)}
+                {"initiator": segment(addresses.inside.family) + tags["initiator"], "responder": segment(addresses.outside.family) + tags["responder"]}
                 if bench.traffic.transport == "tcp"
                 else None
             ),

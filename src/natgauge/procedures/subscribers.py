@@ -20,6 +20,7 @@ from typing import Any
 
 from natgauge.churn import IDLE_DRAWS
 from natgauge.errors import UsageError
+from natgauge.ethernet import tag_octets
 from natgauge.inputs.checks import whole
 from natgauge.inputs.input import chosen
 from natgauge.inputs.types import Text
@@ -90,7 +91,8 @@ class SubscribersSettings(MixedSettings):
         except UsageError:
             # The settings refuse it.
             return {}
-        own: dict[str, object] = {"transport": profile.transport, **profile.frames_of_trials}
+        tags = tag_octets(chosen.get(f"{chosen.get('frame_side', 'initiator')}_vlan"))
+        own: dict[str, object] = {"transport": profile.transport, **profile.frames_of_trials(tags)}
         for name, value in own.items():
             if chosen.get(name) not in {None, value}:
                 raise UsageError(

@@ -157,10 +157,12 @@ class Subscriber:
         """Sizes of the frames of each direction; None = the least. A direction without sizes has those of the other."""
         return self.up_frame_sizes or self.down_frame_sizes, self.down_frame_sizes or self.up_frame_sizes
 
-    @property
-    def frames_of_trials(self) -> dict[str, object]:
-        """The options of the traffic that its frames are: one size, a mix, or a mix for each direction."""
-        up, down = self.sizes
+    def frames_of_trials(self, tags: int) -> dict[str, object]:
+        """Return the options of the traffic that its frames are: one size, a mix, or a mix for each direction.
+
+        `tags`: octets of VLAN tags, which its frame sizes do not contain.
+        """
+        up, down = (None if mix is None else mix.longer(tags) for mix in self.sizes)
         if up is None or (up == down and len(up.shares) == 1):
             return {"frame_size": None if up is None else up.sizes[0]}
         return {"frame_sizes": str(up), **({} if up == down else {"down_frame_sizes": str(down)})}

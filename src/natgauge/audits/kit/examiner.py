@@ -45,6 +45,7 @@ class Examiner(Observations):
     Attributes:
         prefix: NAT64 prefix in which the inside writes outside addresses; None = it writes them as they are.
         blocks: port blocks of the inside hosts; None = the recipe declares none.
+        wait: longest wait for something that ends, in s.
         teams: inside hosts that examinations use in teams, the first ones; None = all.
         narrow: makes the MTU of the gateway's outside link smaller within its `with` block; None = not possible.
     """
@@ -55,6 +56,7 @@ class Examiner(Observations):
     configured: Mapping[str, int] = field(default_factory=dict)
     timers: dict[str, Any] = field(default_factory=dict)
     blocks: HostBlocks | None = None
+    wait: float = 0.0
     teams: int | None = None
     forwarded: set[Transport] = field(default_factory=set)
     fragments_entered: bool = False

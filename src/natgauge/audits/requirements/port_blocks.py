@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 
 from natgauge.audits.kit.crowd import Wish, open_all
 from natgauge.audits.kit.errors import quoting
 from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.flows import Flow
 from natgauge.audits.kit.hosts import HostBlocks
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import Endpoint
@@ -24,6 +26,8 @@ _FIRST_PORT, _PORTS, _STEP = 1024, 64_512, 389
 _NAMED: Final = 3
 #: Hosts that have a block before the pool is full.
 _HOLDERS: Final = 4
+#: RFC 6888 REQ-8: for so long a port is not given again.
+_HELD_SECONDS: Final = 120.0
 
 
 def _blocks(examiner: Examiner, *, deterministic: bool) -> HostBlocks:
@@ -72,6 +76,42 @@ def _examine_map(examiner: Examiner) -> Finding:
     return not faults, "; ".join([words, *faults[:_NAMED]]) + more
 
 
+@dataclass(frozen=True, slots=True)
+class _Full:
+    """A gateway without a free block.
+
+    Attributes:
+        flows: open flows of hosts that had a block before the others.
+        opened: how many hosts of the others got a block.
+        refused: flows of hosts that got none.
+        since: number of the frames before the others came.
+    """
+
+    flows: tuple[Flow, ...]
+    opened: int
+    refused: tuple[Wish, ...]
+    since: int
+
+    @property
+    def hosts(self) -> tuple[Address, ...]:
+        """The hosts of the flows."""
+        return tuple(flow.inside.address for flow in self.flows)
+
+
+def _fill(examiner: Examiner) -> _Full:
+    """Open a flow of more hosts than there are blocks."""
+    blocks, hosts = _blocks(examiner, deterministic=False), examiner.every_host
+    if len(hosts) <= blocks.number:
+        raise NotSeenError(f"there are {blocks.number:,} blocks, the audit has {len(hosts):,} inside hosts")
+    holders = [Endpoint(host, examiner.endpoint().port) for host in hosts[-_HOLDERS:]]
+    flows = tuple(examiner.established(inside, examiner.remote()) for inside in holders)
+    since, remote = examiner.mark, examiner.remote()
+    # Hosts of earlier examinations may have reached their own limit.
+    fresh = [host for host in hosts[:-_HOLDERS] if not examiner.inside.opened(host)]
+    opened, refused = open_all(examiner, [(Endpoint(host, examiner.endpoint().port), remote) for host in fresh])
+    return _Full(flows, len(opened), tuple(refused), since)
+
+
 @requires(
     "hosts keep their blocks when none is free for another host",
     (6888, "REQ-11d-blocks", "MUST", "udp"),
@@ -80,30 +120,64 @@ def _examine_map(examiner: Examiner) -> Finding:
     strain=2,
 )
 def _examine_full_pool(examiner: Examiner) -> Finding:
-    """Open a flow of more hosts than there are blocks; those that have a block must not suffer from the others."""
-    blocks, hosts = _blocks(examiner, deterministic=False), examiner.every_host
-    if len(hosts) <= blocks.number:
-        raise NotSeenError(f"there are {blocks.number:,} blocks, the audit has {len(hosts):,} inside hosts")
-    holders = [Endpoint(host, examiner.endpoint().port) for host in hosts[-_HOLDERS:]]
-    flows = [examiner.established(inside, examiner.remote()) for inside in holders]
-    since, remote = examiner.mark, examiner.remote()
-    # Hosts of earlier examinations may have reached their own limit.
-    fresh = [host for host in hosts[:-_HOLDERS] if not examiner.inside.opened(host)]
-    others = [Endpoint(host, examiner.endpoint().port) for host in fresh]
-    opened, refused = open_all(examiner, [(inside, remote) for inside in others])
-    ends = [inside for inside, _ in refused]
+    """Hosts that have a block must not suffer from others that find none."""
+    full = examiner.once(_fill)
+    ends = [inside for inside, _ in full.refused]
     errors = {
         f"type {error.kind} code {error.code}"
-        for frame in examiner.network.arrived(since, "initiator")
+        for frame in examiner.network.arrived(full.since, "initiator")
         if (error := quoting(frame.packet, ends)) is not None
     }
-    kept = sum(examiner.passes(flow, up=False) and examiner.passes(flow, up=True) for flow in flows)
-    again, _ = open_all(examiner, [(Endpoint(inside.address, examiner.endpoint().port), remote) for inside in holders])
-    served, suffers = f"{len(opened) + len(holders):,} hosts opened a flow", kept < _HOLDERS or len(again) < _HOLDERS
-    if not refused and not suffers:
+    kept = sum(examiner.passes(flow, up=False) and examiner.passes(flow, up=True) for flow in full.flows)
+    again = _more_of(examiner, full)
+    served, suffers = f"{full.opened + _HOLDERS:,} hosts opened a flow", kept < _HOLDERS or again < _HOLDERS
+    if not full.refused and not suffers:
         raise NotSeenError(f"{served}, none was refused")
     answer = f"ICMP errors of {' and '.join(sorted(errors))}" if errors else "no ICMP error"
     return not suffers, (
-        f"{served}, the next {len(refused)} were refused and received {answer}; of {_HOLDERS} hosts from before, "
-        f"{kept} kept their flow and {len(again)} opened another one"
+        f"{served}, the next {len(full.refused)} were refused and received {answer}; of {_HOLDERS} hosts from before, "
+        f"{kept} kept their flow and {again} opened another one"
     )
+
+
+def _more_of(examiner: Examiner, full: _Full) -> int:
+    """Open another flow of each host that has a block; how many opened one."""
+    remote = examiner.remote()
+    opened, _ = open_all(examiner, [(Endpoint(host, examiner.endpoint().port), remote) for host in full.hosts])
+    return len(opened)
+
+
+@requires(
+    "a port block is not given to another host for 120 s after its host's last new flow",
+    (6888, "REQ-8-blocks", "SHOULD", "udp"),
+    flows=NO_FLOWS,
+    profiles=CGN,
+    strain=2,
+)
+def _examine_release(examiner: Examiner) -> Finding:
+    """Let hosts with a block use their flows, and see when a host that was refused gets a block, and whose."""
+    sizes, full = _blocks(examiner, deterministic=False).sizes, examiner.once(_fill)
+    if not full.refused:
+        raise NotSeenError(f"{full.opened + _HOLDERS:,} hosts opened a flow, none was refused")
+    if not _more_of(examiner, full):
+        raise NotSeenError("hosts with a block opened no other flow")
+    began, longest = examiner.network.now(), min(examiner.wait, _HELD_SECONDS)
+    given: dict[Wish, Endpoint] = {}
+    while not given and examiner.network.now() - began < longest:
+        # Each flow is used, so that it stays open.
+        kept = [flow for flow in full.flows if examiner.passes(flow, up=True)]
+        given, _ = open_all(examiner, full.refused)
+    passed = examiner.network.now() - began
+    if not given and longest < _HELD_SECONDS:
+        raise NotSeenError(f"no block was given again within {longest:g} s; needs a --wait of {_HELD_SECONDS:g} s")
+    if not given:
+        return True, f"within {longest:g} s no host that had been refused got a block"
+    blocks = {(end.address, (end.port - sizes.first_port) // sizes.size) for end in given.values()}
+    in_use = [
+        flow.inside.address
+        for flow in kept
+        if (flow.mapped.address, (flow.mapped.port - sizes.first_port) // sizes.size) in blocks
+    ]
+    shared = f"; {in_use[0]} had its block still in use" if in_use else ""
+    words = f"after {passed:.0f} s {len(given)} of {len(full.refused)} hosts that had been refused got a block{shared}"
+    return passed >= _HELD_SECONDS and not in_use, words

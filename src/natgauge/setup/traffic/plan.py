@@ -26,7 +26,7 @@ from natgauge.labs.contract import Addresses, Link
 from natgauge.setup.traffic import subscribers as sharing
 from natgauge.setup.traffic.addresses import AddressPlan
 from natgauge.setup.traffic.ranges import LAST_PORT, Range, parse_addresses, parse_ports, spoken
-from natgauge.setup.traffic.vlan import LAST_VLAN, MOST_BESIDE_MTU, tag_octets, vlans
+from natgauge.setup.traffic.vlan import LAST_VLAN, MOST_BESIDE_MTU, octets_of_tags, vlans
 from natgauge.words import MAXIMUM_CONNECTIONS, OUTSIDE_PORTS, Family, Order, Side, Transport
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class TrafficPlan:
     @property
     def tag_octets(self) -> dict[Side, int]:
         """Octets of the VLAN tags of each side's frames."""
-        return tag_octets(self.frames)
+        return octets_of_tags(self.frames)
 
     @property
     def mixes(self) -> dict[str, SizeMix]:
@@ -462,7 +462,7 @@ def frame_size(
     families: dict[Side, Family] = {"initiator": around.inside.family, "responder": around.outside.family}
     shortest = LEAST_OCTETS[transport]
     other: Side = "responder" if side == "initiator" else "initiator"
-    tags = tag_octets(frames)
+    tags = octets_of_tags(frames)
     least = around.octets(shortest, families[side]) + tags[side]
     included = "FCS and VLAN tags included" if any(tags.values()) else "FCS included"
     if chosen is None:

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Final, get_args
 
 from natgauge.errors import UsageError
+from natgauge.ethernet import tag_octets
 from natgauge.inputs.checks import spoken
 from natgauge.inputs.question import FrameOptions
 from natgauge.words import Side
 
 #: VLANs 0 and 4095 are reserved.
 LAST_VLAN: Final = 4094
-_TAG_OCTETS: Final = 4
 _SIDES: Final[tuple[Side, ...]] = get_args(Side)
 #: Octets by which a frame may exceed its port's MTU for its tags: every port takes one (kernel: xdp_ok_fwd_dev()).
-MOST_BESIDE_MTU: Final = _TAG_OCTETS
+MOST_BESIDE_MTU: Final = 4
 _TEXT: Final = re.compile(r"(?:(\d{1,4})\.)?(\d{1,4})(\+?)")
 
 
@@ -38,10 +38,6 @@ class Vlan:
     def __str__(self) -> str:
         return f"{self.first}" if self.service is None else f"{self.service}.{self.first}"
 
-    @property
-    def octets(self) -> int:
-        """Octets of all tags."""
-        return _TAG_OCTETS * (1 + (self.service is not None))
 
 
 def parse_vlan(name: str, text: str) -> Vlan:
@@ -71,7 +67,7 @@ def vlans(frames: FrameOptions) -> dict[Side, Vlan]:
     return {side: parse_vlan(name, text) for side, (name, text) in texts.items() if text is not None}
 
 
-def tag_octets(frames: FrameOptions) -> dict[Side, int]:
+def octets_of_tags(frames: FrameOptions) -> dict[Side, int]:
     """Return the octets that the tags of each side's frames have."""
     found = vlans(frames)
-    return {side: found[side].octets if side in found else 0 for side in _SIDES}
+    return {side: tag_octets(str(found[side])) if side in found else 0 for side in _SIDES}

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 from natgauge.causes.cause import FULL
 from natgauge.churn import Churn
 from natgauge.errors import BrokenError, UsageError
-from natgauge.ethernet import FRAME_OVERHEAD
+from natgauge.ethernet import FRAME_OVERHEAD, tag_octets
 from natgauge.figure_text import number
 from natgauge.inputs.frame_sizes import parse_frame_sizes
 from natgauge.inputs.input import chosen
@@ -253,7 +253,8 @@ class MixedLoad(HeldRate[MixedT]):
         }
         frame = next((each.outcome.request.frame for each in self.judged if each.outcome.request), None)
         if frame is not None:
-            up, down = (_mean_octets(frame, down) - FRAME_OVERHEAD for down in (False, True))
+            overhead = FRAME_OVERHEAD + tag_octets(getattr(frame, f"{frame.side}_vlan"))
+            up, down = (_mean_octets(frame, down) - overhead for down in (False, True))
             figures[GIGABITS] = 8e-9 * (up * load.up + down * load.down)
         return figures
 
