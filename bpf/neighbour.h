@@ -63,6 +63,7 @@ static __always_inline int answer_arp(struct xdp_md *ctx, const volatile struct 
 	if (!in_range(&side->neighbours, target))
 		return 0;
 	turn_back(data, side);
+	copy_mac(data, f->sender_mac);
 	f->operation = bpf_htons(ARPOP_REPLY);
 	copy_mac(f->target_mac, f->sender_mac);
 	f->target = f->sender;

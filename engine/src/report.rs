@@ -119,7 +119,7 @@ pub struct Counts {
     pub fragments: u64,
     /// Frames to the tester's addresses with other VLAN tags than the side's.
     pub tagged: u64,
-    /// Frames to the tester's addresses with fewer VLAN tags than the side's. Absent: the side has none.
+    /// Frames to the tester's addresses with fewer VLAN tags than the side's. Absent: no side has tags.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub untagged: Option<u64>,
     /// Frames over IPv6 with a UDP checksum of 0, unless such frames are accepted.

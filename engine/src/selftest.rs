@@ -91,7 +91,9 @@ fn check_receiving(programs: &Programs, side: usize, port: &Port) -> Outcome<()>
         "{}: {}: self-test: no answer of gateway {gateway} was received{} (asked {ATTEMPTS} times): is the device up?",
         port.name,
         port.interface,
-        port.vlan.map_or_else(String::new, |vlan| format!(" in VLAN {vlan}"))
+        port.vlan.map_or_else(String::new, |vlan| format!(
+            " in VLAN {vlan} (a card may take tags away: ethtool -K rxvlan off)"
+        ))
     ))
     .at_port(port.name))
 }

@@ -351,7 +351,7 @@ def _wrong(stream: _Stream, case: _Case) -> _Ruling | None:
         "damaged": counts.damaged,
         "fragments": counts.fragments,
         "with a wrong VLAN tag": counts.tagged,
-        "without a VLAN tag": counts.untagged or 0,
+        "with too few VLAN tags": counts.untagged or 0,
         "without a UDP checksum": counts.without_checksum,
         "duplicated": counts.duplicates,
         "with wrong content": sum(message.wrong for message in counts.messages),

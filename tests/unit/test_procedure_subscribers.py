@@ -347,7 +347,6 @@ def test_the_frame_sizes_of_a_profile_contain_no_vlan_tags(tmp_path: Path) -> No
         assert traffic["frame_size"] == octets
 
 
-
 def test_frames_keep_a_connection_that_lives_longer_than_the_time_out(tmp_path: Path) -> None:
     file = profile(tmp_path, 0.01, 10, 10, connections=1)
     assert measure("subscribers", Mixed(forgets=60, forwards=10_000), subscriber=file).limited_by == "frames"

@@ -31,7 +31,10 @@ pub struct Vlan {
 
 impl Vlan {
     fn read(text: &str) -> Option<Self> {
-        let number = |text: &str| text.parse().ok().filter(|id| (1..=LAST_VLAN).contains(id));
+        let number = |text: &str| {
+            let plain = text.bytes().all(|digit| digit.is_ascii_digit()) && !text.starts_with('0');
+            text.parse().ok().filter(|id| plain && (1..=LAST_VLAN).contains(id))
+        };
         let (tags, each_source) = text.strip_suffix('+').map_or((text, false), |tags| (tags, true));
         let (service, id) = match tags.split_once('.') {
             Some((service, id)) => (Some(number(service)?), number(id)?),
@@ -101,7 +104,8 @@ mod tests {
         assert_eq!(Vlan::read("100"), vlan(None, 100, false));
         assert_eq!(Vlan::read("9.4094"), vlan(Some(9), 4094, false));
         assert_eq!(Vlan::read("9.100+"), vlan(Some(9), 100, true));
-        for wrong in ["", "0", "4095", "-1", "1.2.3", "1.", ".1", "+", "1+2", "1 ", "0.1", "1++"] {
+        for wrong in ["", "0", "4095", "-1", "1.2.3", "1.", ".1", "+", "1+2", "1 ", "0.1", "1++", "+1", "9.+1", "0100"]
+        {
             assert_eq!(Vlan::read(wrong), None, "{wrong}");
         }
         assert_eq!(Vlan { id: 7, service: Some(9), each_source: false }.in_frame(), [0x88, 0xa8, 0, 9, 0x81, 0, 0, 7]);

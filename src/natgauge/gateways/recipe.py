@@ -350,10 +350,10 @@ def load(name_or_path: str | Path) -> Recipe:
     """
     text = str(name_or_path)
     if "/" in text or text.endswith(".toml"):
-        return _read(_file_in(Path(text)))
+        return _read(_file_in(text))
     recipes = available()
     if text not in recipes:
-        folder = f"the folder is ./{text}; " if Path(text).is_dir() else ""
+        folder = f"the folder is ./{text}; " if _is_folder(text) else ""
         raise UsageError(f'gateway "{text}": unknown; {folder}{listed_by("natgauge gateways", text, recipes)}')
     files = recipes[text]
     if len(files) > 1:
@@ -363,9 +363,17 @@ def load(name_or_path: str | Path) -> Recipe:
     return _read(files[0])
 
 
-def _file_in(path: Path) -> Path:
+def _file_in(text: str) -> Path:
     """The recipe's file, where a path is that of its folder."""
-    return path / FILE_IN_FOLDER if path.is_dir() else path
+    return Path(text) / FILE_IN_FOLDER if _is_folder(text) else Path(text)
+
+
+def _is_folder(text: str) -> bool:
+    """Whether a path is a folder's; UsageError where the system takes it for none."""
+    try:
+        return Path(text).is_dir()
+    except OSError as error:
+        raise UsageError(f"gateway {shown(text)}: {error.strerror}; name another one", at="gateway") from error
 
 
 def is_own(file: Path) -> bool:

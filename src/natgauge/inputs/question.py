@@ -11,8 +11,8 @@ from typing import Any, Final, Literal
 
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import chosen
-from natgauge.inputs.types import Text
-from natgauge.words import MOST_OUTSIDE_ADDRESSES, Order, Side, Transport
+from natgauge.inputs.types import Text, Unrounded
+from natgauge.words import MAXIMUM_CONNECTIONS, MOST_OUTSIDE_ADDRESSES, Order, Side, Transport
 
 DEFAULT_LAB: Final = "netns"
 #: Options that draw the space of four tuples.
@@ -22,7 +22,7 @@ MIXES: Final = ("frame_sizes", "down_frame_sizes")
 #: "A" or "A-B".
 _RANGE: Final = Text("A-B")
 _SIZES: Final = Text("SIZE:WEIGHT,...")
-_VLAN: Final = Text("VLAN")
+_VLAN: Final = Unrounded("VLAN")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,13 @@ class TrafficOptions:
     """
 
     connections: int | None = chosen(None, "Number of connections", default="100000, or the size of the ranges")
-    subscribers: int | None = chosen(None, "Subscribers, each an address of the Initiator", default="1")
+    subscribers: int | None = chosen(
+        None,
+        "Subscribers, each an address of the Initiator",
+        "",
+        partial(in_range, lowest=1, highest=MAXIMUM_CONNECTIONS),
+        default="1",
+    )
     addresses: Literal["single", "draft"] = chosen(
         "single",
         "Addresses where no range is named: one on each side, or all hosts of both networks, "
@@ -91,7 +97,10 @@ class TrafficOptions:
         moves_figures=False,
     )
     frame_size: int | None = chosen(
-        None, "Frame size including FCS", "octets", default="IPv4 64, IPv6 84; tcp: IPv4 88, IPv6 108"
+        None,
+        "Frame size including FCS and VLAN tags",
+        "octets",
+        default="IPv4 64, IPv6 84; tcp: IPv4 88, IPv6 108; with tags 4 more each",
     )
     frame_sizes: str | None = chosen(
         None,

@@ -92,6 +92,17 @@ class Text(InputType):
 
 
 @dataclass(frozen=True)
+class Unrounded(Text):
+    """A text that may look like a number with a point, and would lose its last zeros as one."""
+
+    def take(self, name: str, value: object) -> str:
+        """Return the text; only a whole number is converted to its digits."""
+        if isinstance(value, float):
+            raise UsageError(of_value(name, f"{value!r} is a number with a point; write it in quotes"))
+        return super().take(name, value)
+
+
+@dataclass(frozen=True)
 class Words(InputType):
     """One word of a closed set, `words`."""
 

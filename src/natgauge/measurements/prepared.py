@@ -96,7 +96,10 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
             traffic=bench.traffic,
             frame_octets=bench.side_octets(query),
             segment_octets=(
-                {"initiator": segment(addresses.inside.family) + tags["initiator"], "responder": segment(addresses.outside.family) + tags["responder"]}
+                {
+                    "initiator": segment(addresses.inside.family) + tags["initiator"],
+                    "responder": segment(addresses.outside.family) + tags["responder"],
+                }
                 if bench.traffic.transport == "tcp"
                 else None
             ),

@@ -91,7 +91,8 @@ class SubscribersSettings(MixedSettings):
         except UsageError:
             # The settings refuse it.
             return {}
-        tags = tag_octets(chosen.get(f"{chosen.get('frame_side', 'initiator')}_vlan"))
+        vlan = chosen.get(f"{chosen.get('frame_side', 'initiator')}_vlan")
+        tags = tag_octets(None if vlan is None else str(vlan))
         own: dict[str, object] = {"transport": profile.transport, **profile.frames_of_trials(tags)}
         for name, value in own.items():
             if chosen.get(name) not in {None, value}:

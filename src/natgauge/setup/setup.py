@@ -128,6 +128,8 @@ class Setup:
         if self.cell.background and any(tag.each_source for tag in tags.values()):
             raise wrong("initiator_vlan", "background traffic has hosts of its own without a VLAN; leave out the +")
         for side in tags:
+            if len(self.lab.devices) > 1:
+                raise wrong(f"{side}_vlan", f"{self.recipe.name} is a chain, whose devices take no tags; leave it out")
             if self.lab.devices and not all(part.limits.takes_vlans for part in self.recipe.of_devices(1)):
                 raise wrong(
                     f"{side}_vlan",

@@ -146,6 +146,11 @@ class Bench(Setup):
         chosen = procedure.taken(choices)
         settings = self._settings(procedure, settings_of_kind(self.recipe, procedure, chosen))
         refuse_unanswered(self.recipe, settings)
+        answers = self.recipe.answers_queries or settings.far_side != TESTER
+        if settings.query is not None and answers and self.traffic.tag_octets["responder"]:
+            raise wrong(
+                "responder_vlan", "a server behind the gateway, or a gateway that is one, has none; leave it out"
+            )
         addresses = self.address_plan
         if Ability.STATELESS in settings.needs():
             refuse_stateless(

@@ -30,7 +30,7 @@ _RATE: Final = 100.0
 #: A device that spoils and copies every frame sends two wrong frames for each.
 _MOST_WRONG: Final = 2
 #: Kinds of frames that are not counted as received. Anybody may send them.
-_FRAGMENTS, _TAGGED, _UNTAGGED = "fragments", "with a wrong VLAN tag", "without a VLAN tag"
+_FRAGMENTS, _TAGGED, _UNTAGGED = "fragments", "with a wrong VLAN tag", "with too few VLAN tags"
 _IN_ADDITION: Final = frozenset({_FRAGMENTS, _TAGGED, _UNTAGGED})
 
 

@@ -82,15 +82,22 @@ class _Full:
 
     Attributes:
         flows: open flows of hosts that had a block before the others.
-        opened: how many hosts of the others got a block.
         refused: flows of hosts that got none.
         since: number of the frames before the others came.
+        at: time of the first flow of the others, in s.
+        given: outside endpoints of the others.
     """
 
     flows: tuple[Flow, ...]
-    opened: int
     refused: tuple[Wish, ...]
     since: int
+    at: float
+    given: tuple[Endpoint, ...]
+
+    @property
+    def opened(self) -> int:
+        """How many hosts of the others got a block."""
+        return len(self.given)
 
     @property
     def hosts(self) -> tuple[Address, ...]:
@@ -105,11 +112,12 @@ def _fill(examiner: Examiner) -> _Full:
         raise NotSeenError(f"there are {blocks.number:,} blocks, the audit has {len(hosts):,} inside hosts")
     holders = [Endpoint(host, examiner.endpoint().port) for host in hosts[-_HOLDERS:]]
     flows = tuple(examiner.established(inside, examiner.remote()) for inside in holders)
-    since, remote = examiner.mark, examiner.remote()
+    since, remote, at = examiner.mark, examiner.remote(), examiner.network.now()
     # Hosts of earlier examinations may have reached their own limit.
-    fresh = [host for host in hosts[:-_HOLDERS] if not examiner.inside.opened(host)]
+    others = hosts[:-_HOLDERS]
+    fresh = [host for host in others if not examiner.inside.opened(host)] or others
     opened, refused = open_all(examiner, [(Endpoint(host, examiner.endpoint().port), remote) for host in fresh])
-    return _Full(flows, len(opened), tuple(refused), since)
+    return _Full(flows, tuple(refused), since, at, tuple(opened.values()))
 
 
 @requires(
@@ -121,7 +129,7 @@ def _fill(examiner: Examiner) -> _Full:
 )
 def _examine_full_pool(examiner: Examiner) -> Finding:
     """Hosts that have a block must not suffer from others that find none."""
-    full = examiner.once(_fill)
+    full = _fill(examiner)
     ends = [inside for inside, _ in full.refused]
     errors = {
         f"type {error.kind} code {error.code}"
@@ -155,29 +163,38 @@ def _more_of(examiner: Examiner, full: _Full) -> int:
     strain=2,
 )
 def _examine_release(examiner: Examiner) -> Finding:
-    """Let hosts with a block use their flows, and see when a host that was refused gets a block, and whose."""
-    sizes, full = _blocks(examiner, deterministic=False).sizes, examiner.once(_fill)
+    """Let hosts with a block use their flows, and see when a host that was refused gets a block, and whose.
+
+    A block whose host is not known, from an earlier examination, decides nothing.
+    """
+    sizes, full = _blocks(examiner, deterministic=False).sizes, _fill(examiner)
     if not full.refused:
         raise NotSeenError(f"{full.opened + _HOLDERS:,} hosts opened a flow, none was refused")
     if not _more_of(examiner, full):
         raise NotSeenError("hosts with a block opened no other flow")
+
+    def block(end: Endpoint) -> tuple[Address, int]:
+        return end.address, (end.port - sizes.first_port) // sizes.size
+
     began, longest = examiner.network.now(), min(examiner.wait, _HELD_SECONDS)
-    given: dict[Wish, Endpoint] = {}
-    while not given and examiner.network.now() - began < longest:
+    # The last new flow of a host was no earlier than this.
+    new_at = {block(end): full.at for end in full.given} | {block(flow.mapped): began for flow in full.flows}
+    left = list(full.refused)
+    while left and (passed := examiner.network.now() - began) < longest:
         # Each flow is used, so that it stays open.
-        kept = [flow for flow in full.flows if examiner.passes(flow, up=True)]
-        given, _ = open_all(examiner, full.refused)
-    passed = examiner.network.now() - began
-    if not given and longest < _HELD_SECONDS:
+        kept = {block(flow.mapped): flow for flow in full.flows if examiner.passes(flow, up=True)}
+        served, _ = open_all(examiner, left)
+        passed = examiner.network.now() - began
+        left = [wish for wish in left if wish not in served]
+        for (inside, _), end in served.items():
+            before = new_at.get(block(end))
+            if before is None or (seconds := began + passed - before) >= _HELD_SECONDS:
+                continue
+            used = kept.get(block(end))
+            still = f", which {used.inside.address} still used" if used is not None else ""
+            return False, f"{inside.address} got a block at most {seconds:.0f} s after its last new flow{still}"
+    if longest < _HELD_SECONDS:
         raise NotSeenError(f"no block was given again within {longest:g} s; needs a --wait of {_HELD_SECONDS:g} s")
-    if not given:
-        return True, f"within {longest:g} s no host that had been refused got a block"
-    blocks = {(end.address, (end.port - sizes.first_port) // sizes.size) for end in given.values()}
-    in_use = [
-        flow.inside.address
-        for flow in kept
-        if (flow.mapped.address, (flow.mapped.port - sizes.first_port) // sizes.size) in blocks
-    ]
-    shared = f"; {in_use[0]} had its block still in use" if in_use else ""
-    words = f"after {passed:.0f} s {len(given)} of {len(full.refused)} hosts that had been refused got a block{shared}"
-    return passed >= _HELD_SECONDS and not in_use, words
+    if not left:
+        raise NotSeenError("hosts that had been refused got blocks of hosts whose last flow is not known")
+    return True, f"within {longest:g} s no block was given again after its last new flow"

@@ -385,6 +385,11 @@ def refuse_flood(plan: TrafficPlan, around: AddressPlan) -> None:
             "it out",
             at="flood_share",
         )
+    if (own := vlans(plan.frames).get("initiator")) is not None and own.each_source:
+        raise UsageError(
+            "flood share: the flood's host would need a VLAN of its own; leave out the + of the Initiator's VLAN",
+            at="initiator_vlan",
+        )
     link, host = around.inside, plan.source_addresses.last + 1
     if host not in link.network or host in (link.device, link.network.broadcast_address):
         raise UsageError(

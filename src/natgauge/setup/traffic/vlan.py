@@ -18,7 +18,7 @@ LAST_VLAN: Final = 4094
 _SIDES: Final[tuple[Side, ...]] = get_args(Side)
 #: Octets by which a frame may exceed its port's MTU for its tags: every port takes one (kernel: xdp_ok_fwd_dev()).
 MOST_BESIDE_MTU: Final = 4
-_TEXT: Final = re.compile(r"(?:(\d{1,4})\.)?(\d{1,4})(\+?)")
+_TEXT: Final = re.compile(r"(?:([1-9]\d{0,3})\.)?([1-9]\d{0,3})(\+?)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,6 @@ class Vlan:
 
     def __str__(self) -> str:
         return f"{self.first}" if self.service is None else f"{self.service}.{self.first}"
-
 
 
 def parse_vlan(name: str, text: str) -> Vlan:
