@@ -173,7 +173,6 @@ fn side(headers: Headers, macs: ([u8; 6], [u8; 6]), own: &AddressRange, other: &
         own: addresses(own),
         other: addresses(other),
         neighbours: addresses(own),
-        ..Default::default()
     }
 }
 

@@ -80,7 +80,7 @@ def test_one_wrong_element_of_a_computed_map_is_the_one_that_is_named(
     [("6", "fails", 5, 30), pytest.param("3600", "meets", 120, 120, marks=pytest.mark.soak)],
 )
 def test_the_time_after_which_a_block_is_given_to_another_host_is_measured(
-    seconds: str, verdict: str, least: int, most: int, tmp_path: Path, only: Callable[..., None]
+    seconds: str, verdict: str, least: int, most: int, *, tmp_path: Path, only: Callable[..., None]
 ) -> None:
     only("RFC6888-REQ-8-blocks")
     gateway = variant(tmp_path, "blocks", f'\n[environment]\nBLOCK_SECONDS = "{seconds}"\n', of="cgn-port-blocks")

@@ -220,6 +220,10 @@ BOTH_KNOW = {
     "delay_samples": changed(EXAMPLE, ("phase2.modifiers", {}), ("phase2.step", STEP)),
     "phase2.modifiers: {}: only groups begin with transport icmp and tcp: leave broadcast_every and query_ms "
     "out": changed(ECHOES, ("phase2", {"initiator": STREAM, "modifiers": {"query_ms": 1000}})),
+    "frame.responder_vlan: given: is not possible where the frames go to the network stack, handed_on and resolved: "
+    "leave it out": changed(
+        EXAMPLE, ("frame", {**ASKING, "handed_on": True, "responder_vlan": "7"}), ("phase2.responder", ABSENT)
+    ),
     "connections_file: a path: lists learned connections: neither of a stateless trial nor of customer edges; leave it "
     "out": changed(STATELESS, ("connections_file", "/dev/null")),
     "phase2.churn.leave: fin: must be fin or reset with transport tcp, and silent with others": changed(
@@ -292,7 +296,21 @@ ENGINE_ALONE = {
     "lies inside the tester's own range": changed(EXAMPLE, ("initiator.gateway.address", "10.0.0.2")),
     "the ranges hold too many four tuples": changed(WIDE, ("order", "with-replacement")),
     "the ranges hold too few four tuples": changed(EXAMPLE, ("connections", 129_025)),
-    "is not possible on both sides (IPv6 = IPv4 + 20, IPv4 in IPv6 = IPv4 + 40)": changed(NAT64, ("frame.size", 83)),
+    "is not possible on both sides (IPv6 = IPv4 + 20, IPv4 in IPv6 = IPv4 + 40, 4 for each VLAN tag)": changed(
+        NAT64, ("frame.size", 83)
+    ),
+    "must be a VLAN from 1 to 4094, such as 100, behind a service tag 9.100, or from 100 on 100+": changed(
+        EXAMPLE, ("frame.initiator_vlan", "4095")
+    ),
+    "each source address needs a VLAN of its own, up to 4094, and the next address the next VLAN": changed(
+        EXAMPLE,
+        ("frame.initiator_vlan", "4094+"),
+        ("frame.size", 68),
+        ("initiator.source_addresses", {"first": "10.0.0.2", "last": "10.0.0.3"}),
+    ),
+    "VLANs of their own have the Initiator's source addresses, without customer_edges and background: name one": (
+        changed(EXAMPLE, ("frame.responder_vlan", "7+"))
+    ),
     "must be at most 8 sizes with whole weights, 64:7,594:4,1518:1, each once, weights at most 1000 in all": changed(
         EXAMPLE, ("frame.frame_sizes", "64:7,64:4")
     ),

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import chosen
 from natgauge.inputs.types import Text, Unrounded
-from natgauge.words import MAXIMUM_CONNECTIONS, MOST_OUTSIDE_ADDRESSES, Order, Side, Transport
+from natgauge.words import MOST_OUTSIDE_ADDRESSES, Order, Side, Transport
 
 DEFAULT_LAB: Final = "netns"
 #: Options that draw the space of four tuples.
@@ -59,13 +59,7 @@ class TrafficOptions:
     """
 
     connections: int | None = chosen(None, "Number of connections", default="100000, or the size of the ranges")
-    subscribers: int | None = chosen(
-        None,
-        "Subscribers, each an address of the Initiator",
-        "",
-        partial(in_range, lowest=1, highest=MAXIMUM_CONNECTIONS),
-        default="1",
-    )
+    subscribers: int | None = chosen(None, "Subscribers, each an address of the Initiator", default="1")
     addresses: Literal["single", "draft"] = chosen(
         "single",
         "Addresses where no range is named: one on each side, or all hosts of both networks, "

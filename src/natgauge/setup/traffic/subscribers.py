@@ -68,6 +68,8 @@ def source_addresses(subscribers: int | None, named: Addresses | None, sets: Por
         named: addresses that the user chose; None = addresses of the link, from the tester's first address on.
         sets: how subscribers share outside addresses; None = by connections, or not at all.
     """
+    if sets is None and subscribers is not None and subscribers < 1:
+        raise UsageError(f"subscribers: {subscribers} is less than 1", at="subscribers")
     if sets is None and (subscribers is None or named is None):
         # Without shared addresses a subscriber is an address, too.
         return named or _from_first(subscribers or 1, link)
