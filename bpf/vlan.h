@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * VLAN tags (IEEE 802.1Q) between MAC addresses and EtherType. From its octet `tagged` on, a tagged frame lies as an
- * untagged one does from its first octet on, but for the MAC addresses. So what follows them is written and parsed there,
- * and no other file knows of tags.
+ * untagged one does from its first octet on, but for the MAC addresses. So what follows them is written and parsed
+ * there, and no other file knows of tags.
  */
 #ifndef NATGAUGE_VLAN_H
 #define NATGAUGE_VLAN_H

@@ -161,7 +161,7 @@ def test_bits_are_those_of_the_busier_direction(
 @pytest.mark.parametrize(("vlan", "tags"), [(None, 0), ("100", 4), ("9.100", 8), ("9.100+", 8)])
 def test_vlan_tags_are_on_the_wire_and_no_part_of_packets(vlan: str | None, tags: int) -> None:
     octets = {"initiator": 1518 + tags, "responder": 1518}
-    traffic = {"directions": "up", "frame_octets": octets, "initiator_vlan": vlan}
+    traffic: dict[str, Any] = {"directions": "up", "frame_octets": octets, "initiator_vlan": vlan}
     bits = bits_of_unit("throughput", Parameters.grouped(traffic=traffic))
     assert bits is not None
     assert (bits.wire, bits.packets, bits.frame_octets) == (8 * (1538 + tags), 8 * 1500, 1518)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
 /*
- * Takes the VLAN tags from what arrives at an interface, and gives them to what leaves it, as interfaces of VLANs do. So
- * a gateway of a kernel without such interfaces has VLANs. A frame with other tags is dropped.
+ * Takes the VLAN tags from what arrives at an interface, and gives them to what leaves it, as interfaces of VLANs do.
+ * So a gateway of a kernel without such interfaces has VLANs. A frame with other tags is dropped.
  *
- * SERVICE: VLAN of the outer tag, 0 = there is none. VLAN: that of the inner one. FIRST: address of the first host, whose
- * VLAN this is, the next one has the next VLAN; 0 = all hosts have this one.
+ * SERVICE: VLAN of the outer tag, 0 = there is none. VLAN: that of the inner one. FIRST: address of the first host,
+ * whose VLAN this is, the next one has the next VLAN; 0 = all hosts have this one.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>

@@ -45,7 +45,7 @@ class Examiner(Observations):
     Attributes:
         prefix: NAT64 prefix in which the inside writes outside addresses; None = it writes them as they are.
         blocks: port blocks of the inside hosts; None = the recipe declares none.
-        wait: longest wait for something that ends, in s.
+        wait: longest wait for something that ends, in s; 0 = there is none.
         teams: inside hosts that examinations use in teams, the first ones; None = all.
         narrow: makes the MTU of the gateway's outside link smaller within its `with` block; None = not possible.
     """

@@ -78,14 +78,9 @@ def _examine_map(examiner: Examiner) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class _Full:
-    """A gateway without a free block.
+    """A gateway without a free block: flows of hosts that had one before others came, and of others that got none.
 
-    Attributes:
-        flows: open flows of hosts that had a block before the others.
-        refused: flows of hosts that got none.
-        since: number of the frames before the others came.
-        at: time of the first flow of the others, in s.
-        given: outside endpoints of the others.
+    The others came after `since` frames, `at` a time in s, and got the outside endpoints `given`.
     """
 
     flows: tuple[Flow, ...]

@@ -40,11 +40,7 @@ class Vlan:
 
 
 def parse_vlan(name: str, text: str) -> Vlan:
-    """Return the tags that the input `name` has.
-
-    Raises:
-        UsageError: the text is none, or a number is out of range.
-    """
+    """Return the tags that the input `name` has; UsageError where the text is none, or a number is out of range."""
     found = _TEXT.fullmatch(text)
     numbers = [int(number) for number in (found.groups()[:2] if found else ()) if number is not None]
     if found is None or not all(1 <= number <= LAST_VLAN for number in numbers):
