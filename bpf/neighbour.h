@@ -40,12 +40,10 @@ static __always_inline void copy_mac(void *to, const volatile void *from)
 		((__u16 *)to)[i] = ((const volatile __u16 *)from)[i];
 }
 
-/* Send the frame back where it came from, in its VLAN. */
-static __always_inline void turn_back(void *data, const volatile struct side_plan *side)
+/* Address the frame to `to`. It stays in its VLAN. */
+static __always_inline void send_to(struct ethhdr *eth, const void *to, const volatile struct side_plan *side)
 {
-	struct ethhdr *eth = data;
-
-	copy_mac(eth->h_dest, eth->h_source);
+	copy_mac(eth->h_dest, to);
 	copy_mac(eth->h_source, side->mac);
 }
 
@@ -62,8 +60,7 @@ static __always_inline int answer_arp(struct xdp_md *ctx, const volatile struct 
 	target.low = bpf_ntohl(asked);
 	if (!in_range(&side->neighbours, target))
 		return 0;
-	turn_back(data, side);
-	copy_mac(data, f->sender_mac);
+	send_to(data, f->sender_mac, side);
 	f->operation = bpf_htons(ARPOP_REPLY);
 	copy_mac(f->target_mac, f->sender_mac);
 	f->target = f->sender;
@@ -93,7 +90,7 @@ static __always_inline int answer_solicitation(struct xdp_md *ctx, const volatil
 	}
 	if ((void *)(f + 1) > end)
 		return 0;
-	turn_back(data, side);
+	send_to(data, ((struct ethhdr *)data)->h_source, side);
 	f->ip.daddr = f->ip.saddr;
 	f->ip.saddr = f->target;
 	f->ip.hop_limit = 255;

@@ -2,7 +2,7 @@
 /*
  * VLAN tags (IEEE 802.1Q) between MAC addresses and EtherType. From its octet `tagged` on, a tagged frame lies as an
  * untagged one does from its first octet on, but for the MAC addresses. So what follows them is written and parsed
- * there, and no other file knows of tags.
+ * there, by what knows nothing of tags.
  */
 #ifndef NATGAUGE_VLAN_H
 #define NATGAUGE_VLAN_H

@@ -37,8 +37,8 @@ _TAG_OCTETS: Final = 4
 
 
 def tag_octets(vlan: object) -> int:
-    """Octets of the VLAN tags of a side's frames, "100" or "9.100"; anything but text = it has none."""
-    return _TAG_OCTETS * (1 + vlan.count(".")) if isinstance(vlan, str) else 0
+    """Octets of the VLAN tags of a side's frames, "100" or "9.100", also as a whole number; None = it has none."""
+    return 0 if vlan is None else _TAG_OCTETS * (1 + str(vlan).count("."))
 
 
 def theoretical_maximum(megabits: int, octets: float) -> float:

@@ -110,7 +110,7 @@ def gateway_parameters(bench: Bench, device: DeviceSettings | None, facts: Mappi
         device: its version and knobs; None where it is not ours.
     """
     traffic, lab, addresses = bench.traffic, bench.lab, bench.address_plan
-    octets = bench.side_octets()
+    octets = bench.on_sides(bench.octets_on)
     return Parameters.grouped(
         traffic=plain(
             {

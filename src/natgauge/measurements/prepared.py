@@ -88,20 +88,14 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
     lab, addresses, query = bench.lab, bench.address_plan, ready.planned.settings.query
     cell = replace(bench.cell, lab=replace(bench.cell.lab, seed=bench.seed))
     question = Question(metric=ready.planned.procedure.metric, cell=cell, settings=ready.planned.chosen)
-    segment, tags = partial(addresses.octets, SEGMENT_OCTETS), bench.traffic.tag_octets
     return record(
         Conditions(
             settings=ready.planned.settings,
             recipe=bench.recipe,
             traffic=bench.traffic,
-            frame_octets=bench.side_octets(query),
+            frame_octets=bench.on_sides(partial(bench.octets_on, query=query)),
             segment_octets=(
-                {
-                    "initiator": segment(addresses.inside.family) + tags["initiator"],
-                    "responder": segment(addresses.outside.family) + tags["responder"],
-                }
-                if bench.traffic.transport == "tcp"
-                else None
+                bench.on_sides(partial(addresses.octets, SEGMENT_OCTETS)) if bench.traffic.transport == "tcp" else None
             ),
             lab_kind=bench.cell.lab.lab,
             lab=lab.name,

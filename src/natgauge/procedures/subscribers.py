@@ -91,8 +91,7 @@ class SubscribersSettings(MixedSettings):
         except UsageError:
             # The settings refuse it.
             return {}
-        vlan = chosen.get(f"{chosen.get('frame_side', 'initiator')}_vlan")
-        tags = tag_octets(None if vlan is None else str(vlan))
+        tags = tag_octets(chosen.get(f"{chosen.get('frame_side', 'initiator')}_vlan"))
         own: dict[str, object] = {"transport": profile.transport, **profile.frames_of_trials(tags)}
         for name, value in own.items():
             if chosen.get(name) not in {None, value}:

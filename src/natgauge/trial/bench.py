@@ -485,11 +485,11 @@ class Bench(Setup):
             responder_vlan=None,
         )
 
-    def side_octets(self, query: Query | None = None) -> dict[Side, int]:
-        """Return the frame size with FCS and VLAN tags on each side."""
+    def on_sides(self, octets: Callable[[Family], int]) -> dict[Side, int]:
+        """Return the octets on each side with its VLAN tags, of frames with so many on links of a family without."""
         addresses, tags = self.address_plan, self.traffic.tag_octets
         families: dict[Side, Family] = {"initiator": addresses.inside.family, "responder": addresses.outside.family}
-        return {side: self.octets_on(family, query) + tags[side] for side, family in families.items()}
+        return {side: octets(family) + tags[side] for side, family in families.items()}
 
     def octets_on(self, family: Family, query: Query | None = None) -> int:
         """Return the frame size with FCS on links of a family without tags, also of DNS queries of a type."""

@@ -175,15 +175,15 @@ def _examine_release(examiner: Examiner) -> Finding:
     # The last new flow of a host was no earlier than this.
     new_at = {block(end): full.at for end in full.given} | {block(flow.mapped): began for flow in full.flows}
     left = list(full.refused)
-    while left and (passed := examiner.network.now() - began) < longest:
+    while left and examiner.network.now() - began < longest:
         # Each flow is used, so that it stays open.
         kept = {block(flow.mapped): flow for flow in full.flows if examiner.passes(flow, up=True)}
         served, _ = open_all(examiner, left)
-        passed = examiner.network.now() - began
+        now = examiner.network.now()
         left = [wish for wish in left if wish not in served]
         for (inside, _), end in served.items():
             before = new_at.get(block(end))
-            if before is None or (seconds := began + passed - before) >= _HELD_SECONDS:
+            if before is None or (seconds := now - before) >= _HELD_SECONDS:
                 continue
             used = kept.get(block(end))
             still = f", which {used.inside.address} still used" if used is not None else ""
