@@ -18,7 +18,7 @@ from typing import IO, Any
 
 import pytest
 
-from natgauge.labs.common import namespaces
+from natgauge.labs.common import marks, namespaces
 from natgauge.labs.common.links import End, VethCable, make, prepare_namespace
 from natgauge.labs.common.locks import RUN
 
@@ -121,14 +121,19 @@ def _take(lock: IO[str]) -> None:
             return
 
 
+def _make_namespace(netns: str) -> None:
+    """Make a namespace that is somebody else's: `natgauge lab clean`, also in another process, leaves it alone."""
+    namespaces.create(netns)
+    marks.remove(netns)
+    namespaces.inside(netns, lambda: prepare_namespace(forwards=False))
+
+
 def _far_machine(name: str, folder: Path) -> Iterator[FarMachine]:
-    # Not ours by name: `natgauge lab clean` must leave them alone.
     far, tester = f"{name}-far", f"{name}-here"
     sshd = holder = machine = None
     try:
         for netns in (far, tester):
-            namespaces.create(netns)
-            namespaces.inside(netns, lambda: prepare_namespace(forwards=False))
+            _make_namespace(netns)
         for at in range(2):
             ends = (End(tester, f"port{at}", f"02:00:00:00:0{at}:01"), End(far, f"far{at}", f"02:00:00:00:0{at}:02"))
             make(VethCable(ends, 100 + at))
@@ -193,8 +198,7 @@ def far_pair(name: str, folder: Path) -> Iterator[FarPair]:
         _take(lock)
         try:
             for netns in (one, two, tester):
-                namespaces.create(netns)
-                namespaces.inside(netns, lambda: prepare_namespace(forwards=False))
+                _make_namespace(netns)
             rows = (
                 ((tester, "port0"), (one, "far0")),
                 ((one, "far1"), (two, "far0")),
