@@ -205,7 +205,6 @@ POLICE = Ruled(
     placement="isolated",
 )
 POLICED_RATE = LIMIT + BUCKET / TRIAL_SECONDS
-#: N frames at R take N / R seconds.
 OPENED = 10_000
 POLICED_OPENING = LIMIT / (1 - BUCKET / OPENED)
 POLICE_OPENING = Ruled(words=POLICE.words, rules=POLICE.rules, placement="isolated", connections=OPENED)
@@ -230,7 +229,9 @@ def searched(name: str, metric: str, device: Device, truth: float, settings: Map
     """A rate that is searched for to 1 %, or as the settings say."""
     error = settings.get("error", SearchError(share=0.01))
     assert isinstance(error, SearchError)
-    seconds = OPENED / truth if device.connections == OPENED else TRIAL_SECONDS
+    # N frames at R take N / R seconds.
+    seconds = settings.get("trial_seconds", device.connections / truth)
+    assert isinstance(seconds, float)
     below = error.width(truth) + truth * DEVICE_STALL / seconds
     reason = f"below: error of the search ({error}), tokens wasted in 5 ms; above: a schedule kept to 0.1 %"
     look = Look("", procedures.get(metric.partition(",")[0]).unit, value, truth, (below, truth * LAG_SHARE), reason)

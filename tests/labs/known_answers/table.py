@@ -89,7 +89,7 @@ def _once(row: Row) -> list[Finding]:
     if not all(one.within for one in findings):
         figures = "; ".join(map(str, findings))
         excused = evidence.excused_frames
-        if row.metric == "frame-loss" and excused:
+        if metric == "frame-loss" and excused:
             # Losses of the device itself, too, are excused where they fall into a stall.
             raise NotOnTimeError(f"stalls of the host explain {excused} lost frames: {figures}")
         if evidence.limited_by in LIMITS_OF_THE_HOST:
