@@ -21,7 +21,10 @@ ROOT: Final = Path(__file__).parents[1]
 #: Where the types are written, below the root of the repository.
 OUTPUT: Final = Path("src", "natgauge", "agreement", "generated.py")
 #: Types with a base of their own, which derives numbers from them.
-_BASES: Final = {"StreamCounts": "natgauge.agreement.stream.StreamFigures"}
+_BASES: Final = {
+    "StreamCounts": "natgauge.agreement.stream.StreamFigures",
+    "StreamTally": "natgauge.agreement.stream.WrongFigures",
+}
 _HEADER: Final = '''\
 # SPDX-License-Identifier: Apache-2.0
 """Requests and results of the engine. Generated from trial/*.schema.json by tools/agreement_types.py: do not edit."""

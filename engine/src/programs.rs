@@ -332,25 +332,7 @@ impl<'obj> Programs<'obj> {
     pub fn received(&self) -> Received {
         let mut sum = Received::default();
         for cpu in per_cpu::<types::receiver>(&self.skel.maps.receivers, 0) {
-            for (total, part) in sum.tally.iter_mut().zip(&cpu.tally) {
-                received::add(total, part);
-            }
-            for side in BOTH {
-                sum.foreign[side] += cpu.foreign[side];
-                sum.damaged_unmarked[side] += cpu.damaged_unmarked[side];
-                sum.neighbour_replies[side] += cpu.neighbour_replies[side];
-                sum.unanswered[side] += cpu.unanswered[side];
-                sum.signs[side].resets += cpu.signs[side].resets;
-                sum.signs[side].renumbered += cpu.signs[side].renumbered;
-                sum.signs[side].restamped += cpu.signs[side].restamped;
-                sum.signs[side].answers += cpu.signs[side].answers;
-                sum.stray[side] = sum.stray[side].or_else(|| received::stray(&cpu.stray[side]));
-                for (total, part) in sum.odd[side].iter_mut().zip(&cpu.odd[side]) {
-                    received::add_odd(total, part);
-                }
-            }
-            sum.stored += cpu.stored;
-            sum.remapped += cpu.remapped;
+            sum.add(&Received::of_cpu(&cpu));
         }
         sum
     }

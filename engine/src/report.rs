@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::messages::MessageName;
-use crate::request::Quantity;
+use crate::request::{Quantity, Request};
+use crate::tester::types;
 
 /// Version of both results.
 pub const VERSION: u32 = 1;
@@ -94,6 +95,38 @@ pub struct LateDelay {
     pub sum_ns: i64,
 }
 
+/// Frames of a stream that arrived in another form than that of test frames.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct WrongFrames {
+    pub damaged: u64,
+    /// IP fragments to the tester's addresses, of any frame. They and the next two are not damaged.
+    pub fragments: u64,
+    /// Frames to the tester's addresses with other VLAN tags than the side's.
+    pub tagged: u64,
+    /// Frames to the tester's addresses with fewer VLAN tags than the side's. Absent: no side has tags.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub untagged: Option<u64>,
+    /// Frames over IPv6 with a UDP checksum of 0, unless such frames are accepted.
+    pub without_checksum: u64,
+    pub untranslated: u64,
+    pub mistranslated: u64,
+}
+
+impl WrongFrames {
+    /// From the counts of the receivers; untagged frames are only counted where a side has tags.
+    pub fn new(tally: &types::tally, odd: &types::oddities, request: &Request) -> Self {
+        Self {
+            damaged: tally.damaged,
+            fragments: odd.fragments,
+            tagged: odd.tagged,
+            untagged: request.headers().iter().any(|side| side.vlan.is_some()).then_some(odd.untagged),
+            without_checksum: odd.unchecked,
+            untranslated: tally.untranslated,
+            mistranslated: tally.mistranslated,
+        }
+    }
+}
+
 /// One direction of one phase.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -114,18 +147,8 @@ pub struct Counts {
     /// Absent: no frame was late, or the phase is one of several periods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_delay: Option<LateDelay>,
-    pub damaged: u64,
-    /// IP fragments to the tester's addresses, of any frame. They and the next two are not damaged.
-    pub fragments: u64,
-    /// Frames to the tester's addresses with other VLAN tags than the side's.
-    pub tagged: u64,
-    /// Frames to the tester's addresses with fewer VLAN tags than the side's. Absent: no side has tags.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub untagged: Option<u64>,
-    /// Frames over IPv6 with a UDP checksum of 0, unless such frames are accepted.
-    pub without_checksum: u64,
-    pub untranslated: u64,
-    pub mistranslated: u64,
+    #[serde(flatten)]
+    pub wrong: WrongFrames,
     /// Part of received: over IPv6 with a UDP checksum of 0. Absent: such frames are damaged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zero_checksums: Option<u64>,
@@ -454,9 +477,8 @@ pub struct StreamTally {
     /// Part of received: arrived after a later frame of their stream (RFC 4737).
     pub reordered: u64,
     pub late: u64,
-    pub damaged: u64,
-    pub untranslated: u64,
-    pub mistranslated: u64,
+    #[serde(flatten)]
+    pub wrong: WrongFrames,
     /// Responder: frames not sent, because no stored connection was found for them.
     pub skipped: u64,
 }

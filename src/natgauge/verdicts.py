@@ -26,7 +26,7 @@ from natgauge.modifiers import Modifiers
 from natgauge.readings import Readings
 from natgauge.trial_record import hops_in
 from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Trial, TrialPlan
-from natgauge.words import MAXIMUM_CONNECTIONS, LimitedBy, Verdict
+from natgauge.words import MAXIMUM_CONNECTIONS, WRONG_FRAMES, LimitedBy, Verdict
 
 #: Counter of records that the socket of a log's program had no room for.
 LOG_DROPS = "log_drops"
@@ -346,13 +346,7 @@ def _wrong(stream: _Stream, case: _Case) -> _Ruling | None:
     """Judge wrong frames: no stall explains them, and untranslated frames fail a trial whatever loss is tolerated."""
     counts = stream.counts
     wrong = {
-        "untranslated": counts.untranslated,
-        "mistranslated": counts.mistranslated,
-        "damaged": counts.damaged,
-        "fragments": counts.fragments,
-        "with a wrong VLAN tag": counts.tagged,
-        "with too few VLAN tags": counts.untagged or 0,
-        "without a UDP checksum": counts.without_checksum,
+        **{WRONG_FRAMES[name]: number for name, number in counts.wrong_frames.items()},
         "duplicated": counts.duplicates,
         "with wrong content": sum(message.wrong for message in counts.messages),
     }

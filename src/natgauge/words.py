@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 from typing import Final, Literal
@@ -32,6 +33,17 @@ MOST_REQUEST_OCTETS: Final = 1360
 OUTSIDE_PORTS: Final = 65_536 - 1024
 #: Outside addresses that a lab can route to a gateway.
 MOST_OUTSIDE_ADDRESSES: Final = 1 << 14
+#: Frames of a stream that arrived in another form than that of test frames, the worst first: the name of their count in
+#: results, and what is said of them.
+WRONG_FRAMES: Final[Mapping[str, str]] = {
+    "untranslated": "untranslated",
+    "mistranslated": "mistranslated",
+    "damaged": "damaged",
+    "fragments": "fragmented",
+    "tagged": "with a wrong VLAN tag",
+    "untagged": "with too few VLAN tags",
+    "without_checksum": "without a UDP checksum",
+}
 #: How phase 1 enumerates the four tuples (RFC 9693 section 4.4).
 Order = Literal["permutation", "increasing", "decreasing", "with-replacement"]
 

@@ -15,6 +15,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from tests.unit.fake_engine import CLEAN
 from tests.unit.golden import Golden
 from tests.unit.made_machine import Memory
 
@@ -41,7 +42,6 @@ COSTS = {
 #: The duration, the core and the folder of a run.
 EVIDENCE = r"Measured for .*"
 ASKED = ["compare", "nftables-nat44", "iptables-nat44", "--connections", "20000", "--seed", "7"]
-CLEAN = dict.fromkeys(("duplicates", "reordered", "late", "damaged", "untranslated", "mistranslated", "skipped"), 0)
 
 
 class Engine:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from tests.unit.engine_check import ABSENT, EXAMPLE, TRIAL, changed
+from tests.unit.fake_engine import CLEAN
 from tests.unit.golden import Golden
 
 from natgauge.agreement import generated
@@ -108,8 +109,7 @@ def test_frames_that_lead_a_slice_open_connections_too(golden: Golden) -> None:
 
 def counts(**changes: Any) -> generated.ContestantCounts:
     """Of a contestant that forwarded 1,000 new frames and 500 of each direction."""
-    wrong = dict.fromkeys(("duplicates", "reordered", "late", "damaged", "untranslated", "mistranslated", "skipped"), 0)
-    stream = {name: {"made_frames": n, "received_frames": n, **wrong} for name, n in STREAMS.items()}
+    stream = {name: {"made_frames": n, "received_frames": n, **CLEAN} for name, n in STREAMS.items()}
     rest = dict.fromkeys(("remapped", "damaged_unmarked", "foreign", "refused_frames"), 0)
     whole = {**stream, **rest, "name": "a", "mark": 1, "stored": 1000, "offered_frames": 2002}
     document = changed({**whole, "gateway_macs": ["", ""]}, *((key, value) for key, value in changes.items()))
@@ -130,7 +130,9 @@ STREAMS = {"new": 1000, "initiator": 500, "responder": 500}
             1000,
             "499 of 500 frames came back, 1 mistr",
         ),
-        ({"initiator.duplicates": 1}, 1000, "1 duplicates"),
+        ({"initiator.duplicates": 1}, 1000, "1 duplicated"),
+        ({"initiator.received_frames": 498, "initiator.untagged": 2}, 1000, "2 with too few VLAN tags"),
+        ({"new.fragments": 1}, 1000, "1 fragmented"),
         ({"refused_frames": 1}, 1000, "1 frames refused"),
         ({"stored": 999}, 1000, "999 of 1000 connections were learned"),
         ({"remapped": 1}, 1000, "another outside source"),

@@ -35,7 +35,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     # Carrier-grade NATs are audited with a pool, which labs and recipes know.
     "audits": (22_490, "setups, the records, and the requirements; nothing that measures"),
     "campaigns": (43_630, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
-    "causes": (1_070, "facts about hops and counters, and the delays of late frames, with figures in words"),
+    "causes": (1_170, "facts about hops and counters, and the delays of late frames, with figures in words"),
     "cleaning": (11_660, "the labs of this machine from outside; their registers"),
     "cli": (70_140, "the edge: reaches everything"),
     "comparisons": (41_760, "measures several gateways, on the bench"),
@@ -59,7 +59,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "spread": (45_060, "campaigns, and the workers that measure their repetitions"),
     "subscriber_profiles": (1_590, "profiles of subscribers; descriptions of inputs; the reader of files of others"),
     "setup": (16_630, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
-    "tester": (18_540, "the tester alone, on cables and labs"),
+    "tester": (18_550, "the tester alone, on cables and labs"),
     "trial": (36_890, "joins setups, the tester and procedures"),
 }
 

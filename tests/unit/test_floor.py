@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 import pytest
+from tests.unit.fake_engine import CLEAN
 from tests.unit.golden import Golden
 from tests.unit.test_selftest import FakeCable
 
@@ -16,7 +17,6 @@ from natgauge.tester.cable import FrameKind
 from natgauge.tester.selftest import SLICE_FRAMES, FloorPair, FloorTester, share_of
 
 KIND = FrameKind("ipv4", 64, delays=True)
-STREAM = dict.fromkeys(("duplicates", "reordered", "late", "damaged", "untranslated", "mistranslated", "skipped"), 0)
 
 
 class Engine:
@@ -44,8 +44,8 @@ class Engine:
             ns = [round(one) for one in took]
             blocks.append({"quantity": "both", "order": order, "ns": ns, "waited": 0, "interrupted": 0})
         frames = 2 * request.slices.frames * request.slices.both
-        stream = {**STREAM, "made_frames": frames, "received_frames": frames}
-        none = {**STREAM, "made_frames": 0, "received_frames": 0}
+        stream = {**CLEAN, "made_frames": frames, "received_frames": frames}
+        none = {**CLEAN, "made_frames": 0, "received_frames": 0}
         counts: dict[str, Any] = {
             **dict.fromkeys(("mark", "remapped", "damaged_unmarked", "foreign", "refused_frames"), 0),
             "name": "cable",

@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import change_trial, make_counts
+from tests.unit.fake_engine import CLEAN
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
+from natgauge.agreement.generated import StreamTally
 from natgauge.doubts import find
 from natgauge.errors import BrokenError
 from natgauge.notes import Note
@@ -99,10 +101,8 @@ def test_the_number_of_lost_frames_is_never_negative(offered: int, received: int
     assert make_counts(offered, offered, received).lost == max(0, offered - received)
 
 
-def _stream(**counts: int) -> Any:
-    kinds = ("duplicates", "late", "damaged", "untranslated", "mistranslated")
-    pieces = ("fragments", "tagged", "untagged", "without_checksum")
-    return SimpleNamespace(**{**dict.fromkeys((*kinds, *pieces), 0), **counts})
+def _stream(made: int, received: int) -> StreamTally:
+    return StreamTally.model_validate({"made_frames": made, "received_frames": received, **CLEAN})
 
 
 @pytest.mark.parametrize(("received", "fault"), [(8, False), (7, True), (9, True)])
@@ -110,18 +110,15 @@ def test_a_round_is_void_unless_just_the_frames_that_were_made_came_back(
     received: int,
     fault: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    right = _stream(made_frames=8, received_frames=8)
+    right = _stream(8, 8)
     others = {"refused_frames": 0, "damaged_unmarked": 0, "stored": 8, "remapped": 0}
-    counts: Any = SimpleNamespace(
-        new=right, initiator=_stream(made_frames=8, received_frames=received), responder=right, **others
-    )
+    counts: Any = SimpleNamespace(new=right, initiator=_stream(8, received), responder=right, **others)
     assert bool(fault_of(counts, 8, None)) == fault
 
 
 def test_a_device_that_returns_more_than_was_sent_is_refused_before_the_first_trial(golden: Golden) -> None:
-    stream = _stream(offered_frames=8, received_frames=635)
+    stream = make_counts(8, 8, 635)
     ports = SimpleNamespace(initiator=SimpleNamespace(device_signs=None), responder=SimpleNamespace(device_signs=None))
     result: Any = SimpleNamespace(phase1=stream, phase2=None, ports=ports)
-    result.phase1.messages = ()
     with golden.raises(BrokenError):
         forwarding.whole(result, last=True, faults={})

@@ -19,7 +19,7 @@ from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE, SHARE_FIGURE
 from natgauge.records.parameters import Parameters
 from natgauge.reports.text import verdict
-from natgauge.words import Verdict
+from natgauge.words import WRONG_FRAMES, Verdict
 
 #: Probability that a frame is lost.
 LOTS = 0.001
@@ -79,6 +79,30 @@ def test_a_device_that_also_leaks_every_frame_is_recognised(golden: Golden) -> N
     assert result.summary.median == 0
     assert len(gateway.plans) <= HANDFUL
     golden(told(result)[0])
+
+
+class _Spoils(Gateway):
+    """Every 100th frame comes back in another form, so it is lost, too."""
+
+    form = ""
+
+    def _stream(
+        self, frames: int, rate: float, limit: float, *, plan: PlanOfTrial, streams: int = 1, refused: int = 0
+    ) -> StreamCounts:
+        counts = super()._stream(frames, rate, limit, plan=plan, streams=streams, refused=refused)
+        spoilt = counts.offered_frames // 100
+        return change_counts(counts, received=counts.received_frames - spoilt, **{self.form: spoilt})
+
+
+@pytest.mark.parametrize("form", WRONG_FRAMES)
+def test_the_form_in_which_a_share_comes_back_at_every_rate_is_said(form: str, golden: Golden) -> None:
+    """Fragments, frames with other tags and frames without a checksum were said to be lost."""
+    gateway = _Spoils()
+    gateway.form = form
+    result = measure(connection_rate, gateway)
+    (note,) = told(result)
+    assert WRONG_FRAMES[form] in note
+    golden(note)
 
 
 @pytest.mark.parametrize("cliff", [15_000.0, 60_000.0, 400_000.0])

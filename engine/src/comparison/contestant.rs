@@ -10,8 +10,8 @@ use crate::failure::{Failure, Outcome};
 use crate::host;
 use crate::plan;
 use crate::port::{self, Port};
-use crate::programs::Programs;
-use crate::report::{ContestantCounts, StreamTally};
+use crate::programs::{total_odd, Programs};
+use crate::report::{ContestantCounts, StreamTally, WrongFrames};
 use crate::request::{Comparison, Contestant, Quantity};
 use crate::selftest;
 use crate::sender;
@@ -154,23 +154,22 @@ impl<'a> LoadedContestant<'a> {
 
     pub fn counts(&self) -> ContestantCounts {
         let (received, offered) = (self.programs.received(), self.programs.offered());
+        let request = &self.contestant.trial;
         let stream = |number: usize| {
-            let tally = &received.tally[number];
+            let (tally, odd) = (&received.tally[number], total_odd(&BOTH.map(|side| received.odd[side][number])));
             StreamTally {
                 made_frames: self.made[number],
                 received_frames: tally.received,
                 duplicates: tally.duplicates,
                 reordered: tally.reordered,
                 late: tally.late,
-                damaged: tally.damaged,
-                untranslated: tally.untranslated,
-                mistranslated: tally.mistranslated,
+                wrong: WrongFrames::new(tally, &odd, request),
                 skipped: self.skipped[number],
             }
         };
         ContestantCounts {
             name: self.contestant.name.clone(),
-            mark: self.contestant.trial.mark,
+            mark: request.mark,
             new: stream(PHASE1),
             initiator: stream(PHASE2[INITIATOR]),
             responder: stream(PHASE2[RESPONDER]),

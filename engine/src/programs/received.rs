@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::shared::{BOTH, CLOSING, MOST_MESSAGES, MOST_SIZES, PHASE2_INITIATOR, PHASE2_RESPONDER, SIDES, STREAMS};
+use crate::shared::{BOTH, CLOSING, PHASE2_INITIATOR, PHASE2_RESPONDER, SIDES, STREAMS};
 use crate::tester::types;
 
 /// Sums over all CPUs.
@@ -32,20 +32,46 @@ pub struct Received {
 }
 
 impl Received {
+    /// The counts of one CPU.
+    pub fn of_cpu(cpu: &types::receiver) -> Self {
+        Self {
+            tally: cpu.tally,
+            foreign: cpu.foreign,
+            damaged_unmarked: cpu.damaged_unmarked,
+            neighbour_replies: cpu.neighbour_replies,
+            stored: cpu.stored,
+            remapped: cpu.remapped,
+            unanswered: cpu.unanswered,
+            signs: cpu.signs,
+            stray: BOTH.map(|side| stray(&cpu.stray[side])),
+            odd: cpu.odd,
+        }
+    }
+
+    /// Add the counts of another CPU.
+    pub fn add(&mut self, other: &Self) {
+        for (total, part) in self.tally.iter_mut().zip(&other.tally) {
+            add(total, part);
+        }
+        for side in BOTH {
+            for (total, part) in self.of_port(other, side) {
+                *total += part;
+            }
+            for (total, part) in self.odd[side].iter_mut().zip(&other.odd[side]) {
+                add_odd(total, part);
+            }
+            self.stray[side] = self.stray[side].or(other.stray[side]);
+        }
+        self.stored += other.stored;
+        self.remapped += other.remapped;
+    }
+
     /// Counts since an earlier reading; of phase 1 and of connections learned, all.
     pub fn since(self, before: &Self) -> Self {
         let mut all = self.of_streams_since(&[PHASE2_INITIATOR, PHASE2_RESPONDER, CLOSING], before);
         for side in BOTH {
-            all.foreign[side] -= before.foreign[side];
-            all.damaged_unmarked[side] -= before.damaged_unmarked[side];
-            all.neighbour_replies[side] -= before.neighbour_replies[side];
-            all.unanswered[side] -= before.unanswered[side];
-            all.signs[side].resets -= before.signs[side].resets;
-            all.signs[side].renumbered -= before.signs[side].renumbered;
-            all.signs[side].restamped -= before.signs[side].restamped;
-            all.signs[side].answers -= before.signs[side].answers;
-            let (odd, earlier) = (&mut all.odd[side][STREAMS], &before.odd[side][STREAMS]);
-            subtract_odd(odd, earlier);
+            subtract(all.of_port(before, side));
+            subtract(of_odd(&mut all.odd[side][STREAMS], &before.odd[side][STREAMS]));
         }
         all.remapped -= before.remapped;
         all
@@ -53,43 +79,75 @@ impl Received {
 
     /// The same with the counts of some streams since an earlier reading.
     pub fn of_streams_since(mut self, streams: &[usize], before: &Self) -> Self {
-        for (total, earlier) in streams.iter().map(|&stream| (stream, &before.tally[stream])) {
-            let tally = &mut self.tally[total];
-            tally.received -= earlier.received;
-            tally.duplicates -= earlier.duplicates;
-            tally.reordered -= earlier.reordered;
-            tally.late -= earlier.late;
-            tally.damaged -= earlier.damaged;
-            tally.untranslated -= earlier.untranslated;
-            tally.mistranslated -= earlier.mistranslated;
-            tally.background -= earlier.background;
-            tally.asked -= earlier.asked;
-            for at in 0..MOST_SIZES {
-                tally.sized[at] -= earlier.sized[at];
-            }
-            for at in 0..MOST_MESSAGES {
-                tally.followed[at] -= earlier.followed[at];
-                tally.wrong[at] -= earlier.wrong[at];
-            }
+        for &stream in streams {
+            subtract(of_stream(&mut self.tally[stream], &before.tally[stream]));
             for side in BOTH {
-                subtract_odd(&mut self.odd[side][total], &before.odd[side][total]);
+                subtract(of_odd(&mut self.odd[side][stream], &before.odd[side][stream]));
             }
         }
         self
     }
+
+    /// The counts of a port, each beside that of another reading.
+    fn of_port<'a>(&'a mut self, other: &Self, side: usize) -> impl Iterator<Item = Pair<'a>> + use<'a> {
+        let (signs, others) = (&mut self.signs[side], &other.signs[side]);
+        [
+            (&mut self.foreign[side], other.foreign[side]),
+            (&mut self.damaged_unmarked[side], other.damaged_unmarked[side]),
+            (&mut self.neighbour_replies[side], other.neighbour_replies[side]),
+            (&mut self.unanswered[side], other.unanswered[side]),
+            (&mut signs.resets, others.resets),
+            (&mut signs.renumbered, others.renumbered),
+            (&mut signs.restamped, others.restamped),
+            (&mut signs.answers, others.answers),
+        ]
+        .into_iter()
+    }
 }
 
-fn subtract_odd(odd: &mut types::oddities, earlier: &types::oddities) {
-    odd.fragments -= earlier.fragments;
-    odd.tagged -= earlier.tagged;
-    odd.untagged -= earlier.untagged;
-    odd.unchecked -= earlier.unchecked;
-    odd.errors -= earlier.errors;
-    odd.too_big -= earlier.too_big;
+/// A count beside the same one of another CPU or reading.
+type Pair<'a> = (&'a mut u64, u64);
+
+fn subtract<'a>(pairs: impl Iterator<Item = Pair<'a>>) {
+    for (count, earlier) in pairs {
+        *count -= earlier;
+    }
+}
+
+/// The counts of a stream that differences may be taken of; delays and variations are those of the whole trial.
+fn of_stream<'a>(tally: &'a mut types::tally, other: &types::tally) -> impl Iterator<Item = Pair<'a>> + use<'a> {
+    let counts = [
+        (&mut tally.received, other.received),
+        (&mut tally.duplicates, other.duplicates),
+        (&mut tally.reordered, other.reordered),
+        (&mut tally.late, other.late),
+        (&mut tally.damaged, other.damaged),
+        (&mut tally.untranslated, other.untranslated),
+        (&mut tally.mistranslated, other.mistranslated),
+        (&mut tally.background, other.background),
+        (&mut tally.zero_checksums, other.zero_checksums),
+        (&mut tally.asked, other.asked),
+    ];
+    let sized = tally.sized.iter_mut().zip(other.sized);
+    let followed = tally.followed.iter_mut().zip(other.followed);
+    counts.into_iter().chain(sized).chain(followed).chain(tally.wrong.iter_mut().zip(other.wrong))
+}
+
+/// The counts of frames in another form.
+fn of_odd<'a>(odd: &'a mut types::oddities, other: &types::oddities) -> impl Iterator<Item = Pair<'a>> + use<'a> {
+    [
+        (&mut odd.fragments, other.fragments),
+        (&mut odd.tagged, other.tagged),
+        (&mut odd.untagged, other.untagged),
+        (&mut odd.unchecked, other.unchecked),
+        (&mut odd.errors, other.errors),
+        (&mut odd.too_big, other.too_big),
+    ]
+    .into_iter()
 }
 
 /// The source of a mistranslated frame, if there was one.
-pub(super) fn stray(found: &types::stray) -> Option<(IpAddr, u16)> {
+fn stray(found: &types::stray) -> Option<(IpAddr, u16)> {
     let address = match (found.high, u32::try_from(found.low)) {
         (0, Ok(four)) => IpAddr::V4(Ipv4Addr::from(four)),
         (high, _) => IpAddr::V6(Ipv6Addr::from(u128::from(high) << 64 | u128::from(found.low))),
@@ -98,13 +156,10 @@ pub(super) fn stray(found: &types::stray) -> Option<(IpAddr, u16)> {
 }
 
 /// Add the oddities of one CPU; of the MTUs the least is kept.
-pub(super) fn add_odd(total: &mut types::oddities, part: &types::oddities) {
-    total.fragments += part.fragments;
-    total.tagged += part.tagged;
-    total.untagged += part.untagged;
-    total.unchecked += part.unchecked;
-    total.errors += part.errors;
-    total.too_big += part.too_big;
+fn add_odd(total: &mut types::oddities, part: &types::oddities) {
+    for (count, more) in of_odd(total, part) {
+        *count += more;
+    }
     let known = [total.path_mtu, part.path_mtu].into_iter().filter(|mtu| *mtu > 0);
     total.path_mtu = known.min().unwrap_or(0);
 }
@@ -119,7 +174,7 @@ pub fn total_odd(parts: &[types::oddities]) -> types::oddities {
 }
 
 /// Add the counts of one CPU.
-pub(super) fn add(total: &mut types::tally, part: &types::tally) {
+fn add(total: &mut types::tally, part: &types::tally) {
     if part.delays > 0 {
         let first = total.delays == 0;
         total.delay_minimum = if first { part.delay_minimum } else { total.delay_minimum.min(part.delay_minimum) };
@@ -135,24 +190,10 @@ pub(super) fn add(total: &mut types::tally, part: &types::tally) {
         total.late_minimum = if first { low } else { total.late_minimum.min(low) };
         total.late_maximum = if first { high } else { total.late_maximum.max(high) };
     }
+    for (count, more) in of_stream(total, part) {
+        *count += more;
+    }
     total.pairs += part.pairs;
-    total.background += part.background;
-    for at in 0..MOST_SIZES {
-        total.sized[at] += part.sized[at];
-    }
-    for at in 0..MOST_MESSAGES {
-        total.followed[at] += part.followed[at];
-        total.wrong[at] += part.wrong[at];
-    }
-    total.zero_checksums += part.zero_checksums;
-    total.asked += part.asked;
-    total.received += part.received;
-    total.duplicates += part.duplicates;
-    total.reordered += part.reordered;
-    total.late += part.late;
-    total.damaged += part.damaged;
-    total.untranslated += part.untranslated;
-    total.mistranslated += part.mistranslated;
     total.delays += part.delays;
     total.negative += part.negative;
     total.delay_sum += part.delay_sum;

@@ -12,7 +12,7 @@ use crate::plan;
 use crate::programs::{total_odd, Offered, Received};
 use crate::report::{
     self, Buckets, Clock, Counts, Cpu, Delay, DeviceSigns, Frame, LateDelay, MessageCounts, Phase2, PhaseName, Ports,
-    QueryCounts, Role, Silence, SizeCounts, StateTable, TrialResult, Variation,
+    QueryCounts, Role, Silence, SizeCounts, StateTable, TrialResult, Variation, WrongFrames,
 };
 use crate::request::FCS;
 use crate::shared::{
@@ -131,7 +131,8 @@ impl Trial<'_> {
         let interval = 1e9 / flow.step.map_or(flow.rate, |step| step.rate);
         let mixed = self.request.background.is_some() && stream != PHASE1;
         let timed = self.request.record_loss_times;
-        let odd = self.odd(stream, received);
+        let wrong = WrongFrames::new(tally, &self.odd(stream, received), self.request);
+        let damaged = wrong.damaged + self.damaged_without_stream(stream, received);
         let churns = self.request.churn().is_some();
         let aside: u64 = parts.iter().map(|part| part.aside).sum();
         let skipped = parts.iter().map(|part| part.skipped).sum::<u64>() - aside;
@@ -147,13 +148,7 @@ impl Trial<'_> {
             reordered: tally.reordered,
             late: tally.late,
             late_delay: self.late_delay(stream, tally),
-            damaged: tally.damaged + self.damaged_without_stream(stream, received),
-            fragments: odd.fragments,
-            tagged: odd.tagged,
-            untagged: self.request.headers().iter().any(|side| side.vlan.is_some()).then_some(odd.untagged),
-            without_checksum: odd.unchecked,
-            untranslated: tally.untranslated,
-            mistranslated: tally.mistranslated,
+            wrong: WrongFrames { damaged, ..wrong },
             zero_checksums: self.request.accept_zero_checksum.then_some(tally.zero_checksums),
             asked: self.request.frame.resolved.then_some(tally.asked),
             messages: self.messages(stream, tally),

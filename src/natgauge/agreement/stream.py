@@ -8,10 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from natgauge.agreement.part import AgreementPart
 from natgauge.late_delays import LateDelays
+from natgauge.words import WRONG_FRAMES
 
 
-class StreamFigures(AgreementPart):
-    """Base of the generated `StreamCounts`, whose fields the schema of results describes."""
+class WrongFigures(AgreementPart):
+    """Base of the generated types that count frames in another form, whose fields the schema of results describes."""
+
+    @property
+    def wrong_frames(self) -> dict[str, int]:
+        """Frames that arrived in another form than that of test frames: name of their count, and their number."""
+        return {name: getattr(self, name) or 0 for name in WRONG_FRAMES}
+
+
+class StreamFigures(WrongFigures):
+    """Base of the generated `StreamCounts`."""
 
     if TYPE_CHECKING:
         offered_frames: int

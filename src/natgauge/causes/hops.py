@@ -12,6 +12,7 @@ from natgauge.causes.cause import Hop
 from natgauge.causes.counters import CounterFacts, counters, facts_of
 from natgauge.causes.hosts import NO_HOSTS, HostLosses, hosts_of
 from natgauge.late_delays import LateDelays, merged
+from natgauge.words import WRONG_FRAMES
 
 #: Hops between the receipt of a packet by IP and its sending.
 _INSIDE: Final = ("header", "conntrack", "routing")
@@ -33,7 +34,7 @@ _ERRORS: Final = ("too_big", "icmp_errors")
 _UNSENT: Final = ("skipped", "unopened")
 #: Frames that arrived, but not in time.
 LATE: Final = "late"
-WRONG: Final = (LATE, "damaged", "fragments", "tagged", "untagged", "without_checksum", "untranslated", "mistranslated")
+WRONG: Final = (LATE, *WRONG_FRAMES)
 
 #: Device (empty = the tester), place (empty = the whole device), name of a counter.
 _Key = tuple[str, str, str]

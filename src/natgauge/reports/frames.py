@@ -17,7 +17,7 @@ from natgauge import outputs
 from natgauge.errors import UsageError
 from natgauge.reports.collected import Stored, StoredComparison, StoredResults, each_trial
 from natgauge.reports.optional_deps import need
-from natgauge.words import Verdict
+from natgauge.words import WRONG_FRAMES, Verdict
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,7 +31,9 @@ _PHASES: Final = {
     "up": ("phase2", "initiator"),
     "down": ("phase2", "responder"),
 }
-_COUNTS: Final = ("intended_frames", "offered_frames", "received_frames", "duplicates", "reordered", "late", "damaged")
+_COUNTS: Final = (
+    "intended_frames", "offered_frames", "received_frames", "duplicates", "reordered", "late", *WRONG_FRAMES,
+)  # fmt: skip
 TRIAL_COLUMNS: Final[Mapping[str, type]] = {
     **_CELL,
     "trial": int,

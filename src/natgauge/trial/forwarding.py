@@ -21,7 +21,7 @@ from natgauge.labs.contract import Addresses
 from natgauge.setup.traffic import Range, TrafficPlan
 from natgauge.trial.judging import signs_of
 from natgauge.trials import Phase2Plan, TrialPlan
-from natgauge.words import Query
+from natgauge.words import WRONG_FRAMES, Query
 
 #: Number of tries where frames are missing: a device that loses 1 % of its frames passes in 99 % of cases.
 HANDFULS: Final = 3
@@ -29,9 +29,8 @@ _FRAMES: Final = 8
 _RATE: Final = 100.0
 #: A device that spoils and copies every frame sends two wrong frames for each.
 _MOST_WRONG: Final = 2
-#: Kinds of frames that are not counted as received. Anybody may send them.
-_FRAGMENTS, _TAGGED, _UNTAGGED = "fragments", "with a wrong VLAN tag", "with too few VLAN tags"
-_IN_ADDITION: Final = frozenset({_FRAGMENTS, _TAGGED, _UNTAGGED})
+#: Counts of frames that anybody may send: where all test frames came back, these are other traffic.
+_IN_ADDITION: Final = frozenset({"fragments", "tagged", "untagged"})
 
 
 def probe(connections: int, query: Query | None = None) -> TrialPlan:
@@ -60,8 +59,8 @@ def whole(result: TrialResult, *, last: bool, faults: Mapping[str, int], statele
                 "look at what else runs on it"
             )
         # A device that damages some frames can be measured. With a device that damages every frame, every trial fails.
-        # Fragments and frames with a tag are none of those that came back: where all did, they are other traffic.
-        wrong = sum(number for kind, number in _wrong(counts).items() if kind not in _IN_ADDITION)
+        found = {**counts.wrong_frames, "duplicates": counts.duplicates}
+        wrong = sum(number for name, number in found.items() if name not in _IN_ADDITION)
         if counts.received_frames and wrong > _MOST_WRONG * counts.offered_frames:
             raise BrokenError(
                 f"device sends more wrong frames than it received: {name}: {_received_of(counts)}; look at what else "
@@ -87,22 +86,10 @@ def _streams(result: TrialResult, *, stateless: bool) -> dict[str, StreamCounts 
     }
 
 
-def _wrong(counts: StreamCounts) -> dict[str, int]:
-    """Return the numbers of wrong frames that came back, by kind."""
-    return {
-        "damaged": counts.damaged,
-        _FRAGMENTS: counts.fragments or 0,
-        _TAGGED: counts.tagged or 0,
-        _UNTAGGED: counts.untagged or 0,
-        "without a UDP checksum": counts.without_checksum or 0,
-        "untranslated": counts.untranslated,
-        "mistranslated": counts.mistranslated,
-        "duplicated": counts.duplicates,
-    }
-
-
 def _received_of(counts: StreamCounts) -> str:
-    faults = "".join(f", {number} {name}" for name, number in {"late": counts.late, **_wrong(counts)}.items() if number)
+    wrong = {WRONG_FRAMES[name]: number for name, number in counts.wrong_frames.items()}
+    found = {"late": counts.late, **wrong, "duplicated": counts.duplicates}
+    faults = "".join(f", {number} {said}" for said, number in found.items() if number)
     return f"{counts.received_frames} of {counts.offered_frames} frames came back{faults}"
 
 

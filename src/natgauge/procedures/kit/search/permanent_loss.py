@@ -29,7 +29,7 @@ from natgauge.late_delays import LateDelays, merged
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
 from natgauge.trials import Trial
-from natgauge.words import Verdict
+from natgauge.words import WRONG_FRAMES, Verdict
 
 if TYPE_CHECKING:
     from natgauge.agreement.generated import StreamCounts
@@ -75,9 +75,7 @@ WORDS: Final[tuple[NoteWord, NoteWord]] = ("loss at every rate", "late at every 
 #: What may be wrong with a frame, as it is said; the worst first. Lost comes last: a frame that came back wrong is
 #: lost, too.
 _KINDS: Final[Mapping[str, str]] = {
-    "untranslated": "come back untranslated",
-    "mistranslated": "come back mistranslated",
-    "damaged": "come back damaged",
+    **{name: f"come back {said}" for name, said in WRONG_FRAMES.items()},
     "duplicates": "come back twice",
     "unkept": "are forwarded, but their connections are not kept",
     LATE: "come back later than the time limit for a frame",
@@ -309,7 +307,7 @@ def _late_of(streams: Sequence[StreamCounts]) -> int:
 
 
 def _bad(streams: Sequence[StreamCounts], kind: str) -> int:
-    return sum(getattr(counts, kind) for counts in streams)
+    return sum(getattr(counts, kind) or 0 for counts in streams)
 
 
 def _share(run: Sequence[_Seen], kind: str) -> float:
