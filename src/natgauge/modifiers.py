@@ -41,6 +41,12 @@ class Modifiers:
         """Time from the beginning of the first group to that of the last, from which on the rate is whole."""
         return (self.groups - 1) * self.group_seconds
 
+    def whole_share(self, seconds: float) -> float:
+        """Return the share of a phase's frames that are sent while all groups send; `seconds` = length of the phase."""
+        whole = seconds - self.ramp_seconds
+        # Until then half of the rate is sent, on average.
+        return whole / (whole + self.ramp_seconds / 2)
+
     @property
     def entries(self) -> int:
         """The most connections that a device keeps of broadcasts from each side, and of queries."""

@@ -295,9 +295,8 @@ def _queue_full(case: _Case) -> _Ruling | None:
         (stream for stream in streams if stream.counts.offered_frames < stream.counts.intended_frames), streams[-1]
     )
     reason = f"{stream.name}: {full} of {stream.counts.intended_frames} frames found the queue before the device full"
-    counts = stream.counts
-    rate = counts.intended_frames / counts.nominal_seconds if counts.nominal_seconds > 0 else 0.0
-    stalled = _stalled(case, counts)
+    stalled = _stalled(case, stream.counts)
+    rate = _whole_rate(case, stream, stream.counts.intended_frames)
     if full <= rate * stalled:
         excuse = f"{reason}, which a sender stalled for {stalled * 1000:.1f} ms can explain"
         return _Ruling(Verdict.INVALID, excuse, limited_by="host", excused=True)
@@ -328,6 +327,13 @@ def _not_offered(case: _Case, stream: _Stream) -> _Ruling | None:
 def _whole_seconds(case: _Case, stream: _Stream) -> float:
     """Return the nominal length of a phase without the time in which groups of its connections begin."""
     return stream.counts.nominal_seconds - (case.modifiers.ramp_seconds if stream.phase == 2 else 0.0)
+
+
+def _whole_rate(case: _Case, stream: _Stream, frames: int) -> float:
+    """Return the rate in frames/s of so many frames of a phase while all groups of its connections send."""
+    whole, seconds = _whole_seconds(case, stream), stream.counts.nominal_seconds
+    # While the groups begin, half of the rate is sent, on average.
+    return 2 * frames / (whole + seconds) if seconds > 0 else 0.0
 
 
 def _hasty(case: _Case, stream: _Stream) -> _Ruling | None:
@@ -466,7 +472,7 @@ def _explained_loss(case: _Case, stream: _Stream) -> float:
         return drops + counts.lost_in_stalls
     if case.trial.placement == "shared":
         return drops
-    rate = counts.offered_frames / counts.nominal_seconds if counts.nominal_seconds > 0 else 0.0
+    rate = _whole_rate(case, stream, counts.offered_frames)
     stalled = sum(map(lost_seconds, case.disturbed))
     return drops + EXPLAINED_BY_STALL * rate * stalled
 

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.unit.counted import make_counts, make_trial
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
@@ -14,7 +16,11 @@ from tests.unit.test_measurer_verbs import WIRE, check
 
 from natgauge.errors import UsageError
 from natgauge.procedures import get
+from natgauge.procedures.kit.result.results import Attempt
+from natgauge.procedures.kit.search.rare_loss import rare_loss_note
 from natgauge.procedures.throughput import PROCEDURE, ThroughputSettings
+from natgauge.trials import Direction
+from natgauge.words import Verdict
 
 
 def asked(**choices: Any) -> Any:
@@ -44,8 +50,7 @@ def test_all_groups_have_begun_before_the_time_of_the_trial() -> None:
     assert phase2.initiator.frames == phase2.responder.frames == 1000 * (15 + 2)
 
 
-@pytest.mark.parametrize("search", ["binary", "mlrsearch"])
-def test_the_time_of_the_groups_is_added_once_and_makes_no_trial_short(search: Any) -> None:
+def test_the_time_of_the_groups_is_added_once_and_makes_no_trial_short() -> None:
     settings = ThroughputSettings(
         connections=1000,
         placement="isolated",
@@ -53,7 +58,6 @@ def test_the_time_of_the_groups_is_added_once_and_makes_no_trial_short(search: A
         groups=10,
         group_seconds=5.0,
         connection_rate=1e5,
-        search=search,
     )
     attempts = PROCEDURE.measure(Gateway(forwards=3e5), settings).measurements[0].attempts
     tried = {(each.outcome.plan.phase2.seconds, each.short) for each in attempts if each.outcome.plan.phase2}
@@ -73,8 +77,36 @@ def test_the_time_of_the_groups_is_added_once_and_makes_no_trial_short(search: A
         {"groups": 4, "reading_order": "increasing"},
         {"modifiers": "broadcast", "reading_order": "increasing"},
         {"groups": 4, "group_seconds": 0},
+        # Shares of a whole trial's frames are far less than those of the time in which all groups send.
+        {"groups": 4, "loss_tolerance": 0.01},
+        {"groups": 4, "search": "mlrsearch"},
+        {"modifiers": "management", "logging": "conntrack-events"},
+        {"foreground_share": 0.5, "logging": "conntrack-events"},
+        {"metric": "mixed-load", "flood_share": 0.5, "logging": "conntrack-events"},
+        {"metric": "reset", "foreground_share": 0.5},
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(choices: dict[str, Any], golden: Golden) -> None:
     with golden.raises(UsageError):
-        check("throughput", "nftables-nat44", **choices)
+        check(
+            choices.get("metric", "throughput"),
+            "nftables-nat44",
+            **{name: value for name, value in choices.items() if name != "metric"},
+        )
+
+
+def test_an_overload_that_only_the_last_group_causes_is_no_rare_loss() -> None:
+    """All groups send for 2 s of 47 s: a quarter of those frames is 2 % of all, which was called too few."""
+    settings = ThroughputSettings(connections=1000, placement="isolated", trial_seconds=2.0, groups=10)
+    upper, load = 30_000.0, 40_000.0
+    plan = settings.plan(1000.0, load, 2.0)
+    assert plan.phase2 is not None
+    assert plan.phase2.modifiers is not None
+    offered = round(load * (2 + plan.phase2.modifiers.ramp_seconds / 2))
+    for lost, words in ((round((load - upper) * 2), []), (3, ["rare loss"])):
+        counts = make_counts(offered, offered, offered - lost)
+        trial = make_trial(plan, phase2={Direction.INITIATOR: counts})
+        failed = replace(trial, verdict=Verdict.FAIL, limited_by="device", failed_phase=2)
+        assert [
+            note.word for note in rare_loss_note([Attempt(load, short=False, outcome=failed)], upper, "frames/s")
+        ] == words

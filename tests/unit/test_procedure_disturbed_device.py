@@ -379,6 +379,12 @@ def failing_over(share: float, silence: float = 0.1) -> Gateway:
     return Gateway(forwards=3e5, alters=alters)
 
 
+def test_a_failover_with_unequal_shares_has_its_downloads_alone() -> None:
+    """The second trial, in which the Responder alone sends, was refused after the first."""
+    found = reset(failing_over(0.5), reset_kind="failover", reset_command="true", down_share=0.8)
+    assert found.figures["surviving_percent"].median == pytest.approx(50, abs=1)
+
+
 @pytest.mark.parametrize("share", [0.0, 0.375, 1.0])
 def test_the_connections_that_survive_a_failover_are_those_whose_downloads_go_on(share: float) -> None:
     found = reset(failing_over(share), reset_kind="failover", reset_command="true")

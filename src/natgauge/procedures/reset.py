@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.figure_text import number
+from natgauge.figure_text import in_percent, number
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import chosen
 from natgauge.inputs.types import Text
@@ -98,6 +98,12 @@ class ResetSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.foreground_share < 1:
+            raise UsageError(
+                f"foreground share: {in_percent(self.foreground_share)}: native IPv6 may come through while nothing is "
+                "translated, and would end the silence; leave it out",
+                at="foreground_share",
+            )
         if self.before_seconds >= self.trial_seconds:
             raise UsageError(
                 f"before seconds: {self.before_seconds:g} s leave nothing of the trial's {self.trial_seconds:g} s; "
@@ -184,7 +190,8 @@ class _ResetTime(HeldConnections[ResetSettings]):
     def _surviving_share(self) -> float:
         """Return the share of the connections that still let frames of the Responder in after a failover."""
         settings, rate = self.settings, self.rate
-        down = replace(settings, directions="down").phase2(rate, settings.trial_seconds)
+        # One side sends all frames, however they are shared otherwise.
+        down = replace(settings, directions="down", down_share=0.5).phase2(rate, settings.trial_seconds)
         plan = replace(settings.reset_plan(self.preparation.rate, rate), phase2=down)
         return surviving_share(self.must(rate, plan, 1), settings.trial_seconds, rate)
 

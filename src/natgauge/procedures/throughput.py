@@ -52,6 +52,12 @@ class ThroughputSettings(ModifiedSettings, Phase1Settings, SearchSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.groups > 1 and self.search == "mlrsearch":
+            raise UsageError(
+                f"groups: {self.groups}: mlrsearch takes shares of all frames of a trial, most of which are sent "
+                "before the last group begins; choose the search binary",
+                at="groups",
+            )
         if self.search == "binary":
             if self.goals != "rfc2544":
                 raise UsageError(f"goals: {self.goals} needs the search mlrsearch", at="goals")

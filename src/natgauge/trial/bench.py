@@ -83,6 +83,19 @@ class Ready:
         return planned.procedure.measure(self.measurer, planned.settings, self.measurer.observer.event, begins=begins)
 
 
+def _refuse_unlisted(way: str, settings: TrialSettings, modifiers: object) -> None:
+    """Refuse a log beside frames whose records would be of no connection that the tester lists."""
+    others = {
+        "the host that floods it": settings.floods,
+        f"modifiers ({modifiers})": modifiers != "none",
+        "native IPv6 in the background": Ability.BACKGROUND in settings.needs(),
+    }
+    if beside := next((what for what, is_there in others.items() if is_there), ""):
+        raise wrong(
+            "logging", f"{way}, but {beside} may have records of its own, which lead to no subscriber; leave one out"
+        )
+
+
 class Bench(Setup):
     """A setup with the tester, on which procedures run one after the other. Use it as a context manager.
 
@@ -160,7 +173,9 @@ class Bench(Setup):
                 mapped=self.traffic.mapping_known,
             )
         self._refuse_transport(procedure.metric, settings)
-        self._refuse_modifiers(settings.parameters().get("modifiers", "none"))
+        self._refuse_modifiers(modifiers := settings.parameters().get("modifiers", "none"))
+        if self.cell.device.logging is not None:
+            _refuse_unlisted(self.cell.device.logging, settings, modifiers)
         if self.cell.lab.power_command is not None and settings.needs() & {Ability.PERIODS, Ability.COSTS}:
             raise wrong("power_command", f"{procedure.metric} reads no power meter; leave it out")
         if settings.query is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from natgauge.errors import UsageError
-from natgauge.figure_text import number
+from natgauge.figure_text import in_percent, number
 from natgauge.inputs.input import chosen, described
 from natgauge.measurer import Ability
 from natgauge.modifiers import BROADCAST_EVERY, Beside, Modifiers
@@ -179,6 +179,12 @@ class ModifiedSettings(Phase2Settings):
         super().__post_init__()
         if self.groups > self.connections:
             raise UsageError(f"groups: {self.groups} of {self.connections} connections; use fewer", at="groups")
+        if self.groups > 1 and self.loss_tolerance:
+            raise UsageError(
+                f"loss tolerance: {in_percent(self.loss_tolerance)} of all frames of a trial, most of which are sent "
+                "before the last group begins; leave it out",
+                at="loss_tolerance",
+            )
         if self.conditions is not None and self.reading_order != "pseudorandom":
             raise UsageError(
                 f"reading order: {self.reading_order}, but modifiers and groups need pseudorandom frames; leave it out",

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from natgauge.figure_text import number as written
 from natgauge.notes import Note
@@ -22,9 +22,6 @@ from natgauge.procedures.kit.result.frame_counts import deciding_counts
 from natgauge.procedures.kit.result.results import Attempt
 from natgauge.trials import Trial
 from natgauge.words import Verdict
-
-if TYPE_CHECKING:
-    from natgauge.agreement.generated import StreamCounts
 
 #: The option that lets trials pass which lose more than nothing.
 LOSS_TOLERANCE: Final = "a --loss-tolerance"
@@ -59,13 +56,13 @@ def rare_loss_note(
         # Queues before the device take up most of what a short trial loses.
         and not attempt.short
     ]
-    rare = [attempt for attempt in failed if _is_rare(deciding_counts(attempt.outcome), 1 - upper / attempt.load)]
+    rare = [attempt for attempt in failed if _is_rare(attempt.outcome, 1 - upper / attempt.load)]
     if not rare or 2 * len(rare) < len(failed):
         return []
     counts = [stream for attempt in rare for stream in deciding_counts(attempt.outcome)]
     lost, offered = sum(stream.lost for stream in counts), sum(stream.offered_frames for stream in counts)
     overload = sum(
-        stream.offered_frames * (1 - upper / attempt.load)
+        stream.offered_frames * (1 - upper / attempt.load) * _whole_share(attempt.outcome)
         for attempt in rare
         for stream in deciding_counts(attempt.outcome)
     )
@@ -116,7 +113,7 @@ def shown(outcome: Trial, load: float, upper: float, unit: str, remedy: str = LO
     """Return what a trial at the rate that `suspected` returned, `load`, shows of the loss at the upper bound."""
     streams, passed = deciding_counts(outcome), outcome.verdict is Verdict.PASS
     failed = outcome.verdict is Verdict.FAIL and outcome.limited_by == "device"
-    if not passed and not (failed and _is_rare(streams, 1 - upper / load)):
+    if not passed and not (failed and _is_rare(outcome, 1 - upper / load)):
         return Shown(upper=load if failed else upper)
     then = "passed" if passed else f"lost no more than {sum(counts.lost for counts in streams):,}"
     text = (
@@ -127,15 +124,25 @@ def shown(outcome: Trial, load: float, upper: float, unit: str, remedy: str = LO
     return Shown(upper, (Note("rare loss", text),))
 
 
+def _whole_share(outcome: Trial) -> float:
+    """Share of the frames that decided a trial that were sent while all groups of its connections sent."""
+    phase2 = outcome.plan.phase2
+    if phase2 is None or phase2.modifiers is None or outcome.failed_phase == 1:
+        return 1.0
+    return phase2.modifiers.whole_share(phase2.seconds)
+
+
 def _is_few(outcome: Trial, error: float) -> bool:
     """Whether a trial lost fewer frames than any but an unlikely overload by the error of the search."""
     streams = deciding_counts(outcome)
-    few = max(FEW, LEAST_SHARE * error * sum(counts.offered_frames for counts in streams))
+    offered = sum(counts.offered_frames for counts in streams) * _whole_share(outcome)
+    few = max(FEW, LEAST_SHARE * error * offered)
     return 0 < sum(counts.lost for counts in streams) <= few
 
 
-def _is_rare(streams: list[StreamCounts], overload: float) -> bool:
+def _is_rare(outcome: Trial, overload: float) -> bool:
     """Whether next to nothing was lost of what an overload loses (share of the frames), and nothing waited."""
+    streams = deciding_counts(outcome)
     lost, offered = sum(counts.lost for counts in streams), sum(counts.offered_frames for counts in streams)
     slowed = any(counts.late or counts.busy_seconds > SLOWED * counts.nominal_seconds for counts in streams)
-    return 0 < lost <= MOST_SHARE * overload * offered and not slowed
+    return 0 < lost <= MOST_SHARE * overload * _whole_share(outcome) * offered and not slowed
