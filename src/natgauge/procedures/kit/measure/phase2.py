@@ -129,6 +129,7 @@ class Phase2Settings(TrialSettings):
             notes.append(Note("settings", text))
         if self.foreground_share < 1:
             text = f"{number(self.foreground_share)} of the frames under test, the others native IPv6"
+            text += "; delays are those of both" * self.times_frames
             notes.append(Note("settings", text))
         if self.trial_seconds < RFC_TRIAL_SECONDS:
             text = f"trials of {self.trial_seconds:g} s; RFC 2544 section 24 requires {RFC_TRIAL_SECONDS:g} s"
