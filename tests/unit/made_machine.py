@@ -22,7 +22,7 @@ PORT: dict[str, Any] = {
     "coalescing": {"adaptive-rx": "on", "adaptive-tx": "on", "rx-usecs": 50},
     "pause": {"autoneg": "on", "rx": "on", "tx": "on"},
     "hash": {"udp4": "sd", "udp6": "sdfn"},
-    "offloads": {"rxvlan": "on", "lro": "off", "rx-gro-hw": "on [fixed]"},
+    "offloads": {"rxvlan": "on", "rx-vlan-filter": "on [fixed]", "lro": "off", "rx-gro-hw": "on [fixed]"},
     "eee": {"eee": "on"},
 }
 INTERRUPTS = """\

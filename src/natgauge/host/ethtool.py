@@ -38,7 +38,14 @@ _FIELDS: Final = {
 }  # fmt: skip
 _GET_HASH, _SET_HASH = 0x29, 0x2A
 #: Off-loads by the name that ethtool sets, and the kernel's name of the feature.
-OFFLOADS: Final[Mapping[str, str]] = {"rxvlan": "rx-vlan-hw-parse", "lro": "rx-lro", "rx-gro-hw": "rx-gro-hw"}
+OFFLOADS: Final[Mapping[str, str]] = {
+    "rxvlan": "rx-vlan-hw-parse",
+    # Service tags (IEEE 802.1ad), and frames of VLANs that the port does not know, which it drops.
+    "rx-vlan-stag-hw-parse": "rx-vlan-stag-hw-parse",
+    "rx-vlan-filter": "rx-vlan-filter",
+    "lro": "rx-lro",
+    "rx-gro-hw": "rx-gro-hw",
+}
 #: Ends the value of an off-load that the driver does not let go of.
 FIXED: Final = " [fixed]"
 

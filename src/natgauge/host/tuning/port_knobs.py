@@ -163,11 +163,14 @@ class Pause(PortKnob):
 
 
 class Offloads(_SplitKnob):
-    """Whether a port removes VLAN tags and joins frames that it receives, before a program sees them."""
+    """Whether a port removes VLAN tags, drops frames and joins frames that it receives, before a program sees them."""
 
     name = "offloads"
     part = "offloads"
-    why = "a port that removes VLAN tags or joins frames hands the tester other frames than came over the link"
+    why = (
+        "a port that removes VLAN tags, drops frames of other VLANs or joins frames hands the tester other frames than "
+        "came over the link"
+    )
     source = "Linux: networking/segmentation-offloads; XDP programs see frames after these offloads"
     absent = "its driver has no such offload"
 
