@@ -88,6 +88,8 @@ LimitedBy = Literal[
 OF_PORTS: Final = frozenset[LimitedBy]({"port pool", "port block"})
 #: What a gateway does not do faster: all of it, its log, or a kind of its load.
 OF_SPEED: Final = frozenset[LimitedBy]({"device", "log", "new connections", "frames"})
+#: What ends a search before the gateway does: its value is a bound.
+NO_DEVICE: Final = frozenset[LimitedBy]({"tester", "host", "server", "time"})
 
 #: What ended the search for a rate of a comparison instead of the gateway.
 SearchLimitedBy = Literal["the tester", "the host", "the server", "the link", "rare loss", "the time"]

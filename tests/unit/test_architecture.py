@@ -25,7 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "modifiers": set(),
     "power": {"errors"},
     "readings": {"churn", "core_work", "log_counts", "power"},
-    "causes": {"late_delays"},
+    "causes": {"late_delays", "words"},
     "core_work": set(),
     "plain_text": set(),
     "errors": {"plain_text"},

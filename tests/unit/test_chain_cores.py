@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 from tests.plans import OneTrial, PlanOfTrial
+from tests.unit.counted import make_counts
 from tests.unit.golden import Golden
 from tests.unit.made_results import doubted_for
 from tests.unit.simulated import Gateway, reading
+from tests.unit.test_churn import lost_of
+from tests.unit.test_churn import made as churned
 
 from natgauge.analysis.scalability import scale_up
 from natgauge.comparisons.compare import length_notes
@@ -27,7 +30,8 @@ from natgauge.labs.netns.lab import NetnsLab
 from natgauge.measurements.making import chain_notes, make
 from natgauge.metrics.shared_figures import LOST_PERCENT_AT
 from natgauge.procedures import get
-from natgauge.procedures.kit.result.device_figures import idle_cores, imbalance
+from natgauge.procedures.kit.result.device_figures import idle_cores, imbalance, with_device_figures
+from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports.rows import rows
@@ -237,3 +241,14 @@ def test_cores_of_each_device_are_an_axis_of_the_scale_up(golden: Golden) -> Non
     shared = scale_up(own[1], [own[1], result_of(Gateway())])
     assert shared.value is None
     golden(shared.doubt)
+
+
+def test_a_device_of_a_chain_drops_openings_and_no_frame_that_was_not_sent_for_a_lost_one() -> None:
+    """Frames to connections that were not opened were lost frames of which nobody knew the place."""
+    down = make_counts(4000, 3400, 3400, unopened=600)
+    dropped = {"ce inside card ring": 150, "pe inside card ring": 50}
+    failed = churned(
+        down=down, openings=lost_of(200, 200), verdict=Verdict.FAIL, limited_by="device", dropped_after=dropped
+    )
+    repetition = Measurement(1.0, 2.0, "device", {}, attempts=(Attempt(2.0, short=False, outcome=failed),))
+    assert with_device_figures(repetition).figures == {f"{LOST_PERCENT_AT}ce": 75, f"{LOST_PERCENT_AT}pe": 25}

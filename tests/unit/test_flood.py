@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,17 @@ from tests.unit.test_measurer_trials import measurer, phase2_of
 from tests.unit.test_procedure_subscribers import NEW_BOUND, Mixed, measure, profile
 
 from natgauge.churn import CountInChurn
+from natgauge.doubts import find
 from natgauge.errors import UsageError
+from natgauge.notes import Note
+from natgauge.power import Energy
+from natgauge.procedures.kit.measure.floods import beside_flood
+from natgauge.procedures.kit.result.results import Attempt, Measurement
+from natgauge.records.parameters import Parameters
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 from natgauge.trials import Trial, TrialPlan
-from natgauge.words import Verdict
+from natgauge.words import LimitedBy, Verdict
 
 
 @dataclass(slots=True)
@@ -167,3 +174,94 @@ def test_a_flood_before_devices_whose_subscribers_share_addresses_is_refused() -
     with pytest.raises(UsageError) as refused:
         plan("mixed-load", "lw4o6", {"flood_share": 0.5})
     assert refused.value.at == "flood_share"
+
+
+def known_loads(alone: Measurement, beside: Measurement, tried: Sequence[Attempt] = ()) -> Measurement:
+    """What is told of a load of 100 without a flood and one of 50 beside it."""
+    return beside_flood(alone, tried, beside, wanted=1.0, flood=1.0)
+
+
+def ended(value: float, upper: float | None, by: LimitedBy, *notes: Note) -> Measurement:
+    return Measurement(value, upper, by, {}, notes=notes)
+
+
+def test_a_load_that_the_tester_ended_leaves_no_least_share_and_a_doubt_says_so(golden: Any) -> None:
+    """0.21 was told as the least share of a device of which nobody knows what it carries without the flood."""
+    truth = Flooded(opens=12_000, ceiling=210_000)
+    found = measure("mixed-load", truth, four_tuples=500_000, new_share=0.05, flood_share=0.5)
+    figures = medians(found)
+    assert (found.limited_by, figures["load_without_flood"]) == ("new connections", pytest.approx(100_000))
+    assert figures["kept_share"] == pytest.approx(0.2, rel=0.01)
+    assert "kept_least_share" not in figures
+    assert figures["kept_most_share"] > 0.2
+    golden([str(doubt) for doubt in find(found, Parameters()) if doubt.word == "tester limited"])
+    assert {doubt.grade for doubt in found.notes if doubt.word == "tester limited"} == {"interval"}
+
+
+def test_what_is_not_sure_of_the_load_without_the_flood_is_told_with_the_share(golden: Any) -> None:
+    """They were doubts of the first search, and with the first search they were dropped."""
+    rare, twice = Note("rare loss", "3 frames of a million were lost"), Note("contradictions", "90 passed and failed")
+    known = known_loads(ended(100.0, 101.0, "device", rare, twice), ended(50.0, 50.5, "device"))
+    golden([f"{note} ({note.grade})" for note in known.notes])
+    # What few lost frames ended may be far too low.
+    assert "kept_least_share" not in known.figures
+    assert known.figures["kept_most_share"] == pytest.approx(0.505)
+
+
+def test_each_bound_of_the_share_is_that_of_a_search_that_the_device_ended() -> None:
+    known = known_loads(ended(100.0, 125.0, "device"), ended(50.0, None, "tester"))
+    assert (known.figures["kept_least_share"], known.figures["kept_share"]) == (0.4, 0.5)
+    assert "kept_most_share" not in known.figures
+    undecided = known_loads(ended(100.0, 125.0, "host"), ended(50.0, 60.0, "time"))
+    assert "kept_least_share" not in undecided.figures
+    assert undecided.figures["kept_most_share"] == 0.6
+
+
+def test_what_the_others_lose_beside_a_flood_is_counted_as_verdicts_count_it() -> None:
+    """2,000 of 4,000 frames came back, and 1,000 were never sent: their connections were not opened."""
+    outcome = made(down=make_counts(4000, 3000, 2000, unopened=1000))
+    phase2 = outcome.counted.phase2
+    assert phase2 is not None
+    beside = phase2.model_copy(update={"initiator": None, "flood": lost_of(1000, 999)})
+    outcome = replace(
+        outcome, result=outcome.counted.model_copy(update={"phase2": beside}), verdict=Verdict.FAIL, limited_by="device"
+    )
+    tried = Attempt(100.0, short=False, outcome=outcome, is_aside=True)
+    known = known_loads(ended(100.0, 101.0, "device"), ended(50.0, 50.5, "device"), [tried])
+    assert known.figures["frames_lost_beside_flood_percent"] == 50
+
+
+class Metered(Flooded):
+    """Its meter shows as many watts as the Initiator sends frames/s, and 1 kW more where there is no flood."""
+
+    __slots__ = ()
+
+    def trial(self, plan: TrialPlan) -> Trial:
+        """The same trial, with its energy."""
+        trial, phase2 = Flooded.trial(self, plan), plan.phase2
+        if phase2 is None:
+            return trial
+        flooded = phase2.churn is not None and phase2.churn.flood_per_second
+        watts = phase2.initiator_rate + (0 if flooded else 1000)
+        return reading(trial, energy=Energy(watts * phase2.seconds, phase2.seconds))
+
+
+def test_the_power_beside_a_flood_is_that_of_the_load_that_passes_beside_it() -> None:
+    """It was that of the load that passes without it: there the loads are higher."""
+    truth = Metered(carries=100_000, counts_openings=True, busy=True)
+    found = measure("mixed-load", truth, connections=50_000, four_tuples=200_000, new_rate=1000.0, flood_share=0.9)
+    assert medians(found)["load_without_flood"] > found.summary.median
+    assert medians(found)["watts"] == pytest.approx(found.summary.median)
+
+
+def test_half_of_a_load_that_failed_is_no_load_that_passed() -> None:
+    """Its trials tell what ended the search; the power of half of the frames was told as that of all."""
+    truth = Metered(carries=100_000, counts_openings=True)
+    found = measure("mixed-load", truth, connections=50_000, four_tuples=200_000, new_share=0.01)
+    (repetition,) = found.measurements
+    asides = [each for each in repetition.attempts if each.is_aside]
+    assert [each.outcome.verdict for each in asides] == [Verdict.FAIL, Verdict.PASS]
+    assert {each.load > repetition.value for each in asides} == {True}
+    assert medians(found)["watts"] == pytest.approx(found.summary.median + 1000)
+    # They are trials all the same.
+    assert sum(found.trials.values()) == len(repetition.attempts)

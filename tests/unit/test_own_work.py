@@ -14,6 +14,8 @@ from natgauge.measurements.making import make
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.measurement import Result
 from natgauge.reports.answers import answers
+from natgauge.reports.html.references import limit_of
+from natgauge.reports.rows import own_share
 from natgauge.reports.text import table, verdict
 from natgauge.words import Verdict
 
@@ -70,3 +72,61 @@ def test_a_share_of_forwarding_that_contains_the_testers_work_is_an_upper_bound(
     assert share.bound == bound
     told = " ".join(sentence.text for sentence in answers([forwarding, nat]))
     golden(told)
+
+
+#: As many openings as frames of one direction: of 3 frames, two are over open connections.
+MIXED = {"frames_per_second_total": 2e6, "connections_per_second": 1e6}
+
+
+def mixed(
+    metric: str = "mixed-load", figures: dict[str, float] = MIXED, unit: str = "frames/s", **given: Any
+) -> Result:
+    one = Measurement(1e6, 1.01e6, "device", {Verdict.PASS: 1, Verdict.INVALID: 0}, figures=figures)
+    return make(make_result(metric, unit, {}, [one, one]), grouped({**TOPS, **given}))
+
+
+def noted(result: Result, word: str) -> float | None:
+    return next((note.value for note in (*result.notes, *result.doubts) if note.word == word), None)
+
+
+def test_the_testers_work_for_openings_is_in_a_rate_of_frames_beside_them() -> None:
+    """A third of the frames was left out, and so was a third of the tester's work."""
+    result = mixed(placement="shared")
+    assert noted(result, "tester") == pytest.approx(3e6 / 6.5e6)
+    assert own_share(result) == pytest.approx(3e6 / 6.5e6)
+
+
+@pytest.mark.parametrize(
+    ("figures", "transport", "frames"),
+    [(MIXED, "udp", 3e6), ({**MIXED, "flood_per_second": 5e5}, "udp", 3.5e6), (MIXED, "tcp", 8e6)],
+)
+def test_the_receivers_run_for_each_frame_that_opens_or_closes_a_connection_too(
+    figures: dict[str, float], transport: str, frames: float
+) -> None:
+    given = {"placement": "isolated", "device_cores": 4, "receiver_ns": 100.0, "transport": transport}
+    result = mixed("subscribers", figures, "subscribers", **given)
+    assert noted(result, "tester on device cores") == pytest.approx(100e-9 * frames / 4)
+
+
+def test_a_load_near_the_highest_that_was_tried_is_so_with_its_openings(golden: Golden) -> None:
+    tops = {"tester_highest_phase1_rate": None, "tester_highest_phase2_rate": None, "search_top_phase2_rate": 3.2e6}
+    result = mixed(placement="external", **tops)
+    golden([str(doubt) for doubt in result.doubts if doubt.word == "tester unknown"])
+
+
+@pytest.mark.parametrize(
+    ("figures", "given", "limit"),
+    [
+        ({"frames_per_second_total": 2e6}, {}, 3.25e6),
+        (MIXED, {}, 6.5e6 / 3),
+        (MIXED, {"new_rate": 1e6}, 5.5e6 / 2),
+        ({**MIXED, "flood_per_second": 5e5}, {}, 2e6),
+    ],
+)
+def test_the_testers_limit_of_a_mixed_load_is_where_all_its_frames_are_the_testers_most(
+    figures: dict[str, float], given: dict[str, Any], limit: float
+) -> None:
+    drawn = limit_of(mixed(figures=figures, directions="both", **given))
+    assert drawn is not None
+    assert drawn.value == pytest.approx(limit)
+    assert limit_of(mixed(figures=figures, **given)) == drawn

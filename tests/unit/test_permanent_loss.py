@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.plans import OneTrial, PlanOfTrial
-from tests.unit.counted import change_counts
+from tests.unit.counted import change_counts, make_counts, make_outcome
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
@@ -16,9 +16,10 @@ from natgauge.errors import BrokenError
 from natgauge.measurements.making import make
 from natgauge.procedures import connection_rate, frame_loss, latency, throughput, validated_connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE, SHARE_FIGURE
+from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE, SHARE_FIGURE, Faults
 from natgauge.records.parameters import Parameters
 from natgauge.reports.text import verdict
+from natgauge.trials import Direction
 from natgauge.words import WRONG_FRAMES, Verdict
 
 #: Probability that a frame is lost.
@@ -280,3 +281,15 @@ def test_a_loss_that_is_tolerated_hides_nothing() -> None:
     gateway = Gateway(establishes=250_000, loses_share=0.001)
     assert measure(connection_rate, gateway, loss_tolerance=0.002).summary.median == pytest.approx(250_000, rel=0.02)
     assert told(measure(connection_rate, gateway, loss_tolerance=0.0005))
+
+
+def test_a_share_of_the_connections_that_is_not_opened_takes_the_same_share_of_the_frames() -> None:
+    """Frames that were not sent for that are lost, so they are among those of which a share is lost."""
+    faults = Faults()
+    for rate in (1000.0, 2000.0, 4000.0, 8000.0):
+        down = make_counts(2000, 1000, 800, unopened=1000)
+        outcome = make_outcome("FAIL", "lost", phase2={Direction.RESPONDER: down}, limited_by="device")
+        faults.add(rate, outcome)
+    loss = faults.proven()
+    assert loss is not None
+    assert (loss.kind, loss.share, loss.kept, loss.frames) == ("lost", 0.6, 800, 2000)

@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 from tests.plans import OneTrial, PlanOfTrial
+from tests.unit.counted import arrivals, change_counts
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway, reading
+from tests.unit.simulated_kinds import Policed
+from tests.unit.test_churn import all_came, lost_of
+from tests.unit.test_churn import made as churned
 from tests.unit.test_measurer import SETTINGS
 from tests.unit.test_measurer_trials import PLAN, measurer
 
@@ -18,6 +22,9 @@ from natgauge.errors import BrokenError, HostError
 from natgauge.metrics.shared_figures import MICROJOULES_PER_CONNECTION, MICROJOULES_PER_FRAME, WATTS
 from natgauge.power import Energy, EnergyOfTrial
 from natgauge.procedures import get
+from natgauge.procedures.kit.result.device_figures import with_device_figures
+from natgauge.procedures.kit.result.results import Attempt, Measurement
+from natgauge.words import Verdict
 
 
 @dataclass(slots=True)
@@ -119,3 +126,38 @@ def test_a_result_has_the_energy_of_a_frame_or_a_connection_at_the_highest_load_
     expected = (400 * len(deciding) + 1e-3 * frames) / frames * 1e6
     assert measured.measurements[0].figures[name] == pytest.approx(expected)
     assert measured.measurements[0].figures[WATTS] == pytest.approx(40 + 1e-4 * frames / len(deciding))
+
+
+@dataclass(slots=True)
+class MeteredPolicer(Policed):
+    """A gateway that takes a watt for each connection of a trial."""
+
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
+        """The same trial, with its energy."""
+        return reading(Policed.measure(self, plan), energy=Energy(plan.connections, 1.0))
+
+
+def test_a_trial_of_fewer_connections_says_nothing_of_the_power_of_all() -> None:
+    """A quarter of them passes at a higher rate than all: the trial that shows a bucket was taken for the answer."""
+    procedure = get("connection-rate")
+    chosen = procedure.settings(connections=10_000, placement="isolated", repeat=1)
+    (measured,) = procedure.measure(MeteredPolicer(), chosen).measurements
+    assert any(note.word == "bucket" for note in measured.notes)
+    assert measured.figures[WATTS] == 10_000
+
+
+def test_each_message_of_what_opens_closes_and_floods_is_a_frame() -> None:
+    """8,000 frames of open connections were all; 1,000 + 200 connections have three messages each, 200 leave by 3."""
+    opening = [arrivals(name, 200) for name in ("syn", "syn-ack", "ack")]
+    closing = [arrivals(name, 200) for name in ("fin", "fin-ack", "last-ack")]
+    trial = churned(openings=all_came(200, messages=opening), closings=all_came(200, messages=closing))
+    result, phase2 = trial.counted, trial.counted.phase2
+    assert phase2 is not None
+    first = change_counts(trial.phase1, messages=[arrivals(one.name, 1000) for one in opening])
+    flooded = phase2.model_copy(update={"flood": lost_of(1000, 700)})
+    trial = replace(trial, result=result.model_copy(update={"phase1": first, "phase2": flooded}))
+    passed = reading(replace(trial, verdict=Verdict.PASS), energy=Energy(100.0, 2.0))
+    repetition = Measurement(1.0, 1.0, "device", {}, attempts=(Attempt(1.0, short=False, outcome=passed),))
+    frames = 3 * 1000 + 8000 + 3 * 200 + 3 * 200 + 300
+    figures = with_device_figures(repetition).figures
+    assert figures == {WATTS: 50, MICROJOULES_PER_FRAME: pytest.approx(1e8 / frames)}

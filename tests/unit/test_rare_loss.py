@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 from tests import simulated_lab
 from tests.plans import CountsOfStream
-from tests.unit.counted import change_counts
+from tests.unit.counted import change_counts, make_counts, make_outcome
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
 from natgauge import Result
+from natgauge.procedures.kit.result.results import Attempt
+from natgauge.procedures.kit.search.rare_loss import rare_loss_note
+from natgauge.trials import Direction
 
 
 @dataclass(slots=True)
@@ -91,3 +94,9 @@ def test_an_overloaded_device_is_not_taken_for_one(
 def test_a_queue_that_takes_up_most_of_a_short_trial_is_not_taken_for_one(queue: int) -> None:
     gateway = Gateway(establishes=250_000, queue=queue)
     assert "rare loss" not in words(result_of("connection-rate", gateway, connections=20_000))
+
+
+def test_a_rare_loss_is_one_of_all_frames_that_were_due(golden: Golden) -> None:
+    down = make_counts(1_000_000, 999_990, 999_990, unopened=10)
+    outcome = make_outcome("FAIL", "lost", phase2={Direction.RESPONDER: down}, limited_by="device")
+    golden([note.text for note in rare_loss_note([Attempt(2000.0, short=False, outcome=outcome)], 1000.0, "frames/s")])

@@ -34,7 +34,7 @@ from natgauge.procedures.kit.time_budget import (
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports.text import verdict
-from natgauge.trials import Phase2Plan, RateStep
+from natgauge.trials import Direction, Phase2Plan, RateStep
 from natgauge.words import Verdict
 
 N = 100_000
@@ -325,3 +325,16 @@ def test_a_trial_that_outlasts_the_time_out_ends_the_search_with_what_is_known(g
         measure(_Forgetful(establishes=2e5, forgets_after=1.0), 100_000)
     with golden.raises(BrokenError):
         measure(_Forgetful(establishes=1e3, forgets_after=10.0), 100_000)
+
+
+def test_frames_to_connections_that_were_not_opened_are_lost_frames_of_all_that_were_due(golden: Golden) -> None:
+    """60,000 of 40,000 frames were said to be lost."""
+    down = make_counts(100_000, 40_000, 40_000, unopened=60_000)
+    outcome = make_outcome("FAIL", "lost", phase2={Direction.RESPONDER: down})
+    golden(str(nothing_passed(1000.0, "frames/s", [Attempt(1000.0, short=False, outcome=outcome)], TimeUpError("end"))))
+    few = make_counts(1000, 999, 999, unopened=1)
+    attempts = [
+        Attempt(load, short=False, outcome=make_outcome("FAIL", "lost", phase2={Direction.RESPONDER: few}))
+        for load in (1.0, 2.0, 4.0)
+    ]
+    assert "rare loss" in str(nothing_passed(1.0, "frames/s", attempts, TimeUpError("end")))

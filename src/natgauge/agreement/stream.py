@@ -47,6 +47,11 @@ class StreamFigures(WrongFigures):
         return max(0, self.due_frames - self.received_frames)
 
     @property
+    def received_messages(self) -> int:
+        """Frames of what was received: each message of a connection or of a query is one."""
+        return self.received_frames * max(1, len(self.messages))
+
+    @property
     def nominal_seconds(self) -> float:
         """Duration of the sending as planned."""
         return self.nominal_ns / 1e9

@@ -22,9 +22,8 @@ from natgauge.records.measurement import Result
 from natgauge.records.repetition import Repetition
 from natgauge.statistics.interval import CONFIDENCE, ConfidenceInterval
 from natgauge.statistics.two_samples import moses_interval, shift_coverage
+from natgauge.words import NO_DEVICE
 
-#: What ends a search before the device does: its value is a bound.
-_NO_DEVICE: Final = frozenset({"tester", "host", "server", "time"})
 #: No more than this share is taken for too low: nothing is known of a device that has next to no time.
 _MOST: Final = 0.9
 
@@ -101,7 +100,7 @@ def _span(repetition: Repetition, result: Result) -> Span:
     upper = repetition.value if repetition.upper is None else max(repetition.value, repetition.upper)
     if better(result.metric) == "lower":
         return Span(0.0 if repetition.limited_by in ("host", "tester") else repetition.value, upper)
-    if repetition.limited_by in _NO_DEVICE and (repetition.limited_by != "time" or repetition.upper is None):
+    if repetition.limited_by in NO_DEVICE and (repetition.limited_by != "time" or repetition.upper is None):
         least = 0.0 if repetition.value >= 0 else -math.inf
         return Span(least if better(result.metric) is None else repetition.value, math.inf)
     return Span(repetition.value, upper)
@@ -132,9 +131,9 @@ def bounds(result: Result) -> tuple[float, float]:
     makes the median a lower bound. A search that ran out of time has two bounds, or only the lower one.
     """
     limits = {result.limited_by, *(repetition.limited_by for repetition in result.repetitions)}
-    if not limits & _NO_DEVICE:
+    if not limits & NO_DEVICE:
         return result.median, result.median
-    limit = result.limited_by if result.limited_by in _NO_DEVICE else None
+    limit = result.limited_by if result.limited_by in NO_DEVICE else None
     limited = [_span(replace(each, limited_by=limit or each.limited_by), result) for each in result.repetitions]
     lower = min(result.median, statistics.median(span.lower for span in limited))
     upper = max(result.median, statistics.median(span.upper for span in limited))

@@ -24,8 +24,11 @@ from natgauge.ethernet import (
     theoretical_maximum,
 )
 from natgauge.metrics import declared
+from natgauge.metrics.loads import FLOOD
 from natgauge.metrics.metric import Counted
+from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, IN_ALL
 from natgauge.records.parameters import Parameters
+from natgauge.statistics.figure import FigureSummary
 from natgauge.words import Query, Side
 
 _SIDES: Final[tuple[Side, ...]] = get_args(Side)
@@ -58,6 +61,42 @@ def frames_of(metric: str, parameters: Parameters) -> tuple[UnitFrame, ...]:
 def is_of_frames(metric: str, parameters: Parameters) -> bool:
     """Whether a metric's value counts frames of one direction, and not connections or queries of several messages."""
     return declared(metric).counts == "frames" or len(frames_of(metric, parameters)) == 1
+
+
+def frames_in_all(rate: float, figures: Mapping[str, FigureSummary], parameters: Parameters) -> float:
+    """Return the frames/s of all directions and kinds; `rate` itself where the figures do not name a sum.
+
+    Of a load of several kinds also what opens its connections, what closes those of TCP, and the flood beside it cross
+    the device.
+    """
+    total = figures.get(IN_ALL)
+    return rate if total is None else total.median + _of_connections(figures, parameters) + _of_flood(figures)
+
+
+def highest_value(top: float, rate: float, figures: Mapping[str, FigureSummary], parameters: Parameters) -> float:
+    """Return the rate, in the unit of `rate`, > 0, at which a load of the same kinds has `top` frames/s in all.
+
+    A flood has as many frames at every rate, and so have new connections that the user gave a rate.
+    """
+    constant = _of_flood(figures)
+    if parameters.get("new_rate") is not None:
+        constant += _of_connections(figures, parameters)
+    return rate * (top - constant) / (frames_in_all(rate, figures, parameters) - constant)
+
+
+def _of_connections(figures: Mapping[str, FigureSummary], parameters: Parameters) -> float:
+    """Frames/s of connections that come and leave beside the frames of a load."""
+    opened = figures.get(CONNECTIONS_PER_SECOND)
+    if opened is None:
+        return 0.0
+    # Connections without a handshake leave without a further frame.
+    closed = _closed_by("fin", parameters) if parameters.get("transport") == "tcp" else ()
+    return opened.median * (len(_opening(parameters)) + len(closed))
+
+
+def _of_flood(figures: Mapping[str, FigureSummary]) -> float:
+    flood = figures.get(FLOOD)
+    return 0.0 if flood is None else flood.median
 
 
 def sends_data(metric: str, parameters: Parameters) -> bool:
@@ -133,7 +172,10 @@ def _handshake(parameters: Parameters) -> tuple[UnitFrame, UnitFrame, UnitFrame]
 
 def _closing(parameters: Parameters, option: str = "tear_down_by") -> tuple[UnitFrame, ...]:
     """The segments that close a connection in the way of this option."""
-    way = parameters.get(option)
+    return _closed_by(parameters.get(option), parameters)
+
+
+def _closed_by(way: JsonValue, parameters: Parameters) -> tuple[UnitFrame, ...]:
     if way == "rst":
         return (_segment(parameters, "reset", "initiator"),)
     if way != "fin":

@@ -344,7 +344,7 @@ class ByRates:
         """Yield the losses of the earlier searches whose rates decide how long the first trial takes."""
         for each in dict.fromkeys(("new", quantity)):
             if each in rated.found:
-                lost = losses(rated.found[each].attempts, self._planned(rated.bench, each).procedure.unit)
+                lost = losses(rated.found[each].searched, self._planned(rated.bench, each).procedure.unit)
                 if lost:
                     yield f"in the search before, {lost}"
 

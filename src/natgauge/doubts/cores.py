@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from natgauge.analysis.unit_frames import frames_of, is_of_frames
+from natgauge.analysis.unit_frames import frames_in_all, frames_of, is_of_frames
 from natgauge.doubts.doubt import Doubt, Facts, Said
 from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
@@ -60,10 +60,10 @@ def receiver_share(measured: MeasurementResult, parameters: Parameters) -> float
 
 
 def _frames_of_unit(measured: MeasurementResult, parameters: Parameters) -> float:
-    """Number of frames of one unit of the value, of all directions together; 0 where it is no rate of frames."""
-    total, median = measured.figures.get(IN_ALL), measured.summary.median
-    if total is not None and median:
-        return total.median / median
+    """Number of frames of one unit of the value, of all directions and kinds; 0 where it is no rate of frames."""
+    figures, median = measured.figures, measured.summary.median
+    if IN_ALL in figures and median:
+        return frames_in_all(median, figures, parameters) / median
     return sum(frame.share for frame in frames_of(measured.metric, parameters))
 
 

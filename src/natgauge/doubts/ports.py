@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from natgauge.analysis.unit_frames import frames_of, is_of_frames, most_units
+from natgauge.analysis.unit_frames import frames_in_all, frames_of, is_of_frames, most_units
 from natgauge.doubts.doubt import Doubt, Facts, Said
 from natgauge.figure_text import in_percent, number
 from natgauge.metrics import declared
-from natgauge.metrics.shared_figures import IN_ALL
 
 #: A rate above this share of the highest one that was tried may be the tester's.
 NEAR_TOP: Final = 0.8
@@ -46,8 +45,7 @@ def _unknown_tester(facts: Facts) -> Iterator[Said]:
     top = parameters.get(f"search_top_phase{declared(measured.metric).phase}_rate")
     if not isinstance(top, int | float):
         return
-    total = measured.figures.get(IN_ALL)
-    rate = measured.summary.median if total is None else total.median
+    rate = frames_in_all(measured.summary.median, measured.figures, facts.parameters)
     near = bool(frames_of(measured.metric, parameters)) and rate >= NEAR_TOP * top
     share = f"; the result is {in_percent(rate / top)} of it and may be the tester's" if near else ""
     unit = measured.unit if measured.unit.endswith("/s") else "frames/s"

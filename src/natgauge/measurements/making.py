@@ -10,14 +10,14 @@ from typing import Any, Final
 from natgauge.analysis.between_runs import judged
 from natgauge.analysis.contrast import widened_interval
 from natgauge.analysis.own_work import limiting_device, own_work
-from natgauge.analysis.unit_frames import is_of_frames, most_units
+from natgauge.analysis.unit_frames import frames_in_all, is_of_frames, most_units
 from natgauge.causes.cause import Cause, most_frequent
 from natgauge.doubts import find
 from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
 from natgauge.gateways.recipe import Recipe, as_played, digest
 from natgauge.measurements.conditions import with_conduct, with_own_part
-from natgauge.metrics.shared_figures import CORE_IMBALANCE, IN_ALL
+from natgauge.metrics.shared_figures import CORE_IMBALANCE
 from natgauge.metrics.times import FORWARDING
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.results import MeasurementResult
@@ -90,8 +90,7 @@ def _method(parameters: Parameters) -> Iterator[Note]:
 
 
 def _own_work(measured: MeasurementResult, parameters: Parameters) -> Iterator[Note]:
-    total = measured.figures.get(IN_ALL)
-    rate = measured.summary.median if total is None else total.median
+    rate = frames_in_all(measured.summary.median, measured.figures, parameters)
     work = own_work(measured.metric, rate, parameters)
     if work is not None:
         text = (

@@ -21,7 +21,7 @@ from natgauge.analysis.halves import rows_of_halves
 from natgauge.analysis.loads import ByLoad, by_load
 from natgauge.analysis.own_work import limiting_device, own_work
 from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived_rows
-from natgauge.analysis.unit_frames import bits_of_unit, mix_of
+from natgauge.analysis.unit_frames import bits_of_unit, frames_in_all, mix_of
 from natgauge.errors import UsageError
 from natgauge.figure_text import at_least, at_most, in_full, number
 from natgauge.interval_text import Written, within
@@ -367,8 +367,8 @@ def _cause(result: Result) -> str | None:
 
 def own_share(result: Result) -> float | None:
     """Return the share of the time of a rate that is the tester's own work on the device's core; None = not known."""
-    total = result.figures.get(IN_ALL)
-    work = own_work(result.metric, result.median if total is None else total.median, result.parameters)
+    rate = frames_in_all(result.median, result.figures, result.parameters)
+    work = own_work(result.metric, rate, result.parameters)
     return None if work is None else work.share
 
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from natgauge.analysis.claims import routes
+from natgauge.analysis.unit_frames import highest_value
 from natgauge.metrics import declared
+from natgauge.metrics.shared_figures import IN_ALL
 from natgauge.metrics.times import COST
 from natgauge.records.measurement import Result
 from natgauge.reports.html.charts import ChartLine
@@ -56,7 +58,9 @@ def _rate(result: Result, phase: int) -> Limit | None:
     for name, known in (("tester_highest", True), ("search_top", False)):
         rate = result.number(f"{name}_phase{phase}_rate")
         if rate:
-            # The rates of phase 2 count all directions together.
+            # The rates of phase 2 count the frames of all directions and kinds together.
+            if phase == 2 and IN_ALL in result.figures and result.median:
+                return Limit(highest_value(rate, result.median, result.figures, result.parameters), known)
             both = phase == 2 and result.parameter("directions") == "both"
             return Limit(rate / 2 if both else rate, known)
     return None

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from natgauge.known_doubts import known
 from natgauge.metrics.loads import (
     FLOOD,
     FLOOD_LOST,
@@ -17,9 +18,10 @@ from natgauge.metrics.loads import (
     NEW_LOST,
     WITHOUT_FLOOD,
 )
-from natgauge.notes import Note
+from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
-from natgauge.words import Verdict
+from natgauge.procedures.kit.time_budget import TIME
+from natgauge.words import NO_DEVICE, Verdict
 
 if TYPE_CHECKING:
     from natgauge.agreement.generated import StreamCounts
@@ -34,12 +36,12 @@ def beside_flood(
         alone: the search without the flood, with a value above 0.
         wanted: connections/s of the flood, >= `flood`, those that could be sent.
     """
-    attempts = (*alone.attempts, *tried, *beside.attempts)
-    shares = {
-        KEPT: beside.value / alone.value,
-        KEPT_LEAST: beside.value / (alone.upper or alone.value),
-        KEPT_MOST: (beside.upper or beside.value) / alone.value,
-    }
+    attempts = (*(replace(each, is_aside=True) for each in alone.attempts), *tried, *beside.attempts)
+    shares = {KEPT: beside.value / alone.value}
+    if (most := _upper(alone)) is not None:
+        shares[KEPT_LEAST] = beside.value / most
+    if (most := _upper(beside)) is not None:
+        shares[KEPT_MOST] = most / alone.value
     figures = {FLOOD: flood, WITHOUT_FLOOD: alone.value, **shares}
     less = (
         f"{wanted:,.0f} connections/s of one host are more than its four tuples, or half of the tester's frames, "
@@ -50,16 +52,36 @@ def beside_flood(
         attempts=attempts,
         trials=verdict_counts(attempts),
         figures={**beside.figures, **figures, **_lost_at(tried)},
-        notes=(*beside.notes, *([Note("search", less)] if flood < wanted else [])),
+        notes=(*beside.notes, *([Note("search", less)] if flood < wanted else []), *_of_first(alone)),
     )
 
 
-def lost_share_of(streams: Iterable[StreamCounts | None]) -> float:
-    """Share of the offered frames that was lost; without those that nobody could send."""
+def _upper(searched: Measurement) -> float | None:
+    """The lowest load that was too high for the device; None where something else may have been the reason."""
+    hidden = any(note.grade == "answer" and known(note.word).leaves == "at least" for note in searched.notes)
+    return None if hidden or searched.limited_by in NO_DEVICE - {TIME} else searched.upper
+
+
+def _of_first(alone: Measurement) -> Iterator[Note]:
+    """Yield what is known of the load without the flood; its doubts are about the share, and not about the value."""
+    by = alone.limited_by
+    if by in {"tester", "host"}:
+        word: NoteWord = "tester limited" if by == "tester" else "host limited"
+        text = f"the {by} ended the search, not the device, which may keep a smaller share: no least share is known"
+        yield _without(Note(word, text))
+    yield from map(_without, alone.notes)
+
+
+def _without(note: Note) -> Note:
+    grade = "interval" if note.grade == "answer" else note.grade
+    return replace(note, text=f"without the flood: {note.text}", grade=grade)
+
+
+def _lost_share(streams: Iterable[StreamCounts | None]) -> float:
+    """Share of the frames that was lost as verdicts count them: with those whose connection was not opened."""
     counts = [each for each in streams if each is not None]
-    offered = sum(each.offered_frames for each in counts)
-    lost = sum(max(0, each.offered_frames - each.received_frames) for each in counts)
-    return lost / offered if offered else 0.0
+    due = sum(each.due_frames for each in counts)
+    return sum(each.lost for each in counts) / due if due else 0.0
 
 
 def _lost_at(tried: Sequence[Attempt]) -> dict[str, float]:
@@ -68,4 +90,4 @@ def _lost_at(tried: Sequence[Attempt]) -> dict[str, float]:
     if outcome is None or outcome.verdict is Verdict.INVALID or outcome.flood is None:
         return {}
     counted = {NEW_LOST: [outcome.openings], FRAMES_LOST: outcome.phase2.values(), FLOOD_LOST: [outcome.flood]}
-    return {name: 100 * lost_share_of(streams) for name, streams in counted.items()}
+    return {name: 100 * _lost_share(streams) for name, streams in counted.items()}

@@ -35,15 +35,16 @@ LEAST_FRAMES: Final = 100
 
 def with_device_figures(measurement: Measurement) -> Measurement:
     """Return the repetition with those of these figures that the lab and the device report."""
-    attempts = measurement.attempts
+    searched = measurement.searched
     figures = {
         **measurement.figures,
-        **_core_figures(attempts),
-        **_lost_at(attempts),
-        **_log_figures(attempts),
-        **_energy(attempts),
+        **_core_figures(searched),
+        **_lost_at(searched),
+        **_log_figures(searched),
+        **_energy(searched),
     }
-    reported = [attempt.outcome.readings.octets_per_connection for attempt in attempts]
+    # A connection takes as much memory at any load.
+    reported = [attempt.outcome.readings.octets_per_connection for attempt in measurement.attempts]
     octets = tuple(value for value in reported if value is not None)
     if not octets:
         return replace(measurement, figures=figures)
@@ -128,11 +129,13 @@ def _energy(attempts: Sequence[Attempt]) -> Mapping[str, float]:
     read = [outcome.readings.energy for outcome in outcomes if outcome.readings.energy is not None]
     joules, seconds = sum(each.joules for each in read), sum(each.seconds for each in read)
     opened = sum(outcome.phase1.received_frames for outcome in outcomes)
-    sent = sum(counts.received_frames for outcome in outcomes for counts in outcome.phase2.values())
+    sent = any(counts.received_frames for outcome in outcomes for counts in outcome.phase2.values())
+    streams = (counts for outcome in outcomes for counts in (*outcome.streams, outcome.flood) if counts is not None)
+    frames = sum(counts.received_messages for counts in streams)
     if not seconds or not opened + sent:
         return {}
-    name = MICROJOULES_PER_FRAME if sent else MICROJOULES_PER_CONNECTION
-    return {WATTS: joules / seconds, name: 1e6 * joules / (opened + sent)}
+    name, number = (MICROJOULES_PER_FRAME, frames) if sent else (MICROJOULES_PER_CONNECTION, opened)
+    return {WATTS: joules / seconds, name: 1e6 * joules / number}
 
 
 def _lost_at(attempts: Sequence[Attempt]) -> Mapping[str, float]:
@@ -155,7 +158,9 @@ def _lost_at(attempts: Sequence[Attempt]) -> Mapping[str, float]:
 
 
 def _lost(outcome: Trial) -> int:
-    return sum(counts.lost for counts in (outcome.phase1, *outcome.phase2.values()))
+    """Frames that were sent and did not come; a device drops none that nobody could send, and any of a flood."""
+    streams = (counts for counts in (*outcome.streams, outcome.flood) if counts is not None)
+    return sum(max(0, counts.offered_frames - counts.received_frames) for counts in streams)
 
 
 def _deciding_drops(attempts: Sequence[Attempt]) -> list[Trial]:
@@ -176,7 +181,7 @@ def with_handshakes(measurement: Measurement) -> Measurement:
     """Return the repetition with `ESTABLISHED`, if its connections open with a handshake."""
     passed = [
         each.outcome
-        for each in measurement.attempts
+        for each in measurement.searched
         if len(each.outcome.phase1.messages) >= _HANDSHAKE and each.load == measurement.value and not each.short
     ]
     known = [one.readings.established for one in passed if one.verdict is Verdict.PASS]

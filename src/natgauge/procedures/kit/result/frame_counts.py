@@ -96,10 +96,10 @@ def losses(attempts: Sequence[Attempt], unit: str) -> str:
         return ""
     rates, frames = f"{_range([each.load for each in valid])} {unit}".rstrip(), _range(lost.values(), in_full)
     slowest = min(failed, key=lambda attempt: attempt.load)
-    offered = sum(counts.offered_frames for counts in deciding_counts(slowest.outcome))
+    due = sum(counts.due_frames for counts in deciding_counts(slowest.outcome))
     if len(valid) == 1:
-        return f"1 trial at {rates} lost {frames} of {offered:,} frames"
-    slow = f"the slowest that failed lost {lost[id(slowest)]:,} of {offered:,} at {written(slowest.load)}"
+        return f"1 trial at {rates} lost {frames} of {due:,} frames"
+    slow = f"the slowest that failed lost {lost[id(slowest)]:,} of {due:,} at {written(slowest.load)}"
     return f"{len(valid)} trials at {rates} lost {frames} frame{'' if frames == '1' else 's'} each, {slow}"
 
 
@@ -122,7 +122,7 @@ def few_lost(attempts: Sequence[Attempt]) -> bool:
 
 def _lost_few(attempt: Attempt) -> bool:
     streams = deciding_counts(attempt.outcome)
-    return 0 < sum(each.lost for each in streams) <= FEW_LOST * sum(each.offered_frames for each in streams)
+    return 0 < sum(each.lost for each in streams) <= FEW_LOST * sum(each.due_frames for each in streams)
 
 
 def _range(values: Collection[float], write: Callable[[float], str] = written) -> str:

@@ -42,11 +42,17 @@ def repetition_notes(number: int, *, sampled: bool) -> list[Note]:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One trial of a search: its load, whether it was a short probe, and its outcome."""
+    """One trial of a search: its load, whether it was a short probe, and its outcome.
+
+    Attributes:
+        is_aside: whether its load is another one than those of the search, whatever the number: a part of the
+            connections or frames, or without the flood beside them. It is no bound of the value.
+    """
 
     load: float
     short: bool
     outcome: Trial
+    is_aside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,11 @@ class Measurement(Repetition):
     attempts: tuple[Attempt, ...] = ()
     sample: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     is_sampled: bool = False
+
+    @property
+    def searched(self) -> tuple[Attempt, ...]:
+        """The trials of the loads among which the value was found."""
+        return tuple(attempt for attempt in self.attempts if not attempt.is_aside)
 
     @property
     def disturbed(self) -> int:

@@ -267,7 +267,7 @@ class _Search:
 
         def kept() -> Trial:
             outcome = run(rate, connections, self._bounds())
-            self._attempts.append(Attempt(rate, short=True, outcome=outcome))
+            self._attempts.append(Attempt(rate, short=True, outcome=outcome, is_aside=True))
             return outcome
 
         try:

@@ -287,7 +287,7 @@ def _seen(rate: float, outcome: Trial) -> _Seen:
     frames_tell = not failed or (outcome.verdict is Verdict.FAIL and outcome.limited_by == "device")
     bad = {kind: _bad_of(kind, outcome, streams) for kind in _KINDS} if frames_tell else {}
     late = merged(counts.late_delays(outcome.plan.frame_timeout_seconds) for counts in streams if counts.late)
-    return _Seen(rate, sum(counts.offered_frames for counts in streams), failed, of_phase1, bad, outcome.cause, late)
+    return _Seen(rate, sum(counts.due_frames for counts in streams), failed, of_phase1, bad, outcome.cause, late)
 
 
 def _bad_of(kind: str, outcome: Trial, streams: Sequence[StreamCounts]) -> int:
@@ -302,8 +302,8 @@ def _bad_of(kind: str, outcome: Trial, streams: Sequence[StreamCounts]) -> int:
 
 def _late_of(streams: Sequence[StreamCounts]) -> int:
     """Late frames; all of a trial whose frames came back, but none in time: a queue that is full loses some as well."""
-    late, offered = _bad(streams, LATE), sum(counts.offered_frames for counts in streams)
-    return offered if late >= LEAST_GOOD and not any(counts.received_frames for counts in streams) else late
+    late, due = _bad(streams, LATE), sum(counts.due_frames for counts in streams)
+    return due if late >= LEAST_GOOD and not any(counts.received_frames for counts in streams) else late
 
 
 def _bad(streams: Sequence[StreamCounts], kind: str) -> int:
@@ -337,7 +337,7 @@ def _doubt(expected: float, share: float) -> float:
 def no_more_than(counts: StreamCounts, share: float) -> bool:
     """Whether this share explains the number of lost frames, and none came back wrong."""
     wrong = sum(_bad([counts], kind) for kind in _KINDS if kind not in _OVERLOADED)
-    expected = counts.offered_frames * share
+    expected = counts.due_frames * share
     return wrong == 0 and counts.lost <= expected + _doubt(expected, share)
 
 

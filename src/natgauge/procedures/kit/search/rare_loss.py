@@ -60,15 +60,15 @@ def rare_loss_note(
     if not rare or 2 * len(rare) < len(failed):
         return []
     counts = [stream for attempt in rare for stream in deciding_counts(attempt.outcome)]
-    lost, offered = sum(stream.lost for stream in counts), sum(stream.offered_frames for stream in counts)
+    lost, due = sum(stream.lost for stream in counts), sum(stream.due_frames for stream in counts)
     overload = sum(
-        stream.offered_frames * (1 - upper / attempt.load) * _whole_share(attempt.outcome)
+        stream.due_frames * (1 - upper / attempt.load) * _whole_share(attempt.outcome)
         for attempt in rare
         for stream in deciding_counts(attempt.outcome)
     )
     loads = [attempt.load for attempt in rare]
     text = (
-        f"{lost} of {offered:,} frames were lost in {len(rare)} of {len(failed)} failed trials, from "
+        f"{lost} of {due:,} frames were lost in {len(rare)} of {len(failed)} failed trials, from "
         f"{written(min(loads))} to {written(max(loads))} {unit}, where a device that can do {written(upper)} {unit} "
         f"loses {written(overload)}: the loss has another reason than the rate, and the answer may be far too low; "
         f"{remedy} above that share lets such trials pass"
@@ -135,14 +135,14 @@ def _whole_share(outcome: Trial) -> float:
 def _is_few(outcome: Trial, error: float) -> bool:
     """Whether a trial lost fewer frames than any but an unlikely overload by the error of the search."""
     streams = deciding_counts(outcome)
-    offered = sum(counts.offered_frames for counts in streams) * _whole_share(outcome)
-    few = max(FEW, LEAST_SHARE * error * offered)
+    due = sum(counts.due_frames for counts in streams) * _whole_share(outcome)
+    few = max(FEW, LEAST_SHARE * error * due)
     return 0 < sum(counts.lost for counts in streams) <= few
 
 
 def _is_rare(outcome: Trial, overload: float) -> bool:
     """Whether next to nothing was lost of what an overload loses (share of the frames), and nothing waited."""
     streams = deciding_counts(outcome)
-    lost, offered = sum(counts.lost for counts in streams), sum(counts.offered_frames for counts in streams)
+    lost, due = sum(counts.lost for counts in streams), sum(counts.due_frames for counts in streams)
     slowed = any(counts.late or counts.busy_seconds > SLOWED * counts.nominal_seconds for counts in streams)
-    return 0 < lost <= MOST_SHARE * overload * _whole_share(outcome) * offered and not slowed
+    return 0 < lost <= MOST_SHARE * overload * _whole_share(outcome) * due and not slowed
