@@ -92,6 +92,12 @@ def test_a_difference_within_the_spread_is_marked(golden: Golden) -> None:
     golden(str(notes[0]))
 
 
+def test_the_range_of_a_rate_contains_the_scatter_of_empty_tables() -> None:
+    """It was a rate without a range: all full tables had taken 20 ms."""
+    _, figures, _ = tear_down(1000, [0.020, 0.020, 0.020], [0.001, 0.010, 0.010])
+    assert (figures["rate_lowest"], figures["rate_highest"]) == pytest.approx((1000 / 0.019, 1000 / 0.010))
+
+
 def test_a_full_table_that_empties_like_an_empty_one_has_a_least_rate(golden: Golden) -> None:
     value, figures, notes = tear_down(10, [0.01, 0.01], [0.01, 0.02])
     assert value == pytest.approx(10 / 0.01)
@@ -165,6 +171,24 @@ def test_the_expiry_rate_is_the_slope_of_the_count() -> None:
     assert result.figures["watched_seconds"].median == pytest.approx(14, abs=0.11)
 
 
+@pytest.mark.parametrize(("rate", "bounds"), [(1e5, (94_000, 106_500)), (4e5, (350_000, 550_000))])
+def test_the_rate_of_expiry_is_between_those_that_its_readings_allow(rate: float, bounds: tuple[float, float]) -> None:
+    result = expire(expiring(rate))
+    assert result.median == pytest.approx(rate, rel=0.01)
+    least, most = (result.figures[f"rate_{end}"].median for end in ("lowest", "highest"))
+    assert bounds[0] < least < rate < most < bounds[1]
+    assert result.limited_by == "device"
+
+
+@pytest.mark.parametrize("rate", [4e6, 1e9])
+def test_a_fall_between_readings_is_at_least_so_fast(rate: float) -> None:
+    """All connections went between two readings: N / interval was told as the gateway's own rate."""
+    found = measured("expiry", expiring(rate, first=10.03))
+    assert found.median <= rate
+    assert found.limited_by == "tester"
+    assert found.bounds[1] is None
+
+
 @pytest.mark.parametrize(
     ("state", "half_open", "close", "rates"),
     [
@@ -190,12 +214,6 @@ def test_connections_that_did_not_reach_the_state_have_no_expiry(golden: Golden)
 def test_what_does_not_expire_while_it_is_watched_is_no_rate(golden: Golden) -> None:
     with golden.raises(BrokenError):
         expire(expiring(first=300.0))
-
-
-def test_a_fall_between_two_readings_is_put_on_the_line_between_them() -> None:
-    result = expire(expiring(1e9), interval_seconds=10.0)
-    assert result.limited_by == "device"
-    assert result.median == pytest.approx(N / 10)
 
 
 def test_a_fall_before_the_first_reading_is_a_least_rate(golden: Golden) -> None:

@@ -103,6 +103,7 @@ EXPIRY: Final = Metric(
     title="Connections that expire per second",
     source="RFC 9693 section 4.8 (its command replaced by the device's time-outs)",
     does="lets {value} expire",
+    sampled_between=("rate_lowest", "rate_highest"),
     moved_by=frozenset(),
     phase=1,
     sends_data=False,

@@ -15,6 +15,7 @@ the count must be read for that much longer than the time-outs, and the rate is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -97,11 +98,26 @@ class _Expiry(HeldConnections[ExpirySettings]):
             )
         figures = {"first_tenth_seconds": begin, "last_tenth_seconds": end, "watched_seconds": readings[-1].seconds}
         fallen = (FROM_SHARE - TO_SHARE) * settings.connections
-        if end <= begin:
-            note = Note("method", "the count fell between two readings; the rate is at least this")
-            value = fallen / settings.interval_seconds
+        shortest, longest = fall_between(readings, settings.connections)
+        if not shortest:
+            note = Note("method", "the count fell between readings; the rate is at least this")
+            value = fallen / (longest if math.isfinite(longest) else settings.interval_seconds)
             return self.measurement(value, limited_by="tester", figures=figures, notes=[note], series=rows)
+        figures |= {"rate_lowest": fallen / longest, "rate_highest": fallen / shortest}
         return self.measurement(fallen / (end - begin), figures=figures, series=rows)
+
+
+def fall_between(readings: Sequence[CountAt], connections: int) -> tuple[float, float]:
+    """Return the shortest and the longest time in s that the fall may have taken: between readings nothing is known.
+
+    The longest is infinite where the first reading is below the first level already.
+    """
+    begun, ended = (
+        next(at for at, reading in enumerate(readings) if reading.count <= share * connections)
+        for share in (FROM_SHARE, TO_SHARE)
+    )
+    shortest = readings[ended - 1].seconds - readings[begun].seconds if ended > begun else 0.0
+    return shortest, readings[ended].seconds - readings[begun - 1].seconds if begun else math.inf
 
 
 def crossing(readings: Sequence[CountAt], level: float) -> float | None:

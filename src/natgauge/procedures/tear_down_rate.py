@@ -161,9 +161,9 @@ def tear_down(
     if difference <= 0:
         text = "a full table was emptied no slower than an empty one: the rate is at least this"
         return connections / figures["full_seconds"], figures, [Note("unreliable", text)]
-    for name, seconds in (("lowest", max(full)), ("highest", min(full))):
-        if seconds > statistics.median(empty):
-            figures[f"rate_{name}"] = connections / (seconds - statistics.median(empty))
+    for name, seconds in (("lowest", max(full) - min(empty)), ("highest", min(full) - max(empty))):
+        if seconds > 0:
+            figures[f"rate_{name}"] = connections / seconds
     if difference > spread:
         return connections / difference, figures, []
     text = (
