@@ -280,13 +280,18 @@ def tun_kept(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def _make_disjoint(events: dict[_Key, int]) -> None:
-    """Take from each counter the events of the counters that it contains."""
-    for (device, _, inner), count in tuple(events.items()):
-        left = count
+    """Take from each counter the events of the counters that it contains, the innermost first."""
+    for device, place, inner in sorted(events, key=lambda key: _depth(facts_of(key[2]).name)):
+        left = events[device, place, inner]
         for key in [key for key in events if key[0] == device and facts_of(inner).name in facts_of(key[2]).contains]:
             taken = min(left, events[key])
             events[key] -= taken
             left -= taken
+
+
+def _depth(name: str) -> int:
+    """Number of counters that contain one another, up to this one."""
+    return 1 + max((_depth(inner) for inner in facts_of(name).contains), default=0)
 
 
 def _is_inside(facts: CounterFacts) -> bool:

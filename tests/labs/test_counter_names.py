@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The counters that causes have words for are called as this kernel calls them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from natgauge.causes.counters import counters, facts_of
+from natgauge.labs.common.network_counters import FILES, counters_of
+
+#: Groups of /proc/net/snmp and netstat, the columns of softnet_stat, and those of stat/nf_conntrack.
+KERNELS = re.compile(r"(Ip|Icmp|Tcp|Udp)[A-Z]\w*|(softnet|conntrack) \w+")
+
+
+@pytest.mark.calm
+def test_the_kernel_has_each_counter_that_has_words() -> None:
+    """A full hash chain was called an empty port pool: its counter has another name in the file than in `conntrack`."""
+    texts = {
+        name: Path("/proc/net", name).read_text().splitlines() for name in FILES if Path("/proc/net", name).exists()
+    }
+    assert "stat/nf_conntrack" in texts
+    known = {re.sub("^Ip6", "Ip", name) for name in counters_of(texts)} | set(counters_of(texts))
+    assert [name for name in counters() if KERNELS.fullmatch(name) and name not in known] == []
