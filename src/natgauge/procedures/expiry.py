@@ -15,7 +15,6 @@ the count must be read for that much longer than the time-outs, and the rate is 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -82,6 +81,11 @@ class _Expiry(HeldConnections[ExpirySettings]):
         left = self.runner.budget.left
         watched = settings.watch_seconds if left is None else min(settings.watch_seconds, left)
         readings = self.runner.measurer.watch_count(settings.interval_seconds, watched)
+        if readings[0].count <= FROM_SHARE * settings.connections:
+            raise BrokenError(
+                f"{EXPIRY}: {readings[0].count} of {settings.connections} connections were left when the watch began, "
+                "so their expiry was not seen; give a longer time-out, or fewer connections"
+            )
         rows = [{"seconds": reading.seconds, "count": float(reading.count)} for reading in readings]
         begin, end = (
             crossing(readings, FROM_SHARE * settings.connections),
@@ -101,23 +105,19 @@ class _Expiry(HeldConnections[ExpirySettings]):
         shortest, longest = fall_between(readings, settings.connections)
         if not shortest:
             note = Note("method", "the count fell between readings; the rate is at least this")
-            value = fallen / (longest if math.isfinite(longest) else settings.interval_seconds)
-            return self.measurement(value, limited_by="tester", figures=figures, notes=[note], series=rows)
+            return self.measurement(fallen / longest, limited_by="tester", figures=figures, notes=[note], series=rows)
         figures |= {"rate_lowest": fallen / longest, "rate_highest": fallen / shortest}
         return self.measurement(fallen / (end - begin), figures=figures, series=rows)
 
 
 def fall_between(readings: Sequence[CountAt], connections: int) -> tuple[float, float]:
-    """Return the shortest and the longest time in s that the fall may have taken: between readings nothing is known.
-
-    The longest is infinite where the first reading is below the first level already.
-    """
+    """Return the shortest and the longest time in s that the fall may have taken: between readings nothing is known."""
     begun, ended = (
         next(at for at, reading in enumerate(readings) if reading.count <= share * connections)
         for share in (FROM_SHARE, TO_SHARE)
     )
     shortest = readings[ended - 1].seconds - readings[begun].seconds if ended > begun else 0.0
-    return shortest, readings[ended].seconds - readings[begun - 1].seconds if begun else math.inf
+    return shortest, readings[ended].seconds - readings[begun - 1].seconds
 
 
 def crossing(readings: Sequence[CountAt], level: float) -> float | None:
