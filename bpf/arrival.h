@@ -70,18 +70,21 @@ static __always_inline enum arrival record_in_window(__u32 stream, const struct 
 	for (int attempt = 0; attempt < 8; attempt++) {
 		old = *(volatile __u64 *)slot;
 		if (old >> WORD_FRAMES == number) {
-			if (old & flag)
-				return DUPLICATE;
-			word = old | flag;
-		} else if (old &&
-			   (__s32)(number * WORD_FRAMES) - (__s32)((__u32)(old >> WORD_FRAMES) * WORD_FRAMES) < 0) {
+			/* Other CPUs that set flags of the word do not make this fail, however many they are. */
+			if (!(old & flag))
+				old = __sync_fetch_and_or(slot, flag);
+			if (old >> WORD_FRAMES == number)
+				return old & flag ? DUPLICATE : NEW;
+			/* The word was replaced in between. */
+			if (!(old & flag))
+				__sync_fetch_and_and(slot, ~flag);
 			return TOO_OLD;
-		} else {
-			word = (__u64)number << WORD_FRAMES | flag;
 		}
+		if (old && (__s32)(number * WORD_FRAMES - (__u32)(old >> WORD_FRAMES) * WORD_FRAMES) < 0)
+			return TOO_OLD;
+		word = (__u64)number << WORD_FRAMES | flag;
 		if (__sync_val_compare_and_swap(slot, old, word) == old) {
-			if (old >> WORD_FRAMES != number)
-				record_replaced(window, number, old);
+			record_replaced(window, number, old);
 			return NEW;
 		}
 	}

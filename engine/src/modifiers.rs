@@ -50,7 +50,8 @@ impl Queries {
         if Instant::now() < self.next {
             return Ok(());
         }
-        self.next += self.interval;
+        // Those of a pause are left out: they would all be sent after it.
+        self.next = (self.next + self.interval).max(Instant::now());
         self.sent += 1;
         match self.socket.send(&self.frame) {
             Err(error) if !passes(&error) => Err(Failure::Host(format!("management query: {error}"))),

@@ -359,9 +359,11 @@ fn seal_keys() -> [u64; SEAL_KEYS] {
 }
 
 /// Whether connections are numbered by the position of their four tuples, and opened in permuted order. That needs a
-/// table that the caches hold, and ranges that the connections fill by more than half: those are the first positions. With churn others follow.
+/// table that the caches hold, and ranges that the connections fill by more than half: those are the first positions. With
+/// churn others follow. A TCP segment has no sequence number of its own: the receiver takes its connection for it.
 pub(crate) fn opens_permuted(request: &Request) -> bool {
     matches!(request.order, Order::Permutation)
+        && request.frame.transport != Transport::Tcp
         && matches!(reading(request), types::reading::READING_PSEUDORANDOM | types::reading::READING_ONCE)
         && request.churn().is_none()
         && request.connections * u64::from(table::entry_octets(request)) <= WRITTEN_AT_RANDOM_OCTETS

@@ -147,6 +147,15 @@ fn check(comparison: &Comparison) -> Outcome<()> {
         if trial.frame.query.is_some() {
             return Err(named(Failure::field("frame.query", "{}", plain)));
         }
+        let beyond = [
+            ("phase2.modifiers", trial.modifiers().is_some()),
+            ("phase2.churn", trial.churn().is_some()),
+            ("frame.half_open", trial.frame.half_open),
+            ("frame.closing", trial.frame.closing.is_some()),
+        ];
+        if let Some((name, _)) = beyond.into_iter().find(|&(_, is_there)| is_there) {
+            return Err(named(Failure::field(name, "{}", plain)));
+        }
         if trial.connections < comparison.slices.opened() {
             return Err(named(Failure::field("connections", trial.connections, few)));
         }

@@ -322,7 +322,10 @@ fn check_phases(request: &Request) -> Outcome<()> {
     }
     if let Some(stream) = phase2.initiator.as_ref().filter(|_| request.frame.closing.is_some()) {
         let after = phase2.step.as_ref().map_or(0, |step| step.frames(stream.rate));
-        let closed = u128::from(stream.frames + after) * u128::from(phase2.periods);
+        // Each period begins with a connection of its own for each sender.
+        let senders = request.senders.cpus.len() as u64;
+        let each = (stream.frames + after).div_ceil(senders) * senders;
+        let closed = if phase2.periods == 1 { stream.frames + after } else { each.saturating_mul(phase2.periods.into()) };
         if closed > request.connections.into() {
             let more = format!(": {closed} of {} connections", request.connections);
             return refuse("phase2.initiator.frames", stream.frames, CLOSED_ONCE, &more);

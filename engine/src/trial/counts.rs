@@ -169,8 +169,10 @@ impl Trial<'_> {
                 let lost = phase.offered_of(flow).checked_sub(tally.received)?;
                 self.lost_in_stalls(phase, flow, lost, disturbed)
             }),
-            due_in_stalls: disturbed.map(|disturbed| in_stalls(phase, disturbed, |ns| flow.due_before(ns))),
-            last_lost_ns: timed.then(|| self.last_lost_ns(flow, &parts)).flatten(),
+            due_in_stalls: disturbed
+                .filter(|_| aside == 0)
+                .map(|disturbed| in_stalls(phase, disturbed, |ns| flow.due_before(ns))),
+            last_lost_ns: (timed && skipped == 0).then(|| self.last_lost_ns(flow, &parts)).flatten(),
             longest_silence: (flow.opened == 0).then(|| self.programs.silence(stream)).flatten().map(|(from, to)| {
                 Silence { from_ns: from.saturating_sub(phase.start_ns), to_ns: to.saturating_sub(phase.start_ns) }
             }),
