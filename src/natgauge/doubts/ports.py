@@ -10,7 +10,8 @@ from natgauge.analysis.unit_frames import frames_of, is_of_frames, most_units
 from natgauge.doubts.doubt import Doubt, Facts, Said
 from natgauge.figure_text import in_percent, number
 from natgauge.metrics import declared
-from natgauge.metrics.shared_figures import IN_ALL
+from natgauge.metrics.loads import FLOOD
+from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, IN_ALL
 
 #: A rate above this share of the highest one that was tried may be the tester's.
 NEAR_TOP: Final = 0.8
@@ -21,7 +22,7 @@ NEAR_LINK: Final = 0.98
 def _link(facts: Facts) -> Iterator[Said]:
     """A full link ends the search."""
     measured = facts.measured
-    most = most_units(measured.metric, facts.parameters)
+    most = most_units(measured.metric, facts.parameters, measured.figures)
     if most is not None and measured.summary.median >= NEAR_LINK * most:
         what = "frames/s of this size" if is_of_frames(measured.metric, facts.parameters) else measured.unit
         yield Said(f"the link carries no more than {number(most)} {what}; the device may do more")
@@ -47,7 +48,9 @@ def _unknown_tester(facts: Facts) -> Iterator[Said]:
     if not isinstance(top, int | float):
         return
     total = measured.figures.get(IN_ALL)
-    rate = measured.summary.median if total is None else total.median
+    # The tester also sends what opens connections beside the frames.
+    beside = [measured.figures[name].median for name in (CONNECTIONS_PER_SECOND, FLOOD) if name in measured.figures]
+    rate = sum(beside) + (measured.summary.median if total is None else total.median)
     near = bool(frames_of(measured.metric, parameters)) and rate >= NEAR_TOP * top
     share = f"; the result is {in_percent(rate / top)} of it and may be the tester's" if near else ""
     unit = measured.unit if measured.unit.endswith("/s") else "frames/s"

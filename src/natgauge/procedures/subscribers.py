@@ -34,6 +34,7 @@ from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.rate_search import SearchSpan
+from natgauge.records.parameters import SUBSCRIBER_RATES
 from natgauge.subscriber_profiles import Subscriber, load
 from natgauge.trials import TrialPlan
 from natgauge.words import MAXIMUM_CONNECTIONS, OUTSIDE_PORTS, Leave
@@ -158,8 +159,10 @@ class SubscribersSettings(MixedSettings):
         return CombinedLoad(profile.new_per_second, held, profile.up, profile.down, leave=leave, counts_all=True)
 
     def parameters(self) -> dict[str, Any]:
-        """The settings, and the content of the profile."""
-        return {**super().parameters(), "subscriber_profile": str(self.profile_of_one)}
+        """The settings, the content of the profile, and what a subscriber takes a second as numbers."""
+        profile = self.profile_of_one
+        rates = {"up": profile.up, "down": profile.down, "new": float(profile.new_per_second)}
+        return {**super().parameters(), "subscriber_profile": str(profile), SUBSCRIBER_RATES: rates}
 
     def notes(self) -> list[Note]:
         """Return the profile with its source."""

@@ -65,6 +65,8 @@ def _shown_only(name: str, label: str, group: Group, unit: str = "") -> Descript
 
 #: The parameter with the UDP time-out of trials for which natgauge raised the one that the device began with.
 RAISED_TIMEOUT: Final = "raised_udp_timeout"
+#: The parameter with what one subscriber takes: frames/s "up" and "down", and "new" connections/s.
+SUBSCRIBER_RATES: Final = "subscriber_rates"
 
 #: Parameters that the user does not choose: values derived from inputs, found on the host, or measured.
 _FACTS: Final = (
@@ -73,6 +75,8 @@ _FACTS: Final = (
     _shown_only("goal_criteria", "criteria of the goals", "settings"),
     # The content of the profile, whatever its file is called.
     Description("subscriber_profile", "profile of a subscriber", group="traffic"),
+    # The numbers of the profile.
+    _shown_only(SUBSCRIBER_RATES, "frames and new connections of a subscriber", "traffic", "per second"),
     Description("initiator_family", "Initiator's family", group="traffic"),
     Description("source_address_count", "source addresses", group="traffic"),
     Description("source_port_count", "source ports", group="traffic"),

@@ -57,7 +57,7 @@ def _rate(result: Result, phase: int) -> Limit | None:
         rate = result.number(f"{name}_phase{phase}_rate")
         if rate:
             # The rates of phase 2 count all directions together.
-            both = phase == 2 and result.parameter("directions") == "both"
+            both = phase == 2 and (result.parameter("directions") == "both" or declared(result.metric).counts == "load")
             return Limit(rate / 2 if both else rate, known)
     return None
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
@@ -83,6 +84,17 @@ class Phase2Settings(TrialSettings):
             raise UsageError(
                 "reading order: with directions up the Responder sends nothing; leave it out", at="reading_order"
             )
+
+    @classmethod
+    def traffic_of(cls, chosen: Mapping[str, object]) -> Mapping[str, object]:
+        """Refuse sizes of frames that nobody sends."""
+        sizes = chosen.get("down_frame_sizes")
+        if chosen.get("directions") == "up" and sizes is not None:
+            raise UsageError(
+                f"down frame sizes: {sizes}, but with directions up the Responder sends nothing; leave it out",
+                at="down_frame_sizes",
+            )
+        return super().traffic_of(chosen)
 
     def needs(self) -> frozenset[Ability]:
         """Return the abilities that the settings require."""
