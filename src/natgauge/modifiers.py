@@ -32,6 +32,11 @@ class Modifiers:
         return self.beside in ("broadcast", "both")
 
     @property
+    def test_share(self) -> float:
+        """Share of the frames sent that are test frames, above 0: broadcasts take the place of the others."""
+        return 1 - 1 / BROADCAST_EVERY if self.broadcast else 1.0
+
+    @property
     def queries(self) -> bool:
         """Whether the device is asked."""
         return self.beside in ("management", "both")

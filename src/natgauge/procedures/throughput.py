@@ -100,8 +100,10 @@ class _Throughput(HeldRate[ThroughputSettings]):
 
     def span(self) -> SearchSpan:
         settings = self.settings
+        # The tester also sends the broadcasts.
+        share = 1.0 if settings.conditions is None else settings.conditions.test_share
         return SearchSpan(
-            top=top_rate(self.runner.measurer) / settings.active,
+            top=share * top_rate(self.runner.measurer) / settings.active,
             floor=LEAST_FRAMES / settings.trial_seconds,
             start=FIRST_RATE if settings.stateless else self.preparation.rate,
             expected=self._expected,

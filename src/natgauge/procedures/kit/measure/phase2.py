@@ -169,7 +169,10 @@ class Phase2Settings(TrialSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class ModifiedSettings(Phase2Settings):
-    """Settings of phase 2 with conditions beside its rates (RFC 2544 section 11, RFC 8219 section 10.2.2)."""
+    """Settings of phase 2 with conditions beside its rates (RFC 2544 section 11, RFC 8219 section 10.2.2).
+
+    A rate counts the test frames; broadcasts, of which none comes back, are sent in addition.
+    """
 
     modifiers: Beside = chosen(
         "none",
@@ -210,10 +213,10 @@ class ModifiedSettings(Phase2Settings):
         return self.phase2(1.0, self.phase2_seconds).seconds
 
     def phase2(self, rate: float, seconds: float) -> Phase2Plan:
-        """Phase 2 at this rate, for these seconds after the beginning of the last group."""
-        conditions = self.conditions
-        begun = 0.0 if conditions is None else conditions.ramp_seconds
-        return replace(super().phase2(rate, seconds + begun), modifiers=conditions)
+        """Phase 2 at this rate of test frames, for these seconds after the beginning of the last group."""
+        conditions = self.conditions or Modifiers()
+        plan = super().phase2(rate / conditions.test_share, seconds + conditions.ramp_seconds)
+        return replace(plan, modifiers=self.conditions)
 
     def notes(self) -> list[Note]:
         """Return notes on the conditions, too."""
