@@ -8,8 +8,6 @@ from typing import Final, Literal
 
 #: Broadcasts, a query of the device each second (management), or both (RFC 2544 sections 11.1 and 11.2).
 Beside = Literal["none", "broadcast", "management", "both"]
-#: In place of one frame in so many, each side sends a broadcast.
-BROADCAST_EVERY: Final = 100
 QUERY_SECONDS: Final = 1.0
 
 
@@ -30,11 +28,6 @@ class Modifiers:
     def broadcast(self) -> bool:
         """Whether broadcasts take the place of some frames."""
         return self.beside in ("broadcast", "both")
-
-    @property
-    def test_share(self) -> float:
-        """Share of the frames sent that are test frames, above 0: broadcasts take the place of the others."""
-        return 1 - 1 / BROADCAST_EVERY if self.broadcast else 1.0
 
     @property
     def queries(self) -> bool:

@@ -26,7 +26,10 @@ SIDES = ("initiator", "responder")
 
 #: Frames of 64 octets up and of 1518 down, a mix of both, and nine of ten frames native IPv6.
 SHORT_UP = {"mean_frame_octets": {"up": dict.fromkeys(SIDES, 64), "down": dict.fromkeys(SIDES, 1518)}}
-MIX = {"frame_sizes": "64:1,1518:1", "mean_frame_octets": dict.fromkeys(("up", "down"), dict.fromkeys(SIDES, 791))}
+MIX = {
+    "least_frame_octets": dict.fromkeys(SIDES, 64),
+    "mean_frame_octets": dict.fromkeys(("up", "down"), dict.fromkeys(SIDES, 791)),
+}
 NATIVE = {"foreground_share": 0.1, "initiator_family": "ipv4", "responder_family": "ipv4"}
 SOFTWIRE = {"frame_octets": {"initiator": 64, "responder": 104}}
 #: What a subscriber takes a second.

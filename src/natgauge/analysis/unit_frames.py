@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from natgauge.ethernet import (
     ANSWER_OCTETS,
     BETWEEN_FRAMES,
+    BROADCAST_EVERY,
     FRAME_OVERHEAD,
     IP_HEADER,
     OPENING_OCTETS,
@@ -25,11 +26,9 @@ from natgauge.ethernet import (
     tag_octets,
     theoretical_maximum,
 )
-from natgauge.inputs.frame_sizes import parse_frame_sizes
 from natgauge.metrics import declared
 from natgauge.metrics.loads import FLOOD, NEW_SHARE, THROUGHPUT
 from natgauge.metrics.metric import Counted
-from natgauge.modifiers import BROADCAST_EVERY
 from natgauge.records.parameters import SUBSCRIBER_RATES, Parameters
 from natgauge.statistics.figure import FigureSummary
 from natgauge.words import Query, Side
@@ -268,12 +267,9 @@ def _of_frames(parameters: Parameters, way: str = "up") -> Mapping[Side, float]:
 
 
 def _least(parameters: Parameters) -> Mapping[Side, float]:
-    """Octets of the shortest frame of the Initiator on the link of each side: it opens connections beside others."""
-    sizes, mix = _of_frames(parameters), parameters.get("frame_sizes")
-    if not isinstance(mix, str):
-        return sizes
-    known = parse_frame_sizes("frame_sizes", mix)
-    return {side: octets + known.sizes[0] - known.mean for side, octets in sizes.items()}
+    """Octets of the Initiator's shortest frame on the link of each side: it opens connections beside others."""
+    # Before 2026-11-27 they were not stored with a mix, so that its mean takes their place.
+    return _of_sides(parameters.get("least_frame_octets")) or _of_frames(parameters)
 
 
 def _of_sides(sizes: JsonValue) -> dict[Side, float]:

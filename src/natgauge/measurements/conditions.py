@@ -185,14 +185,17 @@ def _traffic(conditions: Conditions) -> dict[str, Any]:
 
 
 def _sizes(traffic: TrafficPlan, octets: Mapping[Side, int], size: int) -> dict[str, Any]:
-    """Return the size of the frames, or the mean sizes of a mix, on both sides; `octets`: of frames without a mix."""
+    """Return the size of the frames, or the mean sizes of a mix and its least, on both sides.
+
+    `octets` are those of frames without a mix, or of the Initiator's shortest one, which opens connections.
+    """
     if not traffic.mixes:
         return {"frame_size": size, "frame_side": traffic.frame_side, "frame_octets": octets}
     own = {
         way: {side: mix.mean + each - traffic.frame_size for side, each in octets.items()}
         for way, mix in traffic.mixes.items()
     }
-    return {"frame_side": traffic.frame_side, "mean_frame_octets": own}
+    return {"frame_side": traffic.frame_side, "mean_frame_octets": own, "least_frame_octets": octets}
 
 
 def _sends_data(settings: TrialSettings, traffic: TrafficPlan) -> bool:

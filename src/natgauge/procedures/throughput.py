@@ -100,10 +100,9 @@ class _Throughput(HeldRate[ThroughputSettings]):
 
     def span(self) -> SearchSpan:
         settings = self.settings
-        # The tester also sends the broadcasts.
-        share = 1.0 if settings.conditions is None else settings.conditions.test_share
         return SearchSpan(
-            top=share * top_rate(self.runner.measurer) / settings.active,
+            # The tester also sends the broadcasts.
+            top=settings.test_share * top_rate(self.runner.measurer) / settings.active,
             floor=LEAST_FRAMES / settings.trial_seconds,
             start=FIRST_RATE if settings.stateless else self.preparation.rate,
             expected=self._expected,

@@ -85,6 +85,7 @@ _FACTS: Final = (
     # Follow from size, side and what the device translates to.
     _shown_only("frame_octets", "frame sizes of both sides", "traffic", "octets"),
     _shown_only("mean_frame_octets", "mean frame sizes of both directions on both sides", "traffic", "octets"),
+    _shown_only("least_frame_octets", "least frame of a mix from the Initiator on both sides", "traffic", "octets"),
     _shown_only("segment_octets", "octets of a TCP segment without data", "traffic", "octets"),
     _shown_only("seeds", "seed of each repetition", "traffic"),
     # The options that were chosen, in the words of the command line.

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from natgauge.errors import UsageError
+from natgauge.ethernet import BROADCAST_EVERY
 from natgauge.figure_text import number
 from natgauge.inputs.input import chosen, described
 from natgauge.measurer import Ability
-from natgauge.modifiers import BROADCAST_EVERY, Beside, Modifiers
+from natgauge.modifiers import Beside, Modifiers
 from natgauge.notes import Note
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.trials import Phase2Plan, TrialPlan
@@ -208,6 +209,12 @@ class ModifiedSettings(Phase2Settings):
         return Modifiers(self.modifiers, self.groups, self.group_seconds)
 
     @property
+    def test_share(self) -> float:
+        """Share of the frames sent that are test frames, above 0: broadcasts take the place of the others."""
+        broadcasts = self.conditions is not None and self.conditions.broadcast
+        return 1 - 1 / BROADCAST_EVERY if broadcasts else 1.0
+
+    @property
     def sent_seconds(self) -> float:
         """Seconds of phase 2, with the beginnings of all groups."""
         return self.phase2(1.0, self.phase2_seconds).seconds
@@ -215,7 +222,7 @@ class ModifiedSettings(Phase2Settings):
     def phase2(self, rate: float, seconds: float) -> Phase2Plan:
         """Phase 2 at this rate of test frames, for these seconds after the beginning of the last group."""
         conditions = self.conditions or Modifiers()
-        plan = super().phase2(rate / conditions.test_share, seconds + conditions.ramp_seconds)
+        plan = super().phase2(rate / self.test_share, seconds + conditions.ramp_seconds)
         return replace(plan, modifiers=self.conditions)
 
     def notes(self) -> list[Note]:
