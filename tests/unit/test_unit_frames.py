@@ -88,6 +88,8 @@ def asked(**given: Any) -> Parameters:
         ("tear-down-rate", {"tear_down_by": "command"}, None),
         ("latency", {"frame_size": 64}, None),
         ("connection-rate", {}, None),
+        # Of a record of a stranger one side may be missing.
+        ("throughput", {"directions": "both", "frame_octets": {"responder": 64}, **NATIVE}, None),
     ],
 )
 def test_a_link_carries_so_many(metric: str, given: dict[str, Any], most: float | None) -> None:

@@ -27,9 +27,9 @@ from natgauge.ethernet import (
     theoretical_maximum,
 )
 from natgauge.metrics import declared
-from natgauge.metrics.loads import FLOOD, NEW_SHARE, THROUGHPUT
+from natgauge.metrics.loads import FLOOD, NEW_SHARE, SUBSCRIBER_RATES, THROUGHPUT
 from natgauge.metrics.metric import Counted
-from natgauge.records.parameters import SUBSCRIBER_RATES, Parameters
+from natgauge.records.parameters import Parameters
 from natgauge.statistics.figure import FigureSummary
 from natgauge.words import Query, Side
 
@@ -167,7 +167,7 @@ def _with_background(octets: Mapping[Side, float], parameters: Parameters) -> Ma
     Of a packet that is translated, or taken out of a tunnel, the side with IPv4 has that payload and one header.
     """
     share, families = parameters.get("foreground_share"), {side: parameters.get(f"{side}_family") for side in _SIDES}
-    if not isinstance(share, int | float) or share >= 1 or not octets or None in families.values():
+    if not isinstance(share, int | float) or share >= 1 or len(octets) < len(_SIDES) or None in families.values():
         return octets
     tags = {side: tag_octets(parameters.get(f"{side}_vlan")) for side in _SIDES}
     plain: Side = next((side for side in _SIDES if families[side] == "ipv4"), "initiator")

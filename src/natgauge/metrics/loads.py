@@ -127,6 +127,9 @@ MIXED_LOAD: Final = Metric(
     counts="load",
 )
 
+#: The parameter with what one subscriber takes: frames/s "up" and "down", and "new" connections/s.
+SUBSCRIBER_RATES: Final = "subscriber_rates"
+
 SUBSCRIBERS: Final = Metric(
     name="subscribers",
     unit="subscribers",

@@ -25,7 +25,7 @@ from natgauge.inputs.checks import whole
 from natgauge.inputs.input import chosen
 from natgauge.inputs.types import Text
 from natgauge.measurer import Ability
-from natgauge.metrics.loads import SUBSCRIBERS
+from natgauge.metrics.loads import SUBSCRIBER_RATES, SUBSCRIBERS
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, unprepared
 from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad, MixedLoad, MixedSettings, prepared
@@ -34,7 +34,6 @@ from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.rate_search import SearchSpan
-from natgauge.records.parameters import SUBSCRIBER_RATES
 from natgauge.subscriber_profiles import Subscriber, load
 from natgauge.trials import TrialPlan
 from natgauge.words import MAXIMUM_CONNECTIONS, OUTSIDE_PORTS, Leave

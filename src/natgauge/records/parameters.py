@@ -14,6 +14,7 @@ from typing import Final, Self, get_args
 from pydantic import BaseModel, ConfigDict, JsonValue, model_validator
 
 from natgauge.metrics import declared
+from natgauge.metrics.loads import SUBSCRIBER_RATES
 from natgauge.words import Group, Transport
 
 #: The file with the descriptions of all inputs, made of those in the code.
@@ -65,8 +66,6 @@ def _shown_only(name: str, label: str, group: Group, unit: str = "") -> Descript
 
 #: The parameter with the UDP time-out of trials for which natgauge raised the one that the device began with.
 RAISED_TIMEOUT: Final = "raised_udp_timeout"
-#: The parameter with what one subscriber takes: frames/s "up" and "down", and "new" connections/s.
-SUBSCRIBER_RATES: Final = "subscriber_rates"
 
 #: Parameters that the user does not choose: values derived from inputs, found on the host, or measured.
 _FACTS: Final = (
