@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Octets of the test frames, and the frames that a link of Ethernet carries at most."""
+"""Octets of the test frames, broadcasts among them, and the frames that a link of Ethernet carries at most."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ IP_HEADER: Final[Mapping[Family, int]] = {"ipv4": 20, "ipv6": 40}
 QUERY_OCTETS: Final[Mapping[Family, int]] = {"ipv4": 114, "ipv6": 134}
 #: Octets that a response has more than its query: one record (RFC 1035 section 4.1.3, RFC 3596 section 2.2).
 ANSWER_OCTETS: Final[Mapping[Query, int]] = {"a": 16, "aaaa": 28}
+#: In place of one frame in so many, each side sends a broadcast (RFC 2544 section 11.1).
+BROADCAST_EVERY: Final = 100
 
 #: Octets of a VLAN tag (IEEE 802.1Q).
 _TAG_OCTETS: Final = 4

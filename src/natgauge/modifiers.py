@@ -8,8 +8,6 @@ from typing import Final, Literal
 
 #: Broadcasts, a query of the device each second (management), or both (RFC 2544 sections 11.1 and 11.2).
 Beside = Literal["none", "broadcast", "management", "both"]
-#: In place of one frame in so many, each side sends a broadcast.
-BROADCAST_EVERY: Final = 100
 QUERY_SECONDS: Final = 1.0
 
 

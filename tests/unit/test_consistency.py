@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,6 +28,7 @@ from natgauge.records.measurement import REPETITION, Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
 from natgauge.statistics.interval import relative_half_width
+from natgauge.statistics.summary import summarize
 from natgauge.stored.consistency import NOT_STORED
 from natgauge.stored.find_results import find
 from natgauge.words import Verdict
@@ -193,6 +195,42 @@ def test_a_doubt_whose_value_is_changed_is_refused(tmp_path: Path, golden: Golde
         record["doubts"][at]["value"] /= 10
 
     golden(changed(tmp_path, "summary.json", less))
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "given", "former"),
+    [
+        # 87 % of what 64-octet frames alone may have: with 200,000 openings/s the link is full.
+        ("mixed-load", 1_288_000.0, {"new_rate": 2e5}, 1e9 / 8 / 84),
+        ("throughput", 1_225_000.0, {"directions": "both", "foreground_share": 0.1}, 1e9 / 8 / 84),
+    ],
+)
+def test_a_folder_with_the_maximum_of_an_earlier_natgauge_is_read(
+    metric: str, value: float, given: dict[str, Any], former: float, tmp_path: Path
+) -> None:
+    families = {"initiator_family": "ipv4", "responder_family": "ipv4"}
+    own = {**given, **families, "frame_size": 64, "link_speeds": [1000, 1000], "placement": "external"}
+    one = Measurement(value, value * 1.01, "device", {Verdict.PASS: 1})
+    now = make(make_result(metric, "frames/s", {}, [one]), Parameters.grouped(settings=own), str(tmp_path))
+    assert "link limited" in {doubt.word for doubt in now.doubts}
+    store = Store(tmp_path)
+    of_all = {"metric": metric, "unit": "frames/s", "repetition": 1, "samples": {}, "disturbed": 0}
+    store.add_measurements([{**of_all, **REPETITION.dump_python(now.repetitions[0], mode="json")}])
+    store.write_plan({**now.parameters.flat(), "theoretical_maximum": former})
+    store.write_summary(now.document())
+    assert find([tmp_path])
+
+    def older(record: Any) -> None:
+        record["parameters"]["place"]["theoretical_maximum"] = former
+        record["figures"]["share_of_theoretical_maximum"] = asdict(summarize([value / former]))
+        record["doubts"] = [doubt for doubt in record["doubts"] if doubt["word"] != "link limited"]
+
+    def wrong(record: Any) -> None:
+        older(record)
+        record["figures"]["share_of_theoretical_maximum"] = asdict(summarize([0.5]))
+
+    assert changed(tmp_path, "summary.json", older) == "read"
+    assert "share_of_theoretical_maximum" in changed(tmp_path, "summary.json", wrong)
 
 
 def test_a_ratio_by_rates_inside_of_its_interval_is_that_of_the_rates_that_passed(

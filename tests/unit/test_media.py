@@ -144,12 +144,13 @@ COPPER = Media("igb", "1", "Twisted Pair", 1000, "off")
     ],
 )
 def test_the_slower_link_and_the_larger_frame_decide(links: tuple[Media, ...], octets: Any, most: float | None) -> None:
-    told = record(replace(CONDITIONS, chosen=wired(*links), frame_octets=octets)).place["theoretical_maximum"]
+    parameters = record(replace(CONDITIONS, chosen=wired(*links), frame_octets=octets))
+    told = measured_with(parameters, 1000.0).parameters.place["theoretical_maximum"]
     assert told == most if most is None else int(told) == most  # type: ignore[arg-type]
 
 
 def test_a_lab_without_links_has_no_theoretical_maximum() -> None:
-    assert "theoretical_maximum" not in record(CONDITIONS).place
+    assert "theoretical_maximum" not in measured_with(record(CONDITIONS), 1000.0).parameters.place
 
 
 @pytest.mark.parametrize(
@@ -167,10 +168,14 @@ def test_whatever_a_link_is_moves_the_figure(changed: dict[str, Any], named: set
     assert {one.name for one in comparable(result(chosen=wired(FIBRE)), other)} == named
 
 
-def measured(value: float, links: tuple[Media, ...], metric: str = "throughput", unit: str = "frames/s") -> Result:
+def measured_with(parameters: Parameters, value: float, metric: str = "throughput", unit: str = "frames/s") -> Result:
     one = Measurement(value, value * 1.01, "device", {Verdict.PASS: 1, Verdict.INVALID: 0})
-    parameters: Parameters = record(replace(CONDITIONS, lab_kind="wire", placement="external", chosen=wired(*links)))
     return make(make_result(metric, unit, {}, [one, one]), parameters)
+
+
+def measured(value: float, links: tuple[Media, ...], metric: str = "throughput", unit: str = "frames/s") -> Result:
+    parameters = record(replace(CONDITIONS, lab_kind="wire", placement="external", chosen=wired(*links)))
+    return measured_with(parameters, value, metric, unit)
 
 
 def test_a_lab_that_is_used_twice_remarks_once_on_each_port_in_the_notes_of_the_result(

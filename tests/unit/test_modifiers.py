@@ -110,3 +110,23 @@ def test_an_overload_that_only_the_last_group_causes_is_no_rare_loss() -> None:
         assert [
             note.word for note in rare_loss_note([Attempt(load, short=False, outcome=failed)], upper, "frames/s")
         ] == words
+
+
+@pytest.mark.parametrize(("modifiers", "sent"), [("broadcast", 1000.0), ("both", 1000.0), ("management", 990.0)])
+def test_a_rate_counts_the_test_frames_and_broadcasts_are_sent_in_addition(modifiers: str, sent: float) -> None:
+    """The rate was that of all frames that were sent: 1 % of them never came back, and no trial had lost them."""
+    settings = get("throughput").settings(connections=1000, placement="isolated", modifiers=modifiers)
+    plan = settings.plan(1000.0, 990.0, 2.0).phase2
+    assert plan is not None
+    assert plan.initiator_rate == plan.responder_rate == pytest.approx(sent)
+
+
+def test_the_tester_sends_no_more_with_broadcasts_than_without() -> None:
+    gateway = Gateway(ceiling=2e6, forwards=1e9)
+    settings = ThroughputSettings(
+        connections=1000, placement="isolated", connection_rate=1e5, modifiers="broadcast", trial_seconds=2.0
+    )
+    found = PROCEDURE.measure(gateway, settings)
+    assert max(plan.phase2.initiator_rate for plan in gateway.plans if plan.phase2) == pytest.approx(1e6)
+    assert found.summary.median == pytest.approx(0.99e6)
+    assert found.figures["frames_per_second_total"].median == pytest.approx(1.98e6)

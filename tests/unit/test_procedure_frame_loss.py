@@ -11,6 +11,7 @@ from tests.unit.counted import change_counts, change_trial, make_counts
 from tests.unit.golden import Golden
 from tests.unit.simulated import LONG_STALL, Gateway
 
+from natgauge.agreement.generated import SizeCounts
 from natgauge.errors import BrokenError
 from natgauge.procedures.frame_loss import shares_of
 from natgauge.procedures.kit.result.frame_counts import lost_share, shortfall
@@ -161,3 +162,42 @@ def test_a_share_without_excused_frames_has_no_bounds() -> None:
     measured = measure(Gateway(forwards=550_000), full_rate=1e6).repetitions[0]
     assert measured.upper is None
     assert not any("lost_percent_most" in row for row in measured.series)
+
+
+def of_two_sizes(lost: dict[str, int], *, stalls: bool = False) -> Any:
+    """Alter a trial of a mix whose short frames are all received, and whose long ones lose a share by direction, %."""
+
+    def alter(_number: int, trial: Any) -> Any:
+        streams = {}
+        for direction, counts in trial.phase2.items():
+            half, share = counts.intended_frames // 2, lost[direction.value]
+            of_long = half - half * share // 100
+            sizes = [
+                SizeCounts(octets=64, made_frames=half, received_frames=half),
+                SizeCounts(octets=1518, made_frames=half, received_frames=of_long),
+            ]
+            streams[direction] = change_counts(
+                counts, sizes=sizes, received=half + of_long, lost_in_stalls=half // 100 if stalls else None
+            )
+        return change_trial(trial, phase2=streams, cpus=(LONG_STALL,) if stalls else ())
+
+    return alter
+
+
+def test_the_share_of_a_size_is_that_of_the_direction_that_loses_most_of_it() -> None:
+    """The share of all frames is that of the worse direction, too."""
+    rows: Any = measure(Gateway(alters=of_two_sizes({"initiator": 10, "responder": 2})), full_rate=1e6)
+    first = rows.repetitions[0].series[0]
+    assert first["lost_percent"] == pytest.approx(5, abs=0.001)
+    assert first["lost_percent_of_64_octets"] == 0
+    assert first["lost_percent_of_1518_octets"] == pytest.approx(10, abs=0.001)
+
+
+def test_where_frames_are_excused_no_share_of_a_size_is_given_and_the_doubt_says_so(golden: Golden) -> None:
+    """The shares by size counted excused frames as lost: 1 % of each size beside 0.2 % of all."""
+    lost = {"initiator": 10, "responder": 2}
+    result = measure(Gateway(alters=of_two_sizes(lost, stalls=True)), full_rate=1e6, invalid_repeats=0)
+    first: Any = result.repetitions[0].series[0]
+    assert first["lost_percent"] < first["lost_percent_most"]
+    assert not [name for name in first if name.endswith("_octets")]
+    golden([note for note in result.repetitions[0].notes if note.word == "excused frames"][:1])

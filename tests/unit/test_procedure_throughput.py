@@ -14,7 +14,8 @@ from tests.unit.counted import change_counts, change_trial
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
-from natgauge.errors import BrokenError
+from natgauge.errors import BrokenError, UsageError
+from natgauge.trial.question import ask
 
 N = 10_000
 
@@ -168,3 +169,11 @@ def test_a_measurer_that_breaks_is_not_hidden(golden: Golden) -> None:
 
     with golden.raises(BrokenError):
         measure(Gateway(alters=breaking), connection_rate=1e5)
+
+
+@pytest.mark.parametrize("metric", ["throughput", "frame-loss", "latency"])
+def test_sizes_of_frames_that_nobody_sends_are_refused_in_one_line(metric: str, golden: Golden) -> None:
+    sizes = {"frame_sizes": "64:1", "down_frame_sizes": "1518:1"}
+    with golden.raises(UsageError):
+        ask(metric, "nftables-nat44", {"directions": "up", **sizes})
+    assert ask(metric, "nftables-nat44", {"directions": "down", **sizes})

@@ -353,3 +353,10 @@ def test_a_result_has_the_time_out_of_before_and_the_one_that_its_trials_had(
     assert (found.parameters.device["udp_timeout"], found.parameters.device.get("raised_udp_timeout")) == (30, raised)
     unraised = make(procedure.measure(Gateway(establishes=3e5), chosen), record(replace(CONDITIONS, device=knobs)))
     assert not list(comparable(found, unraised))
+
+
+def test_a_mix_is_recorded_with_its_means_and_with_the_least_frame_which_opens_connections() -> None:
+    found = record(replace(CONDITIONS, traffic=replace(traffic(frame_sizes="64:1,1518:1"), frame_size=64)))
+    assert found.get("mean_frame_octets") == {way: {"initiator": 791, "responder": 791} for way in ("up", "down")}
+    assert found.get("least_frame_octets") == {"initiator": 64, "responder": 64}
+    assert record(CONDITIONS).get("least_frame_octets") is None

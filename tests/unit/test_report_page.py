@@ -374,6 +374,9 @@ def test_the_limit_of_the_tester_is_of_each_direction_and_known_or_not() -> None
     assert limit is not None
     assert (limit.value, limit.known) == (2e6, True)
     assert load == limit
+    both = limit_of(made([1.0], metric="mixed-load", parameters={"tester_highest_phase2_rate": 4e6}))
+    assert both is not None
+    assert both.value == 2e6
     tried = made([1.0], metric="connection-rate", unit="connections/s", parameters={"search_top_phase1_rate": 5e6})
     limit = limit_of(tried)
     assert limit is not None

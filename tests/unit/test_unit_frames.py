@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from natgauge.analysis.unit_frames import frames_of, most_units
+from natgauge.analysis.unit_frames import bits_of_unit, frames_of, most_units
 from natgauge.figure_text import number
 from natgauge.measurements.making import make
+from natgauge.metrics import declared
 from natgauge.procedures.kit.result.results import Measurement, make_result
+from natgauge.procedures.subscribers import SubscribersSettings
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports.text import table, verdict
@@ -19,6 +21,19 @@ from natgauge.words import Verdict
 GIGABIT = 1e9 / 8
 #: Octets of a frame on the link: preamble and gap are 20 (RFC 5180 appendix A.1).
 SYN, ACK, GAP = 78, 70, 20
+SIDES = ("initiator", "responder")
+
+
+#: Frames of 64 octets up and of 1518 down, a mix of both, and nine of ten frames native IPv6.
+SHORT_UP = {"mean_frame_octets": {"up": dict.fromkeys(SIDES, 64), "down": dict.fromkeys(SIDES, 1518)}}
+MIX = {
+    "least_frame_octets": dict.fromkeys(SIDES, 64),
+    "mean_frame_octets": dict.fromkeys(("up", "down"), dict.fromkeys(SIDES, 791)),
+}
+NATIVE = {"foreground_share": 0.1, "initiator_family": "ipv4", "responder_family": "ipv4"}
+SOFTWIRE = {"frame_octets": {"initiator": 64, "responder": 104}}
+#: What a subscriber takes a second.
+RATES = {"up": 100.0, "down": 400.0, "new": 1.0}
 
 
 def asked(**given: Any) -> Parameters:
@@ -49,15 +64,55 @@ def asked(**given: Any) -> Parameters:
         ("resolution-rate", {"query": "a", "frame_size": 114}, GIGABIT / (114 + 16 + GAP)),
         ("throughput", {"directions": "both", "frame_size": 64}, GIGABIT / 84),
         ("throughput", {"directions": "both", "down_share": 0.8, "frame_size": 64}, GIGABIT / 84 / 1.6),
+        ("throughput", {"directions": "up", **SHORT_UP}, GIGABIT / 84),
+        ("throughput", {"directions": "both", **SHORT_UP}, GIGABIT / (1518 + GAP)),
+        ("throughput", {"directions": "both", "frame_size": 64, "modifiers": "broadcast"}, 0.99 * GIGABIT / 84),
+        ("throughput", {"directions": "both", "frame_size": 64, **NATIVE}, GIGABIT / (0.1 * 84 + 0.9 * 104)),
+        # The B4 element's outer frames have 104 octets, native ones 84.
+        ("throughput", {"directions": "both", **SOFTWIRE, **NATIVE}, GIGABIT / (0.1 * 124 + 0.9 * 104)),
+        ("mixed-load", {"frame_size": 64}, GIGABIT / (84 + 0.02 * 84)),
+        ("mixed-load", {"frame_size": 64, "new_share": 0.25}, GIGABIT / (84 + 0.5 * 84)),
+        ("mixed-load", {"frame_size": 64, "new_rate": 200_000.0}, GIGABIT / 84 - 200_000),
+        ("mixed-load", {"new_rate": 0.0, **SHORT_UP}, GIGABIT / (1518 + GAP)),
+        # Connections are opened by the shortest frames.
+        ("mixed-load", {"new_rate": 1e5, **MIX}, (GIGABIT - 1e5 * 84) / (791 + GAP)),
+        (
+            "mixed-load",
+            {"new_rate": 1e5, "transport": "tcp", "frame_size": 88},
+            (GIGABIT - 1e5 * (SYN + ACK + 2 * GAP)) / (88 + GAP),
+        ),
+        ("subscribers", {"frame_size": 64, "subscriber_rates": RATES}, GIGABIT / (400 * 84)),
+        ("subscribers", {"frame_size": 64, "subscriber_rates": {**RATES, "new": 350.0}}, GIGABIT / (450 * 84)),
+        ("subscribers", {"frame_size": 64}, None),
         ("tear-down-rate", {"tear_down_by": "rst", "transport": "tcp"}, GIGABIT / (ACK + GAP)),
         ("tear-down-rate", {"tear_down_by": "command"}, None),
         ("latency", {"frame_size": 64}, None),
         ("connection-rate", {}, None),
+        # Of a record of a stranger one side may be missing.
+        ("throughput", {"directions": "both", "frame_octets": {"responder": 64}, **NATIVE}, None),
     ],
 )
 def test_a_link_carries_so_many(metric: str, given: dict[str, Any], most: float | None) -> None:
     found = most_units(metric, asked(**given))
     assert found == (None if most is None else pytest.approx(most))
+
+
+@pytest.mark.parametrize(
+    ("metric", "given", "wire", "way"),
+    [
+        ("mixed-load", SHORT_UP, 8 * (1518 + GAP), "busier"),
+        ("mixed-load", {"frame_size": 64}, 8 * 84, "each"),
+        ("throughput", {"directions": "both", "frame_size": 64, **NATIVE}, 816, "each"),
+        ("subscribers", {"frame_size": 64, "subscriber_rates": RATES}, 400 * 8 * 84, "busier"),
+    ],
+)
+def test_bits_are_those_of_the_busier_direction_and_of_all_kinds_of_frames(
+    metric: str, given: dict[str, Any], wire: float, way: str
+) -> None:
+    """A mixed load was one of upward frames, and native IPv6 had the octets of the frames under test."""
+    bits = bits_of_unit(metric, asked(**given))
+    assert bits is not None
+    assert (bits.wire, bits.way) == (pytest.approx(wire), way)
 
 
 def test_octets_in_a_tunnel_are_those_that_the_bench_recorded() -> None:
@@ -77,6 +132,7 @@ def result(metric: str, value: float, unit: str, **given: Any) -> Result:
         ("connection-rate", "connections/s", {"transport": "tcp", "frame_size": 88}),
         ("transaction-rate", "transactions/s", {"transport": "tcp", "close": "fin", "request_octets": 0}),
         ("resolution-rate", "queries/s", {"query": "aaaa", "frame_size": 114}),
+        ("subscribers", "subscribers", {"frame_size": 64, "subscriber_rates": RATES}),
     ],
 )
 def test_a_full_link_is_the_links_and_one_that_is_not_full_is_not(
@@ -116,3 +172,64 @@ def test_receivers_run_once_for_each_message(
     found = result(metric, 100_000, unit, **{**given, "placement": "isolated", "receiver_ns": 100.0, "device_cores": 1})
     (text,) = [doubt.text for doubt in found.doubts if doubt.word == "tester on device cores"]
     assert f"{says}: that alone makes the rate {share} too low" in text
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "given", "said"),
+    [
+        ("throughput", "frames/s", {"directions": "up", **SHORT_UP}, "1.49 M frames/s from the Initiator"),
+        (
+            "throughput",
+            "frames/s",
+            {"directions": "both", "down_share": 0.8, "frame_size": 64},
+            "930 k frames/s on average of both directions",
+        ),
+        ("mixed-load", "frames/s", {"frame_size": 64, "new_rate": 2e5}, "1.29 M frames/s in each direction"),
+        ("frame-loss", "%", {"directions": "up", **SHORT_UP}, "1.49 M frames/s from the Initiator"),
+    ],
+)
+def test_the_maximum_that_is_said_is_the_one_of_which_the_result_is_a_share(
+    metric: str, unit: str, given: dict[str, Any], said: str
+) -> None:
+    """The parameter was the maximum of the largest frames of both directions, whichever of them were sent."""
+    ports: dict[str, Any] = {"media": ["copper"] * 2, "port_drivers": ["igb"] * 2, "flow_control": ["off"] * 2}
+    found = result(metric, 600_000.0, unit, **ports, **given)
+    assert f"Their theoretical maximum is {said}" in verdict(found)
+    share = found.figures.get("share_of_theoretical_maximum")
+    assert share is None or share.median == pytest.approx(600_000.0 / float(found.number("theoretical_maximum") or 0))
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "figures", "is_near"),
+    [
+        ("subscribers", 500.0, {"frames_per_second_total": 900_000.0}, True),
+        ("subscribers", 500.0, {"frames_per_second_total": 600_000.0}, False),
+        # What opens connections is sent, too.
+        ("mixed-load", 3e5, {"frames_per_second_total": 6e5, "connections_per_second": 2.5e5}, True),
+        ("mixed-load", 3e5, {"frames_per_second_total": 6e5, "connections_per_second": 1e5}, False),
+    ],
+)
+def test_a_load_near_the_highest_that_was_tried_may_be_the_testers(
+    metric: str, value: float, figures: dict[str, float], *, is_near: bool
+) -> None:
+    one = Measurement(value, value, "device", {Verdict.PASS: 1, Verdict.INVALID: 0}, figures=figures)
+    parameters = asked(frame_size=64, subscriber_rates=RATES, search_top_phase2_rate=1e6)
+    found = make(make_result(metric, declared(metric).unit, {}, [one, one]), parameters)
+    (doubt,) = [doubt for doubt in found.doubts if doubt.word == "tester unknown"]
+    assert ("may be the tester's" in doubt.text) == is_near
+
+
+def test_a_subscribers_rates_are_those_of_its_profile() -> None:
+    settings = SubscribersSettings(connections=1_000_000, placement="external")
+    profile = settings.profile_of_one
+    assert settings.parameters()["subscriber_rates"] == {
+        "up": profile.up,
+        "down": profile.down,
+        "new": profile.new_per_second,
+    }
+
+
+def test_a_flood_takes_its_part_of_the_link() -> None:
+    one = Measurement(1e5, 1e5, "device", {Verdict.PASS: 1, Verdict.INVALID: 0}, figures={"flood_per_second": 3e5})
+    found = make(make_result("mixed-load", "frames/s", {}, [one, one]), asked(frame_size=64, new_rate=2e5))
+    assert found.number("theoretical_maximum") == pytest.approx(GIGABIT / 84 - 5e5)

@@ -2,13 +2,15 @@
 """Frames of one unit of a rate: of a connection, a transaction, a query or a frame of the throughput.
 
 A rate in connections/s is no rate of frames where a connection has several messages. What a link carries, and how often
-the tester's receivers run, follows from the frames, and so do the bits of a rate.
+the tester's receivers run, follows from the frames, and so do the bits of a rate. A link also carries what is sent
+beside the frames of the value: openings of a mixed load, and broadcasts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final, Literal, get_args
 
 from pydantic import JsonValue
@@ -16,6 +18,7 @@ from pydantic import JsonValue
 from natgauge.ethernet import (
     ANSWER_OCTETS,
     BETWEEN_FRAMES,
+    BROADCAST_EVERY,
     FRAME_OVERHEAD,
     IP_HEADER,
     OPENING_OCTETS,
@@ -24,7 +27,7 @@ from natgauge.ethernet import (
     theoretical_maximum,
 )
 from natgauge.metrics import declared
-from natgauge.metrics.loads import FLOOD
+from natgauge.metrics.loads import FLOOD, NEW_SHARE, SUBSCRIBER_RATES, THROUGHPUT
 from natgauge.metrics.metric import Counted
 from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, IN_ALL
 from natgauge.records.parameters import Parameters
@@ -43,7 +46,8 @@ class UnitFrame:
     Attributes:
         octets: octets with FCS on the link of each side, of a mix of sizes the mean; a side is missing where they are
             not known.
-        share: number of such frames in a unit; 1, except with unequal rates of both directions.
+        share: number of such frames in a unit, above 0; 1, except with unequal rates of both directions, of a
+            subscriber, and of frames beside those of the value.
     """
 
     name: str
@@ -60,7 +64,7 @@ def frames_of(metric: str, parameters: Parameters) -> tuple[UnitFrame, ...]:
 
 def is_of_frames(metric: str, parameters: Parameters) -> bool:
     """Whether a metric's value counts frames of one direction, and not connections or queries of several messages."""
-    return declared(metric).counts == "frames" or len(frames_of(metric, parameters)) == 1
+    return declared(metric).counts in ("frames", "load") or len(frames_of(metric, parameters)) == 1
 
 
 def frames_in_all(rate: float, figures: Mapping[str, FigureSummary], parameters: Parameters) -> float:
@@ -90,7 +94,7 @@ def _of_connections(figures: Mapping[str, FigureSummary], parameters: Parameters
     if opened is None:
         return 0.0
     # Connections without a handshake leave without a further frame.
-    closed = _closed_by("fin", parameters) if parameters.get("transport") == "tcp" else ()
+    closed = _closing(parameters, "fin") if parameters.get("transport") == "tcp" else ()
     return opened.median * (len(_opening(parameters)) + len(closed))
 
 
@@ -104,30 +108,82 @@ def sends_data(metric: str, parameters: Parameters) -> bool:
     return parameters.get("transport") != "tcp" or declared(metric).sends_data
 
 
-def most_units(metric: str, parameters: Parameters) -> float | None:
+def most_units(
+    metric: str, parameters: Parameters, figures: Mapping[str, FigureSummary] = MappingProxyType({})
+) -> float | None:
     """Return the most units/s that the lab's links carry; None where speeds or octets are not known, or no frames.
 
     A link carries the frames of each direction by themselves, so its busier direction decides, and of the links the
-    slower one (RFC 2544 section 26.1; RFC 5180 appendix A.1).
+    slower one (RFC 2544 section 26.1; RFC 5180 appendix A.1). What is sent beside the frames of the value takes its
+    part of the link.
+
+    Args:
+        figures: figures of the result: a flood has the rate that was measured without it.
     """
     frames, speeds = frames_of(metric, parameters), parameters.get("link_speeds")
     if not frames or not isinstance(speeds, list) or len(speeds) != len(_SIDES):
         return None
+    every = [*frames, *_beside(metric, parameters)]
+    flood = figures[FLOOD].median if FLOOD in figures else 0.0
+    constant = _openings(parameters, flood + (_fixed_new(metric, parameters) or 0.0))
     most = [
-        _most_on(speed, side, [frame for frame in frames if frame.sender == sender])
+        _most_on(speed, side, *([frame for frame in each if frame.sender == sender] for each in (every, constant)))
         for side, speed in zip(_SIDES, speeds, strict=True)
         for sender in _SIDES
-        if any(frame.sender == sender for frame in frames)
+        if any(frame.sender == sender for frame in every)
     ]
     known = [units for units in most if units is not None]
     return min(known) if len(known) == len(most) else None
 
 
-def _most_on(speed: JsonValue, side: Side, frames: Sequence[UnitFrame]) -> float | None:
-    """The most units/s of which the link of a side carries these frames; None = not known."""
-    if not isinstance(speed, int) or any(side not in frame.octets for frame in frames):
+def most_frames(parameters: Parameters) -> float | None:
+    """Return the most frames/s of each direction that sends, which the lab's links carry, whatever the value counts.
+
+    Where the parameters do not say which directions send, both may.
+    """
+    both = {} if "directions" in parameters.flat() else {"directions": "both"}
+    return most_units(THROUGHPUT.name, parameters.with_settings(both))
+
+
+def _most_on(speed: JsonValue, side: Side, frames: Sequence[UnitFrame], constant: Sequence[UnitFrame]) -> float | None:
+    """The most units/s of which the link of a side carries these frames, beside others a second; None = not known."""
+    if not isinstance(speed, int) or any(side not in frame.octets for frame in (*frames, *constant)):
         return None
-    return 1 / sum(frame.share / theoretical_maximum(speed, frame.octets[side]) for frame in frames)
+    taken = sum(frame.share / theoretical_maximum(speed, frame.octets[side]) for frame in constant)
+    octets, number = _octets(frames, side)
+    return max(0.0, 1 - taken) * theoretical_maximum(speed, octets / number) / number
+
+
+def _beside(metric: str, parameters: Parameters) -> Sequence[UnitFrame]:
+    """Frames that are sent with each unit of the value, and are no part of it."""
+    counted, modifiers = declared(metric).counts, parameters.get("modifiers")
+    if counted == "load" and _fixed_new(metric, parameters) is None:
+        share = parameters.get("new_share")
+        return _openings(parameters, 2 * (share if isinstance(share, int | float) else NEW_SHARE))
+    if counted == "subscriber":
+        return _openings(parameters, _of_subscriber(parameters).get("new", 0.0))
+    if counted != "frames" or modifiers not in ("broadcast", "both"):
+        return ()
+    least, others = _least(parameters), BROADCAST_EVERY - 1
+    return [
+        UnitFrame("broadcast", frame.sender, least, frame.share / others) for frame in frames_of(metric, parameters)
+    ]
+
+
+def _fixed_new(metric: str, parameters: Parameters) -> float | None:
+    """New connections/s beside every value; None where they are as many as go with it."""
+    new = parameters.get("new_rate") if declared(metric).counts == "load" else None
+    return float(new) if isinstance(new, int | float) else None
+
+
+def _openings(parameters: Parameters, number: float) -> Sequence[UnitFrame]:
+    """The frames that open so many connections, and that close as many of a subscriber's by TCP."""
+    if not number:
+        return ()
+    if parameters.get("transport") != "tcp":
+        return (UnitFrame("opening", "initiator", _least(parameters), number),)
+    closing = _closing(parameters, "fin") if _of_subscriber(parameters) else ()
+    return [replace(frame, share=number * frame.share) for frame in (*_handshake(parameters), *closing)]
 
 
 def _of_throughput(parameters: Parameters) -> tuple[UnitFrame, ...]:
@@ -135,11 +191,50 @@ def _of_throughput(parameters: Parameters) -> tuple[UnitFrame, ...]:
     down = parameters.get("down_share")
     share = down if isinstance(down, float) and directions not in ("up", "down") else _EVEN
     up, back = (
-        UnitFrame("frame", "initiator", _of_frames(parameters, "up"), 2 * (1 - share)),
-        UnitFrame("frame", "responder", _of_frames(parameters, "down"), 2 * share),
+        UnitFrame(frame.name, frame.sender, _with_background(frame.octets, parameters), frame.share)
+        for frame in _both(parameters, 2 * (1 - share), 2 * share)
     )
     # Without a word on the directions nothing is known but one.
     return (up, back) if directions == "both" else (back,) if directions == "down" else (up,)
+
+
+def _with_background(octets: Mapping[Side, float], parameters: Parameters) -> Mapping[Side, float]:
+    """Mean octets of frames of which a share is native IPv6 with the same payload (`background_octets` of the engine).
+
+    Of a packet that is translated, or taken out of a tunnel, the side with IPv4 has that payload and one header.
+    """
+    share, families = parameters.get("foreground_share"), {side: parameters.get(f"{side}_family") for side in _SIDES}
+    if not isinstance(share, int | float) or share >= 1 or len(octets) < len(_SIDES) or None in families.values():
+        return octets
+    tags = {side: tag_octets(parameters.get(f"{side}_vlan")) for side in _SIDES}
+    plain: Side = next((side for side in _SIDES if families[side] == "ipv4"), "initiator")
+    longer = IP_HEADER["ipv6"] - IP_HEADER["ipv4"] if families[plain] == "ipv4" else 0
+    native = octets[plain] - tags[plain] + longer
+    return {side: share * each + (1 - share) * (native + tags[side]) for side, each in octets.items()}
+
+
+def _load(parameters: Parameters) -> tuple[UnitFrame, ...]:
+    return _both(parameters, 1.0, 1.0)
+
+
+def _subscriber(parameters: Parameters) -> tuple[UnitFrame, ...]:
+    rates = _of_subscriber(parameters)
+    return tuple(frame for frame in _both(parameters, rates.get("up", 0.0), rates.get("down", 0.0)) if frame.share)
+
+
+def _both(parameters: Parameters, up: float, down: float) -> tuple[UnitFrame, UnitFrame]:
+    """So many frames of each direction."""
+    return (
+        UnitFrame("frame", "initiator", _of_frames(parameters, "up"), up),
+        UnitFrame("frame", "responder", _of_frames(parameters, "down"), down),
+    )
+
+
+def _of_subscriber(parameters: Parameters) -> Mapping[str, float]:
+    """What one subscriber takes a second: "up" and "down" frames, and "new" connections; empty = not known."""
+    rates = parameters.get(SUBSCRIBER_RATES)
+    found = rates if isinstance(rates, dict) else {}
+    return {name: float(rate) for name, rate in found.items() if isinstance(rate, int | float) and rate > 0}
 
 
 def _queries(parameters: Parameters) -> tuple[UnitFrame, ...]:
@@ -161,7 +256,7 @@ def _transaction(parameters: Parameters) -> tuple[UnitFrame, ...]:
     syn, syn_ack, _ = _handshake(parameters)
     opened = (syn, syn_ack, _segment(parameters, "ACK", "initiator", data))
     response = _segment(parameters, "response", "responder", data)
-    return (*opened, response, *_closing(parameters, "close"))
+    return (*opened, response, *_closing(parameters, parameters.get("close")))
 
 
 def _handshake(parameters: Parameters) -> tuple[UnitFrame, UnitFrame, UnitFrame]:
@@ -170,12 +265,12 @@ def _handshake(parameters: Parameters) -> tuple[UnitFrame, UnitFrame, UnitFrame]
     return syn, syn_ack, _segment(parameters, "ACK", "initiator")
 
 
-def _closing(parameters: Parameters, option: str = "tear_down_by") -> tuple[UnitFrame, ...]:
-    """The segments that close a connection in the way of this option."""
-    return _closed_by(parameters.get(option), parameters)
+def _tear_down(parameters: Parameters) -> tuple[UnitFrame, ...]:
+    return _closing(parameters, parameters.get("tear_down_by"))
 
 
-def _closed_by(way: JsonValue, parameters: Parameters) -> tuple[UnitFrame, ...]:
+def _closing(parameters: Parameters, way: JsonValue) -> tuple[UnitFrame, ...]:
+    """The segments that close a connection in this way."""
     if way == "rst":
         return (_segment(parameters, "reset", "initiator"),)
     if way != "fin":
@@ -208,6 +303,12 @@ def _of_frames(parameters: Parameters, way: str = "up") -> Mapping[Side, float]:
     return known
 
 
+def _least(parameters: Parameters) -> Mapping[Side, float]:
+    """Octets of the Initiator's shortest frame on the link of each side: it opens connections beside others."""
+    # Before 2026-11-27 they were not stored with a mix, so that its mean takes their place.
+    return _of_sides(parameters.get("least_frame_octets")) or _of_frames(parameters)
+
+
 def _of_sides(sizes: JsonValue) -> dict[Side, float]:
     found = {side: sizes.get(side) for side in _SIDES} if isinstance(sizes, dict) else {}
     return {side: octets for side, octets in found.items() if isinstance(octets, int | float)}
@@ -219,7 +320,9 @@ _OF_UNIT: Final[Mapping[Counted, Callable[[Parameters], tuple[UnitFrame, ...]]]]
     "frames": _of_throughput,
     "queries": _queries,
     "transaction": _transaction,
-    "closing": _closing,
+    "closing": _tear_down,
+    "load": _load,
+    "subscriber": _subscriber,
 }
 
 

@@ -20,7 +20,7 @@ NEAR_LINK: Final = 0.98
 def _link(facts: Facts) -> Iterator[Said]:
     """A full link ends the search."""
     measured = facts.measured
-    most = most_units(measured.metric, facts.parameters)
+    most = most_units(measured.metric, facts.parameters, measured.figures)
     if most is not None and measured.summary.median >= NEAR_LINK * most:
         what = "frames/s of this size" if is_of_frames(measured.metric, facts.parameters) else measured.unit
         yield Said(f"the link carries no more than {number(most)} {what}; the device may do more")

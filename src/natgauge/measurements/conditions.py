@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from natgauge.ethernet import theoretical_maximum
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.port_sets import PortSets
 from natgauge.gateways.recipe import Recipe, digest
@@ -91,7 +90,7 @@ def record(conditions: Conditions) -> Parameters:
         traffic=plain(_traffic(conditions)),
         place=plain(
             {
-                **_place(conditions.lab_kind, conditions.lab, conditions, {**conditions.chosen, **_link(conditions)}),
+                **_place(conditions.lab_kind, conditions.lab, conditions, conditions.chosen),
                 **({"device_caches": conditions.device_cores.caches} if conditions.device_cores.caches else {}),
                 **_rates(conditions.rates),
                 **moving_facts(conditions.machine),
@@ -186,14 +185,17 @@ def _traffic(conditions: Conditions) -> dict[str, Any]:
 
 
 def _sizes(traffic: TrafficPlan, octets: Mapping[Side, int], size: int) -> dict[str, Any]:
-    """Return the size of the frames, or the mean sizes of a mix, on both sides; `octets`: of frames without a mix."""
+    """Return the size of the frames, or the mean sizes of a mix and its least, on both sides.
+
+    `octets` are those of frames without a mix, or of the Initiator's shortest one, which opens connections.
+    """
     if not traffic.mixes:
         return {"frame_size": size, "frame_side": traffic.frame_side, "frame_octets": octets}
     own = {
         way: {side: mix.mean + each - traffic.frame_size for side, each in octets.items()}
         for way, mix in traffic.mixes.items()
     }
-    return {"frame_side": traffic.frame_side, "mean_frame_octets": own}
+    return {"frame_side": traffic.frame_side, "mean_frame_octets": own, "least_frame_octets": octets}
 
 
 def _sends_data(settings: TrialSettings, traffic: TrafficPlan) -> bool:
@@ -234,18 +236,6 @@ def _place(kind: str, name: str, lab: Lab | Conditions, chosen: Mapping[str, Any
         "device_cores": lab.device_cores.count,
         "device_cpus": lab.device_cores.numbers,
     }
-
-
-def _link(conditions: Conditions) -> dict[str, Any]:
-    """Return the theoretical maximum of the slower link in one direction, if there are links; None = not known."""
-    if "link_speeds" not in conditions.chosen:
-        return {}
-    sizes = _sizes(conditions.traffic, conditions.frame_octets, conditions.traffic.frame_size)
-    ways = sizes.get("mean_frame_octets", {"each": conditions.frame_octets}).values()
-    speeds = conditions.chosen["link_speeds"]
-    links = [pair for octets in ways for pair in zip(speeds, (octets["initiator"], octets["responder"]), strict=True)]
-    known = [theoretical_maximum(speed, size) for speed, size in links if speed is not None]
-    return {"theoretical_maximum": min(known) if len(known) == len(links) else None}
 
 
 def _rates(rates: HighestRates) -> dict[str, Any]:

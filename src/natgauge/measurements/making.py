@@ -10,7 +10,7 @@ from typing import Any, Final
 from natgauge.analysis.between_runs import judged
 from natgauge.analysis.contrast import widened_interval
 from natgauge.analysis.own_work import limiting_device, own_work
-from natgauge.analysis.unit_frames import frames_in_all, is_of_frames, most_units
+from natgauge.analysis.unit_frames import frames_in_all, frames_of, most_frames, most_units
 from natgauge.causes.cause import Cause, most_frequent
 from natgauge.doubts import find
 from natgauge.figure_text import in_percent
@@ -47,7 +47,7 @@ def make(
     parameters = parameters.with_settings(measured.parameters)
     if measured.raised_timeout is not None:
         parameters = parameters.with_settings({RAISED_TIMEOUT: measured.raised_timeout})
-    parameters = _with_link(measured.metric, parameters)
+    parameters = _with_link(measured, parameters)
     summary = measured.summary
     figures = measured.figures
     if (share := _share_of_link(measured, parameters)) is not None:
@@ -124,18 +124,19 @@ def _unknown_core_work(measured: MeasurementResult, parameters: Parameters) -> I
     yield Note("device", f"the spread of the frames over the device's {cores} cores is not known: {reason}")
 
 
-def _with_link(metric: str, parameters: Parameters) -> Parameters:
-    """Add the most that the links carry in units of the value, where a unit consists of several frames."""
-    most = most_units(metric, parameters)
-    if most is None or is_of_frames(metric, parameters):
+def _with_link(measured: MeasurementResult, parameters: Parameters) -> Parameters:
+    """Add the most that the lab's links carry, if it has any: units of the value, or else frames/s; None = unknown."""
+    if "link_speeds" not in parameters.place:
         return parameters
+    of_units = bool(frames_of(measured.metric, parameters))
+    most = most_units(measured.metric, parameters, measured.figures) if of_units else most_frames(parameters)
     return parameters.model_copy(update={"place": {**parameters.place, "theoretical_maximum": most}})
 
 
 def _share_of_link(measured: MeasurementResult, parameters: Parameters) -> FigureSummary | None:
     """Share of the rate that the links carry at most, where that is known (RFC 2544 section 26.1)."""
-    most = most_units(measured.metric, parameters)
-    return None if most is None else summarize([value / most for value in measured.values])
+    most = most_units(measured.metric, parameters, measured.figures)
+    return summarize([value / most for value in measured.values]) if most else None
 
 
 def _cause(measured: MeasurementResult) -> Cause | None:

@@ -102,6 +102,9 @@ RESOLUTION_RATE: Final = Metric(
     counts="queries",
 )
 
+#: New connections for each frame of a mixed load, where the user says nothing.
+NEW_SHARE: Final = 0.01
+
 MIXED_LOAD: Final = Metric(
     name="mixed-load",
     unit="frames/s",
@@ -121,8 +124,11 @@ MIXED_LOAD: Final = Metric(
     ),
     moved_by=frozenset(),
     is_bounded=True,
-    counts="frames",
+    counts="load",
 )
+
+#: The parameter with what one subscriber takes: frames/s "up" and "down", and "new" connections/s.
+SUBSCRIBER_RATES: Final = "subscriber_rates"
 
 SUBSCRIBERS: Final = Metric(
     name="subscribers",
@@ -136,6 +142,7 @@ SUBSCRIBERS: Final = Metric(
     figures=_FLOODED,
     traffic={"connections": 1_000_000},
     moved_by=frozenset(),
+    counts="subscriber",
 )
 
 #: DeclaredFigure of the periods that were judged: those that are not INVALID.

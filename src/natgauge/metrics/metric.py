@@ -12,8 +12,9 @@ Better = Literal["higher", "lower"]
 #: Setting that demands a value of a metric, by the values that are better.
 THRESHOLDS: Final[Mapping[Better, str]] = {"higher": "at_least", "lower": "at_most"}
 #: What one unit of a rate consists of: the frames that open a connection; a frame of each direction; a query and its
-#: answer; all segments of a TCP connection that is opened, used once and closed; the segments that close it.
-Counted = Literal["opening", "frames", "queries", "transaction", "closing"]
+#: answer; all segments of a TCP connection that is opened, used once and closed; the segments that close it; a frame of
+#: both directions, beside connections that are opened; a subscriber's frames, beside those that it opens.
+Counted = Literal["opening", "frames", "queries", "transaction", "closing", "load", "subscriber"]
 #: What a network takes of a gateway: connections that it opens a second, that are open, and frames a second.
 Resource = Literal["new connections", "open connections", "frames"]
 #: Parameters with the tester's own highest rates.

@@ -87,6 +87,7 @@ class _FrameLoss(HeldConnections[FrameLossSettings]):
     def once(self, _known: float | None) -> Measurement:
         settings = self.settings
         rows: list[Row] = []
+        mixed = False
         lossless: list[float] = []
         for share in shares_of(settings.step):
             rate = self.full * share
@@ -102,6 +103,7 @@ class _FrameLoss(HeldConnections[FrameLossSettings]):
             if outcome is None:
                 continue
             rows.append(_row(share, rate, outcome))
+            mixed = mixed or any(counts.sizes for counts in outcome.phase2.values())
             lossless = [*lossless, rate] if outcome.verdict is Verdict.PASS else []
             if len(lossless) == LOSS_FREE_IN_A_ROW:
                 break
@@ -113,7 +115,7 @@ class _FrameLoss(HeldConnections[FrameLossSettings]):
         figures = {name: lossless[0]} if lossless else {}
         quantity = "lost_percent" if settings.placement != "shared" else "shortfall_percent"
         value, most = float(rows[0][quantity] or 0.0), rows[0].get(f"{quantity}_most")
-        notes = [*_shared_notes(settings, lossless), *_excused_notes(rows, quantity)]
+        notes = [*_shared_notes(settings, lossless), *_excused_notes(rows, quantity, mixed=mixed)]
         measured = self.measurement(value, figures=figures, notes=notes, series=rows)
         return measured if most is None else replace(measured, upper=float(most))
 
@@ -150,14 +152,15 @@ def _shared_notes(settings: FrameLossSettings, lossless: Sequence[float]) -> lis
     return [method, *late_frames.note_of(settings.trial_seconds, lossless[0], apart, advice, what)]
 
 
-def _excused_notes(rows: Sequence[Row], quantity: str) -> list[Note]:
-    """A doubt that names the range of the share at each load where frames were excused."""
+def _excused_notes(rows: Sequence[Row], quantity: str, *, mixed: bool) -> list[Note]:
+    """A doubt that names the range of the share at each load where frames were excused, of one size or `mixed` ones."""
     return [
         Note(
             "excused frames",
             f"at {written(row['offered_rate'])} frames/s the share is between {written(row[quantity])} % and "
             f"{written(most)} %: "
-            "disturbances explain some of the lost frames, and the device may have lost a part of those itself",
+            "disturbances explain some of the lost frames, and the device may have lost a part of those itself"
+            f"{'; their sizes are not known, so the shares of sizes are left out' if mixed else ''}",
         )
         for row in rows
         if (most := row.get(f"{quantity}_most")) is not None

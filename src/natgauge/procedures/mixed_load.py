@@ -21,7 +21,7 @@ from natgauge.figure_text import in_full, number
 from natgauge.inputs.checks import MOST_RATE, in_range
 from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability
-from natgauge.metrics.loads import MIXED_LOAD
+from natgauge.metrics.loads import MIXED_LOAD, NEW_SHARE
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, LEAST_FRAMES, unprepared
 from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad, MixedLoad, MixedSettings, prepared
@@ -31,8 +31,6 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.rate_search import SearchSpan
 from natgauge.subscriber_profiles import ROUND_TRIP_SECONDS
 
-#: New connections for each frame, where the user says nothing.
-_SHARE: Final = 0.01
 #: The longest life, in seconds: a day.
 LONGEST_LIFE_SECONDS: Final = 86_400.0
 
@@ -95,7 +93,7 @@ class MixedLoadSettings(MixedSettings):
         """Refuse ranges without a four tuple for a new connection."""
         super().refuse_unlike(sources, timeout)
         if self.new_rate is None:
-            self._refuse_few_four_tuples(1 / ((self.new_share or _SHARE) * self.trial_seconds), "connections")
+            self._refuse_few_four_tuples(1 / ((self.new_share or NEW_SHARE) * self.trial_seconds), "connections")
 
     def _refuse_few_four_tuples(self, rate: float, at: str) -> None:
         """Refuse ranges that are too narrow for the least load, at a frame rate that opens connections."""
@@ -115,13 +113,13 @@ class MixedLoadSettings(MixedSettings):
 
     def load(self, rate: float) -> CombinedLoad:
         """The load at a frame rate of each direction."""
-        new = self.new_rate if self.new_rate is not None else (self.new_share or _SHARE) * 2 * rate
+        new = self.new_rate if self.new_rate is not None else (self.new_share or NEW_SHARE) * 2 * rate
         held = self.connections if self.life_seconds is None else new * self.life_seconds
         return CombinedLoad(new=new, open=held, up=rate, down=rate)
 
     def notes(self) -> list[Note]:
         """Return what was opened beside the frames."""
-        share = f"{number(self.new_share or _SHARE)} new connections for each frame"
+        share = f"{number(self.new_share or NEW_SHARE)} new connections for each frame"
         new = share if self.new_rate is None else f"{in_full(self.new_rate)} new connections/s at every frame rate"
         life = (
             "all open connections stay that many"

@@ -25,7 +25,7 @@ from natgauge.inputs.checks import whole
 from natgauge.inputs.input import chosen
 from natgauge.inputs.types import Text
 from natgauge.measurer import Ability
-from natgauge.metrics.loads import SUBSCRIBERS
+from natgauge.metrics.loads import SUBSCRIBER_RATES, SUBSCRIBERS
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, unprepared
 from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad, MixedLoad, MixedSettings, prepared
@@ -158,8 +158,10 @@ class SubscribersSettings(MixedSettings):
         return CombinedLoad(profile.new_per_second, held, profile.up, profile.down, leave=leave, counts_all=True)
 
     def parameters(self) -> dict[str, Any]:
-        """The settings, and the content of the profile."""
-        return {**super().parameters(), "subscriber_profile": str(self.profile_of_one)}
+        """The settings, the content of the profile, and what a subscriber takes a second as numbers."""
+        profile = self.profile_of_one
+        rates = {"up": profile.up, "down": profile.down, "new": float(profile.new_per_second)}
+        return {**super().parameters(), "subscriber_profile": str(profile), SUBSCRIBER_RATES: rates}
 
     def notes(self) -> list[Note]:
         """Return the profile with its source."""

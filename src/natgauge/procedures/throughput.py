@@ -107,7 +107,8 @@ class _Throughput(HeldRate[ThroughputSettings]):
     def span(self) -> SearchSpan:
         settings = self.settings
         return SearchSpan(
-            top=top_rate(self.runner.measurer) / settings.active,
+            # The tester also sends the broadcasts.
+            top=settings.test_share * top_rate(self.runner.measurer) / settings.active,
             floor=LEAST_FRAMES / settings.trial_seconds,
             start=FIRST_RATE if settings.stateless else self.preparation.rate,
             expected=self._expected,

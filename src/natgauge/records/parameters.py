@@ -14,6 +14,7 @@ from typing import Final, Self, get_args
 from pydantic import BaseModel, ConfigDict, JsonValue, model_validator
 
 from natgauge.metrics import declared
+from natgauge.metrics.loads import SUBSCRIBER_RATES
 from natgauge.words import Group, Transport
 
 #: The file with the descriptions of all inputs, made of those in the code.
@@ -73,6 +74,8 @@ _FACTS: Final = (
     _shown_only("goal_criteria", "criteria of the goals", "settings"),
     # The content of the profile, whatever its file is called.
     Description("subscriber_profile", "profile of a subscriber", group="traffic"),
+    # The numbers of the profile.
+    _shown_only(SUBSCRIBER_RATES, "frames and new connections of a subscriber", "traffic", "per second"),
     Description("initiator_family", "Initiator's family", group="traffic"),
     Description("source_address_count", "source addresses", group="traffic"),
     Description("source_port_count", "source ports", group="traffic"),
@@ -81,6 +84,7 @@ _FACTS: Final = (
     # Follow from size, side and what the device translates to.
     _shown_only("frame_octets", "frame sizes of both sides", "traffic", "octets"),
     _shown_only("mean_frame_octets", "mean frame sizes of both directions on both sides", "traffic", "octets"),
+    _shown_only("least_frame_octets", "least frame of a mix from the Initiator on both sides", "traffic", "octets"),
     _shown_only("segment_octets", "octets of a TCP segment without data", "traffic", "octets"),
     _shown_only("seeds", "seed of each repetition", "traffic"),
     # The options that were chosen, in the words of the command line.

@@ -159,6 +159,10 @@ def unit_of_frames(result: Result) -> str:
     return f"frames/s {_SIDES.get(str(result.parameter('directions')), _SIDES['both'])}"
 
 
+#: The unit of a rate of frames where both directions have the same.
+_EACH: Final = f"frames/s {_SIDES['both']}"
+
+
 def _gigabits(part: Literal["wire", "packets"]) -> Callable[[Result], Cell]:
     """Return a reader of the median in Gbit/s of its busier direction; None where it is no rate of known frames."""
 
@@ -409,9 +413,13 @@ def _planned(result: Result) -> float | None:
 
 
 def _link_maximum(*, of_units: bool) -> Callable[[Result], Cell]:
-    """Return a reader of what the links carry at most: units of the value, or frames of one direction."""
+    """Return a reader of what the links carry at most: in the unit of the value, or frames/s in each direction."""
     read = _parameter("theoretical_maximum")
-    return lambda result: read(result) if criterion.counts_units(result) == of_units else None
+
+    def own(result: Result) -> bool:
+        return criterion.counts_units(result) or unit_of_frames(result) != _EACH
+
+    return lambda result: read(result) if own(result) == of_units else None
 
 
 #: Rows of every table, before the figures that metrics declare and behind them.

@@ -304,7 +304,7 @@ def _link(result: Result) -> Iterator[str]:
         yield "Their theoretical maximum is not known."
     else:
         part = "" if share is None else f"; the result is {in_percent(share.median)} of it"
-        unit = result.unit if criterion.counts_units(result) else "frames/s in each direction"
+        unit = result.unit if criterion.counts_units(result) else unit_of_frames(result)
         yield f"Their theoretical maximum is {number(most)} {unit}{part}."
 
 

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from natgauge import foreign
 from natgauge.analysis.between_runs import judged
 from natgauge.analysis.contrast import widened_interval
-from natgauge.analysis.unit_frames import is_of_frames, most_units
+from natgauge.analysis.unit_frames import most_units
 from natgauge.causes.cause import most_frequent
 from natgauge.doubts import doubts, find
 from natgauge.errors import UsageError
@@ -139,7 +139,7 @@ def _check_figures(result: Result, where: Path, samples: Sequence[Any]) -> None:
         raise ContradictionError(where, f"figure {name}", f"{said} the summary", "it is", f"{other} its repetitions")
     for name, figure in result.figures.items():
         if name == SHARE_OF_LINK and name not in names:
-            _check_figure(name, figure, _shares(result), where)
+            _check_figure(name, figure, _shares(result, figure), where)
             continue
         values = [repetition.figures[name] for repetition in result.repetitions if name in repetition.figures]
         sampled = _sampled(name, result, samples)
@@ -151,12 +151,21 @@ def _check_figures(result: Result, where: Path, samples: Sequence[Any]) -> None:
             _check_figure(name, figure, sampled, where)
 
 
-def _shares(result: Result) -> list[float] | None:
-    """Shares of the link's theoretical maximum, as `making` computes them; None = it is not known."""
-    of_frames = is_of_frames(result.metric, result.parameters)
-    # Where a unit is several frames, the parameter is in units; earlier versions had it in frames there, too.
-    most = most_units(result.metric, result.parameters) if of_frames else result.number("theoretical_maximum")
-    return [value / most for value in result.values] if most else None
+def _shares(result: Result, figure: FigureSummary) -> list[float] | None:
+    """Shares of the link's theoretical maximum, as `making` computes them; None = it is not known.
+
+    Before 2026-11-27 the parameter was another maximum where a unit is one frame, and the shares were those of the
+    frames under test alone, of a mixed load the upward ones.
+    """
+    former = {"foreground_share": 1.0, "directions": result.parameter("directions") or "up"}
+    known = [
+        result.number("theoretical_maximum"),
+        most_units(result.metric, result.parameters, result.figures),
+        most_units("throughput", result.parameters.with_settings(former)),
+    ]
+    of_each = [[value / most for value in result.values] for most in known if most]
+    agreed = [shares for shares in of_each if same(figure.median, summarize(shares).median)]
+    return next(iter([*agreed, *of_each]), None)
 
 
 def _sampled(name: str, result: Result, samples: Sequence[Any]) -> list[float] | None:
@@ -222,6 +231,9 @@ def _check_plan(result: Result, folder: Path) -> None:
     if plan.get("metric", result.metric) != result.metric:
         raise ContradictionError(folder / SUMMARY, "metric", result.metric, f"{PLAN} says", plan["metric"])
     for group, name, value in result.parameters.items():
+        # Before 2026-11-27 plans had the links' maximum, in frames/s.
+        if name == "theoretical_maximum":
+            continue
         if group in _PLANNED and name in plan and not (isinstance(value, dict) and SEVERAL in value):
             compare(value, plan[name], folder / SUMMARY, f"parameter {name}", f"{PLAN} says")
 
@@ -248,7 +260,7 @@ def check_doubts(result: Result, folder: Path) -> None:
         return
     stored = {doubt.word: doubt for doubt in result.doubts}
     for doubt in following(result):
-        if doubt.word not in stored:
+        if doubt.word not in stored and not (doubt.word == "link limited" and _has_former_maximum(result)):
             named = ", ".join(stored) or "none"
             raise ContradictionError(where, "the list of doubts", named, "its figures and parameters give", doubt.word)
         alike = [each for each in result.doubts if each.word == doubt.word]
@@ -256,6 +268,12 @@ def check_doubts(result: Result, folder: Path) -> None:
         if len(alike) == 1 and alike[0].value is not None:
             expect(f"doubt {doubt.word}: value", alike[0].value, doubt.value, "its figures give", where)
             expect(f"doubt {doubt.word}: grade", alike[0].grade, doubt.grade, "its figures give", where)
+
+
+def _has_former_maximum(result: Result) -> bool:
+    """Whether an earlier natgauge took another rate for the most that the links carry, as `_shares` says."""
+    now = most_units(result.metric, result.parameters, result.figures)
+    return not same(result.parameter("theoretical_maximum"), now)
 
 
 def following(result: Result) -> list[Note]:

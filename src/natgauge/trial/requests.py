@@ -34,11 +34,11 @@ from natgauge.agreement.generated import (
 )
 from natgauge.agreement.trial import LONGEST_PHASE_SECONDS, frame_of, nominal_seconds
 from natgauge.errors import UsageError
-from natgauge.ethernet import QUERY_OCTETS
+from natgauge.ethernet import BROADCAST_EVERY, QUERY_OCTETS
 from natgauge.figure_text import in_full
 from natgauge.gateways.port_sets import PortSets
 from natgauge.labs.contract import Addresses, Port
-from natgauge.modifiers import BROADCAST_EVERY, QUERY_SECONDS, Modifiers
+from natgauge.modifiers import QUERY_SECONDS, Modifiers
 from natgauge.setup.traffic import TrafficPlan
 from natgauge.trial.pacing import Pacing, watched_bound
 from natgauge.trials import Phase2Plan, TrialPlan

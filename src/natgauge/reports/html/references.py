@@ -61,7 +61,7 @@ def _rate(result: Result, phase: int) -> Limit | None:
             # The rates of phase 2 count the frames of all directions and kinds together.
             if phase == 2 and IN_ALL in result.figures and result.median:
                 return Limit(highest_value(rate, result.median, result.figures, result.parameters), known)
-            both = phase == 2 and result.parameter("directions") == "both"
+            both = phase == 2 and (result.parameter("directions") == "both" or declared(result.metric).counts == "load")
             return Limit(rate / 2 if both else rate, known)
     return None
 

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from natgauge.errors import UsageError
+from natgauge.ethernet import BROADCAST_EVERY
 from natgauge.figure_text import in_percent, number
 from natgauge.inputs.input import chosen, described
 from natgauge.measurer import Ability
-from natgauge.modifiers import BROADCAST_EVERY, Beside, Modifiers
+from natgauge.modifiers import Beside, Modifiers
 from natgauge.notes import Note
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.trials import Phase2Plan, TrialPlan
@@ -83,6 +85,17 @@ class Phase2Settings(TrialSettings):
             raise UsageError(
                 "reading order: with directions up the Responder sends nothing; leave it out", at="reading_order"
             )
+
+    @classmethod
+    def traffic_of(cls, chosen: Mapping[str, object]) -> Mapping[str, object]:
+        """Refuse sizes of frames that nobody sends."""
+        sizes = chosen.get("down_frame_sizes")
+        if chosen.get("directions") == "up" and sizes is not None:
+            raise UsageError(
+                f"down frame sizes: {sizes}, but with directions up the Responder sends nothing; leave it out",
+                at="down_frame_sizes",
+            )
+        return super().traffic_of(chosen)
 
     def needs(self) -> frozenset[Ability]:
         """Return the abilities that the settings require."""
@@ -158,7 +171,10 @@ class Phase2Settings(TrialSettings):
 
 @dataclass(frozen=True, kw_only=True)
 class ModifiedSettings(Phase2Settings):
-    """Settings of phase 2 with conditions beside its rates (RFC 2544 section 11, RFC 8219 section 10.2.2)."""
+    """Settings of phase 2 with conditions beside its rates (RFC 2544 section 11, RFC 8219 section 10.2.2).
+
+    A rate counts the test frames; broadcasts, of which none comes back, are sent in addition.
+    """
 
     modifiers: Beside = chosen(
         "none",
@@ -200,15 +216,21 @@ class ModifiedSettings(Phase2Settings):
         return Modifiers(self.modifiers, self.groups, self.group_seconds)
 
     @property
+    def test_share(self) -> float:
+        """Share of the frames sent that are test frames, above 0: broadcasts take the place of the others."""
+        broadcasts = self.conditions is not None and self.conditions.broadcast
+        return 1 - 1 / BROADCAST_EVERY if broadcasts else 1.0
+
+    @property
     def sent_seconds(self) -> float:
         """Seconds of phase 2, with the beginnings of all groups."""
         return self.phase2(1.0, self.phase2_seconds).seconds
 
     def phase2(self, rate: float, seconds: float) -> Phase2Plan:
-        """Phase 2 at this rate, for these seconds after the beginning of the last group."""
-        conditions = self.conditions
-        begun = 0.0 if conditions is None else conditions.ramp_seconds
-        return replace(super().phase2(rate, seconds + begun), modifiers=conditions)
+        """Phase 2 at this rate of test frames, for these seconds after the beginning of the last group."""
+        conditions = self.conditions or Modifiers()
+        plan = super().phase2(rate / self.test_share, seconds + conditions.ramp_seconds)
+        return replace(plan, modifiers=self.conditions)
 
     def notes(self) -> list[Note]:
         """Return notes on the conditions, too."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
@@ -69,12 +68,16 @@ def shares_by_direction(
 
 
 def lost_by_size(outcome: Trial) -> dict[int, float]:
-    """Return the lost share of the frames of each size of a mix, all directions together; empty without a mix."""
-    made, received = Counter[int](), Counter[int]()
+    """Return the lost share of the frames of each size of a mix, in the direction that lost the larger share of them.
+
+    Empty without a mix, and where frames are excused: the size of an excused frame is not known.
+    """
+    shares: dict[int, float] = {}
     for size in (size for counts in outcome.phase2.values() for size in counts.sizes or ()):
-        made[size.octets] += size.made_frames
-        received[size.octets] += size.received_frames
-    return {octets: 1 - received[octets] / number for octets, number in sorted(made.items()) if number}
+        if size.made_frames and not outcome.excused_by_direction:
+            share = 1 - size.received_frames / size.made_frames
+            shares[size.octets] = max(share, shares.get(size.octets, 0.0))
+    return dict(sorted(shares.items()))
 
 
 def worst(values: Mapping[Direction, float]) -> float:
