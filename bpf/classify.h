@@ -160,7 +160,8 @@ static __always_inline void learn_source(struct receiver *r, const struct receiv
 {
 	enum learning learning = learn(frame->tag.connection, frame->source, frame->source_port, stream == PHASE1);
 
-	if (learning == LEARNED_NEW)
+	/* A frame of phase 2 opens connections whose opening was lost. */
+	if (learning == LEARNED_NEW && stream == PHASE1)
 		r->stored++;
 	else if (learning == LEARNED_OTHER)
 		r->remapped++;

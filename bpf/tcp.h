@@ -141,7 +141,8 @@ static __always_inline void parse_untagged(const enum frame_kind kind, struct ta
 	__u32 first = up ? bpf_ntohl(from[TCP_SEQUENCE]) - message->sequence
 			 : bpf_ntohl(from[TCP_ACKNOWLEDGMENT]) - message->acknowledgment;
 	__u32 ticks = (up ? stamps[0] : stamps[1]) - tcp_key(INITIATOR);
-	__u64 sent = (__u64)ticks << TCP_STAMP_SHIFT;
+	/* A stamp is rounded down: the middle of its tick is right on average. */
+	__u64 sent = ((__u64)ticks << TCP_STAMP_SHIFT) + (1 << (TCP_STAMP_SHIFT - 1));
 	__u32 stream = message->streams & 1 << PHASE1 ? PHASE1
 		       : kind == FRAME_SYN_ACK	      ? PHASE2_RESPONDER
 		       : plan.churn		      ? CLOSING

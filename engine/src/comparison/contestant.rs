@@ -155,8 +155,18 @@ impl<'a> LoadedContestant<'a> {
     pub fn counts(&self) -> ContestantCounts {
         let (received, offered) = (self.programs.received(), self.programs.offered());
         let request = &self.contestant.trial;
+        // Frames whose stream cannot be read are of one that lacks frames, as far as there is one.
+        let lacks = self.made[PHASE1] != received.tally[PHASE1].received;
+        let unread = [PHASE2[RESPONDER], if lacks { PHASE1 } else { PHASE2[INITIATOR] }];
         let stream = |number: usize| {
-            let (tally, odd) = (&received.tally[number], total_odd(&BOTH.map(|side| received.odd[side][number])));
+            let of_side = |side: usize| [number, STREAMS].map(|at| (side, at));
+            let odd: Vec<_> = BOTH
+                .into_iter()
+                .flat_map(of_side)
+                .filter(|&(side, at)| at != STREAMS || unread[side] == number)
+                .map(|(side, at)| received.odd[side][at])
+                .collect();
+            let (tally, odd) = (&received.tally[number], total_odd(&odd));
             StreamTally {
                 made_frames: self.made[number],
                 received_frames: tally.received,
