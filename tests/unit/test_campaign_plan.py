@@ -164,6 +164,13 @@ def test_what_is_no_formula_is_refused_in_one_line(formula: str) -> None:
         {"measure": [{"metric": "throughput", "gateways": ["linux-ipv4"]}]},
         {"series": {"udp_timeout": [400]}, "device": {}},
         {"gateways": ["linux-ipv4"], "device": {"udp_timeout": 9}},
+        {
+            "gateways": ["bind9-dns64"],
+            "series": {},
+            "device": {},
+            "traffic": {"frame_size": 10},
+            "measure": [{"metric": "resolution-rate"}],
+        },
     ],
 )
 def test_every_fault_is_one_line_with_its_keys_path(changed: dict[str, Any], golden: Golden) -> None:
