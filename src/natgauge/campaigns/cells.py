@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from natgauge.campaigns import keys
-from natgauge.campaigns.plan import Plan, PlanError, is_of
+from natgauge.campaigns.plan import Plan, PlanError, at_path, is_of
 from natgauge.errors import UsageError
 from natgauge.gateways.recipe import Recipe, load
 from natgauge.inputs.question import Cell, Question
@@ -172,7 +172,7 @@ def _point(
         bench = Bench(cell)
     except UsageError as error:
         path = _path(error.at, plan, values) or f"gateways[{plan.gateways.index(device)}]: "
-        return (f"{path}{error}",)
+        return (at_path(path, error),)
     planned: list[CellMeasurement] = []
 
     def plan_one(measurement: _Measured) -> None:
@@ -204,7 +204,7 @@ def _faults(
         try:
             check(measurement)
         except UsageError as error:
-            faults.append(f"{_path(error.at, plan, values, measurement[3])}{error}")
+            faults.append(at_path(_path(error.at, plan, values, measurement[3]), error))
     return tuple(faults)
 
 

@@ -169,7 +169,10 @@ class Bench(Setup):
         needs = settings.needs()
         is_of_table = needs & OF_TABLE or (settings.fills_table and Ability.CHURN not in needs)
         if not self.recipe.stateful and is_of_table:
-            raise UsageError(f"{procedure.metric}: {self.recipe.name} keeps no connections, so it has no table")
+            raise UsageError(
+                f"{procedure.metric}: {self.recipe.name} keeps no connections, so it has no table; choose another "
+                "metric, such as throughput, or a gateway that keeps connections"
+            )
         planned = Planned(procedure, settings, self._demand(settings), chosen)
         if self.lab.devices:
             # Only limits that the user chose can be checked here; the device's own are read when it runs.
