@@ -30,8 +30,8 @@ def shortened(message: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A value of a file for a message; a long list or table is cut, and its length named."""
-    text = repr(value)
+    """A value of a file for a message, a boolean as TOML has it; a long list or table is cut, and its length named."""
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
     return text if len(text) <= LONGEST_VALUE else f"{text[:_SHOWN]}... ({len(text)} characters)"
 
 

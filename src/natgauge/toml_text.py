@@ -15,6 +15,12 @@ _MOST: Final = 2**63 - 1
 #: The most parts of a dotted key; the time that the parser takes grows with their square.
 _MOST_PARTS: Final = 256
 _PART: Final = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
+#: What the parser says of a key, or of a table, that has a value already.
+_TWICE: Final = re.compile(
+    r"Cannot (?:overwrite a value|declare .* twice) \(at (?:line (\d+), column \d+|end of document)\)"
+)
+#: The key, or the table, that a line names.
+_NAMED: Final = re.compile(rf"\[*{_PART}(?:\.{_PART})*(?:\]+|(?=[ \t]*=))")
 _LONG_KEY: Final = re.compile(rf"(?:^|[\[{{,])[ \t]*{_PART}(?:[ \t]*\.[ \t]*{_PART}){{{_MOST_PARTS}}}", re.MULTILINE)
 
 
@@ -27,9 +33,23 @@ def parse(text: str) -> dict[str, Any]:
         # Editors on Windows begin a file with a byte order mark, which says nothing of UTF-8.
         document = tomllib.loads(text.removeprefix("\ufeff"))
         _check(document)
+    except tomllib.TOMLDecodeError as error:
+        raise _plainly(error, text) from None
     except RecursionError:
         raise ValueError(f"arrays or tables are nested too deeply (at line {_deepest(text)})") from None
     return document
+
+
+def _plainly(error: tomllib.TOMLDecodeError, text: str) -> ValueError:
+    """Return the error, in the words of TOML where the parser speaks of its own work: something is there twice."""
+    twice = _TWICE.match(str(error))
+    if twice is None:
+        return error
+    lines = text.rstrip().splitlines()
+    number = min(int(twice[1] or len(lines)), len(lines))
+    # Of a value of several lines the last one is known.
+    named = _NAMED.match(lines[number - 1].strip())
+    return ValueError(f"{named[0] if named else 'a key'} is there twice (again at line {number}); leave one out")
 
 
 def _check(value: object, key: str = "") -> None:

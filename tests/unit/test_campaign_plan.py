@@ -15,7 +15,7 @@ from natgauge.campaigns import campaign
 from natgauge.campaigns.cells import PlannedCell, points
 from natgauge.campaigns.estimate import CELL_RUN_SECONDS, estimate, repetitions
 from natgauge.campaigns.keys import evaluate
-from natgauge.campaigns.plan import PlanError, parse, read
+from natgauge.campaigns.plan import PlanError, at_path, parse, read
 from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.host import limits
@@ -164,6 +164,13 @@ def test_what_is_no_formula_is_refused_in_one_line(formula: str) -> None:
         {"measure": [{"metric": "throughput", "gateways": ["linux-ipv4"]}]},
         {"series": {"udp_timeout": [400]}, "device": {}},
         {"gateways": ["linux-ipv4"], "device": {"udp_timeout": 9}},
+        {
+            "gateways": ["bind9-dns64"],
+            "series": {},
+            "device": {},
+            "traffic": {"frame_size": 10},
+            "measure": [{"metric": "resolution-rate"}],
+        },
     ],
 )
 def test_every_fault_is_one_line_with_its_keys_path(changed: dict[str, Any], golden: Golden) -> None:
@@ -171,6 +178,26 @@ def test_every_fault_is_one_line_with_its_keys_path(changed: dict[str, Any], gol
     if "series" in changed and "frame_size" in changed["series"] and len(changed["series"]) > 1:
         changed["traffic"] = {}
     golden(faults(**changed))
+
+
+@pytest.mark.parametrize(
+    ("path", "told", "at", "line"),
+    [
+        (
+            "measure[0].subscriber: ",
+            "subscriber: x.toml: is none",
+            "subscriber",
+            "measure[0].subscriber: x.toml: is none",
+        ),
+        ("lab.nat64_prefix: ", "NAT64 prefix: no", "nat64_prefix", "lab.nat64_prefix: no"),
+        ("series.cores[0]: ", "cores: 9", "cores", "series.cores[0]: 9"),
+        ("gateways[0]: ", "guest cores: 9", "guest_cores", "gateways[0]: guest cores: 9"),
+        ("", "cores: 9", "cores", "cores: 9"),
+        ("measure[0]: ", "throughput: no", "", "measure[0]: throughput: no"),
+    ],
+)
+def test_a_key_is_named_once_in_the_line_of_its_fault(path: str, told: str, at: str, line: str) -> None:
+    assert at_path(path, UsageError(told, at=at)) == line
 
 
 def test_all_faults_are_told_at_once() -> None:

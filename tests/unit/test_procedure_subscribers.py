@@ -250,6 +250,12 @@ REFUSED = {
     "sizes of no size": "[subscriber]\nconnections = 1\nnew_per_second = 1\nup_frame_sizes = [[64, 1]]",
     "a size twice": "[subscriber]\nconnections = 1\nnew_per_second = 1\ndown_frame_sizes = '64:7,64:4'",
     "a size that is too large": "[subscriber]\nconnections = 1\nnew_per_second = 1\ndown_frame_sizes = '64:7,9000:4'",
+    "a size that is too small": "[subscriber]\nconnections = 1\nnew_per_second = 1\nup_frame_sizes = [594, 63]",
+    "a size that is too small for TCP": "[subscriber]\nconnections = 1\nnew_per_second = 1\ntransport = 'tcp'\n"
+    "up_frame_sizes = 87",
+    "fewer connections than none": "[subscriber]\nconnections = -20\nnew_per_second = 1",
+    "a key twice": "[subscriber]\nconnections = 1\nnew_per_second = 1\nconnections = 2\n",
+    "a layer of no bits": "[subscriber]\nconnections = 1\nnew_per_second = 1\nbits = 'wire'",
     "a transport": "[subscriber]\nconnections = 1\nnew_per_second = 1\ntransport = 'SCTP'",
     "a layer": "[subscriber]\nconnections = 1\nnew_per_second = 1\nbits = 'ethernet'",
 }
@@ -383,7 +389,7 @@ def test_the_record_names_what_ended_it_and_the_profile_that_was_meant(tmp_path:
         ({"most_subscribers": 9, "source_addresses": "10.0.0.2-10.0.0.9"}, "most_subscribers"),
         ({"connections": 50, "source_ports": "2000-2049"}, "connections"),
         ({"frame_size": 128, "sized": True}, "frame_size"),
-        ({"sizes": 63}, "frame_size"),
+        ({"sizes": 63}, "subscriber"),
         ({"sizes": 3413}, "subscriber"),
     ],
 )

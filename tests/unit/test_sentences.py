@@ -26,6 +26,8 @@ SENTENCES = {"reason", "why", "sentence", "fault", "excuse"}
 OF_OTHERS = {
     # What pydantic prepends to the message of a rule of ours is no word of ours.
     "removeprefix('Value error, ')",
+    # TOML's parser is Python's, and says what is wrong in words alone.
+    "_TWICE.match(",
 }
 
 

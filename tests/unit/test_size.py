@@ -13,13 +13,25 @@ from tests.unit.golden import Golden
 from tests.unit.made_results import keep, made
 
 from natgauge.analysis.contrast import Span
-from natgauge.analysis.sizing import Ended, Fits, SubscriberLimit, Subscribers, addresses_for, sizes_in_words, sizings
+from natgauge.analysis.sizing import (
+    Ended,
+    Fits,
+    SubscriberLimit,
+    Subscribers,
+    addresses_for,
+    keeps_connections,
+    sizes_in_words,
+    sizings,
+)
 from natgauge.analysis.unit_frames import Way, bits_of_unit
 from natgauge.cli import run
+from natgauge.errors import UsageError
+from natgauge.gateways.recipe import load
+from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
-from natgauge.reports.sizing import text
+from natgauge.reports.sizing import document, sized, text
 
 NEW = made([1000.0, 1000.0], metric="connection-rate", unit="connections/s")
 OPEN = made([50_000.0, 50_000.0], metric="table-capacity", unit="connections")
@@ -56,9 +68,11 @@ def test_the_limit_that_comes_first_is_the_least_number_of_subscribers(
 def test_ports_of_the_outside_addresses_are_a_limit_of_what_translates_ports() -> None:
     asked = Subscribers(20_000, connections=10.0, outside_addresses=2)
     assert limits([OPEN], asked)["outside ports"].upper == 2 * 64_512 / 10
-    stateless = made([50_000.0], metric="table-capacity", unit="connections", parameters={"kind": "siit"})
-    assert "outside ports" not in limits([stateless], asked)
-    (translating,), (keeping,) = sizings([OPEN], asked), sizings([stateless], asked)
+    plain = made(
+        [50_000.0], metric="table-capacity", unit="connections", parameters={"kind": "routing", "emptying": "default"}
+    )
+    assert "outside ports" not in limits([plain], asked)
+    (translating,), (keeping,) = sizings([OPEN], asked), sizings([plain], asked)
     assert (addresses_for(translating, asked), addresses_for(keeping, asked)) == (math.ceil(200_000 / 64_512), None)
 
 
@@ -170,6 +184,90 @@ def test_vlan_tags_are_on_the_wire_and_no_part_of_packets(vlan: str | None, tags
 def test_what_is_no_rate_of_known_frames_has_no_bits() -> None:
     assert bits_of_unit("table-capacity", Parameters.grouped(traffic={"frame_size": 64})) is None
     assert bits_of_unit("throughput", Parameters.grouped(traffic={})) is None
+
+
+PLAIN = {"gateway": "linux-ipv4", "kind": "routing"}
+FRAMES_OF_PLAIN = made(
+    [10_000.0, 10_000.0], parameters={**PLAIN, "directions": "both", "frame_octets": {"initiator": 84}}
+)
+NEW_OF_PLAIN = made([1000.0, 1000.0], metric="connection-rate", unit="connections/s", parameters=PLAIN)
+
+
+def test_a_gateway_that_keeps_no_connections_is_limited_by_none_and_no_table_is_asked_of_it(golden: Golden) -> None:
+    """Seen: its table-capacity was asked for, which natgauge refuses to measure, so that there never was an answer."""
+    asked = Subscribers(4000, connections=60.0, new=0.5, megabits=2 * A_FRAME)
+    results = [FRAMES_OF_PLAIN, NEW_OF_PLAIN]
+    found = sized(results, asked)
+    assert [(sizing.missing, sizing.no_limit, sizing.fits(4000)) for sizing in found] == [
+        ((), ("new connections", "open connections"), "carries")
+    ]
+    golden(text(found, asked, results))
+
+
+def test_without_bits_there_is_nothing_to_ask_of_a_gateway_that_keeps_no_connections(golden: Golden) -> None:
+    with golden.raises(UsageError):
+        sized([FRAMES_OF_PLAIN, NEW_OF_PLAIN], Subscribers(1, new=1.0))
+    with golden.raises(UsageError):
+        sized([NEW_OF_PLAIN], Subscribers(1, new=1.0, megabits=1.0))
+
+
+def test_the_kind_of_each_gateway_says_whether_it_keeps_connections() -> None:
+    names = [path.stem for path in BUILT_IN.glob("*.toml")]
+    for recipe in map(load, names):
+        result = made([1.0], parameters={"gateway": recipe.name, "kind": recipe.kind})
+        assert keeps_connections(result) == recipe.stateful, recipe.name
+
+
+@pytest.mark.parametrize(
+    ("named", "command", "given"),
+    [
+        ("nftables-nat44 (1efa1c)", None, "nftables-nat44"),
+        ("mine (unknown recipe)", "natgauge measure cost --gateway ./own/mine.toml --seed 1", "./own/mine.toml"),
+        ("nftables-nat44", "natgauge measure cost --gateway another", "nftables-nat44"),
+        ("mine", "natgauge measure cost --gateway './a;b/mine.toml'", "mine"),
+        ("a;b", "natgauge measure cost --gateway a;b", "'a;b'"),
+    ],
+)
+def test_a_command_has_the_gateway_as_a_command_line_takes_it(named: str, command: str | None, given: str) -> None:
+    """Seen: with the digest behind the name, which no command line takes."""
+    parameters = {"gateway": named, **({} if command is None else {"command": command})}
+    asked = Subscribers(1, new=1.0, connections=1.0)
+    result = made([1000.0], metric="connection-rate", unit="connections/s", parameters=parameters)
+    said = text(sizings([result], asked), asked)
+    assert f"(natgauge measure table-capacity --gateway {given})" in said
+
+
+def test_results_that_are_left_out_are_named_with_the_reason_in_one_line(golden: Golden) -> None:
+    routed = made([9000.0], parameters={"frame_size": 64, "foreground_share": 0.1})
+    unknown = made([9000.0], parameters={"frame_size": None})
+    latency = made([1.0], metric="latency", unit="us")
+    results = [NEW, OPEN, routed, unknown, latency, latency]
+    asked = Subscribers(1, connections=1.0, megabits=1.0)
+    found = sized(results, asked)
+    said = text(found, asked, results)
+    golden(said.splitlines()[-1])
+    assert [each["metric"] for each in document(found, asked, results)["not_used"]] == [
+        "connection-rate", "throughput", "throughput", "latency", "latency"
+    ]  # fmt: skip
+    assert found[0].missing == ("frames",)
+    assert "Not used" not in text(found, asked, [OPEN])
+
+
+def test_octets_of_tagged_frames_are_without_the_tags_and_say_so(golden: Golden) -> None:
+    """Seen: the tags were counted in one place and not in another."""
+    one = {"frame_size": 68, "frame_octets": {"initiator": 68, "responder": 64}, "initiator_vlan": "100"}
+    mix = {
+        "frame_sizes": "68:7,598:4,1522:1",
+        "mean_frame_octets": {"up": {"initiator": 365.8, "responder": 361.8}},
+        "initiator_vlan": "100",
+    }
+    tagged = [made([5000.0, 5000.0], parameters={"directions": "up", **sizes}) for sizes in (one, mix)]
+    for asked in (Subscribers(1, megabits=A_FRAME), Subscribers(1, megabits=A_FRAME, mean_frame=64)):
+        found = sized(tagged, asked)
+        golden(text(found, asked))
+    # 64 octets without the tag have 46 of the packet.
+    assert found[0].limits[0].each == pytest.approx(66 / 46)
+    assert found[0].limits[0].result is tagged[0]
 
 
 @pytest.fixture

@@ -24,10 +24,21 @@ from natgauge.words import OUTSIDE_PORTS
 
 #: Kinds of gateways that keep the port: a connection takes no port of an outside address.
 _KEEP_PORTS: Final = frozenset({"routing", "nptv6", "siit", "softwire"})
+#: Kinds of gateways that keep no connections, unless a result says how the table of its gateway is emptied.
+_KEEP_NONE: Final = _KEEP_PORTS | {"map-t-br", "map-e-br", "lwaftr", "b4", "dns64", "dns"}
+#: Parameters of a gateway that keeps connections: how natgauge, or somebody else, has them forgotten.
+_FORGETTING: Final = ("emptying", "empty_command", "device_timeout")
 
 #: What can end it: a resource that a metric measures, or the ports of the outside addresses.
 Ended = Literal["new connections", "open connections", "outside ports", "frames"]
 Fits = Literal["carries", "does not carry", "cannot tell"]
+#: Why a result is left out: its metric says nothing of subscribers; nothing of its resource is asked for; its gateway
+#: keeps no connections, so that they are no limit; part of its frames were only routed; their size is not known.
+Unused = Literal["other metric", "not asked", "no limit", "routed frames", "unknown size"]
+
+
+#: Resources that only a gateway which keeps connections runs out of.
+_OF_CONNECTIONS: Final[tuple[Resource, ...]] = ("new connections", "open connections")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +48,7 @@ class Subscribers:
     Each has open connections, opens `new` a second, and moves megabits a second of IP packets in the busier direction.
 
     Attributes:
-        mean_frame: mean octets with FCS of a frame; None = the frames are as those of the result.
+        mean_frame: mean octets of a frame with FCS, without VLAN tags; None = the frames are as those of the result.
         outside_addresses: IPv4 addresses that the gateway translates to.
     """
 
@@ -66,7 +77,8 @@ class SubscriberLimit:
         each: what one subscriber takes, > 0, in `unit`.
         measured: range in which another run is expected; its upper end is infinite where only a bound is known.
         result: the result that says so; None = the arithmetic of ports.
-        frame_octets: octets with FCS of a frame of the subscribers; None where it is no limit of frames.
+        frame_octets: octets of a frame of the subscribers with FCS, without VLAN tags; None where it is no limit of
+            frames.
     """
 
     ended: Ended
@@ -91,8 +103,8 @@ class SubscriberLimit:
 class Sizing:
     """What results of one gateway, on one machine, say of subscribers.
 
-    Of `missing` resources no result says anything; with `larger_frames` than any throughput was measured with, frames
-    may cost more.
+    Of `missing` resources no result says anything, and `no_limit` are those without a limit; with `larger_frames` than
+    any throughput was measured with, frames may cost more.
 
     Attributes:
         results: those that say something, in their order.
@@ -105,6 +117,7 @@ class Sizing:
     missing: tuple[Resource, ...]
     larger_frames: bool
     other_frames: tuple[str, ...] = ()
+    no_limit: tuple[Resource, ...] = ()
 
     def fits(self, number: int) -> Fits:
         """Whether this number of subscribers is carried: every need was measured, and stays below its limit."""
@@ -119,11 +132,31 @@ def resource_of(result: Result) -> Resource | None:
     return declared(result.metric).resource
 
 
+def keeps_connections(result: Result) -> bool:
+    """Whether the gateway of a result keeps connections, as far as its record says."""
+    is_emptied = any(result.parameter(name) is not None for name in _FORGETTING)
+    return is_emptied or result.parameter("kind") not in _KEEP_NONE
+
+
+def why_unused(result: Result, asked: Subscribers) -> Unused | None:
+    """Return why a result says nothing of the subscribers; None = it does."""
+    resource = resource_of(result)
+    if resource is None:
+        return "other metric"
+    if resource not in asked.needs():
+        return "not asked"
+    if resource in _OF_CONNECTIONS:
+        return None if keeps_connections(result) else "no limit"
+    if (result.number("foreground_share") or 1.0) < 1:
+        return "routed frames"
+    return None if _octets(result) else "unknown size"
+
+
 def sizings(results: Sequence[Result], asked: Subscribers) -> list[Sizing]:
     """Return one for each gateway on each machine, cores, placement and number of outside addresses, in their order."""
     groups: dict[tuple[object, ...], list[Result]] = {}
     for result in results:
-        if resource_of(result) in asked.needs():
+        if why_unused(result, asked) is None:
             place = (
                 result.gateway,
                 result.placement,
@@ -149,19 +182,32 @@ def _sizing(results: Sequence[Result], asked: Subscribers) -> Sizing:
     tightest: dict[Ended, SubscriberLimit] = {}
     for limit in sorted(every, key=lambda one: (one.subscribers.lower, one.subscribers.upper)):
         tightest.setdefault(limit.ended, limit)
-    missing = tuple(resource for resource in asked.needs() if resource not in tightest)
+    none = () if any(map(keeps_connections, results)) else _OF_CONNECTIONS
+    missing = tuple(resource for resource in asked.needs() if resource not in (*tightest, *none))
+    no_limit = tuple(resource for resource in asked.needs() if resource in none)
     of_frames = sorted((result for result in results if resource_of(result) == "frames"), key=_octets)
     used = tightest.get("frames")
     others = dict.fromkeys(map(sizes_in_words, of_frames))
     if used is not None and used.result is not None:
         others.pop(sizes_in_words(used.result), None)
-    return Sizing(tuple(sized), tuple(tightest.values()), missing, larger, tuple(others))
+    return Sizing(tuple(sized), tuple(tightest.values()), missing, larger, tuple(others), no_limit)
 
 
 def sizes_in_words(result: Result) -> str:
-    """The size of the frames of a throughput, or the mix of their sizes."""
-    octets = _octets(result)
-    return mix_of(result.parameters) or (f"{in_full(octets)} octets" if octets else "an unknown size")
+    """The size of the frames of a throughput, or the mix of their sizes; of tagged frames, whether with the tags."""
+    mix = mix_of(result.parameters)
+    if mix:
+        return f"{mix}{' with VLAN tags' if result.parameter(f'{_frame_side(result)}_vlan') else ''}"
+    return f"{in_full(_octets(result))} octets{without_tags(result)}"
+
+
+def without_tags(result: Result) -> str:
+    """What follows the octets of frames that had tags, which are not counted; empty for frames that had none."""
+    return " without VLAN tags" if result.parameter("initiator_vlan") else ""
+
+
+def _frame_side(result: Result) -> str:
+    return str(result.parameter("frame_side") or "initiator")
 
 
 def _with_frames(results: Sequence[Result], mean: int | None) -> tuple[list[Result], bool]:
@@ -180,7 +226,7 @@ def _with_frames(results: Sequence[Result], mean: int | None) -> tuple[list[Resu
 
 
 def _octets(result: Result) -> float:
-    """Octets with FCS of a frame on the Initiator's link; 0 where they are not known."""
+    """Octets of a frame on the Initiator's link with FCS, without VLAN tags; 0 where they are not known."""
     bits = bits_of_unit(result.metric, result.parameters)
     return 0.0 if bits is None else bits.frame_octets
 

@@ -7,22 +7,23 @@ import dataclasses
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from natgauge.campaigns import keys
-from natgauge.campaigns.plan import Plan, PlanError, is_of
+from natgauge.campaigns.plan import Plan, PlanError, at_path, is_of
 from natgauge.errors import UsageError
 from natgauge.gateways.recipe import Recipe, load
-from natgauge.inputs.question import Cell
+from natgauge.inputs.question import Cell, Question
 from natgauge.measurer import Ability
 from natgauge.metrics.metric import USUAL_TURN
 from natgauge.procedures.kit.settings import Repeat, TrialSettings
 from natgauge.records.measurement import PublishedCell
 from natgauge.trial.bench import Bench
-from natgauge.trial.planned import Planned
+from natgauge.trial.planned import Planned, refuse_unlike_metric
 from natgauge.trial.question import ask
 
 #: More cells than anybody can measure: such a plan is a mistake.
@@ -30,6 +31,10 @@ MOST_CELLS: Final = 10_000
 #: Abilities of metrics that empty or restart the device or wait for expiry. They come late in a cell run, because of
 #: what they leave behind.
 _LATE: Final = frozenset({Ability.EMPTY_TIMED, Ability.WATCH_COUNT, Ability.RESTART_IN_TRIAL})
+
+
+#: Name, metric, settings, number in the plan and published cells of a measurement.
+_Measured = tuple[str, str, dict[str, Any], int, tuple[PublishedCell, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,18 +166,21 @@ def _point(
     shared = {key: background[key] for key in ("foreground_share",) if key in background}
     try:
         cell = ask(measurements[0][1], device, {**_evaluated(plan, device, measurements[0][1], choices), **shared}).cell
+        # What a metric has no use for is refused before its value, which may be none of this gateway either.
+        if faults := _faults(plan, values, measurements, partial(_refuse_unlike, cell)):
+            return faults
         bench = Bench(cell)
     except UsageError as error:
         path = _path(error.at, plan, values) or f"gateways[{plan.gateways.index(device)}]: "
-        return (f"{path}{error}",)
-    planned, faults = [], []
-    for title, metric, settings, number, published in measurements:
-        try:
-            planned.append(CellMeasurement(title, settings, bench.plan(metric, settings), published))
-        except UsageError as error:
-            faults.append(f"{_path(error.at, plan, values, number)}{error}")
-    if faults:
-        return tuple(faults)
+        return (at_path(path, error),)
+    planned: list[CellMeasurement] = []
+
+    def plan_one(measurement: _Measured) -> None:
+        title, metric, settings, _, published = measurement
+        planned.append(CellMeasurement(title, settings, bench.plan(metric, settings), published))
+
+    if faults := _faults(plan, values, measurements, plan_one):
+        return faults
     return PlannedCell(
         name=name,
         device=bench.recipe.name,
@@ -182,6 +190,26 @@ def _point(
         connections=bench.traffic.connections,
         measurements=tuple(sorted(planned, key=_rank)),
     )
+
+
+def _faults(
+    plan: Plan,
+    values: Mapping[str, Any],
+    measurements: Sequence[_Measured],
+    check: Callable[[_Measured], object],
+) -> tuple[str, ...]:
+    """Return the faults that a check finds in measurements, each with the path of its key."""
+    faults = []
+    for measurement in measurements:
+        try:
+            check(measurement)
+        except UsageError as error:
+            faults.append(at_path(_path(error.at, plan, values, measurement[3]), error))
+    return tuple(faults)
+
+
+def _refuse_unlike(cell: Cell, measurement: _Measured) -> None:
+    refuse_unlike_metric(Question(metric=measurement[1], cell=cell, settings=measurement[2]))
 
 
 def _evaluated(plan: Plan, device: str, metric: str, choices: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,10 +245,8 @@ def _has(recipe: Recipe, name: str) -> bool:
     return knob is not None and knob.settable
 
 
-def _measurements_of(
-    plan: Plan, device: str, together: Mapping[str, Any]
-) -> Iterator[tuple[str, str, dict[str, Any], int, tuple[PublishedCell, ...]]]:
-    """Name, metric, settings, number in the plan and published cells of each measurement; a series makes several."""
+def _measurements_of(plan: Plan, device: str, together: Mapping[str, Any]) -> Iterator[_Measured]:
+    """Each measurement; a series makes several."""
     titles: Counter[str] = Counter()
     repetitions = together.get("repetitions", plan.repetitions)
     for number, measure in enumerate(plan.measure):

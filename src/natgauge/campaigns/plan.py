@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from natgauge import foreign, toml_text
 from natgauge.campaigns import keys
 from natgauge.errors import LONGEST_VALUE, UsageError, did_you_mean, shortened, shown
+from natgauge.inputs.checks import spoken
 from natgauge.inputs.input import Input
 from natgauge.inputs.question import DEFAULT_LAB
 from natgauge.labs import kinds
@@ -27,6 +28,8 @@ _MOST_VALUES: Final = 1000
 _MOST_MEASUREMENTS: Final = 200
 #: What pydantic calls a key that is none.
 _UNKNOWN: Final = "extra_forbidden"
+#: What it calls a word that is none of those which a value may be, too.
+_WORDS: Final = "literal_error"
 Repetitions = Annotated[int, Field(ge=1, le=1000)] | Literal["auto"] | None
 _Columns = Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1, max_length=_MOST_VALUES)]
 
@@ -162,11 +165,21 @@ def _faults(errors: Sequence[Any]) -> list[str]:
             lines[path] = [f"unknown key; {did_you_mean(path, Plan.model_fields)}"]
         elif error["type"] == "missing":
             lines[path] = ["is missing"]
-        elif path in lines:
-            lines[path].append(toml_text.rule_in_words(error))
+        elif path not in lines:
+            lines[path] = [f"{shown(error['input'])} {toml_text.rule_in_words(error)}"]
+        elif error["type"] == _WORDS:
+            lines[path].append(f"; {error['ctx']['expected']} is possible, too")
         else:
-            lines[path] = [f"{shown(error['input'])}: {toml_text.rule_in_words(error)}"]
-    return [f"{path}: {', and '.join(rules)}" for path, rules in lines.items()]
+            lines[path].append(f", and {toml_text.rule_in_words(error)}")
+    return [f"{path}: {''.join(rules)}" for path, rules in lines.items()]
+
+
+def at_path(path: str, error: UsageError) -> str:
+    """Return the line of a fault: the path of its key, and the error without the name of the same key."""
+    text, key = str(error), path.removesuffix(": ").rpartition(".")[2].partition("[")[0]
+    begins = f"{spoken(key)}: "
+    is_same = error.at in {key, ""} and spoken(text[: len(begins)]).casefold() == begins
+    return path + (text[len(begins) :] if is_same else text)
 
 
 def _checked_all(part: str, values: Mapping[str, Any], known: Mapping[str, Input], faults: list[str]) -> dict[str, Any]:
@@ -175,7 +188,7 @@ def _checked_all(part: str, values: Mapping[str, Any], known: Mapping[str, Input
         try:
             checked[name] = keys.checked(keys.find(name, known), value)
         except UsageError as error:
-            faults.append(f"{part}.{name}: {error}")
+            faults.append(at_path(f"{part}.{name}: ", error))
     return checked
 
 
@@ -184,13 +197,13 @@ def _checked_series(name: str, values: list[Any], faults: list[str]) -> list[Any
     try:
         key = keys.find(name, keys.of_series())
     except UsageError as error:
-        faults.append(f"series.{name}: {error}")
+        faults.append(at_path(f"series.{name}: ", error))
         return checked
     for number, value in enumerate(values):
         try:
             checked_value = keys.checked(key, value)
         except UsageError as error:
-            faults.append(f"series.{name}[{number}]: {error}")
+            faults.append(at_path(f"series.{name}[{number}]: ", error))
             continue
         if checked_value in checked:
             faults.append(f"series.{name}[{number}]: {checked_value!r} occurs twice; leave one out")

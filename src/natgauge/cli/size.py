@@ -37,7 +37,7 @@ _MOST: Final = 1e9
     "--mean-frame",
     metavar="OCTETS",
     type=WholeRange(64, 9216),
-    help="Mean size of their frames, with FCS; without it, the frames are as those of the throughput.",
+    help="Mean size of their frames, with FCS, without VLAN tags; by default that of the throughput's frames.",
 )
 @click.option(
     "--outside-addresses",
@@ -82,7 +82,7 @@ def command(
     results = [stored.result for stored in find_results.find(folders).stored]
     found = sizing.sized(results, asked)
     if as_json:
-        document(sizing.document(found, asked))
+        document(sizing.document(found, asked, results))
     else:
-        say(sizing.text(found, asked))
+        say(sizing.text(found, asked, results))
     context.exit(sizing.exit_status(found, subscribers))

@@ -212,7 +212,7 @@ def with_usual_options(options: CompareOptions, gateways: Sequence[ComparedGatew
             )
     if by == "slices" and options.loss_tolerance:
         raise UsageError(
-            f"loss_tolerance: {in_percent(options.loss_tolerance)} is for searches; by slices all frames must arrive; "
+            f"loss tolerance: {in_percent(options.loss_tolerance)} is for searches; by slices all frames must arrive; "
             "leave it out, or add --by rates",
             at="loss_tolerance",
         )

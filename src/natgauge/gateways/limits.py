@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from natgauge.errors import HostError, UsageError
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.question import DeviceOptions
 from natgauge.words import TcpState
 
@@ -102,10 +103,10 @@ def _check_wish(recipe: Playable, state: TcpState, name: str, value: int) -> Non
     knob = recipe.knobs.in_state(state).named().get(name)
     if knob is None or not knob.settable:
         of_state = "" if state == "established" else f" for TCP connections in the state {state}"
-        raise UsageError(f"{name}: {recipe.name} has no such knob{of_state}; leave it out", at=name)
+        raise wrong(name, f"{value}, but {recipe.name} has no such knob{of_state}; leave it out")
     if _within(knob, value) != value:
         upto = f"{knob.minimum} to {knob.maximum}" if knob.maximum else f"{knob.minimum} or more"
-        raise UsageError(f"{name}: {value} {knob.unit} is out of range for {recipe.name}; use {upto}", at=name)
+        raise wrong(name, f"{value} {knob.unit} is out of range for {recipe.name}; use {upto}")
 
 
 def _within(knob: Knob, value: int) -> int:

@@ -195,9 +195,10 @@ class Recipe(RecipeTable):
             UsageError: it does not translate them.
         """
         if transport not in self.transports:
+            remedy = "leave it out" if "udp" in self.transports else f"choose {self.transports[0]}"
+            known = " and ".join(self.transports)
             raise UsageError(
-                f"transport: {transport}, but the recipe of {self.name} is for {' and '.join(self.transports)} only",
-                at="transport",
+                f"transport: {transport}, but the recipe of {self.name} is for {known} only; {remedy}", at="transport"
             )
         if transport == "udp":
             return self

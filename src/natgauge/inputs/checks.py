@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final, TypeGuard
 
-from natgauge.errors import UsageError
+from natgauge.errors import UsageError, shown
 
 #: The highest rate that the engine paces, frames/s (`trial/request-1.schema.json`).
 MOST_RATE: Final = 200_000_000
@@ -37,23 +37,25 @@ def is_number(value: object) -> TypeGuard[float]:
 
 def in_range(name: str, value: float, lowest: float, highest: float, unit: str = "") -> None:
     """Refuse a number outside of lowest to highest (both allowed), NaN and infinity included."""
-    if not is_number(value) or not lowest <= value <= highest:
-        ends = f"{_plain(lowest)} to {_plain(highest)} {unit}".rstrip()
+    ends = f"{_plain(lowest)} to {_plain(highest)} {unit}".rstrip()
+    if not is_number(value) or math.isnan(value):
+        raise UsageError(of_value(name, f"{shown(value)} is not a number; give {ends}"))
+    if not lowest <= value <= highest:
         raise UsageError(of_value(name, f"{value!r} is outside of {ends}"))
 
 
 def whole(name: str, value: int, lowest: int, highest: int, unit: str = "") -> None:
     """Refuse anything but a whole number from lowest to highest."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise UsageError(of_value(name, f"{value!r} is not a whole number"))
+        raise UsageError(of_value(name, f"{shown(value)} is not a whole number"))
     in_range(name, value, lowest, highest, unit)
 
 
 def share_in(name: str, value: float, lowest: float, highest: float) -> None:
     """Refuse a share outside of lowest to highest (both allowed), NaN and infinity included; 1 = 100 %."""
     if not is_number(value) or not lowest <= value <= highest:
-        shown = percent(value) if is_number(value) and math.isfinite(value) else repr(value)
-        raise UsageError(of_value(name, f"{shown} is outside of {percent(lowest)} to {percent(highest)}"))
+        text = percent(value) if is_number(value) and math.isfinite(value) else shown(value)
+        raise UsageError(of_value(name, f"{text} is outside of {percent(lowest)} to {percent(highest)}"))
 
 
 def percent(share: float) -> str:
@@ -63,15 +65,17 @@ def percent(share: float) -> str:
 
 def positive(name: str, value: float, unit: str) -> None:
     """Refuse zero, negative numbers, NaN and infinity."""
-    if not is_number(value) or not (math.isfinite(value) and value > 0):
-        raise UsageError(of_value(name, f"{value!r} is not a finite number of {unit} above 0"))
+    if not is_number(value) or not math.isfinite(value):
+        raise UsageError(of_value(name, f"{shown(value)} is no finite number of {unit}; give one above 0"))
+    if value <= 0:
+        raise UsageError(of_value(name, f"{value!r} {unit} are too few; give more than 0"))
 
 
 def paced(name: str, value: float, unit: str) -> None:
     """Refuse a rate that the tester cannot pace: its clock has a limit."""
     positive(name, value, unit)
     if value > MOST_RATE:
-        raise UsageError(of_value(name, f"{value:g} {unit} is more than can be paced, {MOST_RATE}"))
+        raise UsageError(of_value(name, f"{value:g} {unit} is more than can be paced; the most is {MOST_RATE:,}"))
 
 
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
@@ -81,4 +85,4 @@ def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 def _plain(number: float) -> str:
-    return str(int(number)) if float(number).is_integer() else f"{number:g}"
+    return f"{int(number):,}" if float(number).is_integer() else f"{number:g}"

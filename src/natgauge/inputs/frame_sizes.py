@@ -49,22 +49,30 @@ class SizeMix:
 
 def parse_frame_sizes(name: str, text: str) -> SizeMix:
     """Read a mix; the sizes that family, transport and ports allow are checked by `setup.traffic`."""
+    try:
+        return read_mix(text)
+    except ValueError as error:
+        raise wrong(name, str(error)) from None
+
+
+def read_mix(text: str, single: str = "one size is an input of its own (frame size)") -> SizeMix:
+    """Read a mix; ValueError says what is wrong, and of sizes without weights `single`, how one is given."""
     parts = [_SHARE.fullmatch(part) for part in text.split(",")]
     read = [(int(part[1]), int(part[2])) for part in parts if part is not None]
     if len(read) < len(parts):
         one = re.fullmatch(r"[\d\s,]+", text, re.ASCII)
-        what = "names no weights; one size is an input of its own (frame size)" if one else "is no mix of frame sizes"
-        raise wrong(name, f"{text!r} {what}; {_FORM}")
+        what = f"names no weights; {single}" if one else "is no mix of frame sizes"
+        raise ValueError(f"{text!r} {what}; {_FORM}")
     read.sort()
     twice = next((one for (one, _), (other, _) in itertools.pairwise(read) if one == other), None)
     if twice is not None:
-        raise wrong(name, f"{text!r} has {twice} octets twice; add their weights")
+        raise ValueError(f"{text!r} has {twice} octets twice; add their weights")
     if len(read) > MOST_SIZES:
-        raise wrong(name, f"{text!r} has {len(read)} sizes; the most is {MOST_SIZES}")
+        raise ValueError(f"{text!r} has {len(read)} sizes; the most is {MOST_SIZES}")
     if (unweighted := next((size for size, weight in read if not weight), None)) is not None:
-        raise wrong(name, f"{text!r} has a weight of 0 for {unweighted} octets; leave that size out")
+        raise ValueError(f"{text!r} has a weight of 0 for {unweighted} octets; leave that size out")
     common = math.gcd(*(weight for _, weight in read))
     mix = SizeMix(tuple((size, weight // common) for size, weight in read))
     if (total := sum(weight for _, weight in mix.shares)) > MOST_WEIGHT:
-        raise wrong(name, f"{text!r} has weights of {total} in all; the most is {MOST_WEIGHT}: use smaller ones")
+        raise ValueError(f"{text!r} has weights of {total} in all; the most is {MOST_WEIGHT}: use smaller ones")
     return mix

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from natgauge.errors import UsageError
-from natgauge.inputs.checks import in_range, of_value, positive
+from natgauge.inputs.checks import of_value, positive, share_in
 from natgauge.inputs.types import InputType, Share, Text, plain_number, share_of
 
 
@@ -82,7 +82,7 @@ class SearchError:
                 "error: give either a share of the result, such as 1%, or a rate, such as 1000", at="error"
             )
         if self.share is not None:
-            in_range("error (share)", self.share, 1e-6, 0.5)
+            share_in("error", self.share, 1e-6, 0.5)
         if self.rate is not None:
             positive("error", self.rate, "frames/s")
             if self.rate < 1:

@@ -10,7 +10,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, ClassVar, Final, Literal, Self
 
@@ -168,7 +168,12 @@ class Number(InputType):
 
     def _refused(self, name: str, value: object) -> UsageError:
         form = meant_number(value, seconds=self.seconds, whole=self.whole) if isinstance(value, str) else ""
-        return UsageError(of_value(name, f"{shown(value)} is not a {'whole ' * self.whole}number{form}"))
+        return UsageError(of_value(name, f"{shown(value)} is not a {'whole ' * self.whole}number{form or self._form}"))
+
+    @property
+    def _form(self) -> str:
+        """How to write a number, where none can be guessed."""
+        return "; write digits, such as 10"
 
     def write(self, value: Any) -> str:
         """The number, a whole one without a point."""
@@ -190,10 +195,18 @@ class Percent(float):
 
 @dataclass(frozen=True)
 class Amount(Number):
-    """A number that may have a unit of thousands, or a percent sign: "200k", "1.5M", "0.1%"."""
+    """A number that may have a unit of thousands, or a percent sign: "200k", "1.5M", "0.1%".
+
+    `unit` is that of the number, for refusals; empty = it is not known.
+    """
 
     metavar: str = "VALUE"
     annotation: str = "float | str"
+    unit: str = field(default="", compare=False)
+
+    @property
+    def _form(self) -> str:
+        return f"; write it like 250 or 1.5k{f', in {self.unit}' if self.unit else ''}"
 
     def read(self, name: str, text: str) -> float:
         """Read a decimal number with its unit."""

@@ -17,6 +17,7 @@ from natgauge.records.store import RESULTS, Store
 from natgauge.setup.setup import check_host
 from natgauge.trial.bench import Ready
 from natgauge.trial.observer import Observer
+from natgauge.trial.planned import refuse_unlike_metric
 from natgauge.trial.question import ask, command
 from natgauge.trial.renewal import FreshLabs, in_repetition
 
@@ -64,6 +65,7 @@ def answer(
         BrokenError: something broke on the way.
         FaultError: a fault of natgauge; its traceback lies in the results folder.
     """
+    refuse_unlike_metric(question)
     bench = LabBench(question.cell, observer)
     planned = bench.plan(question.metric, question.settings)
     check_host()

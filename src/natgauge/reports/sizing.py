@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+import re
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -13,9 +15,14 @@ from natgauge.analysis.sizing import (
     Sizing,
     SubscriberLimit,
     Subscribers,
+    Unused,
     addresses_for,
+    keeps_connections,
+    resource_of,
     sizes_in_words,
     sizings,
+    why_unused,
+    without_tags,
 )
 from natgauge.analysis.unit_frames import mix_of
 from natgauge.errors import UsageError
@@ -38,6 +45,21 @@ _REMEDIES: Final[Mapping[Ended, str]] = {
     "outside ports": "more outside addresses (--outside-addresses)",
     "frames": "more or faster cores, or a faster path for frames of open connections",
 }
+#: Options that ask for a resource.
+_OPTIONS: Final[Mapping[Resource, str]] = {
+    "new connections": "--new-each",
+    "open connections": "--connections-each",
+    "frames": "--mbit-each",
+}
+#: Why results are left out; those of which nothing is asked have the option instead.
+_LEFT_OUT: Final[Mapping[Unused, str]] = {
+    "other metric": "no measure of subscribers",
+    "no limit": "the gateway keeps no connections, so they are no limit",
+    "routed frames": "native IPv6 among its frames, which is only routed",
+    "unknown size": "the size of its frames is not known",
+}
+#: The gateway in a stored command; a path that a shell would read as more than a path is not taken.
+_GIVEN: Final = re.compile(r" --gateway ([\w./][\w./+@=-]*)(?: |$)", re.ASCII)
 _HEADINGS: Final = ("limit", "each subscriber", "all of them", "measured", "subscribers at most", "in use")
 
 
@@ -45,9 +67,18 @@ def sized(results: Sequence[Result], asked: Subscribers) -> list[Sizing]:
     """Return what these results say of the subscribers, a sizing for each gateway, machine and number of cores."""
     found = sizings(results, asked)
     if not found:
-        wanted = " or ".join(name for need in asked.needs() for name in _metrics_of(need))
-        have = ", ".join(dict.fromkeys(result.metric for result in results)) or "none"
-        raise UsageError(f"size: needs results of {wanted}; these are {have}; measure one, or name its folder")
+        keeps = not results or any(map(keeps_connections, results))
+        if asked.megabits is None and not keeps:
+            names = " and ".join(dict.fromkeys(result.gateway for result in results))
+            raise UsageError(
+                f"size: {names}: keeps no connections, so neither open nor new ones are a limit; give --mbit-each, and "
+                "a result of throughput",
+                at="mbit_each",
+            )
+        needs = asked.needs() if keeps else ("frames",)
+        wanted = " or ".join(name for need in needs for name in _metrics_of(need))
+        have = _left_out(results, asked) or "none"
+        raise UsageError(f"size: needs results of {wanted}; given: {have}; measure one, or name its folder")
     return found
 
 
@@ -57,12 +88,14 @@ def exit_status(found: Sequence[Sizing], subscribers: int) -> int:
     return 1 if "does not carry" in fits else 5 if "cannot tell" in fits else 0
 
 
-def text(found: Sequence[Sizing], asked: Subscribers) -> str:
-    """Return the answers, each with its table, then what they rest on."""
-    return "\n\n".join("\n".join(_lines(sizing, asked)) for sizing in found)
+def text(found: Sequence[Sizing], asked: Subscribers, given: Sequence[Result] = ()) -> str:
+    """Return the answers, each with its table, then what they rest on; of the results given, which are left out."""
+    answers = ["\n".join(_lines(sizing, asked)) for sizing in found]
+    left = _left_out(given, asked)
+    return "\n\n".join([*answers, f"Not used: {left}."] if left else answers)
 
 
-def document(found: Sequence[Sizing], asked: Subscribers) -> dict[str, Any]:
+def document(found: Sequence[Sizing], asked: Subscribers, given: Sequence[Result] = ()) -> dict[str, Any]:
     """Return the answers as JSON objects; an end that is not known is null."""
     return {
         "schema": "natgauge-size-1",
@@ -75,6 +108,15 @@ def document(found: Sequence[Sizing], asked: Subscribers) -> dict[str, Any]:
         },
         "outside_addresses": asked.outside_addresses,
         "gateways": [_gateway(sizing, asked) for sizing in found],
+        "not_used": [
+            {
+                "metric": result.metric,
+                "gateway": result.gateway,
+                "result": result.results,
+                "reason": _reason(result, why),
+            }
+            for result, why in _unused(given, asked)
+        ],
     }
 
 
@@ -88,6 +130,7 @@ def _gateway(sizing: Sizing, asked: Subscribers) -> dict[str, Any]:
         "text": _answer(sizing, asked),
         "functional": any(result.functional for result in sizing.results),
         "missing": list(sizing.missing),
+        "no_limit": list(sizing.no_limit),
         "least_outside_addresses": addresses_for(sizing, asked),
         "limits": [
             {
@@ -119,6 +162,8 @@ def _lines(sizing: Sizing, asked: Subscribers) -> list[str]:
         for limit in sizing.limits
         if limit.fits(asked.number) != "carries"
     ]
+    if sizing.no_limit:
+        lines.append(f"The gateway keeps no connections: {' and '.join(sizing.no_limit)} are no limit.")
     addresses = addresses_for(sizing, asked)
     if addresses is not None and asked.outside_addresses is None:
         lines.append(
@@ -178,8 +223,11 @@ def _in_frames(sizing: Sizing, asked: Subscribers) -> str:
     if used is None or used.frame_octets is None:
         return "" if asked.mean_frame is None else f" in frames of {number(asked.mean_frame)} octets"
     octets = f" in frames of {number(used.frame_octets)} octets"
-    mix = None if used.result is None else mix_of(used.result.parameters)
-    return f"{octets} (mix of {mix})" if mix and asked.mean_frame is None else octets
+    if used.result is None:
+        return octets
+    octets += without_tags(used.result)
+    is_mix = mix_of(used.result.parameters) and asked.mean_frame is None
+    return f"{octets} (mix of {sizes_in_words(used.result)})" if is_mix else octets
 
 
 def _of_frames(sizing: Sizing) -> SubscriberLimit | None:
@@ -207,11 +255,42 @@ def _unknown(sizing: Sizing, asked: Subscribers) -> list[str]:
 
 
 def _unmeasured(sizing: Sizing) -> list[str]:
-    gateway = sizing.results[0].gateway
+    gateway = _given_gateway(sizing.results[0])
     return [
         f"no result says how many {need} it has (natgauge measure {_metrics_of(need)[0]} --gateway {gateway})"
         for need in sizing.missing
     ]
+
+
+def _given_gateway(result: Result) -> str:
+    """The gateway as a command line takes it: its name, or the path of its recipe that was given.
+
+    The name in a result may have the recipe's digest behind it, where there are several versions of the recipe.
+    """
+    name = result.gateway.partition(" ")[0]
+    given = _GIVEN.search(str(result.parameter("command") or ""))
+    is_known = given is not None and given[1].rpartition("/")[2].removesuffix(".toml") == name
+    return given[1] if given is not None and is_known else shlex.quote(name)
+
+
+def _unused(results: Sequence[Result], asked: Subscribers) -> list[tuple[Result, Unused]]:
+    found = ((result, why_unused(result, asked)) for result in results)
+    return [(result, why) for result, why in found if why is not None]
+
+
+def _left_out(results: Sequence[Result], asked: Subscribers) -> str:
+    """The results that say nothing of these subscribers, with the reason; empty where there are none."""
+    several = len({result.gateway for result in results}) > 1
+    names: dict[str, dict[str, None]] = {}
+    for result, why in _unused(results, asked):
+        name = f"{result.metric} of {result.gateway}" if several else result.metric
+        names.setdefault(_reason(result, why), {})[name] = None
+    return "; ".join(f"{', '.join(own)} ({reason})" for reason, own in names.items())
+
+
+def _reason(result: Result, why: Unused) -> str:
+    resource = resource_of(result)
+    return f"no {_OPTIONS[resource]}" if why == "not asked" and resource is not None else _LEFT_OUT[why]
 
 
 def _at(limit: SubscriberLimit) -> str:

@@ -26,7 +26,7 @@ from natgauge.gateways.ways import emptying_of, logged, way_of
 from natgauge.host import capabilities, limits, programs
 from natgauge.host.settings import waits_told
 from natgauge.host.tuning import recorded
-from natgauge.inputs.checks import wrong
+from natgauge.inputs.checks import percent, wrong
 from natgauge.inputs.input import inputs_of
 from natgauge.inputs.question import Cell, DeviceOptions
 from natgauge.labs import kinds
@@ -109,8 +109,8 @@ class Setup:
         self._made = ExitStack()
         self._fitted: DeviceDemand | None = None
         self._beside = ExitStack()
-        if cell.device.log_tolerance is not None and cell.device.logging is None:
-            raise UsageError("log_tolerance: the gateway does not log; name a way (--logging)", at="log_tolerance")
+        if (tolerance := cell.device.log_tolerance) is not None and cell.device.logging is None:
+            raise wrong("log_tolerance", f"{percent(tolerance)}, but the gateway does not log; name a way (--logging)")
         if self.lab.devices:
             emptying_of(self.recipe, cell.device.emptying)
             logged(self.recipe, cell.device.logging)

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from natgauge import foreign, toml_text
-from natgauge.errors import UsageError, about, did_you_mean
-from natgauge.ethernet import BETWEEN_FRAMES, FRAME_OVERHEAD, LARGEST_FRAME
+from natgauge.errors import UsageError, about, did_you_mean, shown
+from natgauge.ethernet import BETWEEN_FRAMES, FRAME_OVERHEAD, LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE
 from natgauge.figure_text import in_full, number
 from natgauge.inputs.checks import in_range, one_of, positive
-from natgauge.inputs.frame_sizes import SizeMix, parse_frame_sizes
+from natgauge.inputs.frame_sizes import SizeMix, read_mix
 from natgauge.inputs.input import Input, chosen, inputs_of
 from natgauge.inputs.types import Text
 
@@ -36,6 +36,7 @@ _ROUNDED: Final = 0.01
 _MOST: Final = 1e12
 _FOLDER: Final = Path(__file__).parent
 _SIZE: Final = r"\s*\d{1,9}\s*"
+_FORM: Final = "one size is 594, sizes with equal shares are [64, 1518]"
 _KIND: Final = foreign.FileKind("subscriber", "name a profile, or the file of one", 1 << 20)
 _not_negative: Final = partial(in_range, lowest=0, highest=_MOST)
 
@@ -44,16 +45,17 @@ class _SizesType(Text):
     """Frame sizes, such as 594, [64, 1518] or "64:7,594:4,1518:1"; those without weights are equally frequent."""
 
     def take(self, name: str, value: object) -> Any:
-        if isinstance(value, list):
-            text = ",".join(super(_SizesType, self).take(name, each) for each in value)
-            single = all(re.fullmatch(_SIZE, each, re.ASCII) for each in text.split(","))
-        else:
-            text = super().take(name, value)
-            single = re.fullmatch(_SIZE, text, re.ASCII) is not None
-        sizes = parse_frame_sizes(name, ",".join(f"{int(each)}:1" for each in text.split(",")) if single else text)
-        for size in sizes.sizes:
-            in_range(name, size, 1, LARGEST_FRAME)
-        return sizes
+        every = value if isinstance(value, list) else [value]
+        if not every or any(isinstance(each, bool) or not isinstance(each, int | float | str) for each in every):
+            raise UsageError(f"{name}: {shown(value)} is no frame size; {_FORM}")
+        text = ",".join(map(str, every))
+        is_single = isinstance(value, list) or "," not in text
+        if is_single and all(re.fullmatch(_SIZE, each, re.ASCII) for each in text.split(",")):
+            text = ",".join(f"{int(each)}:1" for each in text.split(","))
+        try:
+            return read_mix(text, single=_FORM)
+        except ValueError as error:
+            raise UsageError(f"{name}: {error}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +85,10 @@ class Subscriber:
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""
         for way in ("up", "down"):
+            self._refuse_sizes(way)
             self._refuse_unlike(way)
+        if self.bits != "ip" and self.up_bits_per_second is None and self.down_bits_per_second is None:
+            raise _wrong("bits", f"{self.bits}, but no key has bits; leave it out, or add up_bits_per_second")
         if not (self.new_per_second or self.up or self.down):
             raise _wrong("new_per_second", "0, and there are no frames; a subscriber opens connections or has frames")
         if self.connections < self.new_per_second * ROUND_TRIP_SECONDS:
@@ -109,6 +114,19 @@ class Subscriber:
             f"{in_full(self.connections)} connections, {in_full(self.new_per_second)} new/s, "
             f"{number(self.up)} frames/s up, {number(self.down)} down, {size}, {self.transport}"
         )
+
+    def _refuse_sizes(self, way: str) -> None:
+        """Refuse sizes that frames of no family have; the family and the ports are known later."""
+        sizes, least = getattr(self, f"{way}_frame_sizes"), LEAST_OCTETS[self.transport]
+        for size in () if sizes is None else sizes.sizes:
+            if size < least:
+                over = "TCP over " if self.transport == "tcp" else ""
+                what = f"small; the least with {over}IPv4 is {least}"
+            elif size > LARGEST_FRAME:
+                what = f"large: {ONE_PAGE}; the most is {LARGEST_FRAME}"
+            else:
+                continue
+            raise _wrong(f"{way}_frame_sizes", f"{size} octets is too {what} (FCS included)")
 
     def _refuse_unlike(self, way: str) -> None:
         bits, frames, size = (

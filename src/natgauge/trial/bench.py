@@ -22,7 +22,7 @@ from natgauge.gateways.far_side import right_answers
 from natgauge.gateways.limits import DeviceDemand, choose, refuse_unfit
 from natgauge.gateways.ways import way_of
 from natgauge.inputs.checks import wrong
-from natgauge.inputs.question import MIXES, Cell, FrameOptions
+from natgauge.inputs.question import Cell, FrameOptions
 from natgauge.measurer import Ability, Measurer
 from natgauge.procedures.kit.procedure import Procedure, make_settings
 from natgauge.procedures.kit.result.results import MeasurementResult
@@ -44,7 +44,7 @@ from natgauge.trial.lab_measurer import (
     SliceRounds,
 )
 from natgauge.trial.observer import Observer, Silent, Unread
-from natgauge.trial.planned import Planned, checked, grace_of, refuse_large, refuse_unlike_queries
+from natgauge.trial.planned import Planned, checked, grace_of, refuse_large, refuse_unlike, refuse_unlike_queries
 from natgauge.trial.requests import TrialConstants, refuse_stateless
 from natgauge.trial.rounds import NO_SEARCH, CostRounds, TimedFrames, forwarding_of, reasons_not_timed
 from natgauge.trial.server import FarSide, refuse_unanswered, settings_of_kind
@@ -159,11 +159,7 @@ class Bench(Setup):
         chosen = procedure.taken(choices)
         settings = self._settings(procedure, settings_of_kind(self.recipe, procedure, chosen))
         refuse_unanswered(self.recipe, settings)
-        answers = self.recipe.answers_queries or settings.far_side != TESTER
-        if settings.query is not None and answers and self.traffic.tag_octets["responder"]:
-            raise wrong(
-                "responder_vlan", "a server behind the gateway, or a gateway that is one, has none; leave it out"
-            )
+        refuse_unlike(procedure.metric, settings, self.cell)
         addresses = self.address_plan
         if Ability.STATELESS in settings.needs():
             refuse_stateless(
@@ -172,16 +168,12 @@ class Bench(Setup):
                 translated=addresses.translated,
                 mapped=self.traffic.mapping_known,
             )
-        self._refuse_transport(procedure.metric, settings)
         self._refuse_modifiers(modifiers := settings.parameters().get("modifiers", "none"))
         if self.cell.device.logging is not None:
             _refuse_unlisted(self.cell.device.logging, settings, modifiers)
-        if self.cell.lab.power_command is not None and settings.needs() & {Ability.PERIODS, Ability.COSTS}:
-            raise wrong("power_command", f"{procedure.metric} reads no power meter; leave it out")
         if settings.query is not None:
             ports = self.traffic.destination_ports
-            refuse_unlike_queries(procedure.metric, ports.first, ports.last, self.cell.traffic.frame_size)
-            self._refuse_sizes(f"{procedure.metric} sends DNS queries, whose sizes are those of their names", *MIXES)
+            refuse_unlike_queries(procedure.metric, ports.first, ports.last)
             refuse_server(settings.far_side, self.lab, self.traffic)
         if settings.zero_checksum == "accept" and "ipv6" not in (addresses.inside.family, addresses.outside.family):
             raise UsageError(
@@ -192,7 +184,10 @@ class Bench(Setup):
         needs = settings.needs()
         is_of_table = needs & OF_TABLE or (settings.fills_table and Ability.CHURN not in needs)
         if not self.recipe.stateful and is_of_table:
-            raise UsageError(f"{procedure.metric}: {self.recipe.name} keeps no connections, so it has no table")
+            raise UsageError(
+                f"{procedure.metric}: {self.recipe.name} keeps no connections, so it has no table; choose another "
+                "metric, such as throughput, or a gateway that keeps connections"
+            )
         planned = Planned(procedure, settings, self._demand(settings), chosen)
         if self.lab.devices:
             # Only limits that the user chose can be checked here; the device's own are read when it runs.
@@ -206,35 +201,12 @@ class Bench(Setup):
             refuse_flood(self.traffic, addresses)
         return planned
 
-    def _refuse_transport(self, metric: str, settings: TrialSettings) -> None:
-        """Refuse metrics whose frames cannot be those of the transport, and sizes that their frames cannot have."""
-        transport = self.traffic.transport
-        if settings.close is not None or settings.half_open:
-            if transport != "tcp":
-                does = "needs half-open" if settings.half_open else "closes"
-                raise UsageError(
-                    f"transport: {transport}, but {metric} {does} TCP connections; choose tcp", at="transport"
-                )
-            self._refuse_sizes(
-                f"the segments of {metric} have the sizes of their headers and requests", "frame_size", *MIXES
-            )
-        if transport == "tcp" and not settings.phase2_seconds:
-            self._refuse_sizes(f"{metric} only opens TCP connections, whose segments have no data", *MIXES)
-        if transport != "udp" and (settings.query is not None or Ability.BACKGROUND in settings.needs()):
-            what = "DNS queries" if settings.query is not None else "native IPv6 in the background"
-            raise UsageError(f"transport: {transport}, but {metric} sends {what} by UDP; leave it out", at="transport")
-
     def _refuse_modifiers(self, modifiers: object) -> None:
         """Refuse broadcasts and queries beside other frames than datagrams, and queries of a device without address."""
         if modifiers != "none" and self.traffic.transport != "udp":
             raise wrong("modifiers", f"{modifiers}, but the transport is {self.traffic.transport}; choose udp")
         if modifiers in ("management", "both") and self.lab.initiator.gateway_address is None:
             raise wrong("modifiers", f"{modifiers}, but only its MAC is known; give --initiator-gateway an address")
-
-    def _refuse_sizes(self, why: str, *names: str) -> None:
-        for name in names:
-            if (chosen := getattr(self.cell.traffic, name)) is not None:
-                raise wrong(name, f"{chosen}, but {why}; leave it out")
 
     def _settings(self, procedure: Procedure[Any], chosen: Mapping[str, Any]) -> TrialSettings:
         settings: TrialSettings = make_settings(

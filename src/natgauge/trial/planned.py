@@ -7,32 +7,95 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from natgauge import procedures
 from natgauge.errors import HostError, UsageError
 from natgauge.ethernet import QUERY_OCTETS
 from natgauge.gateways.limits import DeviceDemand, octets_needed, refuse_short_memory
-from natgauge.gateways.recipe import Recipe
+from natgauge.gateways.recipe import Recipe, load
 from natgauge.host.limits import ControlGroups
+from natgauge.inputs.checks import wrong
+from natgauge.inputs.question import MIXES, Cell, Question, TrafficOptions
 from natgauge.labs.contract import Device
-from natgauge.procedures.kit.procedure import Procedure
+from natgauge.measurer import Ability
+from natgauge.procedures.kit.procedure import Procedure, make_settings
 from natgauge.procedures.kit.settings import Profile, TrialSettings
+from natgauge.setup.traffic import DEFAULT_CONNECTIONS
+from natgauge.words import TESTER
 
 #: Port of DNS servers (RFC 1035 section 4.2.1).
 PORT: Final = 53
 
 
-def refuse_unlike_queries(metric: str, first_port: int, last_port: int, frame_size: int | None) -> None:
-    """Refuse traffic that cannot consist of queries; `frame_size` None = not chosen."""
+def refuse_unlike_metric(question: Question) -> None:
+    """Refuse options that the metric has no use for, before anything looks at their values or asks the gateway.
+
+    Settings that are wrong themselves are refused with the plan of the procedure.
+    """
+    procedure, traffic = procedures.get(question.metric), question.cell.traffic
+    try:
+        settings = make_settings(
+            procedure,
+            procedure.taken(question.settings),
+            connections=traffic.connections or DEFAULT_CONNECTIONS,
+            placement="shared",
+            order=traffic.order,
+            four_tuples=traffic.connections or DEFAULT_CONNECTIONS,
+        )
+    except UsageError:
+        return
+    refuse_unlike(procedure.metric, settings, question.cell)
+
+
+def refuse_unlike(metric: str, settings: TrialSettings, cell: Cell) -> None:
+    """Refuse options of the cell that a metric with these settings has no use for."""
+    traffic = cell.traffic
+    has_tags = settings.query is not None and traffic.responder_vlan is not None
+    if has_tags and (settings.far_side != TESTER or load(cell.gateway).answers_queries):
+        raise wrong("responder_vlan", "a server behind the gateway, or a gateway that is one, has none; leave it out")
+    _refuse_transport(metric, settings, traffic)
+    if cell.lab.power_command is not None and settings.needs() & {Ability.PERIODS, Ability.COSTS}:
+        raise wrong("power_command", f"{metric} reads no power meter; leave it out")
+    if settings.query is None:
+        return
+    if traffic.frame_size is not None:
+        raise UsageError(
+            f"frame size: {traffic.frame_size}, but {metric} sends DNS queries, which have {QUERY_OCTETS['ipv4']} "
+            f"octets over IPv4 and {QUERY_OCTETS['ipv6']} over IPv6; leave it out",
+            at="frame_size",
+        )
+    _refuse_sizes(traffic, f"{metric} sends DNS queries, whose sizes are those of their names", *MIXES)
+
+
+def _refuse_transport(metric: str, settings: TrialSettings, traffic: TrafficOptions) -> None:
+    """Refuse metrics whose frames cannot be those of the transport, and sizes that their frames cannot have."""
+    transport = traffic.transport
+    if settings.close is not None or settings.half_open:
+        if transport != "tcp":
+            does = "needs half-open" if settings.half_open else "closes"
+            raise UsageError(f"transport: {transport}, but {metric} {does} TCP connections; choose tcp", at="transport")
+        _refuse_sizes(
+            traffic, f"the segments of {metric} have the sizes of their headers and requests", "frame_size", *MIXES
+        )
+    if transport == "tcp" and not settings.phase2_seconds:
+        _refuse_sizes(traffic, f"{metric} only opens TCP connections, whose segments have no data", *MIXES)
+    if transport != "udp" and (settings.query is not None or Ability.BACKGROUND in settings.needs()):
+        what = "DNS queries" if settings.query is not None else "native IPv6 in the background"
+        raise UsageError(f"transport: {transport}, but {metric} sends {what} by UDP; leave it out", at="transport")
+
+
+def _refuse_sizes(traffic: TrafficOptions, why: str, *names: str) -> None:
+    for name in names:
+        if (chosen := getattr(traffic, name)) is not None:
+            raise wrong(name, f"{chosen}, but {why}; leave it out")
+
+
+def refuse_unlike_queries(metric: str, first_port: int, last_port: int) -> None:
+    """Refuse destination ports that no DNS server has."""
     if (first_port, last_port) != (PORT, PORT):
         raise UsageError(
             f"destination ports: {first_port}-{last_port}, but {metric} sends DNS queries; use {PORT} alone, and no "
             "more connections than the other ranges hold",
             at="destination_ports",
-        )
-    if frame_size is not None:
-        raise UsageError(
-            f"frame size: {frame_size}, but {metric} sends DNS queries, which have {QUERY_OCTETS['ipv4']} octets over "
-            f"IPv4 and {QUERY_OCTETS['ipv6']} over IPv6; leave it out",
-            at="frame_size",
         )
 
 

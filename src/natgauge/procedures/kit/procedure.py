@@ -14,7 +14,7 @@ from natgauge.causes.counters import facts_of
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.checks import one_of, spoken, wrong
 from natgauge.inputs.input import Input, inputs_of
-from natgauge.inputs.types import Percent
+from natgauge.inputs.types import Amount, Percent
 from natgauge.measurer import Ability, Measurer
 from natgauge.metrics.metric import THRESHOLDS, Metric
 from natgauge.notes import Note
@@ -63,6 +63,8 @@ class Procedure(Generic[SettingsT]):
         for better, name in THRESHOLDS.items():
             if self.declared.better != better:
                 del known[name]
+            else:
+                known[name] = replace(known[name], type=Amount(unit=self.unit))
         names = [name for each in self.settings.__mro__ for name in vars(each).get("__annotations__", {})]
         return tuple(known[name] for name in dict.fromkeys(names) if name in known)
 

@@ -470,14 +470,18 @@ def frame_size(
     tags = octets_of_tags(frames)
     least = around.octets(shortest, families[side]) + tags[side]
     included = "FCS and VLAN tags included" if any(tags.values()) else "FCS included"
+    # The sizes of both directions count on one side, which is not the one that sends them.
+    counted, of = f"on the {side} side", ""
+    if name == "down_frame_sizes":
+        counted, of = f"for the Responder's frames, counted as {counted} (--frame-side)", " of the Responder's frames"
     if chosen is None:
         return least
     if chosen < least:
         headers = "IPv4 in IPv6" if around.tunnelled and families[side] == "ipv6" else spoken(families[side])
         over = "TCP over " if transport == "tcp" else ""
         raise UsageError(
-            f"{spoken_name(name)}: {chosen} octets is too small on the {side} side; the least with {over}{headers} "
-            f"is {least} ({included})",
+            f"{spoken_name(name)}: {chosen} octets is too small {counted}; the least with {over}{headers} is "
+            f"{least} ({included})",
             at=name,
         )
     on_other = chosen + around.octets(shortest, families[other]) + tags[other] - least
@@ -486,7 +490,7 @@ def frame_size(
         if octets > min(LARGEST_FRAME, carried):
             why = ONE_PAGE if carried >= LARGEST_FRAME else f"the ports have an MTU of {around.mtu}"
             raise UsageError(
-                f"{spoken_name(name)}: {octets} octets on the {where} side is too large: {why}; the most is "
+                f"{spoken_name(name)}: {octets} octets{of} on the {where} side is too large: {why}; the most is "
                 f"{min(LARGEST_FRAME, carried)} ({included})",
                 at=name,
             )
