@@ -73,6 +73,8 @@ def test_the_time_of_the_groups_is_added_once_and_makes_no_trial_short(search: A
         {"groups": 4, "reading_order": "increasing"},
         {"modifiers": "broadcast", "reading_order": "increasing"},
         {"groups": 4, "group_seconds": 0},
+        {"group_seconds": 3.0},
+        {"modifiers": "broadcast", "group_seconds": 3.0},
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(choices: dict[str, Any], golden: Golden) -> None:
