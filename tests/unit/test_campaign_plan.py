@@ -84,6 +84,14 @@ def test_formulas_follow_the_connections_of_each_cell_where_the_device_has_the_k
     assert [(point.connections, point.cell.device.hash_size) for point in by_ranges] == [(1000, 1024), (2000, 2048)]
 
 
+def test_a_nat64_prefix_is_for_the_gateways_of_a_plan_that_have_one(golden: Golden) -> None:
+    lab = {"nat64_prefix": "64:ff9b::/96"}
+    some: dict[str, Any] = {"lab": lab, "series": {}, "device": {}, "measure": [{"metric": "connection-rate"}]}
+    found = cells(gateways=["nftables-nat44", "tayga-nat64"], **some)
+    assert [point.cell.lab.nat64_prefix for point in found] == [None, "64:ff9b::/96"]
+    golden(faults(gateways=["nftables-nat44"], **some))
+
+
 @pytest.mark.parametrize(
     ("formula", "value"),
     [

@@ -189,7 +189,7 @@ def _evaluated(plan: Plan, device: str, metric: str, choices: Mapping[str, Any])
     choices = keys.with_cores(choices)
     recipe = load(device)
     # A device without a knob that another device of the plan has is measured with its own value.
-    shared = {*plan.device, *(name for point in plan.point for name in point)}
+    shared = {*plan.lab, *plan.device, *(name for point in plan.point for name in point)}
     spared = {
         name
         for name in shared
@@ -213,6 +213,8 @@ def _has(recipe: Recipe, name: str) -> bool:
         return bool(recipe.logging)
     if name in ("psid_length", "psid_offset"):
         return recipe.port_sets is not None and not recipe.port_sets.fixed
+    if name == "nat64_prefix":
+        return recipe.embeds
     knob = recipe.knobs.named().get(name)
     return knob is not None and knob.settable
 

@@ -87,6 +87,8 @@ _TUNNELS: Final[tuple[Kind, ...]] = ("map-e-br", "lwaftr", "aftr", "map-e-ce", "
 _MAPPING: Final[tuple[Kind, ...]] = ("nptv6", "siit", "map-t-br", "map-e-br", "lwaftr")
 #: Kinds that answer DNS queries themselves, and forward nothing.
 _ANSWERING: Final[tuple[Kind, ...]] = ("dns64", "dns")
+#: Kinds with IPv6 addresses that embed IPv4 ones, which an emulated relay has, too (RFC 6052).
+_EMBEDDING: Final[tuple[Kind, ...]] = ("nat64", "siit", "464xlat", "map-t", "map-t-br", "dns64", *_EDGES)
 #: Kinds with subscribers: each has an address and a set of its ports.
 _SUBSCRIBERS: Final[tuple[Kind, ...]] = ("lw4o6", "map-e", "map-t", *_RELAYS, *_EDGES)
 
@@ -248,6 +250,11 @@ class Recipe(RecipeTable):
             bool(played.process) or (played.knobs.cores is not None and played.knobs.cores.scope == "device")
             for played in self.of_devices(1)
         )
+
+    @property
+    def embeds(self) -> bool:
+        """Whether a NAT64 prefix is in use on one of its sides, or between its devices."""
+        return any(played.kind in _EMBEDDING for played in (self, *self.of_devices(1)))
 
     @property
     def nat64_prefix(self) -> str | None:
