@@ -30,6 +30,7 @@ from natgauge.gateways.recipe_model import (
     Verbs,
 )
 from natgauge.gateways.toml_layers import BUILT_IN, digests, file_of, files_of, frozen, layered, merge, pieces_of
+from natgauge.host.named_folders import named_folders
 from natgauge.labs.common.addresses import INNER_LINKS
 from natgauge.toml_text import rule_in_words
 from natgauge.words import Family, Transport
@@ -337,6 +338,9 @@ def available() -> dict[str, tuple[Path, ...]]:
 
     Returns:
         Files by name, sorted by name. `load` refuses a name with several files.
+
+    Raises:
+        UsageError: $NATGAUGE_GATEWAYS names something else than folders.
     """
     by_name: dict[str, list[Path]] = {}
     for folder in _folders():
@@ -390,8 +394,8 @@ def is_own(file: Path) -> bool:
 
 def _folders() -> Iterable[Path]:
     """Each once, also where it is named twice."""
-    chosen = [Path(folder) for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder]
-    return {os.path.realpath(folder): folder for folder in (Path("gateways"), *chosen, BUILT_IN)}.values()
+    folders = (Path("gateways"), *named_folders(VARIABLE), BUILT_IN)
+    return {os.path.realpath(folder): folder for folder in folders}.values()
 
 
 def _read(path: Path) -> Recipe:

@@ -334,6 +334,7 @@ def check_host() -> None:
         least = ".".join(map(str, limits.LEAST_KERNEL))
         raise HostError(f"kernel: Linux {release} is older than {least}; boot a newer one (see `natgauge doctor`)")
     programs.find("natgauge-engine")
+    programs.refuse_wrong_path()
     capabilities.require("measuring", *capabilities.MEASURING)
     limits.refuse_lacking()
 
