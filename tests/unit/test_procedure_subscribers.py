@@ -250,6 +250,9 @@ REFUSED = {
     "sizes of no size": "[subscriber]\nconnections = 1\nnew_per_second = 1\nup_frame_sizes = [[64, 1]]",
     "a size twice": "[subscriber]\nconnections = 1\nnew_per_second = 1\ndown_frame_sizes = '64:7,64:4'",
     "a size that is too large": "[subscriber]\nconnections = 1\nnew_per_second = 1\ndown_frame_sizes = '64:7,9000:4'",
+    "a size that is too small": "[subscriber]\nconnections = 1\nnew_per_second = 1\nup_frame_sizes = 63",
+    "a size that TCP has not": "[subscriber]\nconnections = 1\nnew_per_second = 1\ntransport = 'tcp'\n"
+    "down_frame_sizes = '64:7,594:4'",
     "a transport": "[subscriber]\nconnections = 1\nnew_per_second = 1\ntransport = 'SCTP'",
     "a layer": "[subscriber]\nconnections = 1\nnew_per_second = 1\nbits = 'ethernet'",
 }

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from natgauge import foreign, toml_text
 from natgauge.errors import UsageError, about, did_you_mean
-from natgauge.ethernet import BETWEEN_FRAMES, FRAME_OVERHEAD, LARGEST_FRAME
+from natgauge.ethernet import BETWEEN_FRAMES, FRAME_OVERHEAD, LARGEST_FRAME, LEAST_OCTETS
 from natgauge.figure_text import in_full, number
 from natgauge.inputs.checks import in_range, one_of, positive
 from natgauge.inputs.frame_sizes import SizeMix, parse_frame_sizes
@@ -83,6 +83,7 @@ class Subscriber:
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""
         for way in ("up", "down"):
+            self._refuse_small(way)
             self._refuse_unlike(way)
         if not (self.new_per_second or self.up or self.down):
             raise _wrong("new_per_second", "0, and there are no frames; a subscriber opens connections or has frames")
@@ -109,6 +110,17 @@ class Subscriber:
             f"{in_full(self.connections)} connections, {in_full(self.new_per_second)} new/s, "
             f"{number(self.up)} frames/s up, {number(self.down)} down, {size}, {self.transport}"
         )
+
+    def _refuse_small(self, way: str) -> None:
+        """Refuse frames that no gateway gets; with IPv6 the least is larger, which is known with the gateway."""
+        sizes: SizeMix | None = getattr(self, f"{way}_frame_sizes")
+        least = LEAST_OCTETS[self.transport]
+        if sizes is not None and min(sizes.sizes) < least:
+            raise _wrong(
+                f"{way}_frame_sizes",
+                f"{min(sizes.sizes)} octets is too small; the least with {self.transport.upper()} over IPv4 is {least} "
+                "(FCS included)",
+            )
 
     def _refuse_unlike(self, way: str) -> None:
         bits, frames, size = (
