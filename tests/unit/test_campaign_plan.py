@@ -170,6 +170,7 @@ def test_what_is_no_formula_is_refused_in_one_line(formula: str) -> None:
         {"measure": [{"metric": "throughput", "gateways": ["linux-ipv5"]}]},
         {"measure": [{"metric": "throughput", "gateways": 5}]},
         {"measure": [{"metric": "throughput", "gateways": ["linux-ipv4"]}]},
+        {"measure": [{"metric": "throughput", "error": "5%"}] * 3},
         {"series": {"udp_timeout": [400]}, "device": {}},
         {"gateways": ["linux-ipv4"], "device": {"udp_timeout": 9}},
     ],
@@ -190,6 +191,27 @@ def test_all_faults_are_told_at_once() -> None:
         measure=[{"metric": "nothing"}, {"metric": "throughput", "nothing": 1}],
     )
     assert len(found) == 7
+
+
+def test_a_wrong_measurement_hides_no_fault_of_others_and_of_gateways(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text(
+        'gateways = ["nftables-nat44", "nftables-nat4", "linux-ipv4"]\n[lab]\nplacement = "shared"\n'
+        "[traffic]\nconnections = 1000\n"
+        '[[measure]]\nmetric = "throughput"\nerror = "0%"\n'
+        '[[measure]]\nmetric = "throughput"\ngroup_seconds = 3.0\n'
+        '[[measure]]\nmetric = "throughput"\ngroups = 2000\n'
+        '[[measure]]\nmetric = "latency"\ndown_share = 0.1\ndirections = "up"\n'
+    )
+    assert run(["plan", "check", str(path)]) == 2
+    golden(capsys.readouterr().err)
+
+
+def test_measurements_that_differ_in_anything_are_two() -> None:
+    few = [{"metric": "throughput", "repeat": number} for number in (1, 2)]
+    assert {len(point.measurements) for point in cells(measure=few, series={})} == {2}
 
 
 @pytest.mark.parametrize("text", ["gateways = [", "\x00", "gateways = 'x'", "[[gateways]]", "a" * 10_000])

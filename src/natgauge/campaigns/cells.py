@@ -155,6 +155,9 @@ def _point(
     values = {**_keys(together), **series}
     choices = {**plan.lab, **plan.traffic, **plan.device, **values, "seed": plan.seed}
     measurements = list(_measurements_of(plan, device, together))
+    if not measurements:
+        # All are wrong, and were told (`PlanError.rest`).
+        return ()
     background = next(
         (settings for _, _, settings, _, _ in measurements if settings.get("foreground_share", 1.0) != 1.0), {}
     )
@@ -191,9 +194,7 @@ def _evaluated(plan: Plan, device: str, metric: str, choices: Mapping[str, Any])
     # A device without a knob that another device of the plan has is measured with its own value.
     shared = {*plan.lab, *plan.device, *(name for point in plan.point for name in point)}
     spared = {
-        name
-        for name in shared
-        if not _has(recipe, name) and any(_has(load(device_name), name) for device_name in plan.gateways)
+        name for name in shared if not _has(recipe, name) and any(_may_have(each, name) for each in plan.gateways)
     }
     formulas = {name: text for name, text in choices.items() if name in keys.FORMULAS and isinstance(text, str)}
     plainly = {name: value for name, value in choices.items() if name not in {*formulas, *spared}}
@@ -204,6 +205,14 @@ def _evaluated(plan: Plan, device: str, metric: str, choices: Mapping[str, Any])
         **plainly,
         **{name: keys.evaluate(text, connections) for name, text in formulas.items() if name not in spared},
     }
+
+
+def _may_have(device: str, name: str) -> bool:
+    """Whether another device of the plan has a knob; one that is unknown has a fault in its own cells."""
+    try:
+        return _has(load(device), name)
+    except UsageError:
+        return False
 
 
 def _has(recipe: Recipe, name: str) -> bool:
