@@ -105,7 +105,8 @@ def refuse_same(first: StoredResults, second: StoredResults) -> None:
 
 
 def _folders_of(found: StoredResults) -> list[Path]:
-    return [each.folder for each in (*found.stored, *found.comparisons, *found.audits)]
+    every: list[Stored | StoredComparison | StoredAudit] = [*found.stored, *found.comparisons, *found.audits]
+    return [each.folder for each in every]
 
 
 def refuse_edited(folder: Path) -> None:
