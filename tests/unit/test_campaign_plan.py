@@ -209,6 +209,22 @@ def test_a_wrong_measurement_hides_no_fault_of_others_and_of_gateways(
     golden(capsys.readouterr().err)
 
 
+def test_the_frames_of_a_subscriber_are_those_of_its_own_profile(tmp_path: Path) -> None:
+    text = "[subscriber]\nconnections = 1\nnew_per_second = 1\nup_frames_per_second = 1\nup_frame_sizes = 200\n"
+    file = tmp_path / "mine.toml"
+    of_profile: dict[str, Any] = {
+        "gateways": ["nftables-nat44"], "series": {}, "device": {}, "lab": {},
+        "measure": [{"metric": "subscribers", "subscriber": str(file), "error": "5%"}],
+    }  # fmt: skip
+    for transport in ("udp", "tcp"):
+        file.write_text(f"{text}transport = '{transport}'\n")
+        for traffic in ({}, {"frame_size": 200}):
+            (point,) = cells(**of_profile, traffic=traffic)
+            assert (point.cell.traffic.frame_size, point.cell.traffic.transport) == (200, transport)
+    (fault,) = faults(**of_profile, traffic={"frame_size": 594})
+    assert fault.startswith("x.toml: traffic.frame_size: frame size: 594, but the profile")
+
+
 def test_measurements_that_differ_in_anything_are_two() -> None:
     few = [{"metric": "throughput", "repeat": number} for number in (1, 2)]
     assert {len(point.measurements) for point in cells(measure=few, series={})} == {2}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from natgauge import procedures
 from natgauge.campaigns import keys
 from natgauge.campaigns.plan import Plan, PlanError, is_of
 from natgauge.errors import UsageError
@@ -162,11 +163,15 @@ def _point(
         (settings for _, _, settings, _, _ in measurements if settings.get("foreground_share", 1.0) != 1.0), {}
     )
     shared = {key: background[key] for key in ("foreground_share",) if key in background}
+    _, metric, first, _, _ = measurements[0]
+    # A subscriber's frames follow from its profile.
+    deciding = dict(first) if procedures.get(metric).settings.traffic_of(first) else {}
     try:
-        cell = ask(measurements[0][1], device, {**_evaluated(plan, device, measurements[0][1], choices), **shared}).cell
+        cell = ask(metric, device, {**_evaluated(plan, device, metric, {**choices, **deciding}), **shared}).cell
         bench = Bench(cell)
     except UsageError as error:
-        path = _path(error.at, plan, values) or f"gateways[{plan.gateways.index(device)}]: "
+        number = measurements[0][3] if error.at in deciding else None
+        path = _path(error.at, plan, values, number) or f"gateways[{plan.gateways.index(device)}]: "
         return (f"{path}{error}",)
     planned, faults = [], []
     for title, metric, settings, number, published in measurements:
