@@ -386,7 +386,7 @@ def test_the_record_names_what_ended_it_and_the_profile_that_was_meant(tmp_path:
         ({"most_subscribers": 9, "source_addresses": "10.0.0.2-10.0.0.9"}, "most_subscribers"),
         ({"connections": 50, "source_ports": "2000-2049"}, "connections"),
         ({"frame_size": 128, "sized": True}, "frame_size"),
-        ({"sizes": 63}, "frame_size"),
+        ({"sizes": 63}, "subscriber"),
         ({"sizes": 3413}, "subscriber"),
     ],
 )
