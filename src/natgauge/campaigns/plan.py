@@ -125,16 +125,17 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path = Path()) -> Plan:
     parts = {part: _checked_all(part, getattr(plan, part), keys.of_part(part), faults) for part in keys.PLAN_PARTS}
     series = {name: _checked_series(name, values, faults) for name, values in plan.series.items()}
     named = {"gateways": plan.gateways, "points": [str(point["name"]) for point in plan.point if "name" in point]}
-    point = [_checked_point(number, entry, faults) for number, entry in enumerate(plan.point)]
+    after: list[str] = []
+    point = [_checked_point(number, entry, after) for number, entry in enumerate(plan.point)]
     for found in (_contradictions, _contradictions_of_points, _unmeasured, _untagged, _unchanged_cores):
-        faults.extend(found(plan))
+        after.extend(found(plan))
     of_measure: list[list[str]] = [[] for _ in plan.measure]
     measure = [_measure(number, entry, named, of_measure[number]) for number, entry in enumerate(plan.measure)]
     for number, entry in enumerate(plan.measure):
         if (first := plan.measure.index(entry)) < number:
             of_measure[number].append(f"measure[{number}]: is the same as measure[{first}]; leave one out")
-    is_rest_right = not faults
-    faults = [*(fault for each in of_measure for fault in each), *faults]
+    is_rest_right = not (faults or after)
+    faults += [*(fault for each in of_measure for fault in each), *after]
     # Of no gateway; it keeps its place, because faults name their measurement's number.
     measure = [
         {"metric": "", "gateways": []} if each else entry for entry, each in zip(measure, of_measure, strict=True)
