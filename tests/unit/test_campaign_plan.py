@@ -84,6 +84,14 @@ def test_formulas_follow_the_connections_of_each_cell_where_the_device_has_the_k
     assert [(point.connections, point.cell.device.hash_size) for point in by_ranges] == [(1000, 1024), (2000, 2048)]
 
 
+def test_a_nat64_prefix_is_for_the_gateways_of_a_plan_that_have_one(golden: Golden) -> None:
+    lab = {"nat64_prefix": "64:ff9b::/96"}
+    some: dict[str, Any] = {"lab": lab, "series": {}, "device": {}, "measure": [{"metric": "connection-rate"}]}
+    found = cells(gateways=["nftables-nat44", "tayga-nat64"], **some)
+    assert [point.cell.lab.nat64_prefix for point in found] == [None, "64:ff9b::/96"]
+    golden(faults(gateways=["nftables-nat44"], **some))
+
+
 @pytest.mark.parametrize(
     ("formula", "value"),
     [
@@ -162,6 +170,7 @@ def test_what_is_no_formula_is_refused_in_one_line(formula: str) -> None:
         {"measure": [{"metric": "throughput", "gateways": ["linux-ipv5"]}]},
         {"measure": [{"metric": "throughput", "gateways": 5}]},
         {"measure": [{"metric": "throughput", "gateways": ["linux-ipv4"]}]},
+        {"measure": [{"metric": "throughput", "error": "5%"}] * 3},
         {"series": {"udp_timeout": [400]}, "device": {}},
         {"gateways": ["linux-ipv4"], "device": {"udp_timeout": 9}},
         {
@@ -209,6 +218,43 @@ def test_all_faults_are_told_at_once() -> None:
         measure=[{"metric": "nothing"}, {"metric": "throughput", "nothing": 1}],
     )
     assert len(found) == 7
+
+
+def test_a_wrong_measurement_hides_no_fault_of_others_and_of_gateways(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text(
+        'gateways = ["nftables-nat44", "nftables-nat4", "linux-ipv4"]\n[lab]\nplacement = "shared"\n'
+        "[traffic]\nconnections = 1000\n"
+        '[[measure]]\nmetric = "throughput"\nerror = "0%"\n'
+        '[[measure]]\nmetric = "throughput"\ngroup_seconds = 3.0\n'
+        '[[measure]]\nmetric = "throughput"\ngroups = 2000\n'
+        '[[measure]]\nmetric = "latency"\ndown_share = 0.1\ndirections = "up"\n'
+    )
+    assert run(["plan", "check", str(path)]) == 2
+    golden(capsys.readouterr().err)
+
+
+def test_the_frames_of_a_subscriber_are_those_of_its_own_profile(tmp_path: Path) -> None:
+    text = "[subscriber]\nconnections = 1\nnew_per_second = 1\nup_frames_per_second = 1\nup_frame_sizes = 200\n"
+    file = tmp_path / "mine.toml"
+    of_profile: dict[str, Any] = {
+        "gateways": ["nftables-nat44"], "series": {}, "device": {}, "lab": {},
+        "measure": [{"metric": "subscribers", "subscriber": str(file), "error": "5%"}],
+    }  # fmt: skip
+    for transport in ("udp", "tcp"):
+        file.write_text(f"{text}transport = '{transport}'\n")
+        for traffic in ({}, {"frame_size": 200}):
+            (point,) = cells(**of_profile, traffic=traffic)
+            assert (point.cell.traffic.frame_size, point.cell.traffic.transport) == (200, transport)
+    (fault,) = faults(**of_profile, traffic={"frame_size": 594})
+    assert fault.startswith("x.toml: traffic.frame_size: 594, but the profile")
+
+
+def test_measurements_that_differ_in_anything_are_two() -> None:
+    few = [{"metric": "throughput", "repeat": number} for number in (1, 2)]
+    assert {len(point.measurements) for point in cells(measure=few, series={})} == {2}
 
 
 @pytest.mark.parametrize("text", ["gateways = [", "\x00", "gateways = 'x'", "[[gateways]]", "a" * 10_000])

@@ -289,6 +289,19 @@ def test_the_command_ends_with_what_continuous_integration_wants_to_know(
     assert document["comparisons"][0]["value"] == pytest.approx(factor)
 
 
+@pytest.mark.parametrize("again", ["a", "b/../a", "link", "a/0"])
+def test_a_result_is_not_compared_with_itself_however_it_is_named(
+    again: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = stored(tmp_path / "a", result(FIRST))
+    stored(tmp_path / "b", result(FIRST))
+    (tmp_path / "link").symlink_to("a")
+    assert run(["diff", first, str(tmp_path / again)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"natgauge: diff: {first}/0")
+    assert line.endswith("is on both sides and cannot differ from itself; name another run")
+
+
 def test_an_end_that_is_not_bounded_is_null_in_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = stored(tmp_path / "a", result(FIRST)), stored(tmp_path / "b", result(FIRST, limited_by="tester"))
     assert run(["diff", "--json", first, second]) == 5

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.golden import Golden
 
 from natgauge.cleaning import cleanup
-from natgauge.errors import HostError
+from natgauge.errors import HostError, UsageError
 from natgauge.finding import Finding
 from natgauge.host import capabilities, programs
 from natgauge.host.private_folder import HiddenLabsError
@@ -343,3 +343,13 @@ def test_a_recipe_of_the_users_that_breaks_a_rule_is_a_finding(root: Path, monke
     assert found.state == "warning"
     assert "mine.toml" in found.what
     assert "mine.toml" in (found.mend or "")
+
+
+@pytest.mark.parametrize("variable", ["NATGAUGE_PROGRAMS", "NATGAUGE_PATH", "NATGAUGE_GATEWAYS"])
+def test_a_variable_that_names_no_folder_is_told_in_one_line(
+    root: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, f"{root}/sys:{root}/taiga")
+    with pytest.raises(UsageError) as refused:
+        examine(host(root))
+    assert str(refused.value) == f"{variable}: {root}/taiga is no folder; correct it, or unset {variable}"

@@ -12,8 +12,9 @@ import pytest
 from tests.unit.golden import Golden
 
 from natgauge import labs
+from natgauge.audits.request import audit_request
 from natgauge.errors import UsageError
-from natgauge.gateways.recipe import load
+from natgauge.gateways.recipe import available, load
 from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.host import cpus
 from natgauge.host.cpus import idlest_core, usable_cpus
@@ -23,7 +24,7 @@ from natgauge.labs import kinds, netns, wire
 from natgauge.labs.common.port_options import PortOptions
 from natgauge.labs.contract import LabNeeds, Port
 from natgauge.labs.netns.lab import NetnsLab
-from natgauge.setup.setup import need_of
+from natgauge.setup.setup import Setup, need_of
 from natgauge.setup.traffic import AddressPlan, make_plan
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
@@ -165,6 +166,24 @@ def test_a_gateway_that_knows_one_prefix_only_gets_it_and_refuses_others(golden:
     assert Bench(ask("connection-rate", "ebpf-nat64", {"nat64_prefix": "64:ff9b::/96"}).cell).lab.parameters()
     with golden.raises(UsageError):
         Bench(ask("connection-rate", "ebpf-nat64", {"nat64_prefix": "2001:db8::/96"}).cell)
+
+
+@pytest.mark.parametrize("gateway", ["nftables-nat44", "linux-ipv6", "nftables-nptv6", "ds-lite", "lwaftr", "knot-dns"])
+def test_a_prefix_for_a_gateway_without_embedded_addresses_is_refused(gateway: str, golden: Golden) -> None:
+    with golden.raises(UsageError):
+        around(gateway, nat64_prefix="2001:db8::/96")
+    with pytest.raises(UsageError, match="embed"):
+        Setup(audit_request(gateway, {"nat64_prefix": "2001:db8::/96"})[0])
+
+
+def test_a_gateway_whose_snippets_have_the_prefix_takes_one() -> None:
+    starts = [(each, "".join(each.verbs.pieces("start"))) for each in map(load, available())]
+    # The reference is for several kinds of softwires, of which one has a prefix.
+    told = [recipe for recipe, text in starts if "NG_NAT64_PREFIX" in text and "natgauge-softwire" not in text]
+    assert len(told) > 10
+    assert [recipe.name for recipe in told if not recipe.embeds] == []
+    # A chain has it through its devices, whatever its own kind.
+    assert load("464xlat-tayga").model_copy(update={"kind": "nat44"}).embeds
 
 
 @pytest.mark.parametrize(

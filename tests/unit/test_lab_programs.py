@@ -25,6 +25,7 @@ def _program(directory: Path, name: str = "natgauge-test-program") -> Path:
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path, Path]:
     beside, named, path = tmp_path / "bin", tmp_path / "named", tmp_path / "path"
+    named.mkdir()
     monkeypatch.setattr(sys, "executable", str(beside / "python"))
     monkeypatch.setenv(programs.VARIABLE, str(named))
     monkeypatch.setenv("PATH", str(path))

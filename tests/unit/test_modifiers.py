@@ -84,6 +84,8 @@ def test_the_time_of_the_groups_is_added_once_and_makes_no_trial_short() -> None
         {"foreground_share": 0.5, "logging": "conntrack-events"},
         {"metric": "mixed-load", "flood_share": 0.5, "logging": "conntrack-events"},
         {"metric": "reset", "foreground_share": 0.5},
+        {"group_seconds": 3.0},
+        {"modifiers": "broadcast", "group_seconds": 3.0},
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(choices: dict[str, Any], golden: Golden) -> None:

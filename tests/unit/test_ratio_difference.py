@@ -216,9 +216,9 @@ def test_a_comparison_is_not_compared_with_a_measurement(
 def test_several_comparisons_of_one_run_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
-    one = keep(tmp_path / "a" / "1", BEFORE)
-    keep(tmp_path / "a" / "2", BEFORE)
-    assert run(["diff", str(tmp_path / "a"), str(one)]) == 2
+    for place in ("a/1", "a/2", "b"):
+        keep(tmp_path / place, BEFORE)
+    assert run(["diff", str(tmp_path / "a"), str(tmp_path / "b")]) == 2
     golden(capsys.readouterr().err)
 
 

@@ -32,6 +32,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
 from natgauge.reports.sizing import document, sized, text
+from natgauge.stored.find_results import find
 
 NEW = made([1000.0, 1000.0], metric="connection-rate", unit="connections/s")
 OPEN = made([50_000.0, 50_000.0], metric="table-capacity", unit="connections")
@@ -287,3 +288,14 @@ def test_the_exit_status_says_whether_they_fit(
     assert gateway["limits"][0]["ended"] == "new connections"
     assert run(asked) == status
     assert capsys.readouterr().out.splitlines()[0] == gateway["text"]
+
+
+def test_a_folder_that_is_named_twice_counts_once(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    link = tmp_path_factory.mktemp("elsewhere") / "link"
+    link.symlink_to(folder)
+    once = find([folder])
+    children = sorted(folder.iterdir())
+    assert len(once.stored) == 3
+    for folders in ([folder, folder], [folder, *children], [folder, link], [folder, folder / ".." / folder.name]):
+        assert find(folders) == once
+    assert [each.folder for each in find([children[2], folder]).stored] == [children[2], *children[:2]]

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from natgauge import procedures
 from natgauge.campaigns import keys
 from natgauge.campaigns.plan import Plan, PlanError, at_path, is_of
 from natgauge.errors import UsageError
@@ -160,18 +161,25 @@ def _point(
     values = {**_keys(together), **series}
     choices = {**plan.lab, **plan.traffic, **plan.device, **values, "seed": plan.seed}
     measurements = list(_measurements_of(plan, device, together))
+    if not measurements:
+        # All are wrong, and were told (`PlanError.rest`).
+        return ()
     background = next(
         (settings for _, _, settings, _, _ in measurements if settings.get("foreground_share", 1.0) != 1.0), {}
     )
     shared = {key: background[key] for key in ("foreground_share",) if key in background}
+    _, metric, first, _, _ = measurements[0]
+    # A subscriber's frames follow from its profile.
+    deciding = dict(first) if procedures.get(metric).settings.traffic_of(first) else {}
     try:
-        cell = ask(measurements[0][1], device, {**_evaluated(plan, device, measurements[0][1], choices), **shared}).cell
+        cell = ask(metric, device, {**_evaluated(plan, device, metric, {**choices, **deciding}), **shared}).cell
         # What a metric has no use for is refused before its value, which may be none of this gateway either.
         if faults := _faults(plan, values, measurements, partial(_refuse_unlike, cell)):
             return faults
         bench = Bench(cell)
     except UsageError as error:
-        path = _path(error.at, plan, values) or f"gateways[{plan.gateways.index(device)}]: "
+        number = measurements[0][3] if error.at in deciding else None
+        path = _path(error.at, plan, values, number) or f"gateways[{plan.gateways.index(device)}]: "
         return (at_path(path, error),)
     planned: list[CellMeasurement] = []
 
@@ -217,11 +225,9 @@ def _evaluated(plan: Plan, device: str, metric: str, choices: Mapping[str, Any])
     choices = keys.with_cores(choices)
     recipe = load(device)
     # A device without a knob that another device of the plan has is measured with its own value.
-    shared = {*plan.device, *(name for point in plan.point for name in point)}
+    shared = {*plan.lab, *plan.device, *(name for point in plan.point for name in point)}
     spared = {
-        name
-        for name in shared
-        if not _has(recipe, name) and any(_has(load(device_name), name) for device_name in plan.gateways)
+        name for name in shared if not _has(recipe, name) and any(_may_have(each, name) for each in plan.gateways)
     }
     formulas = {name: text for name, text in choices.items() if name in keys.FORMULAS and isinstance(text, str)}
     plainly = {name: value for name, value in choices.items() if name not in {*formulas, *spared}}
@@ -234,6 +240,14 @@ def _evaluated(plan: Plan, device: str, metric: str, choices: Mapping[str, Any])
     }
 
 
+def _may_have(device: str, name: str) -> bool:
+    """Whether another device of the plan has a knob; one that is unknown has a fault in its own cells."""
+    try:
+        return _has(load(device), name)
+    except UsageError:
+        return False
+
+
 def _has(recipe: Recipe, name: str) -> bool:
     if name == "emptying":
         return recipe.stateful
@@ -241,6 +255,8 @@ def _has(recipe: Recipe, name: str) -> bool:
         return bool(recipe.logging)
     if name in ("psid_length", "psid_offset"):
         return recipe.port_sets is not None and not recipe.port_sets.fixed
+    if name == "nat64_prefix":
+        return recipe.embeds
     knob = recipe.knobs.named().get(name)
     return knob is not None and knob.settable
 

@@ -42,9 +42,12 @@ class PlanError(UsageError):
 
     Attributes:
         faults: one line each: the key's path, the value, the rule, what to do; of very many, the first ones.
+        rest: the plan without its wrong measurements, where nothing else was wrong so far: what of it does not fit can
+            be told, too. None = more was wrong.
     """
 
-    def __init__(self, where: str, faults: list[str]) -> None:
+    def __init__(self, where: str, faults: list[str], rest: Plan | None = None) -> None:
+        self.rest = rest
         self.faults = [one_line(shortened(f"{where}: {fault}")) for fault in faults[:_MOST_FAULTS]]
         if len(faults) > _MOST_FAULTS:
             self.faults.append(f"{where}: {len(faults) - _MOST_FAULTS:,} more faults; mend these first")
@@ -125,19 +128,31 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path = Path()) -> Plan:
     parts = {part: _checked_all(part, getattr(plan, part), keys.of_part(part), faults) for part in keys.PLAN_PARTS}
     series = {name: _checked_series(name, values, faults) for name, values in plan.series.items()}
     named = {"gateways": plan.gateways, "points": [str(point["name"]) for point in plan.point if "name" in point]}
-    measure = [_measure(number, entry, named, faults) for number, entry in enumerate(plan.measure)]
-    point = [_checked_point(number, entry, faults) for number, entry in enumerate(plan.point)]
+    after: list[str] = []
+    point = [_checked_point(number, entry, after) for number, entry in enumerate(plan.point)]
     for found in (_contradictions, _contradictions_of_points, _unmeasured, _untagged, _unchanged_cores):
-        faults.extend(found(plan))
-    if faults:
-        raise PlanError(where, faults)
+        after.extend(found(plan))
+    of_measure: list[list[str]] = [[] for _ in plan.measure]
+    measure = [_measure(number, entry, named, of_measure[number]) for number, entry in enumerate(plan.measure)]
+    for number, entry in enumerate(plan.measure):
+        if (first := plan.measure.index(entry)) < number:
+            of_measure[number].append(f"measure[{number}]: is the same as measure[{first}]; leave one out")
+    is_rest_right = not (faults or after)
+    faults += [*(fault for each in of_measure for fault in each), *after]
+    # Of no gateway; it keeps its place, because faults name their measurement's number.
+    measure = [
+        {"metric": "", "gateways": []} if each else entry for entry, each in zip(measure, of_measure, strict=True)
+    ]
     gateways = {name: _device(name, folder) for name in plan.gateways}
     for entry in measure:
         if "gateways" in entry:
             entry["gateways"] = [gateways[name] for name in entry["gateways"]]
     update: dict[str, Any] = {str(part): values for part, values in parts.items()}
     update |= {"gateways": list(gateways.values()), "series": series, "point": point, "measure": measure}
-    return plan.model_copy(update=update)
+    checked = plan.model_copy(update=update)
+    if faults:
+        raise PlanError(where, faults, checked if is_rest_right else None)
+    return checked
 
 
 def _shaped(raw: Mapping[str, Any], where: str) -> tuple[Plan, list[str]]:

@@ -66,8 +66,9 @@ def command(
     from natgauge.reports import difference
     from natgauge.stored import find_results
 
-    before, after = (find_results.find([folder]).every for folder in (first, second))
-    found = difference.diff(before, after, about=about, across=across, margin=margin)
+    before, after = (find_results.find([folder]) for folder in (first, second))
+    find_results.refuse_same(before, after)
+    found = difference.diff(before.every, after.every, about=about, across=across, margin=margin)
     if as_json:
         document(difference.document(found))
     else:

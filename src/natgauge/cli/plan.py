@@ -65,7 +65,11 @@ def command() -> None:
 @click.argument("plan", type=_FILE)
 @_cores_option
 def check(plan: Path, cores: int | None) -> int:
-    """Print every error in PLAN, one per line, or the time and memory that it requires; nothing is measured."""
+    """Print errors in PLAN, one per line, or the time and memory that it requires; nothing is measured.
+
+    Some errors show only when others are mended.
+    """
+    from natgauge.campaigns.cells import points
     from natgauge.campaigns.estimate import checked_estimate
     from natgauge.campaigns.plan import PlanError
 
@@ -74,7 +78,14 @@ def check(plan: Path, cores: int | None) -> int:
             cells = _cells(plan)
             estimated = checked_estimate(cells, str(plan))
     except PlanError as error:
-        return complain(error)
+        status = complain(error)
+        if error.rest is not None:
+            try:
+                with as_if(cores):
+                    points(error.rest, str(plan))
+            except PlanError as more:
+                complain(more)
+        return status
     say("\n".join(_estimated(plan, cells, estimated, here=cores is None)))
     return 0
 

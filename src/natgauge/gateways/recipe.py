@@ -30,6 +30,7 @@ from natgauge.gateways.recipe_model import (
     Verbs,
 )
 from natgauge.gateways.toml_layers import BUILT_IN, digests, file_of, files_of, frozen, layered, merge, pieces_of
+from natgauge.host.named_folders import named_folders
 from natgauge.labs.common.addresses import INNER_LINKS
 from natgauge.toml_text import rule_in_words
 from natgauge.words import Family, Transport
@@ -87,6 +88,8 @@ _TUNNELS: Final[tuple[Kind, ...]] = ("map-e-br", "lwaftr", "aftr", "map-e-ce", "
 _MAPPING: Final[tuple[Kind, ...]] = ("nptv6", "siit", "map-t-br", "map-e-br", "lwaftr")
 #: Kinds that answer DNS queries themselves, and forward nothing.
 _ANSWERING: Final[tuple[Kind, ...]] = ("dns64", "dns")
+#: Kinds with IPv6 addresses that embed IPv4 ones, which an emulated relay has, too (RFC 6052).
+_EMBEDDING: Final[tuple[Kind, ...]] = ("nat64", "siit", "464xlat", "map-t", "map-t-br", "dns64", *_EDGES)
 #: Kinds with subscribers: each has an address and a set of its ports.
 _SUBSCRIBERS: Final[tuple[Kind, ...]] = ("lw4o6", "map-e", "map-t", *_RELAYS, *_EDGES)
 
@@ -251,6 +254,11 @@ class Recipe(RecipeTable):
         )
 
     @property
+    def embeds(self) -> bool:
+        """Whether a NAT64 prefix is in use on one of its sides, or between its devices."""
+        return any(played.kind in _EMBEDDING for played in (self, *self.of_devices(1)))
+
+    @property
     def nat64_prefix(self) -> str | None:
         """The only NAT64 prefix that its devices know; None = they take any."""
         return next((known for played in self.of_devices(1) if (known := played.limits.nat64_prefix)), None)
@@ -331,6 +339,9 @@ def available() -> dict[str, tuple[Path, ...]]:
 
     Returns:
         Files by name, sorted by name. `load` refuses a name with several files.
+
+    Raises:
+        UsageError: $NATGAUGE_GATEWAYS names something else than folders.
     """
     by_name: dict[str, list[Path]] = {}
     for folder in _folders():
@@ -384,8 +395,8 @@ def is_own(file: Path) -> bool:
 
 def _folders() -> Iterable[Path]:
     """Each once, also where it is named twice."""
-    chosen = [Path(folder) for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder]
-    return {os.path.realpath(folder): folder for folder in (Path("gateways"), *chosen, BUILT_IN)}.values()
+    folders = (Path("gateways"), *named_folders(VARIABLE), BUILT_IN)
+    return {os.path.realpath(folder): folder for folder in folders}.values()
 
 
 def _read(path: Path) -> Recipe:

@@ -9,9 +9,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from natgauge.errors import HostError
+from natgauge.errors import HostError, NatgaugeError
+from natgauge.host.named_folders import named_folders
 
-#: Environment variable that names the folder of the programs; programs there are preferred to all others.
+#: Environment variable that names the folder of the programs; programs there are preferred to all others. It need not
+#: have all of them: who builds one anew keeps the others.
 VARIABLE = "NATGAUGE_PROGRAMS"
 #: Names folders, separated by colons, in which devices on this machine find programs first: a gateway built by oneself.
 PATH_VARIABLE = "NATGAUGE_PATH"
@@ -24,6 +26,10 @@ def find(name: str) -> Path:
 
     The search order is: $NATGAUGE_PROGRAMS, the directory of the Python interpreter (where the wheel installs it),
     target/release of the checkout, PATH.
+
+    Raises:
+        HostError: it is nowhere.
+        UsageError: $NATGAUGE_PROGRAMS names no folder.
     """
     for candidate in _candidates(name):
         if candidate.is_file() and os.access(candidate, os.X_OK):
@@ -38,24 +44,29 @@ def not_found(name: str) -> str:
 
 def search_path() -> str:
     """Return the search path of a device's snippets: $NATGAUGE_PATH, the system's folders, natgauge's own folders."""
-    # Snippets run in a directory of their own.
+    # Snippets run in a directory of their own. Their last ones undo something, so they run whatever is missing here.
     named = [str(Path(folder).absolute()) for folder in os.environ.get(PATH_VARIABLE, "").split(os.pathsep) if folder]
     try:
         own = [str(find("natgauge-softwire").parent)]
-    except HostError:
+    except NatgaugeError:
         own = []
     return os.pathsep.join([*named, _SYSTEM, *own])
 
 
 def find_of_devices(name: str) -> str | None:
     """Return the path of a program as the snippets of devices find it; None = it is not installed."""
+    refuse_wrong_path()
     return shutil.which(name, path=search_path())
+
+
+def refuse_wrong_path() -> None:
+    """Refuse a $NATGAUGE_PATH that names something else than folders, with UsageError."""
+    named_folders(PATH_VARIABLE)
 
 
 def _candidates(name: str) -> Iterator[Path]:
     # The user's folder is first: a program that was just built replaces the installed one.
-    if directory := os.environ.get(VARIABLE):
-        yield Path(directory) / name
+    yield from (folder / name for folder in named_folders(VARIABLE))
     # Not resolved: in a virtual environment the interpreter is a symbolic link, with the programs in its folder.
     yield Path(sys.executable).parent / name
     yield Path(__file__).resolve().parents[3] / "target" / "release" / name

@@ -275,11 +275,13 @@ def _refuse_settings(lab: Lab, recipe: Recipe, wishes: DeviceOptions) -> None:
 
 
 def _fitting_prefix(recipe: Recipe, chosen: str) -> IPv6Network:
-    """Return the NAT64 prefix that the user chose; a gateway may know one only, or some lengths only."""
+    """Return the NAT64 prefix that the user chose; a gateway may have none, know one only, or some lengths only."""
     prefix, known, lengths = parse_prefix(chosen), recipe.nat64_prefix, recipe.nat64_lengths
     rule = None if recipe.port_sets is None else recipe.port_sets.prefix
     what = ""
-    if known is not None and parse_prefix(known) != prefix:
+    if not recipe.embeds:
+        what = f"{prefix}, but {recipe.name} has no IPv6 addresses that embed IPv4 ones (RFC 6052); leave it out"
+    elif known is not None and parse_prefix(known) != prefix:
         what = f"{recipe.name} knows only {known}, not {prefix}; leave it out"
     elif prefix.prefixlen not in lengths:
         what = f"{recipe.name} takes {' or '.join(map(str, lengths))} bits, and {prefix} has {prefix.prefixlen}"
@@ -332,6 +334,7 @@ def check_host() -> None:
         least = ".".join(map(str, limits.LEAST_KERNEL))
         raise HostError(f"kernel: Linux {release} is older than {least}; boot a newer one (see `natgauge doctor`)")
     programs.find("natgauge-engine")
+    programs.refuse_wrong_path()
     capabilities.require("measuring", *capabilities.MEASURING)
     limits.refuse_lacking()
 

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -39,6 +40,8 @@ _OUTCOMES: Final = (SUMMARY, COMPARISON, AUDIT)
 def find(folders: Sequence[Path], *, failed: bool = False, as_labelled: bool = False) -> StoredResults:
     """Find every result and comparison of results folders, folders of them, or campaigns (with `results/`).
 
+    Each is found once, also where several names or symbolic links lead to its folder.
+
     Args:
         folders: at least one.
         failed: whether a folder may contain only measurements that did not end; otherwise there is at least one result,
@@ -51,6 +54,7 @@ def find(folders: Sequence[Path], *, failed: bool = False, as_labelled: bool = F
     every: list[Stored | StoredComparison | StoredAudit] = []
     unended: list[Path] = []
     campaigns: list[Path] = []
+    once = _Once()
     for folder in folders:
         with _readable(folder):
             below = list(_below(folder))
@@ -63,9 +67,9 @@ def find(folders: Sequence[Path], *, failed: bool = False, as_labelled: bool = F
                 f"report: {folder} holds no result: none of its {len(below)} measurements has ended; wait for one, or "
                 "name another folder"
             )
-        every += [_read(each) for each in ended or ([] if below or (own and failed) else [folder])]
-        unended += [each for each in below if each not in ended]
-        campaigns += own
+        every += [_read(each) for each in once.of(ended or ([] if below or (own and failed) else [folder]))]
+        unended += once.of(each for each in below if each not in ended)
+        campaigns += once.of(own)
     comparisons = tuple(outcome for outcome in every if isinstance(outcome, StoredComparison))
     return StoredResults(
         results_apart([outcome for outcome in every if isinstance(outcome, Stored)]),
@@ -74,6 +78,35 @@ def find(folders: Sequence[Path], *, failed: bool = False, as_labelled: bool = F
         tuple(campaigns),
         audits_apart([outcome for outcome in every if isinstance(outcome, StoredAudit)]),
     )
+
+
+class _Once:
+    """Folders that were not seen before, under whatever name."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+
+    def of(self, folders: Iterable[Path]) -> list[Path]:
+        new = []
+        for folder in folders:
+            if (place := os.path.realpath(folder)) not in self._seen:
+                self._seen.add(place)
+                new.append(folder)
+        return new
+
+
+def refuse_same(first: StoredResults, second: StoredResults) -> None:
+    """Refuse results to compare of which one is on both sides: it does not differ from itself."""
+    places = {os.path.realpath(folder): folder for folder in _folders_of(first)}
+    for folder in _folders_of(second):
+        if (same := places.get(os.path.realpath(folder))) is not None:
+            also = "" if same == folder else f" (also named {folder})"
+            raise UsageError(f"diff: {same}{also} is on both sides and cannot differ from itself; name another run")
+
+
+def _folders_of(found: StoredResults) -> list[Path]:
+    every: list[Stored | StoredComparison | StoredAudit] = [*found.stored, *found.comparisons, *found.audits]
+    return [each.folder for each in every]
 
 
 def refuse_edited(folder: Path) -> None:

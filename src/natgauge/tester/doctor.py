@@ -19,12 +19,14 @@ from natgauge.cleaning import cleanup
 from natgauge.errors import HostError, NatgaugeError, UsageError
 from natgauge.figure_text import in_percent
 from natgauge.finding import Finding, State
+from natgauge.gateways.recipe import VARIABLE as GATEWAYS
 from natgauge.gateways.recipe import Recipe, available, load
 from natgauge.gateways.recipe_model import OWN_PACKAGE, RequiredPrograms, installing
 from natgauge.gateways.support import places
 from natgauge.host import programs
 from natgauge.host.cpus import usable_cpus
 from natgauge.host.limits import LEAST_KERNEL, ControlGroups, memory_octets
+from natgauge.host.named_folders import named_folders
 from natgauge.host.private_folder import HiddenLabsError
 from natgauge.inputs.cores import format_cores
 from natgauge.labs.common.device import ThisMachine
@@ -47,7 +49,13 @@ _VERSION_SECONDS: Final = 5.0
 
 
 def examine(host: Host | None = None) -> list[Finding]:
-    """Run all checks, in the order in which findings should be fixed. Takes about half a second."""
+    """Run all checks, in the order in which findings should be fixed. Takes about half a second.
+
+    Raises:
+        UsageError: an environment variable names something else than folders, so other things would be checked.
+    """
+    for variable in (programs.VARIABLE, programs.PATH_VARIABLE, GATEWAYS):
+        named_folders(variable)
     place = host or Host()
     return [finding for check in _CHECKS for finding in check(place)]
 

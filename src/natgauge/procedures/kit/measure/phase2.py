@@ -10,6 +10,7 @@ from typing import Final, Literal
 from natgauge.errors import UsageError
 from natgauge.ethernet import BROADCAST_EVERY
 from natgauge.figure_text import in_percent, number
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import chosen, described
 from natgauge.measurer import Ability
 from natgauge.modifiers import Beside, Modifiers
@@ -28,6 +29,7 @@ LONGEST_TRIAL_SECONDS = 3600.0
 LEAST_FOREGROUND = 0.001
 LEAST_OF_A_DIRECTION = 0.01
 _MOST_GROUPS: Final = 1000
+_USUAL_GROUP_SECONDS: Final = 5.0
 #: Metrics with another default use this description for their own field.
 ABOUT_TRIAL_SECONDS: Final = described("duration of phase 2", "s", (0.01, LONGEST_TRIAL_SECONDS))
 
@@ -189,11 +191,18 @@ class ModifiedSettings(Phase2Settings):
         (1, _MOST_GROUPS),
         group="traffic",
     )
-    group_seconds: float = chosen(5.0, "time between the beginnings of two groups", "s", (0.01, 600), group="traffic")
+    group_seconds: float = chosen(
+        _USUAL_GROUP_SECONDS, "time between the beginnings of two groups", "s", (0.01, 600), group="traffic"
+    )
 
     def __post_init__(self) -> None:
-        """Refuse more groups than connections, and conditions of frames in another order."""
+        """Refuse a time between groups where there is one, more groups than connections, and another order."""
         super().__post_init__()
+        if self.groups == 1 and self.group_seconds != _USUAL_GROUP_SECONDS:
+            raise wrong(
+                "group_seconds",
+                f"{self.group_seconds:g} s, but one group has all connections; leave it out, or give more groups",
+            )
         if self.groups > self.connections:
             raise UsageError(f"groups: {self.groups} of {self.connections} connections; use fewer", at="groups")
         if self.groups > 1 and self.loss_tolerance:
