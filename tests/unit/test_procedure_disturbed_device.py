@@ -133,7 +133,7 @@ def test_a_corrected_buffer_time_has_both_ends_of_the_throughput() -> None:
 @pytest.mark.parametrize(
     ("upper", "said"),
     [
-        (999_600.0, "corrected 0.0004 to 0.0200 ms"),
+        (999_600.0, "corrected 0.000400 to 0.0200 ms"),
         (None, "corrected at most 0.0200 ms"),
         (980_000.0, "corrected 0.02 ms"),
     ],

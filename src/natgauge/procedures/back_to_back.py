@@ -30,11 +30,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from natgauge.errors import UsageError
-from natgauge.figure_text import at_most, in_percent
+from natgauge.figure_text import at_least, at_most, in_percent
 from natgauge.figure_text import number as written
 from natgauge.inputs.checks import paced
 from natgauge.inputs.input import chosen
-from natgauge.interval_text import span
 from natgauge.metrics.loads import BACK_TO_BACK
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -304,7 +303,8 @@ def buffer_notes(
     _, least = buffer_times(mean, rate, throughput_upper or math.inf)
     times = f"implied buffer time {written(implied * 1000)} ms"
     if throughput is not None:
-        ends = span(least * 1000, corrected * 1000) if least else f"at most {at_most(corrected * 1000)}"
+        low = f"{at_least(least * 1000)} to" if least else "at most"
+        ends = written(corrected * 1000) if least == corrected else f"{low} {at_most(corrected * 1000)}"
         times += f", corrected {ends} ms"
     return [Note("method", f"mean burst {written(mean)} frames: {times}")]
 
