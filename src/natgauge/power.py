@@ -3,7 +3,8 @@
 
 draft-ietf-bmwg-powerbench measures the power of a device under the loads of RFC 2544. A meter that counts energy is
 read before and after a trial. The power that another meter shows is read throughout, because before and after the trial
-the device is idle.
+the device is idle. A trial that is too short for its meter has no energy: what the meter shows then is an idle device,
+or the rounding of its last digit.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Final, Self
 
 from natgauge.errors import BrokenError, HostError
 
 #: Between two readings of a power.
 _PAUSE_SECONDS: Final = 0.5
+#: A count of energy that grew by fewer of its last digits may be wrong by more than 10 %.
+_LEAST_DIGITS: Final = 10
 _FORM: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([WJ])\s*")
 
 #: Prints what the meter shows.
@@ -31,11 +35,14 @@ class Energy:
     """Energy in a time: of a trial from before its first frame until the last ones have arrived.
 
     Attributes:
+        joules: None = the trial was too short for the meter.
         seconds: > 0.
+        why_unknown: why `joules` is None, as the rest of a sentence; empty where it is known.
     """
 
-    joules: float
+    joules: float | None
     seconds: float
+    why_unknown: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,8 @@ class _Shown:
     number: float
     unit: str
     at: float
+    digit: float
+    """What one more in the last printed digit is."""
 
 
 @dataclass(slots=True)
@@ -55,6 +64,7 @@ class EnergyOfTrial:
     _over: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
     _error: Exception | None = None
+    _ended: float = 0.0
 
     def __enter__(self) -> Self:
         self._read()
@@ -64,6 +74,7 @@ class EnergyOfTrial:
         return self
 
     def __exit__(self, *raised: object) -> None:
+        self._ended = self.clock()
         self._over.set()
         if self._thread is not None:
             self._thread.join()
@@ -77,15 +88,20 @@ class EnergyOfTrial:
         first, last = self._shown[0], self._shown[-1]
         if len({shown.unit for shown in self._shown}) > 1:
             raise BrokenError("power command: printed W and J in one trial; print one of them")
+        seconds = last.at - first.at
         if first.unit == "W":
-            # The first and the last one are those of an idle device.
-            within = self._shown[1:-1] or self._shown
-            joules = sum(shown.number for shown in within) / len(within) * (last.at - first.at)
-        else:
-            joules = last.number - first.number
+            # The first one is that of an idle device, and so may be one that ended after the trial.
+            within = [shown.number for shown in self._shown[1:-1] if shown.at <= self._ended]
+            if not within:
+                return Energy(None, seconds, f"no reading fell into the trial (they are {_PAUSE_SECONDS:g} s apart)")
+            return Energy(sum(within) / len(within) * seconds, seconds)
+        joules = last.number - first.number
         if joules < 0:
             raise BrokenError(f"power command: the energy fell from {first.number:g} to {last.number:g} J in a trial")
-        return Energy(joules, last.at - first.at)
+        # A meter that prints whole numbers at one reading and more at the other is as coarse as the first.
+        if joules < _LEAST_DIGITS * max(first.digit, last.digit) * (1 - 1e-9):
+            return Energy(None, seconds, f"the count of energy grew by less than {_LEAST_DIGITS} of its last digits")
+        return Energy(joules, seconds)
 
     def _read(self) -> None:
         said = self.meter()
@@ -93,7 +109,8 @@ class EnergyOfTrial:
         if form is None or math.isinf(float(form[1])):
             shown = said.strip()[:60] or "nothing"
             raise HostError(f"power command: printed {shown!r}; print a power, such as 61.5 W, or an energy, 950 J")
-        self._shown.append(_Shown(float(form[1]), form[2], self.clock()))
+        digit = float(Decimal((0, (1,), int(Decimal(form[1]).as_tuple().exponent))))
+        self._shown.append(_Shown(float(form[1]), form[2], self.clock(), digit))
 
     def _watch(self) -> None:
         try:

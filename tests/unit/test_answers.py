@@ -356,6 +356,15 @@ def test_a_capacity_a_loss_curve_and_delays_have_their_own_words(golden: Golden)
     golden(one(delays).text)
 
 
+@pytest.mark.parametrize("frames", [(500.0, 500.0), (480.0, 500.0), (1000.0, 1000.0)])
+def test_of_fewer_than_1000_frames_the_slowest_one_is_named_and_not_one_of_1000(
+    frames: tuple[float, float], golden: Golden
+) -> None:
+    """The true 99.9th percentile is above the largest of 500 with a probability of 61 %."""
+    for metric, name in (("latency", "worst_case_latency_us"), ("first-packet-delay", "first_worst_case_us")):
+        golden(one(made([12.0, 12.0], metric=metric, unit="us", figures={name: 40.0, "timed_frames": frames})).text)
+
+
 def test_a_value_of_zero_has_a_difference_with_its_interval_instead_of_a_ratio(golden: Golden) -> None:
     losses = {"a": [0.0] * 4, "b": [3.0, 3.1, 3.2, 3.3]}
     found, *_ = answers(

@@ -11,6 +11,8 @@ from tests.unit.recorded_delays import inter_packet_variations, recorded
 from natgauge.delays import Delays, Variation
 from natgauge.procedures.kit.result.delay_statistics import (
     delay_variation,
+    ends_of_variation,
+    ends_within,
     percentile_of,
     percentile_within,
     without_slowest,
@@ -92,3 +94,18 @@ def test_what_has_no_frames_has_no_percentile() -> None:
 
 def test_clocks_that_run_backwards_are_counted() -> None:
     assert recorded([1.0, -0.5, 2.0, -0.1]).negative == 2
+
+
+def test_a_percentile_and_the_variation_are_between_the_ends_of_the_bucket() -> None:
+    """A variation of 4.5 us was printed whether the truth was 0.5 or 8 us: its bucket is 9 us wide."""
+    delays = Delays(
+        frames=1000,
+        minimum=1000.0,
+        maximum=1050.0,
+        mean=1001.0,
+        negative=0,
+        buckets=((1000.0, 1009.0, 999), (1045.0, 1054.0, 1)),
+    )
+    assert ends_within(delays, 99.9) == (1000, 1009)
+    assert ends_within(delays, 100) == (1045, 1050)
+    assert (ends_of_variation(delays), delay_variation(delays)) == ((0, 9), 4.5)

@@ -12,7 +12,8 @@ import pytest
 from tests.unit.golden import Golden
 from tests.unit.made_results import made
 
-from natgauge.analysis.between_runs import CONTAINS_DRIFT, DRIFT, drift, expected_range
+from natgauge.analysis.between_runs import CONTAINS_DRIFT, DRIFT, drift, expected_range, judged
+from natgauge.analysis.contrast import contrast
 from natgauge.records.measurement import Result
 from natgauge.reports.text import verdict
 
@@ -93,6 +94,31 @@ def test_ranges_of_runs_on_a_host_that_drifts_overlap() -> None:
     assert overlapping >= 0.98 * len(pairs)
     narrow = sum(high - low < 0.35 * 300_000 for pair in pairs for low, high in pair)
     assert narrow >= 0.9 * 2 * len(pairs), "a range that contains everything says nothing"
+
+
+def in_bucket(lower: float, upper: float) -> Result:
+    """Four repetitions of a latency whose median is in this bucket."""
+    ends = {"typical_latency_lowest_us": lower, "typical_latency_highest_us": upper}
+    return made([(lower + upper) / 2] * 4, metric="latency", unit="us", figures=ends, parameters={"at_most": 100.2})
+
+
+def test_delays_in_neighbouring_buckets_may_be_equal() -> None:
+    """Of 100 us against 101 us "1.01 to 1.01, worse" was said, where the true ratio may be 1.0001."""
+    found = contrast(in_bucket(99.6, 100.4), in_bucket(100.4, 101.4))
+    assert found.interval.lower == pytest.approx(1)
+    assert not found.differs
+    assert contrast(in_bucket(99.6, 100.4), in_bucket(101.4, 102.4)).differs
+
+
+@pytest.mark.parametrize(
+    ("bucket", "verdict"), [((99.6, 100.4), "cannot tell"), ((98.6, 99.6), "met"), ((100.4, 101.4), "not met")]
+)
+def test_a_threshold_within_the_bucket_of_a_delay_is_neither_met_nor_missed(
+    bucket: tuple[float, float], verdict: str
+) -> None:
+    threshold = judged(in_bucket(*bucket))
+    assert threshold is not None
+    assert threshold.verdict == verdict
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from natgauge.power import Energy, EnergyOfTrial
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.device_figures import with_device_figures
 from natgauge.procedures.kit.result.results import Attempt, Measurement
+from natgauge.trials import TrialPlan
 from natgauge.words import Verdict
 
 
@@ -62,7 +63,38 @@ def test_of_a_power_the_readings_within_the_trial_count() -> None:
         metered._read()
         metered._read()
     assert metered.energy() == Energy(65.0 * 30.0, 30.0)
-    assert read("20 W", "30 W") == Energy(250.0, 10.0)
+
+
+def test_a_trial_without_a_reading_within_it_has_no_power_for_the_device_is_idle_before_and_after() -> None:
+    assert read("20 W", "30 W").joules is None
+
+
+def test_a_reading_that_ends_after_the_trial_may_be_of_an_idle_device() -> None:
+    meter = Meter(["20 W", "60 W", "20 W", "20 W"])
+    with EnergyOfTrial(meter, clock=meter.clock) as metered:
+        metered._read()
+    # As of a slow command, for which the end of the trial waits.
+    metered._shown.insert(2, replace(metered._shown[-1], number=21.0))
+    assert metered.energy() == Energy(60.0 * 20.0, 20.0)
+
+
+@pytest.mark.parametrize(
+    ("texts", "joules"),
+    [
+        (("1000 J", "1001 J"), None),
+        (("1000 J", "1009 J"), None),
+        (("1000 J", "1010 J"), 10.0),
+        (("1000.0 J", "1001.0 J"), 1.0),
+        (("1000.25 J", "1009 J"), None),
+        (("1.23456e+06 J", "1.23465e+06 J"), None),
+        (("1.23456e+06 J", "1.23466e+06 J"), 100.0),
+        (("7 J", "7 J"), None),
+    ],
+)
+def test_an_energy_of_fewer_than_ten_of_the_last_digit_is_not_known(
+    texts: tuple[str, str], joules: float | None
+) -> None:
+    assert read(*texts).joules == joules
 
 
 @pytest.mark.parametrize(
@@ -126,6 +158,28 @@ def test_a_result_has_the_energy_of_a_frame_or_a_connection_at_the_highest_load_
     expected = (400 * len(deciding) + 1e-3 * frames) / frames * 1e6
     assert measured.measurements[0].figures[name] == pytest.approx(expected)
     assert measured.measurements[0].figures[WATTS] == pytest.approx(40 + 1e-4 * frames / len(deciding))
+
+
+@dataclass(slots=True)
+class ShortlyMetered(Gateway):
+    """A gateway whose trials of less than a second are too short for its meter."""
+
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
+        """The same trial, with its energy where it is known."""
+        short = isinstance(plan, TrialPlan) and plan.connections / plan.phase1_rate < 1
+        energy = Energy(None, 0.3, "no reading fell into the trial") if short else Energy(20.0, 1.0)
+        return reading(Gateway.measure(self, plan), energy=energy)
+
+
+def test_a_result_says_why_the_power_of_short_trials_is_not_known_and_has_none_of_a_lower_load(golden: Golden) -> None:
+    procedure = get("connection-rate")
+    chosen = procedure.settings(connections=10_000, placement="isolated", repeat=2)
+    measured = procedure.measure(ShortlyMetered(), chosen)
+    known = [each.outcome.readings.energy for each in measured.measurements[0].attempts]
+    assert any(energy is not None and energy.joules for energy in known)
+    assert not {WATTS, MICROJOULES_PER_CONNECTION} & set(measured.figures)
+    (note,) = [note for note in measured.notes if "power" in note.text]
+    golden(note.text)
 
 
 @dataclass(slots=True)

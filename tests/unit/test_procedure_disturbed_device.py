@@ -16,7 +16,8 @@ from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError
 from natgauge.figure_text import in_percent, number
-from natgauge.procedures.back_to_back import buffer_times
+from natgauge.procedures import get
+from natgauge.procedures.back_to_back import buffer_notes, buffer_times
 from natgauge.procedures.reset import ResetKind, surviving_share
 from natgauge.trials import Direction, Restart
 
@@ -109,6 +110,39 @@ def test_the_buffer_times_of_rfc_9004() -> None:
     assert implied == pytest.approx(1.747e-3, rel=1e-3)
     assert corrected == pytest.approx(0.3494e-3, rel=1e-3)
     assert buffer_times(100, 1e6, 2e6) == (1e-4, 0)
+
+
+def test_a_corrected_buffer_time_has_both_ends_of_the_throughput() -> None:
+    """Near the rate of the burst 2 % of the throughput are a factor of 50: 0.4 us was printed as 20 us."""
+    procedure = get("back-to-back")
+    truth = Gateway(establishes=3e5, forwards=2.99e5, queue=512, ring=512, ceiling=4e6)
+    chosen = procedure.settings(connections=N, placement="isolated", burst_rate=3e5, burst_seconds=1.0, repeat=2)
+    found = procedure.measure(truth, chosen)
+    (one,) = found.first[-1].measurements
+    assert one.upper is not None
+    assert one.value <= 2.99e5 < one.upper
+    implied, most, least = (
+        found.figures[f"{name}_seconds"].median
+        for name in ("implied_buffer", "corrected_buffer", "corrected_buffer_least")
+    )
+    assert most == pytest.approx(implied * (1 - one.value / 3e5))
+    assert least == pytest.approx(implied * max(0, 1 - one.upper / 3e5))
+    assert least < most
+
+
+@pytest.mark.parametrize(
+    ("upper", "said"),
+    [
+        (999_600.0, "corrected 0.000400 to 0.0200 ms"),
+        (None, "corrected at most 0.0200 ms"),
+        (980_000.0, "corrected 0.02 ms"),
+    ],
+)
+def test_a_note_has_the_corrected_buffer_time_as_the_range_that_the_throughput_leaves(
+    upper: float | None, said: str
+) -> None:
+    (note,) = buffer_notes([1000], 1e6, 980_000, upper)
+    assert note.text.endswith(said)
 
 
 def test_a_burst_has_exactly_its_frames() -> None:

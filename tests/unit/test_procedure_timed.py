@@ -13,8 +13,10 @@ from tests.unit.simulated import Gateway
 
 from natgauge.delays import Delays, Variation
 from natgauge.errors import BrokenError, UsageError
-from natgauge.procedures import ipdv
+from natgauge.metrics import declared
+from natgauge.procedures import ipdv, pdv
 from natgauge.procedures.kit.measure.delay_metrics import Timing, read
+from natgauge.procedures.kit.result.delay_statistics import ends_of_variation
 from natgauge.trials import Direction
 from natgauge.words import Verdict
 
@@ -281,6 +283,32 @@ def test_inter_packet_delay_variation_of_the_rfcs_example() -> None:
     assert figures["ipdv_maximum_us"] == pytest.approx(10)
     assert figures["ipdv_median_us"] == pytest.approx(0, abs=1e-6)
     assert result.median == pytest.approx(20)
+
+
+@pytest.mark.parametrize("metric", ["latency", "pdv", "first-packet-delay"])
+def test_a_repetition_has_the_ends_between_which_its_delay_is_and_the_number_of_its_frames(metric: str) -> None:
+    truth = Gateway(delays=[10 * US, 20 * US], first_delays=[30 * US], establishes=2e5)
+    given = {} if metric == "first-packet-delay" else {"throughput_rate": 1e5}
+    found = simulated_lab.measure(
+        metric, truth, connections=500, connection_rate=1e5, trial_seconds=2.0, repeat=2, **given
+    ).result
+    names = declared(metric).sampled_between
+    assert names is not None
+    for repetition in found.repetitions:
+        lowest, highest = (repetition.figures[name] for name in names)
+        assert lowest <= repetition.value * (1 + 1e-9)
+        assert repetition.value <= highest * (1 + 1e-9)
+        assert repetition.figures["timed_frames"] == (500 if metric == "first-packet-delay" else 2000)
+
+
+def test_of_two_directions_the_ends_are_those_of_the_slower_one_and_the_frames_those_of_the_fewer() -> None:
+    def delays(lower: float, frames: int) -> Delays:
+        ends = lower * US, (lower + 9) * US
+        return Delays(frames, 1000 * US, ends[1], ends[0], 0, ((*ends, frames),))
+
+    timing = Timing("pdv", "pdv_us", pdv.read, (), ends=ends_of_variation)
+    found = timing.of_headline([delays(1000, 700), delays(1009, 900)])
+    assert found == pytest.approx({"pdv_lowest_us": 9, "pdv_highest_us": 18, "timed_frames": 700})
 
 
 def test_of_two_directions_the_difference_farther_from_0_is_shown() -> None:

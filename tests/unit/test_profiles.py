@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import random
+import statistics
 from typing import Any, get_args
 
 import pytest
@@ -14,8 +17,9 @@ from natgauge.errors import UsageError
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.procedures import connection_rate, get, procedures
 from natgauge.procedures.kit.procedure import with_profile
-from natgauge.procedures.kit.repetitions import well_known
+from natgauge.procedures.kit.repetitions import is_enough, well_known
 from natgauge.procedures.kit.settings import COMMON, MOST_AUTO_REPETITIONS, Profile
+from natgauge.statistics.order_statistics import median_interval
 
 PROFILES = get_args(Profile)
 
@@ -70,9 +74,9 @@ def measure(gateway: Gateway, **others: Any) -> int:
     return len(connection_rate.PROCEDURE.measure(gateway, settings).measurements)
 
 
-def test_auto_ends_when_the_median_is_known_well_and_not_before_six() -> None:
-    assert measure(Gateway(establishes=3e5)) == 6
-    assert 6 < measure(Gateway(establishes=3e5, noise=0.1, seed=3)) <= MOST_AUTO_REPETITIONS
+def test_auto_ends_when_the_median_is_known_well_and_not_before_seven() -> None:
+    assert measure(Gateway(establishes=3e5)) == 7
+    assert 7 < measure(Gateway(establishes=3e5, noise=0.1, seed=3)) <= MOST_AUTO_REPETITIONS
 
 
 def test_auto_ends_at_its_cap() -> None:
@@ -80,7 +84,21 @@ def test_auto_ends_at_its_cap() -> None:
 
 
 def test_the_median_is_well_known_when_the_interval_is_narrow() -> None:
-    assert not well_known([100.0] * 5)
-    assert well_known([100.0] * 6)
-    assert well_known([98, 99, 100, 100, 101, 102])
-    assert not well_known([90, 99, 100, 100, 101, 110])
+    assert not well_known([100.0] * 6)
+    assert well_known([100.0] * 7)
+    assert well_known([98, 99, 100, 100, 100, 101, 102])
+    assert not well_known([90, 99, 100, 100, 100, 101, 110])
+
+
+def test_the_stated_interval_holds_although_a_narrow_one_ends_the_repetitions() -> None:
+    """Of values that are spread evenly by 4 %, an interval of 95 % that ended them missed the median in 8 %."""
+    chance = random.Random(3)  # noqa: S311 - made up
+
+    def misses() -> bool:
+        values: list[float] = []
+        while not is_enough(values, "auto", MOST_AUTO_REPETITIONS):
+            values.append(chance.uniform(100 - 4 * math.sqrt(3), 100 + 4 * math.sqrt(3)))
+        interval = median_interval(values)
+        return interval is None or 100 not in interval
+
+    assert statistics.fmean(misses() for _ in range(3000)) <= 0.06

@@ -107,7 +107,7 @@ def _span(repetition: Repetition, result: Result) -> Span:
 
 
 def _sampled(repetition: Repetition, result: Result, span: Span) -> Span:
-    """Return a range that contains what the sample of the repetition allows, too."""
+    """Return a range that contains what the sample of the repetition, or the bucket of its percentile, allows, too."""
     names = declared(result.metric).sampled_between or ()
     ends = [repetition.figures.get(name) for name in names]
     if ends.count(None) == len(ends):

@@ -48,6 +48,7 @@ class DeclaredFigure:
         answer: what an answer in words says of it; "{}" is its median, "{range}" the range over the repetitions,
             "{periods}" and "{judged}" the numbers of periods and of those that were judged, "{loss}" what a passing
             trial may lose, "{unit}" the unit of a rate of frames. Empty = nothing.
+        answer_of_few: the same where a repetition timed too few frames for that answer; "{frames}" is their number.
         is_tried: whether a trial was run with it: of an even number of repetitions the mean of the middle two would be
             a value that no trial had.
     """
@@ -56,6 +57,7 @@ class DeclaredFigure:
     label: str = ""
     unit: str = ""
     answer: str = ""
+    answer_of_few: str = ""
     is_tried: bool = False
 
 
@@ -78,8 +80,9 @@ class Metric:
         best: what the device with the best of several values does, as the predicate of a sentence.
         value_figure: name of the figure that is the value itself; empty = no figure is.
         figures: further figures that a table or an answer shows.
-        sampled_between: names of the figures that say between which values the sample of one repetition lets its value
-            be; where only one of the two is known, the other end is not. None = no sample says so.
+        sampled_between: names of the figures that say between which values the sample of one repetition, or the bucket
+            of its percentile, lets its value be; where only one of the two is known, the other end is not. None = the
+            value has no such ends.
         traffic: options of the traffic that are chosen so where the user names none of its ranges, by name.
         moved_by: parameters that move the figure of this metric, but not of others: `TESTER_RATES` of a metric whose
             trials are sent at the tester's highest rate. Results that differ in one are not compared.

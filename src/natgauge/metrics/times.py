@@ -7,6 +7,11 @@ from typing import Final
 
 from natgauge.metrics.metric import TESTER_RATES, Criterion, DeclaredFigure, Metric
 
+#: Figure with the number of frames of a direction whose delays are the value; of two directions the fewer.
+TIMED_FRAMES: Final = "timed_frames"
+#: The slowest one of fewer frames is their 99.9th percentile, and that of more frames may be far above it.
+FEW_FRAMES: Final = 1000
+
 LATENCY: Final = Metric(
     name="latency",
     unit="us",
@@ -16,8 +21,15 @@ LATENCY: Final = Metric(
     better="lower",
     does="delays a frame by {value} (median)",
     best="delays frames least",
-    figures=(DeclaredFigure("worst_case_latency_us", answer="1 frame of 1,000 takes longer than {} us{range}"),),
+    figures=(
+        DeclaredFigure(
+            "worst_case_latency_us",
+            answer="1 frame of 1,000 takes longer than {} us{range}",
+            answer_of_few="the slowest of {frames} frames took {} us{range}",
+        ),
+    ),
     value_figure="typical_latency_us",
+    sampled_between=("typical_latency_lowest_us", "typical_latency_highest_us"),
     moved_by=frozenset(),
 )
 
@@ -30,12 +42,17 @@ FIRST_PACKET_DELAY: Final = Metric(
     does="delays the first frame of a connection by {value} (median)",
     best="delays first frames least",
     figures=(
-        DeclaredFigure("first_worst_case_us", answer="1 first frame of 1,000 takes longer than {} us{range}"),
+        DeclaredFigure(
+            "first_worst_case_us",
+            answer="1 first frame of 1,000 takes longer than {} us{range}",
+            answer_of_few="the slowest of {frames} first frames took {} us{range}",
+        ),
         DeclaredFigure(
             "later_typical_us", "median delay of later frames", "us", answer="later frames take {} us{range} (median)"
         ),
     ),
     value_figure="first_typical_us",
+    sampled_between=("first_typical_lowest_us", "first_typical_highest_us"),
     moved_by=frozenset(),
 )
 
@@ -49,6 +66,7 @@ PDV: Final = Metric(
     does="varies the delay of frames by {value}",
     best="varies delays least",
     value_figure="pdv_us",
+    sampled_between=("pdv_lowest_us", "pdv_highest_us"),
     moved_by=frozenset(),
 )
 

@@ -5,7 +5,9 @@ Frames leave as fast as the tester sends them, over established connections and 
 searched. The additional length of bursts faster than the throughput shows how much the device buffers:
 
 * implied buffer time = average burst / rate of the burst (RFC 9004 section 6);
-* corrected buffer time = implied * (1 - throughput / rate of the burst), as frames leave while others come.
+* corrected buffer time = implied * (1 - throughput / rate of the burst), as frames leave while others come. The
+  throughput is known within the error of its search. Near the rate of the burst that moves this time by a multiple, so
+  it has both ends.
 
 The benchmark of RFC 9004 is the mean of the repetitions. In `shared` placement there are no queues before the device,
 so there is nothing to measure. The tester is late at the start of a burst, so a short burst is slower than its rate;
@@ -28,7 +30,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from natgauge.errors import UsageError
-from natgauge.figure_text import in_percent
+from natgauge.figure_text import at_least, at_most, in_percent
 from natgauge.figure_text import number as written
 from natgauge.inputs.checks import paced
 from natgauge.inputs.input import chosen
@@ -108,6 +110,8 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         super().__init__(runner, settings, prepare(runner, settings, PHASE1_TIME_SHARE))
         self.rate = settings.burst_rate or BURST_SHARE * top_rate(runner.measurer) / settings.active
         self.throughput = self._throughput()
+        #: Frames/s above which the throughput surely is not; None = not known.
+        self.throughput_upper = self._throughput_upper()
         self._meant = self.rate
         #: A burst that was tried before the search, and how that ended.
         self._tried: tuple[float, Trial] | None = None
@@ -121,6 +125,12 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         except TimeUpError as error:
             self.first_notes.append(left_out("the throughput, and with it the corrected buffer time,", error))
             return None
+
+    def _throughput_upper(self) -> float | None:
+        """Return the upper bound of the throughput, frames/s of each direction; that of a given one is itself."""
+        if self.settings.throughput_rate or self.throughput is None:
+            return self.throughput
+        return self.runner.first[-1].measurements[-1].upper
 
     def once(self, known: float | None) -> Measurement:
         slow = self._slowed_down() if known is None and self.settings.burst_rate is None else []
@@ -160,7 +170,10 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         sent = self._sent_rate(repetition)
         implied, corrected = buffer_times(repetition.value, sent, self.throughput or 0.0)
         figures = {"implied_buffer_seconds": implied, SENT_RATE: sent}
-        return figures if self.throughput is None else {**figures, "corrected_buffer_seconds": corrected}
+        if self.throughput is None:
+            return figures
+        _, least = buffer_times(repetition.value, sent, self.throughput_upper or math.inf)
+        return {**figures, "corrected_buffer_seconds": corrected, "corrected_buffer_least_seconds": least}
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
         rates = [repetition.figures[SENT_RATE] for repetition in measurements if SENT_RATE in repetition.figures]
@@ -175,7 +188,7 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         bursts = [repetition.value for repetition in measurements if SENT_RATE in repetition.figures]
         return [
             Note("method", bursts_at),
-            *(buffer_notes(bursts, sent, self.throughput) if bursts else ()),
+            *(buffer_notes(bursts, sent, self.throughput, self.throughput_upper) if bursts else ()),
             *([Note("tester", late)] if self.late else ()),
             *repetitions_note(self.settings, RFC_REPETITIONS, "RFC 9004 section 5"),
             *tolerance_note(self.settings.loss_tolerance),
@@ -275,15 +288,24 @@ def buffer_times(average_burst: float, rate: float, throughput: float) -> tuple[
     Bursts in frames, rates in frames/s. Where the throughput is not below the rate, nothing was buffered.
     """
     implied = average_burst / rate
-    return implied, implied * max(0.0, 1 - throughput / rate)
+    return implied, implied * max(0.0, rate - throughput) / rate
 
 
-def buffer_notes(bursts: Sequence[float], rate: float, throughput: float | None) -> list[Note]:
-    """The benchmark and what it says of the buffer; of a throughput that is not known nothing is corrected."""
+def buffer_notes(
+    bursts: Sequence[float], rate: float, throughput: float | None, throughput_upper: float | None
+) -> list[Note]:
+    """The benchmark and what it says of the buffer; of a throughput that is not known nothing is corrected.
+
+    `throughput_upper` is where the throughput surely ends; None = not known.
+    """
     mean = statistics.fmean(bursts)
     implied, corrected = buffer_times(mean, rate, throughput or 0.0)
+    _, least = buffer_times(mean, rate, throughput_upper or math.inf)
     times = f"implied buffer time {written(implied * 1000)} ms"
-    times += "" if throughput is None else f", corrected {written(corrected * 1000)} ms"
+    if throughput is not None:
+        low = f"{at_least(least * 1000)} to" if least else "at most"
+        ends = written(corrected * 1000) if least == corrected else f"{low} {at_most(corrected * 1000)}"
+        times += f", corrected {ends} ms"
     return [Note("method", f"mean burst {written(mean)} frames: {times}")]
 
 

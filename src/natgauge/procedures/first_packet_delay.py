@@ -24,7 +24,7 @@ from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.delay_statistics import TYPICAL, WORST_CASE, percentile_within
+from natgauge.procedures.kit.result.delay_statistics import TYPICAL, WORST_CASE, percentile_within, typical_ends
 from natgauge.procedures.kit.result.frame_counts import deciding_counts, lost_share
 from natgauge.procedures.kit.result.notes import tolerance_note
 from natgauge.procedures.kit.result.results import Measurement
@@ -68,7 +68,11 @@ def read(delays: Delays) -> dict[str, float]:
 
 
 _TIMING: Final = Timing(
-    FIRST_PACKET_DELAY.name, FIRST_PACKET_DELAY.value_figure, read, ("typical_us", "p99_us", "worst_case_us")
+    FIRST_PACKET_DELAY.name,
+    FIRST_PACKET_DELAY.value_figure,
+    read,
+    ("typical_us", "p99_us", "worst_case_us"),
+    ends=typical_ends,
 )
 
 
@@ -92,7 +96,8 @@ class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
                 self.repetition_notes.append(left_out(f"the loads {missing}", error))
                 break
             own = {**self._figures(opened, "first", share), **self._figures(used, "later", share)}
-            figures = figures or own
+            if not figures and opened is not None:
+                figures = {**own, **_TIMING.of_headline(opened.delays.values())}
             if opened is not None:
                 rows.append({"load_percent": share * 100, "rate": rate, "verdict": str(opened.verdict), **own})
         return self.measurement(figures["first_typical_us"], figures=figures, series=rows)

@@ -24,7 +24,7 @@ from natgauge.measurer import Ability
 from natgauge.metrics.times import LATENCY
 from natgauge.procedures.kit.measure.delay_metrics import ABOUT_LOADS, DelaySettings, Timing, delays_read_by
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.delay_statistics import TYPICAL, WORST_CASE, percentile_within
+from natgauge.procedures.kit.result.delay_statistics import TYPICAL, WORST_CASE, percentile_within, typical_ends
 from natgauge.trials import TrialPlan
 
 Way = Literal["every-frame", "rfc8219"]
@@ -81,7 +81,7 @@ def read(delays: Delays) -> dict[str, float]:
 PROCEDURE = Procedure(
     LATENCY,
     settings=LatencySettings,
-    start=delays_read_by(Timing(LATENCY.name, LATENCY.value_figure, read, PERCENTILES, OTHERS)),
+    start=delays_read_by(Timing(LATENCY.name, LATENCY.value_figure, read, PERCENTILES, OTHERS, typical_ends)),
     profiles={
         "quick": {"loads": "100%,50%"},
         # RFC 8219 section 7.2: 500 tags of a stream of 120 s, at the throughput.

@@ -13,7 +13,12 @@ from natgauge.delays import Delays
 from natgauge.metrics.times import PDV
 from natgauge.procedures.kit.measure.delay_metrics import DelaySettings, Timing, delays_read_by
 from natgauge.procedures.kit.procedure import Procedure
-from natgauge.procedures.kit.result.delay_statistics import WORST_CASE, delay_variation, percentile_within
+from natgauge.procedures.kit.result.delay_statistics import (
+    WORST_CASE,
+    delay_variation,
+    ends_of_variation,
+    percentile_within,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,5 +39,5 @@ PROCEDURE = Procedure(
     PDV,
     settings=PdvSettings,
     # The percentile decides for both: of a variation much smaller than the delays a bucket is more than 1 %.
-    start=delays_read_by(Timing(PDV.name, PDV.value_figure, read, ("delay_99_9_us",), ("pdv_us",))),
+    start=delays_read_by(Timing(PDV.name, PDV.value_figure, read, ("delay_99_9_us",), ("pdv_us",), ends_of_variation)),
 )

@@ -37,6 +37,7 @@ from natgauge.interval_text import in_bits, ratio, resolved, signed, span, withi
 from natgauge.metrics import declared, figures
 from natgauge.metrics.loads import JUDGED
 from natgauge.metrics.shared_figures import IN_ALL
+from natgauge.metrics.times import FEW_FRAMES, TIMED_FRAMES
 from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import describe
@@ -156,13 +157,17 @@ def _each(results: Sequence[Result]) -> Iterator[Sentence]:
 
 def one(result: Result, point: str = "") -> Sentence:
     """Return what a single result says: the value, its range over the repetitions, and more where the metric has it."""
-    answers = {IN_ALL: f"{{}} {UNIT_IN_ALL}", **{each.name: each.answer for each in figures().values()}}
+    frames = result.figures.get(TIMED_FRAMES)
+    few = frames is not None and frames.minimum < FEW_FRAMES
+    said = {each.name: (few and each.answer_of_few) or each.answer for each in figures().values()}
+    answers = {IN_ALL: f"{{}} {UNIT_IN_ALL}", **said}
     named = [(name, text, result.figures[name]) for name, text in answers.items() if text and name in result.figures]
     words = {
         "unit": unit_of_frames(result),
         "loss": criterion.most_lost(result),
         "periods": _periods(result, "periods"),
         "judged": _periods(result, JUDGED),
+        "frames": _periods(result, TIMED_FRAMES),
     }
     # A sum of both directions has the interval of the value.
     values = [(number(own.median), "") if name == IN_ALL else _with_range(own) for name, _, own in named]
@@ -203,7 +208,7 @@ def _and_bits(*results: Result) -> str:
 
 
 def _periods(result: Result, name: str) -> str:
-    """A number of periods; of repetitions that differ, the least and the greatest."""
+    """A number of periods, or of frames; of repetitions that differ, the least and the greatest."""
     periods = result.figures.get(name)
     if periods is None:
         return ""

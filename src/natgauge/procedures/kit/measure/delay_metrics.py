@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeVar
 
@@ -24,6 +24,8 @@ from natgauge.figure_text import number as written
 from natgauge.inputs.input import described
 from natgauge.inputs.measuring_types import Shares, shares
 from natgauge.measurer import Ability
+from natgauge.metrics import declared
+from natgauge.metrics.times import TIMED_FRAMES
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.held_connections import HeldConnections, ThroughputShareSettings, throughput_of
@@ -105,6 +107,7 @@ class Timing:
     Attributes:
         percentiles: names of the figures that are also reported without frames in stalls, and that decide whether a
             trial is repeated.
+        ends: returns between which values in seconds the headline of a direction is; None = it is exact.
         others: names of further figures that are also reported without frames in stalls, but do not repeat a trial.
     """
 
@@ -113,6 +116,17 @@ class Timing:
     read: Reading
     percentiles: tuple[str, ...]
     others: tuple[str, ...] = ()
+    ends: Callable[[Delays], tuple[float, float]] | None = None
+
+    def of_headline(self, every: Iterable[Delays]) -> dict[str, float]:
+        """Return between which values the headline of the worse direction is, in us, and of how many frames it is."""
+        directions = list(every)
+        counted = {TIMED_FRAMES: float(min(delays.frames for delays in directions))}
+        names = declared(self.metric).sampled_between
+        if self.ends is None or names is None:
+            return counted
+        each = [self.ends(delays) for delays in directions]
+        return counted | {name: 1e6 * max(ends) for name, ends in zip(names, zip(*each, strict=True), strict=True)}
 
     def figures(self, delays: Delays) -> dict[str, float]:
         """Return the figures for all frames, and without the slowest frames, as many as were due in stalls."""
@@ -186,7 +200,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
                 time_is_up = True
             if outcome is not None:
                 figures_of_load = read(outcome, self.timing)
-                figures = figures or figures_of_load
+                figures = figures or figures_of_load | self.timing.of_headline(outcome.delays.values())
                 rows.append(
                     {"load_percent": share * 100, "rate": rate, "verdict": str(outcome.verdict), **figures_of_load}
                 )

@@ -26,7 +26,12 @@ BUCKET_WIDTH = 0.01
 
 
 def percentile_of(buckets: Buckets, percent: float) -> float:
-    """The middle of the bucket that holds the nearest-rank percentile (RFC 2330 section 11.3); exact to 0.5 %.
+    """The middle of the bucket that holds the nearest-rank percentile (RFC 2330 section 11.3); exact to 0.5 %."""
+    return sum(_bucket_of(buckets, percent)) / 2
+
+
+def _bucket_of(buckets: Buckets, percent: float) -> tuple[float, float]:
+    """Both ends of the bucket that holds the nearest-rank percentile.
 
     The buckets are in rising order, with one frame at least; 0 < percent <= 100.
     """
@@ -38,7 +43,7 @@ def percentile_of(buckets: Buckets, percent: float) -> float:
     for lower, upper, frames in buckets:
         rank -= frames
         if rank <= 0:
-            return (lower + upper) / 2
+            return lower, upper
     raise AssertionError("a rank within the total lies in a bucket")
 
 
@@ -47,9 +52,26 @@ def percentile_within(values: Delays | Variation, percent: float) -> float:
     return min(max(percentile_of(values.buckets, percent), values.minimum), values.maximum)
 
 
+def ends_within(values: Delays | Variation, percent: float) -> tuple[float, float]:
+    """Between which values in seconds a percentile is: the ends of its bucket, never outside of the exact extremes."""
+    lower, upper = _bucket_of(values.buckets, percent)
+    return max(lower, values.minimum), min(upper, values.maximum)
+
+
+def typical_ends(delays: Delays) -> tuple[float, float]:
+    """Between which values in seconds the median is."""
+    return ends_within(delays, TYPICAL)
+
+
 def delay_variation(delays: Delays) -> float:
     """Packet delay variation in s: the 99.9th percentile of the delays - their minimum (RFC 8219 section 7.3.1)."""
     return percentile_within(delays, WORST_CASE) - delays.minimum
+
+
+def ends_of_variation(delays: Delays) -> tuple[float, float]:
+    """Between which values in seconds the packet delay variation is: the minimum is exact, the percentile is not."""
+    lower, upper = ends_within(delays, WORST_CASE)
+    return lower - delays.minimum, upper - delays.minimum
 
 
 def without_slowest(delays: Delays, frames: int) -> Delays | None:

@@ -21,6 +21,7 @@ from natgauge.metrics.shared_figures import (
     OCTETS_PER_CONNECTION,
     WATTS,
 )
+from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.trials import Trial
 from natgauge.words import Verdict
@@ -34,7 +35,7 @@ LEAST_FRAMES: Final = 100
 
 
 def with_device_figures(measurement: Measurement) -> Measurement:
-    """Return the repetition with those of these figures that the lab and the device report."""
+    """Return the repetition with those of these figures that the lab and the device report, or why one is missing."""
     searched = measurement.searched
     figures = {
         **measurement.figures,
@@ -43,6 +44,7 @@ def with_device_figures(measurement: Measurement) -> Measurement:
         **_log_figures(searched),
         **_energy(searched),
     }
+    measurement = replace(measurement, notes=(*measurement.notes, *_energy_note(searched)))
     # A connection takes as much memory at any load.
     reported = [attempt.outcome.readings.octets_per_connection for attempt in measurement.attempts]
     octets = tuple(value for value in reported if value is not None)
@@ -122,12 +124,21 @@ def _deciding(known: Sequence[Attempt]) -> Sequence[Attempt]:
     return []
 
 
-def _energy(attempts: Sequence[Attempt]) -> Mapping[str, float]:
-    """Return the power at the highest load that passed, and the energy of a frame or connection; empty = no meter."""
+def _metered(attempts: Sequence[Attempt]) -> Sequence[Trial]:
+    """Return the trials at the highest load that passed, of those in which a meter was read."""
     passed = [each for each in attempts if each.outcome.verdict is Verdict.PASS and each.outcome.readings.energy]
-    outcomes = [attempt.outcome for attempt in _deciding(passed)]
-    read = [outcome.readings.energy for outcome in outcomes if outcome.readings.energy is not None]
-    joules, seconds = sum(each.joules for each in read), sum(each.seconds for each in read)
+    return [attempt.outcome for attempt in _deciding(passed)]
+
+
+def _energy(attempts: Sequence[Attempt]) -> Mapping[str, float]:
+    """Return the power at the highest load that passed, and the energy of a frame or connection; empty = not known."""
+    outcomes, joules, seconds = [], 0.0, 0.0
+    for outcome in _metered(attempts):
+        energy = outcome.readings.energy
+        if energy is not None and energy.joules is not None:
+            outcomes.append(outcome)
+            joules += energy.joules
+            seconds += energy.seconds
     opened = sum(outcome.phase1.received_frames for outcome in outcomes)
     sent = any(counts.received_frames for outcome in outcomes for counts in outcome.phase2.values())
     streams = (counts for outcome in outcomes for counts in (*outcome.streams, outcome.flood) if counts is not None)
@@ -136,6 +147,19 @@ def _energy(attempts: Sequence[Attempt]) -> Mapping[str, float]:
         return {}
     name, number = (MICROJOULES_PER_FRAME, frames) if sent else (MICROJOULES_PER_CONNECTION, opened)
     return {WATTS: joules / seconds, name: 1e6 * joules / number}
+
+
+def _energy_note(attempts: Sequence[Attempt]) -> list[Note]:
+    """Return a note where each trial at the highest load that passed was too short for the power meter."""
+    read = [outcome.readings.energy for outcome in _metered(attempts)]
+    why = [energy.why_unknown for energy in read if energy is not None]
+    if not why or not all(why):
+        return []
+    text = (
+        f"power and energy are not known: at the highest load that passed {why[-1]}; "
+        "make trials longer (--trial-seconds, or more --connections)"
+    )
+    return [Note("method", text)]
 
 
 def _lost_at(attempts: Sequence[Attempt]) -> Mapping[str, float]:
