@@ -14,6 +14,7 @@ from tests.unit.made_results import made
 
 from natgauge.analysis.between_runs import CONTAINS_DRIFT, DRIFT, drift, expected_range
 from natgauge.records.measurement import Result
+from natgauge.reports import main_figure
 from natgauge.reports.text import verdict
 
 GUEST = {"hypervisor": True, "device_cpus": [0]}
@@ -76,6 +77,28 @@ def test_a_bound_has_no_range_but_the_values_of_its_repetitions(golden: Golden) 
 
 def test_a_range_does_not_fall_below_zero() -> None:
     assert expected_range(measured([0.0, 10.0, 5.0], error="1000")) == pytest.approx((0, 1010), abs=1)
+
+
+def searched(values: list[float], upper: float, **changed: Any) -> Result:
+    plain = made(values, **changed).document()
+    for one in plain["repetitions"]:
+        one |= {"upper": upper, "error": upper - one["value"]}
+    return Result.from_document({**plain, "error": upper - values[0]})
+
+
+def test_a_range_that_reaches_down_to_0_is_no_agreement() -> None:
+    """The wider the doubt was, the narrower was what was printed."""
+    loss = searched([0.5] * 3, 1.2, metric="frame-loss", unit="%")
+    assert expected_range(loss) == pytest.approx((0.0, 1.2))
+    assert main_figure.spread(loss) == "0.00 to 1.20 (3 repetitions)"
+    few = searched([1.0], 2.0, metric="subscribers", unit="subscribers")
+    assert expected_range(few) == (0.0, 2.0)
+    assert "no interval" not in main_figure.spread(few)
+    # A doubt leaves no range to expect, but repetitions that a search left open do not agree either.
+    grave = [{"word": "drift", "text": "x"}]
+    assert main_figure.spread(searched([0.5] * 3, 1.2, metric="frame-loss", unit="%", doubts=grave)) == (
+        "3 repetitions, no interval"
+    )
 
 
 def test_ranges_of_runs_on_a_host_that_drifts_overlap() -> None:
