@@ -13,9 +13,12 @@ from tests.unit.golden import Golden
 from tests.unit.made_results import made
 
 from natgauge.analysis.between_runs import CONTAINS_DRIFT, DRIFT, drift, expected_range
-from natgauge.records.measurement import Result
+from natgauge.analysis.contrast import median_interval_of
+from natgauge.records.measurement import MedianInterval, Result
+from natgauge.records.repetition import Repetition
 from natgauge.reports import main_figure
 from natgauge.reports.text import verdict
+from natgauge.words import LimitedBy
 
 GUEST = {"hypervisor": True, "device_cpus": [0]}
 VALUES = [100_000.0, 104_000.0, 102_000.0]
@@ -136,3 +139,16 @@ def test_the_range_contains_what_the_sample_of_a_repetition_allows(
     if found is not None and known is not None:
         assert found[0] <= known[0] <= known[1] <= found[1]
         assert found[0] == pytest.approx(known[0], rel=0.2)
+
+
+def test_an_interval_of_the_median_of_rates_that_the_tester_ended_has_no_upper_end() -> None:
+    def interval(metric: str, limited_by: LimitedBy, upper: float | None = None) -> MedianInterval:
+        every = [Repetition(value, upper, limited_by, {}) for value in [1e6] * 3 + [1.01e6] * 3]
+        found = median_interval_of(metric, every, ())
+        assert found is not None
+        return found
+
+    assert (interval("throughput", "tester").lower, interval("throughput", "tester").upper) == (1e6, None)
+    assert interval("throughput", "device").upper == 1.01e6
+    assert interval("throughput", "time", 1.2e6).upper == 1.2e6
+    assert interval("latency", "host").upper == 1.01e6

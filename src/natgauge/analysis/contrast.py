@@ -18,9 +18,10 @@ from natgauge.known_doubts import known
 from natgauge.metrics import declared
 from natgauge.metrics.metric import Better
 from natgauge.notes import Note, NoteWord
-from natgauge.records.measurement import Result
+from natgauge.records.measurement import MedianInterval, Result
 from natgauge.records.repetition import Repetition
-from natgauge.statistics.interval import CONFIDENCE, ConfidenceInterval
+from natgauge.statistics.interval import CONFIDENCE, ConfidenceInterval, finite
+from natgauge.statistics.summary import interval_of
 from natgauge.statistics.two_samples import moses_interval, shift_coverage
 
 #: What ends a search before the device does: its value is a bound.
@@ -239,6 +240,22 @@ def _share(doubts: Iterable[Note], direction: Literal["too high", "too low"]) ->
         if known(doubt.word).share == direction:
             largest[doubt.word] = max(largest.get(doubt.word, 0.0), doubt.value or 0.0)
     return sum(largest.values())
+
+
+def median_interval_of(metric: str, repetitions: Sequence[Repetition], doubts: Iterable[Note]) -> MedianInterval | None:
+    """Return the confidence interval of a metric's median; None for one repetition.
+
+    A rate that something other than the device ended, and of which no load was too high, has no upper end.
+    """
+    is_rate = better(metric) == "higher"
+    uppers = [
+        math.inf if is_rate and each.upper is None and each.limited_by in _NO_DEVICE else each.upper
+        for each in repetitions
+    ]
+    found = widened_interval(interval_of([each.value for each in repetitions], uppers), doubts)
+    if found is None:
+        return None
+    return MedianInterval(lower=found.lower, upper=finite(found.upper), coverage=found.coverage)
 
 
 def widened_interval(interval: ConfidenceInterval | None, doubts: Iterable[Note]) -> ConfidenceInterval | None:
