@@ -114,10 +114,13 @@ def left(result: Result, doubts: Iterable[Note] | None = None) -> Left:
     return Left(tuple(lower), tuple(upper), tuple(unknown))
 
 
-def contrast(first: Result, second: Result) -> Contrast:
-    """The second result against the first; both of one metric, whatever else differs."""
+def contrast(first: Result, second: Result, *, seen: bool = False) -> Contrast:
+    """The second result against the first; both of one metric, whatever else differs.
+
+    `seen`: of these repetitions, whatever grave doubts leave of them, which the reader names beside it.
+    """
     positive = min(*first.values, *second.values) > 0
-    moses = _moses(spans(first), spans(second), positive=positive)
+    moses = _moses(spans(first, seen=seen), spans(second, seen=seen), positive=positive)
     value = second.median / first.median if positive else second.median - first.median
     # Of repetitions that are not spread alike, the ratio of the medians may lie outside of the pairs' interval.
     interval = replace(moses, lower=min(moses.lower, value), upper=max(moses.upper, value))
@@ -126,9 +129,9 @@ def contrast(first: Result, second: Result) -> Contrast:
     return Contrast("difference", value, interval, max(abs(first.median), abs(second.median)))
 
 
-def spans(result: Result) -> list[Span]:
-    """Return the range of each repetition's true value, in their order."""
-    return [_widened(repetition, result) for repetition in result.repetitions]
+def spans(result: Result, *, seen: bool = False) -> list[Span]:
+    """Return the range of each repetition's true value, in their order; `seen` as of `contrast`."""
+    return [_widened(repetition, result, seen=seen) for repetition in result.repetitions]
 
 
 def least_repetitions() -> int:
@@ -167,10 +170,11 @@ def _sampled(repetition: Repetition, result: Result, span: Span) -> Span:
     return Span(min(span.lower, least or 0.0), max(span.upper, math.inf if most is None else most))
 
 
-def _widened(repetition: Repetition, result: Result) -> Span:
+def _widened(repetition: Repetition, result: Result, *, seen: bool) -> Span:
     """Return the range of a repetition with what its doubts may have done to it; a known share moves an end."""
     span = _sampled(repetition, result, _span(repetition, result))
-    kept = left(result, [doubt for doubt in result.doubts if not _is_of_share(doubt)])
+    counting = [doubt for doubt in result.doubts if not seen or known(doubt.word).hides]
+    kept = left(result, [doubt for doubt in counting if not _is_of_share(doubt)])
     lower, upper = kept.of(*widened(span.lower, span.upper, result.doubts))
     return Span(max(lower, min(span.lower, 0.0)), upper)
 
