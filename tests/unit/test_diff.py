@@ -122,6 +122,51 @@ def test_a_figure_that_is_a_lower_bound_only_proves_no_rise_above_it(limited_by:
     assert "the bottleneck was " in diff([bound], [result(times(1.5))]).lines[0].conclusion.why
 
 
+@pytest.mark.parametrize(
+    ("word", "at", "said", "reason"),
+    [
+        ("real server", 1, "cannot tell", "limits"),
+        ("uneven cores", 1, "cannot tell", "limits"),
+        ("one address pair", 1, "cannot tell", "limits"),
+        ("taking turns", 1, "cannot tell", "limits"),
+        # Of a lower bound the other, lower figure is surely lower.
+        ("real server", 0, "worse", ""),
+        ("flow control", 0, "cannot tell", "limits"),
+        ("flow control", 1, "worse", ""),
+        ("unreliable", 0, "cannot tell", "doubts"),
+        ("drift", 1, "cannot tell", "doubts"),
+        ("collapsed", 1, "cannot tell", "doubts"),
+    ],
+)
+def test_a_doubt_that_could_change_the_answer_leaves_the_end_that_it_says_and_no_other(
+    word: str, at: int, said: str, reason: str
+) -> None:
+    doubts = [{"word": word, "text": "x", "grade": "answer"}]
+    both = [result(times(factor), doubts=doubts if at == side else []) for side, factor in enumerate((1.0, 0.9))]
+    (line,) = diff(both[:1], both[1:]).lines
+    assert (line.outcome, line.conclusion.reason) == (said, reason)
+    if reason:
+        assert word in line.conclusion.why
+        assert diff(both[:1], both[1:]).exit_status == 5
+
+
+def test_a_doubt_that_says_which_limit_a_time_had_leaves_its_upper_end() -> None:
+    doubts = [{"word": "host limited", "text": "x", "grade": "answer"}]
+    common: dict[str, Any] = {"metric": "reset", "unit": "ms"}
+    bound = result(FIRST, limited_by="host", doubts=doubts, **common)
+    assert outcome(bound, result(times(2.0), **common)) == "worse"
+
+
+def test_a_margin_of_a_difference_is_a_share_of_the_larger_median() -> None:
+    """Asking for tolerance made a run fail: a difference of losses passed for worse beyond any margin."""
+    common: dict[str, Any] = {"metric": "frame-loss", "unit": "%"}
+    first, second = made([0.0, 1.0, 1.0, 1.0], **common), made([1.01, 1.01, 1.01, 1.02], **common)
+    assert [outcome(first, second, margin=margin) for margin in (0.0, 0.1, 0.5)] == [
+        "cannot tell", "no difference seen", "no difference seen"
+    ]  # fmt: skip
+    assert outcome(made([0.0] * 4, **common), made([2.0, 2.1, 2.2, 2.1], **common), margin=0.5) == "worse"
+
+
 @pytest.mark.parametrize("numbers", [(1, 1), (3, 3), (2, 5)])
 def test_too_few_repetitions_are_told_honestly(numbers: tuple[int, int], golden: Golden) -> None:
     first, second = result(FIRST[: numbers[0]]), result(times(0.1)[: numbers[1]])

@@ -13,9 +13,12 @@ from tests.unit.golden import Golden
 from tests.unit.made_results import made
 
 from natgauge.analysis.between_runs import CONTAINS_DRIFT, DRIFT, drift, expected_range, judged
-from natgauge.analysis.contrast import contrast
-from natgauge.records.measurement import Result
+from natgauge.analysis.contrast import contrast, median_interval_of
+from natgauge.records.measurement import MedianInterval, Result
+from natgauge.records.repetition import Repetition
+from natgauge.reports import main_figure
 from natgauge.reports.text import verdict
+from natgauge.words import LimitedBy
 
 GUEST = {"hypervisor": True, "device_cpus": [0]}
 VALUES = [100_000.0, 104_000.0, 102_000.0]
@@ -79,6 +82,28 @@ def test_a_range_does_not_fall_below_zero() -> None:
     assert expected_range(measured([0.0, 10.0, 5.0], error="1000")) == pytest.approx((0, 1010), abs=1)
 
 
+def searched(values: list[float], upper: float, **changed: Any) -> Result:
+    plain = made(values, **changed).document()
+    for one in plain["repetitions"]:
+        one |= {"upper": upper, "error": upper - one["value"]}
+    return Result.from_document({**plain, "error": upper - values[0]})
+
+
+def test_a_range_that_reaches_down_to_0_is_no_agreement() -> None:
+    """The wider the doubt was, the narrower was what was printed."""
+    loss = searched([0.5] * 3, 1.2, metric="frame-loss", unit="%")
+    assert expected_range(loss) == pytest.approx((0.0, 1.2))
+    assert main_figure.spread(loss) == "0.00 to 1.20 (3 repetitions)"
+    few = searched([1.0], 2.0, metric="subscribers", unit="subscribers")
+    assert expected_range(few) == (0.0, 2.0)
+    assert "no interval" not in main_figure.spread(few)
+    # A doubt leaves no range to expect, but repetitions that a search left open do not agree either.
+    grave = [{"word": "drift", "text": "x"}]
+    assert main_figure.spread(searched([0.5] * 3, 1.2, metric="frame-loss", unit="%", doubts=grave)) == (
+        "3 repetitions, no interval"
+    )
+
+
 def test_ranges_of_runs_on_a_host_that_drifts_overlap() -> None:
     """Standard deviations as measured: 3.3 % within a sitting, 5.3 % between sittings."""
     chance = random.Random(7)  # noqa: S311 - made up
@@ -139,3 +164,16 @@ def test_the_range_contains_what_the_sample_of_a_repetition_allows(
     if found is not None and known is not None:
         assert found[0] <= known[0] <= known[1] <= found[1]
         assert found[0] == pytest.approx(known[0], rel=0.2)
+
+
+def test_an_interval_of_the_median_of_rates_that_the_tester_ended_has_no_upper_end() -> None:
+    def interval(metric: str, limited_by: LimitedBy, upper: float | None = None) -> MedianInterval:
+        every = [Repetition(value, upper, limited_by, {}) for value in [1e6] * 3 + [1.01e6] * 3]
+        found = median_interval_of(metric, every, ())
+        assert found is not None
+        return found
+
+    assert (interval("throughput", "tester").lower, interval("throughput", "tester").upper) == (1e6, None)
+    assert interval("throughput", "device").upper == 1.01e6
+    assert interval("throughput", "time", 1.2e6).upper == 1.2e6
+    assert interval("latency", "host").upper == 1.01e6

@@ -111,3 +111,26 @@ def comparison(**places: Any) -> list[str]:
 def test_a_comparison_has_the_sum_of_both_halves(golden: Golden) -> None:
     golden(comparison())
     assert comparison(cores_of_devices="each its own") == []
+
+
+def doubted(kind: str, median: float, word: str, **parameters: Any) -> Result:
+    notes = [{"word": word, "text": "x", "grade": "answer"}]
+    return Result.from_document({**result(kind, median, **parameters).document(), "doubts": notes})
+
+
+def test_a_half_that_a_doubt_makes_a_bound_makes_the_figure_of_both_a_bound() -> None:
+    apart = {"placement": "isolated"}
+    chain, edge = result("map-t", 276_000, **apart), result("map-t-ce", 375_000, **apart)
+    smallest, in_turns = of_chain(chain, edge, doubted("map-t-br", 300_000, "link limited", **apart))
+    assert (smallest.value, smallest.bound, in_turns.bound) == (300_000, ">=", ">=")
+    smallest, _ = of_chain(chain, edge, doubted("map-t-br", 300_000, "flow control", **apart))
+    assert (smallest.value, smallest.bound) == (300_000, "<=")
+    smallest, _ = of_chain(CHAIN, EDGE, doubted("map-t-br", 300_000, "flow control"))
+    assert smallest.value is None
+    assert "flow control" in smallest.doubt
+
+
+def test_halves_that_are_both_lower_bounds_are_a_lower_bound_in_turns() -> None:
+    limited = [result(kind, 300_000.0, limited_by="tester") for kind in ("map-t-ce", "map-t-br")]
+    _, in_turns = of_chain(CHAIN, *limited)
+    assert (in_turns.value, in_turns.bound) == (150_000, ">=")

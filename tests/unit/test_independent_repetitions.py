@@ -13,9 +13,10 @@ from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 
 from natgauge import procedures
+from natgauge.analysis.contrast import median_interval_of
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import Ability
-from natgauge.procedures.kit.result.results import Measurement, make_result
+from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.search.rate_search import near, own_grid
 from natgauge.reports.text import spread_text, verdict
 from natgauge.words import Placement, Verdict
@@ -76,7 +77,7 @@ def test_a_start_is_near_its_hint_and_no_farther_than_a_quarter() -> None:
 def test_the_interval_of_a_median_reaches_up_to_the_bounds_of_the_searches() -> None:
     """A value is the lower bound: intervals told to contain the median with 97 % did so in 65 %."""
     six = [Measurement(100.0 + at, 105.0 + at, "device", {Verdict.PASS: 1}) for at in range(6)]
-    interval = make_result("connection-rate", "connections/s", {}, six).median_interval
+    interval = median_interval_of("connection-rate", six, ())
     assert interval is not None
     assert (interval.lower, interval.upper) == (100.0, 110.0)
 

@@ -22,6 +22,7 @@ from natgauge.gateways.recipe import available, load
 from natgauge.labs.common.links import End
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.labs.ssh.layout import layout
+from natgauge.reports.sizing import text
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 
@@ -222,10 +223,22 @@ def test_gateways_of_a_comparison_may_have_pools_of_their_own() -> None:
 def test_a_capacity_that_ports_limited_is_a_lower_bound_for_other_numbers_of_addresses() -> None:
     kept = made([258_048.0], metric="table-capacity", unit="connections", limited_by="port pool",
         parameters={"outside_addresses": 4})  # fmt: skip
-    for number, most in ((4, (258_048.0, 258_048.0)), (8, (258_048.0, float("inf"))), (1, (64_512.0, float("inf")))):
+    for number, most in ((None, 258_048.0), (4, 258_048.0), (8, 258_048.0), (1, 64_512.0)):
         (sizing,) = sizings([kept], Subscribers(1, connections=1.0, outside_addresses=number))
         (limit,) = [each for each in sizing.limits if each.ended == "open connections"]
-        assert (limit.subscribers.lower, limit.subscribers.upper) == most
+        assert (limit.subscribers.lower, limit.subscribers.upper) == (most, float("inf"))
+
+
+@pytest.mark.parametrize("number", [None, 1])
+def test_ports_that_ended_a_capacity_are_what_to_change_and_no_table(number: int | None) -> None:
+    kept = made([50_000.0] * 3, metric="table-capacity", unit="connections", limited_by="port pool",
+        parameters={"outside_addresses": 1})  # fmt: skip
+    asked = Subscribers(60_000, connections=1.0, outside_addresses=number)
+    (sizing,) = sizings([kept], asked)
+    assert sizing.fits(60_000) == "does not carry"
+    said = text([sizing], asked)
+    assert "To change: outside ports: more outside addresses" in said
+    assert "larger table" not in said
 
 
 def test_a_capacity_that_blocks_limited_is_a_lower_bound_because_more_subscribers_have_more_blocks() -> None:

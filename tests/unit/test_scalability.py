@@ -243,6 +243,26 @@ def test_a_scale_up_that_the_tester_limited_is_at_least_that_and_a_degradation_a
     assert (found.bound, found.value) == ("<=", 25.0)
 
 
+def doubted(median: float, word: str, **parameters: Any) -> Result:
+    notes = [{"word": word, "text": "x", "grade": "answer"}]
+    return Result.from_document({**result(median, **parameters).document(), "doubts": notes})
+
+
+def test_a_doubt_that_makes_a_rate_a_bound_makes_its_scale_up_and_share_bounds() -> None:
+    one = result(1e6, sender_cores=1)
+    for word, bound in (("link limited", ">="), ("rare loss", ">="), ("flow control", "<="), ("drift", "")):
+        two = doubted(1.02e6, word, device_cores=2, sender_cores=2)
+        found = row("relative scale-up", one, two).comparisons[1]
+        assert (found.value, found.bound) == (pytest.approx(0.51), bound)
+    gateway, plain = result(1e6), doubted(1.02e6, "link limited", **FORWARDS)
+    found = row("share of plain forwarding", gateway, plain).comparisons[0]
+    assert (found.value, found.bound) == (pytest.approx(100 / 1.02), "<=")
+    both = [doubted(1e6, "link limited"), plain]
+    found = row("share of plain forwarding", *both).comparisons[0]
+    assert found.value is None
+    assert "link limited" in found.doubt
+
+
 def test_what_limits_on_both_sides_or_an_undecided_search_leave_no_figure_but_the_reason(golden: Golden) -> None:
     both = [limited([300_000.0], "tester"), limited([1_000_000.0], "tester", **FORWARDS)]
     undecided = [result(300_000.0, **RATE), limited([500_000.0], "time", 2_000_000.0, **FORWARDS)]

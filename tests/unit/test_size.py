@@ -92,6 +92,28 @@ def test_a_lower_bound_never_says_that_subscribers_are_too_many() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("word", "fits"),
+    [
+        ("one address pair", ("carries", "cannot tell")),
+        ("table not emptied", ("carries", "cannot tell")),
+        ("flow control", ("cannot tell", "does not carry")),
+        ("unreliable", ("cannot tell", "cannot tell")),
+    ],
+)
+def test_a_doubt_that_could_change_the_answer_rules_nothing_in_or_out_beyond_the_end_that_it_leaves(
+    word: str, fits: tuple[Fits, Fits]
+) -> None:
+    doubts = [{"word": word, "text": "x", "grade": "answer"}]
+    doubted = made([1000.0] * 3, metric="connection-rate", unit="connections/s", doubts=doubts)
+    (sizing,) = sizings([doubted], Subscribers(900, new=1.0))
+    assert (sizing.fits(900), sizing.fits(2000)) == fits
+    said = text([sizing], Subscribers(2000, new=1.0))
+    assert ("To change" in said) == (word == "flow control")
+    assert "any number subscribers" not in said
+    assert "up to 0" not in said
+
+
 def test_what_no_result_measured_is_missing_and_nothing_is_carried() -> None:
     (sizing,) = sizings([NEW], Subscribers(1, connections=1.0, new=1.0))
     assert (sizing.missing, sizing.fits(1), sizing.fits(10**9)) == (

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.simulated_lab import NAT44, Simulation, simulated
 from tests.unit.golden import Golden
+from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
 import natgauge
@@ -152,6 +153,19 @@ def test_a_rate_that_the_tester_limited_meets_what_it_reached_and_misses_nothing
     assert verdict(measured, 900_000, **tester) == "cannot tell"
     assert verdict(measured, 900_000, "tester limited") == "cannot tell"
     assert verdict(measured, 200_000, "tester limited", **tester) == "met"
+
+
+def test_two_repetitions_alone_meet_and_miss_nothing() -> None:
+    """Another run's median leaves the range of two repetitions more often than not."""
+    for number, found in ((2, {"cannot tell"}), (3, {"met", "not met"})):
+        delays = made([10.0, 11.0, 12.0][:number], metric="latency", unit="us")
+        given = [delays.parameters.with_settings({"at_most": at_most}) for at_most in (5.0, 20.0)]
+        judgements = [judged(delays.model_copy(update={"parameters": parameters})) for parameters in given]
+        assert {one.verdict for one in judgements if one is not None} == found
+    searched = made([10.0, 11.0], metric="latency", unit="us", parameters={"at_most": 20.0, "error": "5%"})
+    found = judged(searched)
+    assert found is not None
+    assert found.verdict == "met"
 
 
 def test_a_doubt_that_could_change_the_answer_leaves_no_verdict(measured: Result) -> None:

@@ -15,8 +15,7 @@ import math
 from itertools import pairwise
 from typing import Final, Literal
 
-from natgauge.analysis.contrast import better, spans
-from natgauge.known_doubts import known
+from natgauge.analysis.contrast import left, spans
 from natgauge.metrics import declared
 from natgauge.metrics.metric import THRESHOLDS
 from natgauge.records.measurement import Result, Threshold, ThresholdVerdict
@@ -30,6 +29,8 @@ Sitting = Literal["", "one lab each", "one sitting each"]
 DRIFT: Final = 0.10
 #: Seconds between the first and the last repetition that contain this change.
 CONTAINS_DRIFT: Final = 600.0
+#: Repetitions whose range another run's median leaves more often than not, where no search error or drift widens it.
+_FEW: Final = 2
 
 
 def drift(result: Result) -> float:
@@ -87,7 +88,7 @@ def expected_range(result: Result) -> tuple[float, float] | None:
     of a virtual machine; as these are independent, as the root of the sum of their squares.
     """
     lower, upper = possible_range(result)
-    return None if math.isinf(upper) or lower <= 0 < min(span.lower for span in spans(result)) else (lower, upper)
+    return None if math.isinf(upper) else (lower, upper)
 
 
 def possible_range(result: Result) -> tuple[float, float]:
@@ -133,23 +134,20 @@ def judged(result: Result) -> Threshold | None:
     return None
 
 
+def left_range(result: Result) -> tuple[float, float]:
+    """Return `possible_range` with the ends that doubts leave certain; an end that they open is infinite."""
+    kept = left(result)
+    return (-math.inf, math.inf) if kept.unknown else kept.of(*possible_range(result))
+
+
 def _range(result: Result) -> tuple[float, float, str]:
     """Return the range, opened by doubts that could change the answer, and the reason why it says nothing."""
-    lower, upper = possible_range(result)
-    is_rate = better(result.metric) == "higher"
-    unknown = []
-    for doubt in result.doubts:
-        if doubt.grade != "answer":
-            continue
-        of = known(doubt.word)
-        if is_rate and (of.leaves == "at least" or of.hides):
-            upper = math.inf
-        elif is_rate and of.leaves == "at most":
-            lower = -math.inf
-        elif of.leaves != "bounds" and not (of.share and doubt.value is not None):
-            unknown.append(doubt.word)
-    if unknown:
-        return lower, upper, f"doubts: {', '.join(dict.fromkeys(unknown))}"
+    kept = left(result)
+    lower, upper = kept.of(*possible_range(result))
+    if kept.unknown:
+        return lower, upper, f"doubts: {', '.join(kept.unknown)}"
     if len(result.repetitions) == 1:
         return lower, upper, "one repetition has no spread; give --repeat 3 or more"
+    if len(result.repetitions) == _FEW and (lower, upper) == (result.minimum, result.maximum):
+        return lower, upper, "two repetitions alone show too little of the spread; give --repeat 3 or more"
     return lower, upper, ""

@@ -17,7 +17,15 @@ Outcome = Literal["better", "worse", "changed", "no difference seen", "different
 
 #: Reason why there is no conclusion; "" where there is one.
 Reason = Literal[
-    "", "one lab each", "one sitting each", "few repetitions", "limits", "set up differently", "functional", "control"
+    "",
+    "one lab each",
+    "one sitting each",
+    "few repetitions",
+    "limits",
+    "doubts",
+    "set up differently",
+    "functional",
+    "control",
 ]
 
 #: Exit statuses for continuous integration; 2 to 4 are errors, as everywhere.
@@ -118,11 +126,11 @@ def side(contrast: Contrast, margin: float, control: float = 1.0) -> int:
     """Return 1 where the second figure is larger beyond the margins, -1 where it is smaller, 0 where neither is sure.
 
     Args:
-        contrast: the contrast; a difference (where a figure is 0) has no margin.
-        margin: share (0 to below 1) by which a figure may change.
+        contrast: the contrast.
+        margin: share (0 to below 1) by which a figure may change; of a difference, a share of the larger median.
         control: further factor (1 or more) by which a ratio may differ from 1.
     """
-    lowest, highest = (0.0, 0.0)
+    lowest, highest = -margin * contrast.larger, margin * contrast.larger
     if contrast.kind == "ratio":
         lowest, highest = (1 - margin) / control, control / (1 - margin)
     return (contrast.interval.lower > highest) - (contrast.interval.upper < lowest)

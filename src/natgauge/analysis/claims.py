@@ -93,7 +93,9 @@ def weakest(claims: Sequence[Claim]) -> Certainty:
 def claim(first: Result, second: Result) -> Claim:
     """Return what is known of a second result against a first one of the same metric."""
     doubts = (doubt.word for result in (first, second) for doubt in result.doubts if doubt.grade == "answer")
-    return Claim(first, second, contrast(first, second), sitting_of(first, second), tuple(dict.fromkeys(doubts)))
+    return Claim(
+        first, second, contrast(first, second, seen=True), sitting_of(first, second), tuple(dict.fromkeys(doubts))
+    )
 
 
 def routes(result: Result) -> bool:

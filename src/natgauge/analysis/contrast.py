@@ -18,9 +18,10 @@ from natgauge.known_doubts import known
 from natgauge.metrics import declared
 from natgauge.metrics.metric import Better
 from natgauge.notes import Note, NoteWord
-from natgauge.records.measurement import Result
+from natgauge.records.measurement import MedianInterval, Result
 from natgauge.records.repetition import Repetition
-from natgauge.statistics.interval import CONFIDENCE, ConfidenceInterval
+from natgauge.statistics.interval import CONFIDENCE, ConfidenceInterval, finite
+from natgauge.statistics.summary import interval_of
 from natgauge.statistics.two_samples import moses_interval, shift_coverage
 from natgauge.words import NO_DEVICE
 
@@ -35,11 +36,13 @@ class Contrast:
     Attributes:
         kind: "ratio", of second to first; "difference", second minus first, where a value is 0 or below.
         interval: interval of the value; an end is infinite, and a ratio's lower one 0, where a value is a bound only.
+        larger: the larger median, of which a margin of a difference is a share; 0 for a ratio.
     """
 
     kind: Literal["ratio", "difference"]
     value: float
     interval: ConfidenceInterval
+    larger: float = 0.0
 
     @property
     def same(self) -> float:
@@ -65,19 +68,69 @@ class Span:
     upper: float
 
 
-def contrast(first: Result, second: Result) -> Contrast:
-    """The second result against the first; both of one metric, whatever else differs."""
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What doubts leave of a range of true values.
+
+    Attributes:
+        lower: words of the doubts that leave no lower end.
+        upper: words of those that leave no upper end.
+        unknown: words of those that could change the answer and leave no end certain.
+    """
+
+    lower: tuple[NoteWord, ...]
+    upper: tuple[NoteWord, ...]
+    unknown: tuple[NoteWord, ...]
+
+    @property
+    def opened(self) -> tuple[NoteWord, ...]:
+        """Words of the doubts that leave one end."""
+        return (*self.lower, *self.upper)
+
+    def of(self, lower: float, upper: float) -> tuple[float, float]:
+        """The range from `lower` to `upper` with the ends that stay; another is infinite."""
+        return -math.inf if self.lower else lower, math.inf if self.upper else upper
+
+
+def left(result: Result, doubts: Iterable[Note] | None = None) -> Left:
+    """Return what a result's doubts leave of it, or what some of them do.
+
+    A doubt that only names the limit of a time or cost leaves what the range of a repetition has already.
+    """
+    is_rate = better(result.metric) == "higher"
+    lower: dict[NoteWord, None] = {}
+    upper: dict[NoteWord, None] = {}
+    unknown: dict[NoteWord, None] = {}
+    for doubt in result.doubts if doubts is None else doubts:
+        of = known(doubt.word)
+        is_grave = doubt.grade == "answer"
+        if is_rate and (of.hides or (is_grave and of.leaves == "at least")):
+            upper[doubt.word] = None
+        elif is_rate and is_grave and of.leaves == "at most":
+            lower[doubt.word] = None
+        elif is_grave and of.leaves != "bounds" and not _is_of_share(doubt) and not _is_limit(doubt, result):
+            unknown[doubt.word] = None
+    return Left(tuple(lower), tuple(upper), tuple(unknown))
+
+
+def contrast(first: Result, second: Result, *, seen: bool = False) -> Contrast:
+    """The second result against the first; both of one metric, whatever else differs.
+
+    `seen`: of these repetitions, whatever grave doubts leave of them, which the reader names beside it.
+    """
     positive = min(*first.values, *second.values) > 0
-    moses = _moses(spans(first), spans(second), positive=positive)
+    moses = _moses(spans(first, seen=seen), spans(second, seen=seen), positive=positive)
     value = second.median / first.median if positive else second.median - first.median
     # Of repetitions that are not spread alike, the ratio of the medians may lie outside of the pairs' interval.
     interval = replace(moses, lower=min(moses.lower, value), upper=max(moses.upper, value))
-    return Contrast("ratio" if positive else "difference", value, interval)
+    if positive:
+        return Contrast("ratio", value, interval)
+    return Contrast("difference", value, interval, max(abs(first.median), abs(second.median)))
 
 
-def spans(result: Result) -> list[Span]:
-    """Return the range of each repetition's true value, in their order."""
-    return [_widened(repetition, result) for repetition in result.repetitions]
+def spans(result: Result, *, seen: bool = False) -> list[Span]:
+    """Return the range of each repetition's true value, in their order; `seen` as of `contrast`."""
+    return [_widened(repetition, result, seen=seen) for repetition in result.repetitions]
 
 
 def least_repetitions() -> int:
@@ -116,12 +169,30 @@ def _sampled(repetition: Repetition, result: Result, span: Span) -> Span:
     return Span(min(span.lower, least or 0.0), max(span.upper, math.inf if most is None else most))
 
 
-def _widened(repetition: Repetition, result: Result) -> Span:
-    """Return the range of a repetition with what queues, lag and the tester's own work may have done to it."""
+def _widened(repetition: Repetition, result: Result, *, seen: bool) -> Span:
+    """Return the range of a repetition with what its doubts may have done to it; a known share moves an end."""
     span = _sampled(repetition, result, _span(repetition, result))
-    lower, upper = widened(span.lower, span.upper, result.doubts)
-    hidden = better(result.metric) == "higher" and any(known(doubt.word).hides for doubt in result.doubts)
-    return Span(lower, math.inf if hidden else upper)
+    counting = [doubt for doubt in result.doubts if not seen or known(doubt.word).hides]
+    kept = left(result, [doubt for doubt in counting if not _is_of_share(doubt)])
+    lower, upper = kept.of(*widened(span.lower, span.upper, result.doubts))
+    return Span(max(lower, min(span.lower, 0.0)), upper)
+
+
+def _is_of_share(doubt: Note) -> bool:
+    """Whether a doubt tells by which share a rate may be wrong."""
+    return bool(known(doubt.word).share) and doubt.value is not None
+
+
+def _is_limit(doubt: Note, result: Result) -> bool:
+    """Whether a doubt says no more than what limited a time or cost, of which `_span` opens an end."""
+    limit = result.limited_by
+    return better(result.metric) == "lower" and limit in ("host", "tester") and doubt.word == f"{limit} limited"
+
+
+def left_bounds(result: Result) -> tuple[float, float]:
+    """Return `bounds` with the ends that doubts leave; one that they open is 0 or infinite."""
+    lower, upper = left(result).of(*bounds(result))
+    return max(lower, min(result.median, 0.0)), upper
 
 
 def bounds(result: Result) -> tuple[float, float]:
@@ -172,6 +243,22 @@ def _share(doubts: Iterable[Note], direction: Literal["too high", "too low"]) ->
         if known(doubt.word).share == direction:
             largest[doubt.word] = max(largest.get(doubt.word, 0.0), doubt.value or 0.0)
     return sum(largest.values())
+
+
+def median_interval_of(metric: str, repetitions: Sequence[Repetition], doubts: Iterable[Note]) -> MedianInterval | None:
+    """Return the confidence interval of a metric's median; None for one repetition.
+
+    A rate that something other than the device ended, and of which no load was too high, has no upper end.
+    """
+    is_rate = better(metric) == "higher"
+    uppers = [
+        math.inf if is_rate and each.upper is None and each.limited_by in _NO_DEVICE else each.upper
+        for each in repetitions
+    ]
+    found = widened_interval(interval_of([each.value for each in repetitions], uppers), doubts)
+    if found is None:
+        return None
+    return MedianInterval(lower=found.lower, upper=finite(found.upper), coverage=found.coverage)
 
 
 def widened_interval(interval: ConfidenceInterval | None, doubts: Iterable[Note]) -> ConfidenceInterval | None:

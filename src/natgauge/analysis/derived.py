@@ -7,6 +7,8 @@ have the same unit. A reference of 0 raises ZeroDivisionError: nothing is relati
 
 from __future__ import annotations
 
+import math
+
 from natgauge.metrics.metric import Better
 
 
@@ -53,7 +55,8 @@ def degradation(single: float, several: float, better: Better) -> float:
 
 def rate_in_turns(first: float, second: float) -> float:
     """Rate of a chain whose devices take turns on the same cores, so that their times for a frame add up."""
-    return 1 / (1 / first + 1 / second) if first and second else 0.0
+    together = 1 / first + 1 / second if first and second else math.inf
+    return 1 / together if together else math.inf
 
 
 def four_tuples(source_ports: float, destination_ports: float) -> float:

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
 from natgauge.analysis import derived
 from natgauge.analysis.comparing import Difference, comparable
-from natgauge.analysis.contrast import bounds
+from natgauge.analysis.contrast import left, left_bounds
 from natgauge.analysis.scalability import Comparison, DerivedRow
 from natgauge.figure_text import number
 from natgauge.records.measurement import FUNCTIONAL, Result
@@ -82,13 +83,21 @@ def _compare(result: Result, results: Sequence[Result], compute: Callable[[float
         halves.append(results[place])
     if any(each.functional for each in (result, *halves)):
         return Comparison(doubt=FUNCTIONAL)
-    least, most = (compute(*ends) for ends in zip(*map(bounds, halves), strict=True))
+    return _of_halves(result, halves, compute)
+
+
+def _of_halves(result: Result, halves: Sequence[Result], compute: Callable[[float, float], float]) -> Comparison:
+    """The figure of both halves, or the bound that limits and grave doubts leave of it."""
+    least, most = (compute(*ends) for ends in zip(*map(left_bounds, halves), strict=True))
     rates = " and ".join(f"{half.gateway} {number(half.median)} {half.unit}" for half in halves)
+    note = f"{result.gateway}, {result.metric}: the halves are {rates}"
     # In `shared` placement each half contains the tester's own work, which the chain has once.
-    is_exact = least == most and result.placement != "shared"
-    return Comparison(
-        least, "" if is_exact else ">=", note=f"{result.gateway}, {result.metric}: the halves are {rates}"
-    )
+    is_shared = result.placement == "shared"
+    if least < most and not least:
+        doubts = ", ".join(dict.fromkeys(word for half in halves for word in left(half).opened))
+        reason = f"doubts leave no such bound of a half: {doubts}"
+        return Comparison(doubt=reason) if is_shared or math.isinf(most) else Comparison(most, "<=", note=note)
+    return Comparison(least, ">=" if is_shared or least < most else "", note=note)
 
 
 def _differences(chain: Result, half: Result, about: frozenset[str]) -> list[Difference]:

@@ -10,7 +10,7 @@ from typing import Final
 from natgauge.analysis.between_runs import Sitting, sitting_of
 from natgauge.analysis.change import Change, Changes, Conclusion, matched, side, split, verdict
 from natgauge.analysis.comparing import Difference, comparable
-from natgauge.analysis.contrast import Contrast, better, contrast, least_repetitions
+from natgauge.analysis.contrast import Contrast, Left, better, contrast, least_repetitions, left
 from natgauge.errors import UsageError
 from natgauge.figure_text import in_percent
 from natgauge.records.measurement import FUNCTIONAL, Result
@@ -78,14 +78,25 @@ def _conclusion(first: Result, second: Result, found: Contrast, margin: float) -
     larger, sitting = side(found, margin), sitting_of(first, second)
     if not found.sure:
         return Conclusion("cannot tell", "few repetitions", _few(first, second, found))
+    kept = [left(result) for result in (first, second)]
+    unknown = dict.fromkeys(word for each in kept for word in each.unknown)
+    if unknown:
+        return Conclusion("cannot tell", "doubts", f"doubts could change the answer: {', '.join(unknown)}")
     if not larger and not _bounded(found):
-        limits = " and ".join(dict.fromkeys(result.limited_by for result in (first, second)))
-        return Conclusion("cannot tell", "limits", f"the bottleneck was {limits}, not the device alone")
+        return Conclusion("cannot tell", "limits", _limits(first, second, kept))
     if not larger:
         return Conclusion("no difference seen", why=_hidden(first, second, found), sitting=sitting)
     if sitting and not margin:
         return Conclusion("cannot tell", sitting, _SITTING[sitting], sitting)
     return Conclusion(verdict(larger, better(first.metric)), sitting=sitting)
+
+
+def _limits(first: Result, second: Result, kept: Sequence[Left]) -> str:
+    limits = dict.fromkeys(result.limited_by for result in (first, second))
+    words = dict.fromkeys(word for each in kept for word in each.opened)
+    if words and set(limits) == {"device"}:
+        return f"doubts make a figure a bound: {', '.join(words)}"
+    return f"the bottleneck was {' and '.join(limits)}, not the device alone"
 
 
 def _few(first: Result, second: Result, found: Contrast) -> str:

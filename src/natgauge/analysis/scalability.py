@@ -255,16 +255,20 @@ def _compare(
 
 
 def _bounded(result: Result, other: Result, place: int, compute: Callable[[float, float], float]) -> Comparison:
-    """The figure, or the bound that is left where something else than the device limited one of both results."""
-    mine, its = contrast.bounds(result), contrast.bounds(other)
+    """The figure, or the bound that limits and grave doubts leave of one of both results."""
+    mine, its = contrast.left_bounds(result), contrast.left_bounds(other)
     if mine[0] == mine[1] and its[0] == its[1]:
         return Comparison(compute(result.median, other.median), reference=other)
     least = mine[0] / its[1]
     most = mine[1] / its[0] if its[0] else math.inf
     if (least > 0) == math.isfinite(most):
         left = f"between {written(least)} and {written(most)} times as much" if least else "anything"
-        limits = " and ".join(dict.fromkeys(compared.limited_by for compared in (result, other)))
-        return Comparison(doubt=f"the bottleneck was {limits}: it may be {left}", other=place)
+        limits = dict.fromkeys(compared.limited_by for compared in (result, other))
+        words = dict.fromkeys(word for each in (result, other) for word in contrast.left(each).opened)
+        named = f"the bottleneck was {' and '.join(limits)}"
+        if words and set(limits) == {"device"}:
+            named = f"doubts make it a bound ({', '.join(words)})"
+        return Comparison(doubt=f"{named}: it may be {left}", other=place)
     rises = compute(2.0, 1.0) > compute(1.0, 1.0)
     bound: Bound = "<=" if rises == math.isfinite(most) else ">="
     return Comparison(compute(most if math.isfinite(most) else least, 1.0), bound, reference=other)

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from natgauge.analysis.between_runs import expected_range
-from natgauge.analysis.contrast import Span, spans
+from natgauge.analysis.between_runs import left_range
+from natgauge.analysis.contrast import Span
 from natgauge.analysis.unit_frames import bits_of_unit, mix_of
 from natgauge.ethernet import FRAME_OVERHEAD
 from natgauge.figure_text import in_full
@@ -236,11 +236,13 @@ def _of_result(result: Result, asked: Subscribers) -> Iterator[SubscriberLimit]:
     if resource == "new connections" and asked.new is not None:
         yield SubscriberLimit("new connections", "connections/s", asked.new, measured, result)
     elif resource == "open connections" and asked.connections is not None:
-        if result.limited_by == "port pool" and asked.outside_addresses is not None:
-            # Of another number of addresses it is known only that fewer would have fewer ports.
-            had = result.parameter("outside_addresses")
-            share = asked.outside_addresses / (had if isinstance(had, int) else 1)
-            measured = measured if share == 1 else Span(measured.lower * min(1.0, share), math.inf)
+        if result.limited_by == "port pool":
+            had = result.number("outside_addresses") or 1
+            share = (asked.outside_addresses or had) / had
+            if share == 1:
+                yield SubscriberLimit("outside ports", "connections", asked.connections, measured, result)
+            # The table has room for more. Of other addresses it is known only that fewer would have fewer ports.
+            measured = Span(measured.lower * min(1.0, share), math.inf)
         if result.limited_by == "port block":
             # More subscribers have more blocks.
             measured = Span(measured.lower, math.inf)
@@ -265,9 +267,6 @@ def _of_ports(asked: Subscribers) -> Iterator[SubscriberLimit]:
 
 
 def _range(result: Result) -> Span:
-    """The range in which another run is expected, or the bounds that are known of the value."""
-    expected = expected_range(result)
-    if expected is not None:
-        return Span(max(0.0, expected[0]), expected[1])
-    every = spans(result)
-    return Span(max(0.0, min(span.lower for span in every)), max(span.upper for span in every))
+    """The range in which another run is expected, or the bounds that limits and doubts leave of it."""
+    lower, upper = left_range(result)
+    return Span(max(0.0, lower), upper)

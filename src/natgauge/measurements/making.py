@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from natgauge.analysis.between_runs import judged
-from natgauge.analysis.contrast import widened_interval
+from natgauge.analysis.contrast import median_interval_of
 from natgauge.analysis.own_work import limiting_device, own_work
 from natgauge.analysis.unit_frames import frames_in_all, frames_of, most_frames, most_units
 from natgauge.causes.cause import Cause, most_frequent
@@ -57,7 +57,7 @@ def make(
         metric=measured.metric,
         unit=measured.unit,
         **{name: getattr(summary, name) for name in STATISTICS},
-        median_interval=widened_interval(measured.median_interval, found),
+        median_interval=median_interval_of(measured.metric, measured.measurements, found),
         error=measured.error,
         limited_by=measured.limited_by,
         cause=_cause(measured),

@@ -15,7 +15,6 @@ from natgauge.records.parameters import Parameters
 from natgauge.records.record import Record, RecordPart
 from natgauge.records.repetition import Repetition
 from natgauge.statistics.figure import FigureSummary
-from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.words import LimitedBy, Verdict
 
 SUMMARY_SCHEMA: Final = "natgauge-summary-5"
@@ -69,6 +68,19 @@ class Threshold(RecordPart):
     reason: str = ""
 
 
+class MedianInterval(RecordPart):
+    """A range that contains the median of the population with probability `coverage` (0 to 1).
+
+    Attributes:
+        lower: in the result's unit.
+        upper: None = not known, because something other than the device ended repetitions.
+    """
+
+    lower: float
+    upper: float | None
+    coverage: Annotated[float, Field(ge=0, le=1)]
+
+
 class Result(Record):
     """All repetitions of one measurement, and what they come to.
 
@@ -106,7 +118,7 @@ class Result(Record):
     maximum: float
     mean: float
     standard_deviation: float | None
-    median_interval: ConfidenceInterval | None
+    median_interval: MedianInterval | None
     error: float | None
     limited_by: LimitedBy
     doubts: tuple[Note, ...]

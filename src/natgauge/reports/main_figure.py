@@ -53,11 +53,19 @@ def spread(result: Result) -> str:
     planned = max(count, result.planned_repetitions)
     done = f"{count} of {planned} repetitions" if planned > count else f"{count} repetition{'' if count == 1 else 's'}"
     if interval.low == interval.high:
-        return f"{done}, no interval" if count == 1 else f"{done} agree"
+        return f"{done} agree" if count > 1 and _agree(result) else f"{done}, no interval"
     text = interval_text.margin(result.median, interval.low, interval.high)
     if interval.is_expected:
         return f"{text} ({done})"
     return f"{interval_text.span(interval.low, interval.high)} in {done}"
+
+
+def _agree(result: Result) -> bool:
+    """Whether the repetitions have one value, and no search leaves a higher one that the first line lacks."""
+    if not doubtful.stated(result).is_median:
+        return True
+    ends = [each.value if each.upper is None else each.upper for each in result.repetitions]
+    return max(ends) <= result.minimum
 
 
 def within(result: Result) -> str:

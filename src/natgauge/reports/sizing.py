@@ -160,7 +160,8 @@ def _lines(sizing: Sizing, asked: Subscribers) -> list[str]:
     lines += [
         f"To change: {limit.ended}: {_REMEDIES[limit.ended]}."
         for limit in sizing.limits
-        if limit.fits(asked.number) != "carries"
+        # An end that is not known is no limit.
+        if limit.fits(asked.number) != "carries" and math.isfinite(limit.measured.upper)
     ]
     if sizing.no_limit:
         lines.append(f"The gateway keeps no connections: {' and '.join(sizing.no_limit)} are no limit.")
@@ -294,7 +295,8 @@ def _reason(result: Result, why: Unused) -> str:
 
 
 def _at(limit: SubscriberLimit) -> str:
-    return f"{limit.ended}, at {_span(limit.subscribers)} subscribers"
+    known = limit.subscribers.lower > 0 or math.isfinite(limit.subscribers.upper)
+    return f"{limit.ended}, at {_span(limit.subscribers)} subscribers" if known else f"{limit.ended}, not known"
 
 
 def _row(limit: SubscriberLimit, asked: Subscribers) -> tuple[str, ...]:
@@ -314,7 +316,7 @@ def _used(least: float, most: float) -> str:
     """The share of a limit that is used, between these ends; 0 = the limit is not known from above."""
     ends = [percent(share, width=1) for share in (least, most) if math.isfinite(share)]
     if not least:
-        return f"up to {ends[-1]}"
+        return f"up to {ends[-1]}" if math.isfinite(most) else "not known"
     return " to ".join(dict.fromkeys(ends)) if math.isfinite(most) else f"{ends[0]} or more"
 
 

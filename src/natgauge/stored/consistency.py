@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from natgauge import foreign
 from natgauge.analysis.between_runs import judged
-from natgauge.analysis.contrast import widened_interval
+from natgauge.analysis.contrast import median_interval_of, widened_interval
 from natgauge.analysis.unit_frames import most_units
 from natgauge.causes.cause import most_frequent
 from natgauge.doubts import doubts, find
@@ -29,7 +29,7 @@ from natgauge.metrics import figures
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
-from natgauge.records.measurement import REPETITION, SHARE_OF_LINK, STATISTICS, Result
+from natgauge.records.measurement import REPETITION, SHARE_OF_LINK, STATISTICS, MedianInterval, Result
 from natgauge.records.parameters import SEVERAL
 from natgauge.records.reading import read_document, read_lines
 from natgauge.records.record import first_fault
@@ -102,9 +102,10 @@ def _check_statistics(result: Result, where: Path) -> None:
         _expect(result, name, getattr(actual, name), where)
     interval = None if result.median_interval is None else _ends(result.median_interval)
     uppers = [repetition.upper for repetition in result.repetitions]
-    now = widened_interval(interval_of(result.values, uppers), result.doubts)
-    # Before 2026-11-25 the interval was that of the values alone.
-    known = [None if one is None else _ends(one) for one in (now, median_interval(result.values))]
+    now = median_interval_of(result.metric, result.repetitions, result.doubts)
+    # Before 2026-11-27 limits of the tester left an upper end; before 2026-11-25 the interval was of the values alone.
+    before = widened_interval(interval_of(result.values, uppers), result.doubts), median_interval(result.values)
+    known = [None if one is None else _ends(one) for one in (now, *before)]
     if not any(agree(interval, one, where) for one in known):
         compare(interval, known[0], where, "the median's interval", "its repetitions give")
 
@@ -242,7 +243,7 @@ def _expect(result: Result, name: str, expected: object, where: Path) -> None:
     expect(name.replace("_", " "), getattr(result, name), expected, "its repetitions give", where)
 
 
-def _ends(interval: ConfidenceInterval) -> list[float]:
+def _ends(interval: ConfidenceInterval | MedianInterval) -> list[float | None]:
     return [interval.lower, interval.upper, interval.coverage]
 
 

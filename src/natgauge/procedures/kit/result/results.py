@@ -12,8 +12,7 @@ from natgauge.metrics import figures
 from natgauge.notes import Note
 from natgauge.records.repetition import Repetition
 from natgauge.statistics.figure import FigureSummary
-from natgauge.statistics.interval import ConfidenceInterval
-from natgauge.statistics.summary import LEAST_AUTOCORRELATED, VALUES_FOR_PERCENTILES, interval_of, summarize
+from natgauge.statistics.summary import LEAST_AUTOCORRELATED, VALUES_FOR_PERCENTILES, summarize
 from natgauge.trials import Trial
 from natgauge.words import LimitedBy, Verdict
 
@@ -104,11 +103,6 @@ class MeasurementResult:
     def summary(self) -> FigureSummary:
         """Summary of these values."""
         return summarize(self.values)
-
-    @property
-    def median_interval(self) -> ConfidenceInterval | None:
-        """Confidence interval of the population's median; None for a single repetition."""
-        return interval_of(self.values, [measurement.upper for measurement in self.measurements])
 
     @property
     def error(self) -> float | None:
