@@ -101,6 +101,7 @@ class Behaviour:
     simultaneous_open: bool = True
     unsolicited_syn: Literal["silent", "late error", "reset", "error"] = "silent"
     fragments_too_big: bool = True
+    fragments_in_order: bool = True
     writes_into_fragments: bool = False
     frag_needed: bool = True
     separate_mappings: bool = True
@@ -459,7 +460,8 @@ class SimulatedNat:
         return packet.dont_fragment or not self.behaviour.fragments_too_big
 
     def _forward(self, side: Side, packet: Packet, cut: int) -> None:
-        for part in packet.cut(cut // 8 * 8) if cut else (packet,):
+        parts = packet.cut(cut // 8 * 8) if cut else (packet,)
+        for part in parts if self.behaviour.fragments_in_order else reversed(parts):
             if part.offset and self.behaviour.writes_into_fragments:
                 part = replace(part, payload=bytes(2) + part.payload[2:])  # noqa: PLW2901 - the same part, changed
             self._emit(side, part)
