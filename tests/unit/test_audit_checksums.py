@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from tests.unit.simulated_nat import Behaviour, examiner_of
+from tests.unit.simulated_nat64 import INSIDE
 
 from natgauge.audits.kit.packets import Packet
 from natgauge.audits.kit.sockets import is_partial
@@ -82,6 +83,15 @@ def test_an_error_that_is_let_through_with_its_wrong_checksum_was_not_dropped() 
     number = iter((0, *(1,) * 100))
     (one,) = verdicts(Behaviour(damages=errors, error_checksum_verified=False), "RFC5508-REQ-3")
     assert one.verdict != "meets", one.measured
+
+
+def test_a_segment_that_leaves_untranslated_is_a_leak_whatever_its_checksum() -> None:
+    def untranslated(packet: Packet, octets: bytes) -> bytes:
+        return segment(packet, octets) if packet.source == INSIDE + 1 and packet.protocol == 6 else octets
+
+    leaks = {one.key for one in requirements() if one.rfc == 1918}
+    found = verdicts(Behaviour(invalid_leaks=True, damages=untranslated), *leaks)
+    assert {one.verdict for one in found} == {"fails"}
 
 
 def test_the_kernel_says_of_a_frame_that_its_checksum_is_left_to_a_card() -> None:
