@@ -17,10 +17,12 @@ class LogCounts:
     Attributes:
         wrong: records that name a connection with another outside tuple, or a connection that there was not.
         excused: part of lost, at least 0: connections that were due during a stall, or for its length after it.
-        late: right records that were written later than the grace after their connection was due.
+        late: right records that were written later than the grace after their connection was due; at least so many
+            where records have whole seconds, which are up to 1 s too early.
         ambiguous: records whose outside tuple another subscriber had towards the same remote endpoint within a second.
         outside_named: whether the records name outside tuples; without them none leads back to a subscriber.
-        delay_p50_ms: median of the time from a connection to its record; None = the records have no time.
+        delay_p50_ms: median of the time from a connection to its record; None = the records have no time,
+            or whole seconds.
         delay_p999_ms: 99.9th percentile of the same.
     """
 

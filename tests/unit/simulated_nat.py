@@ -24,7 +24,7 @@ from tests.unit.simulated_nat64 import INSIDE, INSIDE6, PREFIX, Nat64
 from natgauge.audits import audit
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.hosts import HostBlocks
-from natgauge.audits.kit.network import AuditSide, Missed, Network
+from natgauge.audits.kit.network import ArrivedFrame, AuditSide, Missed, Network
 from natgauge.audits.kit.packets import (
     ACK,
     FIN,
@@ -101,6 +101,7 @@ class Behaviour:
     simultaneous_open: bool = True
     unsolicited_syn: Literal["silent", "late error", "reset", "error"] = "silent"
     fragments_too_big: bool = True
+    fragments_in_order: bool = True
     writes_into_fragments: bool = False
     frag_needed: bool = True
     separate_mappings: bool = True
@@ -140,6 +141,8 @@ class Behaviour:
     ends_connections: bool = False
     pcp: Literal["right", "none", "refuses", "opens nothing", "ignores deletion", "never ends", "any address"] = "right"
     loses: Callable[[int], bool] = field(default=lambda _: False)
+    damages: Callable[[Packet, bytes], bytes] = field(default=lambda _, octets: octets)
+    leaves_checksums: bool = False
 
 
 @dataclass(eq=False)
@@ -210,7 +213,7 @@ class SimulatedNat:
         self.behaviour = behaviour
         self.mappings = _Mappings()
         self._time = 1000.0
-        self._queue: deque[tuple[Side, bytes]] = deque()
+        self._queue: deque[ArrivedFrame] = deque()
         self._later: list[tuple[float, Side, Packet]] = []
         self._acknowledged: set[int] = set()
         self._random = random.Random(seed)  # noqa: S311 - a simulation
@@ -259,7 +262,7 @@ class SimulatedNat:
             packet = self.behaviour.nat64.to_ipv4(packet)
         self._take(side, packet)
 
-    def receive(self, until: float) -> tuple[Side, bytes] | None:
+    def receive(self, until: float) -> ArrivedFrame | None:
         """Give the next frame, or let the clock go on."""
         due = [one for one in self._later if one[0] <= until]
         if self._queue:
@@ -281,7 +284,9 @@ class SimulatedNat:
         rule = self.behaviour.nat64 if side == "initiator" else None
         for one in (packet,) if rule is None else rule.to_ipv6(packet):
             kind = b"\x08\x00" if rule is None else b"\x86\xdd"
-            self._queue.append((side, _MACS[side] + _NAT_MACS[side] + kind + one.octets()))
+            octets = self.behaviour.damages(one, one.octets())
+            frame = _MACS[side] + _NAT_MACS[side] + kind + octets
+            self._queue.append(ArrivedFrame(side, frame, self.behaviour.leaves_checksums))
 
     # The NAT
 
@@ -455,7 +460,8 @@ class SimulatedNat:
         return packet.dont_fragment or not self.behaviour.fragments_too_big
 
     def _forward(self, side: Side, packet: Packet, cut: int) -> None:
-        for part in packet.cut(cut // 8 * 8) if cut else (packet,):
+        parts = packet.cut(cut // 8 * 8) if cut else (packet,)
+        for part in parts if self.behaviour.fragments_in_order else reversed(parts):
             if part.offset and self.behaviour.writes_into_fragments:
                 part = replace(part, payload=bytes(2) + part.payload[2:])  # noqa: PLW2901 - the same part, changed
             self._emit(side, part)

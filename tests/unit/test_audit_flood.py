@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.simulated_nat import Behaviour, examiner_of
 
-from natgauge.audits.kit.network import Missed, PortTraffic
+from natgauge.audits.kit.network import ArrivedFrame, Missed, PortTraffic
 from natgauge.audits.kit.observations import FloodError
 from natgauge.audits.kit.requirement import NO_FLOWS, Requirement
 from natgauge.audits.kit.sockets import PacketSockets, attach, program
@@ -29,10 +29,10 @@ class Endless:
     def __init__(self, clock: list[float]) -> None:
         self._clock = clock
 
-    def recv(self, _most: int) -> bytes:
+    def recvmsg(self, *_most: int) -> tuple[bytes, list[Any]]:
         """Return a frame; reading it takes as long as the next one needs to arrive."""
         self._clock[0] += 1e-5
-        return MAC
+        return MAC, []
 
 
 def ports_of(**sockets: Any) -> PacketSockets:
@@ -58,14 +58,15 @@ def test_receiving_ends_at_its_time_although_frames_arrive_faster_than_they_are_
 def test_what_arrived_in_time_is_read_although_the_host_stood_still(monkeypatch: pytest.MonkeyPatch) -> None:
     left = [b"one", b"two"]
 
-    def recv(_most: int) -> bytes:
+    def recvmsg(*_most: int) -> tuple[bytes, list[Any]]:
         if not left:
             raise BlockingIOError
-        return left.pop(0)
+        return left.pop(0), []
 
     monkeypatch.setattr("natgauge.audits.kit.sockets.time.monotonic", lambda: 100.0)
-    ports = ports_of(initiator=SimpleNamespace(recv=recv))
-    assert [ports.receive(1.0) for _ in range(3)] == [("initiator", b"one"), ("initiator", b"two"), None]
+    ports = ports_of(initiator=SimpleNamespace(recvmsg=recvmsg))
+    read = [ports.receive(1.0) for _ in range(3)]
+    assert read == [ArrivedFrame("initiator", b"one"), ArrivedFrame("initiator", b"two"), None]
 
 
 def run_filter(program: bytes, frame: bytes, *, vlan: bool) -> int:

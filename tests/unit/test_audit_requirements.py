@@ -18,6 +18,7 @@ from tests.unit.simulated_nat64 import Nat64
 from natgauge.audits.kit.classes import PortsSeen
 from natgauge.audits.kit.hosts import RESERVED
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
+from natgauge.audits.kit.packets import Endpoint
 from natgauge.audits.kit.requirement import NO_FLOWS, Requirement
 from natgauge.audits.kit.timers import ESTABLISHED, TIMERS, watch
 from natgauge.audits.request import LONG_WAIT_SECONDS
@@ -145,6 +146,7 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
     "no ICMP errors of the inside": (Behaviour(errors_from_inside=False), {"RFC5508-REQ-5", "RFC5508-REQ-7"}),
     "no hairpinned ICMP errors": (Behaviour(hairpins_errors=False), {"RFC5508-REQ-7"}),
     "no error for packets that are too big": (Behaviour(frag_needed=False), {"RFC4787-REQ-13"}),
+    "fragments sent out of order": (Behaviour(fragments_in_order=False), {"RFC4787-REQ-13a-order"}),
     "no fragmentation": (Behaviour(fragments_too_big=False), {"RFC4787-REQ-13a"}),
     "ports written into later fragments": (
         Behaviour(writes_into_fragments=True),
@@ -376,6 +378,23 @@ def test_a_pool_whose_hosts_share_addresses_is_examined_like_one_address() -> No
     wanted = [one for one in requirements() if one.key in COMPETING]
     found = list(examine(examiner_of(Behaviour(addresses=4)), wanted))
     assert keys(found, "meets") >= {"RFC4787-REQ-1", "RFC5382-REQ-1", "RFC4787-REQ-3", "RFC7857-10"}
+
+
+def test_an_address_that_was_never_full_shows_nothing_of_a_second_one() -> None:
+    """A gateway that gives up old mappings for new ones refuses no flow."""
+    examiner = examiner_of(Behaviour(addresses=2, room=600, evicts=True))
+    (one,) = examine(examiner, [each for each in requirements() if each.key == "RFC7857-4"])
+    assert one.verdict == "not seen"
+    assert "none was refused" in one.measured
+
+
+def test_hosts_that_open_no_more_flows_show_nothing_of_their_computed_blocks() -> None:
+    examiner = examiner_of(replace(COMPUTED, host_flows=1))
+    for host in examiner.every_host:
+        examiner.open(Endpoint(host, 20_000), examiner.remote())
+    (one,) = examine(examiner, [replace(each, needs_forwarding=False) for each in requirements() if each.rfc == 7422])
+    assert one.verdict == "not seen"
+    assert "opened another flow" in one.measured
 
 
 def test_queries_that_are_dropped_are_no_failure_of_a_gateway_that_is_dead() -> None:

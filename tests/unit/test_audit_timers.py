@@ -10,8 +10,19 @@ from tests.unit.golden import Golden
 from tests.unit.simulated_nat import Behaviour, examiner_of
 
 from natgauge.audits import audit
-from natgauge.audits.kit.timers import TIMERS, expected, idle_times, plan, watch
+from natgauge.audits.kit.timers import (
+    CLOSED,
+    ESTABLISHED,
+    HALF_OPEN,
+    TIMERS,
+    TimerSeen,
+    expected,
+    idle_times,
+    plan,
+    watch,
+)
 from natgauge.audits.requirements import requirements
+from natgauge.audits.runner import examine
 from natgauge.trial.observer import Silent
 
 UDP = [kind for kind in TIMERS if kind.transport == "udp" and kind.refresh is None]
@@ -186,3 +197,29 @@ def test_no_wait_is_told_where_there_is_none() -> None:
     )
     audit._watch(examiner_of(Behaviour(forwards=False)), requirements(), 270.0, told, told.said.append)
     assert told.said == []
+
+
+#: Names of the kinds of open connections, and of those that must end earlier.
+TRACKED = (ESTABLISHED, HALF_OPEN, CLOSED)
+
+
+@pytest.mark.parametrize(
+    ("transitory", "established", "verdict"),
+    [(300.0, 7440.0, "meets"), (240.0, 300.0, "meets"), (500.0, 400.0, "fails"), (9000.0, 9000.0, "not seen")],
+)
+def test_half_open_and_closed_connections_are_watched_as_long_as_open_ones(
+    transitory: float, established: float, verdict: str
+) -> None:
+    examiner = examiner_of(Behaviour(transitory_seconds=transitory, established_seconds=established))
+    examiner.timers.update(watch(examiner, [kind for kind in TIMERS if kind.name in TRACKED], 7600.0))
+    (one,) = examine(examiner, [each for each in requirements() if each.key == "RFC7857-2"])
+    assert one.verdict == verdict, one.measured
+
+
+def test_a_kind_of_which_one_mapping_was_gone_early_and_another_lived_is_not_known() -> None:
+    seen = TimerSeen(UDP[0])
+    seen.add(40.0, [], there=False)
+    seen.add(300.0, [], there=True)
+    assert seen.lives(120.0) is None
+    assert seen.lives(40.0) is True
+    assert seen.lives(310.0) is False

@@ -68,6 +68,11 @@ def found(
         ({}, NONE, {"device_faults": {"out_of_ports": 300}}, ("port pool", "seen", "out_of_ports")),
         ({}, NONE, {"device_faults": {"JSTAT_ENOMEM": 300}}, ("memory", "seen", "JSTAT_ENOMEM")),
         ({}, NONE, {"device_faults": {"state-limit": 300}}, ("table", "seen", "state-limit")),
+        ({}, NONE, {"device_faults": {"memory": 300}}, ("table", "seen", "memory")),
+        ({}, NONE, {"device_faults": {"translate": 300}}, ("port pool", "seen", "translate")),
+        ({}, NONE, {"device_faults": {"map-failed": 300}}, ("port pool", "seen", "map-failed")),
+        ({}, NONE, {"device_faults": {"state-insert": 300}}, ("port pool", "seen", "state-insert")),
+        ({}, NONE, {"device_faults": {"congestion": 300}}, ("backlog", "seen", "congestion")),
         ({}, NONE, {"device_faults": {"odd": 300}}, ("gateway", "seen", "odd")),
         # The kernel counts such a frame as one that was not inserted, too, and an IPv6 one that is too big twice.
         ({**FEWER, **CHAINS}, NONE, {}, ("hash chain", "seen", "conntrack chainlength")),

@@ -191,6 +191,17 @@ def test_without_comparable_clocks_there_are_no_delays() -> None:
     assert (counts.delay_p50_ms, counts.late, counts.faulty) == (None, 0, 0)
 
 
+def test_times_of_whole_seconds_show_no_delay_and_a_record_that_is_late_all_the_same() -> None:
+    cut = [record(number, at=float(int(START + number / 1000 + 0.01))) for number in range(999)]
+    counts = joined(ALL, [*cut, record(999, at=START + 9.0)])
+    assert (counts.delay_p50_ms, counts.delay_p999_ms) == (None, None)
+    assert (counts.late, counts.faulty) == (1, 0)
+
+
+def test_an_ipv4_address_as_ipv6_sockets_write_it_is_that_address() -> None:
+    assert joined([entry(0)], [record(0, inside="::ffff:10.0.0.2", outside="::ffff:198.19.0.1")]).is_odd is False
+
+
 def test_records_without_outside_tuples_are_joined_by_the_inside() -> None:
     pattern = load("nftables-nat44").logging["nflog-ulogd"].pattern
     line = (
@@ -399,6 +410,29 @@ def test_records_of_frames_before_a_trial_are_waited_for_and_are_none_of_the_tri
     timer.join()
     assert log is not None
     assert (log.lost, log.duplicate) == (1, 0)
+
+
+def test_a_log_with_two_lines_for_each_connection_is_awaited_to_its_end(
+    logging: Callable[..., LabMeasurer], tmp_path: Path
+) -> None:
+    """A gateway that logs begin and end, and writes both in batches: half of the log had as many lines as wanted."""
+    timers = []
+
+    def in_batches(lines: list[str]) -> list[str]:
+        def rest() -> None:
+            with (tmp_path / EVENTS.records).open("a") as file:
+                file.writelines(f"{line}\nend of it\n" for line in lines[half:])
+
+        half = len(lines) // 2
+        timers.append(threading.Timer(QUIET / 2, rest))
+        timers[-1].start()
+        return [each for line in lines[:half] for each in (line, "end of it")]
+
+    log = logging(in_batches).measure(PLAN).readings.log
+    for timer in timers:
+        timer.join()
+    assert log is not None
+    assert (log.lost, log.records) == (0, 200)
 
 
 def test_of_several_periods_the_last_has_the_log(logging: Callable[..., LabMeasurer]) -> None:

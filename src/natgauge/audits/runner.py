@@ -57,6 +57,9 @@ def examine(
         examiner.begin(transport)
         verdict, measured = _judged(examiner, one)
         frames = examiner.evidence()
+        if damaged := sum(frame.damaged for frame in frames):
+            came = "frame came" if damaged == 1 else "frames came"
+            measured += f"; {damaged} {came} with a wrong checksum, so no host takes them"
         file = keep(f"{one.key}-{transport}", frames)
         yield AuditedRequirement(
             rfc=one.rfc,

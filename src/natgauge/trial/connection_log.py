@@ -28,6 +28,8 @@ _LOOK_SECONDS: Final = 0.02
 _LONGEST_SECONDS: Final = 60.0
 #: A stall spoils what was due this long before it, as for lost frames.
 _BEFORE_NS: Final = 1_000_000
+#: What tells the connections of records apart (`natgauge.log_counts.GROUPS`).
+_ENDS: Final = ("source", "source_port", "destination", "destination_port")
 #: Octets of a log that one snippet prints; less than `bounded_output.MOST_OCTETS`.
 _CHUNK: Final = 3 << 20
 
@@ -171,12 +173,21 @@ class ConnectionLog:
                 size, grown, counted = found, time.monotonic(), False
             elif lines is not None and not counted and now - grown >= _COMPLETE_SECONDS:
                 counted = True
-                if lines == 0 or self._source.text().count("\n") >= lines:
+                if lines == 0 or self._has(lines, self._source.text()):
                     return
             if now - began > _LONGEST_SECONDS:
                 raise BrokenError(
                     f"logging {self.name}: the log still grows after {now - began:.0f} s; see what writes it"
                 )
+
+    def _has(self, connections: int, text: str) -> bool:
+        """Whether records name so many different connections: a connection can have more lines than one."""
+        lines = text.splitlines()
+        if len(lines) < connections:
+            return False
+        pattern = self.way.pattern
+        ends = [name for name in _ENDS if name in pattern.groupindex]
+        return len({found.group(*ends) for line in lines if (found := pattern.search(line))}) >= connections
 
     @property
     def _source(self) -> LogSource:

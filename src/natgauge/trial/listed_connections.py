@@ -97,6 +97,9 @@ class Blocks:
     def take(self, block: SubscribersBlock) -> list[ListedConnection]:
         """Return the connections that a block covers, as far as their outside sources are known.
 
+        Of those that are not known, with churn, it covers all of its subscriber. The number of its ports is no bound: a
+        port is given again when a connection has expired, and can be of several connections to different destinations.
+
         Blocks are given as connections open, so one that covers none is wrong, or of an earlier trial: each trial has
         the same four tuples.
         """

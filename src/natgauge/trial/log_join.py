@@ -59,7 +59,7 @@ class _Join:
         self._connections: dict[bool, dict[tuple[Endpoint, Endpoint], list[ListedConnection]]] = {}
         self._blocks: Blocks | None = None
         self._wrong = self._duplicate = self._late = self._ambiguous = 0
-        self._names_outside = False
+        self._names_outside = self._has_fractions = False
         self._delays: list[float] = []
         self._users: dict[tuple[Endpoint, Endpoint], tuple[bytes, float]] = {}
 
@@ -95,8 +95,8 @@ class _Join:
         return iter(self._listed)
 
     def _delay(self, percent: float) -> float | None:
-        """Return a percentile of the delays in ms; None = no record has a time."""
-        return percentile(self._delays, percent) * 1000 if self._delays else None
+        """Return a percentile of the delays in ms; None = no record has a time, or all times are whole seconds."""
+        return percentile(self._delays, percent) * 1000 if self._has_fractions else None
 
     def _between(self, source: Endpoint, destination: Endpoint, *, names_port: bool) -> list[ListedConnection]:
         """Return the connections between two ends; without a name of its port, to any port of the destination."""
@@ -160,6 +160,7 @@ class _Join:
 
     def _time(self, due: float, at: float | None) -> None:
         if at is not None:
+            self._has_fractions |= not at.is_integer()
             delay = at - due
             self._delays.append(delay)
             self._late += delay > self._grace
@@ -197,9 +198,13 @@ def _port(text: str | None) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def _octets(text: str) -> bytes:
-    """Return an address in 16 octets; IPv4 in the last four of them."""
+    """Return an address in 16 octets; IPv4, also as sockets of IPv6 write it (::ffff:a.b.c.d), in the last four."""
     address = ip_address(text)
-    return address.packed if isinstance(address, IPv6Address) else bytes(12) + address.packed
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is None:
+            return address.packed
+        address = address.ipv4_mapped
+    return bytes(12) + address.packed
 
 
 def _seconds(record: Mapping[str, str | None]) -> float | None:

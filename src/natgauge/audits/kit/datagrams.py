@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from natgauge.audits.kit.examiner import SETTLE_SECONDS, TRIES, Examiner
 from natgauge.audits.kit.flows import Flow
 from natgauge.audits.kit.network import sides
-from natgauge.audits.kit.packets import UDP, Packet
+from natgauge.audits.kit.packets import UDP, Packet, is_right
+from natgauge.audits.kit.pcapng import CapturedFrame
 
 _UDP_HEADER_OCTETS: Final = 8
 
@@ -49,18 +50,34 @@ def carry(  # noqa: PLR0913 - one datagram, each property by its name
             examiner.send(part, up=up, note=note)
         examiner.control()
         network.pause(network.now() + SETTLE_SECONDS)
-        packets = []
+        frames = []
         for frame in network.arrived(since, sides(up=up)[1]):
             # Only the first fragment has the ports.
             if _data(frame.packet) and frame.packet.receiver in (end, None):
                 network.received(frame)
-                packets.append(frame.packet)
-        arrived = b"".join(map(_data, sorted(packets, key=lambda one: one.offset)))
-        if arrived == data:
+                frames.append(frame)
+        arrived = b"".join(_data(frame.packet) for frame in _ordered(frames))
+        if arrived == data and not _whole_is_right(frames):
+            for frame in frames:
+                network.damage(frame)
+        elif arrived == data:
             examiner.fragments_entered |= bool(cut) and not up
-            return Carried(tuple(packets))
-        is_changed |= len(arrived) == len(data)
+            return Carried(tuple(frame.packet for frame in frames))
+        is_changed |= arrived != data and len(arrived) == len(data)
     return Carried(is_changed=is_changed)
+
+
+def _ordered(frames: list[CapturedFrame]) -> list[CapturedFrame]:
+    return sorted(frames, key=lambda frame: frame.packet.offset)
+
+
+def _whole_is_right(frames: list[CapturedFrame]) -> bool:
+    """Whether the checksum of a datagram is right that arrived in fragments; that of a whole one was looked at."""
+    packets = [frame.packet for frame in _ordered(frames)]
+    if not packets[0].is_fragment:
+        return True
+    payload = b"".join(packet.payload for packet in packets)
+    return is_right(replace(packets[0], payload=payload, more_fragments=False))
 
 
 def _data(packet: Packet) -> bytes:

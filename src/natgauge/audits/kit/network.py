@@ -9,10 +9,20 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from natgauge.audits.kit.flows import described
-from natgauge.audits.kit.packets import ICMP, ICMPV6, TCP, UDP, Packet, checksummed, read_packet
+from natgauge.audits.kit.packets import (
+    ICMP,
+    ICMPV6,
+    TCP,
+    UDP,
+    Packet,
+    checksummed,
+    has_right_header,
+    is_right,
+    read_packet,
+)
 from natgauge.audits.kit.pcapng import FORGOTTEN, CapturedFrame
 from natgauge.errors import UnreachableError
 from natgauge.words import Address, Side
@@ -35,6 +45,8 @@ _SOLICITED_OVERRIDE: Final = 0x60000000
 _LEAST_OCTETS: Final = 60
 #: Received frames that are kept for a verdict, and their octets: more than twice the flows of the largest crowd.
 _MOST_KEPT, _MOST_OCTETS = 1 << 17, 1 << 24
+#: Frames with a wrong checksum that are evidence of one verdict at most: a device may send them without end.
+_MOST_DAMAGED: Final = 1000
 _RESOLVE_TRIES: Final = 5
 _RESOLVE_SECONDS: Final = 1.0
 
@@ -72,6 +84,19 @@ class PortTraffic:
         )
 
 
+class ArrivedFrame(NamedTuple):
+    """A frame as it arrives at a port.
+
+    Attributes:
+        is_partial: whether the kernel left the segment's checksum to a network card, which a virtual link lacks. A
+            host that gets such a frame takes it.
+    """
+
+    side: Side
+    octets: bytes
+    is_partial: bool = False
+
+
 class TesterPorts(Protocol):
     """The tester's two ports. Tests replace them by a simulated gateway with a clock of its own."""
 
@@ -84,7 +109,7 @@ class TesterPorts(Protocol):
     def send(self, side: Side, octets: bytes) -> None:
         """Send a frame."""
 
-    def receive(self, until: float) -> tuple[Side, bytes] | None:
+    def receive(self, until: float) -> ArrivedFrame | None:
         """Return the next frame that arrives at either port; None = none arrived until `until` of the clock.
 
         It returns None some time after `until` even if frames arrive without end.
@@ -125,9 +150,9 @@ class Network:
         self.sides = dict(sides)
         self._hosts = {side: frozenset(there.hosts) for side, there in sides.items()}
         self.frames: list[CapturedFrame] = []
-        self._is_aside = False
+        self._is_aside = self._takes_damaged = False
         self._sent = self._received = self._not_kept = 0
-        self._kept = self._octets = self._forgotten = 0
+        self._kept = self._octets = self._forgotten = self._damaged = 0
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -137,6 +162,15 @@ class Network:
             yield
         finally:
             self._is_aside = before
+
+    @contextmanager
+    def damaged_too(self) -> Iterator[None]:
+        """Take frames with a wrong checksum as well within the `with` block: what the gateway sent is the question."""
+        before, self._takes_damaged = self._takes_damaged, True
+        try:
+            yield
+        finally:
+            self._takes_damaged = before
 
     def now(self) -> float:
         """Return the seconds of the ports' clock."""
@@ -184,7 +218,7 @@ class Network:
         for number in range(self._forgotten, len(self.frames)):
             if not self.frames[number].sentence:
                 self.frames[number] = FORGOTTEN
-        self._forgotten, self._kept, self._octets = len(self.frames), 0, 0
+        self._forgotten, self._kept, self._octets, self._damaged = len(self.frames), 0, 0, 0
 
     def received(self, frame: CapturedFrame) -> None:
         """Say of a frame that arrived that it was looked for."""
@@ -196,8 +230,21 @@ class Network:
             frame.sentence = f"the {host} {verb} {described(frame.packet)}{note}"
 
     def arrived(self, since: int, side: Side) -> list[CapturedFrame]:
-        """Return the frames that arrived at a side, without the first `since` frames of the network."""
-        return [frame for frame in self.frames[since:] if frame.side == side and not frame.sent]
+        """Return the frames that arrived at a side, without the first `since` frames of the network.
+
+        As a host does, it leaves out frames with a wrong checksum (RFC 1122 sections 3.2.1.2, 4.1.3.4 and 4.2.2.7).
+        """
+        return [
+            frame
+            for frame in self.frames[since:]
+            if frame.side == side and not frame.sent and (self._takes_damaged or not frame.damaged)
+        ]
+
+    def damage(self, frame: CapturedFrame) -> None:
+        """Say of a frame that arrived that its checksum is wrong; it is evidence also where frames decide nothing."""
+        frame.damaged, self._damaged = True, self._damaged + 1
+        if self._damaged <= _MOST_DAMAGED:
+            frame.sentence = f"{described(frame.packet)} comes with a wrong checksum"
 
     def wait(self, side: Side, wanted: Callable[[Packet], bool], seconds: float, *, since: int) -> CapturedFrame | None:
         """Return the first frame that arrives with a packet that is wanted.
@@ -226,7 +273,7 @@ class Network:
             self._take(*received)
         return received is not None
 
-    def _take(self, side: Side, octets: bytes) -> None:
+    def _take(self, side: Side, octets: bytes, is_partial: bool = False) -> None:  # noqa: FBT001, FBT002 - a tuple's
         self._received += 1
         kind, body = octets[12:14], octets[14:]
         if kind == _ARP:
@@ -242,7 +289,11 @@ class Network:
         # As a host does: what is not for one of its addresses, or of a protocol that it does not know, it drops.
         known = packet.protocol in (UDP, TCP, ICMP[packet.source.version])
         if known and packet.destination in self._hosts[side]:
-            self._keep(CapturedFrame(side, time.time(), octets, packet, sent=False))
+            frame = CapturedFrame(side, time.time(), octets, packet, sent=False)
+            # The checksum of a segment in fragments is looked at where they are put together.
+            if not has_right_header(body) or not (is_partial or packet.is_fragment or is_right(packet)):
+                self.damage(frame)
+            self._keep(frame)
 
     def _keep(self, frame: CapturedFrame) -> None:
         if self._kept >= _MOST_KEPT or self._octets >= _MOST_OCTETS:

@@ -272,6 +272,11 @@ def checksummed(source: Address, destination: Address, protocol: int, octets: by
     return Packet(source, destination, protocol, octets[:place] + value.to_bytes(2, "big") + octets[place + 2 :])
 
 
+def has_right_header(octets: bytes) -> bool:
+    """Whether the header checksum of a packet that `read_packet` reads is right; IPv6 has none."""
+    return octets[0] >> 4 != 4 or checksum(octets[: (octets[0] & 15) * 4]) == 0
+
+
 def is_right(packet: Packet) -> bool:
     """Whether the checksum of a whole packet's segment is right, or absent where IPv4 allows it."""
     if packet.protocol == UDP and packet.source.version == 4 and packet.payload[6:8] == b"\0\0":

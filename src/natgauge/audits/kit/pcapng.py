@@ -26,6 +26,7 @@ class CapturedFrame:
 
     Attributes:
         sentence: what the frame is, for people; empty = the frame decided nothing.
+        damaged: whether its checksum is wrong, so that no host takes it.
     """
 
     side: Side
@@ -34,6 +35,7 @@ class CapturedFrame:
     packet: Packet
     sent: bool
     sentence: str = ""
+    damaged: bool = False
 
 
 #: In place of a frame that no verdict needs any more.

@@ -16,7 +16,7 @@ from collections import deque
 from contextlib import ExitStack, suppress
 from typing import Final, Self
 
-from natgauge.audits.kit.network import Missed
+from natgauge.audits.kit.network import ArrivedFrame, Missed
 from natgauge.errors import HostError
 from natgauge.labs.common.namespaces import inside
 from natgauge.labs.contract import Port
@@ -45,7 +45,12 @@ _AT_ONCE, _MOST_QUEUED = 64, 4096
 #: Sets the size of a queue also above net.core.rmem_max, which has room for some hundred frames only (socket(7)).
 _SO_RCVBUFFORCE: Final = 33
 #: Packet sockets would see the packets that this host sent, too (packet(7); since Linux 4.20).
-_SOL_PACKET, _PACKET_STATISTICS, _PACKET_IGNORE_OUTGOING = 263, 6, 23
+_SOL_PACKET, _PACKET_STATISTICS, _PACKET_AUXDATA, _PACKET_IGNORE_OUTGOING = 263, 6, 8, 23
+#: What the kernel tells of a frame (struct tpacket_auxdata), and the bit of its status that says that the kernel left
+#: the checksum to a network card (linux/if_packet.h).
+_AUXILIARY: Final = struct.Struct("=IIIHHHH")
+_AUXILIARY_OCTETS: Final = socket.CMSG_SPACE(_AUXILIARY.size)
+_CHECKSUM_NOT_READY: Final = 8
 
 
 def _steps(mac: bytes) -> list[tuple[str, _Step]]:
@@ -105,7 +110,7 @@ class PacketSockets:
         self._ports: dict[Side, Port] = {"initiator": initiator, "responder": responder}
         self._sockets: dict[Side, socket.socket] = {}
         self._counters: list[socket.socket] = []
-        self._queue: deque[tuple[Side, bytes]] = deque()
+        self._queue: deque[ArrivedFrame] = deque()
         self._emptied_for: float | None = None
         self._others = self._dropped = 0
         self._poll = select.poll()
@@ -130,6 +135,7 @@ class PacketSockets:
         self._open.enter_context(opened)
         opened.settimeout(0)
         opened.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
+        opened.setsockopt(_SOL_PACKET, _PACKET_AUXDATA, int(wanted))
         opened.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _RECEIVE_OCTETS if wanted else 0)
         # Protocol 0: the socket receives nothing before it has its filter.
         opened.bind((port.interface, 0))
@@ -157,7 +163,7 @@ class PacketSockets:
             name = self._ports[side].interface
             raise HostError(f"audit: port {name}: a frame of {len(octets)} octets: {error.strerror}") from error
 
-    def receive(self, until: float) -> tuple[Side, bytes] | None:
+    def receive(self, until: float) -> ArrivedFrame | None:
         """Return the next frame that arrives at either port; None = none arrived until `until`.
 
         After `until` it reads what the queues hold then, once, and no frame that arrives later.
@@ -179,13 +185,25 @@ class PacketSockets:
         for side, opened in self._sockets.items():
             with suppress(BlockingIOError):
                 for _ in range(most):
-                    self._queue.append((side, opened.recv(_LONGEST_FRAME)))
+                    octets, told, *_ = opened.recvmsg(_LONGEST_FRAME, _AUXILIARY_OCTETS)
+                    self._queue.append(ArrivedFrame(side, octets, is_partial(told)))
 
     def missed(self) -> Missed:
         """Return the number of frames so far that the filter dropped, and that found no room in a queue."""
         self._others += sum(_statistics(counter)[0] for counter in self._counters)
         self._dropped += sum(_statistics(opened)[1] for opened in self._sockets.values())
         return Missed(self._others, self._dropped)
+
+
+def is_partial(told: list[tuple[int, int, bytes]]) -> bool:
+    """Whether the kernel left the checksum of a frame to a network card, by what it tells of the frame (packet(7))."""
+    return any(
+        level == _SOL_PACKET
+        and kind == _PACKET_AUXDATA
+        and len(octets) >= _AUXILIARY.size
+        and bool(_AUXILIARY.unpack_from(octets)[0] & _CHECKSUM_NOT_READY)
+        for level, kind, octets in told
+    )
 
 
 def _statistics(opened: socket.socket) -> tuple[int, int]:

@@ -53,6 +53,8 @@ class TimerKind:
 
     Attributes:
         required: seconds for which the RFCs want such a mapping to live; it is not watched for much longer.
+        watched: seconds for which it is watched if that is longer: what must end before another kind is watched as
+            long as that kind.
         open: opens a mapping and leaves it in the state that the name says.
         probe: flags of the segment from outside that shows whether the mapping is there; None = data over the flow.
         refresh: what is done during the idle time; None = nothing.
@@ -66,6 +68,7 @@ class TimerKind:
     name: str
     transport: Transport
     required: float
+    watched: float = field(default=0.0, kw_only=True)
     open: Callable[[Examiner, Flow], None] = lambda _examiner, _flow: None
     probe: int | None = None
     refresh: Callable[[Examiner, Flow], None] | None = None
@@ -96,8 +99,12 @@ class TimerSeen:
     def lives(self, seconds: float) -> bool | None:
         """Whether a mapping lives for this time, which is one of `REQUIRED_SECONDS`; None = not known.
 
-        Mappings are probed 1.5 % earlier, because a time-out of just that time is enough.
+        Mappings are probed 1.5 % earlier, because a time-out of just that time is enough. Where some mappings lived
+        for it and others were gone before, it is not known.
         """
+        early = self.dead is not None and self.dead < seconds * _BELOW
+        if early and self.alive is not None and self.alive >= seconds * _BELOW:
+            return None
         if self.alive is not None and self.alive >= seconds * _BELOW:
             return True
         return None if self.dead is None else False
@@ -182,16 +189,16 @@ TIMERS: Final = (
     TimerKind(ICMP_QUERY, "icmp", ICMP_LEAST, _answer),
     TimerKind(ICMP_ERROR, "icmp", ICMP_LEAST, _answer, refresh=partial(_send_error, up=False), plain=ICMP_QUERY),
     TimerKind("TCP, SYN", "tcp", TRANSITORY_LEAST, probe=SYN | ACK),
-    TimerKind(HALF_OPEN, "tcp", TRANSITORY_LEAST, Examiner.accept, probe=SYN | ACK),
+    TimerKind(HALF_OPEN, "tcp", TRANSITORY_LEAST, Examiner.accept, probe=SYN | ACK, watched=ESTABLISHED_LEAST),
     TimerKind(ESTABLISHED, "tcp", ESTABLISHED_LEAST, Examiner.shake_hands),
-    TimerKind(CLOSED, "tcp", TRANSITORY_LEAST, _close, probe=ACK),
+    TimerKind(CLOSED, "tcp", TRANSITORY_LEAST, _close, probe=ACK, watched=ESTABLISHED_LEAST),
     TimerKind(RESET, "tcp", TRANSITORY_LEAST, _reset, probe=ACK),
 )
 
 
 def idle_times(kind: TimerKind, wait: float) -> list[float]:
     """Return the idle times of a kind's mappings: from 1 s up to the required time or the longest wait."""
-    top = min(kind.required * _BEYOND, wait if kind.refresh is None else wait / PROBE_AT)
+    top = min(max(kind.required, kind.watched) * _BEYOND, wait if kind.refresh is None else wait / PROBE_AT)
     times, now = list[float](), _LEAST_SECONDS
     while now < top:
         times.append(now)

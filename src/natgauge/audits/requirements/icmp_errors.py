@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Final
 
@@ -114,9 +115,12 @@ def _examine_kept(examiner: Examiner) -> Finding:
 
 
 def _send(
-    examiner: Examiner, words: str, error_of: Callable[[Packet], Packet]
+    examiner: Examiner, words: str, error_of: Callable[[Packet], Packet], *, damaged_too: bool = False
 ) -> tuple[Endpoint, ErrorSeen | None, str]:
     """Send an ICMP error that is special, after one that is not.
+
+    Args:
+        damaged_too: whether an error that arrives with a wrong checksum of its own was let through.
 
     Returns:
         The inside endpoint of the flow, the error as it arrives (None = it was dropped), and both in words.
@@ -125,7 +129,8 @@ def _send(
         raise NotSeenError("the gateway delivers no ICMP error of this kind at all")
     # An error may end a mapping, so the verdict gets one of its own.
     flow, words = examiner.flow(), f"an error {words}"
-    seen = pass_error(examiner, error_of(received(flow, up=False)), "port unreachable", note=words)
+    with examiner.network.damaged_too() if damaged_too else nullcontext():
+        seen = pass_error(examiner, error_of(received(flow, up=False)), "port unreachable", note=words)
     said = "dropped" if seen is None else f"delivered, with the quoted source {seen.source}"
     return flow.inside, seen, f"{words} was {said}"
 
@@ -150,7 +155,7 @@ def _refuse_ipv6(examiner: Examiner) -> None:
 @requires("errors with a wrong checksum are dropped", (5508, "REQ-3", "SHOULD", "udp"), flows=_FLOWS)
 def _examine_checksum(examiner: Examiner) -> Finding:
     words = "with a wrong checksum"
-    _, seen, said = _send(examiner, words, lambda packet: _with_broken(_about(packet), 2))
+    _, seen, said = _send(examiner, words, lambda packet: _with_broken(_about(packet), 2), damaged_too=True)
     return seen is None, said
 
 
@@ -158,7 +163,9 @@ def _examine_checksum(examiner: Examiner) -> Finding:
 def _examine_header(examiner: Examiner) -> Finding:
     _refuse_ipv6(examiner)
     words = "that quotes an IP header with a wrong checksum"
-    _, seen, said = _send(examiner, words, lambda packet: _about(packet, quoted=_broken(packet.octets(), 10)))
+    _, seen, said = _send(
+        examiner, words, lambda packet: _about(packet, quoted=_broken(packet.octets(), 10)), damaged_too=True
+    )
     return seen is None, said
 
 

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Final
 
-from natgauge.audits.kit.datagrams import carry
+from natgauge.audits.kit.datagrams import Carried, carry
 from natgauge.audits.kit.errors import provoked
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import is_same, lone_packet
@@ -64,8 +64,8 @@ def _examine_refused(examiner: Examiner) -> Finding:
     return True, f"ICMP error with MTU {mtu} from {seen.packet.source} for a packet above the outside MTU of {_MTU}"
 
 
-@requires("packets that may be fragmented are", (4787, "REQ-13a", "MUST", "udp"), flows=Flows(2))
-def _examine_cut(examiner: Examiner) -> Finding:
+def _cut(examiner: Examiner) -> Carried:
+    """Send a packet that may be fragmented to a link that is too narrow for it."""
     flow = examiner.flow()
     if flow.inside.address.version == 6:
         raise NotApplicableError("the inside uses IPv6, whose routers fragment nothing")
@@ -73,11 +73,30 @@ def _examine_cut(examiner: Examiner) -> Finding:
         since = examiner.mark
         carried = carry(examiner, flow, _DATA_OCTETS, up=True, note="it may be fragmented")
         _refuse_whole(examiner, since)
-    if not carried.packets:
-        return False, f"a packet that may be fragmented {carried}"
+    return carried
+
+
+def _fragments(carried: Carried) -> Finding:
+    """Whether fragments are in order, and both in words."""
     offsets = [part.offset for part in carried.packets]
     ordered = offsets == sorted(offsets)
     return ordered, f"{len(offsets)} fragments{'' if ordered else ', out of order'}"
+
+
+@requires("packets that may be fragmented are", (4787, "REQ-13a", "MUST", "udp"), flows=Flows(2))
+def _examine_cut(examiner: Examiner) -> Finding:
+    carried = examiner.once(_cut)
+    if not carried.packets:
+        return False, f"a packet that may be fragmented {carried}"
+    return True, _fragments(carried)[1]
+
+
+@requires("fragments are sent in order", (4787, "REQ-13a-order", "SHOULD", "udp"), flows=Flows(2))
+def _examine_order(examiner: Examiner) -> Finding:
+    carried = examiner.once(_cut)
+    if not carried.packets:
+        raise NotSeenError(f"a packet that may be fragmented {carried}")
+    return _fragments(carried)
 
 
 def _narrowed(examiner: Examiner) -> AbstractContextManager[None]:

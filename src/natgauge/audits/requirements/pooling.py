@@ -82,6 +82,9 @@ def _examine_full(examiner: Examiner) -> Finding:
         raise NotApplicableError("the gateway does not give each inside host one outside address")
     seen = examiner.once(exhausted)
     addresses = {end.address for end in seen.mapped.values()}
+    if len(addresses) == 1:
+        # Only a refusal shows that the address has no port left.
+        _refused(examiner)
     return len(addresses) == 1, f"{seen.words}; the flows of the one host had {len(addresses)} outside addresses"
 
 

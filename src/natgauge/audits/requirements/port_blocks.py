@@ -71,6 +71,8 @@ def _examine_map(examiner: Examiner) -> Finding:
         with suppress(NotSeenError):
             examiner.open(*wish)
     faults = [f"{host} had {strays[wish]}, its block is {blocks.of(host)}" for host, wish in first.items()] + idle
+    if not total and not faults:
+        raise NotSeenError(f"none of {len(hosts):,} inside hosts, which were served before, opened another flow")
     words = f"of {total:,} mappings of {len(hosts):,} inside hosts, {len(strays):,} lay outside of the host's block"
     more = f"; {len(faults) - _NAMED} more hosts" if len(faults) > _NAMED else ""
     return not faults, "; ".join([words, *faults[:_NAMED]]) + more

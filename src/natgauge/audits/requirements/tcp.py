@@ -116,7 +116,9 @@ def _segment(examiner: Examiner, state: _State, flags: int) -> tuple[Flow, Packe
 def _examine(state: _State, flags: int, words: str, examiner: Examiner) -> Finding:
     outside = examiner.once(_outside)
     flow, packet = _segment(examiner, state, flags)
-    frame = examiner.deliver(packet, up=True, wanted=lambda seen: is_tcp(seen, flow.remote, flags), note=words)
+    # A segment that leaves from a private address is a leak whatever its checksum.
+    with examiner.network.damaged_too():
+        frame = examiner.deliver(packet, up=True, wanted=lambda seen: is_tcp(seen, flow.remote, flags), note=words)
     if frame is None:
         return True, f"{words} was dropped"
     source = frame.packet.source
