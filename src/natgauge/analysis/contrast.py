@@ -252,7 +252,7 @@ def median_interval_of(metric: str, repetitions: Sequence[Repetition], doubts: I
     """
     is_rate = better(metric) == "higher"
     uppers = [
-        math.inf if is_rate and each.upper is None and each.limited_by in _NO_DEVICE else each.upper
+        math.inf if is_rate and each.upper is None and each.limited_by in NO_DEVICE else each.upper
         for each in repetitions
     ]
     found = widened_interval(interval_of([each.value for each in repetitions], uppers), doubts)
