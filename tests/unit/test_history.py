@@ -90,6 +90,14 @@ def test_the_intervals_of_later_points_are_wider_and_hold_the_margin_and_the_con
     assert points([apart])[0].points[0].high / plain[0].high == pytest.approx(1.06)
 
 
+def test_a_point_whose_control_has_no_interval_marks_nothing() -> None:
+    apart = record(1.5, 2)
+    apart["control"][0] |= {"ratio": None, "low": None, "high": None, "half_width": None, "verdict": "undecided"}
+    (series,) = points([record(1.1, 0), record(1.1, 1), apart])
+    assert not series.changes
+    assert (series.points[2].low, series.points[2].high) == (0, math.inf)
+
+
 def test_noise_alone_is_marked_in_no_more_figures_than_the_error_allows() -> None:
     """Sixty figures of fifty nights, each with intervals that hold their level: 5 % may have a mark."""
     chance = random.Random(5)  # noqa: S311 - not for secrets
