@@ -161,7 +161,7 @@ def _compare(case: Case, dice: random.Random) -> _Compared:
             continue
         found = estimate_over_rounds(rounds, alpha_spent(analysis, goal.alpha, last=last))
         analysis += 1
-        verdict, _ = judge("simulated", "up", found, None, goal)
+        verdict, _ = judge("simulated", "up", found, 1.0, goal)
         decided = verdict != "undecided" and found is not None and found.half_width <= case.resolve
         if decided or last:
             return _Compared(len(rounds), found, verdict)

@@ -17,7 +17,7 @@ from tests.unit.made_results import keep, made
 
 from natgauge.analysis.ratio_verdicts import is_decided
 from natgauge.audits.kit.pcapng import CapturedFrame, pcapng
-from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of
+from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of, margin_of
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.comparisons.searched import RateBounds, Searched, ratio_of
 from natgauge.errors import BrokenError
@@ -179,7 +179,7 @@ def by_rates(folder: Path) -> Path:
     bias = ratio_of(baseline, control, alpha)
     estimates = [
         estimate_of(Subject(one.label, "new", one.nanoseconds, None, 8), ratio_of(baseline, one, alpha), against, goal)
-        for one, against in ((other, bias), (control, None))
+        for one, against in ((other, margin_of(bias)), (control, 1.0))
     ]
     cost = BaselineCost(
         quantity="new", nanoseconds=baseline.nanoseconds, ratio_to_forwarding=None, tester_nanoseconds=None

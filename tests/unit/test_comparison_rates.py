@@ -309,6 +309,33 @@ def test_a_gateway_without_any_rate_ends_it_in_one_line(world: World, golden: Go
         natgauge.compare(*NAMES, **CHOSEN, quantities="new")
 
 
+def test_a_gateway_without_any_rate_in_some_rounds_never_lets_fail_above_pass(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In every third round it loses all frames; in the others it is as fast as the baseline."""
+
+    def start(lab: str) -> Gateway:
+        spoiled = len(world.started) // 3 % 3 == 1
+        world.gateways[1] = {"passes": lambda _load: False} if spoiled else {}
+        return world.start(lab)
+
+    world.simulation.start = start
+    asked = [*ASKED, "--quantities", "new", "--most-seconds", "2", "--fail-above", "10%", "--json"]
+    assert run(asked) == 11
+    document = json.loads(capsys.readouterr().out)
+    (figure,) = document["estimates"]
+    assert (figure["verdict"], figure["above"], figure["high"]) == ("undecided", None, None)
+    assert 0.9 < figure["low"] < 1
+    assert figure["blocks"] == document["rounds"] >= 8
+    assert f"{SECOND} passed no rate in 3 of" in figure["text"]
+    assert run(["report", document["results"]]) == 0
+    assert figure["text"] in capsys.readouterr().out
+    rounds = Path(document["results"]) / "rounds.jsonl"
+    lines = [json.loads(line) for line in rounds.read_text().splitlines()]
+    rounds.write_text("".join(json.dumps({**line, "failed": {}}) + "\n" for line in lines))
+    assert run(["report", document["results"]]) == 2
+
+
 def test_a_search_that_runs_out_of_time_before_a_first_bound_is_void(
     world: World, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:

@@ -14,7 +14,7 @@ from tests.unit.golden import Golden
 
 from natgauge.analysis.ratio_verdicts import is_decided, is_narrow, verdict_of
 from natgauge.comparisons.by_slices import BySlices
-from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of
+from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of, judge, margin_of
 from natgauge.comparisons.request import ComparisonGoal
 from natgauge.paired.ratios import PairedRatios, RoundPlace, ratio, work_of_block
 from natgauge.paired.slices import BlockWork
@@ -375,9 +375,7 @@ def estimate(ratio: float, lower: float, upper: float) -> MedianEstimate:
 
 
 def judged(found: MedianEstimate | None, bias: MedianEstimate | None, goal: ComparisonGoal = GOAL) -> tuple[str, str]:
-    from natgauge.comparisons.estimates import judge  # noqa: PLC0415
-
-    return judge("b", "up", found, bias, goal)
+    return judge("b", "up", found, margin_of(bias), goal)
 
 
 @pytest.mark.parametrize(
@@ -406,6 +404,20 @@ def test_a_twin_without_an_upper_bound_decides_nothing_and_is_named_in_words(gol
     verdict, text = judged(estimate(1.04, 1.03, 1.05), estimate(2.0, 1.5, math.inf))
     assert verdict == "undecided"
     golden(text)
+
+
+def test_a_twin_without_an_interval_decides_nothing(golden: Golden) -> None:
+    """It is void in one of three rounds, and 6 % off in the two others; the other gateway is 3.1 % off."""
+    ratios = PairedRatios(PLACES, ["up"])
+    for number in range(3):
+        took = [1300.0, 1331.0 + number, 1360.0, 1100.0, 300.0]
+        ratios.add([BlockWork("up", took)] * 60, frozenset({TWIN} if number == 0 else ()))
+    goal = ComparisonGoal(level=0.95, resolve=0.01, fail_above=0.02)
+    found, control = estimates_of(ratios, goal, 0.05)
+    assert control.low is None
+    assert (found.verdict, found.above, is_decided(found, None)) == ("undecided", None, False)
+    assert not is_narrow(found, goal.resolve, goal.fail_above)
+    golden(found.text)
 
 
 @pytest.mark.parametrize("ratio", [1.0, math.inf])
@@ -448,7 +460,7 @@ def test_a_baseline_without_work_of_its_own_leaves_no_ratio_and_no_fault() -> No
     """Where the baseline takes no longer than the cable, ratios are infinite, which no record can contain."""
     endless = MedianEstimate(math.inf, ConfidenceInterval(0.5, math.inf, 0.95), 720)
     subject = Subject("b", "up", 10.0, math.inf, 720)
-    found = estimate_of(subject, endless, None, GOAL)
+    found = estimate_of(subject, endless, 1.0, GOAL)
     assert (found.ratio, found.low, found.high, found.half_width) == (None, 0.5, None, None)
     assert (found.verdict, found.ratio_to_forwarding) == ("undecided", None)
 

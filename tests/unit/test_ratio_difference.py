@@ -17,7 +17,7 @@ from tests.unit.test_report_comparison import keep, keep_result
 
 from natgauge.cli import run
 from natgauge.errors import UsageError
-from natgauge.records.comparison import ComparisonRecord
+from natgauge.records.comparison import ComparisonRecord, RatioEstimate
 from natgauge.reports.difference import Diff, diff, text
 from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate
 from natgauge.statistics.rounds import student_t
@@ -112,6 +112,13 @@ def test_a_control_that_differs_from_1_is_a_margin(golden: Golden) -> None:
     (line,) = changed(BEFORE, biased, margin=0.001).lines
     assert (line.outcome, line.conclusion.reason, line.control) == ("cannot tell", "control", 1.12)
     golden(line.conclusion.why)
+
+
+@pytest.mark.parametrize("control", [[estimate(CONTROL, None, None, None)], []])
+def test_a_control_without_an_interval_leaves_nothing_to_conclude(control: list[RatioEstimate]) -> None:
+    unknown = compared([estimate("other", 3.0, 2.9, 3.1)], control)
+    (line,) = changed(BEFORE, unknown, margin=0.03).lines
+    assert (line.outcome, line.conclusion.reason, line.control) == ("cannot tell", "control", math.inf)
 
 
 def test_a_control_of_which_one_end_is_not_known_leaves_nothing_to_conclude(golden: Golden) -> None:

@@ -19,7 +19,7 @@ from tests.unit.made_results import made
 
 from natgauge.cli import run
 from natgauge.notes import Note
-from natgauge.records.comparison import ComparisonRecord
+from natgauge.records.comparison import ComparisonRecord, SearchLimit
 from natgauge.records.store import Store
 from natgauge.reports import comparison
 from natgauge.reports.collected import StoredComparison, StoredResults
@@ -49,6 +49,49 @@ def keep_result(folder: Path, **changed: Any) -> Path:
     store.write_plan({})
     keep_made(store, made([1.0], **changed))
     return folder
+
+
+def order_of(record: ComparisonRecord) -> str:
+    """The sentence that puts the gateways into an order."""
+    return next(one.text for one in comparison.sentences(record) if one.text.startswith("Cheapest first"))
+
+
+def test_the_order_is_no_surer_than_the_verdicts(golden: Golden) -> None:
+    """The control is up to 5 % off: whether `a` costs more than the baseline is undecided, and so is whether `b` does.
+
+    The intervals of `a` and `b` are farther apart than that.
+    """
+    control = [estimate(CONTROL, 1.03, 1.02, 1.05)]
+    undecided = estimate("a", 1.02, 1.01, 1.03, verdict="undecided")
+    golden(order_of(compared([undecided, estimate("b", 1.15, 1.12, 1.18)], control)))
+    golden(order_of(compared([undecided, estimate("b", 1.07, 1.06, 1.08)], control)))
+
+
+def test_what_surely_costs_less_does_so_than_all_that_follow(golden: Golden) -> None:
+    """`a` overlaps both others; of neighbours alone, `b` and `c` do not."""
+    wide = estimate("a", 1.3, 0.9, 1.9, verdict="undecided")
+    record = compared([wide, estimate("b", 1.42, 1.40, 1.45), estimate("c", 1.55, 1.5, 1.6)])
+    golden(order_of(record))
+    assert "<" not in order_of(record)
+
+
+def test_no_practical_difference_is_no_smaller_than_the_controls(golden: Golden) -> None:
+    same = estimate("a", 1.001, 0.998, 1.003, verdict="no difference")
+    golden(comparison.sentences(compared([same], [estimate(CONTROL, 1.004, 1.002, 1.006)]))[0].text)
+    unknown = [estimate(CONTROL, None, None, None)]
+    golden(comparison.sentences(compared([same], unknown))[0].text)
+
+
+@pytest.mark.parametrize(("searches", "limited"), [(3, False), (4, True), (5, True)])
+def test_a_rate_of_which_half_of_the_searches_ended_at_something_else_is_a_bound(
+    searches: int,
+    limited: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    limit = SearchLimit(
+        gateway="nat", quantity="new", limited_by="the tester", searches=searches, of=8, at_least=1_000_000.0
+    )
+    text = comparison.text(compared_by_rates([limit]))
+    assert ("Rates of nat: new at least" in text) is limited
 
 
 def test_a_stored_comparison_is_found_as_it_was_written(tmp_path: Path) -> None:

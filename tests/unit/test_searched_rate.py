@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.unit.counted import change_counts, change_trial
 from tests.unit.golden import Golden
 from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
@@ -20,6 +23,8 @@ from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.results import Attempt, Measurement
+from natgauge.procedures.kit.time_budget import TimeUpError
+from natgauge.records.comparison import RatioEstimate
 from natgauge.records.parameters import Parameters
 from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS
 from natgauge.words import LimitedBy, Placement, Verdict
@@ -45,7 +50,8 @@ def measured(
     value: float, upper: float | None, limited_by: LimitedBy = "device", connections: int = 100_000
 ) -> Measurement:
     trials = {Verdict.PASS: 3, Verdict.FAIL: 3, Verdict.INVALID: 0, Verdict.COLLAPSED: 0}
-    return Measurement(value, upper, limited_by, trials, figures={TRIAL_SECONDS: connections / value})
+    figures = {TRIAL_SECONDS: connections / value} if value else {}
+    return Measurement(value, upper, limited_by, trials, figures=figures)
 
 
 def searched(*found: Measurement, connections: int = 100_000, **place: Any) -> Searched:
@@ -110,7 +116,7 @@ def test_a_bound_that_rare_loss_made_is_not_the_gateways_own(golden: Golden) -> 
     (limit,) = lossy.limits
     golden(limit.text)
     subject = Subject("lossy", "new", lossy.nanoseconds, None, len(rare), lossy.limits)
-    figure = estimate_of(subject, ratio_of(other, lossy, 0.05), None, ComparisonGoal(0.95, 0.05, None))
+    figure = estimate_of(subject, ratio_of(other, lossy, 0.05), 1.0, ComparisonGoal(0.95, 0.05, None))
     assert (figure.verdict, figure.ratio) == ("undecided", None)
     assert limit.text in figure.text
 
@@ -129,6 +135,88 @@ def test_the_interval_of_a_ratio_holds_all_that_both_bounds_allow() -> None:
     assert found.value == pytest.approx(2)
     assert found.lower == pytest.approx(200 / 102 / 1.04)
     assert found.upper == pytest.approx(204 / 100 * 1.02)
+
+
+NONE = measured(0.0, 500.0)
+
+
+def by_turns(number: int, *, without: int, none: Measurement = NONE) -> Searched:
+    """So many searches, of which every second one passed no rate until there are enough of those."""
+    found = measured(100_000, 102_000)
+    return searched(*[none if at % 2 and at < 2 * without else found for at in range(number)])
+
+
+def told(baseline: Searched, other: Searched) -> tuple[RatioEstimate, float, float]:
+    found = ratio_of(baseline, other, 0.05)
+    assert found is not None
+    failures = "; ".join(one.failures for one in (baseline, other) if one.failures)
+    subject = Subject("gateway", "new", other.nanoseconds, None, found.number, (*baseline.limits, *other.limits))
+    figure = estimate_of(subject, found, 1.0, ComparisonGoal(0.95, 0.05, 0.10), failures)
+    return figure, found.lower, found.upper
+
+
+def test_a_gateway_that_passes_no_rate_in_some_rounds_is_not_as_fast_as_in_the_others(golden: Golden) -> None:
+    """In 5 of 13 rounds it fails outright; the 8 others alone would say that there is no difference."""
+    flawless, flawed = by_turns(13, without=0), by_turns(13, without=5)
+    figure, lower, upper = told(flawless, flawed)
+    assert (figure.verdict, figure.above, figure.blocks) == ("undecided", None, 13)
+    assert 0.9 < lower < 1
+    assert upper == math.inf
+    golden(figure.text)
+    figure, lower, upper = told(flawed, flawless)
+    assert (figure.verdict, figure.above) == ("undecided", False)
+    assert (lower, figure.ratio) == (0, None)
+    assert 1 < upper < 1.1
+    golden(figure.text)
+    # One of 13 is within what order statistics leave out.
+    figure, _, upper = told(flawless, by_turns(13, without=1))
+    assert (figure.above, figure.ratio) == (False, pytest.approx(1))
+    assert upper < 1.1
+
+
+def test_a_gateway_that_passes_no_rate_in_most_rounds_costs_more() -> None:
+    flawed = searched(*[NONE] * 7, measured(100_000, 102_000), *[NONE] * 4)
+    figure, lower, _ = told(by_turns(12, without=0), flawed)
+    assert (figure.verdict, figure.above) == ("costs more", True)
+    assert lower > 100
+
+
+def test_rounds_in_which_neither_passes_a_rate_say_nothing_and_are_counted() -> None:
+    first, other = by_turns(13, without=5), by_turns(13, without=5)
+    figure, lower, upper = told(first, other)
+    assert (figure.verdict, lower, upper, figure.blocks) == ("undecided", 0, math.inf, 13)
+
+
+def overloaded(_number: int, trial: Any) -> Any:
+    """More than 10,000 connections/s are lost."""
+    received = int(trial.phase1.offered_frames * 10_000 / trial.plan.phase1_rate)
+    return change_trial(trial, phase1=change_counts(trial.phase1, received=received))
+
+
+def leaking(_number: int, trial: Any) -> Any:
+    """Half of the frames are lost in an overload, and a few below it."""
+    lost = trial.phase1.offered_frames // 2 if trial.plan.phase1_rate > 150_000 else 2
+    return change_trial(trial, phase1=change_counts(trial.phase1, received=trial.phase1.offered_frames - lost))
+
+
+@pytest.mark.parametrize(("alters", "failed"), [(overloaded, True), (leaking, False)])
+def test_where_the_time_ends_before_a_rate_passes_the_lowest_that_an_overload_failed_is_known(
+    alters: Callable[[int, Any], Any],
+    failed: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    with pytest.raises(TimeUpError) as raised:
+        RATE.once(Gateway(alters=alters), replace(settings(100_000), most_seconds=4.0), None)
+    assert math.isfinite(raised.value.failed) is failed
+
+
+@pytest.mark.parametrize("limited_by", ["host", "tester", "time"])
+def test_a_search_that_something_else_voided_says_nothing_of_the_gateway(limited_by: LimitedBy) -> None:
+    none = measured(0.0, None if limited_by == "time" else 500.0, limited_by)
+    flawed = by_turns(13, without=5, none=none)
+    assert flawed.rounds.count(None) == 5
+    figure, _, upper = told(by_turns(13, without=0), flawed)
+    assert (figure.above, figure.blocks) == (False, 8)
+    assert upper < 1.1
 
 
 @pytest.mark.parametrize(
@@ -161,9 +249,9 @@ def test_the_lag_that_is_tolerated_counts_where_trials_are_shorter_still() -> No
 def test_doubts_are_told_once_each_and_none_of_a_single_repetition_where_there_are_several(golden: Golden) -> None:
     notes = [Note("undecided", f"above {rate} connections/s: the time is used up") for rate in (1, 2, 3)]
     cut_off = [Measurement(200_000, None, "time", measured(1, 2).trials, notes=(note,)) for note in notes]
-    told = {doubt.word: doubt.text for doubt in searched(*cut_off).doubts}
-    golden(told["undecided"])
-    assert "single repetition" not in told
+    texts = {doubt.word: doubt.text for doubt in searched(*cut_off).doubts}
+    golden(texts["undecided"])
+    assert "single repetition" not in texts
     assert "single repetition" in {doubt.word for doubt in searched(cut_off[0]).doubts}
 
 

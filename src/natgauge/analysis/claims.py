@@ -16,6 +16,7 @@ from natgauge.analysis.conditions import Work, figure_of, work_of
 from natgauge.analysis.contrast import Contrast, better, contrast
 from natgauge.analysis.scalability import CORES, SESSIONS, Axis, varied_with
 from natgauge.records.measurement import Result
+from natgauge.statistics.interval import CONFIDENCE
 
 #: "sure": the interval excludes that nothing differs, at the confidence level, and nothing else could change that.
 #: "seen": the interval excludes it, but covers less, or there are reasons against it; true of these repetitions alone.
@@ -90,12 +91,15 @@ def weakest(claims: Sequence[Claim]) -> Certainty:
     return max((claim.certainty for claim in claims), key=CERTAINTIES.index)
 
 
-def claim(first: Result, second: Result) -> Claim:
-    """Return what is known of a second result against a first one of the same metric."""
+def claim(first: Result, second: Result, among: int = 1) -> Claim:
+    """Return what is known of a second result against a first one of the same metric.
+
+    `among` is the number of claims (1 or more) that hold together, because the same data chose one result of all: their
+    intervals miss with 1 - CONFIDENCE in all (Bonferroni), where there are enough repetitions for that.
+    """
     doubts = (doubt.word for result in (first, second) for doubt in result.doubts if doubt.grade == "answer")
-    return Claim(
-        first, second, contrast(first, second, seen=True), sitting_of(first, second), tuple(dict.fromkeys(doubts))
-    )
+    found = contrast(first, second, 1 - (1 - CONFIDENCE) / among, seen=True)
+    return Claim(first, second, found, sitting_of(first, second), tuple(dict.fromkeys(doubts)))
 
 
 def routes(result: Result) -> bool:
@@ -164,7 +168,9 @@ def rankings(results: Sequence[Result]) -> list[Ranking]:
     for point in alike(gateways, _DEVICE):
         if len({result.gateway for result in point}) > 1:
             best, *others = sorted(point, key=lambda result: result.median, reverse=falling)
-            claims = tuple(claim(other, best) for other in others if other.gateway != best.gateway)
+            rivals = [other for other in others if other.gateway != best.gateway]
+            # The data that chose the best one flatter it against each of the others.
+            claims = tuple(claim(other, best, len(rivals)) for other in rivals)
             found.append(Ranking((best, *others), claims))
     return found
 

@@ -113,13 +113,14 @@ def left(result: Result, doubts: Iterable[Note] | None = None) -> Left:
     return Left(tuple(lower), tuple(upper), tuple(unknown))
 
 
-def contrast(first: Result, second: Result, *, seen: bool = False) -> Contrast:
+def contrast(first: Result, second: Result, confidence: float = CONFIDENCE, *, seen: bool = False) -> Contrast:
     """The second result against the first; both of one metric, whatever else differs.
 
-    `seen`: of these repetitions, whatever grave doubts leave of them, which the reader names beside it.
+    The interval aims at the coverage `confidence` (0 to 1), and has less where the repetitions are too few. `seen`: of
+    these repetitions, whatever grave doubts leave of them, which the reader names beside it.
     """
     positive = min(*first.values, *second.values) > 0
-    moses = _moses(spans(first, seen=seen), spans(second, seen=seen), positive=positive)
+    moses = _moses(spans(first, seen=seen), spans(second, seen=seen), confidence, positive=positive)
     value = second.median / first.median if positive else second.median - first.median
     # Of repetitions that are not spread alike, the ratio of the medians may lie outside of the pairs' interval.
     interval = replace(moses, lower=min(moses.lower, value), upper=max(moses.upper, value))
@@ -220,14 +221,14 @@ def bracket(result: Result) -> float:
     return max(result.median, statistics.median(uppers))
 
 
-def _moses(first: Sequence[Span], second: Sequence[Span], *, positive: bool) -> ConfidenceInterval:
+def _moses(first: Sequence[Span], second: Sequence[Span], confidence: float, *, positive: bool) -> ConfidenceInterval:
     def of(second: float, first: float) -> float:
         return second - first if not positive else second / first if first else math.inf
 
     pairs = [(of_first, of_second) for of_first in first for of_second in second]
     lowest = [of(of_second.lower, of_first.upper) for of_first, of_second in pairs]
     highest = [of(of_second.upper, of_first.lower) for of_first, of_second in pairs]
-    return moses_interval(lowest, highest, len(first), len(second))
+    return moses_interval(lowest, highest, len(first), len(second), confidence)
 
 
 def widened(lower: float, upper: float, doubts: Iterable[Note]) -> tuple[float, float]:

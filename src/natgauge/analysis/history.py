@@ -5,6 +5,11 @@ A change is marked where a ratio's interval has no point in common with those si
 corrected for the number of looks (Bonferroni's inequality; Dunn, Journal of the American Statistical Association 56,
 1961): point k of a figure may miss its true ratio with probability alpha / (k (k + 1)). These shares add up to alpha,
 so all marks of all figures that are drawn while points are added hold alpha together, and none vanishes later.
+
+An interval is scaled to that level by normal quantiles, as that of many blocks may be. Where few rounds made it, by
+chance they agree too well. So it is no narrower than Student's interval with the spread between rounds that is pooled
+over the points of the series so far, as in control charts. Student's quantiles of a few rounds alone would make
+intervals hundreds of times as wide after a year.
 """
 
 from __future__ import annotations
@@ -22,11 +27,17 @@ from natgauge.analysis.ratio_changes import control_margin
 from natgauge.records.comparison import ComparisonRecord, Method, RatioEstimate
 from natgauge.statistics.interim import alpha_spent
 from natgauge.statistics.interval import CONFIDENCE
+from natgauge.statistics.rounds import student_t
 from natgauge.words import Quantity
 
 #: The metric whose parameters move a cost, and the group of parameters that may change from commit to commit.
 _METRIC: Final = "cost"
 _DEVICE: Final = frozenset({"device"})
+
+#: Degrees of freedom beyond which Student's factor hardly changes; its time grows with them.
+_MOST_DEGREES: Final = 100
+#: `math.exp` overflows a little beyond it.
+_LARGEST_LOG: Final = 700.0
 
 Direction = Literal["costs more", "costs less"]
 
@@ -80,6 +91,21 @@ class HistorySeries:
     first: ComparisonRecord
     unlike: tuple[Difference, ...] = ()
     points: list[HistoryPoint] = field(default_factory=list)
+    _degrees: int = 0
+    _squares: float = 0.0
+
+    def pooled(self, error: float, rounds: int) -> tuple[float, int]:
+        """Add a point's standard error, which is that of so many rounds; return the pooled one, and its degrees.
+
+        An error that is infinite, not known, is not added.
+        """
+        degrees = max(rounds - 1, 1)
+        if math.isfinite(error):
+            self._degrees += degrees
+            self._squares += degrees * rounds * error**2
+        if not self._degrees:
+            return math.inf, degrees
+        return math.sqrt(self._squares / self._degrees / max(rounds, 1)), self._degrees
 
     @property
     def changes(self) -> list[HistoryPoint]:
@@ -99,7 +125,7 @@ def history(every: Sequence[Dated], margin: float) -> list[HistorySeries]:
         for estimate in each.record.estimates:
             number += 1
             own = _series_of(each.record, estimate, found)
-            low, high = _corrected(estimate, each.record, number, margin)
+            low, high = _corrected(estimate, own, each.record, number, margin)
             own.points.append(_judged(own, HistoryPoint(each, estimate, low, high)))
     return found
 
@@ -125,16 +151,26 @@ def _unlike(first: ComparisonRecord, second: ComparisonRecord, label: str) -> tu
     return (*of_baseline, *(each for each in own if each not in of_baseline))
 
 
-def _corrected(estimate: RatioEstimate, record: ComparisonRecord, number: int, margin: float) -> tuple[float, float]:
+def _corrected(
+    estimate: RatioEstimate, series: HistorySeries, record: ComparisonRecord, number: int, margin: float
+) -> tuple[float, float]:
     """Return the interval of point number `number` of a figure; it is open where an end is not known."""
-    if estimate.ratio is None or estimate.ratio <= 0 or not 0.5 < estimate.level < 1:
+    if not estimate.ratio or not 0.5 < estimate.level < 1:
         return 0.0, math.inf
-    wanted = _quantile(1 - alpha_spent(number, 1 - CONFIDENCE)) / _quantile(estimate.level)
+    # Logarithms; infinite = not known.
+    below = math.log(estimate.ratio / estimate.low) if estimate.low else math.inf
+    above = math.inf if estimate.high is None else math.log(estimate.high / estimate.ratio)
+    alpha = alpha_spent(number, 1 - CONFIDENCE)
+    wanted = _quantile(1 - alpha) / _quantile(estimate.level)
+    # The interval may be wider than Student's, so this error is no smaller than that between rounds.
+    error = max(below, above) / student_t(1 - estimate.level, max(record.rounds - 1, 1))
+    pooled, degrees = series.pooled(error, record.rounds)
+    least = pooled * student_t(alpha, min(degrees, _MOST_DEGREES))
     # Two runs differ by the whole margin, so each has its root.
     room = control_margin(record, estimate.quantity) / math.sqrt(1 - margin)
-    low = estimate.ratio * (estimate.low / estimate.ratio) ** wanted / room if estimate.low else 0.0
-    high = math.inf if estimate.high is None else estimate.ratio * (estimate.high / estimate.ratio) ** wanted * room
-    return low, high
+    low, high = (max(end * wanted, least) for end in (below, above))
+    upper = math.inf if math.isinf(high) else estimate.ratio * math.exp(min(high, _LARGEST_LOG)) * room
+    return estimate.ratio * math.exp(-low) / room, upper
 
 
 def _quantile(level: float) -> float:

@@ -120,10 +120,13 @@ def _estimate(estimate: RatioEstimate) -> MedianEstimate | None:
 
 
 def control_margin(record: ComparisonRecord, quantity: str) -> float:
-    """Return the factor by which a true ratio of 1 seems to differ; 1 where the A/A control's interval contains 1."""
+    """Return the factor by which a true ratio of 1 seems to differ; 1 where the A/A control's interval contains 1.
+
+    Infinite where the control has no interval: nothing is known of the noise.
+    """
     control = next((estimate for estimate in record.control if estimate.quantity == quantity), None)
     if control is None or control.low is None:
-        return 1.0
+        return math.inf
     return margin_of(control.low, math.inf if control.high is None else control.high)
 
 

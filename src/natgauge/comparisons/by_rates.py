@@ -12,6 +12,7 @@ failed, so each ratio lies between two values (`searched`).
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Self, cast
 
-from natgauge.comparisons.estimates import Subject, estimate_of
+from natgauge.comparisons.estimates import Subject, estimate_of, margin_of
 from natgauge.comparisons.method import Findings, making_again, named, sharing
 from natgauge.comparisons.request import ComparedGateway, CompareOptions, ComparisonGoal, differing_knob, goal_of
 from natgauge.comparisons.searched import Searched, pairs, ratio_of, refuse_too_few
@@ -171,6 +172,7 @@ class ByRates:
         order = random.Random(self._seed + number)  # noqa: S311 - no secret
         bounds_of: dict[str, dict[str, object]] = {rated.label: {} for rated in self._all}
         passed: dict[str, dict[str, float]] = {rated.label: {} for rated in self._all}
+        failed: dict[str, dict[str, float]] = {rated.label: {} for rated in self._all}
         for quantity in self._quantities:
             void: dict[str, Void] = {}
             for rated in order.sample(self._all, len(self._all)):
@@ -180,13 +182,15 @@ class ByRates:
                 if why:
                     void[rated.label] = Void("gateway", why)
                 bounds = rated.searched[quantity].rounds[-1]
-                if bounds is not None:
+                if bounds is not None and not bounds.passed:
+                    failed[rated.label][quantity] = bounds.upper
+                elif bounds is not None:
                     bounds_of[rated.label][quantity] = [bounds.lower, finite(bounds.upper)]
                     passed[rated.label][quantity] = bounds.passed
             self._judge_ratios(quantity, void)
             if quantity == "new":
                 self._refuse_too_few()
-        store.add_round({"rates": bounds_of, "passed": passed})
+        store.add_round({"rates": bounds_of, "passed": passed, "failed": failed})
 
     def _judge_ratios(self, quantity: Quantity, void: Mapping[str, Void]) -> None:
         baseline, *others = (rated.label for rated in self._all)
@@ -311,7 +315,9 @@ class ByRates:
             known = None if before is None else before.value
             search = procedure.once(ready.measurer, settings, known, self._observer.event)
         except TimeUpError as error:
-            searched.add_void()
+            # What the search before needed is a rate of another kind.
+            own = quantity == "new" or "new" in rated.found
+            searched.add_void(error.failed if own else math.inf)
             return "; ".join([str(error), *self._earlier_losses(rated, quantity)])
         if search.value:
             rated.found[quantity] = search
@@ -335,10 +341,11 @@ class ByRates:
     def _estimate(self, rated: RatedGateway, quantity: Quantity, goal: ComparisonGoal, alpha: float) -> RatioEstimate:
         baseline, other, control = (each.searched[quantity] for each in (self._all[0], rated, self._all[-1]))
         ratio = ratio_of(baseline, other, alpha)
-        bias = None if other is control else ratio_of(baseline, control, alpha)
+        margin = 1.0 if other is control else margin_of(ratio_of(baseline, control, alpha))
         limits = (*baseline.limits, *other.limits)
         subject = Subject(rated.label, quantity, other.nanoseconds, None, len(pairs(baseline, other)), limits)
-        return estimate_of(subject, ratio, bias, goal)
+        failures = "; ".join(each.failures for each in (baseline, other) if each.failures)
+        return estimate_of(subject, ratio, margin, goal, failures)
 
     def _earlier_losses(self, rated: RatedGateway, quantity: Quantity) -> Iterator[str]:
         """Yield the losses of the earlier searches whose rates decide how long the first trial takes."""

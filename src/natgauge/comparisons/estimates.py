@@ -26,10 +26,10 @@ def estimates_of(ratios: PairedRatios, goal: ComparisonGoal, alpha: float) -> li
     """
     estimates, control = list[RatioEstimate](), ratios.places[-1]
     for place, quantity in itertools.product(ratios.places[1:], ratios.quantities):
-        bias = None if place is control else ratios.estimate(control, quantity, alpha)
+        margin = 1.0 if place is control else margin_of(ratios.estimate(control, quantity, alpha))
         to_forwarding, blocks = ratios.ratio_to_forwarding(place, quantity), ratios.blocks(place, quantity)
         subject = Subject(place.label, quantity, ratios.nanoseconds(place, quantity), to_forwarding, blocks)
-        estimates.append(estimate_of(subject, ratios.estimate(place, quantity, alpha), bias, goal))
+        estimates.append(estimate_of(subject, ratios.estimate(place, quantity, alpha), margin, goal))
     return estimates
 
 
@@ -45,23 +45,27 @@ class Subject(NamedTuple):
 
 
 def estimate_of(
-    subject: Subject, estimate: MedianEstimate | None, bias: MedianEstimate | None, goal: ComparisonGoal
+    subject: Subject, estimate: MedianEstimate | None, margin: float, goal: ComparisonGoal, failures: str = ""
 ) -> RatioEstimate:
     """Return the estimate for one gateway and quantity; arguments as in `judge`.
 
-    If a limit leaves an end of the interval open, the ratio is unknown, and the known end decides the verdict. An open
-    upper end never makes `above` False, because the cost may exceed what was allowed.
+    If limits or failures leave an end of the interval open, the ratio is unknown, and the known end decides the
+    verdict. An open upper end never makes `above` False, because the cost may exceed what was allowed.
+
+    Args:
+        failures: searches in which a gateway passed no rate, as a sentence without its full stop; empty = none.
     """
-    margin, above = margin_of(bias), None
+    why = "; ".join([*(limit.text for limit in subject.limits), *([failures] if failures else [])])
+    above = None
     if estimate is not None and goal.fail_above is not None:
         above = ratio_verdicts.above(estimate.lower, estimate.upper, margin, goal.fail_above)
-    if estimate is not None and subject.limits and not 0 < estimate.lower <= estimate.upper < math.inf:
+    if estimate is not None and why and not 0 < estimate.lower <= estimate.upper < math.inf:
         ratio = half_width = None
-        verdict, text = _open(subject, estimate, margin)
+        verdict, text = _open(subject, estimate, margin, why)
     else:
         ratio = None if estimate is None else estimate.value
         half_width = None if estimate is None else estimate.half_width
-        verdict, text = judge(subject.gateway, subject.quantity, estimate, bias, goal)
+        verdict, text = judge(subject.gateway, subject.quantity, estimate, margin, goal)
     return RatioEstimate(
         **{**subject._asdict(), "ratio_to_forwarding": finite(subject.ratio_to_forwarding)},
         ratio=finite(ratio),
@@ -75,8 +79,8 @@ def estimate_of(
     )
 
 
-def _open(subject: Subject, estimate: MedianEstimate, margin: float) -> tuple[CostVerdict, str]:
-    """Return the verdict on a ratio with one known end, or none; margin as of `margin_of`."""
+def _open(subject: Subject, estimate: MedianEstimate, margin: float, why: str) -> tuple[CostVerdict, str]:
+    """Return the verdict on a ratio with one known end, or none, and why; margin as of `margin_of`."""
     verdict: CostVerdict = "undecided"
     if estimate.lower > margin:
         verdict, known = "costs more", f" costs at least {percent(estimate.lower - 1, 'down')} more"
@@ -88,24 +92,22 @@ def _open(subject: Subject, estimate: MedianEstimate, margin: float) -> tuple[Co
         known = f": its cost is at most {at_most(estimate.upper)} times the baseline's"
     else:
         known = ": the ratio of costs is unknown"
-    why = "; ".join(limit.text for limit in subject.limits)
     return verdict, f"{FRAME_OF[subject.quantity]}: {subject.gateway}{known}: {why}"
 
 
 def judge(
-    label: str, quantity: Quantity, estimate: MedianEstimate | None, bias: MedianEstimate | None, goal: ComparisonGoal
+    label: str, quantity: Quantity, estimate: MedianEstimate | None, margin: float, goal: ComparisonGoal
 ) -> tuple[CostVerdict, str]:
     """Return the verdict on an interval, and its text.
 
     Args:
         estimate: median ratio with its interval; None = too few blocks.
-        bias: the same of the A/A control. If the control seems to differ from the baseline, which is the same gateway,
-            a difference counts only beyond that.
+        margin: factor by which the A/A control may differ from the baseline, as of `margin_of`; 1 for the control
+            itself. The two are the same gateway, so a difference counts only beyond that.
     """
     what = FRAME_OF[quantity]
     if estimate is None:
         return "undecided", f"{what}: {label}: too few rounds or blocks"
-    margin = margin_of(bias)
     ends = [percent(estimate.lower - 1, "down", sign=True), percent(estimate.upper - 1, "up", sign=True)]
     verdict = verdict_of(estimate.lower, estimate.upper, margin, goal.resolve)
     if verdict == "costs more":
@@ -129,6 +131,9 @@ def judge(
     return verdict, f"{what}: {label}: between {ends[0]} and {ends[1]}"
 
 
-def margin_of(bias: MedianEstimate | None) -> float:
-    """Return the factor by which the A/A control may differ from the baseline; 1 if its interval contains 1."""
-    return 1.0 if bias is None else ratio_verdicts.margin_of(bias.lower, bias.upper)
+def margin_of(control: MedianEstimate | None) -> float:
+    """Return the factor by which the A/A control may differ from the baseline; 1 if its interval contains 1.
+
+    Infinite without an interval, as after void rounds: nothing is known of the noise, so no difference counts.
+    """
+    return math.inf if control is None else ratio_verdicts.margin_of(control.lower, control.upper)

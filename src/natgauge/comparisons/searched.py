@@ -36,7 +36,9 @@ class RateBounds:
     """Bounds of the device's rate after one search, in frames/s of each direction.
 
     Attributes:
-        passed: the highest rate that passed; queues and tolerated lag may have raised it above the device's own.
+        lower: a rate that the device surely does; 0 where no rate passed.
+        passed: the highest rate that passed; queues and tolerated lag may have raised it above the device's own. 0 =
+            none passed.
         upper: the lowest rate that the device failed; infinite where it failed none.
         limit: what ended the search instead of the device; "" = the device did.
     """
@@ -57,7 +59,7 @@ class Searched:
     """The searches for one rate of one gateway, round by round.
 
     Attributes:
-        rounds: bounds of each search; None = a void search.
+        rounds: bounds of each search; None = the tester, the host or the time voided it, so nothing is known.
         parameters: parameters of the searches; None before the first.
     """
 
@@ -78,25 +80,35 @@ class Searched:
         """Add a search; return the reason why it is void, or an empty text."""
         self.procedure, self.parameters = procedure, parameters
         words = {doubt.word: doubt.text for doubt in _doubts(procedure, parameters, [search])}
-        if not search.value:
-            self.add_void()
-            return next((words[word] for word in _NO_RATE if word in words), "no rate passed")
         ended: SearchLimitedBy | Literal[""] = "the time" if search.upper is None else ""
         limit = next((by for word in words if (by := doubts()[word].ended_by)), ended)
         upper = math.inf if limit or search.upper is None else search.upper
+        if not search.value:
+            self.add_void(upper)
+            return next((words[word] for word in _NO_RATE if word in words), "no rate passed")
         lower = search.value / (1 + most_too_high(search, settings))
         self.rounds.append(RateBounds(lower, search.value, upper, limit))
         self.measurements.append(search)
         return ""
 
-    def add_void(self) -> None:
-        """Record a void search."""
-        self.rounds.append(None)
+    def add_void(self, failed: float = math.inf) -> None:
+        """Record a void search; `failed` is the lowest rate that the gateway failed, frames/s, infinite = none.
+
+        A gateway that failed costs more in this round than in any other. Without such rounds a ratio would be too low.
+        """
+        self.rounds.append(None if math.isinf(failed) else RateBounds(0.0, 0.0, failed))
 
     @property
     def bounds(self) -> list[RateBounds]:
         """Bounds of the searches that are not void."""
-        return [bounds for bounds in self.rounds if bounds is not None]
+        return [bounds for bounds in self.rounds if bounds is not None and bounds.passed]
+
+    @property
+    def failures(self) -> str:
+        """The searches in which the gateway passed no rate, as a sentence without its full stop; empty = none."""
+        known = [bounds for bounds in self.rounds if bounds is not None]
+        failed = len(known) - len(self.bounds)
+        return f"{self.label} passed no rate in {failed} of {len(known)} searches" if failed else ""
 
     @property
     def rate(self) -> float | None:
@@ -158,21 +170,28 @@ def _once_each(notes: Sequence[Note], searches: int) -> Iterator[Note]:
 
 
 def pairs(baseline: Searched, other: Searched) -> list[tuple[RateBounds, RateBounds]]:
-    """Return the bounds of both gateways in the rounds in which both have a rate."""
+    """Return the bounds of both gateways in the rounds in which both have some."""
     both = zip(baseline.rounds, other.rounds, strict=False)
     return [(first, second) for first, second in both if first is not None and second is not None]
 
 
 def ratio_of(baseline: Searched, other: Searched, alpha: float) -> MedianEstimate | None:
-    """Estimate the median ratio of costs; the interval covers the lowest and highest ratios that the bounds allow."""
+    """Estimate the median ratio of costs; the interval covers the lowest and highest ratios that the bounds allow.
+
+    A gateway that passed no rate has an infinite cost. Where neither passed one, the ratio may be any.
+    """
     both = pairs(baseline, other)
-    middle = median_estimate([first.middle / second.middle for first, second in both], alpha)
+    middles = [_quotient(first.middle, second.middle) for first, second in both if first.passed or second.passed]
     lowest = median_estimate([first.lower / second.upper for first, second in both], alpha)
-    highest = median_estimate([first.upper / second.lower for first, second in both], alpha)
-    if middle is None or lowest is None or highest is None:
+    highest = median_estimate([_quotient(first.upper, second.lower) for first, second in both], alpha)
+    if not middles or lowest is None or highest is None:
         return None
-    interval = ConfidenceInterval(lowest.lower, highest.upper, middle.interval.coverage)
-    return MedianEstimate(middle.value, interval, len(both))
+    interval = ConfidenceInterval(lowest.lower, highest.upper, lowest.interval.coverage)
+    return MedianEstimate(plain.median(middles), interval, len(both))
+
+
+def _quotient(first: float, second: float) -> float:
+    return first / second if second else math.inf
 
 
 def refuse_too_few(baseline: Searched, other: Searched, connections: Mapping[str, int], goal: ComparisonGoal) -> None:
@@ -183,7 +202,7 @@ def refuse_too_few(baseline: Searched, other: Searched, connections: Mapping[str
     `fail_above` a wide interval may suffice. If the error of the searches alone exceeds the goal, more connections do
     not help.
     """
-    both = pairs(baseline, other)
+    both = [pair for pair in pairs(baseline, other) if all(bounds.passed for bounds in pair)]
     if goal.fail_above is not None or len(both) != 1:
         return
     first, second = both[0]

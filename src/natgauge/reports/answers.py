@@ -49,7 +49,10 @@ from natgauge.statistics.interval import CONFIDENCE
 
 #: Meaning of each certainty, for a legend.
 CERTAINTY_MEANINGS: Final[Mapping[Certainty, str]] = {
-    "sure": f"its interval covers at least {given(CONFIDENCE)}, and nothing found could change it",
+    "sure": (
+        f"its interval covers at least {given(CONFIDENCE)}, all intervals of a ranking together if there are enough "
+        "repetitions, and nothing found could change it"
+    ),
     "seen": "in these repetitions, not sure beyond them",
     "cannot tell": "the interval includes no difference, or is not known",
 }
@@ -318,7 +321,10 @@ def _behind(ranking: Ranking) -> Iterator[Sentence]:
     others = [each.first for each in ranking.claims if each.certainty != "cannot tell"]
     if ranking.rivals and others:
         yield _listed(
-            "", [claim(best, other) for other in others], f"the {best.metric} of {best.gateway}", ranking.claims
+            "",
+            [claim(best, other, len(ranking.claims)) for other in others],
+            f"the {best.metric} of {best.gateway}",
+            ranking.claims,
         )
 
 
@@ -560,7 +566,9 @@ def _listed(head: str, claims: Sequence[Claim], of: str, ranked: Sequence[Claim]
     certainties = {each.certainty for each in kept}
     certainty = certainties.pop() if len(certainties) == 1 else "seen"
     seen = [each for each in kept if each.certainty == "seen"]
-    cover = "" if len(claims) == 1 else f"; {_coverage(kept)}s{over}"
+    # Of a ranking the intervals hold together, where there are enough repetitions for that.
+    alone = bool(ranked) and any(each.contrast.interval.coverage < 1 - (1 - CONFIDENCE) / len(ranked) for each in kept)
+    cover = "" if len(claims) == 1 else f"; {_coverage(kept)}s{', each by itself' if alone else ''}{over}"
     text = f"{head}{', '.join(parts)}{cover}{rest}."
     return Sentence(text, certainty, _reasons(seen), _doubts(seen), about=of, ratios=ratios)
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from natgauge.analysis import conditions
 from natgauge.analysis.halves import kinds_of_halves
+from natgauge.analysis.ratio_changes import control_margin
 from natgauge.analysis.unit_frames import bits_of_unit
 from natgauge.figure_text import at_least, given, number
 from natgauge.interval_text import Way, in_bits, percent, ratio
@@ -23,6 +24,7 @@ from natgauge.reports.csv_table import written
 from natgauge.reports.graded_doubts import graded
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.reports.text import answered
+from natgauge.words import Quantity
 
 #: Sign between two gateways whose order is not known.
 _ALIKE: Final = "≈"
@@ -75,17 +77,36 @@ def _order(record: ComparisonRecord) -> str:
     texts = []
     for quantity in dict.fromkeys(estimate.quantity for estimate in record.estimates):
         own = [estimate for estimate in record.estimates if estimate.quantity == quantity]
-        ends = [(1.0, 1.0, record.baseline.label), *((*_ends(one), _with_change(one)) for one in own if one.is_bounded)]
-        if len(own) > 1 and len(ends) > len(own):
-            ends.sort(key=lambda each: each[0] * each[1])
-            # "<" where the intervals of two neighbours leave no doubt of their order.
-            pairs = (
-                f" {'<' if high < low else _ALIKE} {name}" for (_, high, _), (low, _, name) in itertools.pairwise(ends)
-            )
-            texts.append(f"{FRAME_OF[quantity]}: {ends[0][2]}{''.join(pairs)}")
+        known = [estimate for estimate in own if estimate.is_bounded]
+        if len(own) > 1 and len(known) == len(own):
+            texts.append(f"{FRAME_OF[quantity]}: {_in_order(record, quantity, known)}")
     order = "; ".join(texts)
-    unknown = f" ({_ALIKE}: which of the two costs less is not known)" if _ALIKE in order else ""
+    unknown = f" ({_ALIKE}: not all before it surely cost less than all after it)" if _ALIKE in order else ""
     return f"Cheapest first, {order}{unknown}." if texts else ""
+
+
+def _in_order(record: ComparisonRecord, quantity: Quantity, known: Sequence[RatioEstimate]) -> str:
+    """The baseline and the gateways with known intervals by cost, and "<" where all before it surely cost less."""
+    margin = control_margin(record, quantity)
+
+    def middle(one: RatioEstimate | None) -> float:
+        return 1.0 if one is None else math.prod(_ends(one))
+
+    def is_less(one: RatioEstimate | None, other: RatioEstimate | None) -> bool:
+        if one is None:
+            return other is not None and other.verdict == "costs more"
+        if other is None:
+            return one.verdict == "costs less"
+        return _ends(one)[1] * margin < _ends(other)[0]
+
+    # None = the baseline.
+    ordered = sorted([None, *known], key=middle)
+    names = [record.baseline.label if one is None else _with_change(one) for one in ordered]
+    text = names[0]
+    for at, name in enumerate(names[1:], start=1):
+        sure = all(itertools.starmap(is_less, itertools.product(ordered[:at], ordered[at:])))
+        text += f" {'<' if sure else _ALIKE} {name}"
+    return text
 
 
 def _with_change(estimate: RatioEstimate) -> str:
@@ -114,6 +135,9 @@ def _compared(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sente
 
 def _same_cost(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
     largest = max(max(high - 1, 1 - low) for low, high in map(_ends, group))
+    control = control_margin(record, group[0].quantity)
+    # An earlier natgauge gave this verdict without a control, too.
+    largest = max(largest, control - 1) if math.isfinite(control) else largest
     what, names = FRAME_OF[group[0].quantity], listed([_through(estimate, record) for estimate in group])
     within = f"at most {percent(largest, 'up')} ({_level(group)})"
     return Sentence(
@@ -330,9 +354,9 @@ def _rates(record: ComparisonRecord) -> Iterator[str]:
 
 
 def _rate(record: ComparisonRecord, gateway: GatewayRecord, quantity: str, rate: float) -> str:
-    """A rate, and whether the gateway may have a higher one: more than half of its searches did not end at it."""
+    """A rate, and whether the gateway may have a higher one: half of its searches or more did not end at it."""
     of_rate = [limit for limit in record.limits if (limit.gateway, limit.quantity) == (gateway.label, quantity)]
-    limited = 2 * sum(limit.searches for limit in of_rate) > max((limit.of for limit in of_rate), default=0)
+    limited = any(2 * sum(limit.searches for limit in of_rate) >= limit.of for limit in of_rate)
     metric = "connection-rate" if quantity == "new" else "throughput"
     bits = bits_of_unit(metric, gateway.parameters.with_settings({"directions": quantity}))
     text = f"{quantity} {f'at least {at_least(rate)}' if limited else number(rate)}/s"

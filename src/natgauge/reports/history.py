@@ -130,7 +130,8 @@ def rule(margin: float) -> str:
     return (
         "A change is marked where a corrected interval does not meet those since the last change. All marks together "
         f"are wrong with at most {given(1 - CONFIDENCE)} probability, if two runs differ by no more than "
-        f"{given(margin)} beyond their intervals."
+        f"{given(margin)} beyond their intervals, and rounds are normally distributed, with one spread in all "
+        "comparisons of a line."
     )
 
 

@@ -40,11 +40,15 @@ class _Round(BaseModel):
 
     rates: dict[str, dict[Quantity, Annotated[tuple[_Rate, _Rate | None], Field(strict=False)]]]
     passed: dict[str, dict[Quantity, _Rate]] = {}
+    failed: dict[str, dict[Quantity, _Rate]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """Bounds of a search, in frames/s: surely sustained, passed (None = not stored), failed (infinite = none)."""
+    """Bounds of a search, in frames/s: surely sustained, passed (None = not stored), failed (infinite = none).
+
+    The first two are 0 where no rate passed.
+    """
 
     lower: float
     passed: float | None
@@ -88,11 +92,14 @@ def check_rates(record: ComparisonRecord, folder: Path) -> None:
 
 
 def _searches(rounds: Sequence[_Round], label: str, quantity: Quantity) -> list[_Bounds | None]:
-    """Return the bounds of a gateway in each round; None where its search was void."""
+    """Return the bounds of a gateway in each round; None where nothing is known."""
     found: list[_Bounds | None] = []
     for each in rounds:
         bounds = each.rates.get(label, {}).get(quantity)
-        passed = each.passed.get(label, {}).get(quantity)
+        passed, failed = (of.get(label, {}).get(quantity) for of in (each.passed, each.failed))
+        if bounds is None and failed is not None:
+            found.append(_Bounds(0.0, 0.0, failed))
+            continue
         found.append(bounds and _Bounds(bounds[0], passed, math.inf if bounds[1] is None else bounds[1]))
     return found
 
@@ -104,7 +111,7 @@ def _check_estimate(estimate: RatioEstimate, baseline: _Searches, other: _Search
     expect(f"{name}: ratio to plain forwarding", estimate.ratio_to_forwarding, None, "by rates it is", where)
     _check_nanoseconds(f"{name}: nanoseconds", estimate.nanoseconds, estimate.quantity, other, where)
     lowest = [one.lower / two.upper for one, two in both]
-    highest = [one.upper / two.lower for one, two in both]
+    highest = [_quotient(one.upper, two.lower) for one, two in both]
     said = (estimate.low, estimate.high)
     possible = _intervals(lowest, highest, estimate.level)
     if possible and not any(all(map(same, said, ends)) for ends in possible):
@@ -113,11 +120,24 @@ def _check_estimate(estimate: RatioEstimate, baseline: _Searches, other: _Search
         raise ContradictionError(where, f"{name}: the interval of the ratio", shown[0], source, shown[1])
     if estimate.ratio is None:
         return
-    middles = [one.middle / two.middle for one, two in both if one.middle is not None and two.middle is not None]
+    # Where neither passed a rate, there is no ratio.
+    both = [(one, two) for one, two in both if one.lower or two.lower]
+    middles = [
+        _quotient(one.middle, two.middle) for one, two in both if one.middle is not None and two.middle is not None
+    ]
     if len(middles) == len(both) and both:
         expect(f"{name}: ratio", estimate.ratio, statistics.median(middles), _SOURCE, where)
     elif both:
         _check_between(f"{name}: ratio", estimate.ratio, statistics.median(lowest), statistics.median(highest), where)
+
+
+def _quotient(one: float, two: float) -> float:
+    return one / two if two else math.inf
+
+
+def _passed(searches: _Searches) -> list[_Bounds]:
+    """Return the bounds of the searches in which a rate passed."""
+    return [each for each in searches if each is not None and each.lower]
 
 
 def _intervals(
@@ -135,7 +155,7 @@ def _intervals(
 
 
 def _check_rate(name: str, rate: float | None, searches: _Searches, where: Path) -> None:
-    bounds = [each for each in searches if each is not None]
+    bounds = _passed(searches)
     middles = [each.middle for each in bounds if each.middle is not None]
     if not bounds:
         expect(name, rate, None, _SOURCE, where)
@@ -150,7 +170,7 @@ def _check_nanoseconds(
     name: str, nanoseconds: float | None, quantity: Quantity, searches: _Searches, where: Path
 ) -> None:
     """Check the time for a frame at the median of a gateway's rates; both directions have frames at that rate."""
-    bounds = [each for each in searches if each is not None]
+    bounds = _passed(searches)
     if not bounds or math.isinf(statistics.median_high(each.upper for each in bounds)):
         expect(name, nanoseconds, None, _SOURCE, where)
         return

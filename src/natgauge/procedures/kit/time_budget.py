@@ -7,6 +7,7 @@ it: they are over before the first trial.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -27,10 +28,14 @@ TIME: Final[LimitedBy] = "time"
 class TimeUpError(Exception):
     """The time is used up, or too little is left for the next trial; the text says which, with figures.
 
-    The bounds are those of the search at that trial.
+    Attributes:
+        bounds: bounds of the search at that trial.
+        failed: the lowest load that the device failed in a search in which nothing passed; infinite = none, or only
+            loads at which so few frames were lost that it may be chance.
     """
 
     bounds: Bounds = Bounds()
+    failed: float = math.inf
 
 
 @dataclass(slots=True)

@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from natgauge.causes.cause import FULL
 from natgauge.figure_text import in_percent
@@ -32,7 +33,7 @@ from natgauge.figure_text import number as written
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.result.frame_counts import deciding_counts
+from natgauge.procedures.kit.result.frame_counts import deciding_counts, few_lost
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.runner import GoneError
 from natgauge.procedures.kit.search import buckets, rare_loss
@@ -53,6 +54,8 @@ DISTANCE = 0.05
 STEEPEST = 16.0
 #: Factor by which the next trial is lower where failures hint at a loss that no rate cures.
 FAR_DOWN = 4.0
+#: What fails a load instead of the device.
+_NO_DEVICE: Final = frozenset[LimitedBy]({"tester", "host", "server"})
 #: A device that broke down this often in one search is not asked again.
 MOST_COLLAPSES = 3
 
@@ -176,7 +179,11 @@ class _Search:
         if not value and self._undecided and not (self._plan.whole and failed is not None):
             # A short trial that passed is no bound of the answer.
             error.bounds = Bounds()
-            raise nothing_passed(bound, self._plan.unit, self._attempts, error)
+            found = nothing_passed(bound, self._plan.unit, self._attempts, error)
+            chance = failed is None or failed.lost < LEAST_BAD or few_lost(self._attempts)
+            if failed is not None and failed.cause not in _NO_DEVICE and not chance:
+                found.failed = failed.rate
+            raise found
         if self._undecided:
             bound = None if failed is None else failed.rate
             self._notes.append(undecided_note(value, bound, self._plan.unit, error))
