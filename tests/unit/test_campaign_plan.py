@@ -250,6 +250,9 @@ def test_the_frames_of_a_subscriber_are_those_of_its_own_profile(tmp_path: Path)
             assert (point.cell.traffic.frame_size, point.cell.traffic.transport) == (200, transport)
     (fault,) = faults(**of_profile, traffic={"frame_size": 594})
     assert fault.startswith("x.toml: traffic.frame_size: 594, but the profile")
+    # After another measurement it was measured with the frames of that one.
+    (fault,) = faults(**{**of_profile, "measure": [{"metric": "throughput"}, *of_profile["measure"]]})
+    assert fault.startswith("x.toml: measure[1]: subscribers: its frames follow from its profile")
 
 
 def test_measurements_that_differ_in_anything_are_two() -> None:

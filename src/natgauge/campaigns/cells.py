@@ -169,9 +169,15 @@ def _point(
     )
     shared = {key: background[key] for key in ("foreground_share",) if key in background}
     _, metric, first, _, _ = measurements[0]
-    # A subscriber's frames follow from its profile.
-    deciding = dict(first) if procedures.get(metric).settings.traffic_of(first) else {}
+    deciding: dict[str, Any] = {}
     try:
+        # A subscriber's frames follow from its profile, and a cell has the same frames for all its measurements.
+        own = [procedures.get(each).settings.traffic_of(settings) for _, each, settings, _, _ in measurements]
+        if any(frames != own[0] for frames in own):
+            _, alone, _, number, _ = next(each for each, frames in zip(measurements, own, strict=True) if frames)
+            other = f"{alone}: its frames follow from its profile, and other measurements of the cell have others"
+            return (f"measure[{number}]: {other}; give it a plan of its own",)
+        deciding |= first if own[0] else {}
         cell = ask(metric, device, {**_evaluated(plan, device, metric, {**choices, **deciding}), **shared}).cell
         # What a metric has no use for is refused before its value, which may be none of this gateway either.
         if faults := _faults(plan, values, measurements, partial(_refuse_unlike, cell)):
