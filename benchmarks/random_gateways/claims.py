@@ -100,4 +100,5 @@ def _claim(drawn: Drawn, result: Result, error: float) -> Claim:
     interval = result.median_interval
     if interval is None:
         return Claim(drawn, "range", lower, upper, line)
-    return Claim(drawn, "range", lower, upper, line, interval.coverage, drawn.truth in interval)
+    inside = interval.lower <= drawn.truth <= (inf if interval.upper is None else interval.upper)
+    return Claim(drawn, "range", lower, upper, line, interval.coverage, inside)

@@ -128,7 +128,10 @@ def test_the_results_of_a_small_plan_fill_the_table(name: str) -> None:
         row.label for row in one.rows
     ]
     empty = {at for row in one.rows for at, cell in enumerate(found[row.label]) if re.fullmatch(r"\([a-z]\)", cell)}
-    assert empty == unmeasured(one)
+    # What is derived is left out, too, where doubts leave nothing of it.
+    doubted = {note[:3] for note in shown.below if "doubts make it a bound" in note}
+    derived = {at for row in one.rows for at, cell in enumerate(found[row.label]) if cell in doubted}
+    assert empty - derived == unmeasured(one)
     assert not [note for note in shown.below if note.startswith("Not in the table")]
     # The rates are those of the gateways, in the unit of the table.
     for row in one.rows:

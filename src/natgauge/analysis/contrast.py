@@ -69,7 +69,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class LeftEnds:
     """What doubts leave of a range of true values.
 
     Attributes:
@@ -92,7 +92,7 @@ class Left:
         return -math.inf if self.lower else lower, math.inf if self.upper else upper
 
 
-def left(result: Result, doubts: Iterable[Note] | None = None) -> Left:
+def left(result: Result, doubts: Iterable[Note] | None = None) -> LeftEnds:
     """Return what a result's doubts leave of it, or what some of them do.
 
     A doubt that only names the limit of a time or cost leaves what the range of a repetition has already.
@@ -110,7 +110,7 @@ def left(result: Result, doubts: Iterable[Note] | None = None) -> Left:
             lower[doubt.word] = None
         elif is_grave and of.leaves != "bounds" and not _is_of_share(doubt) and not _is_limit(doubt, result):
             unknown[doubt.word] = None
-    return Left(tuple(lower), tuple(upper), tuple(unknown))
+    return LeftEnds(tuple(lower), tuple(upper), tuple(unknown))
 
 
 def contrast(first: Result, second: Result, confidence: float = CONFIDENCE, *, seen: bool = False) -> Contrast:

@@ -10,7 +10,7 @@ from typing import Final
 from natgauge.analysis.between_runs import Sitting, sitting_of
 from natgauge.analysis.change import Change, Changes, Conclusion, matched, side, split, verdict
 from natgauge.analysis.comparing import Difference, comparable
-from natgauge.analysis.contrast import Contrast, Left, better, contrast, least_repetitions, left
+from natgauge.analysis.contrast import Contrast, LeftEnds, better, contrast, least_repetitions, left
 from natgauge.errors import UsageError
 from natgauge.figure_text import in_percent
 from natgauge.records.measurement import FUNCTIONAL, Result
@@ -91,7 +91,7 @@ def _conclusion(first: Result, second: Result, found: Contrast, margin: float) -
     return Conclusion(verdict(larger, better(first.metric)), sitting=sitting)
 
 
-def _limits(first: Result, second: Result, kept: Sequence[Left]) -> str:
+def _limits(first: Result, second: Result, kept: Sequence[LeftEnds]) -> str:
     limits = dict.fromkeys(result.limited_by for result in (first, second))
     words = dict.fromkeys(word for each in kept for word in each.opened)
     if words and set(limits) == {"device"}:
