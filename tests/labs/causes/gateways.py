@@ -156,7 +156,7 @@ RULES"""
 _INVALID_AWAY: Final = "nft delete table netdev bad 2> /dev/null; nft delete table ip more 2> /dev/null || true"
 
 GATEWAYS: Final[tuple[Planted, ...]] = (
-    Planted("ports-per-host", "port pool", nat("ip protocol udp snat ip to ip saddr map @ports", maps=_MAP), _ONE),
+    Planted("ports-per-host", "port block", nat("ip protocol udp snat ip to ip saddr map @ports", maps=_MAP), _ONE),
     Planted("few-ports", "port pool", nat(f"oifname {_OUT} ip protocol udp masquerade to :2000-2999"), _ONE),
     Planted("few-snat-ports", "port pool", nat(f"oifname {_OUT} ip protocol udp snat to 198.19.0.1:5000-5499"), _ONE),
     Planted("left-out-subnet", "no translation", nat(f"oifname {_OUT} ip saddr 10.0.0.0/30 masquerade")),

@@ -213,7 +213,8 @@ ANSWERING_SLOWLY = (
         "connection rate with half-open connections up to a limit",
         "connection-rate",
         half_open(FEW_HELD, FEW),
-        ANSWERED / (1 - FEW_HELD / FEW),
+        # Those that leave at once are answered besides.
+        ANSWERED / (1 - (FEW_HELD + ANSWERING.burst) / FEW),
         {**TCP, "error": ROUGH},
     ),
 )
