@@ -163,6 +163,6 @@ def test_a_doubt_of_several_repetitions_widens_once() -> None:
 @pytest.mark.parametrize("word", ["rare loss", "late at every rate", "link limited"])
 def test_a_rate_that_something_hides_has_no_upper_end_in_a_ratio(word: str) -> None:
     """A gateway of 119,069/s with rare loss had "2.03 times (1.88 to 23.1)" against it by one of 142,882/s."""
-    pair = [rate([value / 2 for value in VALUES], "a", doubt(word)), rate(VALUES, "b", later=10.0)]
+    pair = (rate([value / 2 for value in VALUES], "a", doubt(word)), rate(VALUES, "b", later=10.0))
     assert contrast(*pair).interval.lower == 0
     assert not contrast(*pair).differs

@@ -119,7 +119,7 @@ def doubted(kind: str, median: float, word: str, **parameters: Any) -> Result:
 
 
 def test_a_half_that_a_doubt_makes_a_bound_makes_the_figure_of_both_a_bound() -> None:
-    apart = {"placement": "isolated"}
+    apart: dict[str, Any] = {"placement": "isolated"}
     chain, edge = result("map-t", 276_000, **apart), result("map-t-ce", 375_000, **apart)
     smallest, in_turns = of_chain(chain, edge, doubted("map-t-br", 300_000, "link limited", **apart))
     assert (smallest.value, smallest.bound, in_turns.bound) == (300_000, ">=", ">=")

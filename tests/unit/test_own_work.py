@@ -103,13 +103,17 @@ def test_the_testers_work_for_openings_is_in_a_rate_of_frames_beside_them() -> N
 def test_the_receivers_run_for_each_frame_that_opens_or_closes_a_connection_too(
     figures: dict[str, float], transport: str, frames: float
 ) -> None:
-    given = {"placement": "isolated", "device_cores": 4, "receiver_ns": 100.0, "transport": transport}
+    given: dict[str, Any] = {"placement": "isolated", "device_cores": 4, "receiver_ns": 100.0, "transport": transport}
     result = mixed("subscribers", figures, "subscribers", **given)
     assert noted(result, "tester on device cores") == pytest.approx(100e-9 * frames / 4)
 
 
 def test_a_load_near_the_highest_that_was_tried_is_so_with_its_openings(golden: Golden) -> None:
-    tops = {"tester_highest_phase1_rate": None, "tester_highest_phase2_rate": None, "search_top_phase2_rate": 3.2e6}
+    tops: dict[str, Any] = {
+        "tester_highest_phase1_rate": None,
+        "tester_highest_phase2_rate": None,
+        "search_top_phase2_rate": 3.2e6,
+    }
     result = mixed(placement="external", **tops)
     golden([str(doubt) for doubt in result.doubts if doubt.word == "tester unknown"])
 

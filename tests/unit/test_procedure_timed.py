@@ -288,7 +288,7 @@ def test_inter_packet_delay_variation_of_the_rfcs_example() -> None:
 @pytest.mark.parametrize("metric", ["latency", "pdv", "first-packet-delay"])
 def test_a_repetition_has_the_ends_between_which_its_delay_is_and_the_number_of_its_frames(metric: str) -> None:
     truth = Gateway(delays=[10 * US, 20 * US], first_delays=[30 * US], establishes=2e5)
-    given = {} if metric == "first-packet-delay" else {"throughput_rate": 1e5}
+    given: dict[str, Any] = {} if metric == "first-packet-delay" else {"throughput_rate": 1e5}
     found = simulated_lab.measure(
         metric, truth, connections=500, connection_rate=1e5, trial_seconds=2.0, repeat=2, **given
     ).result

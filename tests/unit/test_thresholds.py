@@ -163,9 +163,9 @@ def test_two_repetitions_alone_meet_and_miss_nothing() -> None:
         judgements = [judged(delays.model_copy(update={"parameters": parameters})) for parameters in given]
         assert {one.verdict for one in judgements if one is not None} == found
     searched = made([10.0, 11.0], metric="latency", unit="us", parameters={"at_most": 20.0, "error": "5%"})
-    found = judged(searched)
-    assert found is not None
-    assert found.verdict == "met"
+    judgement = judged(searched)
+    assert judgement is not None
+    assert judgement.verdict == "met"
 
 
 def test_a_doubt_that_could_change_the_answer_leaves_no_verdict(measured: Result) -> None:

@@ -126,7 +126,6 @@ def side(contrast: Contrast, margin: float, control: float = 1.0) -> int:
     """Return 1 where the second figure is larger beyond the margins, -1 where it is smaller, 0 where neither is sure.
 
     Args:
-        contrast: the contrast.
         margin: share (0 to below 1) by which a figure may change; of a difference, a share of the larger median.
         control: further factor (1 or more) by which a ratio may differ from 1.
     """

@@ -70,12 +70,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class LeftEnds:
-    """What doubts leave of a range of true values.
+    """What doubts leave of a range of true values: the words of those that leave no such end.
 
     Attributes:
-        lower: words of the doubts that leave no lower end.
-        upper: words of those that leave no upper end.
-        unknown: words of those that could change the answer and leave no end certain.
+        unknown: words of the doubts that could change the answer and leave no end certain.
     """
 
     lower: tuple[NoteWord, ...]

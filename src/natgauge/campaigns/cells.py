@@ -184,8 +184,8 @@ def _point(
             return faults
         bench = Bench(cell)
     except UsageError as error:
-        number = measurements[0][3] if error.at in deciding else None
-        path = _path(error.at, plan, values, number) or f"gateways[{plan.gateways.index(device)}]: "
+        of = measurements[0][3] if error.at in deciding else None
+        path = _path(error.at, plan, values, of) or f"gateways[{plan.gateways.index(device)}]: "
         return (at_path(path, error),)
     planned: list[CellMeasurement] = []
 

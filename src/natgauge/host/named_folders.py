@@ -12,8 +12,7 @@ from natgauge.errors import UsageError
 def named_folders(variable: str) -> list[Path]:
     """Return the folders that an environment variable names, separated like PATH; none where it is not set.
 
-    Raises:
-        UsageError: one of them is no folder. What is there would be looked for elsewhere, and something else be found.
+    One that is no folder is refused: what should be there would be found elsewhere, and be something else.
     """
     folders = [Path(folder) for folder in os.environ.get(variable, "").split(os.pathsep) if folder]
     for folder in folders:

@@ -26,10 +26,6 @@ def find(name: str) -> Path:
 
     The search order is: $NATGAUGE_PROGRAMS, the directory of the Python interpreter (where the wheel installs it),
     target/release of the checkout, PATH.
-
-    Raises:
-        HostError: it is nowhere.
-        UsageError: $NATGAUGE_PROGRAMS names no folder.
     """
     for candidate in _candidates(name):
         if candidate.is_file() and os.access(candidate, os.X_OK):

@@ -26,7 +26,6 @@ class CapturedFrame:
 
     Attributes:
         sentence: what the frame is, for people; empty = the frame decided nothing.
-        damaged: whether its checksum is wrong, so that no host takes it.
     """
 
     side: Side

@@ -29,7 +29,6 @@ class TimeUpError(Exception):
     """The time is used up, or too little is left for the next trial; the text says which, with figures.
 
     Attributes:
-        bounds: bounds of the search at that trial.
         failed: the lowest load that the device failed in a search in which nothing passed; infinite = none, or only
             loads at which so few frames were lost that it may be chance.
     """
