@@ -325,9 +325,8 @@ fn check_phases(request: &Request) -> Outcome<()> {
         // Each period begins with a connection of its own for each sender.
         let senders = request.senders.cpus.len() as u64;
         let each = (stream.frames + after).div_ceil(senders) * senders;
-        let closed =
-            if phase2.periods == 1 { stream.frames + after } else { each.saturating_mul(phase2.periods.into()) };
-        if closed > request.connections.into() {
+        let closed = if phase2.periods == 1 { stream.frames + after } else { each.saturating_mul(phase2.periods) };
+        if closed > request.connections {
             let more = format!(": {closed} of {} connections", request.connections);
             return refuse("phase2.initiator.frames", stream.frames, CLOSED_ONCE, &more);
         }
