@@ -26,7 +26,7 @@ from natgauge.modifiers import Modifiers
 from natgauge.readings import Readings
 from natgauge.trial_record import hops_in
 from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Trial, TrialPlan
-from natgauge.words import MAXIMUM_CONNECTIONS, WRONG_FRAMES, LimitedBy, Verdict
+from natgauge.words import MAXIMUM_CONNECTIONS, LimitedBy, Verdict
 
 #: Counter of records that the socket of a log's program had no room for.
 LOG_DROPS = "log_drops"
@@ -352,7 +352,7 @@ def _wrong(stream: _Stream, case: _Case) -> _Ruling | None:
     """Judge wrong frames: no stall explains them, and untranslated frames fail a trial whatever loss is tolerated."""
     counts = stream.counts
     wrong = {
-        **{WRONG_FRAMES[name]: number for name, number in counts.wrong_frames.items()},
+        **counts.wrong_in_words,
         "duplicated": counts.duplicates,
         "with wrong content": sum(message.wrong for message in counts.messages),
     }

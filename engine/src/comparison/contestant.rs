@@ -10,7 +10,7 @@ use crate::failure::{Failure, Outcome};
 use crate::host;
 use crate::plan;
 use crate::port::{self, Port};
-use crate::programs::{total_odd, Programs};
+use crate::programs::Programs;
 use crate::report::{ContestantCounts, StreamTally, WrongFrames};
 use crate::request::{Comparison, Contestant, Quantity};
 use crate::selftest;
@@ -157,16 +157,10 @@ impl<'a> LoadedContestant<'a> {
         let request = &self.contestant.trial;
         // Frames whose stream cannot be read are of one that lacks frames, as far as there is one.
         let lacks = self.made[PHASE1] != received.tally[PHASE1].received;
-        let unread = [PHASE2[RESPONDER], if lacks { PHASE1 } else { PHASE2[INITIATOR] }];
+        let of_none = [PHASE2[RESPONDER], if lacks { PHASE1 } else { PHASE2[INITIATOR] }];
         let stream = |number: usize| {
-            let of_side = |side: usize| [number, STREAMS].map(|at| (side, at));
-            let odd: Vec<_> = BOTH
-                .into_iter()
-                .flat_map(of_side)
-                .filter(|&(side, at)| at != STREAMS || unread[side] == number)
-                .map(|(side, at)| received.odd[side][at])
-                .collect();
-            let (tally, odd) = (&received.tally[number], total_odd(&odd));
+            let unread: Vec<_> = BOTH.into_iter().filter(|&side| of_none[side] == number).collect();
+            let (tally, odd) = (&received.tally[number], received.odd_of(number, &unread));
             StreamTally {
                 made_frames: self.made[number],
                 received_frames: tally.received,

@@ -54,9 +54,7 @@ impl Received {
             add(total, part);
         }
         for side in BOTH {
-            for (total, part) in self.of_port(other, side) {
-                *total += part;
-            }
+            sum(self.of_port(other, side));
             for (total, part) in self.odd[side].iter_mut().zip(&other.odd[side]) {
                 add_odd(total, part);
             }
@@ -64,6 +62,13 @@ impl Received {
         }
         self.stored += other.stored;
         self.remapped += other.remapped;
+    }
+
+    /// Frames of a stream in another form than that of test frames, and those at some ports whose stream cannot be read.
+    pub fn odd_of(&self, stream: usize, unread: &[usize]) -> types::oddities {
+        let of_stream = BOTH.into_iter().map(|side| self.odd[side][stream]);
+        let of_none = unread.iter().map(|&side| self.odd[side][STREAMS]);
+        total_odd(&of_stream.chain(of_none).collect::<Vec<_>>())
     }
 
     /// Counts since an earlier reading; of phase 1 and of connections learned, all.
@@ -107,6 +112,12 @@ impl Received {
 
 /// A count beside the same one of another CPU or reading.
 type Pair<'a> = (&'a mut u64, u64);
+
+fn sum<'a>(pairs: impl Iterator<Item = Pair<'a>>) {
+    for (count, more) in pairs {
+        *count += more;
+    }
+}
 
 fn subtract<'a>(pairs: impl Iterator<Item = Pair<'a>>) {
     for (count, earlier) in pairs {
@@ -157,9 +168,7 @@ fn stray(found: &types::stray) -> Option<(IpAddr, u16)> {
 
 /// Add the oddities of one CPU; of the MTUs the least is kept.
 fn add_odd(total: &mut types::oddities, part: &types::oddities) {
-    for (count, more) in of_odd(total, part) {
-        *count += more;
-    }
+    sum(of_odd(total, part));
     let known = [total.path_mtu, part.path_mtu].into_iter().filter(|mtu| *mtu > 0);
     total.path_mtu = known.min().unwrap_or(0);
 }
@@ -190,9 +199,7 @@ fn add(total: &mut types::tally, part: &types::tally) {
         total.late_minimum = if first { low } else { total.late_minimum.min(low) };
         total.late_maximum = if first { high } else { total.late_maximum.max(high) };
     }
-    for (count, more) in of_stream(total, part) {
-        *count += more;
-    }
+    sum(of_stream(total, part));
     total.pairs += part.pairs;
     total.delays += part.delays;
     total.negative += part.negative;

@@ -17,7 +17,7 @@ use crate::report::{
 use crate::request::FCS;
 use crate::shared::{
     BOTH, CLOSING, DELAY_SUB_BITS, INITIATOR, NEGATIVE, NOT_NEGATIVE, PHASE1, PHASE2, PHASE2_INITIATOR,
-    PHASE2_RESPONDER, RESPONDER, STREAMS,
+    PHASE2_RESPONDER, RESPONDER,
 };
 use crate::tester::types;
 use crate::transport::Transport;
@@ -131,7 +131,7 @@ impl Trial<'_> {
         let interval = 1e9 / flow.step.map_or(flow.rate, |step| step.rate);
         let mixed = self.request.background.is_some() && stream != PHASE1;
         let timed = self.request.record_loss_times;
-        let wrong = WrongFrames::new(tally, &self.odd(stream, received), self.request);
+        let wrong = WrongFrames::new(tally, &received.odd_of(stream, &self.unread(stream)), self.request);
         let damaged = wrong.damaged + self.damaged_without_stream(stream, received);
         let churns = self.request.churn().is_some();
         let aside: u64 = parts.iter().map(|part| part.aside).sum();
@@ -269,13 +269,6 @@ impl Trial<'_> {
     /// Frames too damaged to read their stream.
     fn damaged_without_stream(&self, stream: usize, received: &Received) -> u64 {
         self.unread(stream).into_iter().map(|side| received.damaged_unmarked[side]).sum()
-    }
-
-    /// Frames of a stream in another form than that of test frames.
-    fn odd(&self, stream: usize, received: &Received) -> types::oddities {
-        let of_stream = BOTH.into_iter().map(|side| received.odd[side][stream]);
-        let unread = self.unread(stream).into_iter().map(|side| received.odd[side][STREAMS]);
-        total_odd(&of_stream.chain(unread).collect::<Vec<_>>())
     }
 
     /// Number of a flow's frames to be timed that were due in disturbed times.

@@ -19,6 +19,11 @@ class WrongFigures(AgreementPart):
         """Frames that arrived in another form than that of test frames: name of their count, and their number."""
         return {name: getattr(self, name) or 0 for name in WRONG_FRAMES}
 
+    @property
+    def wrong_in_words(self) -> dict[str, int]:
+        """The same by what is said of such frames."""
+        return {WRONG_FRAMES[name]: number for name, number in self.wrong_frames.items()}
+
 
 class StreamFigures(WrongFigures):
     """Base of the generated `StreamCounts`."""

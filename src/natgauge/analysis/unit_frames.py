@@ -124,8 +124,7 @@ def most_units(
     if not frames or not isinstance(speeds, list) or len(speeds) != len(_SIDES):
         return None
     every = [*frames, *_beside(metric, parameters)]
-    flood = figures[FLOOD].median if FLOOD in figures else 0.0
-    constant = _openings(parameters, flood + (_fixed_new(metric, parameters) or 0.0))
+    constant = _openings(parameters, _of_flood(figures) + (_fixed_new(metric, parameters) or 0.0))
     most = [
         _most_on(speed, side, *([frame for frame in each if frame.sender == sender] for each in (every, constant)))
         for side, speed in zip(_SIDES, speeds, strict=True)

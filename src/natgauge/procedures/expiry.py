@@ -87,50 +87,37 @@ class _Expiry(HeldConnections[ExpirySettings]):
                 "so their expiry was not seen; give a longer time-out, or fewer connections"
             )
         rows = [{"seconds": reading.seconds, "count": float(reading.count)} for reading in readings]
-        begin, end = (
-            crossing(readings, FROM_SHARE * settings.connections),
-            crossing(readings, TO_SHARE * settings.connections),
+        high, low = (share * settings.connections for share in (FROM_SHARE, TO_SHARE))
+        begun, ended = (
+            next((at for at, reading in enumerate(readings) if reading.count <= level), None) for level in (high, low)
         )
-        if (begin is None or end is None) and watched < settings.watch_seconds:
+        if (begun is None or ended is None) and watched < settings.watch_seconds:
             raise TimeUpError(
                 f"{readings[-1].count} of {settings.connections} connections were left when the time was over"
             )
-        if begin is None or end is None:
+        if begun is None or ended is None:
             raise BrokenError(
                 f"{EXPIRY}: {readings[-1].count} of {settings.connections} connections were left after "
                 f"{readings[-1].seconds:.1f} s; give shorter time-outs or watch longer"
             )
+        begin, end = crossing(readings, begun, high), crossing(readings, ended, low)
         figures = {"first_tenth_seconds": begin, "last_tenth_seconds": end, "watched_seconds": readings[-1].seconds}
-        fallen = (FROM_SHARE - TO_SHARE) * settings.connections
-        shortest, longest = fall_between(readings, settings.connections)
-        if not shortest:
+        fallen = high - low
+        # Between two readings the count may have fallen at any moment.
+        longest = readings[ended].seconds - readings[begun - 1].seconds
+        shortest = readings[ended - 1].seconds - readings[begun].seconds
+        if shortest <= 0:
             note = Note("method", "the count fell between readings; the rate is at least this")
             return self.measurement(fallen / longest, limited_by="tester", figures=figures, notes=[note], series=rows)
         figures |= {"rate_lowest": fallen / longest, "rate_highest": fallen / shortest}
         return self.measurement(fallen / (end - begin), figures=figures, series=rows)
 
 
-def fall_between(readings: Sequence[CountAt], connections: int) -> tuple[float, float]:
-    """Return the shortest and the longest time in s that the fall may have taken: between readings nothing is known."""
-    begun, ended = (
-        next(at for at, reading in enumerate(readings) if reading.count <= share * connections)
-        for share in (FROM_SHARE, TO_SHARE)
-    )
-    shortest = readings[ended - 1].seconds - readings[begun].seconds if ended > begun else 0.0
-    return shortest, readings[ended].seconds - readings[begun - 1].seconds
-
-
-def crossing(readings: Sequence[CountAt], level: float) -> float | None:
-    """Return the time in s at which the count fell to `level`, interpolated between readings; None = it did not."""
-    before = None
-    for reading in readings:
-        if reading.count <= level:
-            if before is None or before.count == reading.count:
-                return reading.seconds
-            share = (before.count - level) / (before.count - reading.count)
-            return before.seconds + share * (reading.seconds - before.seconds)
-        before = reading
-    return None
+def crossing(readings: Sequence[CountAt], at: int, level: float) -> float:
+    """Return the time in s at which the count fell to `level`: on the line from the reading before `at` to that one."""
+    before, after = readings[at - 1], readings[at]
+    share = (before.count - level) / (before.count - after.count)
+    return before.seconds + share * (after.seconds - before.seconds)
 
 
 PROCEDURE = Procedure(

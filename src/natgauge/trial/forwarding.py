@@ -21,7 +21,7 @@ from natgauge.labs.contract import Addresses
 from natgauge.setup.traffic import Range, TrafficPlan
 from natgauge.trial.judging import signs_of
 from natgauge.trials import Phase2Plan, TrialPlan
-from natgauge.words import WRONG_FRAMES, Query
+from natgauge.words import Query
 
 #: Number of tries where frames are missing: a device that loses 1 % of its frames passes in 99 % of cases.
 HANDFULS: Final = 3
@@ -87,8 +87,7 @@ def _streams(result: TrialResult, *, stateless: bool) -> dict[str, StreamCounts 
 
 
 def _received_of(counts: StreamCounts) -> str:
-    wrong = {WRONG_FRAMES[name]: number for name, number in counts.wrong_frames.items()}
-    found = {"late": counts.late, **wrong, "duplicated": counts.duplicates}
+    found = {"late": counts.late, **counts.wrong_in_words, "duplicated": counts.duplicates}
     faults = "".join(f", {number} {said}" for said, number in found.items() if number)
     return f"{counts.received_frames} of {counts.offered_frames} frames came back{faults}"
 

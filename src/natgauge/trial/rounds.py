@@ -35,7 +35,7 @@ from natgauge.tester.cable_lab import CableLab
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.lab_measurer import LabMeasurer, Recorder
 from natgauge.trials import TrialPlan
-from natgauge.words import QUANTITIES, WRONG_FRAMES, Family, Placement
+from natgauge.words import QUANTITIES, Family, Placement
 
 #: Requests have a rate, which slices do not keep.
 RATE: Final = 1e6
@@ -127,8 +127,7 @@ def fault_of(counts: ContestantCounts, connections: int, counted: int | None) ->
     `counted` is the device's number of connections after the round; None = not reported.
     """
     for name, stream in (("new", counts.new), ("up", counts.initiator), ("down", counts.responder)):
-        said = {WRONG_FRAMES[name]: number for name, number in stream.wrong_frames.items()}
-        wrong = {"duplicated": stream.duplicates, "late": stream.late, **said}
+        wrong = {"duplicated": stream.duplicates, "late": stream.late, **stream.wrong_in_words}
         if stream.received_frames != stream.made_frames or any(wrong.values()):
             more = "".join(f", {number} {kind}" for kind, number in wrong.items() if number)
             return f"{name}: {stream.received_frames} of {stream.made_frames} frames came back{more}"
