@@ -100,6 +100,8 @@ Quantity = Literal["new", "up", "down", "both"]
 QUANTITIES: Final[tuple[Quantity, ...]] = ("new", "up", "down", "both")
 #: N of RFC 9693 section 4: what an index of 31 bits counts.
 MAXIMUM_CONNECTIONS: Final = 2**31
+#: N of a trial where nobody says another.
+DEFAULT_CONNECTIONS: Final = 100_000
 
 Address = IPv4Address | IPv6Address
 Interface = IPv4Interface | IPv6Interface

@@ -35,7 +35,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     # Carrier-grade NATs are audited with a pool, which labs and recipes know.
     "audits": (22_750, "setups, the records, and the requirements; nothing that measures"),
     "campaigns": (44_440, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
-    "causes": (1_170, "facts about hops and counters, and the delays of late frames, with figures in words"),
+    "causes": (1_180, "facts about hops and counters, and the delays of late frames, with figures in words"),
     "cleaning": (11_670, "the labs of this machine from outside; their registers"),
     "cli": (71_480, "the edge: reaches everything"),
     "comparisons": (42_130, "measures several gateways, on the bench"),

@@ -11,6 +11,7 @@ from natgauge.campaigns.cells import points
 from natgauge.campaigns.estimate import estimate, likely_of, of_question
 from natgauge.campaigns.plan import parse
 from natgauge.durations import duration, likely
+from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 
 
@@ -60,6 +61,23 @@ def test_a_limit_of_the_time_is_that_of_all_repetitions_of_a_measurement_and_of_
     of_plan = estimate(points(parse({**plan, "traffic": {"connections": 1000}, "measure": measured}, "x")))
     assert 20 <= of_plan.most_seconds <= 40
     assert of_plan.seconds <= of_plan.most_seconds
+
+
+@pytest.mark.parametrize(
+    ("metric", "choices", "seconds"),
+    [
+        ("tear-down-rate", {"connections": 100_000}, 60),
+        ("tear-down-rate", {"connections": 640_000}, 384),
+        ("throughput", {"connections": 200_000, "trial_seconds": 1.0}, 180),
+        ("tear-down-rate", {"connections": 200_000, "repeat": 3}, 360),
+        ("tear-down-rate", {"connections": 640_000, "most_seconds": 60.0}, 60),
+    ],
+)
+def test_more_connections_get_more_of_the_time_of_a_profile(
+    metric: str, choices: dict[str, float], seconds: float
+) -> None:
+    asked = ask(metric, "nftables-nat44", {"profile": "quick", **choices})
+    assert Bench(asked.cell).plan(asked.metric, asked.settings).settings.most_seconds == seconds
 
 
 def test_more_connections_and_slower_devices_take_longer() -> None:

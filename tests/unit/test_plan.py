@@ -19,13 +19,12 @@ from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Addresses, Link
 from natgauge.procedures import get
 from natgauge.setup.traffic import AddressPlan, Range, make_plan
-from natgauge.setup.traffic.plan import DEFAULT_CONNECTIONS
 from natgauge.setup.traffic.ranges import parse_ports
 from natgauge.trial.bench import Bench
 from natgauge.trial.planned import Planned
 from natgauge.trial.question import ask
 from natgauge.trial.requests import traffic_frame
-from natgauge.words import MAXIMUM_CONNECTIONS
+from natgauge.words import DEFAULT_CONNECTIONS, MAXIMUM_CONNECTIONS
 
 
 def link(network: str, device: str, tester: str) -> Link:

@@ -54,7 +54,8 @@ def follow(page: Path, capsys: pytest.CaptureFixture[str], chosen: Callable[[lis
         capsys.readouterr()
         status = run(words)
         shown = capsys.readouterr()
-        assert status in (_COMPARED if words[0] == "compare" else {0}), f"{text}: {shown.err}"
+        ended = f"{text}: status {status}: {shown.out}{shown.err}"
+        assert status in (_COMPARED if words[0] == "compare" else {0}), ended
         assert shown.out
         if to is not None:
             Path(to).write_text(shown.out)

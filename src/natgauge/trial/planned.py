@@ -19,8 +19,7 @@ from natgauge.labs.contract import Device
 from natgauge.measurer import Ability
 from natgauge.procedures.kit.procedure import Procedure, make_settings
 from natgauge.procedures.kit.settings import Profile, TrialSettings
-from natgauge.setup.traffic import DEFAULT_CONNECTIONS
-from natgauge.words import TESTER
+from natgauge.words import DEFAULT_CONNECTIONS, TESTER
 
 #: Port of DNS servers (RFC 1035 section 4.2.1).
 PORT: Final = 53

@@ -26,7 +26,7 @@ from natgauge.procedures.kit.result.results import Attempt, Measurement, Measure
 from natgauge.procedures.kit.runner import TrialRunner, unheard
 from natgauge.procedures.kit.settings import COMMON, DECIDED_ELSEWHERE, Defaults, Profile
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError, stopped
-from natgauge.words import OF_SPEED, LimitedBy, Order, Placement, Verdict
+from natgauge.words import DEFAULT_CONNECTIONS, OF_SPEED, LimitedBy, Order, Placement, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +257,7 @@ def make_settings(  # noqa: PLR0913 - what is decided elsewhere, each by its nam
     settings = procedure.settings(
         connections=connections, placement=placement, own_processes=own_processes, order=order, **values
     )
-    seconds = None if "most_seconds" in chosen else _more_time(procedure, values)
+    seconds = None if "most_seconds" in chosen else _more_time(procedure, values, connections)
     return settings if seconds is None else dataclasses.replace(settings, most_seconds=seconds)
 
 
@@ -271,15 +271,17 @@ def with_profile(procedure: Procedure[Any], choices: Mapping[str, object]) -> di
     return {**{name: value for name, value in defaults.items() if name in names}, **choices}
 
 
-def _more_time(procedure: Procedure[Any], values: Mapping[str, Any]) -> float | None:
-    """A profile's time is for its own trials; longer ones, and more repetitions, get as much more."""
+def _more_time(procedure: Procedure[Any], values: Mapping[str, Any], connections: int) -> float | None:
+    """A profile's time is for its own trials; longer ones, more connections and repetitions get as much more."""
     usual: dict[str, Any] = {item.name: item.default for item in dataclasses.fields(procedure.settings)}
     usual |= with_profile(procedure, {"profile": values.get("profile", "default")})
     if usual["most_seconds"] is None:
         return None
-    share = 1.0
-    for name in ("trial_seconds", "repeat"):
+
+    def times(name: str) -> float:
         chosen, other = values.get(name), usual.get(name)
-        if isinstance(chosen, int | float) and isinstance(other, int | float):
-            share *= max(1.0, chosen / other)
+        return max(1.0, chosen / other) if isinstance(chosen, int | float) and isinstance(other, int | float) else 1.0
+
+    # A trial opens its connections, and then it sends.
+    share = (times("trial_seconds") + max(1.0, connections / DEFAULT_CONNECTIONS) - 1) * times("repeat")
     return usual["most_seconds"] * share if share > 1 else None

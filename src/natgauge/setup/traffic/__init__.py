@@ -2,13 +2,12 @@
 """Addresses, ports and sizes of the traffic, from the options and from what a lab and its gateway need."""
 
 from natgauge.setup.traffic.addresses import AddressPlan, address_plan
-from natgauge.setup.traffic.plan import DEFAULT_CONNECTIONS, TrafficPlan, hosts_of, make_plan, refuse_flood, with_pool
+from natgauge.setup.traffic.plan import TrafficPlan, hosts_of, make_plan, refuse_flood, with_pool
 from natgauge.setup.traffic.ranges import LAST_PORT, Range
 from natgauge.setup.traffic.subscribers import chosen_sets, needs, refuse_sets
 from natgauge.setup.traffic.vlan import vlans
 
 __all__ = [
-    "DEFAULT_CONNECTIONS",
     "LAST_PORT",
     "AddressPlan",
     "Range",

@@ -27,7 +27,7 @@ from natgauge.setup.traffic import subscribers as sharing
 from natgauge.setup.traffic.addresses import AddressPlan
 from natgauge.setup.traffic.ranges import LAST_PORT, Range, parse_addresses, parse_ports, spoken
 from natgauge.setup.traffic.vlan import LAST_VLAN, MOST_BESIDE_MTU, octets_of_tags, vlans
-from natgauge.words import MAXIMUM_CONNECTIONS, OUTSIDE_PORTS, Family, Order, Side, Transport
+from natgauge.words import DEFAULT_CONNECTIONS, MAXIMUM_CONNECTIONS, OUTSIDE_PORTS, Family, Order, Side, Transport
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 #: RFC 4814 section 4.5: pseudorandom source ports exclude the well-known ports.
 FIRST_SOURCE_PORT = 1024
-DEFAULT_CONNECTIONS = 100_000
 #: Four tuples of each emulated customer edge on average: with fewer drawn at random, some edges would have none.
 CONNECTIONS_PER_EDGE = 16
 #: Hosts of a network of 16 bits, without its first and last address and the device's
