@@ -48,8 +48,8 @@ from natgauge.audits.kit.packets import (
     read_packet,
 )
 from natgauge.audits.requirements import requirements
-from natgauge.gateways.port_blocks import PortBlocks
 from natgauge.labs.contract import Addresses
+from natgauge.port_blocks import PortBlocks
 from natgauge.words import Address, Side, Transport
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]

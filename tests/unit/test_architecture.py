@@ -28,6 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "causes": {"late_delays", "words"},
     "core_work": set(),
     "plain_text": set(),
+    "port_blocks": set(),
     "errors": {"plain_text"},
     "durations": set(),
     "embedding": set(),
@@ -75,7 +76,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "statistics", "subscriber_profiles", "trials", "words",
     },
     "analysis": {
-        "errors", "ethernet", "figure_text", "known_doubts", "metrics", "notes", "records", "statistics",
+        "errors", "ethernet", "figure_text", "known_doubts", "metrics", "notes", "port_blocks", "records", "statistics",
         "words",
     },
     "doubts": {
@@ -96,14 +97,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "guest_building": {"errors", "host", "labs"},
     "new_recipe": {"errors", "foreign", "gateways"},
     "gateways": {
-        "embedding", "errors", "foreign", "host", "inputs", "labs", "system_errors",
+        "embedding", "errors", "foreign", "host", "inputs", "labs", "port_blocks", "system_errors",
         "table_memory", "toml_text", "words",
     },
     "tester": {
         "agreement", "cleaning", "counts", "delays", "errors", "ethernet", "figure_text", "files", "finding",
         "foreign", "gateways", "host", "inputs", "labs", "paired", "statistics", "words",
     },
-    "setup": {"errors", "ethernet", "gateways", "host", "inputs", "labs", "words"},
+    "setup": {"errors", "ethernet", "gateways", "host", "inputs", "labs", "port_blocks", "words"},
     "trial": {
         "agreement", "causes", "churn", "core_work", "counts", "delays", "errors", "ethernet", "figure_text",
         "files", "foreign", "gateways", "host", "inputs", "labs", "log_counts", "measurer", "modifiers",
@@ -116,8 +117,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "words",
     },
     "audits": {
-        "embedding", "errors", "figure_text", "gateways", "host", "inputs", "keywords", "labs", "notes", "records",
-        "setup", "words",
+        "embedding", "errors", "figure_text", "gateways", "host", "inputs", "keywords", "labs", "notes", "port_blocks",
+        "records", "setup", "words",
     },
     "campaigns": {
         "agreement", "cleaning", "delays", "durations", "errors", "figure_text", "foreign",

@@ -25,7 +25,7 @@ from natgauge.audits.request import LONG_WAIT_SECONDS
 from natgauge.audits.requirements import port_rules, requirements, unknown
 from natgauge.audits.requirements.out_of_sight import TABLE
 from natgauge.audits.runner import classes, examine
-from natgauge.gateways.port_blocks import PortBlocks
+from natgauge.port_blocks import PortBlocks
 from natgauge.records.audit import AuditedRequirement, AuditVerdict
 
 #: Long enough for all time-outs but that of open TCP connections.

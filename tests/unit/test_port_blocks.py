@@ -18,8 +18,8 @@ from natgauge.causes.cause import Cause
 from natgauge.causes.hops import hops_of
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.errors import UsageError
-from natgauge.gateways.port_blocks import PortBlocks
 from natgauge.gateways.recipe import load
+from natgauge.port_blocks import PortBlocks
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 

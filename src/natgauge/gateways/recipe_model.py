@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from natgauge.gateways.port_blocks import PortBlocks
+from natgauge.port_blocks import PortBlocks
 from natgauge.words import TcpState
 
 #: The verbs, in the order a gateway's life has them.

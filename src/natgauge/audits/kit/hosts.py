@@ -15,8 +15,8 @@ from ipaddress import IPv4Address
 from typing import Final
 
 from natgauge.audits.kit.packets import Endpoint
-from natgauge.gateways.port_blocks import PortBlock, PortBlocks
 from natgauge.labs.contract import Addresses
+from natgauge.port_blocks import PortBlock, PortBlocks
 from natgauge.words import Address, Transport
 
 #: Inside hosts that an examination uses together.

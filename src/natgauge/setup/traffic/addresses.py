@@ -14,9 +14,9 @@ from natgauge.words import Family
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
-    from natgauge.gateways.port_blocks import PortBlocks
     from natgauge.gateways.port_sets import PortSets
     from natgauge.gateways.recipe import Recipe
+    from natgauge.port_blocks import PortBlocks
 
 
 @dataclass(frozen=True, slots=True)
