@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from ipaddress import IPv4Address
 from typing import Annotated, NamedTuple, Self
@@ -58,6 +59,10 @@ class PortBlocks(BaseModel):
     def ports(self) -> int:
         """Most ports of an inside host."""
         return self.size * self.each
+
+    def each_for(self, connections: float) -> int:
+        """Return the number of blocks in which this many connections fit, > 0, each with a port of its own."""
+        return math.ceil(connections / self.size)
 
     def of(self, host: int, first_address: IPv4Address) -> PortBlock:
         """Return the block of an inside host, from 0, in a pool that begins with this address."""

@@ -2,7 +2,7 @@
 """How many subscribers a gateway carries, by what was measured of it: plain arithmetic on results.
 
 Each limit was measured alone. What a gateway carries when all of them are used at once is not known from them; it is
-at most what follows here.
+at most what follows here. Blocks of ports are arithmetic: a subscriber without a block opens no connection.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from pydantic import ValidationError
+
 from natgauge.analysis.between_runs import left_range
 from natgauge.analysis.contrast import Span
 from natgauge.analysis.unit_frames import bits_of_unit, mix_of
@@ -19,18 +21,24 @@ from natgauge.ethernet import FRAME_OVERHEAD
 from natgauge.figure_text import in_full
 from natgauge.metrics import declared
 from natgauge.metrics.metric import Resource
+from natgauge.port_blocks import PortBlocks
 from natgauge.records.measurement import Result
-from natgauge.words import OUTSIDE_PORTS
+from natgauge.words import OF_PORTS, OUTSIDE_PORTS
 
 #: Kinds of gateways that keep the port: a connection takes no port of an outside address.
 _KEEP_PORTS: Final = frozenset({"routing", "nptv6", "siit", "softwire"})
 #: Kinds of gateways that keep no connections, unless a result says how the table of its gateway is emptied.
 _KEEP_NONE: Final = _KEEP_PORTS | {"map-t-br", "map-e-br", "lwaftr", "b4", "dns64", "dns"}
+#: Kinds of gateways whose subscribers have a set of the ports of a shared address each.
+_SHARE_SETS: Final = frozenset(
+    {"lw4o6", "map-e", "map-t", "map-t-br", "map-e-br", "lwaftr", "map-t-ce", "map-e-ce", "lwb4"}
+)
 #: Parameters of a gateway that keeps connections: how natgauge, or somebody else, has them forgotten.
 _FORGETTING: Final = ("emptying", "empty_command", "device_timeout")
 
-#: What can end it: a resource that a metric measures, or the ports of the outside addresses.
-Ended = Literal["new connections", "open connections", "outside ports", "frames"]
+#: What can end it: a resource that a metric measures, the ports of the outside addresses, or the blocks or sets of them
+#: that subscribers have.
+Ended = Literal["new connections", "open connections", "outside ports", "port blocks", "frames"]
 Fits = Literal["carries", "does not carry", "cannot tell"]
 #: Why a result is left out: its metric says nothing of subscribers; nothing of its resource is asked for; its gateway
 #: keeps no connections, so that they are no limit; part of its frames were only routed; their size is not known.
@@ -76,7 +84,7 @@ class SubscriberLimit:
     Attributes:
         each: what one subscriber takes, > 0, in `unit`.
         measured: range in which another run is expected; its upper end is infinite where only a bound is known.
-        result: the result that says so; None = the arithmetic of ports.
+        result: the result that says so; None = the arithmetic of ports and of their blocks.
         frame_octets: octets of a frame of the subscribers with FCS, without VLAN tags; None where it is no limit of
             frames.
     """
@@ -87,6 +95,11 @@ class SubscriberLimit:
     measured: Span
     result: Result | None = None
     frame_octets: float | None = None
+
+    @property
+    def is_of_one(self) -> bool:
+        """Whether one subscriber alone exceeds it: its blocks have fewer ports than it has connections."""
+        return self.ended == "port blocks" and self.unit == "connections"
 
     @property
     def subscribers(self) -> Span:
@@ -110,6 +123,7 @@ class Sizing:
         results: those that say something, in their order.
         limits: the tightest of each resource; the one that ends it first comes first.
         other_frames: frames of the throughputs that did not decide, as `sizes_in_words`, the shortest first.
+        blocks: blocks of ports that its subscribers have; None = they share all ports, or their blocks are not known.
     """
 
     results: tuple[Result, ...]
@@ -118,6 +132,7 @@ class Sizing:
     larger_frames: bool
     other_frames: tuple[str, ...] = ()
     no_limit: tuple[Resource, ...] = ()
+    blocks: PortBlocks | None = None
 
     def fits(self, number: int) -> Fits:
         """Whether this number of subscribers is carried: every need was measured, and stays below its limit."""
@@ -138,6 +153,28 @@ def keeps_connections(result: Result) -> bool:
     return is_emptied or result.parameter("kind") not in _KEEP_NONE
 
 
+def gives_blocks(result: Result) -> bool:
+    """Whether subscribers of the gateway of a result have blocks or sets of ports, as far as its record says."""
+    is_told = result.parameter("port_blocks") is not None or result.parameter("kind") in _SHARE_SETS
+    return is_told or any(repetition.limited_by == "port block" for repetition in result.repetitions)
+
+
+def blocks_of(result: Result) -> PortBlocks | None:
+    """The blocks that a result records; None where it records none, or none that this version knows."""
+    try:
+        return PortBlocks.model_validate(result.parameter("port_blocks"))
+    except ValidationError:
+        return None
+
+
+def least_blocks(blocks: PortBlocks, asked: Subscribers) -> int:
+    """Least number of blocks that a subscriber takes, at least one.
+
+    Where connections to several remote endpoints may share a port, one block may do.
+    """
+    return blocks.each_for(asked.connections or 1) if blocks.counts_connections else 1
+
+
 def why_unused(result: Result, asked: Subscribers) -> Unused | None:
     """Return why a result says nothing of the subscribers; None = it does."""
     resource = resource_of(result)
@@ -153,7 +190,7 @@ def why_unused(result: Result, asked: Subscribers) -> Unused | None:
 
 
 def sizings(results: Sequence[Result], asked: Subscribers) -> list[Sizing]:
-    """Return one for each gateway on each machine, cores, placement and number of outside addresses, in their order."""
+    """Return one for each gateway, machine, cores, placement, number of outside addresses and PSID, in their order."""
     groups: dict[tuple[object, ...], list[Result]] = {}
     for result in results:
         if why_unused(result, asked) is None:
@@ -163,13 +200,21 @@ def sizings(results: Sequence[Result], asked: Subscribers) -> list[Sizing]:
                 result.device_cores,
                 result.parameter("cpu"),
                 result.parameter("outside_addresses"),
+                result.parameter("psid_length"),
+                result.parameter("psid_offset"),
             )
             groups.setdefault(place, []).append(result)
     return [_sizing(group, asked) for group in groups.values()]
 
 
 def addresses_for(sizing: Sizing, asked: Subscribers) -> int | None:
-    """Least number of outside addresses, if each connection has a port of its own; None where connections take none."""
+    """Least number of outside addresses, if each connection has a port of its own, or each subscriber a block.
+
+    None where connections take no port, or where a subscriber has more connections than it may have ports.
+    """
+    if sizing.blocks is not None:
+        each = least_blocks(sizing.blocks, asked)
+        return None if each > sizing.blocks.each else math.ceil(asked.number * each / sizing.blocks.per_address)
     if asked.connections is None or not _takes_ports(sizing.results):
         return None
     return math.ceil(asked.number * asked.connections / OUTSIDE_PORTS)
@@ -179,6 +224,8 @@ def _sizing(results: Sequence[Result], asked: Subscribers) -> Sizing:
     sized, larger = _with_frames(results, asked.mean_frame)
     every = [limit for result in sized for limit in _of_result(result, asked)]
     every += _of_ports(asked) if _takes_ports(results) else ()
+    blocks = next((known for result in results if (known := blocks_of(result)) is not None), None)
+    every += _of_blocks(results, blocks, asked)
     tightest: dict[Ended, SubscriberLimit] = {}
     for limit in sorted(every, key=lambda one: (one.subscribers.lower, one.subscribers.upper)):
         tightest.setdefault(limit.ended, limit)
@@ -190,7 +237,7 @@ def _sizing(results: Sequence[Result], asked: Subscribers) -> Sizing:
     others = dict.fromkeys(map(sizes_in_words, of_frames))
     if used is not None and used.result is not None:
         others.pop(sizes_in_words(used.result), None)
-    return Sizing(tuple(sized), tuple(tightest.values()), missing, larger, tuple(others), no_limit)
+    return Sizing(tuple(sized), tuple(tightest.values()), missing, larger, tuple(others), no_limit, blocks)
 
 
 def sizes_in_words(result: Result) -> str:
@@ -236,16 +283,16 @@ def _of_result(result: Result, asked: Subscribers) -> Iterator[SubscriberLimit]:
     if resource == "new connections" and asked.new is not None:
         yield SubscriberLimit("new connections", "connections/s", asked.new, measured, result)
     elif resource == "open connections" and asked.connections is not None:
-        if result.limited_by == "port pool":
+        if result.limited_by in OF_PORTS and gives_blocks(result):
+            # The table has room for more. How many subscribers the ports serve follows from the blocks.
+            measured = Span(measured.lower, math.inf)
+        elif result.limited_by == "port pool":
             had = result.number("outside_addresses") or 1
             share = (asked.outside_addresses or had) / had
             if share == 1:
                 yield SubscriberLimit("outside ports", "connections", asked.connections, measured, result)
             # The table has room for more. Of other addresses it is known only that fewer would have fewer ports.
             measured = Span(measured.lower * min(1.0, share), math.inf)
-        if result.limited_by == "port block":
-            # More subscribers have more blocks.
-            measured = Span(measured.lower, math.inf)
         yield SubscriberLimit("open connections", "connections", asked.connections, measured, result)
     elif resource == "frames" and asked.megabits is not None:
         bits = bits_of_unit(result.metric, result.parameters)
@@ -264,6 +311,45 @@ def _of_ports(asked: Subscribers) -> Iterator[SubscriberLimit]:
     if asked.connections is not None and asked.outside_addresses is not None:
         ports = float(asked.outside_addresses * OUTSIDE_PORTS)
         yield SubscriberLimit("outside ports", "ports", asked.connections, Span(ports, ports))
+
+
+def _of_blocks(results: Sequence[Result], blocks: PortBlocks | None, asked: Subscribers) -> Iterator[SubscriberLimit]:
+    """The limit of the blocks of a gateway that gives them, also where nothing of connections is asked."""
+    giving = [result for result in results if gives_blocks(result)]
+    if not giving:
+        return
+    addresses = asked.outside_addresses or next(filter(None, map(_addresses, giving)), None)
+    if blocks is None or addresses is None:
+        served, result = max(((_served(each, asked), each) for each in giving), key=lambda one: one[0])
+        yield SubscriberLimit("port blocks", "subscribers", 1.0, Span(served, math.inf), result)
+        return
+    number, each = float(addresses * blocks.per_address), least_blocks(blocks, asked)
+    if each > blocks.each:
+        # No subscriber can have so many connections, however many blocks there are.
+        ports = float(blocks.ports)
+        yield SubscriberLimit("port blocks", "connections", asked.connections or 1, Span(ports, ports))
+        return
+    # With a port for each connection, of which some may be shared.
+    most = blocks.each_for(asked.connections or 1)
+    sure = 0.0 if most > blocks.each else number * each / most
+    yield SubscriberLimit("port blocks", "blocks", each, Span(sure, number))
+
+
+def _addresses(result: Result) -> float | None:
+    """Outside addresses of the gateway of a result; None where their number is not known."""
+    if result.parameter("kind") in _SHARE_SETS:
+        return result.number("shared_addresses")
+    return result.number("outside_addresses") or 1
+
+
+def _served(result: Result, asked: Subscribers) -> float:
+    """Subscribers that the gateway of a result certainly had blocks for, each with as many connections as are asked."""
+    hosts = result.number("source_address_count") or 0
+    is_capacity = resource_of(result) == "open connections"
+    held = _range(result).lower if is_capacity else result.number("connections") or 0
+    # A host that got no block opened nothing.
+    all_had = not (is_capacity and result.limited_by == "port pool")
+    return hosts if all_had and hosts and (asked.connections or 1) <= held / hosts else 0.0
 
 
 def _range(result: Result) -> Span:

@@ -43,7 +43,7 @@ _MOST: Final = 1e9
     "--outside-addresses",
     metavar="A",
     type=WholeRange(1, 2**24),
-    help="IPv4 addresses that the gateway translates to; each connection takes a port of one.",
+    help="IPv4 addresses that the gateway translates to; each connection takes a port, or each subscriber a block.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 @click.pass_context
@@ -68,6 +68,7 @@ def command(
     from natgauge.analysis.sizing import Subscribers
     from natgauge.reports import sizing
     from natgauge.stored import find_results
+    from natgauge.stored.blocks import with_blocks
 
     asked = Subscribers(subscribers, connections_each, new_each, mbit_each, mean_frame, outside_addresses)
     if not asked.needs():
@@ -79,7 +80,7 @@ def command(
             raise UsageError(
                 f"--{name}-each: {amount:g} is outside of its range: above 0, at most {_MOST:g}", at=f"{name}_each"
             )
-    results = [stored.result for stored in find_results.find(folders).stored]
+    results = [with_blocks(stored) for stored in find_results.find(folders).stored]
     found = sizing.sized(results, asked)
     if as_json:
         document(sizing.document(found, asked, results))

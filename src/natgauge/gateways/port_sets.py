@@ -10,6 +10,7 @@ from typing import Annotated, Final, Self
 from pydantic import Field, model_validator
 
 from natgauge.gateways.recipe_model import Number, RecipeTable
+from natgauge.port_blocks import PortBlocks
 
 #: Ports below are the system's (RFC 6335 section 6): no subscriber is given a set that has any (RFC 7596 section 5.1).
 FIRST_PORT: Final = 1024
@@ -139,9 +140,19 @@ class PortSets(RecipeTable):
         return (1 << self.psid_length) - self.first
 
     @property
+    def shared_addresses(self) -> int:
+        """Number of outside addresses whose sets are given out."""
+        return self.addresses.num_addresses - 1 - self.first_host
+
+    @property
+    def blocks(self) -> PortBlocks:
+        """The same sets as blocks, one for each subscriber: their number and size, not which ports they have."""
+        return PortBlocks(size=self.ports, first_port=(1 << _PORT_BITS) - self.per_address * self.ports)
+
+    @property
     def most(self) -> int:
         """Largest possible number of subscribers."""
-        sets = (self.addresses.num_addresses - 1 - self.first_host) * self.per_address
+        sets = self.shared_addresses * self.per_address
         return sets if self.most_subscribers is None else min(sets, self.most_subscribers)
 
     def of(self, subscriber: int) -> tuple[ipaddress.IPv4Address, int]:

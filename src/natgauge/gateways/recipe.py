@@ -82,6 +82,8 @@ _FAMILIES: Final[Mapping[Kind, tuple[tuple[Family, Family], ...]]] = {
 #: provider's half, customer edges the other one.
 _RELAYS: Final[tuple[Kind, ...]] = ("map-t-br", "map-e-br", "lwaftr", "aftr")
 _EDGES: Final[tuple[Kind, ...]] = ("map-t-ce", "map-e-ce", "lwb4", "b4")
+#: Kinds whose subscribers each have an inside address with all its ports, so that they share none (RFC 6333).
+_UNSHARED: Final[tuple[Kind, ...]] = ("aftr", "b4")
 #: Halves between which IPv4 is tunnelled over IPv6.
 _TUNNELS: Final[tuple[Kind, ...]] = ("map-e-br", "lwaftr", "aftr", "map-e-ce", "lwb4", "b4")
 #: Kinds whose mapping of the Initiator's addresses is known in advance, and that keep the port.
@@ -216,6 +218,11 @@ class Recipe(RecipeTable):
     def with_variables(self, variables: Mapping[str, str]) -> Self:
         """Return a copy whose snippets have these variables in addition."""
         return self.model_copy(update={"environment": {**self.environment, **variables}}) if variables else self
+
+    @property
+    def shares_addresses(self) -> bool:
+        """Whether its subscribers share outside addresses, each with a set of their ports."""
+        return self.port_sets is not None and self.kind not in _UNSHARED
 
     @property
     def answers_queries(self) -> bool:

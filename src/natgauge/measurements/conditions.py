@@ -260,5 +260,15 @@ def _device(recipe: Recipe, device: DeviceSettings | None, sets: PortSets | None
         "recipe_digest": digest(recipe)[:_DIGEST_DIGITS],
         **({"own_processes": True} if processes else {}),
         **({} if sets is None else {"psid_length": sets.psid_length, "psid_offset": sets.psid_offset}),
+        **_blocks(recipe, device, sets),
         **known,
     }
+
+
+def _blocks(recipe: Recipe, device: DeviceSettings | None, sets: PortSets | None) -> dict[str, Any]:
+    """Return the blocks of ports that subscribers have; empty where they share all ports, or none are known."""
+    if sets is not None and recipe.shares_addresses:
+        return {"port_blocks": sets.blocks.model_dump(), "shared_addresses": sets.shared_addresses}
+    # A recipe does not state the blocks of an external device.
+    blocks = None if device is None else recipe.limits.port_blocks
+    return {} if blocks is None else {"port_blocks": blocks.model_dump()}

@@ -156,6 +156,9 @@ _FACTS: Final = (
     Description("kind", "kind of device", group="device"),
     Description("recipe_digest", "recipe digest", group="device"),
     Description("responder_family", "Responder's family", group="device"),
+    # Follow from the recipe and the PSID.
+    _shown_only("port_blocks", "blocks of outside ports", "device"),
+    _shown_only("shared_addresses", "outside addresses of the port sets", "device", "addresses"),
     Description("version", "device version", group="device"),
     Description("cores", "cores the device is set to", group="device"),
 )  # fmt: skip

@@ -18,6 +18,7 @@ from natgauge.analysis.sizing import (
     Unused,
     addresses_for,
     keeps_connections,
+    least_blocks,
     resource_of,
     sizes_in_words,
     sizings,
@@ -43,8 +44,11 @@ _REMEDIES: Final[Mapping[Ended, str]] = {
     "new connections": "more or faster cores, or fewer rules that each new connection passes",
     "open connections": "a larger table, if memory allows, or shorter time-outs",
     "outside ports": "more outside addresses (--outside-addresses)",
+    "port blocks": "more outside addresses (--outside-addresses), or smaller blocks",
     "frames": "more or faster cores, or a faster path for frames of open connections",
 }
+#: What to change where a subscriber has more connections than its blocks have ports.
+_LARGER_BLOCKS: Final = "larger blocks, or more blocks for each subscriber"
 #: Options that ask for a resource.
 _OPTIONS: Final[Mapping[Resource, str]] = {
     "new connections": "--new-each",
@@ -158,19 +162,17 @@ def _lines(sizing: Sizing, asked: Subscribers) -> list[str]:
     rows = [_HEADINGS, *(_row(limit, asked) for limit in sizing.limits)]
     lines = [_answer(sizing, asked), "", *aligned(rows, right=range(1, len(_HEADINGS))), ""]
     lines += [
-        f"To change: {limit.ended}: {_REMEDIES[limit.ended]}."
+        f"To change: {limit.ended}: {_remedy(limit, asked)}."
         for limit in sizing.limits
         # An end that is not known is no limit.
         if limit.fits(asked.number) != "carries" and math.isfinite(limit.measured.upper)
     ]
     if sizing.no_limit:
         lines.append(f"The gateway keeps no connections: {' and '.join(sizing.no_limit)} are no limit.")
+    lines += _shared_ports(sizing, asked)
     addresses = addresses_for(sizing, asked)
     if addresses is not None and asked.outside_addresses is None:
-        lines.append(
-            f"Outside addresses: at least {in_full(addresses)}, if each open connection takes a port of its own "
-            f"({in_full(OUTSIDE_PORTS)} an address)."
-        )
+        lines.append(f"Outside addresses: at least {in_full(addresses)}, {_if_taken(sizing, asked)}.")
     if sizing.fits(asked.number) == "does not carry":
         # Otherwise the first line says it.
         lines += [f"{capital(each)}." for each in _unmeasured(sizing)]
@@ -184,6 +186,35 @@ def _lines(sizing: Sizing, asked: Subscribers) -> list[str]:
         ((f"{result.metric} of {name}", result.doubts) for result, name in zip(sizing.results, names, strict=True)),
         lambda having: f" ({', '.join(having)})" if several else "",
         brief=True,
+    )
+
+
+def _remedy(limit: SubscriberLimit, asked: Subscribers) -> str:
+    # Of blocks whose number is known it cannot be told only where a subscriber may have too few ports.
+    too_few = limit.ended == "port blocks" and (limit.is_of_one or limit.fits(asked.number) == "cannot tell")
+    return _LARGER_BLOCKS if too_few else _REMEDIES[limit.ended]
+
+
+def _shared_ports(sizing: Sizing, asked: Subscribers) -> list[str]:
+    """What must hold where a subscriber has more connections than ports, of which several may share one."""
+    blocks, connections = sizing.blocks, asked.connections or 0
+    if blocks is None or blocks.counts_connections or connections <= blocks.size:
+        return []
+    return [
+        f"A block has {in_full(blocks.size)} ports: a subscriber with {in_full(connections)} connections needs several "
+        "remote endpoints" + (f", or up to {blocks.each} blocks." if blocks.each > 1 else ".")
+    ]
+
+
+def _if_taken(sizing: Sizing, asked: Subscribers) -> str:
+    """What each subscriber, or each connection, takes of the outside addresses."""
+    blocks = sizing.blocks
+    if blocks is None:
+        return f"if each open connection takes a port of its own ({in_full(OUTSIDE_PORTS)} an address)"
+    each = least_blocks(blocks, asked)
+    taken = f"{in_full(each)} blocks" if each > 1 else "a block"
+    return (
+        f"as each subscriber takes {taken} of {in_full(blocks.size)} ports ({in_full(blocks.per_address)} an address)"
     )
 
 
@@ -250,9 +281,20 @@ def _chosen_frames(sizing: Sizing, asked: Subscribers) -> list[str]:
 
 
 def _unknown(sizing: Sizing, asked: Subscribers) -> list[str]:
-    open_ones = [limit.ended for limit in sizing.limits if limit.fits(asked.number) == "cannot tell"]
-    said = [f"this number lies within the doubt of {', '.join(open_ones)}"] if open_ones else []
+    open_ones = [limit for limit in sizing.limits if limit.fits(asked.number) == "cannot tell"]
+    within = [limit.ended for limit in open_ones if not _is_untold(limit)]
+    said = [f"this number lies within the doubt of {', '.join(within)}"] if within else []
+    if len(within) < len(open_ones):
+        said.append(
+            "no result says how many port blocks it has, and more subscribers than were measured may get none (measure "
+            "it again, with as many inside hosts)"
+        )
     return said + _unmeasured(sizing)
+
+
+def _is_untold(limit: SubscriberLimit) -> bool:
+    """Whether it is that of blocks whose number is not known."""
+    return limit.ended == "port blocks" and limit.result is not None
 
 
 def _unmeasured(sizing: Sizing) -> list[str]:
@@ -295,6 +337,8 @@ def _reason(result: Result, why: Unused) -> str:
 
 
 def _at(limit: SubscriberLimit) -> str:
+    if limit.is_of_one:
+        return f"{limit.ended}: a subscriber has at most {in_full(limit.measured.upper)} connections"
     known = limit.subscribers.lower > 0 or math.isfinite(limit.subscribers.upper)
     return f"{limit.ended}, at {_span(limit.subscribers)} subscribers" if known else f"{limit.ended}, not known"
 
@@ -304,12 +348,16 @@ def _row(limit: SubscriberLimit, asked: Subscribers) -> tuple[str, ...]:
     least, most = (needed / end if end else math.inf for end in (limit.measured.upper, limit.measured.lower))
     return (
         limit.ended if limit.result is None else f"{limit.ended} ({limit.result.metric})",
-        f"{number(limit.each)} {limit.unit}",
-        f"{number(needed)} {limit.unit}",
-        f"{_span(limit.measured)} {limit.unit}",
+        _of_unit(number(limit.each), limit),
+        _of_unit(number(needed), limit),
+        _of_unit(_span(limit.measured), limit),
         _span(limit.subscribers),
         _used(least, most),
     )
+
+
+def _of_unit(figure: str, limit: SubscriberLimit) -> str:
+    return f"{figure} {limit.unit.removesuffix('s') if figure == '1' and '/' not in limit.unit else limit.unit}"
 
 
 def _used(least: float, most: float) -> str:
