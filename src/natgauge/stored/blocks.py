@@ -14,9 +14,6 @@ def with_blocks(stored: Stored) -> Result:
     """Return a result with the parameter `port_blocks`, where its gateway gives blocks and the folder says so.
 
     Port sets are left out: those of a measurement may have another PSID than the recipe's.
-
-    Raises:
-        UsageError: the folder's recipe is damaged.
     """
     result, path = stored.result, stored.folder / RECIPE
     # A recipe does not state the blocks of an external device, of which no version is known.
