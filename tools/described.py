@@ -15,7 +15,7 @@ from typing import Final
 from tools import described_doubts
 
 from natgauge import procedures
-from natgauge.audits.request import AuditOptions, traffic_inputs
+from natgauge.audits.request import AuditOptions, device_inputs, lab_inputs, traffic_inputs
 from natgauge.comparisons import request
 from natgauge.inputs.checks import spoken
 from natgauge.inputs.input import Input, inputs_of
@@ -105,12 +105,13 @@ def _callers() -> dict[str, dict[str, str]]:
     """Types of all keywords, by name, of each function that measures."""
     place = [one for one, _ in place_inputs().values()]
     beside = [one for part in ("lab", "device") for one in inputs_of_part(part)] + place
+    audited = [*inputs_of(AuditOptions), *traffic_inputs(), *lab_inputs(), *device_inputs(), *place]
     settings = [one for procedure in procedures.procedures().values() for one in procedure.own_inputs()]
     compared = [*inputs_of(request.CompareOptions), *request.gateway_inputs().values()]
     return {
         "measure": _annotations([*settings, *inputs_of_part("traffic"), *beside]),
         "compare": _annotations(compared),
-        "audit": _annotations([*inputs_of(AuditOptions), *traffic_inputs(), *beside]),
+        "audit": _annotations(audited),
     }
 
 

@@ -358,12 +358,12 @@ def _wrong(stream: _Stream, case: _Case) -> _Ruling | None:
     }
     faults = {name: number for name, number in wrong.items() if number}
     leaked = counts.untranslated + counts.mistranslated
-    tolerated = counts.lost + counts.duplicates <= case.plan.loss_tolerance * counts.offered_frames
+    tolerated = counts.lost + counts.duplicates <= case.plan.loss_tolerance * counts.due_frames
     if not faults or (not leaked and tolerated):
         return None
     named = ", ".join(f"{number} {name}" for name, number in faults.items())
     lost = f"{counts.lost} lost in all{_icmp_errors(case)}"
-    reason = f"{stream.name}: {named} of {counts.offered_frames} frames, {lost}"
+    reason = f"{stream.name}: {named} of {counts.due_frames} frames, {lost}"
     return _Ruling(Verdict.FAIL, reason, limited_by="device", failed_phase=stream.phase)
 
 
@@ -441,7 +441,7 @@ def _loss_limit(case: _Case, stream: _Stream) -> LimitedBy:
     """
     counts, count = stream.counts, case.established
     behind = case.readings.server_dropped + counts.late if case.readings.server_dropped else 0
-    if behind and counts.received_frames + behind >= (1 - case.plan.loss_tolerance) * counts.offered_frames:
+    if behind and counts.received_frames + behind >= (1 - case.plan.loss_tolerance) * counts.due_frames:
         return "server"
     if not stream.opens or (count is not None and count >= case.connections):
         return "device"

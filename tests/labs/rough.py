@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from natgauge.procedures import procedures
+from natgauge.procedures.kit.procedure import make_settings
 from natgauge.tester.highest import HighestRates
 from natgauge.trial import bench
 
@@ -39,9 +40,19 @@ def decided(metric: str) -> str:
 
 
 def settings_of(metric: str) -> dict[str, Any]:
-    """Those of the rough settings that a metric has."""
-    known = {field.name for field in fields(procedures()[metric].settings)}
-    return {name: value for name, value in {**ROUGH, **_OWN.get(metric, {})}.items() if name in known}
+    """Those of the rough settings that a metric has, and that have an effect beside the others."""
+    procedure = procedures()[metric]
+    known = {field.name for field in fields(procedure.settings)}
+    asked = {name: value for name, value in {**ROUGH, **_OWN.get(metric, {})}.items() if name in known}
+    made = make_settings(
+        procedure,
+        procedure.taken(asked),
+        connections=1000,
+        placement="isolated",
+        order="permutation",
+        four_tuples=1000,
+    )
+    return {name: value for name, value in asked.items() if name not in made.unused}
 
 
 @contextmanager

@@ -65,7 +65,8 @@ def test_every_trial_opens_as_many_new_connections_as_it_says(
 
 
 def test_a_stateless_translator_is_judged_by_the_addresses_that_the_user_names(tmp_path: Path) -> None:
-    asked = {**settings_of("throughput"), "connections": 500, "repeat": 1, "stateless": True, "trial_seconds": 0.2}
+    stateless = {"stateless": True, "connection_rate": None}
+    asked = {**settings_of("throughput"), "connections": 500, "repeat": 1, **stateless, "trial_seconds": 0.2}
     prefix = "2001:db8:64::/96"
     with external_nat("siit", "tayga-siit", TIMEOUT, prefix) as (_, ports), slow_tester():
         ports |= {"nat64_prefix": prefix, "grace_seconds": 0.3, "lab_name": "external-wire"}

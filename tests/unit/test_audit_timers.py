@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from tests.unit.golden import Golden
@@ -187,6 +189,65 @@ def test_the_time_to_expect_is_told_where_the_time_out_was_set(golden: Golden) -
     told = Told()
     audit._watch(examiner_of(brief(3.0)), requirements(), 7600.0, told, told.said.append, timeout=3)
     golden(told.said[0])
+
+
+#: A table that gives up its oldest mapping for a new one where it is full.
+SMALL: dict[str, Any] = {"room": 300, "evicts": True}
+
+
+def audited(behaviour: Behaviour, *keys: str) -> tuple[dict[str, tuple[str, str]], list[str]]:
+    """Return verdicts with what was measured, by requirement, and what was told."""
+    examiner, told = examiner_of(behaviour), Told()
+    audit._watch(examiner, requirements(), 330.0, told, told.said.append)
+    found = examine(examiner, [each for each in requirements() if each.key in keys])
+    return {one.key: (one.verdict, one.measured) for one in found}, told.said
+
+
+def test_mappings_that_make_room_for_others_are_told_from_a_short_time_out() -> None:
+    """A table of 300 for 936 mappings was a time-out of a second."""
+    found, told = audited(Behaviour(**SMALL), "RFC4787-REQ-5", "RFC5382-REQ-5")
+    assert {key: verdict for key, (verdict, _) in found.items()} == {"RFC4787-REQ-5": "meets", "RFC5382-REQ-5": "meets"}
+    assert all("the gateway gave up mappings for others" in measured for _, measured in found.values())
+    assert [line for line in told if "watched again" in line]
+
+
+def test_a_short_time_out_is_one_although_mappings_make_room_for_others() -> None:
+    found, _ = audited(Behaviour(udp_seconds=30.0, **SMALL), "RFC4787-REQ-5")
+    verdict, measured = found["RFC4787-REQ-5"]
+    assert verdict == "fails"
+    assert re.search(r"gone between \d\.\d and (59|6\d)\.\d s among few", measured), measured
+
+
+def test_a_table_without_room_for_a_few_leaves_open_which_it_is() -> None:
+    found, _ = audited(Behaviour(room=5, evicts=True), "RFC4787-REQ-5")
+    verdict, measured = found["RFC4787-REQ-5"]
+    assert verdict == "not seen"
+    assert "cannot be told from a gateway that gives up mappings for others" in measured
+
+
+def test_a_short_time_out_of_a_table_with_room_is_measured_once() -> None:
+    found, told = audited(Behaviour(udp_seconds=30.0), "RFC4787-REQ-5")
+    assert found["RFC4787-REQ-5"][0] == "fails"
+    assert "among" not in found["RFC4787-REQ-5"][1]
+    assert not [line for line in told if "watched again" in line]
+
+
+def test_connections_that_are_removed_at_a_reset_are_no_sign_of_a_table_without_room() -> None:
+    found, told = audited(Behaviour(reset_seconds=0.1), "RFC7857-2.2")
+    assert found["RFC7857-2.2"][0] == "fails"
+    assert "among" not in found["RFC7857-2.2"][1]
+    assert not [line for line in told if "watched again" in line]
+
+
+def test_bounds_of_mappings_that_were_gone_before_others_are_not_known() -> None:
+    """The results folder was refused, because its time-outs contradicted each other."""
+    seen = TimerSeen(UDP[0])
+    seen.add(40.0, [], there=False)
+    seen.add(300.0, [], there=True)
+    assert seen.bounds == (None, None)
+    assert seen.is_odd
+    seen.few = TimerSeen(UDP[0], alive=118.0, dead=124.0)
+    assert seen.bounds == (118.0, 124.0)
 
 
 def test_no_wait_is_told_where_there_is_none() -> None:

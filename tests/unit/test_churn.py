@@ -228,6 +228,16 @@ def test_frames_down_of_an_unopened_connection_are_lost_and_no_fault_of_the_test
     assert judged(made(down=down, loss_tolerance=0.005)).verdict is Verdict.PASS
 
 
+def test_wrong_frames_count_with_all_that_were_due_against_the_tolerance() -> None:
+    """Lost are also the frames to connections that were not opened, and the tolerance was a share of the others."""
+    down = make_counts(4000, 3900, 3802, unopened=100, damaged=1, nominal_seconds=2.0, sending_seconds=2.0)
+    assert down.lost == 198
+    assert judged(made(down=down, loss_tolerance=0.05)).verdict is Verdict.PASS
+    more = make_counts(4000, 3900, 3799, unopened=100, damaged=1, nominal_seconds=2.0, sending_seconds=2.0)
+    reason = judged(made(down=more, loss_tolerance=0.05)).reason
+    assert "1 damaged of 4000 frames, 201 lost in all" in reason
+
+
 class Forgetful(Gateway):
     """A gateway that counts so many connections where 1,200 are expected."""
 

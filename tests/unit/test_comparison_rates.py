@@ -243,6 +243,28 @@ def test_with_one_end_open_the_known_end_decides_if_it_can(
     assert (found.result.estimates[0].verdict, found.exit_status) == status
 
 
+@pytest.mark.parametrize(
+    ("ceiling", "verdict", "status"),
+    [
+        # The candidate costs more than either copy.
+        (60_000.0, "costs more", 10),
+        # The tester ends the search of the copy below the candidate's rate.
+        (15_000.0, "undecided", 11),
+    ],
+)
+def test_a_control_that_says_nothing_is_no_perfect_one(world: World, ceiling: float, verdict: str, status: int) -> None:
+    """A control whose interval was open at both ends was as expected, and any difference counted."""
+    fast = {"establishes": 1e6, "real_ceiling": 60_000.0}
+    world.gateways = [fast, {}, {**fast, "real_ceiling": ceiling}]
+    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=2.0, fail_above="3%")
+    (control,) = found.result.control
+    assert (control.low, control.high) == (0, None)
+    assert (found.result.estimates[0].verdict, found.exit_status) == (verdict, status)
+    said = text(found.result)
+    assert "does not show how far equal gateways differ (new connection, A/A control)" in said
+    assert "as expected" not in said
+
+
 def test_a_deep_queue_does_not_make_a_gateway_faster_than_one_that_is(world: World, golden: Golden) -> None:
     """200,000/s behind a queue of 4,096 frames against 240,000/s: seen as 39 % faster, N = 10,000."""
     slower = {"establishes": 200_000.0, "queue": 4096}

@@ -406,6 +406,12 @@ def test_a_twin_without_an_upper_bound_decides_nothing_and_is_named_in_words(gol
     golden(text)
 
 
+def test_a_twin_whose_interval_is_open_at_both_ends_decides_nothing() -> None:
+    found = estimate(1.04, 1.03, 1.05)
+    assert judged(found, estimate(1.0, 0.0, math.inf))[0] == "undecided"
+    assert judged(found, estimate(1.0, 0.9, math.inf))[0] == "costs more"
+
+
 def test_a_twin_without_an_interval_decides_nothing(golden: Golden) -> None:
     """It is void in one of three rounds, and 6 % off in the two others; the other gateway is 3.1 % off."""
     ratios = PairedRatios(PLACES, ["up"])

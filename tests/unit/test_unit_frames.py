@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from natgauge.analysis.unit_frames import bits_of_unit, frames_of, most_units
+from natgauge.analysis.unit_frames import bits_of_unit, frames_in_all, frames_of, most_units
 from natgauge.figure_text import number
 from natgauge.measurements.making import make
 from natgauge.metrics import declared
@@ -218,6 +218,25 @@ def test_a_load_near_the_highest_that_was_tried_may_be_the_testers(
     found = make(make_result(metric, declared(metric).unit, {}, [one, one]), parameters)
     (doubt,) = [doubt for doubt in found.doubts if doubt.word == "tester unknown"]
     assert ("may be the tester's" in doubt.text) == is_near
+
+
+@pytest.mark.parametrize(
+    ("metric", "given", "each"),
+    [
+        ("mixed-load", {"new_rate": 1e5}, 1),
+        ("mixed-load", {"new_rate": 1e5, "transport": "tcp"}, 3),
+        ("subscribers", {"subscriber_rates": RATES}, 1),
+        ("subscribers", {"subscriber_rates": RATES, "transport": "tcp"}, 6),
+    ],
+)
+def test_cores_and_links_have_equally_many_frames_of_a_new_connection(
+    metric: str, given: dict[str, Any], each: int
+) -> None:
+    """Of a mixed load by TCP cores had the frames that close a connection, and links had not."""
+    one = Measurement(1.0, 1.0, "device", {}, figures={"frames_per_second_total": 0.0, "connections_per_second": 10.0})
+    made = make_result(metric, declared(metric).unit, {}, [one, one])
+    parameters = asked(frame_size=64, **given)
+    assert frames_in_all(1.0, made.figures, parameters) == pytest.approx(10.0 * each)
 
 
 def test_a_subscribers_rates_are_those_of_its_profile() -> None:

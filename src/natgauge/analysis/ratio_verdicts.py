@@ -33,10 +33,32 @@ def verdict_of(lower: float, upper: float, margin: float, resolve: float) -> Cos
 
 
 def margin_of(lower: float, upper: float) -> float:
-    """Return the factor by which the A/A control may differ from the baseline; 1 if its interval contains 1."""
+    """Return the factor by which the A/A control may differ from the baseline; 1 if its interval contains 1.
+
+    Infinite where both ends are open: such an interval says nothing of the noise.
+    """
+    if is_open(lower, upper):
+        return math.inf
     if lower <= 1 <= upper:
         return 1.0
     return max(upper, 1 / lower if lower > 0 else math.inf)
+
+
+def is_open(lower: float, upper: float) -> bool:
+    """Whether both ends of an interval are open; as of `verdict_of`."""
+    return lower <= 0 and math.isinf(upper)
+
+
+def says_nothing(control: RatioEstimate) -> bool:
+    """Whether an A/A control has an interval with two open ends, which shows nothing of the noise."""
+    return control.low is not None and is_open(control.low, math.inf if control.high is None else control.high)
+
+
+def is_alike(one: tuple[float, float], other: tuple[float, float], resolve: float, fail_above: float | None) -> bool:
+    """Whether two intervals of ratios lead to the same verdict, where nothing is known of the noise."""
+    verdicts = {verdict_of(*ends, 1.0, resolve) for ends in (one, other)}
+    answers = {None if fail_above is None else above(*ends, 1.0, fail_above) for ends in (one, other)}
+    return len(verdicts) == len(answers) == 1
 
 
 def above(lower: float, upper: float, margin: float, fail_above: float) -> bool | None:

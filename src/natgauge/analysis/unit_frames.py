@@ -70,8 +70,8 @@ def is_of_frames(metric: str, parameters: Parameters) -> bool:
 def frames_in_all(rate: float, figures: Mapping[str, FigureSummary], parameters: Parameters) -> float:
     """Return the frames/s of all directions and kinds; `rate` itself where the figures do not name a sum.
 
-    Of a load of several kinds also what opens its connections, what closes those of TCP, and the flood beside it cross
-    the device.
+    Of a load of several kinds also what opens its connections, what closes those of a subscriber by TCP, and the flood
+    beside it cross the device.
     """
     total = figures.get(IN_ALL)
     return rate if total is None else total.median + _of_connections(figures, parameters) + _of_flood(figures)
@@ -91,11 +91,7 @@ def highest_value(top: float, rate: float, figures: Mapping[str, FigureSummary],
 def _of_connections(figures: Mapping[str, FigureSummary], parameters: Parameters) -> float:
     """Frames/s of connections that come and leave beside the frames of a load."""
     opened = figures.get(CONNECTIONS_PER_SECOND)
-    if opened is None:
-        return 0.0
-    # Connections without a handshake leave without a further frame.
-    closed = _closing(parameters, "fin") if parameters.get("transport") == "tcp" else ()
-    return opened.median * (len(_opening(parameters)) + len(closed))
+    return 0.0 if opened is None else sum((frame.share for frame in _openings(parameters, opened.median)), 0.0)
 
 
 def _of_flood(figures: Mapping[str, FigureSummary]) -> float:

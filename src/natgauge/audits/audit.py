@@ -19,7 +19,7 @@ from natgauge.audits.kit.network import AuditSide, Network
 from natgauge.audits.kit.pcapng import CapturedFrame, pcapng
 from natgauge.audits.kit.requirement import Requirement
 from natgauge.audits.kit.sockets import PacketSockets
-from natgauge.audits.kit.timers import TIMERS, expected, plan, watch
+from natgauge.audits.kit.timers import TIMERS, crowded, expected, few_idle_times, plan, watch, watch_few
 from natgauge.audits.request import audit_request, conditions
 from natgauge.audits.requirements import in_order, requirements, unknown
 from natgauge.audits.runner import classes, examine, forwards, other_traffic_doubt
@@ -137,7 +137,7 @@ def audit(
             profile=profile,
             classes=found,
             requirements=tuple(verdicts),
-            timeouts={name: (seen.alive, seen.dead) for name, seen in examiner.timers.items()},
+            timeouts={name: seen.bounds for name, seen in examiner.timers.items()},
             wait_seconds=options.wait,
             seconds=round(time.monotonic() - began, 3),
             device=None if device is None else device.as_dict(),
@@ -196,7 +196,15 @@ def _watch(  # noqa: PLR0913 - what an audit measures time-outs with, each by it
             f"time-outs: the wait is shorter than mappings of these kinds have to live: {beyond}; a longer --wait, or "
             "--long, shows whether one that outlives the wait does"
         )
-    examiner.timers.update(watch(examiner, kinds, wait, observer.stage))
+    found = watch(examiner, kinds, wait, observer.stage)
+    if doubtful := crowded(found.values()):
+        seconds = max(few_idle_times(seen.kind, wait)[-1] for seen in doubtful)
+        notify(
+            "time-outs: mappings were gone too early for a time-out, maybe to make room for others: few mappings of "
+            f"{len(doubtful)} kinds are watched again, for at most {seconds:.0f} s"
+        )
+        watch_few(examiner, doubtful, wait, observer.stage)
+    examiner.timers.update(found)
 
 
 def refuse(recipe: Recipe) -> None:

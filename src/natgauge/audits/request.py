@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from natgauge.errors import UsageError
-from natgauge.inputs.checks import in_range, spoken
+from natgauge.inputs.checks import in_range, spoken, wrong
 from natgauge.inputs.input import Input, chosen, inputs_of
 from natgauge.inputs.question import Cell
 from natgauge.setup.cell import cell_of, inputs_of_part, place_inputs
@@ -18,6 +18,8 @@ from natgauge.setup.cell import cell_of, inputs_of_part, place_inputs
 AuditProfileChoice = Literal["all", "cgn", "home", "nat64"]
 #: Inputs of the traffic that an audit has.
 _TRAFFIC: Final = ("source_addresses", "destination_addresses")
+#: Inputs of lab and device that only trials take.
+_OF_TRIALS: Final = frozenset({"seed", "grace_seconds", "power_command", "log_tolerance"})
 #: UDP mappings should live for 5 minutes (RFC 4787 REQ-5c); a tenth more shows that they do.
 USUAL_WAIT_SECONDS: Final = 330.0
 #: Open TCP connections must live for 7440 s (RFC 5382 REQ-5).
@@ -55,12 +57,18 @@ def traffic_inputs() -> tuple[Input, ...]:
     return tuple(input_ for input_ in inputs_of_part("traffic") if input_.name in _TRAFFIC)
 
 
+def lab_inputs() -> tuple[Input, ...]:
+    """Return the inputs of every lab that an audit has."""
+    return tuple(input_ for input_ in inputs_of_part("lab") if input_.name not in _OF_TRIALS)
+
+
 def device_inputs() -> tuple[Input, ...]:
     """Return the inputs of the device. An audit does not raise its time-outs, as a measurement does."""
     words = "UDP time-out of the device"
     return tuple(
         replace(input_, help=words, default_text="that it has") if input_.name == "udp_timeout" else input_
         for input_ in inputs_of_part("device")
+        if input_.name not in _OF_TRIALS
     )
 
 
@@ -68,13 +76,16 @@ def audit_request(gateway: str | Path, choices: Mapping[str, object]) -> tuple[C
     """Return gateway, lab and addresses, and the options, of names and values; None = not chosen."""
     own = {input_.name: input_ for input_ in inputs_of(AuditOptions)}
     cell, left = cell_of(gateway, choices)
-    parts = {input_.name for part in ("lab", "device") for input_ in inputs_of_part(part)} | set(place_inputs())
-    known = {*own, *_TRAFFIC, *parts}
+    known = {*own, *(input_.name for input_ in (*traffic_inputs(), *lab_inputs(), *device_inputs())), *place_inputs()}
     for name, value in choices.items():
         if value is not None and name not in known:
             raise UsageError(f"{spoken(name)}: audit has no such option; leave it out")
     options = AuditOptions(**{name: own[name].take(value) for name, value in left.items()})
-    return cell, replace(options, wait=max(options.wait, LONG_WAIT_SECONDS)) if options.long else options
+    if options.long and options.wait < LONG_WAIT_SECONDS:
+        if left.get("wait") is not None:
+            raise wrong("wait", f"{options.wait:g} s, but long waits {LONG_WAIT_SECONDS:g} s; leave one of them out")
+        options = replace(options, wait=LONG_WAIT_SECONDS)
+    return cell, options
 
 
 def conditions(cell: Cell, options: AuditOptions) -> dict[str, Any]:

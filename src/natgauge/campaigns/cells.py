@@ -332,6 +332,7 @@ def _rank(measurement: CellMeasurement) -> int:
 
 
 def accepts(measurement: CellMeasurement, setting: str) -> bool:
-    """Whether a measurement has a setting that the plan leaves open."""
-    names = {item.name for item in dataclasses.fields(measurement.planned.settings)}
-    return setting in names and setting not in measurement.planned.chosen
+    """Whether a measurement has use for a setting that the plan leaves open."""
+    planned = measurement.planned
+    names = {item.name for item in dataclasses.fields(planned.settings)}
+    return setting in names - planned.settings.unused.keys() - planned.chosen.keys()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import cloup
 
-from natgauge.audits.request import AuditOptions, device_inputs, traffic_inputs
+from natgauge.audits.request import AuditOptions, device_inputs, lab_inputs, traffic_inputs
 from natgauge.cli.exit_statuses import epilog
 from natgauge.cli.generator import grouped, json_option, option, results_option
 from natgauge.cli.measure import place_options
@@ -45,7 +45,7 @@ def _options() -> dict[str, list[click.Option]]:
     return {
         "Audit": [gateway, against, *(option(input_) for input_ in inputs_of(AuditOptions))],
         "Addresses": [option(input_) for input_ in traffic_inputs()],
-        "Lab": place_options(),
+        "Lab": place_options(lab_inputs()),
         "Device": [option(input_) for input_ in device_inputs()],
         "Output": [results_option(), json_option()],
     }

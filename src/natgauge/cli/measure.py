@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -46,19 +47,19 @@ def settings(procedure: Procedure[Any]) -> list[Input]:
 
 def common() -> list[Input]:
     """Return inputs of every metric; inputs of only some labs name these labs."""
-    return [*inputs_of_part("traffic"), *_place(), *inputs_of_part("device")]
+    return [*inputs_of_part("traffic"), *_place(inputs_of_part("lab")), *inputs_of_part("device")]
 
 
-def place_options() -> list[click.Option]:
-    """Return options of every kind of lab; those of only some labs name these labs."""
-    return [option(input_) for input_ in _place()]
+def place_options(of_all: Iterable[Input]) -> list[click.Option]:
+    """Return the options of every lab, and those of the kinds of lab; those of only some labs name these labs."""
+    return [option(input_) for input_ in _place(of_all)]
 
 
-def _place() -> list[Input]:
+def _place(of_all: Iterable[Input]) -> list[Input]:
     labs = ", ".join(f"{name} ({kind.summary})" for name, kind in kinds.kinds().items())
     inputs = [
         dataclasses.replace(input_, help=f"{input_.help}: {labs}") if input_.name == "lab" else input_
-        for input_ in inputs_of_part("lab")
+        for input_ in of_all
     ]
     number = len(kinds.kinds())
     inputs += [

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Self, cast
 
+from natgauge.analysis.ratio_verdicts import is_alike, is_open
 from natgauge.comparisons.estimates import Subject, estimate_of, margin_of
 from natgauge.comparisons.method import Findings, making_again, named, sharing
 from natgauge.comparisons.request import ComparedGateway, CompareOptions, ComparisonGoal, differing_knob, goal_of
@@ -40,7 +41,7 @@ from natgauge.procedures.kit.time_budget import TimeUpError
 from natgauge.records.comparison import BaselineCost, RatioEstimate
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
-from natgauge.statistics.interval import finite
+from natgauge.statistics.interval import MedianEstimate, finite
 from natgauge.statistics.order_statistics import rank_of_end
 from natgauge.trial.bench import Bench, Ready
 from natgauge.trial.observer import Observer
@@ -341,11 +342,31 @@ class ByRates:
     def _estimate(self, rated: RatedGateway, quantity: Quantity, goal: ComparisonGoal, alpha: float) -> RatioEstimate:
         baseline, other, control = (each.searched[quantity] for each in (self._all[0], rated, self._all[-1]))
         ratio = ratio_of(baseline, other, alpha)
-        margin = 1.0 if other is control else margin_of(ratio_of(baseline, control, alpha))
+        margin = 1.0
+        if other is not control:
+            margin = self._margin(ratio, ratio_of(baseline, control, alpha), ratio_of(control, other, alpha), goal)
         limits = (*baseline.limits, *other.limits)
         subject = Subject(rated.label, quantity, other.nanoseconds, None, len(pairs(baseline, other)), limits)
         failures = "; ".join(each.failures for each in (baseline, other) if each.failures)
         return estimate_of(subject, ratio, margin, goal, failures)
+
+    @staticmethod
+    def _margin(
+        ratio: MedianEstimate | None,
+        itself: MedianEstimate | None,
+        to_control: MedianEstimate | None,
+        goal: ComparisonGoal,
+    ) -> float:
+        """Return the factor that differences must exceed: as of `margin_of`, of the control's ratio `itself`.
+
+        Where that is open at both ends, nothing is known of the noise, but a gateway that differs alike from either
+        copy of the baseline differs.
+        """
+        if itself is not None and is_open(itself.lower, itself.upper) and ratio is not None and to_control is not None:
+            of_baseline, of_control = ((each.lower, each.upper) for each in (ratio, to_control))
+            if is_alike(of_baseline, of_control, goal.resolve, goal.fail_above):
+                return 1.0
+        return margin_of(itself)
 
     def _earlier_losses(self, rated: RatedGateway, quantity: Quantity) -> Iterator[str]:
         """Yield the losses of the earlier searches whose rates decide how long the first trial takes."""

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, cast
 from natgauge.errors import UsageError
 from natgauge.figure_text import in_percent
 from natgauge.gateways.recipe import Recipe, load
+from natgauge.inputs.checks import wrong
 from natgauge.inputs.cores import by_device
 from natgauge.inputs.input import Input, check_all, chosen
 from natgauge.inputs.question import Cell, LabOptions, Question
@@ -220,6 +221,8 @@ def with_usual_options(options: CompareOptions, gateways: Sequence[ComparedGatew
         raise UsageError(
             f"core: {options.core} is for slices; by rates write cores and sender_cores after a gateway's name"
         )
+    if by == "rates" and options.slice_frames != USUAL_FRAMES:
+        raise wrong("slice_frames", f"{options.slice_frames}, but by rates there are no slices; leave it out")
     chosen = {name: value for name, value in asdict(options).items() if value is not None}
     usual = {**_USUAL[by]}
     if by == "rates":

@@ -98,6 +98,12 @@ class BackToBackSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings
                 "down share: a burst has equally many frames in each direction; leave it out", at="down_share"
             )
 
+    @property
+    def unused(self) -> dict[str, str]:
+        """The length of trials, where no throughput is measured first."""
+        given = {} if self.throughput_rate is None else {"trial_seconds": "bursts are as long as their frames take"}
+        return super().unused | given
+
     def notes(self) -> list[Note]:
         """None: the length of a burst is searched, not set."""
         return []

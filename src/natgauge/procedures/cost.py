@@ -89,6 +89,11 @@ class CostSettings(TrialSettings):
                 raise wrong(name, f"{value} says nothing for slices, whose frames all come back; leave it out")
         self.blocks()
 
+    @property
+    def unused(self) -> dict[str, str]:
+        """What belongs to trials: slices are not judged, and frames that do not come back make a round void."""
+        return super().unused | dict.fromkeys(("zero_checksum", "invalid_repeats"), "slices are no trials")
+
     def needs(self) -> frozenset[Ability]:
         """Return the required abilities: slices, in addition to those of all trials."""
         return super().needs() | {Ability.COSTS}

@@ -47,6 +47,11 @@ class EnumerationOrdersSettings(DrawSettings, Phase1Settings, SearchSettings):
             whole("four tuples", self.four_tuples, self.connections, 2**32)
 
     @property
+    def unused(self) -> dict[str, str]:
+        """The connection rate: each order has one of its own."""
+        return super().unused | {"connection_rate": "that of each order is measured"}
+
+    @property
     def measures_connection_rate(self) -> bool:
         """True: each order has a connection rate."""
         return True

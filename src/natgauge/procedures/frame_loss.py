@@ -65,6 +65,12 @@ class FrameLossSettings(ThroughputShareSettings, Phase2Settings, Phase1Settings)
         """Whether 100 % is a multiple of the throughput."""
         return self.full_rate is None and self.placement == "shared"
 
+    @property
+    def unused(self) -> dict[str, str]:
+        """The throughput, where 100 % is no multiple of it."""
+        full = "that of the tester" if self.full_rate is None else "the full rate"
+        return super().unused | ({} if self.relative else {"throughput_rate": f"100 % is {full}"})
+
 
 class _FrameLoss(HeldConnections[FrameLossSettings]):
     """The share lost over rates; the value is the one at 100 %, in %."""

@@ -49,6 +49,11 @@ class LatencySettings(DelaySettings):
         if self.way == "rfc8219":
             in_range("trial seconds (way rfc8219)", self.trial_seconds, RFC_STREAM_SECONDS, 3600, "s")
 
+    @property
+    def unused(self) -> dict[str, str]:
+        """The number of tags, where every frame is timed."""
+        return super().unused | ({"tags": "way every-frame times all frames"} if self.way == "every-frame" else {})
+
     def needs(self) -> frozenset[Ability]:
         """Return the required abilities; "rfc8219" also needs tagged frames (RFC 8219 section 7.2)."""
         return super().needs() | (frozenset({Ability.TAGGED_DELAYS}) if self.way == "rfc8219" else frozenset())

@@ -79,6 +79,12 @@ class ResolutionRateSettings(Phase1Settings, SearchSettings):
         return not self.stateless
 
     @property
+    def unused(self) -> dict[str, str]:
+        """Names for a cache are asked for at the connection rate, although no phase 1 opens connections."""
+        filling = {"connection_rate"} if self.cached_share else set()
+        return {name: why for name, why in super().unused.items() if name not in filling}
+
+    @property
     def phase2_seconds(self) -> float:
         """Seconds of queries, as the user chose."""
         return self.trial_seconds

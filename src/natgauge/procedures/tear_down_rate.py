@@ -71,6 +71,14 @@ class TearDownRateSettings(Phase1Settings, SearchSettings):
         """The segment with which the Initiator closes connections; None = a command removes them."""
         return None if self.tear_down_by == "command" else self.tear_down_by
 
+    @property
+    def unused(self) -> dict[str, str]:
+        """Settings of a search, where a command is timed, and the number of times, where a rate is searched."""
+        if self.close:
+            return super().unused | {"sample": f"a rate is searched at which {self.close} closes connections"}
+        names = ("error", "loss_verifications", "confirm")
+        return super().unused | dict.fromkeys(names, "a command is timed, and no rate is searched")
+
     def as_run(self) -> TearDownRateSettings:
         """Return these settings, with a time limit for segments where there are queues before the device."""
         return queues.limited(self) if self.close else self

@@ -66,6 +66,14 @@ class ThroughputSettings(ModifiedSettings, Phase1Settings, SearchSettings):
         elif self.loss_tolerance:
             raise UsageError("loss tolerance: mlrsearch has goals instead; choose goals ndr-pdr", at="loss_tolerance")
 
+    @property
+    def unused(self) -> dict[str, str]:
+        """Repeats that mlrsearch does not know, or that its goals make without being told."""
+        if self.search == "binary":
+            return super().unused
+        names = ("loss_verifications",) if self.goals == "rfc2544" else ("loss_verifications", "confirm")
+        return super().unused | dict.fromkeys(names, "the goals of mlrsearch decide what is repeated")
+
     def as_run(self) -> ThroughputSettings:
         """Return these settings, with a time limit for each frame where there are queues before the device."""
         return queues.limited(self, self.trial_seconds, self.error)

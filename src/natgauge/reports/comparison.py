@@ -13,6 +13,7 @@ from typing import Final
 from natgauge.analysis import conditions
 from natgauge.analysis.halves import kinds_of_halves
 from natgauge.analysis.ratio_changes import control_margin
+from natgauge.analysis.ratio_verdicts import says_nothing
 from natgauge.analysis.unit_frames import bits_of_unit
 from natgauge.figure_text import at_least, given, number
 from natgauge.interval_text import Way, in_bits, percent, ratio
@@ -61,6 +62,10 @@ def sentences(record: ComparisonRecord) -> list[Sentence]:
         costs = f"{start} {limit}."
         found.insert(0, Sentence(costs, "sure" if record.decided or record.above else "cannot tell"))
     for estimate in record.control:
+        if says_nothing(estimate):
+            of = f"how far equal gateways differ ({FRAME_OF[estimate.quantity]}, A/A control)"
+            itself = f"Compared with itself, {record.baseline.label} does not show {of}"
+            found.append(Sentence(f"{itself}: both ends of its interval are open.", "cannot tell"))
         low, high = _ends(estimate)
         if estimate.is_bounded and not low <= 1 <= high:
             ratios = f"{ratio(low, 'down')} to {ratio(high, 'up')}"
@@ -246,9 +251,11 @@ def change(estimate: RatioEstimate, end: float, way: Way = "near") -> str:
 
 
 def _of_control(estimate: RatioEstimate) -> str:
-    """Whether the baseline compared with itself is as it should be: the interval contains 1."""
+    """Whether the baseline compared with itself is as it should be: the interval contains 1, and excludes something."""
     if estimate.low is None:
         return "-"
+    if says_nothing(estimate):
+        return "cannot tell"
     low, high = _ends(estimate)
     return "as expected" if low <= 1 <= high else "seems to differ"
 

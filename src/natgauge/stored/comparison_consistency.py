@@ -217,7 +217,8 @@ def check_verdicts(record: ComparisonRecord, where: Path) -> None:
         margin = 1.0
         if control is not estimate:
             margin = math.inf if control is None or _unknown(control) else margin_of(*_ends(control))
-        # An earlier natgauge took a control without an interval for one that does not differ.
+        # An earlier natgauge took a control without an interval for one that does not differ. By rates a control that
+        # is open at both ends decides nothing where the gateway differs alike from both copies.
         margins = (margin, 1.0) if math.isinf(margin) else (margin,)
         said = (estimate.verdict, estimate.above)
         found = [(_verdict(estimate, each, record), _above(estimate, each, record)) for each in margins]

@@ -44,7 +44,15 @@ from natgauge.trial.lab_measurer import (
     SliceRounds,
 )
 from natgauge.trial.observer import Observer, Silent, Unread
-from natgauge.trial.planned import Planned, checked, grace_of, refuse_large, refuse_unlike, refuse_unlike_queries
+from natgauge.trial.planned import (
+    Planned,
+    checked,
+    grace_of,
+    refuse_large,
+    refuse_unlike,
+    refuse_unlike_queries,
+    refuse_unused,
+)
 from natgauge.trial.requests import TrialConstants, refuse_stateless
 from natgauge.trial.rounds import NO_SEARCH, CostRounds, TimedFrames, forwarding_of, reasons_not_timed
 from natgauge.trial.server import FarSide, refuse_unanswered, settings_of_kind
@@ -159,6 +167,7 @@ class Bench(Setup):
         chosen = procedure.taken(choices)
         settings = self._settings(procedure, settings_of_kind(self.recipe, procedure, chosen))
         refuse_unanswered(self.recipe, settings)
+        refuse_unused(settings, chosen)
         refuse_unlike(procedure.metric, settings, self.cell)
         addresses = self.address_plan
         if Ability.STATELESS in settings.needs():

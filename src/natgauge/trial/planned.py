@@ -10,6 +10,7 @@ from typing import Any, Final
 from natgauge import procedures
 from natgauge.errors import HostError, UsageError
 from natgauge.ethernet import QUERY_OCTETS
+from natgauge.figure_text import in_full
 from natgauge.gateways.limits import DeviceDemand, octets_needed, refuse_short_memory
 from natgauge.gateways.recipe import Recipe, load
 from natgauge.host.limits import ControlGroups
@@ -63,6 +64,13 @@ def refuse_unlike(metric: str, settings: TrialSettings, cell: Cell) -> None:
             at="frame_size",
         )
     _refuse_sizes(traffic, f"{metric} sends DNS queries, whose sizes are those of their names", *MIXES)
+
+
+def refuse_unused(settings: TrialSettings, choices: Mapping[str, object]) -> None:
+    """Refuse settings that the user chose, and that nothing takes beside the others."""
+    for name, why in settings.unused.items():
+        if (value := choices.get(name)) is not None:
+            raise wrong(name, f"{in_full(value)}, but {why}; leave it out")
 
 
 def _refuse_transport(metric: str, settings: TrialSettings, traffic: TrafficOptions) -> None:

@@ -337,7 +337,7 @@ DROPPING = (
         ),
         "frame-loss, stateless",
         (Look("lost at 100%", "%", value, 100 / 40),),
-        {**DROPPED, "directions": "up", "stateless": True},
+        {**DROPPED, "directions": "up", "stateless": True, "connection_rate": None},
     ),
 )
 
@@ -546,7 +546,7 @@ BEYOND_LIMIT = Row(
 HOLDING = (
     BEYOND_LIMIT,
     held(1000),
-    held(10_000, stateless=True),
+    held(10_000, stateless=True, connection_rate=None),
     first_held(),
     variation("packet delay variation", 3, 2 * TIMING_US, "20 us for each frame"),
     variation(

@@ -5,6 +5,11 @@ Many mappings of each kind are opened at once. Each is left idle for a time of i
 outside. The longest idle time that a mapping survives and the shortest that one does not survive bound the time-out.
 Idle times grow by 5 %, so one wait as long as the time-out bounds it to 5 %; a search by bisection would wait many
 times (Hätönen et al., "An Experimental Study of Home Gateway Characteristics", IMC 2010).
+
+A gateway without room for so many gives up some of them for others. That is no time-out, but it looks like a short one.
+It shows where mappings are gone long before others of their kind, or where none of a kind was ever there. If mappings
+that are older lived, there was room, and the gateway removes this kind at once, as some do after a reset. Otherwise few
+mappings are watched again.
 """
 
 from __future__ import annotations
@@ -43,6 +48,11 @@ _SHOWN_EVERY_SECONDS: Final = 1.0
 _STREAM_SECONDS: Final = 3.0
 #: Devices have time-outs of 1 s and more.
 _STREAM_GAP_SECONDS: Final = 0.5
+#: A mapping that is gone before this share of the idle time that another one of its kind survived was not ended by a
+#: time-out. A gateway that looks for old mappings now and then ends some up to twice as late as others.
+_LONG_BEFORE: Final = 0.5
+#: The shortest idle time of few mappings: a time-out of 1 s is longer.
+_SHORTEST_SECONDS: Final = 0.5
 #: The wait ends so long after the time that was told, whatever keeps it: a device that died costs seconds a mapping.
 _LATE_SECONDS: Final = 60.0
 
@@ -86,6 +96,8 @@ class TimerSeen:
         dead: shortest idle time after which a mapping was not there, s; None = all were.
         probes: all idle times with whether the mapping was there, by planned idle time.
         given_again: for each mapping that was gone, whether the next host that asked got its outside endpoint.
+        has_room: whether a kind whose mappings were opened before these had room: the oldest ones are given up first.
+        few: what was seen of few mappings, where many may have made room for each other; None = they need not have.
     """
 
     kind: TimerKind
@@ -95,9 +107,48 @@ class TimerSeen:
     probes: dict[float, bool] = field(default_factory=dict)
     gone_early: int = 0
     given_again: list[bool] = field(default_factory=list)
+    has_room: bool = False
+    few: TimerSeen | None = None
+
+    @property
+    def settled(self) -> TimerSeen:
+        """What was seen of few mappings, or else of many."""
+        return self if self.few is None else self.few
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether mappings may have made room for others: one was gone long before others, or none was ever there."""
+        return not (self.has_room if self.alive is None else self.is_in_order)
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether mappings were there, and none was gone long before others."""
+        return self.alive is not None and (self.dead is None or self.dead >= _LONG_BEFORE * self.alive)
+
+    @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        """The longest idle time that mappings survived and the shortest that they did not, s; None = not known.
+
+        Neither is known where one mapping was gone before another that lived longer.
+        """
+        alive, dead = self.settled.alive, self.settled.dead
+        return (None, None) if alive is not None and dead is not None and alive > dead else (alive, dead)
 
     def lives(self, seconds: float) -> bool | None:
         """Whether a mapping lives for this time, which is one of `REQUIRED_SECONDS`; None = not known.
+
+        Where many mappings may have made room for each other, few decide, unless some of these did so, too.
+        """
+        if self.few is None:
+            return self._lived(seconds)
+        return None if self.few.is_odd else self.few.lives(seconds)
+
+    def gave_way(self, seconds: float) -> bool:
+        """Whether mappings live for this time, but not where there are many."""
+        return self.lives(seconds) is True and self._lived(seconds) is not True
+
+    def _lived(self, seconds: float) -> bool | None:
+        """Whether these mappings lived for this time; None = not known.
 
         Mappings are probed 1.5 % earlier, because a time-out of just that time is enough. Where some mappings lived
         for it and others were gone before, it is not known.
@@ -124,6 +175,12 @@ class TimerSeen:
     @property
     def words(self) -> str:
         """The time-out as a sentence, without its full stop."""
+        if self.few is not None:
+            return f"{self._own_words} among many mappings, and {self.few.words} among few"
+        return self._own_words
+
+    @property
+    def _own_words(self) -> str:
         if self.dead is None and self.gone_early:
             return f"gone within the first {self.kind.again_after:g} s, before the idle time began"
         if self.dead is None:
@@ -207,6 +264,12 @@ def idle_times(kind: TimerKind, wait: float) -> list[float]:
     return sorted({*times, top, *required})
 
 
+def few_idle_times(kind: TimerKind, wait: float) -> list[float]:
+    """Return the idle times of the few mappings of a kind: a short one, and those for which mappings must live."""
+    top = min(kind.required * _BEYOND, wait)
+    return sorted({_SHORTEST_SECONDS, top, *(one * _BELOW for one in REQUIRED_SECONDS if one * _BELOW < top)})
+
+
 def plan(kinds: Sequence[TimerKind], wait: float) -> tuple[int, float]:
     """Return the number of mappings, and the longest time in seconds that they are watched for."""
     times = [(kind, idle_times(kind, wait)) for kind in kinds]
@@ -224,9 +287,16 @@ def expected(kinds: Sequence[TimerKind], wait: float, timeout: float) -> float:
 
 
 def watch(
-    examiner: Examiner, kinds: Iterable[TimerKind], wait: float, show: Callable[[str], None] = lambda _: None
+    examiner: Examiner,
+    kinds: Iterable[TimerKind],
+    wait: float,
+    show: Callable[[str], None] = lambda _: None,
+    *,
+    times: Callable[[TimerKind, float], list[float]] = idle_times,
 ) -> dict[str, TimerSeen]:
     """Measure the time-outs of these kinds in one wait of at most `wait` seconds; `show` receives the progress.
+
+    `times` gives the idle times of the mappings of a kind, at most as long as those of `idle_times`.
 
     Returns:
         What was seen, by the kind's name; a kind that cannot be opened is missing.
@@ -237,7 +307,7 @@ def watch(
     for kind, host in zip(kinds, hosts, strict=False):
         show(f"time-outs: opening mappings: {kind.name}")
         with suppress(NotSeenError):
-            seen, opened = _opened(examiner, kind, wait, host)
+            seen, opened = _opened(examiner, kind, times(kind, wait), host)
             events += [(due, number, seen, life) for number, (due, life) in enumerate(opened, start=len(events))]
             found[kind.name] = seen
     heapq.heapify(events)
@@ -256,11 +326,32 @@ def watch(
         # A mapping that a host which stalled left undecided is not counted.
         with suppress(NotSeenError, StopIteration):
             heapq.heappush(events, (next(life), number, seen, life))
+    has_room = False
+    for seen in found.values():
+        seen.has_room = has_room
+        has_room |= seen.kind.refresh is None and seen.is_in_order
     return found
 
 
+def crowded(found: Iterable[TimerSeen]) -> list[TimerSeen]:
+    """Return what was seen of kinds whose mappings were gone too early, where some may have made room for others."""
+    plain = [seen for seen in found if seen.kind.refresh is None]
+    if not any(seen.is_odd for seen in plain):
+        return []
+    return [seen for seen in plain if seen.is_odd or seen.lives(seen.kind.required) is False]
+
+
+def watch_few(
+    examiner: Examiner, doubtful: Sequence[TimerSeen], wait: float, show: Callable[[str], None] = lambda _: None
+) -> None:
+    """Watch few mappings of these kinds, for which there is room where there was none for many; as of `watch`."""
+    few = watch(examiner, [seen.kind for seen in doubtful], wait, show, times=few_idle_times)
+    for seen in doubtful:
+        seen.few = few.get(seen.kind.name, TimerSeen(seen.kind))
+
+
 def _opened(
-    examiner: Examiner, kind: TimerKind, wait: float, host: Address
+    examiner: Examiner, kind: TimerKind, idle_seconds: Sequence[float], host: Address
 ) -> tuple[TimerSeen, list[tuple[float, Iterator[float]]]]:
     """Open the mappings of a kind from one inside host, because a gateway can limit the flows of a host.
 
@@ -269,7 +360,7 @@ def _opened(
     first = examiner.host(0)
     for own in dict.fromkeys((host, first)):
         seen = TimerSeen(kind)
-        lives = [_life(examiner, seen, idle, own) for idle in idle_times(kind, wait)]
+        lives = [_life(examiner, seen, idle, own) for idle in idle_seconds]
         try:
             return seen, [(next(life), life) for life in lives]
         except NotSeenError:

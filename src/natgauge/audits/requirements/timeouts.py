@@ -27,11 +27,21 @@ def _seen(examiner: Examiner, name: str) -> TimerSeen:
     if not isinstance(seen, TimerSeen):
         raise NotSeenError("no time-out of this kind was measured; --wait gives the longest wait for time-outs")
     examiner.cite(seen.frames)
+    if seen.few is not None:
+        examiner.cite(seen.few.frames)
     return seen
 
 
 def _words(*every: TimerSeen) -> str:
     return "; ".join(f"{seen.kind.name}: {seen.words}" for seen in every)
+
+
+def _refuse_crowded(*every: TimerSeen) -> None:
+    """Refuse to conclude from mappings that may have made room for others."""
+    if any(seen.settled.is_odd for seen in every):
+        raise NotSeenError(
+            f"a short time-out cannot be told from a gateway that gives up mappings for others ({_words(*every)})"
+        )
 
 
 def _at_least(seconds: float, names: tuple[str, ...], examiner: Examiner) -> Finding:
@@ -41,7 +51,11 @@ def _at_least(seconds: float, names: tuple[str, ...], examiner: Examiner) -> Fin
     if False in lives:
         return False, _words(*every)
     if None not in lives:
-        return True, _words(*every)
+        gave_way = any(seen.gave_way(seconds) for seen in every)
+        why = "; among many the gateway gave up mappings for others, which is no time-out" if gave_way else ""
+        return True, f"{_words(*every)}{why}"
+    if any(seen.few is not None for seen in every):
+        _refuse_crowded(*every)
     setting = _SETTINGS.get(names[0], "")
     known = [
         f"; {name} is set to {value} s" for name, value in examiner.configured.items() if setting and setting in name
@@ -54,6 +68,8 @@ def _at_least(seconds: float, names: tuple[str, ...], examiner: Examiner) -> Fin
 def _examine_refresh(kind: TimerKind, wanted: bool, examiner: Examiner) -> Finding:  # noqa: FBT001 - from a table
     """See whether a frame during the idle time keeps a mapping longer than its time-out."""
     timeout, refreshed = _seen(examiner, kind.plain), _seen(examiner, kind.name)
+    if timeout.few is not None or timeout.is_odd:
+        raise NotSeenError(f"among many mappings the gateway may have given up some for others ({timeout.words})")
     if timeout.dead is None or timeout.alive is None:
         raise NotSeenError(f"the time-out itself was not seen ({timeout.words})")
     for idle, there in sorted(refreshed.probes.items()):
@@ -74,8 +90,10 @@ def _examine_refresh(kind: TimerKind, wanted: bool, examiner: Examiner) -> Findi
 )
 def _examine_tracking(examiner: Examiner) -> Finding:
     """Connections that are half open or closed must not live as long as open ones (RFC 6146 section 3.5.2)."""
-    half, closed, opened = (_seen(examiner, name) for name in _TRACKED)
-    lasting, words = opened.alive or 0.0, _words(half, closed, opened)
+    every = [_seen(examiner, name) for name in _TRACKED]
+    _refuse_crowded(*every)
+    half, closed, opened = (seen.settled for seen in every)
+    lasting, words = opened.alive or 0.0, _words(*every)
     if all(seen.dead is not None and seen.dead < lasting for seen in (half, closed)):
         return True, words
     # One that was there when it was last looked at may still be gone before open ones are.

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from natgauge.errors import HostError
@@ -131,7 +131,18 @@ class PortOptions(SenderOptions):
     def boot(self, name: str, command: str | None) -> BootCommand | None:
         """Return a command that restarts the device, with these times; None without a command."""
         if command is None:
+            self._refuse_times(name)
             return None
         if not command.strip():
             raise wrong(name.replace(" ", "_"), "is empty; name a shell command, or leave it out")
         return BootCommand(name, command, self.boot_seconds, self.boot_settle_seconds)
+
+    def _refuse_times(self, command: str) -> None:
+        """Refuse times of a restart that no command makes."""
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if item.name in ("boot_seconds", "boot_settle_seconds") and value != item.default:
+                option = command.replace(" ", "-")
+                raise wrong(
+                    item.name, f"{value:g} s, but nothing restarts the device; give --{option}, or leave it out"
+                )

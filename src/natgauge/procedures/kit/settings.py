@@ -192,6 +192,11 @@ class TrialSettings:
         return True
 
     @property
+    def unused(self) -> dict[str, str]:
+        """Settings that have no effect beside the others, by name, each with the reason; to choose one is refused."""
+        return {}
+
+    @property
     def phase1_frames(self) -> int:
         """Number of frames of phase 1."""
         return self.connections

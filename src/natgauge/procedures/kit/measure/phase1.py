@@ -61,6 +61,11 @@ class Phase1Settings(TrialSettings):
     measures_loss: ClassVar[bool] = False
 
     @property
+    def unused(self) -> dict[str, str]:
+        """The connection rate, where no phase 1 takes it."""
+        return super().unused | ({} if self.has_phase1 else {"connection_rate": "a stateless trial has no phase 1"})
+
+    @property
     def measures_connection_rate(self) -> bool:
         """Whether the connection rate is measured on the way."""
         return self.has_phase1 and self.connection_rate is None
