@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from natgauge.words import Leave
+from natgauge.words import Leave, Transport
 
 #: A connection gets no frame for this many times the mean interval between its frames with a probability of 1e-13.
 IDLE_DRAWS: Final = 30.0
@@ -69,6 +69,11 @@ class CountInChurn:
         """Whether the difference is doubted: beyond what the duration of the reading explains."""
         expected = self.expected or self.count
         return abs(self.count - expected) > MOST_DEVIATION * expected + self.changing
+
+
+def leaving(transport: Transport) -> Leave:
+    """How connections of a transport leave, where nobody says another way."""
+    return "fin" if transport == "tcp" else "silent"
 
 
 def expected_count(churn: Churn, *, connections: int, rate: float, timeout: float, seconds: float) -> float:

@@ -45,10 +45,10 @@ CELLS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def bench_of(placement: Placement, metric: str) -> Bench:
+def bench_of(placement: Placement, metric: str, **chosen: Any) -> Bench:
     name = f"every-{placement}-{metric if metric in CELLS else 'metric'}"
     choices = {"lab_name": name, "placement": placement, "grace_seconds": 0.1, "connections": CONNECTIONS}
-    return Bench(ask(metric, NAT, {**choices, **CELLS.get(metric, {})}).cell, rates=SLOW_RATES)
+    return Bench(ask(metric, NAT, {**choices, **CELLS.get(metric, {}), **chosen}).cell, rates=SLOW_RATES)
 
 
 def case(metric: str, placement: Placement) -> Any:
@@ -109,6 +109,30 @@ def test_a_metric_is_answered_or_refused_for_a_known_reason(metric: str, placeme
 def test_a_metric_that_needs_traffic_or_time_outs_of_its_own_is_answered(metric: str, placement: Placement) -> None:
     with bench_of(placement, metric) as made:
         answered(made, metric)
+
+
+@pytest.fixture(scope="module")
+def bench_by(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    """Started once for all metrics of a transport."""
+    with bench_of("shared", "throughput", transport=request.param) as made:
+        yield made
+
+
+@pytest.mark.parametrize("bench_by", ["icmp", "tcp"], indirect=True)
+@pytest.mark.parametrize(
+    "metric",
+    [
+        pytest.param(metric, marks=() if metric == "mixed-load" else pytest.mark.soak)
+        for metric in METRICS
+        if metric not in CELLS
+    ],
+)
+def test_by_each_transport_a_metric_is_answered_or_refused_before_a_trial(metric: str, bench_by: Bench) -> None:
+    try:
+        bench_by.plan(metric, settings_of(metric))
+    except UsageError:
+        return
+    answered(bench_by, metric)
 
 
 def test_the_command_line_answers_with_a_result_and_says_where_it_is(tmp_path: Path) -> None:

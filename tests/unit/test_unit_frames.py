@@ -79,7 +79,7 @@ def asked(**given: Any) -> Parameters:
         (
             "mixed-load",
             {"new_rate": 1e5, "transport": "tcp", "frame_size": 88},
-            (GIGABIT - 1e5 * (SYN + ACK + 2 * GAP)) / (88 + GAP),
+            (GIGABIT - 1e5 * (SYN + 3 * ACK + 4 * GAP)) / (88 + GAP),
         ),
         ("subscribers", {"frame_size": 64, "subscriber_rates": RATES}, GIGABIT / (400 * 84)),
         ("subscribers", {"frame_size": 64, "subscriber_rates": {**RATES, "new": 350.0}}, GIGABIT / (450 * 84)),
@@ -224,7 +224,7 @@ def test_a_load_near_the_highest_that_was_tried_may_be_the_testers(
     ("metric", "given", "each"),
     [
         ("mixed-load", {"new_rate": 1e5}, 1),
-        ("mixed-load", {"new_rate": 1e5, "transport": "tcp"}, 3),
+        ("mixed-load", {"new_rate": 1e5, "transport": "tcp"}, 6),
         ("subscribers", {"subscriber_rates": RATES}, 1),
         ("subscribers", {"subscriber_rates": RATES, "transport": "tcp"}, 6),
     ],
@@ -232,7 +232,6 @@ def test_a_load_near_the_highest_that_was_tried_may_be_the_testers(
 def test_cores_and_links_have_equally_many_frames_of_a_new_connection(
     metric: str, given: dict[str, Any], each: int
 ) -> None:
-    """Of a mixed load by TCP cores had the frames that close a connection, and links had not."""
     one = Measurement(1.0, 1.0, "device", {}, figures={"frames_per_second_total": 0.0, "connections_per_second": 10.0})
     made = make_result(metric, declared(metric).unit, {}, [one, one])
     parameters = asked(frame_size=64, **given)

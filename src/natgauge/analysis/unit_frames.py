@@ -70,8 +70,8 @@ def is_of_frames(metric: str, parameters: Parameters) -> bool:
 def frames_in_all(rate: float, figures: Mapping[str, FigureSummary], parameters: Parameters) -> float:
     """Return the frames/s of all directions and kinds; `rate` itself where the figures do not name a sum.
 
-    Of a load of several kinds also what opens its connections, what closes those of a subscriber by TCP, and the flood
-    beside it cross the device.
+    Of a load of several kinds also what opens its connections, what closes those of TCP, and the flood beside it cross
+    the device.
     """
     total = figures.get(IN_ALL)
     return rate if total is None else total.median + _of_connections(figures, parameters) + _of_flood(figures)
@@ -172,13 +172,13 @@ def _fixed_new(metric: str, parameters: Parameters) -> float | None:
 
 
 def _openings(parameters: Parameters, number: float) -> Sequence[UnitFrame]:
-    """The frames that open so many connections, and that close as many of a subscriber's by TCP."""
+    """The frames that open so many connections, and that close as many by TCP."""
     if not number:
         return ()
     if parameters.get("transport") != "tcp":
         return (UnitFrame("opening", "initiator", _least(parameters), number),)
-    closing = _closing(parameters, "fin") if _of_subscriber(parameters) else ()
-    return [replace(frame, share=number * frame.share) for frame in (*_handshake(parameters), *closing)]
+    every = (*_handshake(parameters), *_closing(parameters, "fin"))
+    return [replace(frame, share=number * frame.share) for frame in every]
 
 
 def _of_throughput(parameters: Parameters) -> tuple[UnitFrame, ...]:

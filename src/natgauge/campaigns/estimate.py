@@ -230,6 +230,7 @@ def _run(
         own_processes=settings.own_processes,
         order=settings.order,
         four_tuples=getattr(settings, "four_tuples", None) or settings.connections,
+        transport=getattr(settings, "transport", "udp"),
     )
     try:
         measurement.planned.procedure.measure(device, single, clock=device.clock)

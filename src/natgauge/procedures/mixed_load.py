@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from natgauge.churn import leaving
 from natgauge.errors import UsageError
 from natgauge.figure_text import in_full, number
 from natgauge.inputs.checks import MOST_RATE, in_range
@@ -30,6 +31,7 @@ from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.rate_search import SearchSpan
 from natgauge.subscriber_profiles import ROUND_TRIP_SECONDS
+from natgauge.words import Transport
 
 #: The longest life, in seconds: a day.
 LONGEST_LIFE_SECONDS: Final = 86_400.0
@@ -42,6 +44,7 @@ class MixedLoadSettings(MixedSettings):
     Attributes:
         new_share: new connections for each frame of both directions; None = 1 %, or what `new_rate` says.
         life_seconds: how long each connection is open; None = all N are open at every rate.
+        transport: of the frames; a FIN closes the connections of TCP that leave.
     """
 
     new_rate: float | None = chosen(
@@ -68,6 +71,7 @@ class MixedLoadSettings(MixedSettings):
         default="all connections are open at every rate",
         group="traffic",
     )
+    transport: Transport = "udp"
 
     def __post_init__(self) -> None:
         """Refuse two numbers of new connections, and a life of connections of which none is new."""
@@ -115,7 +119,7 @@ class MixedLoadSettings(MixedSettings):
         """The load at a frame rate of each direction."""
         new = self.new_rate if self.new_rate is not None else (self.new_share or NEW_SHARE) * 2 * rate
         held = self.connections if self.life_seconds is None else new * self.life_seconds
-        return CombinedLoad(new=new, open=held, up=rate, down=rate)
+        return CombinedLoad(new=new, open=held, up=rate, down=rate, leave=leaving(self.transport))
 
     def notes(self) -> list[Note]:
         """Return what was opened beside the frames."""

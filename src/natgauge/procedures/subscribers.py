@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
-from natgauge.churn import IDLE_DRAWS
+from natgauge.churn import IDLE_DRAWS, leaving
 from natgauge.errors import UsageError
 from natgauge.ethernet import tag_octets
 from natgauge.inputs.checks import whole
@@ -36,7 +36,7 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.rate_search import SearchSpan
 from natgauge.subscriber_profiles import Subscriber, load
 from natgauge.trials import TrialPlan
-from natgauge.words import MAXIMUM_CONNECTIONS, OUTSIDE_PORTS, Leave
+from natgauge.words import MAXIMUM_CONNECTIONS, OUTSIDE_PORTS
 
 #: The first trial opens its connections within this share of the device's time-out.
 _PHASE1_SHARE = 0.25
@@ -154,7 +154,7 @@ class SubscribersSettings(MixedSettings):
         """What one subscriber takes of a device that forgets connections after `timeout` s; None = not known."""
         profile = self.profile_of_one
         held = max(profile.connections, profile.new_per_second * (timeout or 0))
-        leave: Leave = "fin" if profile.transport == "tcp" else "silent"
+        leave = leaving(profile.transport)
         return CombinedLoad(profile.new_per_second, held, profile.up, profile.down, leave=leave, counts_all=True)
 
     def parameters(self) -> dict[str, Any]:

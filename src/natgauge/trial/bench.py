@@ -226,6 +226,7 @@ class Bench(Setup):
             own_processes=self.own_processes,
             order=self.traffic.order,
             four_tuples=self.traffic.space,
+            transport=self.traffic.transport,
         )
         self._refuse_untimed(procedure.metric, settings)
         procedure.refuse_unable(self.abilities, settings)

@@ -26,7 +26,7 @@ from natgauge.procedures.kit.result.results import Attempt, Measurement, Measure
 from natgauge.procedures.kit.runner import TrialRunner, unheard
 from natgauge.procedures.kit.settings import COMMON, DECIDED_ELSEWHERE, Defaults, Profile
 from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError, stopped
-from natgauge.words import DEFAULT_CONNECTIONS, OF_SPEED, LimitedBy, Order, Placement, Verdict
+from natgauge.words import DEFAULT_CONNECTIONS, OF_SPEED, LimitedBy, Order, Placement, Transport, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,11 +249,12 @@ def make_settings(  # noqa: PLR0913 - what is decided elsewhere, each by its nam
     own_processes: bool = False,
     order: Order,
     four_tuples: int,
+    transport: Transport = "udp",
 ) -> SettingsT:
     """Return the settings: what the user chose, as `Procedure.taken` returns it, and the profile's for all others."""
     values = with_profile(procedure, chosen)
-    if "four_tuples" in {item.name for item in dataclasses.fields(procedure.settings)}:
-        values["four_tuples"] = four_tuples
+    own = {item.name for item in dataclasses.fields(procedure.settings)}
+    values |= {name: each for name, each in (("four_tuples", four_tuples), ("transport", transport)) if name in own}
     settings = procedure.settings(
         connections=connections, placement=placement, own_processes=own_processes, order=order, **values
     )
