@@ -22,6 +22,7 @@ from natgauge.campaigns.journal_lines import (
 from natgauge.errors import UsageError
 from natgauge.procedures.kit.repetitions import is_enough
 from natgauge.procedures.kit.settings import Repeat
+from natgauge.procedures.kit.time_budget import TIME
 from natgauge.records.store import JOURNAL
 
 #: Events of a cell before which its trial has ended; before any other event, the trial was ended.
@@ -74,8 +75,11 @@ class MeasurementState:
 
     def is_done(self, repeat: Repeat, most: int) -> bool:
         """Whether all requested repetitions have ended."""
-        values = [one.value for repetition in self.ended for one in repetition.result.measurements]
-        return is_enough(values, repeat, most)
+        if len(self.ended) >= most:
+            return True
+        # The result leaves out what time cut off, so the median that is to be well known is one of the others.
+        whole = [each.result for each in self.ended if each.result.limited_by != TIME]
+        return is_enough([value for result in whole for value in result.values], repeat, most)
 
 
 @dataclass(slots=True)
