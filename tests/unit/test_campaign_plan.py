@@ -429,6 +429,14 @@ def test_a_number_of_cores_is_that_of_the_device_wherever_it_is(lab: dict[str, A
     assert [getattr(point.cell.kind_options, option) for point in found] == [1, 48]
 
 
+def test_a_device_on_two_machines_is_two_devices() -> None:
+    """They may be of different versions."""
+    lab = {name: value for name, value in SSH.items() if name != "ssh_host"}
+    point = [{"name": host, "ssh_host": f"root@{host}"} for host in ("a", "b")]
+    found = cells(lab=lab, series={"connections": [1000, 5000]}, point=point, **ONE)
+    assert [cell.one_device == found[0].one_device for cell in found] == [True, True, False, False]
+
+
 @pytest.mark.parametrize(
     ("lab", "cores"),
     [

@@ -85,6 +85,11 @@ class PlannedCell:
     connections: int
     measurements: tuple[CellMeasurement, ...]
 
+    @property
+    def one_device(self) -> tuple[str, Mapping[str, Any]]:
+        """What cells of one and the same device have in common: its name, and what chooses its machine."""
+        return self.device, {name: value for name, value in self.values.items() if name in keys.of_place()}
+
 
 def points(plan: Plan, where: str = "plan") -> tuple[PlannedCell, ...]:
     """Plan every cell, and refuse what can be refused before measuring; nothing is touched."""
