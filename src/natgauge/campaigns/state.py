@@ -17,6 +17,7 @@ from natgauge.campaigns.journal_lines import (
     MeasurementBroken,
     RepetitionLine,
     ResultLine,
+    VisitLine,
     typed,
 )
 from natgauge.errors import UsageError
@@ -88,6 +89,7 @@ class CampaignState:
 
     Attributes:
         running: the trial of each cell that has begun and, by the journal, not ended.
+        workers: those of the last session that measured, by name; "" = its own process.
         began: start of the first session, seconds since 1970.
     """
 
@@ -95,6 +97,7 @@ class CampaignState:
     broken_cells: dict[str, str] = field(default_factory=dict)
     broken_devices: dict[str, str] = field(default_factory=dict)
     running: dict[str, JournalLine] = field(default_factory=dict)
+    workers: set[str] = field(default_factory=set)
     trials: int = 0
     began: float | None = None
     last: float | None = None
@@ -126,10 +129,13 @@ class CampaignState:
             self.trials += had_begun and line.event in _AFTER_A_TRIAL
             if line.event == "trial":
                 self.running[cell] = entry
-        self.visits += line.event == "visit"
+        self.workers = set() if line.event == "session" else self.workers
         if line.event == "retried":
             self._retry()
         match line:
+            case VisitLine():
+                self.visits += 1
+                self.workers.add(line.worker)
             case RepetitionLine():
                 self.measurement(line.cell, line.measurement).take(line)
             case MeasurementBroken():
