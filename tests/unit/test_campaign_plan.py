@@ -345,7 +345,7 @@ def test_points_of_one_name_are_their_own_fault() -> None:
 
 def test_values_of_a_series_that_are_one_in_the_names_of_cells_are_its_own_fault() -> None:
     (fault,) = faults(**{**CONNECTION_RATE, "series": {"hash_size": ["2*N", "N", "2+N"]}})
-    assert fault.startswith("x.toml: series.hash_size[2]: '2+N' is '2*N' ")
+    assert fault.startswith("x.toml: series.hash_size[2]: '2+N' and '2*N' ")
 
 
 def test_results_of_two_cells_that_would_have_one_folder_are_refused() -> None:

@@ -65,7 +65,7 @@ class CellRun:
         worker: name, cores and likeness of the worker that this is; None = the
             campaign has no workers.
         only: name of the one measurement to run; empty = all.
-        alike: names of the campaign's cells of the same device.
+        alike: names of the campaign's cells of the same device, which is of one version; empty = not known.
     """
 
     point: PlannedCell

@@ -244,8 +244,8 @@ def _checked_series(name: str, values: list[Any], faults: list[str]) -> list[Any
             other = named.setdefault(as_name([str(checked_value)]).strip("-"), checked_value)
             if other != checked_value:
                 faults.append(
-                    f"series.{name}[{number}]: {checked_value!r} is {other!r} in the name of a cell, which is that of "
-                    "a folder; write both as points with names"
+                    f"series.{name}[{number}]: {checked_value!r} and {other!r} are one name of a cell, and so of a "
+                    "folder; write both as points with names"
                 )
         checked.append(checked_value)
     return checked
@@ -326,7 +326,7 @@ def point_name(point: Mapping[str, Any]) -> str:
 
 
 def _contradictions_of_points(plan: Plan) -> Iterator[str]:
-    """Yield equal points, points without a key of the first one, and keys that also occur elsewhere."""
+    """Yield equal points or names of points, points without a key of the first one, and keys that occur elsewhere."""
     first = set(plan.point[0]) - set(keys.POINT) if plan.point else set()
     named: dict[str, int] = {}
     for number, point in enumerate(plan.point):

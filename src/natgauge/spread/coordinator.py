@@ -44,9 +44,8 @@ class _Run:
     """A repetition that Dask has.
 
     Attributes:
-        wanted: resources of its cell.
         worker: name of the one that began it last; empty = none yet.
-        machine: digest of that one's machine.
+        machine: digest of that one's machine; empty = not known.
         beside: the most other workers that were seen on that machine since it began.
     """
 
