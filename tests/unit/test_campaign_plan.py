@@ -326,7 +326,8 @@ def test_a_measurement_may_be_of_some_points_only() -> None:
 
 
 CONNECTION_RATE: dict[str, Any] = {
-    "gateways": ["nftables-nat44"], "series": {}, "device": {}, "measure": [{"metric": "connection-rate"}],
+    "gateways": ["nftables-nat44"], "series": {}, "device": {}, "traffic": {"connections": 4096},
+    "measure": [{"metric": "connection-rate"}],
 }  # fmt: skip
 #: Formulas of N and of 2N that fill a name.
 LONG = {"hash_size": "N" + "-0" * 95, "table_size": "N+N" + "-0" * 90}
