@@ -164,7 +164,7 @@ class Coordinator:
         # A cell that is measured has a worker with all it needs, unless that worker is gone.
         each = (self._workers.lacking(run.point, run.wanted, self._offered) for run in self._runs.values())
         if lacking := [*filter(None, each)]:
-            others = f" (and {len(lacking) - 1} more cells)" if len(lacking) > 1 else ""
+            others = f" (and {len(lacking) - 1} more)" if len(lacking) > 1 else ""
             self._session.observer.stage(f"waiting for a worker: {lacking[0]}{others}")
 
     def _end(self, run: _Run, result: Callable[[], Made]) -> None:
