@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
 import pytest
 from tests.plans import OneTrial, PlanOfTrial
-from tests.unit.campaigning import PLAN, Benches, asked, campaign, quick_disk
+from tests.unit.campaigning import ONE_CONNECTION_RATE, PLAN, Benches, Dies, Killed, asked, campaign, quick_disk
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
@@ -219,6 +220,33 @@ def test_the_time_left_knows_that_large_cells_take_longer(tmp_path: Path) -> Non
     assert found.seconds_left is not None
     assert taken > 0
     assert found.seconds_left > 3 * taken
+
+
+def visited_by(workers: int, folder: Path) -> Path:
+    """Let so many workers have had the visits of a campaign in turn."""
+    path, visits = folder / "journal.jsonl", itertools.count()
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if line["event"] == "visit":
+            line["worker"] = f"w{next(visits) % workers}"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return folder
+
+
+def test_the_time_left_is_that_of_all_workers_together_but_of_a_cell_that_of_one(tmp_path: Path) -> None:
+    """Seen: it was that of one worker for all, N times too long."""
+    campaign(tmp_path, Benches(), only=["nft*-1000"])
+    alone = status(tmp_path / "out").seconds_left
+    together = status(visited_by(2, tmp_path / "out")).seconds_left
+    assert alone is not None
+    assert together is not None
+    assert 0.499 * alone < together < 0.7 * alone
+    (tmp_path / "one").mkdir()
+    with pytest.raises(Killed):
+        campaign(tmp_path / "one", Benches(killed=Dies(22)), plan=ONE_CONNECTION_RATE)
+    alone = status(tmp_path / "one" / "out").seconds_left
+    assert alone is not None
+    assert status(visited_by(2, tmp_path / "one" / "out")).seconds_left == pytest.approx(alone)
 
 
 def test_the_folder_tells_plan_and_machine_but_not_the_hosts_name(tmp_path: Path) -> None:

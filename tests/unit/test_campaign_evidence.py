@@ -19,6 +19,7 @@ from natgauge.campaigns import evidence, journal
 from natgauge.campaigns.evidence import EvidenceFile, Extent
 from natgauge.campaigns.journal import entries
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.stored.find_results import find
 
 __all__ = ["quick_disk"]
 
@@ -196,6 +197,17 @@ def test_a_disk_that_is_full_for_the_evidence_ends_in_one_line_and_loses_nothing
         patch.setattr(evidence, "write", write)
         with golden.raises(HostError):
             campaign(tmp_path, benches, plan=ONE_CONNECTION_RATE)
+    assert len(find([tmp_path / "out"]).results) == 1
+    assert (tmp_path / "out" / "results" / f".making-{NAME}" / "trials.jsonl").read_text().endswith("}\n")
     campaign(tmp_path, benches, plan=ONE_CONNECTION_RATE)
     assert sum(benches.trials.values()) == number_of + [number for _, number, _ in trials(reference)].count(2)
     assert trials(tmp_path) == trials(reference)
+
+
+def test_evidence_that_a_kill_cut_off_does_not_keep_the_rest_from_being_reported(tmp_path: Path) -> None:
+    """Seen: no result of the campaign could be read until it was resumed."""
+    making = begun(tmp_path)
+    with (making / "trials.jsonl").open("a") as file:
+        file.write('{"schema": "natgauge-tri')
+    (found,) = find([tmp_path / "out"]).results
+    assert len(found.repetitions) == 2

@@ -325,6 +325,63 @@ def test_a_measurement_may_be_of_some_points_only() -> None:
     assert of_point == {1000: {"throughput", "connection-rate"}, 9000: {"connection-rate"}}
 
 
+CONNECTION_RATE: dict[str, Any] = {
+    "gateways": ["nftables-nat44"], "series": {}, "device": {}, "traffic": {"connections": 4096},
+    "measure": [{"metric": "connection-rate"}],
+}  # fmt: skip
+#: Formulas of N and of 2N that fill a name.
+LONG = {"hash_size": "N" + "-0" * 95, "table_size": "N+N" + "-0" * 90}
+
+
+def test_points_of_one_name_are_their_own_fault() -> None:
+    """Seen: a recipe was to be renamed."""
+    few = [{"name": "few", "connections": number} for number in (1000, 2000)]
+    (fault,) = faults(**{**CONNECTION_RATE, "point": few, "traffic": {}})
+    assert fault.startswith("x.toml: point[1].name: 'few' ")
+    alike = [{"hash_size": "2*N"}, {"hash_size": "2+N"}]
+    (fault,) = faults(**{**CONNECTION_RATE, "point": alike})
+    assert fault.startswith("x.toml: point[1]: ")
+    assert cells(**{**CONNECTION_RATE, "point": [{"name": "product", **alike[0]}, alike[1]]})
+
+
+def test_values_of_a_series_that_are_one_in_the_names_of_cells_are_its_own_fault() -> None:
+    (fault,) = faults(**{**CONNECTION_RATE, "series": {"hash_size": ["2*N", "N", "2+N"]}})
+    assert fault.startswith("x.toml: series.hash_size[2]: '2+N' and '2*N' ")
+
+
+def test_results_of_two_cells_that_would_have_one_folder_are_refused() -> None:
+    """Seen: the second one replaced the first one, whose evidence was lost."""
+    measure = [{"metric": "connection-rate"}, {"metric": "validated-connection-rate"}]
+    point = [{"name": "a", "connections": 1000}, {"name": "a-validated", "connections": 2000}]
+    several = {**CONNECTION_RATE, "measure": measure, "traffic": {}}
+    (fault,) = faults(**several, point=point)
+    assert " nftables-nat44-a-validated-connection-rate;" in fault
+    assert cells(**several, point=[point[0], {**point[1], "name": "b"}])
+
+
+def test_a_folder_whose_name_no_disk_takes_is_refused_before_anything_is_measured() -> None:
+    """Seen: the first repetition was measured, and then could not be stored."""
+    (fault,) = faults(**CONNECTION_RATE, point=[LONG])
+    assert fault.startswith("x.toml: point.name: connection-rate of cell nftables-nat44-")
+    assert "more than 255" in fault
+    (cell,) = cells(**CONNECTION_RATE, point=[{"name": "short", **LONG}])
+    assert cell.name == "nftables-nat44-short"
+
+
+def test_a_plan_is_the_same_from_whichever_folder_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen: a campaign could not be resumed from another folder, for its gateways had changed."""
+    text = 'gateways = ["./mine.toml", "linux-ipv4"]\n[[measure]]\nmetric = "latency"\ngateways = ["./mine.toml"]\n'
+    (tmp_path / "x.toml").write_text(f'{text}[[measure]]\nmetric = "throughput"\n')
+    (tmp_path / "deeper").mkdir()
+    monkeypatch.chdir(tmp_path)
+    here = read(Path("x.toml"))
+    monkeypatch.chdir("deeper")
+    there = read(Path("../x.toml"))
+    assert there.gateways == ["../mine.toml", "linux-ipv4"]
+    assert here.digest == there.digest == read(tmp_path / "x.toml").model_copy(update={"repetitions": None}).digest
+    assert here.content() == there.content() == here.model_dump(mode="json")
+
+
 @pytest.mark.parametrize("named", [["few", "mani"], "few", 7, ["few"]])
 def test_points_that_are_none_or_that_nobody_measures_are_refused(named: object, golden: Golden) -> None:
     found = faults(**FEW_AND_MANY, gateways=["nftables-nat44"], measure=[{"metric": "throughput", "points": named}])
@@ -371,6 +428,14 @@ def test_a_number_of_cores_is_that_of_the_device_wherever_it_is(lab: dict[str, A
     found = cells(lab=lab, series={"cores": [1, 48]}, **ONE)
     assert [point.name for point in found] == ["nftables-nat44-cores-1", "nftables-nat44-cores-48"]
     assert [getattr(point.cell.kind_options, option) for point in found] == [1, 48]
+
+
+def test_a_device_on_two_machines_is_two_devices() -> None:
+    """They may be of different versions."""
+    lab = {name: value for name, value in SSH.items() if name != "ssh_host"}
+    point = [{"name": host, "ssh_host": f"root@{host}"} for host in ("a", "b")]
+    found = cells(lab=lab, series={"connections": [1000, 5000]}, point=point, **ONE)
+    assert [cell.one_device == found[0].one_device for cell in found] == [True, True, False, False]
 
 
 @pytest.mark.parametrize(

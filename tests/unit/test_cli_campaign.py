@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import signal
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ from natgauge.cli import run
 from natgauge.cli.status import lines
 from natgauge.errors import BrokenError, EndedBySignal
 from natgauge.host.settings import OccupiedError
+from natgauge.stored.find_results import find
 
 __all__ = ["quick_disk"]
 
@@ -85,6 +87,22 @@ def test_a_signal_names_the_way_on_and_nothing_is_repeated(
     assert "16 repetitions done" in capsys.readouterr().out
 
 
+def test_the_way_on_after_a_signal_has_all_options_that_its_session_had(
+    benches: Benches, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: without --only it went on with all cells."""
+    benches.killed = Dies(5)
+    monkeypatch.setattr(Killed, "__new__", lambda *_: EndedBySignal(signal.SIGINT))
+    options = ["--out", "my folder", "--only", "nft*", "--only", "linux-ipv4-connections-1000", "--host-name"]
+    assert run(["run", "small.toml", *options]) == 130
+    (way_on,) = [line for line in capsys.readouterr().err.splitlines() if "continue with: " in line]
+    words = shlex.split(way_on.partition("continue with: ")[2])
+    assert words == ["natgauge", "run", "small.toml", *options, "--resume"]
+    benches.killed = Dies()
+    assert run(words[1:]) == 0
+    assert len({(device, connections) for device, connections in benches.cells}) == 3
+
+
 @pytest.mark.parametrize("options", [[], ["--only", "nothing"]], ids=["lab", "cell"])
 def test_a_campaign_that_was_refused_before_its_first_trial_leaves_nothing(
     benches: Benches, options: list[str]
@@ -125,6 +143,26 @@ def test_why_nothing_could_be_measured_is_kept(benches: Benches) -> None:
     first = (folder / "campaign.json").read_text()
     assert run(["run", "small.toml"]) == 2
     assert (folder / "campaign.json").read_text() == first
+
+
+#: One measurement of each of two devices, of which one never has the value that is demanded.
+ONE_DEMANDED = (
+    ONE_CONNECTION_RATE.replace('["linux-ipv4"]', '["linux-ipv4", "nftables-nat44"]')
+    + 'gateways = ["linux-ipv4"]\nat_least = 1e9\n'
+    + '[[measure]]\nmetric = "connection-rate"\nerror = "50%"\ngateways = ["nftables-nat44"]\n'
+)
+
+
+def test_cells_that_a_session_leaves_out_decide_its_exit_status_only_when_they_have_ended(benches: Benches) -> None:
+    """Seen: two repetitions of three, of a cell that --only left out, ended a good session with 5."""
+    Path("small.toml").write_text(ONE_DEMANDED)
+    benches.killed = Dies(22)
+    with pytest.raises(Killed):
+        run(["run", "small.toml", "--only", "linux*"])
+    assert [result.is_complete for result in find([Path("results/small")]).results] == [False]
+    benches.killed = Dies()
+    assert run(["run", "small.toml", "--resume", "--only", "nft*"]) == 0
+    assert run(["run", "small.toml", "--resume"]) in (5, 13)
 
 
 #: Three plans of one short measurement each.

@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 from tests.unit.campaigning import ONE_CONNECTION_RATE, Benches, Dies, Killed, campaign, quick_disk, results
 from tests.unit.golden import Golden
+from tests.unit.simulated import Gateway
 
 from natgauge.cli import run
+from natgauge.errors import BrokenError
 from natgauge.records.store import SUMMARY
+from natgauge.reports.failures import not_ended
 from natgauge.stored.find_results import find
 
 __all__ = ["quick_disk"]
@@ -88,6 +91,31 @@ def test_a_session_makes_the_figure_that_a_kill_left_out(tmp_path: Path) -> None
     summary.unlink()
     campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE, only=["linux*"])
     assert len(find([folder]).results) == 1
+
+
+def test_what_broke_after_some_repetitions_has_not_ended_and_is_broken_until_it_is_tried_again(tmp_path: Path) -> None:
+    """Seen: it counted as ended, for its first repetition has a result; tried again, it was broken for ever."""
+    left = [1]
+
+    def gateway(_cell: object) -> Gateway:
+        left[0] -= 1
+        if left[0] < 0:
+            raise BrokenError("the device is gone")
+        return Gateway(establishes=30_000, forwards=60_000)
+
+    campaign(tmp_path, Benches(gateway=gateway), plan=ONE_CONNECTION_RATE)
+    folder = tmp_path / "out"
+    assert len(find([folder]).results) == 1
+    said = not_ended(folder)
+    assert said.startswith("1 of 1 measurements have not ended, 1 of them broke; ")
+    assert said.endswith("--retry-broken")
+    with pytest.raises(Killed):
+        campaign(tmp_path, Benches(killed=Dies(3)), plan=ONE_CONNECTION_RATE, retry_broken=True)
+    said = not_ended(folder)
+    assert said.startswith("1 of 1 measurements have not ended; ")
+    assert said.endswith("--resume")
+    campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
+    assert not not_ended(folder)
 
 
 @pytest.mark.parametrize("half", ["empty", "no such", "begun", "killed at once", "plan alone"])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 
 from natgauge.campaigns.run import join
+from natgauge.campaigns.state import MeasurementState
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
 from natgauge.procedures.kit.time_budget import TIME
@@ -56,3 +58,19 @@ def test_one_that_its_time_cut_off_counts_only_where_there_is_no_other(golden: G
     joined = join([single(4.0, TIME), single(3.0, TIME)], settings, once)
     assert joined.values == (4.0,)
     assert joined.limited_by == TIME
+
+
+def ended(*results: MeasurementResult) -> MeasurementState:
+    """A measurement of which these repetitions have ended."""
+    lines: Any = [SimpleNamespace(result=result) for result in results]
+    return MeasurementState(ended=lines)
+
+
+def test_auto_goes_on_until_the_median_of_the_repetitions_that_count_is_known() -> None:
+    """Seen: seven repetitions were enough of which time had cut off three, and the result had four."""
+    whole, cut = [single(10.0)] * 7, [single(10.0, TIME)]
+    assert ended(*whole).is_done("auto", 20)
+    assert not ended(*whole[:6], *cut * 3).is_done("auto", 20)
+    assert not ended(*cut * 7).is_done("auto", 20)
+    assert ended(*whole[:6], *cut * 14).is_done("auto", 20)
+    assert ended(*cut * 3).is_done(3, 3)

@@ -7,11 +7,13 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from tests.unit.campaigning import ONE_CONNECTION_RATE, PLAN, Benches, Dies, Killed, campaign
 from tests.unit.made_comparisons import compared, estimate
 from tests.unit.made_corpus import audited
 from tests.unit.made_results import keep, made
 
 from natgauge.cli import run
+from natgauge.errors import BrokenError
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.store import Store
 from natgauge.reports import junit
@@ -57,6 +59,32 @@ def test_measurements_pass_and_those_without_a_result_are_errors(
     assert capsys.readouterr().out == f"{tmp_path / 'tests.xml'}\n"
     suite = suites((tmp_path / "tests.xml").read_text())["measurements"]
     assert (suite.attrib["tests"], suite.attrib["errors"], suite.attrib["failures"]) == ("2", "1", "0")
+
+
+def reported(folder: Path) -> ET.Element:
+    """The suite of measurements of a campaign."""
+    assert run(["report", str(folder), "--junit", str(folder / "tests.xml")]) == 0
+    return suites((folder / "tests.xml").read_text())["measurements"]
+
+
+def test_what_broke_in_a_campaign_is_an_error_and_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Seen: all tests were green, and nothing was said, though half of the measurements had broken."""
+    campaign(tmp_path, Benches(breaks={"linux-ipv4": BrokenError("linux-ipv4: does not come up")}), plan=PLAN)
+    suite = reported(tmp_path / "out")
+    assert (suite.attrib["tests"], suite.attrib["errors"], suite.attrib["skipped"]) == ("5", "1", "0")
+    (error,) = suite.findall("testcase/error")
+    assert "does not come up" in error.attrib["message"]
+    assert "4 of 8 measurements have not ended, 4 of them broke" in capsys.readouterr().err
+
+
+def test_a_measurement_that_is_under_way_is_skipped_and_its_campaign_an_error(tmp_path: Path) -> None:
+    with pytest.raises(Killed):
+        campaign(tmp_path, Benches(killed=Dies(22)), plan=ONE_CONNECTION_RATE)
+    suite = reported(tmp_path / "out")
+    assert (suite.attrib["tests"], suite.attrib["errors"], suite.attrib["skipped"]) == ("2", "1", "1")
+    campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
+    suite = reported(tmp_path / "out")
+    assert (suite.attrib["tests"], suite.attrib["errors"], suite.attrib["skipped"]) == ("1", "0", "0")
 
 
 def test_a_file_that_cannot_be_written_is_refused_in_one_line(

@@ -156,3 +156,19 @@ def test_a_campaign_is_not_gone_on_with_on_another_version_of_the_device(tmp_pat
     campaign(tmp_path, Versioned(), plan=ONE_CONNECTION_RATE)
     (folder,) = (tmp_path / "out" / "results").iterdir()
     assert "mixed" not in words(read_summary(folder))
+
+
+def test_a_new_version_is_not_measured_in_cells_that_the_old_one_has_not_reached(tmp_path: Path) -> None:
+    """Seen: it was, and then no version could end the campaign."""
+    plan = ONE_CONNECTION_RATE.replace("[traffic]\nconnections = 1000", "[series]\nconnections = [1000, 2000]")
+    with pytest.raises(Killed):
+        campaign(tmp_path, Versioned(killed=Dies(12)), plan=plan)  # in the first repetition of the second cell
+    upgraded = Versioned()
+    upgraded.version = "tayga 0.9.5"
+    with pytest.raises(HostError, match=r"is of version tayga 0\.9\.5 now"):
+        campaign(tmp_path, upgraded, plan=plan)
+    assert not upgraded.trials
+    campaign(tmp_path, Versioned(), plan=plan)
+    found = [read_summary(folder) for folder in (tmp_path / "out" / "results").iterdir()]
+    assert [len(result.repetitions) for result in found] == [3, 3]
+    assert not [result for result in found if "mixed" in words(result)]

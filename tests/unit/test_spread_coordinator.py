@@ -9,6 +9,7 @@ import pickle
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,7 +33,7 @@ from natgauge.spread.resources import Offer, Resources
 from natgauge.spread.worker import NatgaugeWorker
 from natgauge.spread.workers import Workers
 from natgauge.stored.find_results import read_summary
-from natgauge.trial.observer import Observer
+from natgauge.trial.observer import Observer, Silent
 
 __all__ = ["alone", "own_run", "quick_disk"]
 
@@ -90,6 +91,7 @@ class Dask:
         errors: of the futures, in the order in which tasks are submitted; a future without an error ends well.
         begins: whether a worker begins a task that fails.
         futures: in order.
+        joined: whether a second worker of this machine has joined.
         task_state: of each task, as the worker has it.
     """
 
@@ -97,6 +99,7 @@ class Dask:
         self.errors: list[Sequence[Exception]] = []
         self.begins = True
         self.futures: list[Future] = []
+        self.joined = False
         self.task_state = "executing"
         self.offer = Offer(name="w0", cores=(0,), labs=("default",), machine_wide=True)
         self.scheduler = self
@@ -114,7 +117,9 @@ class Dask:
     async def identity(self, *, n_workers: int) -> Any:
         """Tell the workers."""
         assert n_workers == -1
-        return {"workers": {"tcp://w": {"name": "w0", "resources": self.offer.resources(machine.facts())}}}
+        offered = self.offer.resources(machine.facts())
+        second = {"tcp://v": {"name": "w1", "resources": offered}} if self.joined else {}
+        return {"workers": {"tcp://w": {"name": "w0", "resources": offered}, **second}}
 
     async def get_versions(self) -> Any:
         """Tell the versions."""
@@ -232,6 +237,43 @@ def test_the_command_of_a_result_has_the_lab_of_the_plan(
     commands = [str(read_summary(path).parameter("command")) for path in (tmp_path / "out" / "results").iterdir()]
     assert len(commands) == 4
     assert not [one for one in commands if "--lab-name" in one]
+
+
+def test_a_worker_that_joins_while_a_repetition_is_measured_counts_for_it(
+    dask: Dask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: the repetition had the number of workers at its submission, hours before."""
+
+    def gateway(_cell: Cell) -> Gateway:
+        dask.joined = True
+        return Gateway(establishes=30_000, forwards=60_000)
+
+    monkeypatch.setattr(dask, "plugins", {"natgauge": NatgaugeWorker(dask.offer, Benches(gateway=gateway))})
+    monkeypatch.setattr(coordinator, "POLL_SECONDS", 1e-9)
+    spread_out(tmp_path)
+    assert {one["worker"]["beside"] for one in entries(tmp_path / "out") if one["event"] == "repetition"} == {1}
+    found = [read_summary(path) for path in (tmp_path / "out" / "results").iterdir()]
+    assert {result.parameter("beside") for result in found} == {1}
+    assert all("machine shared" in [doubt.word for doubt in result.doubts] for result in found)
+
+
+def test_a_campaign_tells_which_cell_no_worker_that_is_left_can_measure(
+    dask: Dask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: it stood still without a word."""
+
+    def gateway(_cell: Cell) -> Gateway:
+        dask.offer = replace(dask.offer, labs=("attic",))
+        return Gateway(establishes=30_000, forwards=60_000)
+
+    told: list[str] = []
+    observer = Silent()
+    monkeypatch.setattr(observer, "stage", told.append)
+    monkeypatch.setattr(dask, "plugins", {"natgauge": NatgaugeWorker(dask.offer, Benches(gateway=gateway))})
+    monkeypatch.setattr(coordinator, "POLL_SECONDS", 1e-9)
+    spread_out(tmp_path, observer)
+    waiting = [text for text in told if text.startswith("waiting for a worker: cell ")]
+    assert 'no worker has lab "default", they have attic' in waiting[0]
 
 
 @pytest.mark.usefixtures("dask")

@@ -241,7 +241,7 @@ def _begin(folder: Path, plan: plans.Plan, setup: Means, seed: int) -> None:
     record = CampaignRecord(
         natgauge=VERSION,
         name=plan.name,
-        plan=plan.model_dump(mode="json", exclude_none=True),
+        plan=plan.content(exclude_none=True),
         sha256=plan.digest,
         seed=seed,
         recipes=_recipes(setup.cells),
@@ -279,7 +279,7 @@ def _refuse_other(plan: plans.Plan, begun: CampaignRecord, folder: Path) -> None
             "otherwise; go on with that version, or begin a new campaign: --out"
         )
     if begun.sha256 != plan.digest:
-        now = plan.model_dump(mode="json", exclude_none=True)
+        now = plan.content(exclude_none=True)
         other = ", ".join(name for name in {**begun.plan, **now} if begun.plan.get(name) != now.get(name))
         raise UsageError(
             f"campaign: the plan is another one than when {folder} was begun ({other or 'its meaning'} changed); "

@@ -7,7 +7,7 @@ A cell run only hands out lines for the journal, so it may be made in this proce
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -65,6 +65,7 @@ class CellRun:
         worker: name, cores and likeness of the worker that this is; None = the
             campaign has no workers.
         only: name of the one measurement to run; empty = all.
+        alike: names of the campaign's cells of the same device, which is of one version; empty = not known.
     """
 
     point: PlannedCell
@@ -76,6 +77,7 @@ class CellRun:
     observer: Observer
     worker: Mapping[str, Any] | None = None
     only: str = ""
+    alike: Collection[str] = ()
 
     def run(self) -> None:
         """Measure; a device that fails on one bench gets a second one, and is broken if it fails there, too."""
@@ -171,15 +173,17 @@ class CellRun:
         return self.state.measurement(self.point.name, measurement.name).ended
 
     def _refuse_other_version(self, ready: Prepared) -> None:
-        """Refuse a device of another version than in earlier repetitions of the cell.
+        """Refuse a device of another version than in earlier repetitions of its cells.
 
-        Workers may have different versions; the result then carries the doubt `mixed`.
+        A cell that has none yet would otherwise need the new version, and the others the old one. Workers may have
+        different versions; the result then carries the doubt `mixed`.
         """
         if self.worker is not None:
             return
         now = ready.parameters.get(_VERSION)
-        for measurement in self.point.measurements:
-            for earlier in self._ended(measurement):
+        own = {self.point.name, *self.alike}
+        for (cell, _), known in self.state.measurements.items():
+            for earlier in known.ended if cell in own else ():
                 was = earlier.parameters.get(_VERSION)
                 if was != now:
                     raise HostError(

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, Final
 
 from natgauge import procedures
 from natgauge.campaigns import keys
-from natgauge.campaigns.plan import Plan, PlanError, at_path, is_of
+from natgauge.campaigns.plan import Plan, PlanError, as_name, at_path, is_of, point_name
 from natgauge.errors import UsageError
 from natgauge.gateways.recipe import Recipe, load
 from natgauge.inputs.question import Cell, Question
@@ -23,12 +22,15 @@ from natgauge.measurer import Ability
 from natgauge.metrics.metric import USUAL_TURN
 from natgauge.procedures.kit.settings import Repeat, TrialSettings
 from natgauge.records.measurement import PublishedCell
+from natgauge.records.store import MAKING, result_name
 from natgauge.trial.bench import Bench
 from natgauge.trial.planned import Planned, refuse_unlike_metric
 from natgauge.trial.question import ask
 
 #: More cells than anybody can measure: such a plan is a mistake.
 MOST_CELLS: Final = 10_000
+#: Characters of a folder's name, which are octets here: the most that file systems of Linux take.
+_LONGEST_NAME: Final = 255
 #: Abilities of metrics that empty or restart the device or wait for expiry. They come late in a cell run, because of
 #: what they leave behind.
 _LATE: Final = frozenset({Ability.EMPTY_TIMED, Ability.WATCH_COUNT, Ability.RESTART_IN_TRIAL})
@@ -83,6 +85,11 @@ class PlannedCell:
     connections: int
     measurements: tuple[CellMeasurement, ...]
 
+    @property
+    def one_device(self) -> tuple[str, Mapping[str, Any]]:
+        """What cells of one and the same device have in common: its name, and what chooses its machine."""
+        return self.device, {name: value for name, value in self.values.items() if name in keys.of_place()}
+
 
 def points(plan: Plan, where: str = "plan") -> tuple[PlannedCell, ...]:
     """Plan every cell, and refuse what can be refused before measuring; nothing is touched."""
@@ -128,7 +135,24 @@ def whole(tried: Sequence[PlannedOrFaults], where: str) -> tuple[PlannedCell, ..
     twice = [name for name, count in Counter(point.name for point in planned).items() if count > 1]
     if twice:
         raise PlanError(where, [f"gateways: two cells would be called {twice[0]}; rename a recipe"])
+    if unfit := list(_unfit_folders(planned)):
+        raise PlanError(where, unfit)
     return tuple(planned)
+
+
+def _unfit_folders(planned: Sequence[PlannedCell]) -> Iterator[str]:
+    """Yield results that would be in the folder of other ones, or in one whose name is too long."""
+    results: dict[str, str] = {}
+    for cell in planned:
+        for measurement in cell.measurements:
+            folder, own = result_name(cell.name, measurement.name), f"{measurement.name} of cell {cell.name}"
+            if (other := results.setdefault(folder, own)) != own:
+                yield f"gateways: {other} and {own} would have one folder, {folder}; rename a recipe or a point"
+            if (longest := len(f"{MAKING}{folder}")) > _LONGEST_NAME:
+                yield (
+                    f"point.name: {own}: the name of its folder would have {longest} characters, more than "
+                    f"{_LONGEST_NAME}; write long values as points with names"
+                )
 
 
 def _in(names: Sequence[str], number: int) -> str:
@@ -138,20 +162,13 @@ def _in(names: Sequence[str], number: int) -> str:
 
 
 def _cell_name(device: str, together: Mapping[str, Any], values: Mapping[str, Any]) -> str:
-    own = {} if "name" in together else _keys(together)
-    parts = [f"{name}-{value}" for name, value in {**own, **values}.items()]
-    named = [str(together["name"])] if "name" in together else []
-    return _joined([Path(device).name.removesuffix(".toml"), *named, *parts]).strip("-")
+    parts = [point_name(together), *(f"{name}-{value}" for name, value in values.items())]
+    return as_name([Path(device).name.removesuffix(".toml"), *parts]).strip("-")
 
 
 def _keys(point: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a `[[point]]` that are part of the cell."""
     return {name: value for name, value in point.items() if name not in keys.POINT}
-
-
-def _joined(parts: Iterable[str]) -> str:
-    """A name that is allowed for files."""
-    return re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts))
 
 
 def _point(
@@ -282,7 +299,7 @@ def _measurements_of(plan: Plan, device: str, together: Mapping[str, Any]) -> It
         own = {key: values for key, values in plan.series.items() if key in known and key not in keys.of_cell()}
         for chosen in itertools.product(*own.values()):
             values = dict(zip(own, chosen, strict=True))
-            title = _joined([metric, *(f"{key}-{value}" for key, value in values.items())])
+            title = as_name([metric, *(f"{key}-{value}" for key, value in values.items())])
             titles[title] += 1
             if titles[title] > 1:
                 title = f"{title}-{titles[title]}"

@@ -12,6 +12,7 @@ import os
 import shutil
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -73,6 +74,11 @@ class EvidenceFile:
             try:
                 write(file, lines)
                 os.fsync(file)
+            except OSError:
+                # What is left of the last line would make the folder unreadable until the campaign is resumed.
+                with suppress(OSError):
+                    os.ftruncate(file, known.octets)
+                raise
             finally:
                 os.close(file)
         except OSError as error:

@@ -51,6 +51,12 @@ class _OfCell(Line):
     cell: str
 
 
+class VisitLine(_OfCell):
+    """The turn of a cell; `worker`: name of the one that measures it, empty = the session's process does."""
+
+    worker: str = ""
+
+
 class _OfMeasurement(_OfCell):
     measurement: str
 
@@ -152,7 +158,7 @@ _LINES: Final[Mapping[str, type[Line]]] = {
     "session": Line,
     "retried": Line,
     "session-ended": Line,
-    "visit": _OfCell,
+    "visit": VisitLine,
     "repetition": RepetitionLine,
     "trial": _Trial,
     "device-failed": _OfMeasurement,

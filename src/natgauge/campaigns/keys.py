@@ -86,6 +86,12 @@ def of_series() -> Mapping[str, Input]:
     return {**settings, **{name: key for name, key in of_cell().items() if name not in {"lab", "lab_name"}}}
 
 
+@cache
+def of_place() -> frozenset[str]:
+    """Names of keys that may choose the machine of the device: those of kinds of labs, without numbers of cores."""
+    return frozenset(place_inputs()) - CORES
+
+
 def of_point() -> Mapping[str, Input]:
     """Return the keys that a point may have in addition to `POINT`."""
     return {name: key for name, key in of_series().items() if name in of_cell()}

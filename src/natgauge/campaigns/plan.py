@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from natgauge import foreign, toml_text
 from natgauge.campaigns import keys
@@ -83,11 +84,25 @@ class Plan(BaseModel):
     point: Annotated[list[dict[str, Any]], Field(max_length=_MOST_VALUES)] = []
     published: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$")] | None = None
 
+    #: The gateways as the plan's file names them, by the name from the folder in which natgauge was started.
+    _written: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    def remember(self, written: Mapping[str, str]) -> None:
+        """Note the names by which the file has the gateways; they are the same from wherever natgauge is started."""
+        self._written = dict(written)
+
+    def content(self, *, exclude_none: bool = False) -> dict[str, Any]:
+        """Return the content of the plan's file, as JSON has it."""
+        content = self.model_dump(mode="json", exclude_none=exclude_none)
+        for part in (content, *content["measure"]):
+            if isinstance(part.get("gateways"), list):
+                part["gateways"] = [self._written.get(name, name) for name in part["gateways"]]
+        return content
+
     @property
     def digest(self) -> str:
         """SHA-256 of the plan's content, in hexadecimal digits; it does not depend on the file's layout."""
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hashlib.sha256(json.dumps(self.content(), sort_keys=True).encode()).hexdigest()
 
 
 class _Tag(BaseModel):
@@ -150,6 +165,7 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path = Path()) -> Plan:
     update: dict[str, Any] = {str(part): values for part, values in parts.items()}
     update |= {"gateways": list(gateways.values()), "series": series, "point": point, "measure": measure}
     checked = plan.model_copy(update=update)
+    checked.remember({found: _device(name, Path()) for name, found in gateways.items()})
     if faults:
         raise PlanError(where, faults, checked if is_rest_right else None)
     return checked
@@ -209,6 +225,7 @@ def _checked_all(part: str, values: Mapping[str, Any], known: Mapping[str, Input
 
 def _checked_series(name: str, values: list[Any], faults: list[str]) -> list[Any]:
     checked: list[Any] = []
+    named: dict[str, Any] = {}
     try:
         key = keys.find(name, keys.of_series())
     except UsageError as error:
@@ -222,8 +239,21 @@ def _checked_series(name: str, values: list[Any], faults: list[str]) -> list[Any
             continue
         if checked_value in checked:
             faults.append(f"series.{name}[{number}]: {checked_value!r} occurs twice; leave one out")
+        elif name in keys.of_cell():
+            # Measurements of one name get a number; cells do not.
+            other = named.setdefault(as_name([str(checked_value)]).strip("-"), checked_value)
+            if other != checked_value:
+                faults.append(
+                    f"series.{name}[{number}]: {checked_value!r} and {other!r} are one name of a cell, and so of a "
+                    "folder; write both as points with names"
+                )
         checked.append(checked_value)
     return checked
+
+
+def as_name(parts: Iterable[str]) -> str:
+    """Join parts of a name, without what names of files should not have."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts))
 
 
 def _checked_point(number: int, point: Mapping[str, Any], faults: list[str]) -> dict[str, Any]:
@@ -289,11 +319,19 @@ def _contradictions(plan: Plan) -> Iterator[str]:
             yield f"series.{name}: none of the metrics of this plan has it; leave it out"
 
 
+def point_name(point: Mapping[str, Any]) -> str:
+    """Return the part of its cells' names that says which point it is: its name, or its keys with their values."""
+    own = [f"{name}-{value}" for name, value in point.items() if name not in keys.POINT]
+    return as_name([str(point["name"])] if "name" in point else own).strip("-")
+
+
 def _contradictions_of_points(plan: Plan) -> Iterator[str]:
-    """Yield equal points, points without a key of the first one, and keys that also occur elsewhere."""
+    """Yield equal points or names of points, points without a key of the first one, and keys that occur elsewhere."""
     first = set(plan.point[0]) - set(keys.POINT) if plan.point else set()
+    named: dict[str, int] = {}
     for number, point in enumerate(plan.point):
         own = set(point) - set(keys.POINT)
+        same = named.setdefault(point_name(point), number)
         if not own:
             yield f"point[{number}]: has no key of a cell; give it one such as source_ports"
         for name in sorted(own ^ first):
@@ -301,6 +339,10 @@ def _contradictions_of_points(plan: Plan) -> Iterator[str]:
             yield f"point[{where[0]}].{name}: is missing; point[{where[1]}] has it"
         if any(all(point[name] == other.get(name) for name in own) for other in plan.point[:number]):
             yield f"point[{number}]: occurs twice; leave one out"
+        elif same != number and "name" in point:
+            yield f"point[{number}].name: {point['name']!r} is the name of point[{same}], too; give it another one"
+        elif same != number:
+            yield f"point[{number}]: its cells would be called like those of point[{same}]; give it a name"
         for name in sorted(own & first):
             for part in ("series", *keys.PLAN_PARTS):
                 if number == 0 and name in getattr(plan, part):

@@ -86,6 +86,7 @@ class _Turn:
             make_bench=self.runner.make_bench,
             facts=self.runner.facts,
             observer=session.observer,
+            alike={each.name for each in session.points if each.one_device == self.point.one_device},
         )
         run.run()
         session.finish_all(self.point, renewed=True)

@@ -17,11 +17,13 @@ from natgauge.campaigns.journal_lines import (
     MeasurementBroken,
     RepetitionLine,
     ResultLine,
+    VisitLine,
     typed,
 )
 from natgauge.errors import UsageError
 from natgauge.procedures.kit.repetitions import is_enough
 from natgauge.procedures.kit.settings import Repeat
+from natgauge.procedures.kit.time_budget import TIME
 from natgauge.records.store import JOURNAL
 
 #: Events of a cell before which its trial has ended; before any other event, the trial was ended.
@@ -74,8 +76,11 @@ class MeasurementState:
 
     def is_done(self, repeat: Repeat, most: int) -> bool:
         """Whether all requested repetitions have ended."""
-        values = [one.value for repetition in self.ended for one in repetition.result.measurements]
-        return is_enough(values, repeat, most)
+        if len(self.ended) >= most:
+            return True
+        # The result leaves out what time cut off, so the median that is to be well known is one of the others.
+        whole = [each.result for each in self.ended if each.result.limited_by != TIME]
+        return is_enough([value for result in whole for value in result.values], repeat, most)
 
 
 @dataclass(slots=True)
@@ -84,6 +89,7 @@ class CampaignState:
 
     Attributes:
         running: the trial of each cell that has begun and, by the journal, not ended.
+        workers: those of the last session that measured, by name; "" = its own process.
         began: start of the first session, seconds since 1970.
     """
 
@@ -91,6 +97,7 @@ class CampaignState:
     broken_cells: dict[str, str] = field(default_factory=dict)
     broken_devices: dict[str, str] = field(default_factory=dict)
     running: dict[str, JournalLine] = field(default_factory=dict)
+    workers: set[str] = field(default_factory=set)
     trials: int = 0
     began: float | None = None
     last: float | None = None
@@ -122,10 +129,13 @@ class CampaignState:
             self.trials += had_begun and line.event in _AFTER_A_TRIAL
             if line.event == "trial":
                 self.running[cell] = entry
-        self.visits += line.event == "visit"
+        self.workers = set() if line.event == "session" else self.workers
         if line.event == "retried":
             self._retry()
         match line:
+            case VisitLine():
+                self.visits += 1
+                self.workers.add(line.worker)
             case RepetitionLine():
                 self.measurement(line.cell, line.measurement).take(line)
             case MeasurementBroken():

@@ -107,7 +107,10 @@ def _measurement(state: CampaignState, cell: CampaignCell, measurement: Campaign
 
 
 def _seconds_left(state: CampaignState, measurements: tuple[MeasurementStatus, ...]) -> float | None:
-    """Scale the estimates by the time that the same measurement took in other cells, if it is known."""
+    """Scale the estimates by the time that the same measurement took in other cells, if it is known.
+
+    As many workers go on as the last session had, each with a cell of its own: so no less is left than of one cell.
+    """
     measured, estimated = defaultdict[str, float](float), defaultdict[str, float](float)
     for one in measurements:
         for ended in state.measurement(one.cell, one.measurement).ended:
@@ -117,4 +120,7 @@ def _seconds_left(state: CampaignState, measurements: tuple[MeasurementStatus, .
         return None
     usual = sum(measured.values()) / sum(estimated.values())
     times = {name: seconds / estimated[name] for name, seconds in measured.items()}
-    return sum(one.left * one.estimated_seconds * times.get(one.measurement, usual) for one in measurements)
+    left = defaultdict[str, float](float)
+    for one in measurements:
+        left[one.cell] += one.left * one.estimated_seconds * times.get(one.measurement, usual)
+    return max(sum(left.values()) / max(len(state.workers), 1), *left.values())

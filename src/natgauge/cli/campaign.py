@@ -67,11 +67,10 @@ def command(
 ) -> int:
     """Measure all cells of PLAN, a TOML file (see `natgauge plan`), or those of several plans, one after the other.
 
-    After Ctrl-C, a crash or a power cut, the same command with --resume continues with the trial that was running.
-    `natgauge status DIR` shows the progress. With --on, several workers measure in parallel, each on its own cores (see
-    `natgauge worker`); --resume then repeats the repetitions that were under way. The exit status is 4 if a measurement
-    broke, otherwise 13 if a threshold of the plan is not met, or 5 if that cannot be told. Of several plans, one that
-    ends with an error does not end the others.
+    After Ctrl-C, a crash or a power cut, the same command with --resume continues; repetitions that were under way
+    begin again. `natgauge status DIR` shows the progress. With --on, several workers measure in parallel, each on its
+    own cores (see `natgauge worker`). The exit status is 4 if a measurement broke, otherwise 13 if a threshold of the
+    plan is not met, or 5 if that cannot be told. Of several plans, one that ends with an error does not end the others.
     """
     from natgauge.campaigns import campaign
     from natgauge.campaigns.plan import PlanError
@@ -110,12 +109,13 @@ def command(
     except Exception:
         raise
     except BaseException:
-        # A signal: everything is undone, and nothing is lost.
-        named = "" if out is None else f" --out {shlex.quote(str(out))}"
-        named += "" if on is None else f" --on {on}"
-        named += "" if certificates is None else f" --certificates {shlex.quote(str(certificates))}"
-        named += " --insecure" if insecure else ""
-        say(f"natgauge: continue with: natgauge run {shlex.join(map(str, plans))}{named} --resume", err=True)
+        # A signal: everything is undone, and nothing is lost. What --retry-broken began again is no longer broken.
+        values = {"--out": out, "--on": on, "--certificates": certificates}
+        words = [word for name, value in values.items() if value is not None for word in (name, str(value))]
+        words += [word for cell in only for word in ("--only", cell)]
+        switches = {"--insecure": insecure, "--host-name": host_name, "--verbose": verbose, "--resume": True}
+        words += [name for name, is_on in switches.items() if is_on]
+        say(f"natgauge: continue with: natgauge run {shlex.join([*map(str, plans), *words])}", err=True)
         raise
     # An error weighs more than a verdict.
     return max(statuses, key=lambda status: (status in _ERRORS, status))
@@ -137,7 +137,8 @@ def _run(order: RunOrder, *, verbose: bool) -> int:
     if any(measurement.broken for measurement in campaign_status.measurements):
         return 4
     ended = any(measurement.folder for measurement in campaign_status.measurements)
-    return status_of(find([folder]).results) if ended else 0
+    # Cells that --only left out may have results of some repetitions; those that follow decide.
+    return status_of(result for result in find([folder]).results if result.is_complete) if ended else 0
 
 
 def _ended(campaign_status: CampaignStatus, *, verbose: bool) -> str:

@@ -184,7 +184,7 @@ def command(*, folders: tuple[Path, ...], title: str, note: str, **options: Any)
     for folder in collected.unended:
         left_out = "without result" if has_failed else "left out"
         say(f"natgauge: {folder}: {left_out}, because its measurement did not end", err=True)
-    if not has_failed:
+    if wanted.html is None:
         _say_what_goes_on(collected)
     _write_files(collected, wanted, own)
     if wanted.prints:

@@ -18,7 +18,7 @@ class CampaignMeasurement(RecordPart):
     Attributes:
         name: name of the measurement, unique within its cell.
         repetitions: number of repetitions, at most.
-        estimated_seconds: time that all repetitions take, in s, as estimated when the campaign began.
+        estimated_seconds: time that one repetition takes, in s, as estimated when the campaign began.
     """
 
     name: str

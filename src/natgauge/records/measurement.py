@@ -23,7 +23,8 @@ SUMMARY_SCHEMA: Final = "natgauge-summary-5"
 SHARE_OF_LINK: Final = "share_of_theoretical_maximum"
 #: What is stamped on results of an emulated device.
 FUNCTIONAL: Final = "functional, not performance"
-
+#: The doubt of a result of which repetitions follow.
+_INCOMPLETE: Final = "incomplete"
 
 #: Reads and writes a repetition by itself, without its trials.
 REPETITION: Final = TypeAdapter(Repetition)
@@ -156,9 +157,14 @@ class Result(Record):
 
         Of `auto`, the most that there may be, while its campaign has not ended.
         """
-        so_far = (doubt.value for doubt in self.doubts if doubt.word == "incomplete" and doubt.value is not None)
+        so_far = (doubt.value for doubt in self.doubts if doubt.word == _INCOMPLETE and doubt.value is not None)
         most = next(so_far, self.number("repeat") or 0)
         return max(int(most), len(self.repetitions))
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no repetition follows; one of a campaign that has not ended is not complete."""
+        return all(doubt.word != _INCOMPLETE for doubt in self.doubts)
 
     @property
     def folder(self) -> Path:

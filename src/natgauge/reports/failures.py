@@ -67,7 +67,7 @@ class MeasurementFailure:
 def failures_of(collected: StoredResults, again: CommandAgain) -> list[MeasurementFailure]:
     """Return the failures among stored measurements and campaigns."""
     alone = [_of_folder(folder, again) for folder in collected.unended]
-    return [*alone, *(failure for folder in collected.campaigns for failure in _of_campaign(folder))]
+    return [*alone, *(failure for folder in collected.campaigns for failure in of_campaign(folder))]
 
 
 def _of_folder(folder: Path, again: CommandAgain) -> MeasurementFailure:
@@ -118,8 +118,9 @@ def not_ended(folder: Path) -> str:
     """Return how many measurements of a campaign have not ended, and how to go on; empty where all have."""
     with suppress(UsageError):
         record = read_record(folder / CAMPAIGN, CampaignRecord)
-        if missing := _missing(folder, record):
-            broken = sum(map(len, _broken(folder, record, missing).values()))
+        missing, causes = _missing(folder, record)
+        if missing:
+            broken = sum(map(len, causes.values()))
             what = f"{len(missing)} of {len(_places(record))} measurements have not ended"
             command = _resuming(folder, broken=bool(broken))
             return f"{what}{f', {broken} of them broke' if broken else ''}; continue by {command}"
@@ -134,34 +135,50 @@ def _places(record: CampaignRecord) -> list[tuple[CampaignCell, CampaignMeasurem
     return [(cell, measurement) for cell in record.cells for measurement in cell.measurements]
 
 
-def _missing(folder: Path, record: CampaignRecord) -> set[tuple[str, str]]:
-    """Cells and measurements of a campaign without all their repetitions."""
+#: Cells and measurements.
+_Names = set[tuple[str, str]]
+
+
+def _missing(folder: Path, record: CampaignRecord) -> tuple[_Names, dict[str, list[tuple[str, str]]]]:
+    """Cells and measurements of a campaign without all their repetitions; those of them that broke, by the cause."""
+    broken, lacking = _journaled(folder)
     names = [(cell.name, measurement.name) for cell, measurement in _places(record)]
-    return {each for each in names if not (folder / CAMPAIGN_RESULTS / result_name(*each) / SUMMARY).is_file()}
-
-
-def _broken(folder: Path, record: CampaignRecord, missing: set[tuple[str, str]]) -> dict[str, list[tuple[str, str]]]:
-    """Cells and measurements that broke, by their cause."""
+    ended = {each for each in names if (folder / CAMPAIGN_RESULTS / result_name(*each) / SUMMARY).is_file()}
+    missing = {each for each in names if each not in ended or each in lacking}
     causes: dict[str, list[tuple[str, str]]] = {}
     left = set(missing)
+    for line in broken:
+        own = [
+            (cell.name, measurement.name)
+            for cell, measurement in _places(record)
+            if (cell.name, measurement.name) in left and _is_of(line, cell, measurement.name)
+        ]
+        left.difference_update(own)
+        causes.setdefault(str(line.get("cause")), []).extend(own)
+    return missing, {cause: own for cause, own in causes.items() if own}
+
+
+def _journaled(folder: Path) -> tuple[list[Mapping[str, Any]], _Names]:
+    """Return a journal's lines on what broke and was not tried again, and results that lack repetitions."""
+    broken: list[Mapping[str, Any]] = []
+    lacking: _Names = set()
     if is_there(folder / JOURNAL):
         for line in read_lines(folder / JOURNAL, JOURNAL_SCHEMA):
-            if line.get("event") == "broken":
-                own = [
-                    (cell.name, measurement.name)
-                    for cell, measurement in _places(record)
-                    if (cell.name, measurement.name) in left and _is_of(line, cell, measurement.name)
-                ]
-                left.difference_update(own)
-                causes.setdefault(str(line.get("cause")), []).extend(own)
-    return {cause: own for cause, own in causes.items() if own}
+            event, own = line.get("event"), (str(line.get("cell")), str(line.get("measurement")))
+            if event == "broken":
+                broken.append(line)
+            elif event == "retried":
+                broken.clear()
+            elif event == "result":
+                # Whatever broke after some repetitions has a result of these, with the cause.
+                (lacking.add if line.get("cause") else lacking.discard)(own)
+    return broken, lacking
 
 
-def _of_campaign(folder: Path) -> Iterator[MeasurementFailure]:
+def of_campaign(folder: Path) -> Iterator[MeasurementFailure]:
     """Broken measurements by their cause, and those that have not been measured."""
     record = read_record(folder / CAMPAIGN, CampaignRecord)
-    missing = _missing(folder, record)
-    causes = _broken(folder, record, missing)
+    missing, causes = _missing(folder, record)
     for cause, own in causes.items():
         names = [f"{one} of {cell}" for cell, one in own]
         subject = names[0] if len(names) == 1 else f"{len(names)} measurements, from {names[0]} to {names[-1]}"

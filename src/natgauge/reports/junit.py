@@ -16,6 +16,7 @@ from natgauge.records.comparison import FRAME_OF, ComparisonRecord, RatioEstimat
 from natgauge.records.measurement import Result, ThresholdVerdict
 from natgauge.reports.answers import one, threshold_of
 from natgauge.reports.collected import StoredResults
+from natgauge.reports.failures import of_campaign
 from natgauge.reports.labels import names_of
 
 Outcome = Literal["passed", "failure", "error", "skipped"]
@@ -49,6 +50,7 @@ def text(collected: StoredResults) -> str:
             [
                 *_measured(collected.results),
                 *(_Case("measurement", each.name, "error", _UNENDED) for each in collected.unended),
+                *(case for folder in collected.campaigns for case in _missing(folder)),
             ],
         ),
         *(("comparison with " + each.baseline.label, _compared(each)) for each in collected.records),
@@ -78,7 +80,16 @@ def _suite(name: str, cases: Sequence[_Case]) -> ET.Element:
 def _measured(results: Sequence[Result]) -> Iterable[_Case]:
     for result, name in zip(results, names_of(results), strict=True):
         verdict = "met" if result.threshold is None else result.threshold.verdict
-        yield _Case(result.metric, name, _OF_VERDICTS[verdict], threshold_of(result) or one(result).text)
+        # Repetitions that are still to come may change it.
+        outcome: Outcome = _OF_VERDICTS[verdict] if result.is_complete else "skipped"
+        yield _Case(result.metric, name, outcome, threshold_of(result) or one(result).text)
+
+
+def _missing(campaign: Path) -> Iterable[_Case]:
+    """Yield what broke in a campaign, by the cause, and how much of it has not been measured."""
+    for each in of_campaign(campaign):
+        text = " ".join(filter(None, [*each.happened, each.remedy, each.command]))
+        yield _Case("measurement", f"{campaign.name}: {each.subject}", "error", text)
 
 
 def _compared(record: ComparisonRecord) -> list[_Case]:

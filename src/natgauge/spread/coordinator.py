@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures import Future as Ended
 from contextlib import suppress
@@ -23,11 +23,14 @@ from distributed import Future, KilledWorker
 
 from natgauge.campaigns.cell_run import pending
 from natgauge.campaigns.cells import MOST_CELLS, CellMeasurement, PlannedCell
+from natgauge.campaigns.journal import JournalLine
 from natgauge.campaigns.journal_lines import adapter_of
 from natgauge.campaigns.run import Session, most_rounds
 from natgauge.errors import NatgaugeError
+from natgauge.measurements.conditions import with_neighbours
 from natgauge.procedures.kit.events import Event
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
+from natgauge.records.parameters import Parameters
 from natgauge.spread.resources import Resources, like, likeness, workers_on
 from natgauge.spread.worker import TOPIC, Made, Message, RepetitionTask
 from natgauge.spread.workers import Workers, of_worker
@@ -38,13 +41,26 @@ POLL_SECONDS: Final = 5.0
 
 @dataclass(slots=True)
 class _Run:
-    """A repetition that Dask has; `worker`: name of the one that began it last, empty = none yet."""
+    """A repetition that Dask has.
+
+    Attributes:
+        worker: name of the one that began it last; empty = none yet.
+        machine: digest of that one's machine; empty = not known.
+        beside: the most other workers that were seen on that machine since it began.
+    """
 
     point: PlannedCell
     round_number: int
     starts: int
+    wanted: Resources
     future: Future[Made]
     worker: str = ""
+    machine: str = ""
+    beside: int = 0
+
+    def look(self, workers: Mapping[str, int]) -> None:
+        """Count the other workers on its machine, by the workers of each machine: some join while it is measured."""
+        self.beside = max(self.beside, workers.get(self.machine, 1) - 1)
 
 
 class Coordinator:
@@ -116,10 +132,9 @@ class Coordinator:
             host_name=self._workers.host_name,
         )
         key, priority = f"natgauge-{uuid.uuid4().hex}", -(number * MOST_CELLS + self._places[number][point.name])
-        future = self._workers.submit(
-            key, task, self._wanted(point), priority, lambda ended: self._inbox.put((key, ended))
-        )
-        self._runs[key] = _Run(point, number, starts, future)
+        wanted = self._wanted(point)
+        future = self._workers.submit(key, task, wanted, priority, lambda ended: self._inbox.put((key, ended)))
+        self._runs[key] = _Run(point, number, starts, wanted, future)
 
     def _take_message(self) -> None:
         """Handle a progress message, or the end of a repetition; wait for it, but not for long."""
@@ -142,6 +157,15 @@ class Coordinator:
         self._checked_at = time.monotonic()
         if not self._offered:
             self._session.observer.stage(f"no worker is at {self._workers.text}; waiting for one")
+            return
+        workers = workers_on(self._offered)
+        for run in self._runs.values():
+            run.look(workers)
+        # A cell that is measured has a worker with all it needs, unless that worker is gone.
+        each = (self._workers.lacking(run.point, run.wanted, self._offered) for run in self._runs.values())
+        if lacking := [*filter(None, each)]:
+            others = f" (and {len(lacking) - 1} more)" if len(lacking) > 1 else ""
+            self._session.observer.stage(f"waiting for a worker: {lacking[0]}{others}")
 
     def _end(self, run: _Run, result: Callable[[], Made]) -> None:
         """Append the lines of a repetition that has ended, and submit the next one of its cell."""
@@ -161,7 +185,7 @@ class Coordinator:
                 cause = f"the worker died in {starts} tries, the last one was {worker}"
                 self._session.append_line("broken", scope="cell", device=run.point.device, cell=cell, cause=cause)
         else:
-            self._session.append(*made)
+            self._session.append([_beside(line, run.beside) for line in made.lines], made.evidence)
         self._session.finish_all(run.point, renewed=True)
         self._submit(run.point, starts)
         self._drop_broken()
@@ -177,7 +201,8 @@ class Coordinator:
         """Hand a progress message to the observer; the journal has the trial that is running, for `natgauge status`."""
         cell, worker, content, session = run.point.name, message["name"], message["content"], self._session
         if message["kind"] == "begin":
-            run.starts, run.worker = run.starts + 1, worker
+            run.starts, run.worker, run.machine, run.beside = run.starts + 1, worker, content, 0
+            run.look(workers_on(self._offered))
             session.visit(run.point, run.round_number, worker)
         elif message["kind"] == "trial":
             session.append([content], sync=False)
@@ -186,3 +211,13 @@ class Coordinator:
         else:
             event = adapter_of(Event).validate_python(content)
             session.observer.event(replace(event, metric=f"{cell} {event.metric}"))
+
+
+def _beside(line: JournalLine, others: int) -> JournalLine:
+    """Return a line with the most other workers that its machine had; the worker knows those of its submission."""
+    worker = line.get("worker")
+    if line["event"] != "repetition" or worker["beside"] >= others:
+        return line
+    counted = {**worker, "beside": others}
+    parameters = with_neighbours(Parameters.model_validate(line["parameters"]), counted)
+    return {**line, "worker": counted, "parameters": parameters.model_dump(mode="json")}

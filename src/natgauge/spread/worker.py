@@ -41,8 +41,8 @@ _PLUGIN: Final = "natgauge"
 class Message(TypedDict):
     """A message from a repetition that is under way.
 
-    `content` is empty for `begin`, a journal line for `trial`, a sentence for `stage`, and a plain `Event` for `event`.
-    `run` is the key of the task, `name` the worker's.
+    `content` is the digest of the worker's machine for `begin`, a journal line for `trial`, a sentence for `stage`, and
+    a plain `Event` for `event`. `run` is the key of the task, `name` the worker's.
     """
 
     run: str
@@ -126,7 +126,7 @@ class Made(NamedTuple):
 def measure(task: RepetitionTask) -> Made:
     """Measure a repetition in a lab of its own. Lines about trials that begin are sent as progress only."""
     run = _Run(get_worker())
-    run.send("begin", "")
+    run.send("begin", machine_digest())
     plugin, offer = run.plugin, run.plugin.offer
     plugin.check()
     point = replace(task.point, cell=offer.on_own_cores(task.point.cell, task.counts))

@@ -168,10 +168,15 @@ class Workers:
 
     def refuse_lacking(self, cell: PlannedCell, wanted: Resources, offered: list[Resources]) -> None:
         """Refuse a cell for which no worker offers enough."""
+        if lacks := self.lacking(cell, wanted, offered):
+            raise HostError(f"workers: {lacks}")
+
+    def lacking(self, cell: PlannedCell, wanted: Resources, offered: list[Resources]) -> str:
+        """Return what a cell needs and none of the workers has, at least one; empty = one of them has all of it."""
         if any(resources.satisfied(wanted, worker_offer) for worker_offer in offered):
-            return
-        raise HostError(
-            f"workers: cell {cell.name}: {resources.lacking(wanted, offered)} (at {self.text}); start one that has, "
+            return ""
+        return (
+            f"cell {cell.name}: {resources.lacking(wanted, offered)} (at {self.text}); start one that has, "
             "see: natgauge worker --help"
         )
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 from natgauge import foreign
 from natgauge.metrics import declared
 from natgauge.records.reading import read_lines
-from natgauge.records.store import SUMMARY, TRIAL_SCHEMA, TRIALS
+from natgauge.records.store import MAKING, SUMMARY, TRIAL_SCHEMA, TRIALS
 from natgauge.records.trial import checked, periods
 from natgauge.stored.contradiction import ContradictionError, expect
 from natgauge.words import Verdict
@@ -74,7 +74,7 @@ def check_trials(path: Path, gateways: Sequence[str] = ()) -> list[_Seen]:
     """
     begun: Counter[float] = Counter()
     seen: list[_Seen] = []
-    for line, raw in enumerate(read_lines(path, TRIAL_SCHEMA, whole=True), start=1):
+    for line, raw in enumerate(_trials(path), start=1):
         at = f"{path}:{line}"
         trial = checked(raw, at)
         expect("the number of the trial", trial["trial"], line, "its line is", Path(at))
@@ -88,10 +88,15 @@ def check_trials(path: Path, gateways: Sequence[str] = ()) -> list[_Seen]:
     return seen
 
 
+def _trials(path: Path) -> Iterator[dict[str, Any]]:
+    """Read the trials of a folder; the last line may be cut off where others follow: it may just be written."""
+    return read_lines(path, TRIAL_SCHEMA, whole=not path.parent.name.startswith(MAKING))
+
+
 def _refuse_twice(path: Path, together: Collection[float]) -> None:
     """Refuse a trial that is another one again: no two that began together have equal results."""
     numbers: dict[bytes, int] = {}
-    for line, trial in enumerate(read_lines(path, TRIAL_SCHEMA, whole=True), start=1):
+    for line, trial in enumerate(_trials(path), start=1):
         if trial.get("began") not in together:
             continue
         own = json.dumps({name: value for name, value in trial.items() if name != "trial"}, sort_keys=True)
