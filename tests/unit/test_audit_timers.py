@@ -254,7 +254,8 @@ def judged(examiner: Examiner, key: str, kinds: Sequence[TimerKind] = (), wait: 
 
 def test_a_time_out_of_just_the_required_seconds_is_no_failure_where_the_probe_before_it_came_late() -> None:
     """Mappings of 60 s were there after 57.4 s and gone after 60.4 s: that contradicts 60 s by nothing."""
-    seen = TimerSeen(*kinds_of(ICMP_QUERY))
+    (kind,) = kinds_of(ICMP_QUERY)
+    seen = TimerSeen(kind)
     seen.add(57.4, [], there=True)
     seen.add(60.4, [], there=False)
     assert seen.lives(60.0) is None
