@@ -77,7 +77,8 @@ def test_one_wrong_element_of_a_computed_map_is_the_one_that_is_named(
 
 @pytest.mark.parametrize(
     ("seconds", "verdict", "least", "most"),
-    [("6", "fails", 5, 30), pytest.param("3600", "meets", 120, 120, marks=pytest.mark.soak)],
+    # Its filters depend on the remote endpoint, so it may give a block again at once (RFC 6888 REQ-8, exception C).
+    [("6", "not applicable", 5, 30), pytest.param("3600", "meets", 120, 120, marks=pytest.mark.soak)],
 )
 def test_the_time_after_which_a_block_is_given_to_another_host_is_measured(
     seconds: str, verdict: str, least: int, most: int, *, tmp_path: Path, only: Callable[..., None]

@@ -58,6 +58,8 @@ _MACS: dict[Side, bytes] = {"initiator": b"\x02\0\0\0\0\x01", "responder": b"\x0
 _NAT_MACS: dict[Side, bytes] = {"initiator": b"\x02\0\0\0\0\x11", "responder": b"\x02\0\0\0\0\x12"}
 _FRAME_SECONDS = 0.0001
 _PCP_PORT = 5351
+#: Ports that it tries at random before it looks for any that is free.
+_PORT_TRIES = 64
 #: Flows of a crowd: enough to fill a NAT that has a limit.
 _CROWD = 1024
 #: What a mapping is for: protocol, inside endpoint, and the part of the remote endpoint that counts.
@@ -95,6 +97,9 @@ class Behaviour:
     quoted_segment_verified: bool = False
     extensions_pass: bool = True
     errors_from_inside: bool = True
+    inside_errors_from: IPv4Address | None = None
+    inside_errors_kill: bool = False
+    query_errors_kill: bool = False
     hairpins_errors: bool = True
     icmp_kills: bool = False
     ttl_errors: bool = True
@@ -125,11 +130,13 @@ class Behaviour:
     misplaced: int | None = None
     unserved: int | None = None
     takes_blocks: bool = False
+    block_seconds: float | None = None
     host_sessions: int | None = None
     refusal_codes: tuple[int, ...] = (1, 13)
     refused_leak: bool = False
     room: int | None = None
     evicts: bool = False
+    evicts_answered: bool = True
     forwards: bool = True
     served_hosts: int | None = None
     unserved_leave: bool = False
@@ -225,6 +232,7 @@ class SimulatedNat:
         self._identification = 0
         self._free: dict[int, float] = {}
         self._holding: list[Address] = []
+        self._new_at: dict[Address, float] = {}
         self._fragments: dict[tuple[object, ...], list[Packet]] = {}
 
     @contextmanager
@@ -586,7 +594,7 @@ class SimulatedNat:
         mapping = next((one for one in found if remote in one.remotes), found[0])
         if self.behaviour.error_source_filtered and packet.source != remote.address:
             return
-        if self.behaviour.icmp_kills:
+        if self.behaviour.icmp_kills or (self.behaviour.query_errors_kill and mapping.protocol == ICMP[4]):
             self.mappings.remove(mapping)
         if self.behaviour.errors_refresh_queries and mapping.protocol == ICMP[4]:
             mapping.last = self._time
@@ -613,8 +621,11 @@ class SimulatedNat:
         if self.behaviour.errors_refresh:
             mapping.last = self._time
             self._will_expire(mapping)
+        if self.behaviour.inside_errors_kill:
+            self.mappings.remove(mapping)
         quoted = _inner_with_destination(error.quoted, inner, mapping.outside)
-        self._emit("responder", make_error(mapping.outside.address, inner.source, replace(error, quoted=quoted)))
+        own = self.behaviour.inside_errors_from or mapping.outside.address
+        self._emit("responder", make_error(own, inner.source, replace(error, quoted=quoted)))
 
     def _hairpin_error(self, mapping: _Mapping, inner: Packet, error: ErrorMessage) -> None:
         """Hand the error of one inside host to the other one, which sent the hairpinned packet."""
@@ -680,6 +691,7 @@ class SimulatedNat:
                 return None
             found = _Mapping((protocol, inside, part), outside)
             self.mappings.add(found)
+            self._new_at[inside.address] = self._time
         return found
 
     def _has_room(self, inside: Endpoint, remote: Endpoint, found: _Mapping | None) -> bool:
@@ -696,13 +708,19 @@ class SimulatedNat:
             return found is not None
         if rule.room is not None and len(self.mappings) >= rule.room:
             if rule.evicts:
-                self.mappings.remove(next(iter(self.mappings)))
+                self.mappings.remove(next(one for one in self.mappings if rule.evicts_answered or not one.answered))
             return rule.evicts
         return True
 
     def _has_block(self, host: Address) -> bool:
-        """Whether a host has a block, or gets one, if need be that of the host that has its block for longest."""
+        """Whether a host has a block, or gets one, if need be that of the host that has its block for longest.
+
+        A host that has opened no new flow for some time may have lost its block.
+        """
         rule = self.behaviour
+        if rule.block_seconds is not None:
+            new_since = self._time - rule.block_seconds
+            self._holding = [one for one in self._holding if self._new_at.get(one, self._time) > new_since]
         if rule.blocks is None or rule.blocks.deterministic or host in self._holding:
             return rule.unserved is None or int(host) - int(INSIDE) - 1 != rule.unserved
         if len(self._holding) >= rule.blocks.per_address:
@@ -722,8 +740,9 @@ class SimulatedNat:
         address = OUTSIDE + 256 * (index % rule.addresses)
 
         def is_taken(port: int) -> bool:
-            if rule.overlaps:
-                return False
+            has_other_parity = rule.ports != "contiguous" and rule.parity and port % 2 != inside.port % 2
+            if has_other_parity or rule.overlaps:
+                return has_other_parity
             if rule.ports != "overloading" and self._time - self._free.get(port, -math.inf) < rule.port_held_seconds:
                 return True
             return any(
@@ -740,16 +759,17 @@ class SimulatedNat:
             number = int(inside.address) - int(INSIDE)
             low = 1024 + (0 if number - 1 == rule.misplaced else number) * rule.host_ports
             high = low + rule.host_ports
-        for _ in itertools.repeat(None) if rule.port_tries is None else range(rule.port_tries):
+        for _ in range(_PORT_TRIES if rule.port_tries is None else rule.port_tries):
             if rule.ports != "contiguous":
                 port = self._random.randrange(low, high)
             else:
                 self._next_port = self._next_port + 1 if self._next_port < 65535 else 1024
                 port = self._next_port
-            fits = rule.ports == "contiguous" or not rule.parity or port % 2 == inside.port % 2
-            if fits and not is_taken(port):
+            if not is_taken(port):
                 return Endpoint(address, port)
-        return None
+        # Without a limit of tries, it finds the last port that is free.
+        rest = range(low, high) if rule.port_tries is None else ()
+        return next((Endpoint(address, port) for port in rest if not is_taken(port)), None)
 
 
 def _answer(packet: Packet, segment: TcpSegment) -> Packet:

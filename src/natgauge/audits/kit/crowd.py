@@ -11,11 +11,12 @@ from typing import Final
 
 from natgauge.audits.kit.errors import quoting
 from natgauge.audits.kit.examiner import PATIENCE_SECONDS, TRIES, Examiner
-from natgauge.audits.kit.flows import lone_packet
+from natgauge.audits.kit.flows import Flow, lone_packet
 from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.observations import NotSeenError
 from natgauge.audits.kit.packets import Endpoint, Packet, UdpSegment
 from natgauge.audits.kit.rivals import rival_of
+from natgauge.audits.kit.timers import least_udp
 from natgauge.words import Address
 
 #: Frames that are sent before any is read: few enough for the queues of a device.
@@ -28,12 +29,21 @@ _MORE, _MOST_ROUNDS = 64, 4
 MANY: Final = 15 / 16
 #: Flows that are open before the crowd, and flows that another host opens next to it.
 OLDER: Final = 4
-#: The older flows are used this often, and after more idle seconds they may have expired.
-_USED_EVERY_SECONDS, _MOST_IDLE_SECONDS = 4.0, 8.0
+#: The older flows are used this often.
+_USED_EVERY_SECONDS: Final = 4.0
+#: After more idle seconds flows may have expired, where nothing is known of the gateway's time-outs.
+_MOST_IDLE_SECONDS: Final = 8.0
+#: Share of the time for which mappings live, as it was measured, in which none may be gone.
+_SURE: Final = 0.9
 #: Flows of an examination of a crowd: how many they are depends on the gateway.
 CROWD: Final = Flows(OLDER, are_many=True)
 
 Wish = tuple[Endpoint, Endpoint]
+
+
+def may_have_expired(idle: float, least: float | None) -> bool:
+    """Whether flows that were idle for these seconds may have expired; `least` is as of `least_udp`."""
+    return idle > (_MOST_IDLE_SECONDS if least is None else _SURE * least)
 
 
 def open_all(
@@ -91,6 +101,9 @@ class Crowd:
         kept: how many of the older flows, which were open before the crowd, passed each time.
         is_shared: whether that other host has an outside address of the crowd, as far as it opened a flow.
         is_lasting: whether the flows that were refused are refused again after another host was served.
+        is_full: whether the outside address of the one host has no port left.
+        evicted: how many of the crowd's first flows, as many as older ones, were gone before their time-out; None = not
+            looked for, because the time-out is not known or is over.
     """
 
     def __init__(self, examiner: Examiner) -> None:
@@ -101,6 +114,9 @@ class Crowd:
         self.refused: list[Endpoint] = []
         self.kept, self.idle, self._used = OLDER, 0.0, examiner.network.now()
         self.is_fair, self.is_shared, self.is_lasting, self.leaked = True, True, True, False
+        self.is_full = False
+        self.evicted: int | None = None
+        self._least, self._began = least_udp(examiner), 0.0
         self.errors: set[tuple[int, int]] = set()
         self._older = [examiner.flow("udp") for _ in range(OLDER)]
         self.host = self._competitor(examiner)
@@ -127,12 +143,19 @@ class Crowd:
 
     @property
     def lost(self) -> bool:
-        """Whether older flows did not pass."""
-        if self.kept < OLDER and self.idle > _MOST_IDLE_SECONDS:
+        """Whether older flows did not pass, or the first ones of the crowd were gone."""
+        if self.evicted:
+            return True
+        if self.kept < OLDER and may_have_expired(self.idle, self._least):
             raise NotSeenError(
                 f"this host did not use the flows from before for {self.idle:.0f} s, so they may have expired"
             )
         return self.kept < OLDER
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the one host was refused a flow."""
+        return any(inside.address == self.host for inside in self.refused)
 
     @property
     def words(self) -> str:
@@ -144,11 +167,27 @@ class Crowd:
         """Open flows until there is this share of them, or until one is refused."""
         ports = range(_FIRST_PORT + len(self.mapped), _FIRST_PORT + int(share * examiner.mappings))
         if not self.refused:
+            self._began = self._began or examiner.network.now()
             wishes = [(Endpoint(self.host, port), self.remote) for port in ports]
             opened, refused = open_all(examiner, wishes, self._use)
             self.mapped.update({inside: mapped for (inside, _), mapped in opened.items()})
             self.refused = [inside for inside, _ in refused]
         self._use(examiner, at_once=True)
+
+    def look_back(self, examiner: Examiner) -> None:
+        """Look whether the crowd's first flows are still open, unless they may have expired.
+
+        A gateway without room can end flows that had no answer, rather than refuse new ones or end those that had one.
+        """
+        if self._least is None or examiner.network.now() - self._began > _SURE * self._least:
+            return
+        written = examiner.written(self.remote)
+        first = islice(self.mapped.items(), OLDER)
+        flows = [Flow("udp", inside, self.remote, written, mapped) for inside, mapped in first]
+        gone = [flow for flow in flows if not examiner.passes(flow, up=False)]
+        # Each that is gone takes seconds, and the others may have expired by then.
+        if examiner.network.now() - self._began <= self._least:
+            self.evicted = len(gone)
 
     def more(self, examiner: Examiner) -> bool:
         """Try to open flows that were refused, and further ones; whether one opens."""
@@ -193,11 +232,31 @@ def _others(examiner: Examiner, crowd: Crowd) -> Iterator[Address]:
         yield first
 
 
+def _is_full(examiner: Examiner, crowd: Crowd) -> bool:
+    """Whether the outside address of the crowd has no port left, though the gateway has room for flows elsewhere.
+
+    Either the crowd has about as many flows as an address has ports; or another host of the address was refused, and
+    one with another address is served. A limit of each host refuses only the first, a limit of the table all.
+    """
+    if len(crowd.mapped) >= MANY * (_LAST_PORT - _FIRST_PORT + 1):
+        return True
+    refused = {inside.address for inside in crowd.refused} - {crowd.host}
+    if not any(examiner.inside.outside(host) in crowd.addresses for host in refused):
+        return False
+    for host in _others(examiner, crowd):
+        if host in refused or examiner.inside.outside(host) in (None, *crowd.addresses):
+            continue
+        opened, _ = open_all(examiner, [(replace(examiner.endpoint(), address=host), crowd.remote)])
+        return any(mapped.address not in crowd.addresses for mapped in opened.values())
+    return False
+
+
 def exhausted(examiner: Examiner) -> Crowd:
     """Open as many flows of one inside host as it can have, and then some of another one."""
     crowd = examiner.once(Crowd)
     examiner.host(1)
     crowd.grow(examiner, 1.0)
+    crowd.look_back(examiner)
     is_lasting = crowd.insist(examiner)
     for host in _others(examiner, crowd):
         wishes = [(replace(examiner.endpoint(), address=host), crowd.remote) for _ in range(OLDER)]
@@ -207,6 +266,7 @@ def exhausted(examiner: Examiner) -> Crowd:
         if crowd.is_shared or refused:
             crowd.refused += [inside for inside, _ in refused]
             break
+    crowd.is_full = crowd.is_refused and _is_full(examiner, crowd)
     # Flows of the one host that expired meanwhile leave room for others, whose number is then not limited.
     crowd.is_lasting = is_lasting and not (crowd.is_fair and crowd.more(examiner))
     for inside in {end.address: end for end in crowd.refused}.values():
@@ -214,7 +274,9 @@ def exhausted(examiner: Examiner) -> Crowd:
         with suppress(NotSeenError):
             examiner.open(inside, crowd.remote, "udp")
     if not crowd.refused and not crowd.lost:
-        raise NotSeenError(f"{len(crowd.mapped)} flows of one host to one remote endpoint were open, none was refused")
+        raise NotSeenError(
+            f"{len(crowd.mapped)} flows of one host to one remote endpoint were opened, none was refused"
+        )
     # A frame that leaves untranslated is a leak whatever its checksum.
     with examiner.network.damaged_too():
         outside = examiner.network.arrived(crowd.since, "responder")

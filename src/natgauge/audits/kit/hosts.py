@@ -57,11 +57,13 @@ class InsideHosts:
     Attributes:
         allowance: fewest flows that a host had opened when the gateway refused one; None = it refused none. Flows that
             have expired count, so that a gateway can refuse a host earlier.
+        used: outside addresses that hosts have had.
     """
 
     every: tuple[Address, ...]
     allowance: int | None = None
     reserved: int = RESERVED
+    used: set[Address] = field(default_factory=set)
     _number: int = 0
     _opened: Counter[Address] = field(default_factory=Counter)
     _outside: dict[Address, Address] = field(default_factory=dict)
@@ -79,8 +81,14 @@ class InsideHosts:
 
     def opens(self, host: Address, outside: Address) -> None:
         """Note a flow of a host, and its outside address; a flow that is not translated is none."""
-        self._opened[host] += outside not in self.every
+        if outside != host and outside not in self.every:
+            self._opened[host] += 1
+            self.used.add(outside)
         self._outside[host] = outside
+
+    def outside(self, host: Address) -> Address | None:
+        """Return the outside address that a host had last; None = it had no flow."""
+        return self._outside.get(host)
 
     def is_refused(self, host: Address) -> None:
         """Note that the gateway refused a flow of a host."""

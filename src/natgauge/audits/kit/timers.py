@@ -26,7 +26,7 @@ from natgauge.audits.kit.errors import error_about, received
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Flow, is_same
 from natgauge.audits.kit.observations import NotSeenError
-from natgauge.audits.kit.packets import ACK, RST, SYN, Packet, TcpSegment
+from natgauge.audits.kit.packets import ACK, RST, SYN, Packet, TcpSegment, UdpSegment
 from natgauge.audits.kit.rivals import rival_of
 from natgauge.words import Address, Transport
 
@@ -41,7 +41,7 @@ REFRESH_AT, PROBE_AT = 0.6, 1.2
 #: A kind is done when so many mappings in a row have expired.
 _EXPIRED_IN_A_ROW: Final = 3
 #: A mapping is probed just before the time for which it must live: a time-out of just that time is enough.
-_BELOW: Final = 0.985
+BELOW: Final = 0.985
 #: The longest idle time is this much above what an RFC requires.
 _BEYOND: Final = 1.02
 _SHOWN_EVERY_SECONDS: Final = 1.0
@@ -53,6 +53,7 @@ _STREAM_GAP_SECONDS: Final = 0.5
 _LONG_BEFORE: Final = 0.5
 #: The shortest idle time of few mappings: a time-out of 1 s is longer.
 _SHORTEST_SECONDS: Final = 0.5
+_MEANWHILE: Final = "during the idle time of its mapping"
 #: The wait ends so long after the time that was told, whatever keeps it: a device that died costs seconds a mapping.
 _LATE_SECONDS: Final = 60.0
 
@@ -67,7 +68,8 @@ class TimerKind:
             long as that kind.
         open: opens a mapping and leaves it in the state that the name says.
         probe: flags of the segment from outside that shows whether the mapping is there; None = data over the flow.
-        refresh: what is done during the idle time; None = nothing.
+        refresh: what is done during the idle time; None = nothing. It returns the tag by which its frame is known where
+            it arrives; empty = nothing shows whether it passed.
         plain: name of the same kind without it, whose time-out decides when this one is done.
         remote_port: destination port of the mapping; None = any.
         again_after: seconds after which both sides send once more, before the idle time begins; 0 = they do not.
@@ -81,10 +83,26 @@ class TimerKind:
     watched: float = field(default=0.0, kw_only=True)
     open: Callable[[Examiner, Flow], None] = lambda _examiner, _flow: None
     probe: int | None = None
-    refresh: Callable[[Examiner, Flow], None] | None = None
+    refresh: Callable[[Examiner, Flow], bytes] | None = None
     plain: str = ""
     remote_port: int | None = None
     again_after: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """One mapping with something that happened to it during its idle time, by the clock and not by plan.
+
+    Attributes:
+        at: when it happened, s after the mapping was opened.
+        idled: when the mapping was still there, or was gone at the latest, s after it was opened.
+        frames: numbers of the frames that show it.
+    """
+
+    at: float
+    idled: float
+    there: bool
+    frames: tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -94,7 +112,9 @@ class TimerSeen:
     Attributes:
         alive: longest idle time after which a mapping was there, s; None = none was.
         dead: shortest idle time after which a mapping was not there, s; None = all were.
-        probes: all idle times with whether the mapping was there, by planned idle time.
+        probes: all idle times with whether the mapping was there, by planned idle time; of a kind without refresh.
+        refreshed: the mappings of a kind with refresh whose refresh passed, in order.
+        gone_early: mappings in a row that were gone before their idle time began, or whose refresh did not pass.
         given_again: for each mapping that was gone, whether the next host that asked got its outside endpoint.
         has_room: whether a kind whose mappings were opened before these had room: the oldest ones are given up first.
         few: what was seen of few mappings, where many may have made room for each other; None = they need not have.
@@ -105,6 +125,7 @@ class TimerSeen:
     dead: float | None = None
     frames: list[int] = field(default_factory=list)
     probes: dict[float, bool] = field(default_factory=dict)
+    refreshed: list[Refreshed] = field(default_factory=list)
     gone_early: int = 0
     given_again: list[bool] = field(default_factory=list)
     has_room: bool = False
@@ -151,14 +172,15 @@ class TimerSeen:
         """Whether these mappings lived for this time; None = not known.
 
         Mappings are probed 1.5 % earlier, because a time-out of just that time is enough. Where some mappings lived
-        for it and others were gone before, it is not known.
+        for it and others were gone before, it is not known; nor where none was seen to live for it, and none was gone
+        before it either.
         """
-        early = self.dead is not None and self.dead < seconds * _BELOW
-        if early and self.alive is not None and self.alive >= seconds * _BELOW:
+        early = self.dead is not None and self.dead < seconds * BELOW
+        if early and self.alive is not None and self.alive >= seconds * BELOW:
             return None
-        if self.alive is not None and self.alive >= seconds * _BELOW:
+        if self.alive is not None and self.alive >= seconds * BELOW:
             return True
-        return None if self.dead is None else False
+        return False if self.dead is not None and self.dead < seconds else None
 
     def add(self, idle: float, frames: Iterable[int], *, there: bool) -> None:
         """Note whether a mapping was there after this idle time, which its frames show."""
@@ -181,7 +203,7 @@ class TimerSeen:
 
     @property
     def _own_words(self) -> str:
-        if self.dead is None and self.gone_early:
+        if self.dead is None and self.gone_early and self.kind.again_after:
             return f"gone within the first {self.kind.again_after:g} s, before the idle time began"
         if self.dead is None:
             return "no mapping was watched" if self.alive is None else f"still there after {self.alive:.1f} s"
@@ -217,12 +239,22 @@ def _reset(examiner: Examiner, flow: Flow) -> None:
     _must(examiner.sends(flow, RST | ACK, up=True), "a reset")
 
 
-def _send(examiner: Examiner, flow: Flow, *, up: bool) -> None:
-    examiner.send(flow.packet(examiner.tag(), up=up), up=up)
+def _send(examiner: Examiner, flow: Flow, *, up: bool, note: str = "") -> bytes:
+    tag = examiner.tag()
+    examiner.send(flow.packet(tag, up=up), up=up, note=note)
+    return tag
 
 
-def _send_error(examiner: Examiner, flow: Flow, *, up: bool) -> None:
-    examiner.send(error_about(received(flow, up=up), flow.ends(up=up)[0].address, "port unreachable"), up=up)
+def _refresh(examiner: Examiner, flow: Flow, *, up: bool) -> bytes:
+    return _send(examiner, flow, up=up, note=_MEANWHILE)
+
+
+def _send_error(examiner: Examiner, flow: Flow, *, up: bool) -> bytes:
+    """Send an ICMP error twice: a gateway may drop it and act on it, so nothing shows whether it was lost."""
+    error = error_about(received(flow, up=up), flow.ends(up=up)[0].address, "port unreachable")
+    for _ in range(2):
+        examiner.send(error, up=up, note=_MEANWHILE)
+    return b""
 
 
 #: RFC 4787 REQ-5 and REQ-5c, RFC 5508 REQ-2, RFC 5382 REQ-5.
@@ -230,6 +262,8 @@ UDP_LEAST, UDP_RECOMMENDED, ICMP_LEAST, TRANSITORY_LEAST, ESTABLISHED_LEAST = 12
 REQUIRED_SECONDS: Final = (ICMP_LEAST, UDP_LEAST, TRANSITORY_LEAST, UDP_RECOMMENDED, ESTABLISHED_LEAST)
 
 UDP_OUT, UDP_BOTH, UDP_STREAM = "UDP, one frame out", "UDP, one frame each way", "UDP, several frames each way"
+#: Kinds of UDP mappings to any port, without anything that may refresh them.
+UDP_KINDS: Final = (UDP_OUT, UDP_BOTH, UDP_STREAM)
 ICMP_QUERY, RESET = "ICMP query and reply", "TCP, reset by the inside"
 HALF_OPEN, ESTABLISHED, CLOSED = "TCP, SYN and answer", "TCP, established", "TCP, closed by both FINs"
 REFRESHED_OUT, REFRESHED_IN = "UDP, refreshed from inside", "UDP, refreshed from outside"
@@ -240,8 +274,8 @@ TIMERS: Final = (
     TimerKind(UDP_BOTH, "udp", UDP_RECOMMENDED, _answer),
     TimerKind(UDP_STREAM, "udp", UDP_RECOMMENDED, _stream, again_after=_STREAM_SECONDS),
     TimerKind("UDP to port 53, one frame each way", "udp", UDP_RECOMMENDED, _answer, remote_port=53),
-    TimerKind(REFRESHED_OUT, "udp", UDP_RECOMMENDED, refresh=partial(_send, up=True), plain=UDP_OUT),
-    TimerKind(REFRESHED_IN, "udp", UDP_RECOMMENDED, _answer, refresh=partial(_send, up=False), plain=UDP_BOTH),
+    TimerKind(REFRESHED_OUT, "udp", UDP_RECOMMENDED, refresh=partial(_refresh, up=True), plain=UDP_OUT),
+    TimerKind(REFRESHED_IN, "udp", UDP_RECOMMENDED, _answer, refresh=partial(_refresh, up=False), plain=UDP_BOTH),
     TimerKind(UDP_ERROR, "udp", UDP_RECOMMENDED, _answer, refresh=partial(_send_error, up=True), plain=UDP_BOTH),
     TimerKind(ICMP_QUERY, "icmp", ICMP_LEAST, _answer),
     TimerKind(ICMP_ERROR, "icmp", ICMP_LEAST, _answer, refresh=partial(_send_error, up=False), plain=ICMP_QUERY),
@@ -260,7 +294,7 @@ def idle_times(kind: TimerKind, wait: float) -> list[float]:
     while now < top:
         times.append(now)
         now *= _RATIO if now >= _FINE_SECONDS and kind.refresh is None else _COARSE_RATIO
-    required = (one * _BELOW for one in REQUIRED_SECONDS if one * _BELOW < top and kind.refresh is None)
+    required = (one * BELOW for one in REQUIRED_SECONDS if one * BELOW < top and kind.refresh is None)
     return sorted({*times, top, *required})
 
 
@@ -284,6 +318,14 @@ def expected(kinds: Sequence[TimerKind], wait: float, timeout: float) -> float:
     """Return about how many seconds pass until the mappings of all kinds have expired, if each lives `timeout` s."""
     ratio = _RATIO if timeout >= _FINE_SECONDS else _COARSE_RATIO
     return plan(kinds, min(wait, timeout * ratio**_EXPIRED_IN_A_ROW))[1]
+
+
+def least_udp(examiner: Examiner) -> float | None:
+    """Return for how many seconds UDP mappings live at least, as they were measured or set; None = not known."""
+    lives = [examiner.timers[name].alive or 0.0 for name in UDP_KINDS if name in examiner.timers]
+    if examiner.udp_seconds is not None:
+        lives.append(examiner.udp_seconds)
+    return min(lives, default=None)
 
 
 def watch(
@@ -392,19 +434,49 @@ def _life(examiner: Examiner, seen: TimerSeen, idle: float, host: Address) -> It
         began, first = network.now(), examiner.mark
         _stream(examiner, flow)
         opened, shown = network.now(), range(first, examiner.mark)
+    frames, at, words = [*shown], 0.0, "without another frame"
     if kind.refresh is not None:
         yield opened + idle * REFRESH_AT
-        kind.refresh(examiner, flow)
-    yield opened + idle * (1.0 if kind.refresh is None else PROBE_AT)
+        first = examiner.mark
+        tag = kind.refresh(examiner, flow)
+        refreshed, behind = network.now(), examiner.mark
+        at = refreshed - began
+        yield opened + idle * PROBE_AT
+        arrival = _arrival(examiner, tag, behind) if tag else range(0)
+        seen.gone_early = 0 if arrival is not None else seen.gone_early + 1
+        if arrival is None:
+            # A frame that was lost refreshes nothing.
+            return
+        frames += [*range(first, behind), *arrival]
+        words = f"and {network.now() - refreshed:.1f} s after the frame during its idle time"
+    else:
+        yield opened + idle
     first, sent = examiner.mark, network.now()
-    note = f"after {sent - opened:.1f} s without another frame"
+    note = f"after {sent - opened:.1f} s {words}"
     there = examiner.undisturbed(lambda: _is_there(examiner, kind, flow, note))
-    seen.probes[idle] = there
     # A mapping that is there has lived at least from `opened` to `sent`; one that is gone, at most from `began` to now.
     idled = sent - opened if there else network.now() - began
-    seen.add(idled, [*shown, *range(first, examiner.mark)], there=there)
+    frames += range(first, examiner.mark)
+    if kind.refresh is None:
+        seen.probes[idle] = there
+        seen.add(idled, frames, there=there)
+    else:
+        # Several mappings may decide a verdict, each with frames of its own.
+        seen.refreshed.append(Refreshed(at, idled, there, tuple(frames)))
+        seen.add(idled, (), there=there)
     if not there:
         _ask_again(examiner, seen, flow)
+
+
+def _arrival(examiner: Examiner, tag: bytes, since: int) -> range | None:
+    """Return the number of the frame that arrived with this tag after `since` frames, in a range; None = none did."""
+    for number in range(since, examiner.mark):
+        frame = examiner.network.frames[number]
+        segment = frame.packet.segment
+        if not frame.sent and not frame.damaged and isinstance(segment, UdpSegment) and segment.data[:8] == tag:
+            examiner.network.received(frame)
+            return range(number, number + 1)
+    return None
 
 
 def _is_there(examiner: Examiner, kind: TimerKind, flow: Flow, note: str) -> bool:
@@ -427,14 +499,17 @@ def _is_done(seen: TimerSeen, found: Mapping[str, TimerSeen]) -> bool:
 
     Refreshed ones are probed for a little longer.
     """
-    if seen.gone_early >= _EXPIRED_IN_A_ROW:
+    is_plain = seen.kind.refresh is None
+    if is_plain and seen.gone_early >= _EXPIRED_IN_A_ROW:
         return True
-    plain = seen if seen.kind.refresh is None else found.get(seen.kind.plain)
+    plain = seen if is_plain else found.get(seen.kind.plain)
     probes = [] if plain is None else sorted(plain.probes.items())
     last = [there for _, there in probes][-_EXPIRED_IN_A_ROW:]
     if len(last) < _EXPIRED_IN_A_ROW or any(last):
         return False
-    return plain is seen or any(PROBE_AT * idle > probes[-1][0] for idle in seen.probes)
+    if is_plain or seen.gone_early >= _EXPIRED_IN_A_ROW:
+        return True
+    return any(one.idled > probes[-1][0] for one in seen.refreshed)
 
 
 def _ask_again(examiner: Examiner, seen: TimerSeen, flow: Flow) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classes of mapping, filtering and ports, protocols apart, and hairpinning.
 
-RFC 4787 sections 4 to 7, RFC 5382, RFC 5508, RFC 6888 section 3, RFC 7857 sections 3, 5, 6 and 12.
+RFC 4787 sections 4 to 7, RFC 5382, RFC 5508, RFC 6888 section 3, RFC 7857 sections 3, 5 and 6.
 """
 
 from __future__ import annotations
@@ -96,10 +96,10 @@ def _examine_changes(examiner: Examiner) -> Finding:
     try:
         after = mapping(examiner).kind, filtering(examiner)
     except NotSeenError as error:
-        raise NotSeenError(f"{words}; with {len(crowd.mapped)} more mappings {error}") from error
+        raise NotSeenError(f"{words}; after {len(crowd.mapped)} more were opened {error}") from error
     if seen.outside[0][1].address not in crowd.addresses:
         raise NotSeenError(f"{words}; the {len(crowd.mapped)} more mappings had another outside address; {ALONE}")
-    more = f"with {len(crowd.mapped)} more mappings"
+    more = f"after {len(crowd.mapped)} more mappings were opened"
     return before == after, f"{words}, also {more}" if before == after else f"{words}, and {more} {' and '.join(after)}"
 
 
@@ -167,7 +167,8 @@ def _examine_source(examiner: Examiner) -> Finding:
 @requires("ICMP errors are hairpinned, too", (5508, "REQ-7", "MUST", "udp"), flows=Flows(2))
 def _examine_error(examiner: Examiner) -> Finding:
     """Answer a hairpinned frame with an ICMP error, which must reach the inside host that sent the frame."""
-    seen = examiner.once(hairpinned)
+    # The mappings of an earlier look can have expired.
+    seen = hairpinned(examiner)
     if seen is None:
         raise NotApplicableError("the gateway does not hairpin")
     source, packet = seen[0].inside, seen[1]

@@ -17,11 +17,14 @@ from natgauge.audits.kit.requirement import Finding, requires
 
 #: Flows of an examination with an error of each kind.
 _OF_EACH_KIND: Final = Flows(len(ERROR_KINDS) + 1)
+#: The error that an inside host sends about a port at which nothing listens.
+_OF_INSIDE: Final[ErrorKind] = "port unreachable"
 #: Two options of IPv4 that do nothing, and the end of the list.
 _OPTIONS: Final = b"\x01\x01\x00\x00"
 #: Length to which the quoted packet is padded before extensions (RFC 4884 section 4.6).
 _QUOTED_OCTETS: Final = 128
 _FLOWS: Final = Flows(3)
+_NONE_DELIVERED: Final = "the gateway delivers no ICMP error of this kind at all"
 #: An extension structure with one object, an MPLS label (RFC 4884 section 7, RFC 4950), and its checksum.
 _OBJECT: Final = b"\x00\x08\x01\x01\x00\x01\x01\x40"
 _EXTENSIONS: Final = b"\x20\x00" + checksum(b"\x20\x00\x00\x00" + _OBJECT).to_bytes(2, "big") + _OBJECT
@@ -69,8 +72,10 @@ def _examine(examiner: Examiner, *kinds: ErrorKind) -> Finding:
     return not wrong, "; ".join(wrong) or f"delivered with the inner packet as the host sent it: {', '.join(kinds)}"
 
 
-@requires("ICMP errors of any source are let through", (4787, "REQ-12a", "SHOULD", "udp"), flows=Flows(2))
+@requires("ICMP errors of any source are let through", (4787, "REQ-12a", "SHOULD", "udp"), flows=_FLOWS)
 def _examine_source(examiner: Examiner) -> Finding:
+    if send_error(examiner, examiner.flow(), "host unreachable") is None:
+        raise NotSeenError(_NONE_DELIVERED)
     flow = examiner.flow()
     third = examiner.host(1, "responder")
     error = error_about(received(flow, up=False), third, "host unreachable")
@@ -86,32 +91,37 @@ def _examine_source(examiner: Examiner) -> Finding:
 )
 def _examine_inside(examiner: Examiner) -> Finding:
     flow = examiner.flow()
-    seen = send_error(examiner, flow, "port unreachable", up=True)
+    seen = send_error(examiner, flow, _OF_INSIDE, up=True)
     if seen is None:
         return False, "an ICMP error of the inside host was dropped"
     if seen.destination != flow.mapped:
         return False, f"it quotes the destination {seen.destination} instead of {flow.mapped}"
-    if seen.packet.source != flow.mapped.address:
-        return False, f"it comes from {seen.packet.source} instead of {flow.mapped.address}"
-    return seen.numbers_kept, f"delivered from {seen.packet.source} with the quoted destination {flow.mapped}"
+    source, sides = seen.packet.source, examiner.network.sides
+    if examiner.is_inside(source) or source == sides["initiator"].gateway:
+        return False, f"it comes from {source} instead of an outside address of the gateway"
+    # RFC 5508 wants an address of the gateway's own, not that of the mapping.
+    if source not in (*examiner.inside.used, sides["responder"].gateway):
+        raise NotSeenError(f"it comes from {source}, which no flow showed to be an address of the gateway")
+    return seen.numbers_kept, f"delivered from {source} with the quoted destination {flow.mapped}"
 
 
 @requires(
     "ICMP errors do not end a mapping",
     (4787, "REQ-12", "MUST", "udp"),
     (5382, "REQ-10", "MUST", "tcp"),
-    flows=_OF_EACH_KIND,
+    flows=Flows(_OF_EACH_KIND.each + 1),
 )
 def _examine_kept(examiner: Examiner) -> Finding:
-    ended = []
-    for kind in ERROR_KINDS:
+    ended = list[str]()
+    errors: list[tuple[ErrorKind, bool]] = [*((kind, False) for kind in ERROR_KINDS), (_OF_INSIDE, True)]
+    for kind, up in errors:
         flow = examiner.flow()
-        send_error(examiner, flow, kind)
+        send_error(examiner, flow, kind, up=up)
         if not examiner.passes(flow, up=False):
-            ended.append(kind)
+            ended.append(f"{kind} from inside" if up else kind)
     if ended:
         return False, f"frames from outside stopped after the ICMP error {', '.join(ended)}"
-    return True, f"the mapping stayed after each ICMP error: {', '.join(ERROR_KINDS)}"
+    return True, f"the mapping stayed after each ICMP error: {', '.join(ERROR_KINDS)}, {_OF_INSIDE} from inside"
 
 
 def _send(
@@ -126,7 +136,7 @@ def _send(
         The inside endpoint of the flow, the error as it arrives (None = it was dropped), and both in words.
     """
     if send_error(examiner, examiner.flow(), "port unreachable") is None:
-        raise NotSeenError("the gateway delivers no ICMP error of this kind at all")
+        raise NotSeenError(_NONE_DELIVERED)
     # An error may end a mapping, so the verdict gets one of its own.
     flow, words = examiner.flow(), f"an error {words}"
     with examiner.network.damaged_too() if damaged_too else nullcontext():
@@ -189,7 +199,8 @@ def _examine_segment(examiner: Examiner) -> Finding:
     "padding and ICMP extensions are no part of the quoted segment", (5508, "REQ-3d", "MUST", "udp"), flows=_FLOWS
 )
 def _examine_extensions(examiner: Examiner) -> Finding:
-    _refuse_ipv6(examiner)
+    if examiner.host(0, "responder").version != 4:
+        raise NotSeenError("not examined over IPv6")
 
     def extended(packet: Packet) -> Packet:
         quoted = packet.octets().ljust(_QUOTED_OCTETS, b"\0") + _EXTENSIONS

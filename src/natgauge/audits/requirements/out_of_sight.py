@@ -23,6 +23,7 @@ TABLE: Final[tuple[tuple[int, str, Level, str, str], ...]] = (
     (6888, "REQ-13", "SHOULD", "ports are used as far as possible", "needs every port of all outside addresses in use"),
     (7857, "7", "SHOULD", "refused frames from outside refresh no mapping", "needs a policy that refuses sessions"),
     (7857, "8", "SHOULD", "hosts can ask for ports of the same parity", "the audit asks for single ports"),
+    (7857, "12", "MUST", "Basic NAT hairpins ICMP queries", "needs a gateway that translates addresses only"),
 )  # fmt: skip
 
 for _rfc, _name, _level, _text, _reason in TABLE:

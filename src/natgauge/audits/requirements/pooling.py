@@ -57,6 +57,9 @@ def _compared(examiner: Examiner, *transports: Transport) -> Finding:
     every = [examiner.once(_addresses, transport) for transport in transports]
     seen = {host: set().union(*(one[host] for one in every)) for host in every[0]}
     if len(set().union(*seen.values())) == 1:
+        number = max(examiner.pool, len(examiner.inside.used))
+        if number > 1:
+            raise NotSeenError(f"all flows of {len(seen)} inside hosts had one of {number} outside addresses")
         raise NotApplicableError("all flows of all inside hosts had one outside address")
     words = "; ".join(f"{host} had {', '.join(sorted(outside))}" for host, outside in seen.items())
     return all(len(outside) == 1 for outside in seen.values()), f"{_FLOWS} flows each: {words}"
@@ -82,9 +85,8 @@ def _examine_full(examiner: Examiner) -> Finding:
         raise NotApplicableError("the gateway does not give each inside host one outside address")
     seen = examiner.once(exhausted)
     addresses = {end.address for end in seen.mapped.values()}
-    if len(addresses) == 1:
-        # Only a refusal shows that the address has no port left.
-        _refused(examiner)
+    if len(addresses) == 1 and not _refused(examiner).is_full:
+        raise NotSeenError(f"{seen.words}; nothing shows that its outside address had no port left")
     return len(addresses) == 1, f"{seen.words}; the flows of the one host had {len(addresses)} outside addresses"
 
 
@@ -120,7 +122,10 @@ def _examine_dropped(examiner: Examiner) -> Finding:
 @_when_full("existing mappings stay when there is no room", (6888, "REQ-11d", "MUST", "udp"))
 def _examine_kept(examiner: Examiner) -> Finding:
     seen = examiner.once(exhausted)
-    return not seen.lost, f"{seen.words}; {seen.kept} of {OLDER} flows from before still passed"
+    words = f"{seen.words}; {seen.kept} of {OLDER} flows from before still passed"
+    if seen.evicted:
+        words += f", and {seen.evicted} of the first {OLDER} of the one host were gone before their time-out"
+    return not seen.lost, words
 
 
 @_when_full("a host without a mapping gets ICMP code 1", (6888, "REQ-11b", "SHOULD", "udp"))
@@ -151,5 +156,5 @@ def _examine_sessions(examiner: Examiner) -> Finding:
     inside = examiner.flow().inside
     opened, refused = open_all(examiner, [(inside, examiner.remote()) for _ in range(_SESSIONS)])
     if not refused:
-        raise NotSeenError(f"{_SESSIONS} sessions of one inside endpoint were open; no limit was reached")
+        raise NotSeenError(f"{_SESSIONS} sessions of one inside endpoint were opened; no limit was reached")
     return True, f"after {len(opened)} sessions of one inside endpoint, one more was refused"

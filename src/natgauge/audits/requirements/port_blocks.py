@@ -8,7 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from natgauge.audits.kit.crowd import Wish, open_all
+from natgauge.audits.kit.classes import filtering
+from natgauge.audits.kit.crowd import Wish, may_have_expired, open_all
 from natgauge.audits.kit.errors import quoting
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Flow
@@ -16,6 +17,7 @@ from natgauge.audits.kit.hosts import HostBlocks
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import Endpoint
 from natgauge.audits.kit.requirement import CGN, NO_FLOWS, Finding, requires
+from natgauge.audits.kit.timers import least_udp
 from natgauge.words import Address
 
 #: Mappings that are inverted, of all hosts together.
@@ -133,11 +135,14 @@ def _examine_full_pool(examiner: Examiner) -> Finding:
         for frame in examiner.network.arrived(full.since, "initiator")
         if (error := quoting(frame.packet, ends)) is not None
     }
+    idle = examiner.network.now() - full.at
     kept = sum(examiner.passes(flow, up=False) and examiner.passes(flow, up=True) for flow in full.flows)
     again = _more_of(examiner, full)
     served, suffers = f"{full.opened + _HOLDERS:,} hosts opened a flow", kept < _HOLDERS or again < _HOLDERS
     if not full.refused and not suffers:
         raise NotSeenError(f"{served}, none was refused")
+    if suffers and may_have_expired(idle, least_udp(examiner)):
+        raise NotSeenError(f"{served}; the flows from before were idle for {idle:.0f} s, so they may have expired")
     answer = f"ICMP errors of {' and '.join(sorted(errors))}" if errors else "no ICMP error"
     return not suffers, (
         f"{served}, the next {len(full.refused)} were refused and received {answer}; of {_HOLDERS} hosts from before, "
@@ -162,9 +167,12 @@ def _more_of(examiner: Examiner, full: _Full) -> int:
 def _examine_release(examiner: Examiner) -> Finding:
     """Let hosts with a block use their flows, and see when a host that was refused gets a block, and whose.
 
-    A block whose host is not known, from an earlier examination, decides nothing.
+    A block whose host is not known, from an earlier examination, decides nothing. Ports whose filter depends on the
+    remote address may be given again at once (RFC 6888 REQ-8, exception C).
     """
-    sizes, full = _blocks(examiner, deterministic=False).sizes, _fill(examiner)
+    sizes = _blocks(examiner, deterministic=False).sizes
+    filtered = examiner.once(filtering)
+    full = _fill(examiner)
     if not full.refused:
         raise NotSeenError(f"{full.opened + _HOLDERS:,} hosts opened a flow, none was refused")
     if not _more_of(examiner, full):
@@ -189,7 +197,10 @@ def _examine_release(examiner: Examiner) -> Finding:
                 continue
             used = kept.get(block(end))
             still = f", which {used.inside.address} still used" if used is not None else ""
-            return False, f"{inside.address} got a block at most {seconds:.0f} s after its last new flow{still}"
+            words = f"{inside.address} got a block at most {seconds:.0f} s after its last new flow{still}"
+            if filtered != "endpoint-independent":
+                raise NotApplicableError(f"{words}; ports with filtering that is {filtered} may be given again at once")
+            return False, words
     if longest < _HELD_SECONDS:
         raise NotSeenError(f"no block was given again within {longest:g} s; needs a --wait of {_HELD_SECONDS:g} s")
     if not left:
