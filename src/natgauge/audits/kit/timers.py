@@ -301,7 +301,7 @@ def idle_times(kind: TimerKind, wait: float) -> list[float]:
 def few_idle_times(kind: TimerKind, wait: float) -> list[float]:
     """Return the idle times of the few mappings of a kind: a short one, and those for which mappings must live."""
     top = min(kind.required * _BEYOND, wait)
-    return sorted({_SHORTEST_SECONDS, top, *(one * _BELOW for one in REQUIRED_SECONDS if one * _BELOW < top)})
+    return sorted({_SHORTEST_SECONDS, top, *(one * BELOW for one in REQUIRED_SECONDS if one * BELOW < top)})
 
 
 def plan(kinds: Sequence[TimerKind], wait: float) -> tuple[int, float]:
