@@ -32,6 +32,12 @@ PRINTED = sorted(path.stem for path in EXAMPLES.glob("scalability-draft-*.toml")
 PLANNED = [name for name in names() if not table(name).missing]
 #: Columns, from 0, that a plan leaves out.
 LEFT_OUT = {"csit-nat44-tcp-cps": {3, 4}, "nat64-paper-table-22": {4, 5}}
+#: Tables whose publication says that the source ports begin at 1.
+FROM_PORT_1 = [
+    "nat64-paper-figure-2",
+    *(f"nat64-paper-table-{number}" for number in (*range(4, 17), 22)),
+    "v6ops-mail-table-1",
+]
 REFUSED = [name for name in names() if table(name).missing]
 
 
@@ -361,6 +367,45 @@ def test_orders_have_the_frames_of_all_four_columns_of_table_23() -> None:
         planned = [one.planned.settings for cell in cells for one in cell.measurements]
         assert [one.order for one in planned] == ["increasing", "with-replacement", "with-replacement", "permutation"]
         assert [divisor * one.phase1_frames for one in planned] == printed(theirs, "phase-1-frames")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_iptables_of_table_22_has_the_tables_and_the_time_out_of_table_12(size: Size) -> None:
+    """Its columns without validation are the second ones of Tables 12 and 6."""
+    found = [cell for cell in published_cells("nat64-paper-table-22", size=size) if cell.device.startswith("tayga")]
+    other = published_cells("nat64-paper-table-12", size=size)[1]
+    assert [cell.connections for cell in found] == [other.connections]
+    for name in ("table_size", "hash_size", "udp_timeout"):
+        assert [getattr(cell.cell.device, name) for cell in found] == [getattr(other.cell.device, name)], name
+
+
+@pytest.mark.parametrize("size", ["small", "guest"])
+def test_fewer_draws_have_the_time_out_of_table_23(size: Size) -> None:
+    cells = published_cells("nat64-paper-table-23", size=size)
+    assert {cell.cell.device.udp_timeout for cell in cells} == set(printed(table("nat64-paper-table-23"), "timeout"))
+    assert "time-out" not in plan_text(table("nat64-paper-table-23"), size=size)
+
+
+def test_csit_has_as_many_cores_as_its_testbeds() -> None:
+    labs = [cell.cell.kind_options for cell in published_cells("csit-nat44-tcp-cps")]
+    (most,) = {len(getattr(lab, "cores", None) or ()) for lab in labs}
+    assert f"or {most} physical cores" in sources().machines["csit-2n-x710"].device
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", PLANNED)
+def test_a_plan_says_who_answers_queries_and_who_shares_cores(name: str, size: Size) -> None:
+    text = plan_text(table(name), size=size)
+    assert ('far_side = "tester"' in text) == ("The tester answers the queries" in text)
+    assert "have cores of their own" not in text or "cores_each" in text
+
+
+@pytest.mark.parametrize("name", FROM_PORT_1)
+def test_a_full_plan_says_where_its_source_ports_begin_and_what_limits_a_frame(name: str) -> None:
+    text = plan_text(table(name), size="full")
+    assert "The source ports begin at 1024; in the publication they begin at 1." in text
+    searches = 'connection-rate"' in text or 'metric = "throughput"' in text
+    assert ("A frame that takes longer than 20 ms counts as lost" in " ".join(text.split())) == searches
 
 
 def test_alpha_has_the_values_of_figure_11_and_a_failed_validation_fails_its_trial() -> None:

@@ -244,8 +244,9 @@ def parameters_of(one: Table, column: int) -> dict[str, Any]:
     if {"source_port_count", "destination_port_count"} <= found.keys():
         found["connections"] = found["source_port_count"] * found["destination_port_count"]
     for key, cells in one.shape.columns.items():
-        if key not in {"metric", "device", "figure"} and len({*cells}) > 1:
-            found[key] = float(cells[column]) if key == "alpha" and cells[column] != "-" else cells[column]
+        if key not in {"metric", "device", "figure"}:
+            is_share = key in {"alpha", "loss_tolerance"} and cells[column] != "-"
+            found[key] = float(cells[column]) if is_share else cells[column]
     if column + 1 in one.drawn:
         found["draws"] = int(value(next(row for row in one.rows if row.kind == "phase-1-frames").cells[column]))
     return found
@@ -424,6 +425,107 @@ def test_a_rate_that_is_counted_more_strictly_than_the_published_one_is_a_lower_
         parameters={"connections": 64_512, "gateway": "nftables-nat44", "transport": "tcp"},
     )  # fmt: skip
     assert lines(like.sheet("csit-nat44-tcp-cps", [result]))["CPS NDR"][0] == ">= 100,000"
+
+
+def test_a_bound_is_of_the_value_of_a_result_and_not_of_its_other_figures() -> None:
+    """The rate is a lower bound where the tester ended its search; times and counts beside it are what they are."""
+    figures = {"full_seconds": 0.46, "empty_seconds": 0.3, "difference_seconds": 0.16}
+    emptied = rates(400_000, metric="tear-down-rate", limited_by="tester", figures=figures)
+    found = lines(like.sheet("nat64-paper-table-11", emptied))
+    assert found["Connection tear down rate (cps)"][0] == ">= 200,000†"
+    times = [cells[0] for label, cells in found.items() if label.endswith("(s)")]
+    assert len(times) == 7
+    assert not [cell for cell in times if cell.startswith(">=")]
+    (drawn,) = rates(
+        1000, gateway="iptables-nat44", parameters={"order": "with-replacement", "draws": 4_000_000},
+        figures={"connections_counted": 2e6}, limited_by="tester",
+    )  # fmt: skip
+    found = lines(like.sheet("nat64-paper-table-23", [drawn]))
+    assert found["Median (cps)"][1] == ">= 200,000†"
+    assert found["Number of connections minimum"][1] == "2,000,000†"
+
+
+def test_a_sum_of_both_directions_has_the_bound_of_the_value() -> None:
+    results = rates(
+        400_000, metric="throughput", parameters={"directions": "both"}, limited_by="tester",
+        figures={"frames_per_second_total": 4e5},
+    )  # fmt: skip
+    assert lines(like.sheet("nat64-paper-table-7", results))["Median (fps)"][0] == ">= 400,000†"
+
+
+@pytest.mark.parametrize(("placement", "cell"), [("isolated", "5"), ("shared", "9")])
+def test_a_loss_rate_is_of_lost_frames_or_in_shared_placement_of_missing_ones(placement: str, cell: str) -> None:
+    """RFC 2544 section 26.3 counts lost frames; in shared placement a busy device slows the sender as well."""
+    result = made(
+        [float(cell)], metric="frame-loss", unit="%",
+        series=[[{"offered_percent": 100.0, "lost_percent": 5.0, "shortfall_percent": 9.0}]],
+        parameters={"gateway": "jool-nat64", "frame_size": 84, "directions": "both", "placement": placement},
+    )  # fmt: skip
+    assert lines(like.sheet(DRAWN, [result]))["100 %: median"][0] == cell
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"loss_tolerance": 0.01}, ", no more than 1% lost."),
+        ({"search": "mlrsearch", "goals": "ndr-pdr", "trial_seconds": 1.0}, " by MLRsearch (ndr: "),
+        ({"directions": "down"}, " (directions down)."),
+        ({"transport": "tcp", "frame_size": 88}, " by TCP."),
+        ({"frame_size": 1518}, " in 1,518-octet frames."),
+        ({"foreground_share": 0.5}, ", 50% of the frames native IPv6."),
+    ],
+)
+def test_a_result_by_another_criterion_or_of_other_frames_is_left_out_and_says_so(
+    changed: dict[str, Any], named: str
+) -> None:
+    """Each of them filled a table of UDP without loss in both directions, without a mark."""
+    usual, other = (
+        rates(
+            number, metric="throughput", parameters={"directions": "both", **own},
+            figures={"frames_per_second_total": 4e5},
+        )
+        for number, own in ((400_000, {"loss_tolerance": 0.0, "foreground_share": 1.0}), (4_000_000, changed))
+    )  # fmt: skip
+    shown = like.sheet("nat64-paper-table-7", [*usual, *other])
+    assert lines(shown)["Median (fps)"] == ("400,000", "(a)", "(a)")
+    (left_out,) = [note for note in shown.below if note.startswith("Not in the table")]
+    assert left_out.startswith(f"Not in the table: 1 of throughput of jool-nat64{named}")
+    # A plan whose settings you changed still fills its table; what it changed is said.
+    cells = (PublishedCell(table="nat64-paper-table-7", column=2, quantity="throughput"),)
+    tagged = other[0].model_copy(update={"published": cells})
+    shown = like.sheet("nat64-paper-table-7", [tagged])
+    assert lines(shown)["Median (fps)"] == ("(a)", "400,000", "(a)")
+    (said,) = [note for note in shown.below if note.startswith("throughput: ")]
+    assert said.startswith(f"throughput: throughput of jool-nat64{named.removesuffix('.')}")
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "other"), [("nat64-paper-table-12", 0.0, 0.0001), ("nat64-paper-table-13", 0.0001, 0.0)]
+)
+def test_results_without_loss_and_within_a_tolerance_do_not_fill_each_others_table(
+    name: str, own: float, other: float
+) -> None:
+    def of(tolerance: float) -> list[Result]:
+        return rates(400_000, 4_000_000, gateway="tayga-iptables-nat64", parameters={"loss_tolerance": tolerance})
+
+    assert lines(like.sheet(name, of(own)))["Median (cps)"][:2] == ("200,000", "200,000")
+    with pytest.raises(UsageError):
+        like.sheet(name, of(other))
+
+
+def test_a_validated_rate_is_in_the_table_with_its_alpha() -> None:
+    """Table 22 has alpha = 1 and fails a trial whose validation fails."""
+    ways = [(1.0, "fail"), (0.8, "fail"), (1.0, "repeat-slower")]
+    results = [
+        result
+        for alpha, way in ways
+        for result in rates(
+            4_000_000, metric="validated-connection-rate", parameters={"alpha": alpha, "failed_validation": way}
+        )
+    ]
+    shown = like.sheet("nat64-paper-table-22", results)
+    assert lines(shown)["Median (cps)"][0] == "200,000"
+    assert "Not in the table: 2 of validated-connection-rate of jool-nat64." in shown.below
 
 
 def test_of_two_ways_of_measuring_the_one_of_the_publication_is_in_the_table(golden: Golden) -> None:

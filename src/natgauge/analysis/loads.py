@@ -13,6 +13,8 @@ from natgauge.statistics.summary import summarize
 
 #: Columns of a series that contain the load, in percent. A series without such a column is not one over loads.
 LOADS: Final = ("offered_percent", "load_percent")
+#: Column of a frame loss series: the share of the frames that the device lost (RFC 2544 section 26.3).
+LOST: Final = "lost_percent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,15 @@ class ByLoad:
     column: str
     at: Mapping[float, Mapping[str, FigureSummary]]
     of_value: float
+
+
+def loss_figure(result: Result) -> str:
+    """Return the column of a frame loss series that its value is from.
+
+    RFC 2544 section 26.3 counts lost frames. In shared placement a busy device slows the sender, so they are not all
+    that is missing there.
+    """
+    return "shortfall_percent" if result.placement == "shared" else LOST
 
 
 def by_load(result: Result) -> ByLoad | None:

@@ -38,8 +38,8 @@ _SUMMARY: Final[Mapping[Kind, str]] = {
     "deletion-time": "median",
     "tear-down-rate": "median",
 }
-#: Rows that a bound belongs to.
-_RATES: Final[frozenset[Kind]] = frozenset({"median", "minimum", "maximum", "mean"})
+#: Rows that a bound belongs to, where their figure is the value of a result.
+_RATES: Final[frozenset[Kind]] = frozenset({"median", "minimum", "maximum", "mean", "tear-down-rate"})
 #: A parameter of results, by the kind of its row.
 _PARAMETERS: Final[Mapping[Kind, Callable[[Result], float | None]]] = {
     "cores": lambda result: result.device_cores or None,
@@ -137,7 +137,9 @@ class _Shaped:
         if kind in _SUMMARY:
             value = self._summary(row.quantity, column, kind) / quantity.times
             exact = quantity.times == 1 and value == int(value)
-            bound = ">= " if kind in _RATES and (quantity.at_least or _is_at_least(result)) else ""
+            is_value = quantity.directions is not None or self._columns.summary(row.quantity, column) is result
+            is_bound = is_value and (quantity.at_least or _is_at_least(result))
+            bound = ">= " if kind in _RATES and is_bound else ""
             return Written(f"{bound}{(in_full if exact else significant)(value)}{self._mark(result)}", value)
         return self._compared(row, kind, result, column)
 
@@ -240,7 +242,7 @@ class _Shaped:
         yield from self._remarks
         names: dict[str, int] = {}
         for result in columns.left_out:
-            named = f"{result.metric} of {result.gateway}"
+            named = f"{result.metric} of {result.gateway}{columns.unusual(result)}"
             names[named] = names.get(named, 0) + 1
         yield from (f"Not in the table: {count} of {named}." for named, count in names.items())
         if self._beside:
@@ -252,7 +254,11 @@ class _Shaped:
         described: dict[str, list[str]] = {}
         for name, quantity in self._table.quantities.items():
             results = (self._columns.find(name, column) for column in range(self._table.width))
-            devices = dict.fromkeys(f"{each.metric} of {each.gateway}" for each in results if isinstance(each, Result))
+            devices = dict.fromkeys(
+                f"{each.metric} of {each.gateway}{self._columns.unusual(each)}"
+                for each in results
+                if isinstance(each, Result)
+            )
             if devices:
                 added = f", {quantity.directions}" if quantity.directions else ""
                 described.setdefault(f"{', '.join(devices)}; 1 = {_unit(quantity)}{added}.", []).append(name)
@@ -280,7 +286,7 @@ def _unit(quantity: Quantity) -> str:
 
 
 def _is_at_least(result: Result) -> bool:
-    """Whether something other than the device ended the search, so that the figure is a lower bound."""
+    """Whether something other than the device ended the search, so that the value is a lower bound."""
     return better(result.metric) == "higher" and math.isinf(bounds(result)[1])
 
 

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Final
 
-from natgauge.analysis.loads import by_load
+from natgauge.analysis.loads import LOST, by_load, loss_figure
 from natgauge.errors import UsageError
 from natgauge.published.load import needs, sources
 from natgauge.published.model import NOTHING, OwnFigure, Quantity, Table, read
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import shown
+from natgauge.reports import criterion
 from natgauge.statistics.figure import FigureSummary
 
 #: The parameter of a result that an axis varies.
@@ -26,6 +27,10 @@ _PARAMETER: Final[Mapping[str, str]] = {"cores": "device_cores", "connections": 
 _METRIC: Final = "metric"
 _DEVICE: Final = "device"
 _FIGURE: Final = "figure"
+#: Keys of columns that say what is otherwise as in all publications: no loss, the least frames, both directions.
+_TOLERANCE: Final = "loss_tolerance"
+_SIZE: Final = "frame_size"
+_DIRECTIONS: Final = "directions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,7 @@ class Columns:
                 if cells
                 else (result.metric, result.gateway) == (metric, device)
                 and all(_has(result, key, value) for key, value in wanted.items())
+                and self._is_usual(result, quantity)
             ):
                 matching.append(result)
         if len(matching) > 1:
@@ -102,6 +108,23 @@ class Columns:
         conditions += [f"{_words(last)} ="] if last else []
         return Absent(missing + (f" with {' and '.join(conditions)}" if last else ""), _printed(value))
 
+    def _is_usual(self, result: Result, quantity: Quantity) -> bool:
+        """Whether a result has what all publications have, except for what the shape of this table says."""
+        shape = self._table.shape.columns
+        tolerated = _TOLERANCE not in shape and criterion.tolerance(result) is not None
+        added = quantity.directions is not None and _DIRECTIONS not in shape
+        one_way = added and result.parameter(_DIRECTIONS) != "both"
+        frames = criterion.unusual_frames(result, sized=_SIZE not in shape)
+        return not (tolerated or one_way or frames or criterion.goals(result))
+
+    def unusual(self, result: Result) -> str:
+        """Return the conditions of a result that no heading says and most publications do not have, as words."""
+        shape, way = self._table.shape.columns, result.parameter(_DIRECTIONS)
+        directions = f" ({_DIRECTIONS} {way})" if way in ("up", "down") and _DIRECTIONS not in shape else ""
+        lost = "" if criterion.tolerance(result) is None else f", {criterion.most_lost(result)}"
+        passed = lost if criterion.goals(result) is None else criterion.condition(result)
+        return f"{directions}{criterion.unusual_frames(result, sized=_SIZE not in shape)}{passed}"
+
     def summary(self, name: str, column: int) -> FigureSummary | Result | Absent:
         """Return the summary of a quantity's figure at a column, or the reason for its absence."""
         result, own = self.find(name, column), _own(self._table.quantities[name])
@@ -110,8 +133,9 @@ class Columns:
         if own is not None and own.load is not None:
             series = by_load(result)
             at_load = {} if series is None else series.at.get(own.load, {})
+            figure = loss_figure(result) if own.figure == LOST else own.figure
             missing = Absent(f"{result.metric} of {result.gateway} has no value at a load of", f"{own.load} %")
-            return at_load.get(own.figure, missing)
+            return at_load.get(figure, missing)
         figure = self._cell(_FIGURE, column) or (NOTHING if own is None else own.figure)
         missing = Absent(f"the result of {result.metric} of {result.gateway} has no figure {figure}")
         return result if figure == NOTHING else result.figures.get(figure, missing)

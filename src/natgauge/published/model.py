@@ -116,7 +116,8 @@ class OwnFigure(_Model):
     """The figure of natgauge's results that a published figure corresponds to.
 
     Attributes:
-        figure: name of the figure in its results, or of a column of their series over loads.
+        figure: name of the figure in its results, or of a column of their series over loads; in shared placement what
+            was not forwarded stands for lost frames.
         load: load in percent, where the figure is one of a series over loads.
     """
 
@@ -203,7 +204,9 @@ class TableShape(_Model):
 
     Attributes:
         columns: values for each column, "-" where the column has no such requirement. The keys are "metric", "device"
-            (a recipe) and "figure" of a result, and names of its parameters.
+            (a recipe) and "figure" of a result, and names of its parameters. Without a key of its own a result has no
+            tolerated loss, frames of the least size, and both directions where the published figure adds them; it never
+            has another transport, native IPv6 among its frames or goals of MLRsearch.
     """
 
     columns: dict[str, Annotated[tuple[Text, ...], Field(min_length=1)]] = {}

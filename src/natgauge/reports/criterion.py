@@ -39,10 +39,29 @@ def frames_clause(result: Result, *, sized: bool = True) -> str:
 
 def _sizes(result: Result) -> str:
     """Sizes of the frames where a reader would not expect them, as the end of a sentence."""
-    if not sends_data(result.metric, result.parameters):
-        octets = {frame.octets[frame.sender] for frame in frames_of(result.metric, result.parameters)}
-        sizes = " and ".join(f"{size}" for size in sorted(octets, reverse=True))
-        return f" (segments of {sizes} octets)" if octets else ""
+    if sends_data(result.metric, result.parameters):
+        return _unusual_sizes(result)
+    octets = {frame.octets[frame.sender] for frame in frames_of(result.metric, result.parameters)}
+    sizes = " and ".join(f"{size}" for size in sorted(octets, reverse=True))
+    return f" (segments of {sizes} octets)" if octets else ""
+
+
+def unusual_frames(result: Result, *, sized: bool = True) -> str:
+    """Return what is unusual of the frames, as the end of a sentence: transport, sizes, and others among them.
+
+    Empty where all are of the transport that the metric always has, under test, and of the least size.
+
+    Args:
+        sized: whether the sizes matter.
+    """
+    by, foreground = transport(result), result.number("foreground_share") or 1.0
+    sizes = _unusual_sizes(result) if sized and sends_data(result.metric, result.parameters) else ""
+    others = "" if foreground == 1 else f", {percent(1 - foreground)} of the frames native IPv6"
+    return f"{f' by {by}' if by else ''}{sizes}{others}"
+
+
+def _unusual_sizes(result: Result) -> str:
+    """Sizes of frames with data that are not the least ones, as the end of a sentence."""
     if mix := mix_of(result.parameters):
         return f" in frames of {mix}"
     size, own = result.number("frame_size"), result.parameter("transport")

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 from natgauge.analysis import conditions
 from natgauge.analysis.claims import on_one_axis, routes, series, work
 from natgauge.analysis.contrast import better, bounds
+from natgauge.analysis.loads import loss_figure
 from natgauge.analysis.scalability import CORES, NEW, SESSIONS, Axis, varied_with
 from natgauge.figure_text import given, in_full, number
 from natgauge.interval_text import span, within
@@ -435,8 +436,7 @@ def _loss(results: Sequence[Result], looks: Looks) -> Figure:
     rows: list[dict[str, Any]] = []
     data, findings = [], []
     for name, result in zip(labels.names_of(results), results, strict=True):
-        # In shared placement a busy device slows the sender, so lost frames alone are not all that is missing.
-        figure = "shortfall_percent" if result.placement == "shared" else "lost_percent"
+        figure = loss_figure(result)
         by_load: dict[float, list[float]] = {}
         for row in (row for repetition in result.repetitions for row in repetition.series):
             load, share = row.get("offered_rate"), row.get(figure)
