@@ -21,6 +21,10 @@ class PortKnob(TuningKnob):
     part: Part
     absent: str
 
+    def port_of(self, key: str) -> str | None:
+        """Return the port."""
+        return key.split()[0]
+
     def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[CheckedSetting]:
         """Yield each port's settings with their present and better values."""
         for key in (key for port in ports for key in self.keys(port)):
@@ -73,6 +77,7 @@ class Queues(PortKnob):
     """Number of receive and transmit queues of a port (its channels)."""
 
     name = "queues"
+    moves_interrupts = True
     part = "queues"
     why = "with fewer queues than cores some cores receive nothing and the others limit the tester"
     source = "Linux: networking/scaling, RSS configuration"
@@ -92,7 +97,9 @@ class Queues(PortKnob):
         if machine.text(f"/sys/class/net/{port}/tun_flags") is not None:
             return {}
         most = machine.port_values(port, "most queues")
-        return {kind: now for kind, now in machine.port_values(port, self.part).items() if int(most.get(kind, 0))}
+        found = {kind: now for kind, now in machine.port_values(port, self.part).items() if int(most.get(kind, 0))}
+        # A driver that could have queues of both ways, and of each way, refuses or adds these beside those (ice, bnxt).
+        return {kind: now for kind, now in found.items() if int(now)} or found
 
 
 class FlowHash(_SplitKnob):
