@@ -266,6 +266,15 @@ def test_queues_of_the_kind_that_a_port_has_are_changed_and_no_others(
     assert made.state() == before
 
 
+@pytest.mark.parametrize(("most", "better"), [(8, 4), (4, 2), (2, 1)])
+def test_queues_of_a_driver_that_runs_programs_with_half_of_them_stop_there(made: Made, most: int, better: int) -> None:
+    """Tuned to all queues, an ENA refused every XDP program."""
+    (made.root / "sys/class/net/eth1/device/uevent").write_text("DRIVER=ena\nPCI_ID=1D0F:EC20\n")
+    made.change("eth1", **{"most queues": {"combined": most}, "queues": {"combined": most}})
+    looked = {(one.name, one.key): one for one in tuner.check(["eth1"], machine=made.machine)}
+    assert looked["queues", "eth1"].better == f"combined {better}"
+
+
 def test_a_kill_in_the_middle_of_restoring_loses_nothing(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     before = made.state()
     made.tune("eth1")

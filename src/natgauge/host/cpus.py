@@ -67,7 +67,7 @@ def check_cpus(cpus: Sequence[int], what: str, at: str = "") -> tuple[int, ...]:
 
 
 def _way_to(cpu: int) -> str:
-    """Return how to use a core that `isolcpus=` takes from every process that is not sent there; empty = it does not."""
+    """Return how to use a core that `isolcpus=` takes from every process; empty = it does not take this one."""
     try:
         isolated = parse_cores(_ISOLATED.read_text())
     except (OSError, UsageError):

@@ -13,6 +13,8 @@ from natgauge.host.tuning.contract import CheckedSetting, TunedMachine, TuningKn
 
 #: Fields of a frame that choose its queue: addresses and ports of both ends, in the letters of ethtool.
 _HASHED: Final = "sdfn"
+#: Drivers that refuse an XDP program with more than half of the queues that they could have (ena_xdp_allowed).
+_HALVED: Final = frozenset({"DRIVER=ena"})
 
 
 class PortKnob(TuningKnob):
@@ -84,9 +86,11 @@ class Queues(PortKnob):
     absent = "its driver has no queues to choose"
 
     def better(self, machine: TunedMachine, key: str, _value: str) -> str:
-        """Return the number of cores, or the port's maximum where that is smaller."""
+        """Return the number of cores, or the most that the port has with an XDP program where that is smaller."""
         most, cores = machine.port_values(key, "most queues"), len(machine.cpus())
-        return _in_words({kind: min(cores, int(most[kind])) for kind in self._present(machine, key)})
+        facts = machine.text(f"/sys/class/net/{key}/device/uevent") or ""
+        part = 2 if _HALVED & set(facts.splitlines()) else 1
+        return _in_words({kind: min(cores, max(1, int(most[kind]) // part)) for kind in self._present(machine, key)})
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
         """For example "combined 4", or "rx 1 tx 1"."""
