@@ -56,7 +56,7 @@ def check(ports: Sequence[str] | None = None, *, machine: TunedMachine | None = 
     """
     place = machine or TunedMachine()
     chosen = cards(place) if ports is None else _existing(place, ports)
-    needed = place.uplinks() if chosen else ()
+    needed = place.uplinks() if chosen else frozenset[str]()
     return [setting for knob in KNOBS for setting in _checked(knob, place, chosen, needed)]
 
 
@@ -93,7 +93,7 @@ def tune(ports: Sequence[str] = (), *, machine: TunedMachine | None = None, path
     """
     place = machine or TunedMachine()
     chosen = _existing(place, ports)
-    needed = place.uplinks() if chosen else ()
+    needed = place.uplinks() if chosen else frozenset[str]()
     for port in chosen:
         if port in needed:
             raise UsageError(
@@ -221,6 +221,13 @@ def _put_back(changed: Changed, machine: TunedMachine, *, force: bool) -> Tuning
         return TuningStep(
             changed.knob, changed.key, "failed", "this natgauge has no such knob; use the one that set it"
         )
+    port = knob.port_of(changed.key)
+    if port is not None and not machine.has_port(port) and not machine.hides_port(port):
+        text = f"port {port}: does not exist here now; was {changed.found}"
+        if force:
+            return TuningStep(changed.knob, changed.key, "gone", text)
+        text += "; run natgauge host restore where it exists, or with --force, which forgets it"
+        return TuningStep(changed.knob, changed.key, "failed", text)
     try:
         return _returned(knob, machine, changed, force=force)
     except HostError as error:
@@ -228,13 +235,6 @@ def _put_back(changed: Changed, machine: TunedMachine, *, force: bool) -> Tuning
 
 
 def _returned(knob: TuningKnob, machine: TunedMachine, changed: Changed, *, force: bool) -> TuningStep:
-    port = knob.port_of(changed.key)
-    if port is not None and not machine.has_port(port) and not machine.hides_port(port):
-        text = f"port {port}: does not exist here now; was {changed.found}"
-        if force:
-            return TuningStep(changed.knob, changed.key, "gone", text)
-        text = f"{text}; run natgauge host restore where it exists, or with --force, which forgets it"
-        return TuningStep(changed.knob, changed.key, "failed", text)
     now = knob.read(machine, changed.key)
     if not now:
         return TuningStep(changed.knob, changed.key, "gone", f"is no longer there; was {changed.found}")
