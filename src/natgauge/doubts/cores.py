@@ -129,7 +129,7 @@ def _hashed(port: object, family: object) -> Sequence[str]:
     """Return the fields that an interface hashes of the frames of a family; of every one where that is not known."""
     flows = port.split(", ") if isinstance(port, str) else []
     is_known = len(flows) == len(_FLOWS) and family in _FLOWS
-    return [fields for flow, fields in zip(_FLOWS, flows, strict=True) if flow == family] if is_known else flows
+    return [flows[_FLOWS.index(family)]] if is_known else flows
 
 
 def _work(facts: Facts) -> tuple[int, int, float]:
@@ -165,9 +165,9 @@ DOUBTS: Final = (
         holds=_one_pair,
         meaning=(
             "all frames have one source and one destination address, and an interface of the device chooses the core "
-            "of a frame by its addresses alone (`device_flow_hash`; always of ICMP): one core works, whatever the number "
-            "of four tuples. RFC 9693 section 3.2 and draft-lencse-bmwg-multiple-ip-addresses have several addresses for "
-            "this"
+            "of a frame by its addresses alone (`device_flow_hash`; always of ICMP): one core works, whatever the "
+            "number of four tuples. RFC 9693 section 3.2 and draft-lencse-bmwg-multiple-ip-addresses have several "
+            "addresses for this"
         ),
         remedy="Use several addresses (--addresses draft), or let the device hash ports (--tune-device).",
         leaves="at least",
