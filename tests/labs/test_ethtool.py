@@ -98,4 +98,5 @@ def test_what_a_driver_lacks_is_absent_and_cannot_be_set() -> None:
         write(VETH, "hash", udp4="sdfn")
     with pytest.raises(HostError, match="port left: queues cannot be set to rx 99"):
         write(VETH, "queues", rx="99")
-    assert read("absent", "queues") is None
+    with pytest.raises(HostError, match=r"port absent: queues cannot be read \(No such device\)"):
+        read("absent", "queues")

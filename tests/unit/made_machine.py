@@ -33,11 +33,6 @@ INTERRUPTS = """\
  33:          1          0          0          0 PCI-MSI 4-edge      mlx5_comp0@pci:0000:05:00.0
 NMI:          0          0          0          0 Non-maskable interrupts
 """
-DEFAULT_ROUTE = """\
-Iface	Destination	Gateway 	Flags	RefCnt	Use	Metric	Mask		MTU	Window	IRTT
-eth0	00000000	0100000A	0003	0	0	0	00000000	0	0	0
-eth1	0000120A	00000000	0001	0	0	0	0000FFFF	0	0	0
-"""
 FILES = {
     "sys/devices/system/cpu/online": "0-3\n",
     "sys/devices/system/cpu/smt/control": "on\n",
@@ -48,7 +43,6 @@ FILES = {
     "proc/irq/31/smp_affinity_list": "0-3\n",
     "proc/irq/32/smp_affinity_list": "0-3\n",
     "proc/irq/33/smp_affinity_list": "0-3\n",
-    "proc/net/route": DEFAULT_ROUTE,
     "sys/class/net/eth0/device/local_cpulist": "0-3\n",
     "sys/class/net/eth1/device/local_cpulist": "2-3\n",
     "sys/class/net/veth1/address": "x\n",
@@ -59,7 +53,8 @@ FILES = {
 class MadeMachine(TunedMachine):
     """A machine whose kernel answers from a file.
 
-    A port that `refuses` a part of its settings says so, and one that is `deaf` to it does nothing.
+    A port that `refuses` a part of its settings says so, and one that is `deaf` to it does nothing. Each `uplink` has
+    the default route, or is below an interface that has it.
     """
 
     file: Path = Path()
@@ -68,6 +63,10 @@ class MadeMachine(TunedMachine):
         """What the driver has."""
         found = json.loads(self.file.read_text())[port].get(part, {})
         return {name: str(value) for name, value in found.items()}
+
+    def uplinks(self) -> frozenset[str]:
+        """The ports that the machine itself needs."""
+        return frozenset(name for name, one in json.loads(self.file.read_text()).items() if one.get("uplink"))
 
     def set_port(self, port: str, part: Part, values: Mapping[str, str]) -> None:
         """Set it, unless the port refuses or is deaf."""
@@ -91,6 +90,7 @@ class Made:
             path.write_text(text)
         self.file = folder / "ports.json"
         self.ports = {name: copy.deepcopy(PORT) for name in ("eth0", "eth1")} | {"veth1": {}}
+        self.change("eth0", uplink=True)
         self.machine = MadeMachine(self.root, self.file)
         self.path = folder / "run" / "host" / "found.json"
 

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -19,9 +21,10 @@ from tests.unit.test_permanent_loss import measure
 
 from natgauge import causes
 from natgauge.causes.cause import Cause, Kind, kinds, most_frequent, of_share
-from natgauge.causes.counters import facts_of
+from natgauge.causes.counters import counters, facts_of
 from natgauge.causes.hops import hops_of
 from natgauge.causes.of_trial import TableState, cause_of
+from natgauge.gateways.recipe import load
 from natgauge.measurements.making import make
 from natgauge.notes import Note
 from natgauge.procedures import connection_rate, table_capacity
@@ -67,7 +70,12 @@ def found(
         (PORTS, TableState(700, 2000), {}, ("port pool", "seen", "conntrack insert_failed")),
         ({}, NONE, {"device_faults": {"out_of_ports": 300}}, ("port pool", "seen", "out_of_ports")),
         ({}, NONE, {"device_faults": {"JSTAT_ENOMEM": 300}}, ("memory", "seen", "JSTAT_ENOMEM")),
-        ({}, NONE, {"device_faults": {"state-limit": 300}}, ("table", "seen", "state-limit")),
+        # Jool: a used-up pool4 is an entry that could not be made, and for TCP an error without a name.
+        ({}, NONE, {"device_faults": {"JSTAT_BIB6_NOT_FOUND": 300}}, ("port pool", "seen", "JSTAT_BIB6_NOT_FOUND")),
+        ({}, NONE, {"device_faults": {"JSTAT_UNKNOWN": 300}}, ("port pool", "guess", "JSTAT_UNKNOWN")),
+        ({}, NONE, {"device_faults": {"JSTAT_BIB4_NOT_FOUND": 300}}, ("forgotten", "seen", "JSTAT_BIB4_NOT_FOUND")),
+        # Of pf: the limit of a rule; that of all states is "memory".
+        ({}, NONE, {"device_faults": {"state-limit": 300}}, ("rule", "seen", "state-limit")),
         ({}, NONE, {"device_faults": {"memory": 300}}, ("table", "seen", "memory")),
         ({}, NONE, {"device_faults": {"translate": 300}}, ("port pool", "seen", "translate")),
         ({}, NONE, {"device_faults": {"map-failed": 300}}, ("port pool", "seen", "map-failed")),
@@ -86,6 +94,8 @@ def found(
         ({**FEWER, "IpExtInNoRoutes": 300}, NONE, {}, ("route", "seen", "IpExtInNoRoutes")),
         ({**FEWER, "TcpExtIPReversePathFilter": 300}, NONE, {}, ("reverse path", "seen", "TcpExtIPReversePathFilter")),
         ({**FEWER, "IpFragFails": 300}, NONE, {}, ("path mtu", "seen", "IpFragFails")),
+        ({**FEWER, "IpOutDiscards": 300}, NONE, {}, ("memory", "guess", "IpOutDiscards")),
+        ({**FEWER, "Ip6OutDiscards": 300}, NONE, {}, ("IPv6 off", "guess", "Ip6OutDiscards")),
         ({**ALL}, NONE, {"arrived": {"untranslated": 300}}, ("no translation", "seen", "untranslated")),
         ({**ALL, "conntrack invalid": 300}, NONE, {"arrived": LEAKED}, ("invalid", "seen", "untranslated")),
         (
@@ -238,6 +248,38 @@ def test_every_cause_of_a_counter_has_its_words() -> None:
     assert set(named) <= set(kinds()) == set(get_args(Kind))
     assert {facts_of(row["name"]).name for row in rows} == {row["name"] for row in rows}
     assert all(row.words or name in ("ring", "backlog", "slow") for name, row in kinds().items())
+
+
+def test_jools_counters_of_lost_frames_are_read_and_no_others(tmp_path: Path) -> None:
+    read = {"JSTAT_ENOMEM": "2", "JSTAT_BIB6_NOT_FOUND": "300", "JSTAT_BIB4_NOT_FOUND": "4", "JSTAT_UNKNOWN": "5"}
+    said = {**read, "JSTAT_SUCCESS": "9", "JSTAT_UNKNOWN_L4_PROTO": "9", "JSTAT64_TTL": "9"}
+    jool = tmp_path / "jool"
+    lines = [f"echo {name},{number}" for name, number in said.items()]
+    jool.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+    jool.chmod(0o755)
+    (snippet,) = load("jool-nat64").verbs.pieces("faults")
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(["/bin/sh", "-euc", snippet], env=environment, check=True, capture_output=True, text=True)
+    assert dict(line.split() for line in done.stdout.splitlines()) == read
+    assert all(facts_of(name).name == name for name in read)
+
+
+def test_who_is_sent_to_the_log_of_invalid_frames_is_told_all_that_it_needs() -> None:
+    """In a namespace nothing is logged without the setting of the machine, and nothing anywhere without a logger."""
+    every = [one for row in counters().values() for one in (row, *row.cases)]
+    told = [one.knob for one in every if "nf_conntrack_log_invalid" in one.knob]
+    assert len(told) == 3
+    for needed in ("nf_conntrack_log_invalid=255", "nf_log_all_netns=1", "modprobe nf_log_syslog"):
+        assert all(needed in knob for knob in told)
+
+
+def test_counters_of_the_kernel_are_explained_as_it_counts() -> None:
+    # IPv4 has an error of its own for routes of these types, and a counter of its own for the reverse path filter.
+    assert facts_of("IpInNoRoutes").also == "IPv6 routes of the types unreachable and prohibit"
+    # IP does not learn of a neighbour that does not answer.
+    assert "neigh" not in facts_of("IpOutDiscards").meaning + facts_of("IpOutDiscards").knob
+    assert "conf.all.rp_filter" in facts_of("TcpExtIPReversePathFilter").knob
+    assert "younger than 2 s" in facts_of("conntrack early_drop").meaning
 
 
 def test_a_capacity_that_ports_limit_is_not_the_table() -> None:

@@ -122,6 +122,23 @@ def test_each_thing_in_the_way_is_found_and_mended(  # noqa: PLR0917 - one argum
     assert worst_state(others) == "ok"
 
 
+CLOCKS = "sys/devices/system/clocksource/clocksource0"
+
+
+@pytest.mark.parametrize("clock", ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"])
+def test_clocks_that_are_read_without_leaving_the_program_are_fast(root: Path, clock: str) -> None:
+    (root / CLOCKS / "current_clocksource").write_text(f"{clock}\n")
+    assert finding(host(root), "clock").state == "ok"
+
+
+def test_nobody_is_told_to_trust_a_clock_that_the_kernel_has_rejected(root: Path) -> None:
+    """Its cores differ, so delays between them would be wrong."""
+    (root / CLOCKS / "current_clocksource").write_text("hpet\n")
+    (root / CLOCKS / "available_clocksource").write_text("hpet acpi_pm \n")
+    found = finding(host(root), "clock")
+    assert (found.state, found.mend) == ("warning", "use a machine whose TSC is stable")
+
+
 def test_the_finding_on_a_gateway_has_the_places_where_it_can_be_played(root: Path) -> None:
     """A module that this kernel lacks can be in a guest's; another system is another machine."""
     place = host(root, has=lambda module: module != "jool")

@@ -20,6 +20,7 @@ from tests.unit.test_measurer_verbs import WIRE, check
 from natgauge.agreement.generated import TrialRequest
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.question import TrafficOptions
+from natgauge.known_doubts import known
 from natgauge.labs.contract import CommandResult, ExternalDevice
 from natgauge.measurements.making import make
 from natgauge.measurer import Ability
@@ -272,6 +273,9 @@ def test_the_result_says_that_the_testers_rate_is_not_known_and_whether_it_came_
     doubts = {doubt.word: doubt.text for doubt in make(found, grouped({"search_top_phase2_rate": top})).doubts}
     golden(doubts["tester unknown"])
     assert "tester unknown" not in {doubt.word for doubt in make(found, grouped({})).doubts}
+    # The self-test has a cable of its own, and names no ports.
+    assert "--sender-cores" in known("tester unknown").remedy
+    assert "selftest" not in known("tester unknown").remedy
 
 
 def test_commands_have_time_for_the_largest_table_that_a_trial_filled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,7 @@ def test_everything_is_set_and_put_back_as_it_was_found(made: Made) -> None:
     assert made.tune("eth1") == {}
     back = made.restore()
     assert {one.done for one in back.values()} == {"restored"}
-    assert list(back) == list(reversed(done))
+    assert list(back) == list(done)
     assert made.state() == before
     assert not made.path.exists()
     assert made.restore() == {}
@@ -144,6 +144,135 @@ def test_killed_at_any_moment_everything_is_put_back(made: Made, monkeypatch: py
         assert made.state() != before or limit == 1
         assert not tuner.UNDONE & {one.done for one in made.restore().values()}
         assert made.state() == before, limit
+
+
+@pytest.fixture
+def moving(made: Made, monkeypatch: pytest.MonkeyPatch) -> Made:
+    """A machine whose kernel moves interrupts: from threads that go to the others, and to all cores with new queues."""
+    write, tell = TunedMachine.write, MadeMachine.set_port
+
+    def move(cores: str) -> None:
+        for number in (30, 31):
+            (made.root / f"proc/irq/{number}/smp_affinity_list").write_text(f"{cores}\n")
+
+    def written(machine: TunedMachine, path: str, value: str) -> None:
+        write(machine, path, value)
+        if path.endswith("smt/control") and value == "off":
+            move("0-1")
+
+    def told(machine: MadeMachine, port: str, part: Part, values: Mapping[str, str]) -> None:
+        tell(machine, port, part, values)
+        if part == "queues":
+            move("0-3")
+
+    monkeypatch.setattr(TunedMachine, "write", written)
+    monkeypatch.setattr(MadeMachine, "set_port", told)
+    move("2-3")
+    return made
+
+
+def test_interrupts_that_threads_and_queues_move_are_put_back_after_these(moving: Made) -> None:
+    before = moving.state()
+    assert {"smt", "queues", "rss", "irq-affinity"} <= {knob for knob, _ in moving.tune("eth1")}
+    back = moving.restore()
+    assert {one.done for one in back.values()} == {"restored"}
+    assert moving.state() == before
+    knobs = list(dict.fromkeys(knob for knob, _ in back))
+    assert (knobs[0], knobs[-1]) == ("smt", "irq-affinity")
+    assert knobs.index("queues") < knobs.index("rss")
+    assert not moving.path.exists()
+
+
+def test_interrupts_of_cards_that_are_not_tuned_are_put_back_with_the_threads(moving: Made) -> None:
+    before = moving.state()
+    moving.tune()
+    assert moving.state()["proc/irq/30/smp_affinity_list"] == "0-1"
+    moving.restore()
+    assert moving.state() == before
+
+
+@pytest.mark.parametrize(("owner", "method"), [(TunedMachine, "write"), (MadeMachine, "set_port")])
+@pytest.mark.parametrize("act", ["tune", "restore"])
+def test_killed_when_threads_or_queues_had_moved_the_interrupts_these_are_put_back(
+    moving: Made, monkeypatch: pytest.MonkeyPatch, owner: type[TunedMachine], method: str, act: str
+) -> None:
+    before = moving.state()
+    whole = getattr(owner, method)
+
+    def killed(*arguments: Any) -> None:
+        whole(*arguments)
+        raise _KilledError
+
+    if act == "restore":
+        moving.tune("eth1")
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, method, killed)
+        with pytest.raises(_KilledError):
+            _ = moving.tune("eth1") if act == "tune" else moving.restore()
+    assert moving.state() != before
+    assert not tuner.UNDONE & {one.done for one in moving.restore().values()}
+    assert moving.state() == before
+
+
+def test_what_a_port_had_that_is_not_there_is_kept_until_it_is_forgotten_by_force(made: Made) -> None:
+    """It may be in another namespace, or its driver may come back."""
+    before = made.state()
+    made.tune("eth1")
+    port, elsewhere = made.root / "sys/class/net/eth1", made.root / "elsewhere"
+    port.rename(elsewhere)
+    back = made.restore()
+    assert {key.split()[0] for (_, key), one in back.items() if one.done == "failed"} == {"eth1"}
+    assert {one.done for (_, key), one in back.items() if not key.startswith("eth1")} == {"restored"}
+    assert "--force" in back["pause", "eth1"].text
+    elsewhere.rename(port)
+    assert {one.done for one in made.restore().values()} == {"restored"}
+    assert made.state() == before
+    made.tune("eth1")
+    port.rename(elsewhere)
+    assert {one.done for one in made.restore(force=True).values()} == {"restored", "gone"}
+    assert not made.path.exists()
+
+
+def test_a_port_below_the_one_with_the_default_route_is_left_alone(made: Made) -> None:
+    """A bond, a bridge or a VLAN above it has the route."""
+    made.change("eth0", uplink=False)
+    made.change("eth1", uplink=True)
+    before = made.state()
+    with pytest.raises(UsageError, match="port eth1: has the default route"):
+        made.tune("eth1")
+    assert made.state() == before
+    looked = [one for one in tuner.check(["eth0", "eth1"], machine=made.machine) if one.better is not None]
+    assert {one.mend for one in looked if one.key.startswith("eth1")} == {None}
+    assert {one.mend for one in looked if one.key.startswith("eth0")} == {"natgauge host tune --ports eth0"}
+
+
+@pytest.mark.parametrize(
+    ("most", "now", "better"),
+    [
+        ({"rx": 8, "tx": 8, "combined": 8}, {"rx": 0, "tx": 0, "combined": 2}, "combined 4"),
+        ({"rx": 8, "tx": 8, "combined": 8}, {"rx": 2, "tx": 2, "combined": 0}, "rx 4 tx 4"),
+        ({"rx": 8, "tx": 8, "combined": 0}, {"rx": 2, "tx": 2, "combined": 0}, "rx 4 tx 4"),
+        ({"rx": 0, "tx": 0, "combined": 8}, {"rx": 0, "tx": 0, "combined": 2}, "combined 4"),
+    ],
+)
+def test_queues_of_the_kind_that_a_port_has_are_changed_and_no_others(
+    made: Made, most: dict[str, int], now: dict[str, int], better: str
+) -> None:
+    """A driver that could have both kinds refuses them together."""
+    made.change("eth1", **{"most queues": most, "queues": now})
+    before = made.state()
+    assert made.tune("eth1")["queues", "eth1"].text.endswith(f"-> {better}")
+    made.restore()
+    assert made.state() == before
+
+
+@pytest.mark.parametrize(("most", "better"), [(8, 4), (4, 2), (2, 1)])
+def test_queues_of_a_driver_that_runs_programs_with_half_of_them_stop_there(made: Made, most: int, better: int) -> None:
+    """Tuned to all queues, an ENA refused every XDP program."""
+    (made.root / "sys/class/net/eth1/device/uevent").write_text("DRIVER=ena\nPCI_ID=1D0F:EC20\n")
+    made.change("eth1", **{"most queues": {"combined": most}, "queues": {"combined": most}})
+    looked = {(one.name, one.key): one for one in tuner.check(["eth1"], machine=made.machine)}
+    assert looked["queues", "eth1"].better == f"combined {better}"
 
 
 def test_a_kill_in_the_middle_of_restoring_loses_nothing(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,3 +47,23 @@ def test_bad_choices_are_refused(chosen: tuple[int, ...], monkeypatch: pytest.Mo
     monkeypatch.setattr(cpus, "usable_cpus", lambda: (0, 1))
     with golden.raises(UsageError):
         check_cpus(chosen, "sender cores")
+
+
+@pytest.mark.parametrize(("isolated", "is_named"), [("2-3\n", True), ("2\n", False), ("\n", False), (None, False)])
+def test_the_way_to_a_core_that_the_kernel_isolates_is_named(
+    isolated: str | None,
+    is_named: bool,  # noqa: FBT001
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`isolcpus=` takes it from all processes, also where docs/host.md advises it."""
+    file = tmp_path / "isolated"
+    if isolated is not None:
+        file.write_text(isolated)
+    monkeypatch.setattr(cpus, "_ISOLATED", file)
+    monkeypatch.setattr(cpus, "usable_cpus", lambda: (0, 1))
+    monkeypatch.setattr(cpus, "online_cpus", lambda: (0, 1, 2, 3))
+    with pytest.raises(UsageError, match="core 3 cannot be used here; choose from 0,1") as refused:
+        check_cpus([3], "sender cores")
+    assert ("taskset -c 0,1,2,3" in str(refused.value)) is is_named
+    assert "\n" not in str(refused.value)

@@ -259,6 +259,18 @@ def test_a_card_on_another_node_and_an_iommu_are_warnings(made: Made, golden: Go
     assert "DMA-FQ" in what["IOMMU"]
 
 
+def test_an_ena_that_refuses_programs_is_told_with_how_many_queues_it_runs_them(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No frame vanishes: the driver says so before."""
+    monkeypatch.setattr(port_probe, "refusal", lambda _: "the Rx/Tx channel count should be at most half")
+    monkeypatch.setattr(port_probe, "read_port", lambda name: port_state(name, media=driver("ena")))
+    (report,) = probe(["eth1"], machine=made.machine)
+    (found,) = (finding for finding in report.findings if finding.state == "obstacle")
+    assert "ethtool -L NAME combined HALF" in found.what
+    assert not [finding for finding in report.findings if finding.name == "driver"]
+
+
 def test_a_driver_that_refuses_programs_is_an_obstacle_with_the_kernels_reason(
     made: Made, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:

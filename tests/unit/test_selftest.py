@@ -139,6 +139,29 @@ def test_highest_rates_are_remembered_for_the_same_setting_only(tmp_path: Path, 
     assert len(measured) == 4
 
 
+@pytest.mark.parametrize("fact", ["governor", "smt", "clock_source", "kernel_parameters", "mitigations"])
+def test_highest_rates_of_other_settings_of_the_machine_are_measured_anew(
+    fact: str, measured: list[FrameKind], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rates of a slow machine limited every search after its settings were mended."""
+    for value in ("before", "after", "before"):
+        monkeypatch.setattr(highest, "facts", lambda value=value: {fact: value, "load_average": [len(measured)]})
+        highest_rates(PROFILE, (0,), N)
+    assert len(measured) == 2
+
+
+def test_highest_rates_with_the_compiler_of_programs_are_not_those_without(
+    tmp_path: Path, measured: list[FrameKind], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting = tmp_path / "bpf_jit_enable"
+    monkeypatch.setattr(highest, "_JIT", setting)
+    highest_rates(PROFILE, (0,), N)
+    for value in ("0\n", "1\n", "0\n"):
+        setting.write_text(value)
+        highest_rates(PROFILE, (0,), N)
+    assert len(measured) == 3
+
+
 def test_highest_rates_are_those_with_as_many_connections_as_the_measurement_has(
     measured: list[FrameKind], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,7 +68,9 @@ def tune(ports: str | None) -> int:
 
 
 @command.command("restore")
-@click.option("--force", is_flag=True, help="Restore also settings that were changed by others after `tune`.")
+@click.option(
+    "--force", is_flag=True, help="Restore also what others changed after `tune`; forget values of absent ports."
+)
 def restore(*, force: bool) -> int:
     """Restore the settings that `tune` changed, also after a kill.
 

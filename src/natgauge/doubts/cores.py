@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from natgauge.analysis.unit_frames import frames_in_all, frames_of, is_of_frames
@@ -24,6 +24,9 @@ LEAST_RECEIVER_SHARE: Final = 0.01
 UNEVEN: Final = 1.5
 #: Ports in the letters of ethtool.
 _PORTS: Final = "fn"
+#: Flows of an interface whose hashes are recorded, in their order; those of the device's inside and of its outside.
+_FLOWS: Final = ("ipv4", "ipv6")
+_FAMILIES: Final = ("initiator_family", "responder_family")
 
 
 def _receiver(facts: Facts) -> Iterator[Said]:
@@ -106,14 +109,27 @@ def _one_pair(facts: Facts) -> Iterator[Said]:
     hashes = parameters.get("device_flow_hash")
     if counts != (1, 1) or not isinstance(hashes, list) or parameters.get("device_cores") == 1:
         return
-    for port in hashes:
-        each = port.split(", ") if isinstance(port, str) else ()
+    # What is recorded is the hash of UDP; a card may have another one for TCP.
+    if (transport := parameters.get("transport")) == "tcp":
+        return
+    if transport == "icmp":
+        yield Said("all frames have one pair of addresses, and no ports to hash, so one core gets all of them")
+        return
+    for port, side in zip(hashes, _FAMILIES, strict=False):
+        each = _hashed(port, parameters.get(side))
         if any(fields and not {*fields} & {*_PORTS} for fields in each):
             yield Said(
                 f"all frames have one pair of addresses, and an interface of the device hashes addresses only "
                 f"({port}), so one core gets all of them"
             )
             return
+
+
+def _hashed(port: object, family: object) -> Sequence[str]:
+    """Return the fields that an interface hashes of the frames of a family; of every one where that is not known."""
+    flows = port.split(", ") if isinstance(port, str) else []
+    is_known = len(flows) == len(_FLOWS) and family in _FLOWS
+    return [flows[_FLOWS.index(family)]] if is_known else flows
 
 
 def _work(facts: Facts) -> tuple[int, int, float]:
@@ -149,8 +165,9 @@ DOUBTS: Final = (
         holds=_one_pair,
         meaning=(
             "all frames have one source and one destination address, and an interface of the device chooses the core "
-            "of a frame by its addresses alone (`device_flow_hash`): one core works, whatever the number of four "
-            "tuples. RFC 9693 section 3.2 and draft-lencse-bmwg-multiple-ip-addresses have several addresses for this"
+            "of a frame by its addresses alone (`device_flow_hash`; always of ICMP): one core works, whatever the "
+            "number of four tuples. RFC 9693 section 3.2 and draft-lencse-bmwg-multiple-ip-addresses have several "
+            "addresses for this"
         ),
         remedy="Use several addresses (--addresses draft), or let the device hash ports (--tune-device).",
         leaves="at least",

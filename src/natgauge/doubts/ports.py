@@ -90,7 +90,7 @@ DOUBTS: Final = (
             "on a wire: the tester's own limit on these ports is not known. The text has the highest rate that was "
             "tried, and says whether the result is near it"
         ),
-        remedy="Measure the tester on these ports without the device (natgauge selftest).",
+        remedy="Measure with more sending cores (--sender-cores): a rate that stays is the device's.",
         leaves="at least",
     ),
 )

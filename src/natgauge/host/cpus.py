@@ -19,6 +19,7 @@ from natgauge.inputs.cores import format_cores, parse_cores
 IDLE_WATCH_SECONDS: Final = 0.2
 
 _ONLINE = Path("/sys/devices/system/cpu/online")
+_ISOLATED = Path("/sys/devices/system/cpu/isolated")
 #: Cores that a plan for another machine assumes; None = the cores of this machine.
 _assumed: ContextVar[tuple[int, ...] | None] = ContextVar("assumed cores", default=None)
 
@@ -59,8 +60,20 @@ def check_cpus(cpus: Sequence[int], what: str, at: str = "") -> tuple[int, ...]:
     usable = usable_cpus()
     for cpu in cpus:
         if cpu not in usable:
-            raise UsageError(f"{what}: core {cpu} cannot be used here; choose from {format_cores(usable)}", at=at)
+            raise UsageError(
+                f"{what}: core {cpu} cannot be used here; choose from {format_cores(usable)}{_way_to(cpu)}", at=at
+            )
     return tuple(cpus)
+
+
+def _way_to(cpu: int) -> str:
+    """Return how to use a core that `isolcpus=` takes from every process; empty = it does not take this one."""
+    try:
+        isolated = parse_cores(_ISOLATED.read_text())
+    except (OSError, UsageError):
+        return ""
+    every = format_cores(online_cpus())
+    return f", or start natgauge with taskset -c {every}, because isolcpus= isolates it" if cpu in isolated else ""
 
 
 def idlest_core(cpus: Sequence[int], seconds: float = IDLE_WATCH_SECONDS) -> int:

@@ -8,6 +8,7 @@ Two things go by ioctl (linux/ethtool.h): the fields of a frame that choose its 
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
 import socket
@@ -17,7 +18,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool
+from pyroute2.ethtool.ioctl import EthtoolError, IoctlEthtool, NotSupportedError
 from pyroute2.netlink import NLM_F_ACK, NLM_F_REQUEST, genlmsg
 from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.generic import GenericNetlinkSocket
@@ -46,6 +47,9 @@ OFFLOADS: Final[Mapping[str, str]] = {
     "lro": "rx-lro",
     "rx-gro-hw": "rx-gro-hw",
 }
+#: Errors of a driver that has nothing of a part, also of one without a PHY (and the kernel's own ENOTSUPP, 524, which
+#: drivers let out), and of a kernel without the family ethtool.
+_ABSENT: Final = frozenset({errno.EOPNOTSUPP, errno.EPROTONOSUPPORT, errno.ENOENT, 524})
 #: Ends the value of an off-load that the driver does not let go of.
 FIXED: Final = " [fixed]"
 
@@ -107,7 +111,7 @@ _NETLINK: Final[Mapping[Part, _Asked]] = {
 
 
 def read(port: str, part: Part) -> dict[str, str] | None:
-    """Return the values of a part that the driver has; None = it has nothing of it."""
+    """Return the values of a part that the driver has; None = it has nothing of it. HostError if it does not say."""
     try:
         if part == "hash":
             return {flow: _hashed(port, number) for flow, number in FLOWS.items()}
@@ -115,8 +119,10 @@ def read(port: str, part: Part) -> dict[str, str] | None:
             return _offloads(port)
         asked = _NETLINK[part]
         answer = _exchange(port, asked, asked.get)
-    except (NetlinkError, EthtoolError, OSError):
-        return None
+    except (NetlinkError, EthtoolError, OSError) as error:
+        if _is_absent(part, error):
+            return None
+        raise HostError(f"port {port}: {part} cannot be read ({_reason(error)})") from error
     kinds = dict(asked.message.nla_map)
     values = {name: answer.get_attr(attribute) for name, attribute in asked.names.items()}
     return {
@@ -143,11 +149,20 @@ def write(port: str, part: Part, values: Mapping[str, str]) -> None:
             ]
             _exchange(port, asked, asked.get + 1, attributes)
     except (NetlinkError, EthtoolError, OSError) as error:
-        reason = getattr(error, "strerror", None) or (
-            os.strerror(error.code) if isinstance(error, NetlinkError) else ""
-        )
         wanted = " ".join(f"{name} {value}" for name, value in values.items())
-        raise HostError(f"port {port}: {part} cannot be set to {wanted} ({reason or type(error).__name__})") from error
+        raise HostError(f"port {port}: {part} cannot be set to {wanted} ({_reason(error)})") from error
+
+
+def _is_absent(part: Part, error: Exception) -> bool:
+    """Whether an error of a request says that the driver has nothing of a part: of a hash, of this kind of flow."""
+    code = error.code if isinstance(error, NetlinkError) else getattr(error, "errno", None)
+    return isinstance(error, NotSupportedError) or code in _ABSENT or (part == "hash" and code == errno.EINVAL)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, NetlinkError):
+        return os.strerror(error.code)
+    return getattr(error, "strerror", None) or type(error).__name__
 
 
 def ask(port: str, request: Any) -> None:

@@ -20,12 +20,15 @@ from natgauge import files, foreign
 from natgauge.delays import Delays
 from natgauge.errors import UsageError
 from natgauge.host import programs
-from natgauge.host.machine import cpu_model
+from natgauge.host.machine import cpu_model, facts
 from natgauge.tester.cable import LEAST_CONNECTIONS, MOST_CONNECTIONS, CableTester, FrameKind
 from natgauge.tester.cable_lab import CableLab
 
 #: Number of measurements on a host that is always disturbed, after which the best is stored permanently.
 DISTURBED_ENOUGH: Final = 3
+#: Facts about the machine that settings change, and the speed of the tester with them.
+_SETTINGS: Final = ("kernel_parameters", "clock_source", "governor", "smt", "mitigations")
+_JIT: Final = Path("/proc/sys/net/core/bpf_jit_enable")
 
 
 def cable_name() -> str:
@@ -52,7 +55,8 @@ def highest_rates(profile: FrameKind, sender_cpus: Sequence[int], connections: i
 
     The best of a few trials counts, because a rate that a disturbance made too low would limit the searches. Where a
     trial was disturbed, the trials are repeated the next times, and the best of all counts. The rates are stored below
-    $XDG_CACHE_HOME (or ~/.cache), and measured again when the kernel, the CPU, the engine or a setting changes.
+    $XDG_CACHE_HOME (or ~/.cache), and measured again when the kernel, the CPU, the engine, a setting of the
+    machine or one of the measurement changes.
     """
     number = min(max(connections, LEAST_CONNECTIONS), MOST_CONNECTIONS)
     key = _cache_key(profile, sender_cpus, number)
@@ -98,7 +102,7 @@ def _remembered(entry: object) -> _Remembered | None:
 def _cache_key(profile: FrameKind, sender_cpus: Sequence[int], connections: int) -> str:
     """Return a key of everything that a highest rate depends on."""
     engine = hashlib.sha256(programs.find("natgauge-engine").read_bytes()).hexdigest()[:16]
-    parts = (platform.node(), platform.release(), cpu_model(), engine, *map(str, sender_cpus))
+    parts = (platform.node(), platform.release(), cpu_model(), _machine_settings(), engine, *map(str, sender_cpus))
     timed = "variation" if profile.variation else "delays" if profile.delays else "no delays"
     words = () if profile.query is None else (f"queries of type {profile.query}",)
     words = words if profile.transport == "udp" else (*words, profile.transport)
@@ -106,6 +110,15 @@ def _cache_key(profile: FrameKind, sender_cpus: Sequence[int], connections: int)
     words = (*words, "half-open") if profile.half_open else words
     words = words if profile.frame_sizes is None else (*words, profile.frame_sizes)
     return "|".join((*parts, profile.family, str(profile.frame_size), timed, *words, f"{connections} connections"))
+
+
+def _machine_settings() -> str:
+    """Return a digest of the settings of this machine that change the tester's speed."""
+    known = facts()
+    settings: dict[str, object] = {name: known.get(name) for name in _SETTINGS}
+    with suppress(OSError):
+        settings["jit"] = _JIT.read_text().strip()
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _cache_path() -> Path:

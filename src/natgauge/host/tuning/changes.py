@@ -65,8 +65,9 @@ class State:
         self._journal.record(asdict(changed), instead_of=next(same, None))
 
     def drop(self, changed: Changed) -> None:
-        """Remove a change; after the last, remove the file."""
-        if left := [item for item in self._journal.items if item != asdict(changed)]:
+        """Remove the change of a setting; after the last, remove the file."""
+        same = (changed.knob, changed.key)
+        if left := [item for item in self._journal.items if (item["knob"], item["key"]) != same]:
             self._journal.shorten(left)
         else:
             self._journal.items = []

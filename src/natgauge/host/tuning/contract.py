@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from socket import if_nameindex
+from typing import ClassVar
 
 from natgauge.errors import HostError
 from natgauge.finding import Finding
 from natgauge.host import ethtool
+from natgauge.host.uplinks import uplink_names
 from natgauge.inputs.cores import parse_cores
 
 
@@ -35,11 +37,16 @@ class CheckedSetting(Finding):
 
 
 class TuningKnob(ABC):
-    """A kind of setting of the tester machine, such as the clock governor: how to read, judge and change it."""
+    """A kind of setting of the tester machine, such as the clock governor: how to read, judge and change it.
+
+    Attributes:
+        moves_interrupts: whether its change takes interrupts to other cores, or makes them anew.
+    """
 
     name: str
     why: str
     source: str
+    moves_interrupts: ClassVar[bool] = False
 
     @abstractmethod
     def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[CheckedSetting]:
@@ -52,6 +59,11 @@ class TuningKnob(ABC):
     @abstractmethod
     def put(self, machine: TunedMachine, key: str, value: str) -> None:
         """Set it; HostError if the kernel or the driver refuses."""
+
+    def port_of(self, key: str) -> str | None:
+        """Return the port of a setting; None = it is one of the machine."""
+        del key
+        return None
 
     def found(self, key: str, value: str | None, better: str | None = None, remark: str = "") -> CheckedSetting:
         """Return the finding on a setting with this value; of one that the machine does not have, the remark."""
@@ -93,7 +105,10 @@ class TunedMachine:
             raise HostError(f"{path}: cannot be set to {value} ({error.strerror})") from error
 
     def port_values(self, port: str, part: ethtool.Part) -> Mapping[str, str]:
-        """Return the values of a part of a port's settings, by name; empty where the driver has nothing of it."""
+        """Return the values of a part of a port's settings, by name; empty where the driver has nothing of it.
+
+        HostError if they cannot be read.
+        """
         return ethtool.read(port, part) or {}
 
     def set_port(self, port: str, part: ethtool.Part, values: Mapping[str, str]) -> None:
@@ -103,6 +118,10 @@ class TunedMachine:
     def cpus(self) -> tuple[int, ...]:
         """Cores that the kernel runs on now."""
         return parse_cores(self.text("/sys/devices/system/cpu/online") or "0")
+
+    def uplinks(self) -> frozenset[str]:
+        """Ports that have the default route, also by way of a bond, a bridge or a VLAN above them."""
+        return uplink_names()
 
     def has_port(self, port: str) -> bool:
         """Whether there is such an interface."""

@@ -55,6 +55,7 @@ class Smt(TuningKnob):
     """Whether two hardware threads share a core (SMT)."""
 
     name = "smt"
+    moves_interrupts = True
     why = "two threads share one core's units, so what one does slows the other"
     source = "Linux: ABI/testing/sysfs-devices-system-cpu; a constant test system, RFC 8219 section 5"
 
@@ -84,6 +85,10 @@ class IrqAffinity(TuningKnob):
     name = "irq-affinity"
     why = "an interrupt that moves takes its queue's frames to another core, away from the caches, within a trial"
     source = "Linux: core-api/irq/irq-affinity; networking/scaling, RSS IRQ configuration"
+
+    def port_of(self, key: str) -> str | None:
+        """Return the port that has the interrupt."""
+        return key.split()[0]
 
     def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[CheckedSetting]:
         """Yield a setting for each interrupt of these ports, assigned in turn to the cores near the port."""

@@ -13,6 +13,8 @@ from natgauge.host.tuning.contract import CheckedSetting, TunedMachine, TuningKn
 
 #: Fields of a frame that choose its queue: addresses and ports of both ends, in the letters of ethtool.
 _HASHED: Final = "sdfn"
+#: Drivers that refuse an XDP program with more than half of the queues that they could have (ena_xdp_allowed).
+_HALVED: Final = frozenset({"DRIVER=ena"})
 
 
 class PortKnob(TuningKnob):
@@ -20,6 +22,10 @@ class PortKnob(TuningKnob):
 
     part: Part
     absent: str
+
+    def port_of(self, key: str) -> str | None:
+        """Return the port."""
+        return key.split()[0]
 
     def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[CheckedSetting]:
         """Yield each port's settings with their present and better values."""
@@ -73,15 +79,18 @@ class Queues(PortKnob):
     """Number of receive and transmit queues of a port (its channels)."""
 
     name = "queues"
+    moves_interrupts = True
     part = "queues"
     why = "with fewer queues than cores some cores receive nothing and the others limit the tester"
     source = "Linux: networking/scaling, RSS configuration"
     absent = "its driver has no queues to choose"
 
     def better(self, machine: TunedMachine, key: str, _value: str) -> str:
-        """Return the number of cores, or the port's maximum where that is smaller."""
+        """Return the number of cores, or the most that the port has with an XDP program where that is smaller."""
         most, cores = machine.port_values(key, "most queues"), len(machine.cpus())
-        return _in_words({kind: min(cores, int(most[kind])) for kind in self._present(machine, key)})
+        facts = machine.text(f"/sys/class/net/{key}/device/uevent") or ""
+        part = 2 if _HALVED & set(facts.splitlines()) else 1
+        return _in_words({kind: min(cores, max(1, int(most[kind]) // part)) for kind in self._present(machine, key)})
 
     def read(self, machine: TunedMachine, key: str) -> str | None:
         """For example "combined 4", or "rx 1 tx 1"."""
@@ -92,7 +101,9 @@ class Queues(PortKnob):
         if machine.text(f"/sys/class/net/{port}/tun_flags") is not None:
             return {}
         most = machine.port_values(port, "most queues")
-        return {kind: now for kind, now in machine.port_values(port, self.part).items() if int(most.get(kind, 0))}
+        found = {kind: now for kind, now in machine.port_values(port, self.part).items() if int(most.get(kind, 0))}
+        # A driver that could have queues of both ways, and of each way, refuses or adds these beside those (ice, bnxt).
+        return {kind: now for kind, now in found.items() if int(now)} or found
 
 
 class FlowHash(_SplitKnob):

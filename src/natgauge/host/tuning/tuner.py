@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every knob looked at, set for measuring, or put back, in the order of `KNOBS`; restoring has the reverse order."""
+"""Every knob looked at, set for measuring, or put back, in the order of `KNOBS`."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
@@ -15,7 +16,9 @@ from natgauge.host.tuning.contract import CheckedSetting, TunedMachine, TuningKn
 from natgauge.host.tuning.core_knobs import Governor, IrqAffinity, Smt
 from natgauge.host.tuning.port_knobs import Coalescing, EnergySaving, FlowHash, Offloads, Pause, Queues
 
-#: SMT first: cores that go have no governor to set and take no interrupts. Queues before what belongs to each queue.
+_INTERRUPTS: Final = IrqAffinity()
+#: SMT first: cores that go have no governor to set and take no interrupts, and those that come back have one. Queues
+#: before what belongs to each queue. Interrupts last: both move them.
 KNOBS: Final[tuple[TuningKnob, ...]] = (
     Smt(),
     Governor(),
@@ -25,9 +28,8 @@ KNOBS: Final[tuple[TuningKnob, ...]] = (
     Pause(),
     Offloads(),
     EnergySaving(),
-    IrqAffinity(),
+    _INTERRUPTS,
 )
-
 
 _BY_NAME: Final[Mapping[str, TuningKnob]] = {knob.name: knob for knob in KNOBS}
 
@@ -54,7 +56,8 @@ def check(ports: Sequence[str] | None = None, *, machine: TunedMachine | None = 
     """
     place = machine or TunedMachine()
     chosen = cards(place) if ports is None else _existing(place, ports)
-    return [setting for knob in KNOBS for setting in _checked(knob, place, chosen)]
+    needed = place.uplinks() if chosen else frozenset[str]()
+    return [setting for knob in KNOBS for setting in _checked(knob, place, chosen, needed)]
 
 
 def cards(machine: TunedMachine) -> list[str]:
@@ -62,12 +65,20 @@ def cards(machine: TunedMachine) -> list[str]:
     return sorted(path.parent.name for path in machine.path("/sys/class/net").glob("*/device"))
 
 
-def _checked(knob: TuningKnob, machine: TunedMachine, ports: Sequence[str]) -> Iterator[CheckedSetting]:
+def _checked(
+    knob: TuningKnob, machine: TunedMachine, ports: Sequence[str], needed: Collection[str]
+) -> Iterator[CheckedSetting]:
     try:
         for setting in knob.find(machine, ports):
-            port = setting.key.split()[0]
-            tunes = ["natgauge", "host", "tune", *(["--ports", port] if port in ports else [])]
-            yield setting if setting.better is None else replace(setting, mend=shlex.join(tunes))
+            port = knob.port_of(setting.key)
+            if setting.better is None:
+                yield setting
+            elif port in needed:
+                # `tune` refuses it.
+                yield replace(setting, what=f"{setting.what}; natgauge leaves the port with the default route as it is")
+            else:
+                tunes = ["natgauge", "host", "tune", *([] if port is None else ["--ports", port])]
+                yield replace(setting, mend=shlex.join(tunes))
     except HostError as error:
         yield CheckedSetting(
             name=knob.name, state="warning", what=str(error), at="-", cause=knob.why, source=knob.source
@@ -82,19 +93,19 @@ def tune(ports: Sequence[str] = (), *, machine: TunedMachine | None = None, path
     """
     place = machine or TunedMachine()
     chosen = _existing(place, ports)
+    needed = place.uplinks() if chosen else frozenset[str]()
     for port in chosen:
-        if port in _default_routes(place):
+        if port in needed:
             raise UsageError(
                 f"port {port}: has the default route, and changing it may cut the machine off; name test ports only"
             )
     steps = []
     with state(path) as kept:
         # Of all knobs before any is changed: cores that go take the affinity of interrupts with them.
-        before = {
-            (setting.name, setting.key): setting.value
-            for setting in check(chosen, machine=place)
-            if setting.value is not None
-        }
+        looked = check(chosen, machine=place)
+        before = {(setting.name, setting.key): setting.value for setting in looked if setting.value is not None}
+        if _move_interrupts(setting.name for setting in looked if setting.better is not None):
+            _write_down_interrupts(place, chosen, kept)
         for knob in KNOBS:
             try:
                 settings = [setting for setting in knob.find(place, chosen) if setting.better is not None]
@@ -104,7 +115,34 @@ def tune(ports: Sequence[str] = (), *, machine: TunedMachine | None = None, path
             for setting in settings:
                 first = before.get((knob.name, setting.key), str(setting.value))
                 steps.append(_set(knob, place, setting, first, kept))
+        _note_moved_interrupts(place, kept)
     return steps
+
+
+def _move_interrupts(knobs: Iterable[str]) -> bool:
+    """Whether a change of one of these knobs moves interrupts."""
+    return any(knob.moves_interrupts for name in knobs if (knob := _BY_NAME.get(name)))
+
+
+def _write_down_interrupts(machine: TunedMachine, ports: Sequence[str], kept: State) -> None:
+    """Write down what interrupts of all cards, and of these ports, have before other changes move them.
+
+    Of such an interrupt the value that was set is the one that was found: whatever it is later, other changes made it.
+    """
+    for setting in _INTERRUPTS.find(machine, sorted({*cards(machine), *ports})):
+        if setting.value is not None and kept.of(setting.name, setting.key) is None:
+            kept.take(Changed(setting.name, setting.key, setting.value, setting.value))
+
+
+def _note_moved_interrupts(machine: TunedMachine, kept: State) -> None:
+    """Keep those interrupts that other changes moved or removed, and forget those that are as they were found."""
+    for item in kept.items:
+        if item.knob == _INTERRUPTS.name and item.set == item.found:
+            now = _now(_INTERRUPTS, machine, item.key)
+            if now == item.found:
+                kept.drop(item)
+            elif now is not None:
+                kept.take(replace(item, set=now))
 
 
 def _set(knob: TuningKnob, machine: TunedMachine, setting: CheckedSetting, first: str, kept: State) -> TuningStep:
@@ -140,16 +178,41 @@ def _now(knob: TuningKnob, machine: TunedMachine, key: str) -> str | None:
 
 
 def restore(*, force: bool = False, machine: TunedMachine | None = None, path: Path = STATE) -> list[TuningStep]:
-    """Put back previous values, last change first. A value that another program changed since is reported and kept."""
+    """Put back previous values. A value that another program changed since is reported and kept.
+
+    Args:
+        force: put back what another program changed, too, and forget what a port had that does not exist any more.
+    """
     place = machine or TunedMachine()
+    order = {knob.name: number for number, knob in enumerate(KNOBS)}
     steps = []
     with state(path) as kept:
-        for item in reversed(list(kept.items)):
+        written_down = {(item.knob, item.key) for item in kept.items if item.set == item.found}
+        for item in sorted(_released(place, kept), key=lambda item: order.get(item.knob, len(order))):
             step = _put_back(item, place, force=force)
-            steps.append(step)
+            # An interrupt that nobody moved was only written down.
+            if step.done != "as found" or (item.knob, item.key) not in written_down:
+                steps.append(step)
             if step.done not in UNDONE:
                 kept.drop(item)
     return steps
+
+
+def _released(machine: TunedMachine, kept: State) -> list[Changed]:
+    """Return what is to be put back. Interrupts that are as `tune` left them count as moved by other changes.
+
+    For threads and queues that are put back move them before it is their turn.
+    """
+    items = list(kept.items)
+    if not _move_interrupts(item.knob for item in items):
+        return items
+    for number, item in enumerate(items):
+        if item.knob == _INTERRUPTS.name and _now(_INTERRUPTS, machine, item.key) == item.set:
+            items[number] = replace(item, set=item.found)
+            # Undoing needs no room on the disk: without it only a kill before the end leaves some to --force.
+            with suppress(HostError):
+                kept.take(items[number])
+    return items
 
 
 def _put_back(changed: Changed, machine: TunedMachine, *, force: bool) -> TuningStep:
@@ -158,6 +221,13 @@ def _put_back(changed: Changed, machine: TunedMachine, *, force: bool) -> Tuning
         return TuningStep(
             changed.knob, changed.key, "failed", "this natgauge has no such knob; use the one that set it"
         )
+    port = knob.port_of(changed.key)
+    if port is not None and not machine.has_port(port) and not machine.hides_port(port):
+        text = f"port {port}: does not exist here now; was {changed.found}"
+        if force:
+            return TuningStep(changed.knob, changed.key, "gone", text)
+        text += "; run natgauge host restore where it exists, or with --force, which forgets it"
+        return TuningStep(changed.knob, changed.key, "failed", text)
     try:
         return _returned(knob, machine, changed, force=force)
     except HostError as error:
@@ -170,7 +240,7 @@ def _returned(knob: TuningKnob, machine: TunedMachine, changed: Changed, *, forc
         return TuningStep(changed.knob, changed.key, "gone", f"is no longer there; was {changed.found}")
     if now == changed.found:
         return TuningStep(changed.knob, changed.key, "as found", f"{now} already")
-    if now != changed.set and not force:
+    if now != changed.set != changed.found and not force:
         text = f"{now} now, though natgauge had set {changed.set}: somebody else changed it; found was {changed.found}"
         return TuningStep(changed.knob, changed.key, "changed", text)
     knob.put(machine, changed.key, changed.found)
@@ -191,11 +261,3 @@ def _existing(machine: TunedMachine, ports: Sequence[str]) -> list[str]:
         if port in ports[:number]:
             raise UsageError(f"port {port!r}: is named twice; name each once")
     return list(ports)
-
-
-def _default_routes(machine: TunedMachine) -> set[str]:
-    """Interfaces that have one (proc_net_route: destination and mask are 0; ipv6_route: a prefix of no bits)."""
-    four = [line.split() for line in (machine.text("/proc/net/route") or "").splitlines()[1:]]
-    six = [line.split() for line in (machine.text("/proc/net/ipv6_route") or "").splitlines()]
-    interfaces = {words[0] for words in four if len(words) > 7 and words[1] == words[7] == "00000000"}
-    return interfaces | {words[9] for words in six if len(words) > 9 and words[1] == "00" and words[9] != "lo"}

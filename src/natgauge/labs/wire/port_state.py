@@ -21,6 +21,7 @@ from natgauge.errors import HostError, NatgaugeError, UsageError
 from natgauge.finding import Finding
 from natgauge.host import ethtool
 from natgauge.host.cpus import online_cpus
+from natgauge.host.uplinks import uplinks
 from natgauge.labs.wire import drivers
 from natgauge.labs.wire.drivers import Media, media_of
 
@@ -127,7 +128,7 @@ def read_port(interface: str) -> PortState:
             is_up=bool(link["flags"] & _UP),
             has_carrier=bool(link.get_attr("IFLA_CARRIER")),
             mtu=int(link.get_attr("IFLA_MTU")),
-            has_default_route=index in _default_route_interfaces(routes),
+            has_default_route=index in uplinks(routes),
             addresses=tuple(str(one.get_attr("IFA_ADDRESS")) for one in routes.get_addr(index=index)),
             bond=above,
             programs=drivers.attached(link),
@@ -310,27 +311,3 @@ def _transmit_queues(interface: str) -> tuple[int | None, int | None]:
         for part in _QUEUES
     )
     return now if most else None, most or None
-
-
-def _default_route_interfaces(routes: IPRoute) -> set[Any]:
-    """Return the interfaces of default routes, and the interfaces below these."""
-    interfaces = set()
-    for route in routes.get_default_routes():
-        hops = route.get_attr("RTA_MULTIPATH") or ()
-        interfaces |= {route.get_attr("RTA_OIF"), *(hop["oif"] for hop in hops)}
-    lower = set(_lower_interfaces(routes))
-    while further := {below for above, below in lower if above in interfaces} - interfaces:
-        interfaces |= further
-    return interfaces
-
-
-def _lower_interfaces(routes: IPRoute) -> Iterator[tuple[int, int]]:
-    """Yield an interface and one below it: a bond or bridge and its port, a VLAN and its card."""
-    for link in routes.get_links():
-        if master := link.get_attr("IFLA_MASTER"):
-            yield master, link["index"]
-        info = link.get_attr("IFLA_LINKINFO")
-        # The other end of a veth is not below it.
-        is_veth = info is not None and info.get_attr("IFLA_INFO_KIND") == "veth"
-        if (below := link.get_attr("IFLA_LINK")) and not is_veth and link.get_attr("IFLA_LINK_NETNSID") is None:
-            yield link["index"], below
