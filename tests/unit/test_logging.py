@@ -30,16 +30,19 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways.logging_ways import LoggingWay
 from natgauge.gateways.recipe import available, load
 from natgauge.gateways.ways import logged
+from natgauge.host.cpus import as_if
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import CommandResult
 from natgauge.log_counts import LogCounts
 from natgauge.procedures.kit.result.device_figures import with_device_figures
 from natgauge.procedures.kit.result.results import Attempt, Measurement
+from natgauge.setup.setup import Setup
 from natgauge.setup.traffic import make_plan
 from natgauge.trial.connection_log import ConnectionLog
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.listed_connections import listed
 from natgauge.trial.log_join import join
+from natgauge.trial.question import ask
 from natgauge.trials import Phase2Plan
 from natgauge.verdicts import Limits, judge
 from natgauge.words import Verdict
@@ -494,6 +497,23 @@ def test_a_gateway_with_its_log_starts_it_last_and_stops_it_first() -> None:
     assert logged(plain, None) == plain
     # Its program handles no frames, so the gateway stays where it is.
     assert not plain.own_processes
+
+
+@pytest.mark.parametrize(("placement", "cpus"), [("shared", "0,1,2,3"), ("isolated", None)])
+def test_what_writes_a_log_keeps_off_the_core_of_a_sender_where_the_device_has_that(
+    placement: str, cpus: str | None
+) -> None:
+    played: list[Any] = []
+
+    def play(recipe: Any, *_: object) -> Any:
+        played.append(recipe)
+
+    choices = {"logging": "conntrack-events", "placement": placement, "connections": 1000}
+    with as_if(4):
+        setup = Setup(ask("connection-rate", "nftables-nat44", choices).cell, play=play)
+        setup._gateways()
+    assert [recipe.environment.get("NG_LOG_CPUS") for recipe in played] == [cpus]
+    assert setup.lab.placement == placement
 
 
 def test_gateways_of_a_comparison_log_each_in_its_own_way() -> None:

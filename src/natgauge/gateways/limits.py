@@ -77,7 +77,7 @@ def choose(recipe: Playable, demand: DeviceDemand, wishes: DeviceOptions, presen
     """Return values for the knobs, as an operator who expects this many connections would set them.
 
     A value that the user did not choose is never lowered: the table holds the connections and some spare ones, the hash
-    table has at least one bucket for each connection (the kernel's own ratio), entries live twice as long as the
+    table has at least one bucket for each entry (the kernel's own ratio), entries live twice as long as the
     longest trial.
     """
     for name, value in wishes.named().items():
@@ -85,9 +85,10 @@ def choose(recipe: Playable, demand: DeviceDemand, wishes: DeviceOptions, presen
     if demand.as_found:
         return wishes.named()
     lasting = max(demand.needed_seconds, demand.longest_seconds)
+    entries = demand.connections * demand.sharing * recipe.limits.entries_per_connection
     chosen = {
         "table_size": demand.connections + max(SPARE_CONNECTIONS, demand.connections // 16),
-        "hash_size": 1 << (demand.connections * demand.sharing - 1).bit_length(),
+        "hash_size": 1 << (entries - 1).bit_length(),
         "udp_timeout": math.ceil(SPARE_FACTOR * lasting) + SPARE_SECONDS
         if not demand.expires
         else math.ceil(lasting) + 1,
@@ -201,7 +202,7 @@ def _refuse_small_blocks(recipe: Playable, demand: DeviceDemand) -> None:
 def octets_needed(recipe: Playable, demand: DeviceDemand, values: Mapping[str, int], present: Mapping[str, int]) -> int:
     """Memory the demand takes on the device, in octets: entries, and buckets beyond the present ones."""
     buckets = max(0, values.get("hash_size", 0) - present.get("hash_size", 0))
-    entries = demand.connections if recipe.stateful else 0
+    entries = demand.connections * recipe.limits.entries_per_connection if recipe.stateful else 0
     return entries * (recipe.limits.octets_per_connection or 0) + buckets * (recipe.limits.octets_per_bucket or 0)
 
 

@@ -37,6 +37,7 @@ class Process(RecipeTable):
         name: name of its files in the device's private directory: NAME.pid, NAME.log (NAME.log.1 and NAME.log.2 are
             what it printed before).
         command: shell text that starts it in the foreground; the last command replaces the shell.
+        handles_frames: whether frames go through it; false for a program that only instructs the kernel.
         noise: lines of its log that do not explain its end, an extended regular expression (frames of a stack).
     """
 
@@ -45,6 +46,7 @@ class Process(RecipeTable):
     ready_seconds: Annotated[int, Field(ge=1, le=600)] = 10
     stop_seconds: Annotated[int, Field(ge=1, le=600)] = 5
     noise: Annotated[str, Field(pattern=r"^[^\n]+$")] | None = None
+    handles_frames: bool = True
 
     @property
     def start(self) -> str:

@@ -253,10 +253,12 @@ class Recipe(RecipeTable):
     def own_processes(self) -> bool:
         """Whether the gateway works in processes of its own, as far as its recipe says so.
 
-        It has a process, or a knob that pins one. Others are found on the machine (`labs/common/frame_processes.py`).
+        It has a process that handles frames, or a knob that pins one. Others are found on the machine
+        (`labs/common/frame_processes.py`). What writes a log handles none, and is no process of the recipe.
         """
         return any(
-            bool(played.process) or (played.knobs.cores is not None and played.knobs.cores.scope == "device")
+            any(process.handles_frames for process in played.process)
+            or (played.knobs.cores is not None and played.knobs.cores.scope == "device")
             for played in self.of_devices(1)
         )
 

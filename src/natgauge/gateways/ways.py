@@ -48,12 +48,15 @@ def way_of(recipe: Recipe, name: str) -> LoggingWay:
     return recipe.logging[name]
 
 
-def logged(recipe: Recipe, name: str | None) -> Recipe:
-    """Return the gateway with its log, which starts after it and stops before it; None = it does not log."""
+def logged(recipe: Recipe, name: str | None, cpus: str | None = None) -> Recipe:
+    """Return the gateway with its log, which starts after it and stops before it; None = it does not log.
+
+    `cpus` are cores of what writes the log, such as "0,2"; None = those of the device.
+    """
     if name is None:
         return recipe
     way, verbs = way_of(recipe, name), recipe.verbs
-    told = {} if way.udp_port is None else {"NG_LOG_PORT": str(way.udp_port)}
+    told = {"NG_LOG_PORT": None if way.udp_port is None else str(way.udp_port), "NG_LOG_CPUS": cpus}
     with_log = {
         "start": (*verbs.start, *way.starting),
         "stop": (*verbs.stop, *way.stopping),
@@ -62,7 +65,7 @@ def logged(recipe: Recipe, name: str | None) -> Recipe:
     }
     return recipe.model_copy(
         update={
-            "environment": {**recipe.environment, **told},
+            "environment": {**recipe.environment, **{key: text for key, text in told.items() if text is not None}},
             "needs": (*recipe.needs, *way.needs),
             "modules": (*recipe.modules, *way.modules),
             "process": (*recipe.process, *way.process),

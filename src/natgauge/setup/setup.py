@@ -24,9 +24,11 @@ from natgauge.gateways.limits import DeviceDemand
 from natgauge.gateways.recipe import Recipe, load
 from natgauge.gateways.ways import emptying_of, logged, way_of
 from natgauge.host import capabilities, limits, programs
+from natgauge.host.cpus import usable_cpus
 from natgauge.host.settings import waits_told
 from natgauge.host.tuning import recorded
 from natgauge.inputs.checks import percent, wrong
+from natgauge.inputs.cores import format_cores
 from natgauge.inputs.input import inputs_of
 from natgauge.inputs.question import Cell, DeviceOptions
 from natgauge.labs import kinds
@@ -216,13 +218,22 @@ class Setup:
         told = variables([self.address_plan.inside.device]) if self.recipe.answers_queries else {}
         recipes = self.recipe.with_variables({**told, **self._vlans}).of_devices(len(self.lab.devices))
         recipes = tuple(
-            logged(recipe, self.cell.device.logging if index == self.holder else None)
+            logged(recipe, self.cell.device.logging if index == self.holder else None, self._cpus_of_log)
             for index, recipe in enumerate(recipes)
         )
         return [
             self._play(recipe, device, self.cell.device if index == self.holder else DeviceOptions())
             for index, (recipe, device) in enumerate(zip(recipes, self.lab.devices, strict=True))
         ]
+
+    @property
+    def _cpus_of_log(self) -> str | None:
+        """Cores of what writes the device's log; None = those of the device.
+
+        In `shared` placement the device has the core of the sender. A program there gets half of it in turns of
+        milliseconds, which stalls the sender and voids trials.
+        """
+        return format_cores(usable_cpus()) if self.lab.placement == "shared" else None
 
     def finds_processes(self) -> bool:
         """Look for processes that handle the device's frames; True = there are some of which nobody knew."""

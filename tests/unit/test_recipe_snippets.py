@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Snippets of our recipes, run by a shell next to programs that only write down how they were called."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from natgauge.errors import UsageError
+from natgauge.gateways.limits import DeviceDemand, choose, octets_needed, refuse_unfit
+from natgauge.gateways.recipe import Recipe, load
+from natgauge.inputs.cores import parse_cores
+from natgauge.inputs.question import DeviceOptions
+from natgauge.words import Transport
+
+#: What the lab gives to a device's snippets, as far as those below need it.
+LAB = {
+    "NG_NAME": f"unit-tests-{os.getpid()}",
+    "NG_CPUS": "0,2",
+    "NG_INSIDE": "inside",
+    "NG_OUTSIDE": "outside",
+    "NG_SOURCE_ADDRESSES": "4",
+    "NG_INITIATOR_NETWORK4": "10.0.0.0/9",
+    "NG_INITIATOR_NETWORK6": "2001:2::/64",
+    "NG_RESPONDER_NETWORK4": "198.19.0.0/17",
+    "NG_OUTSIDE_ADDRESS4": "198.19.0.1",
+    "NG_OUTSIDE_PEER6": "2001:2:0:8000::2",
+    "NG_NAT64_PREFIX": "2001:2:0:1::/96",
+    "NG_ADDRESSES": "2001:2::1",
+    "NG_ZONE_NAME": "test",
+    "NG_ZONE": "zone",
+}
+#: Answers what recipes ask of interfaces, and writes down all else. A link of the name "softwire" is there while a file
+#: of this name is.
+IP = r"""#!/bin/sh
+case "$*" in
+"-o link show dev "*) printf '%s\n' '5: port: <UP> mtu 1500 state UP \    link/ether 02:00:00:00:00:05 brd ff' ;;
+"-o address show dev "*) printf '%s\n' '5: port    inet 198.19.0.1/17 scope global port \       valid_lft forever' ;;
+"link add softwire "*)
+    [ ! -e "$NG_WORK/softwire" ] || exit 2
+    : > "$NG_WORK/softwire" ;;
+"link del softwire")
+    [ -e "$NG_WORK/softwire" ] || exit 1
+    rm "$NG_WORK/softwire" ;;
+esac
+echo "ip $*" >> "$NG_WORK/calls"
+"""
+ETHTOOL = r"""#!/bin/sh
+case "$1" in
+-k) cat "$NG_WORK/features" ;;
+*) echo "ethtool $*" >> "$NG_WORK/calls" ;;
+esac
+"""
+#: What `ethtool -k` of Debian 12 prints.
+FEATURES = """Features for port:
+rx-checksumming: on
+tx-checksumming: on
+\ttx-checksum-ipv4: off [fixed]
+\ttx-checksum-ip-generic: on
+scatter-gather: on
+tcp-segmentation-offload: on
+\ttx-tcp-segmentation: on
+generic-segmentation-offload: on
+generic-receive-offload: off
+large-receive-offload: off [fixed]
+"""
+CALLED = '#!/bin/sh\necho "${0##*/} $*" >> "$NG_WORK/calls"\n'
+
+
+class Place:
+    """A device's private directory, and programs in front of those of this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.work, self.programs = folder / "work", folder / "programs"
+        self.work.mkdir()
+        self.programs.mkdir()
+        self.program("ip", IP)
+        self.program("ethtool", ETHTOOL)
+        for name in ("taskset", "ovsdb-tool", "setpriv"):
+            self.program(name, CALLED)
+        self.program("conntrackd", "#!/bin/sh\n")
+
+    def program(self, name: str, text: str) -> None:
+        """Put a program there."""
+        file = self.programs / name
+        file.write_text(text)
+        file.chmod(0o755)
+
+    def run(
+        self, recipe: Recipe, snippet: str, variables: Mapping[str, str] | None = None, *, check: bool = True
+    ) -> str:
+        """Run a snippet as a device does; what it printed."""
+        environment = {
+            "PATH": f"{self.programs}:{os.environ['PATH']}", "NG_WORK": str(self.work), "LC_ALL": "C", **LAB,
+            **recipe.environment, **(variables or {}),
+        }  # fmt: skip
+        done = subprocess.run(
+            ["sh", "-eu", "-c", snippet], env=environment, cwd=self.work, text=True, capture_output=True, check=False
+        )
+        assert not check or done.returncode == 0, done.stderr
+        return done.stdout
+
+    def calls(self) -> list[str]:
+        """Calls of programs so far, each with its arguments."""
+        file = self.work / "calls"
+        return file.read_text().splitlines() if file.exists() else []
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def piece(recipe: Recipe, verb: str, part: str) -> str:
+    """The one piece of a verb that has this text."""
+    (found,) = [text for text in recipe.verbs.pieces(verb) if part in text]
+    return found
+
+
+# What a device of another machine has again afterwards.
+
+
+@pytest.mark.parametrize("name", ["openvswitch-nat44", "vpp-nat44-ed"])
+def test_off_loads_are_after_the_stop_what_they_were_before_the_first_start(name: str, place: Place) -> None:
+    recipe = load(name)
+    (place.work / "features").write_text(FEATURES)
+    place.run(recipe, piece(recipe, "start", "ethtool -K"))
+    assert "ethtool -K outside tx off gso off tso off gro off" in place.calls()
+    # An interrupted start is followed by another one, which finds what the first one has set.
+    (place.work / "features").write_text(FEATURES.replace(": on", ": off"))
+    place.run(recipe, piece(recipe, "start", "ethtool -K"))
+    place.run(recipe, piece(recipe, "stop", "ethtool -K"))
+    restored = [call for call in place.calls() if call.startswith("ethtool -K outside")][-1]
+    assert restored == "ethtool -K outside tx on tso on gso on gro off"
+    assert "ip link set dev outside address 02:00:00:00:00:05 promisc off" in place.calls()
+    assert "ip address replace 198.19.0.1/17 dev outside" in place.calls()
+
+
+def test_a_machine_without_ethtool_gets_its_addresses_back(place: Place) -> None:
+    recipe = load("openvswitch-nat44")
+    place.program("ethtool", "#!/bin/sh\nexit 127\n")
+    place.run(recipe, piece(recipe, "start", "ethtool -K"))
+    place.run(recipe, piece(recipe, "stop", "ethtool -K"))
+    assert "ip address replace 198.19.0.1/17 dev outside" in place.calls()
+
+
+def test_a_tunnel_that_was_left_behind_is_made_again_and_is_no_reason_for_another_kind(place: Place) -> None:
+    recipe = load("ds-lite").chain[0].recipe
+    (place.work / "softwire").touch()
+    place.run(recipe, piece(recipe, "start", "ip6tnl"))
+    assert "ip link set softwire up" in place.calls()
+    assert not [call for call in place.calls() if "seg6" in call]
+
+
+# Time-outs.
+
+
+def test_open_vswitch_has_the_time_outs_that_it_has_by_itself(place: Place) -> None:
+    recipe = load("openvswitch-nat44")
+    place.run(recipe, piece(recipe, "start", "vswitchd.sh"))
+    script = (place.work / "vswitchd.sh").read_text()
+    assert "timeouts:udp_first=60 timeouts:udp_single=60 timeouts:udp_multiple=30" in script
+
+
+@pytest.mark.parametrize(("name", "seconds"), [("pasta-nat44", 180), ("slirp4netns-nat44", 240), ("gvproxy-nat44", 90)])
+def test_the_kernel_in_front_of_sockets_remembers_no_longer_than_they_live(name: str, seconds: int) -> None:
+    recipe = load(name)
+    demand = DeviceDemand(connections=1000, phase1_seconds=10, longest_seconds=1e6)
+    assert choose(recipe, demand, DeviceOptions(), {"udp_timeout": 30})["udp_timeout"] == seconds
+    for wishes in (DeviceOptions(udp_timeout=seconds + 1), DeviceOptions(timeouts=seconds + 1)):
+        with pytest.raises(UsageError, match=f"use 1 to {seconds}"):
+            choose(recipe, demand, wishes, {})
+    with pytest.raises(UsageError, match=f"UDP time-out {seconds} s"):
+        refuse_unfit(recipe, replace(demand, phase1_seconds=seconds), {"udp_timeout": seconds})
+
+
+@pytest.mark.parametrize(
+    ("name", "transport", "seconds"),
+    [("vpp-nat64", "udp", 300), ("vpp-nat64", "icmp", 60), ("vpp-nat64", "tcp", 7440), ("einat-nat44", "udp", 120)],
+)
+def test_a_time_out_that_cannot_be_set_is_known(name: str, transport: Transport, seconds: int, place: Place) -> None:
+    recipe = load(name).carrying(transport)
+    knob = recipe.knobs.udp_timeout
+    assert knob is not None
+    assert not knob.settable
+    assert int(place.run(recipe, str(knob.read))) == seconds
+
+
+def test_connections_of_a_flow_table_may_be_counted_until_its_collector_has_run() -> None:
+    assert load("nftables-flowtable-nat44").limits.count_lag == 3
+    assert load("nftables-nat44").limits.count_lag == 0
+
+
+# Cores.
+
+
+@pytest.mark.parametrize("way", ["conntrack-events", "nflog-ulogd", "nfct-ulogd", "nfct-syslog", "given-blocks"])
+def test_what_writes_a_log_runs_on_the_devices_cores_or_on_those_that_it_is_given(way: str, place: Place) -> None:
+    recipe = load("cgn-port-blocks")
+    (process,) = recipe.logging[way].process
+    assert "taskset" in [program for need in recipe.logging[way].needs for program in need.programs]
+    # A way may send its program's output, and so that of this one, to a file.
+    place.program("taskset", '#!/bin/sh\necho "$2" > "$NG_WORK/cores"\n')
+    for variables, cores in (({}, "0,2"), ({"NG_LOG_CPUS": "0,1,2,3"}, "0,1,2,3")):
+        place.run(recipe, f"exec {process.command.strip()}", variables)
+        assert (place.work / "cores").read_text() == f"{cores}\n"
+
+
+def test_both_daemons_of_a_pair_run_on_the_devices_cores_and_have_room_for_twice_the_table(place: Place) -> None:
+    recipe = load("conntrackd-pair-nat44")
+    place.run(recipe, piece(recipe, "start", "synchronise.sh"))
+    (place.work / "most").write_text("3000\n")
+    for gateway in "ab":
+        (place.work / f"{gateway}.pid").write_text("7\n")
+    script = (place.work / "synchronise.sh").read_text()
+    assert "/proc/sys/net/netfilter/nf_conntrack_max" in script
+    place.run(recipe, script.replace("/proc/sys/net/netfilter/nf_conntrack_max", "most") + "\nwait\n")
+    assert "HashLimit 6000" in (place.work / "a.conf").read_text()
+    assert "HashLimit 6000" in (place.work / "b.conf").read_text()
+    assert len([call for call in place.calls() if "taskset -c 0,2 conntrackd" in call]) == 2
+
+
+@pytest.mark.parametrize(("program", "line"), [("Error: invalid value for workers on line", "workers 2"), ("", None)])
+def test_a_tayga_that_knows_workers_gets_one_for_each_core_of_the_device(
+    program: str, line: str | None, place: Place
+) -> None:
+    recipe = load("tayga-own-nat64")
+    place.program("tayga-own", f"#!/bin/sh\n# {program}\n")
+    # There is no interface to set up after this.
+    place.run(recipe, piece(recipe, "start", "--mktun"), check=False)
+    lines = (place.work / "tayga.conf").read_text().splitlines()
+    assert [each for each in lines if each.startswith("workers")] == ([] if line is None else [line])
+
+
+@pytest.fixture
+def many_threads() -> Iterator[None]:
+    """This process has more threads than cores."""
+    end = threading.Event()
+    threads = [threading.Thread(target=end.wait) for _ in range((os.cpu_count() or 1) + 2)]
+    for thread in threads:
+        thread.start()
+    yield
+    end.set()
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.usefixtures("many_threads")
+def test_the_cores_of_a_tayga_with_many_threads_are_those_that_it_may_use(place: Place) -> None:
+    recipe = load("tayga-own-nat64")
+    (place.work / "tayga.pid").write_text(f"{os.getpid()}\n")
+    status = Path(f"/proc/{os.getpid()}/status").read_text()
+    allowed = parse_cores(status.split("Cpus_allowed_list:")[1].split()[0])
+    threads = len(list(Path(f"/proc/{os.getpid()}/task").iterdir()))
+    assert recipe.knobs.cores is not None
+    assert int(place.run(recipe, str(recipe.knobs.cores.read))) == min(len(allowed), threads)
+
+
+def test_a_program_that_only_instructs_the_kernel_makes_no_gateway_of_processes() -> None:
+    assert not load("miniupnpd-nat44").own_processes
+    assert load("openvswitch-nat44").own_processes
+
+
+# Tables.
+
+
+def test_a_pair_has_a_bucket_and_room_for_each_of_a_connections_two_entries() -> None:
+    demand = DeviceDemand(connections=4096, phase1_seconds=1)
+    found = {"hash_size": 1024}
+    names = "nftables-nat44", "conntrackd-pair-nat44"
+    sizes = [choose(load(name), demand, DeviceOptions(), found)["hash_size"] for name in names]
+    assert sizes == [4096, 8192]
+    assert octets_needed(load("conntrackd-pair-nat44"), demand, {}, {}) == 4096 * 2 * 384
+
+
+# DNS servers.
+
+
+def test_dns64_servers_have_caches_and_queries_at_once_alike(place: Place) -> None:
+    expected: dict[str, tuple[Callable[[Recipe], str], list[str]]] = {
+        "unbound-dns64": (
+            lambda _: (place.work / "unbound.conf").read_text(),
+            ["num-queries-per-thread: 4096\n", "msg-cache-size: 128m\n", "rrset-cache-size: 128m\n"],
+        ),
+        "bind9-dns64": (
+            lambda _: (place.work / "named.conf").read_text(),
+            ["recursive-clients 8192;", "max-cache-size 256M;"],
+        ),
+        "knot-resolver-dns64": (lambda _: (place.work / "kresd.conf").read_text(), ["cache.size = 256 * MB"]),
+        "pdns-recursor-dns64": (
+            lambda recipe: called(place, recipe),
+            ["--threads=2 ", "--max-mthreads=4096 ", "--max-cache-entries=1000000 "],
+        ),
+    }
+    for name, (text, settings) in expected.items():
+        recipe = load(name)
+        for start in recipe.verbs.pieces("start"):
+            place.run(recipe, start)
+        assert [setting for setting in settings if setting not in text(recipe)] == [], name
+
+
+def called(place: Place, recipe: Recipe) -> str:
+    """The command of the recipe's process, as `taskset` gets it."""
+    (process,) = recipe.process
+    place.run(recipe, f"exec {process.command.strip()}")
+    return place.calls()[-1]
+
+
+def test_bind_prints_its_errors_and_no_other_messages(place: Place) -> None:
+    recipe = load("bind9-dns64")
+    for start in recipe.verbs.pieces("start"):
+        place.run(recipe, start)
+    text = (place.work / "named.conf").read_text()
+    assert "channel errors { stderr; severity error; };" in text
+    assert "category default { errors; };" in text
+    # With -g it would ignore both.
+    assert called(place, recipe).startswith("taskset -c 0,2 named -f -n 2 -c ")
+
+
+def test_knot_counts_what_is_read(place: Place) -> None:
+    recipe = load("knot-dns")
+    for start in recipe.verbs.pieces("start"):
+        place.run(recipe, start)
+    text = (place.work / "knot.conf").read_text()
+    counters = {name: state for name, _, state in (line.strip().partition(": ") for line in text.splitlines())}
+    wanted = {"server-operation": "on", "response-code": "on"}
+    off = {"request-protocol": "off", "request-bytes": "off", "response-bytes": "off"}
+    assert {**wanted, **off}.items() <= counters.items()
