@@ -14,7 +14,7 @@ import pytest
 from tests.absent import absent
 from tests.unit.golden import Golden
 
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.ssh import remote
 from natgauge.labs.ssh.openssh import SshHost, end_orphans, explained
@@ -133,6 +133,16 @@ def _members(group: int) -> list[str]:
 
 def _has_text(path: Path) -> bool:
     return path.exists() and path.read_text().strip() != ""
+
+
+def test_a_machine_that_another_lab_has_is_refused_with_what_frees_it(
+    far: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = remote.Remote(SshHost("router"), "another:lab:4567", far.parent / "control")
+    monkeypatch.setattr(late._connection, "run", lambda script, _seconds: told("sh", script))
+    # The register of a tester that was rebooted is gone, and with it the way to undo anything.
+    with pytest.raises(HostError, match=r"natgauge on tester \(lab lab\); .*if tester was rebooted .*reboot router$"):
+        late.take()
 
 
 def test_a_clock_without_nanoseconds_or_one_that_was_set_is_not_believed() -> None:

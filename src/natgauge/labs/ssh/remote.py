@@ -85,7 +85,8 @@ class Remote:
             tester, _, lab = result.stdout.split(_TAKEN, 1)[1].strip().partition(":")
             raise HostError(
                 f"ssh host {self.host}: is used by natgauge on {tester} (lab {lab.partition(':')[0]}); wait until that "
-                f'has ended, or run "natgauge lab clean" there when it was killed'
+                f'has ended; if it was killed, run "natgauge lab clean" there, or, if {tester} was rebooted since then, '
+                f"reboot {self.host}"
             )
         if result.status == LOST:
             raise HostError(f"{explained(self.host, result.stderr)}; the connection was lost")
