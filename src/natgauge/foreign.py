@@ -77,6 +77,9 @@ def is_there(path: Path) -> bool:
         if error.errno in _NOT_THERE:
             return False
         raise
+    except ValueError:
+        # No path has the character NUL, or half of a surrogate pair.
+        return False
     return True
 
 

@@ -179,6 +179,26 @@ def test_a_link_in_the_place_of_the_evidence_changes_nothing_elsewhere(of: str, 
     assert target.read_bytes() == before
 
 
+def test_a_link_in_the_place_of_all_results_is_refused_by_its_target_and_changes_nothing_there(tmp_path: Path) -> None:
+    making, elsewhere = begun(tmp_path), tmp_path / "elsewhere"
+    making.parent.rename(elsewhere)
+    making.parent.symlink_to(elsewhere)
+    before = {path: path.read_bytes() for path in elsewhere.rglob("*") if path.is_file()}
+    with pytest.raises(HostError) as refused:
+        campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
+    assert f"{making.parent}: is a link to {elsewhere}, outside of the campaign" in str(refused.value)
+    assert {path: path.read_bytes() for path in elsewhere.rglob("*") if path.is_file()} == before
+
+
+def test_a_campaign_reached_by_a_link_goes_on(undisturbed: tuple[Path, int], tmp_path: Path) -> None:
+    reference, _ = undisturbed
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    begun(tmp_path / "link")
+    campaign(tmp_path / "link", Benches(), plan=ONE_CONNECTION_RATE)
+    assert trials(tmp_path / "real") == trials(reference)
+
+
 def test_a_disk_that_is_full_for_the_evidence_ends_in_one_line_and_loses_nothing(
     undisturbed: tuple[Path, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden: Golden
 ) -> None:

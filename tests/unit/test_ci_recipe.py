@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -10,6 +11,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from tests.absent import absent
 
 from natgauge.cli.compare import command
 from natgauge.cli.report import command as report_command
@@ -35,6 +37,13 @@ BEFORE = "the log\n"
 NOTES = """#!/bin/sh
 echo "$(basename "$0") $*" >> "$LOG"
 """
+#: Lists comments as `gh api --paginate ADDRESS --jq FILTER` does.
+GH = """#!/bin/sh
+echo "gh $*" >> "$LOG"
+test "$2" != --paginate || ! test -s "$COMMENTS" || jq -r "$5" "$COMMENTS"
+"""
+#: First line of a comment on GitHub, by which the next run finds it.
+MARK = "<!--natgauge-->\n"
 
 
 def github(step: str, page: str = GITHUB) -> str:
@@ -68,7 +77,7 @@ class Job:
         for path in (self.folder, programs):
             path.mkdir()
         self.log.touch()
-        for name, text in {"natgauge": NATGAUGE, "gh": NOTES, "curl": NOTES, "sudo": '#!/bin/sh\nexec "$@"\n'}.items():
+        for name, text in {"natgauge": NATGAUGE, "gh": GH, "curl": NOTES, "sudo": '#!/bin/sh\nexec "$@"\n'}.items():
             (programs / name).write_text(text)
             (programs / name).chmod(0o755)
         self.environment = {
@@ -80,6 +89,8 @@ class Job:
             "GITHUB_STEP_SUMMARY": str(folder / "summary"),
             "GITHUB_OUTPUT": str(folder / "output"),
             "GH_TOKEN": "t",
+            "GH_REPO": "owner/name",
+            "COMMENTS": str(folder / "comments"),
             "CHANGE": "7",
             "CI_API_V4_URL": "https://gitlab.example/api/v4",
             "CI_PROJECT_ID": "1",
@@ -147,10 +158,10 @@ def test_the_github_job_compares_comments_and_judges(tmp_path: Path, status: int
     assert "# before\n# after\n" in job.asked()
     commented = job.run(GITHUB_SHELL, github("Comment"))
     assert commented.returncode == 0, commented.stderr
-    assert "gh pr comment 7 --edit-last --create-if-none --body-file comment.md" in job.asked()
+    assert "gh api --silent repos/owner/name/issues/7/comments --field body=@comment.md\n" in job.asked()
     said = (tmp_path / "summary").read_text()
     assert said == ("### natgauge: said\n" if status in (0, 10, 11) else BEFORE)
-    assert (job.folder / "comment.md").read_text() == said
+    assert (job.folder / "comment.md").read_text() == MARK + said
     told = dict(line.split("=") for line in (tmp_path / "output").read_text().split())
     judged = job.run(GITHUB_SHELL, github("Judge"), STATUS=told["status"])
     assert judged.returncode == ends
@@ -164,10 +175,49 @@ def test_the_action_compares_comments_and_judges(tmp_path: Path, status: int, en
     assert compared.returncode == 0, compared.stderr
     assert "compare base/gateway.toml ./gateway.toml --quantities new,up,down --fail-above 3% --format" in job.asked()
     assert job.run(GITHUB_SHELL, action("Comment")).returncode == 0
-    assert "gh pr comment 7 --edit-last --create-if-none --body-file comment.md" in job.asked()
-    assert (job.folder / "comment.md").read_text() == ("### natgauge: said\n" if status in (0, 10, 11) else BEFORE)
+    said = "### natgauge: said\n" if status in (0, 10, 11) else BEFORE
+    assert "gh api --silent repos/owner/name/issues/7/comments --field body=@comment.md\n" in job.asked()
+    assert (job.folder / "comment.md").read_text() == MARK + said
     told = dict(line.split("=") for line in (tmp_path / "output").read_text().split())
     assert job.run(GITHUB_SHELL, action("Judge"), STATUS=told["status"]).returncode == ends
+
+
+@pytest.mark.parametrize("script", [github("Comment"), action("Comment")], ids=["page", "action"])
+def test_a_github_comment_replaces_the_last_one_of_natgauge_and_none_of_anybody_else(
+    tmp_path: Path, script: str
+) -> None:
+    if absent("jq"):
+        pytest.skip("jq is not installed")
+    job, robot = Job(tmp_path, 0), "github-actions[bot]"
+    others = [(1, robot, "coverage"), (3, "stranger", f"{MARK}mine"), (4, robot, f"as natgauge says: {MARK}")]
+    ours = (2, robot, f"{MARK}### natgauge: before")
+    for comments, asked in (
+        (others, "gh api --silent repos/owner/name/issues/7/comments --field body=@comment.md"),
+        (
+            sorted([ours, *others]),
+            "gh api --silent --method PATCH repos/owner/name/issues/comments/2 --field body=@comment.md",
+        ),
+    ):
+        found = [{"id": number, "user": {"login": who}, "body": body} for number, who, body in comments]
+        (tmp_path / "comments").write_text(json.dumps(found))
+        done = job.run(GITHUB_SHELL, script)
+        assert done.returncode == 0, done.stderr
+        assert job.asked().splitlines()[-1] == asked
+
+
+def test_without_a_word_there_is_no_comment(tmp_path: Path) -> None:
+    job = Job(tmp_path, 0)
+    (job.folder / "cost.md").write_text("")
+    for script in (github("Comment"), action("Comment"), gitlab("comment")):
+        assert job.run(GITHUB_SHELL, script).returncode == 0
+    assert job.asked() == ""
+
+
+def test_no_line_of_a_gitlab_comment_is_a_quick_action(tmp_path: Path) -> None:
+    job = Job(tmp_path, 0)
+    (job.folder / "cost.md").write_text("/merge\n \t/approve\n3 / 4\n")
+    assert job.run(GITLAB_SHELL, gitlab("comment")).returncode == 0
+    assert (job.folder / "comment.md").read_text() == "&#47;merge\n \t&#47;approve\n3 / 4\n"
 
 
 def test_the_action_installs_the_wheel_and_refuses_none(tmp_path: Path) -> None:
@@ -308,7 +358,7 @@ def test_a_job_that_runs_a_strangers_recipe_has_no_token_and_one_that_has_runs_n
         assert write not in every["cost"]
         assert token in every["comment"]
         assert write in every["comment"]
-        assert not re.search(r"checkout|natgauge|gateway\.toml|sudo", every["comment"])
+        assert not re.search(r"checkout|natgauge(?!-->)|gateway\.toml|sudo", every["comment"])
     assert GITHUB.split("jobs:")[0].endswith("on: pull_request\npermissions:\n  contents: read\n")
     assert "persist-credentials: false" in GITHUB
     assert "GIT_STRATEGY: none" in jobs(GITLAB, "")["comment"]

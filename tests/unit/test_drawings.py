@@ -42,6 +42,25 @@ def test_each_figure_is_a_drawing_that_needs_no_page(
     assert {"jool-nat64", "tayga-nat64", "connections"} <= {*of_lines}
 
 
+def test_names_that_look_like_colours_of_the_page_are_drawn_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gateways = ("var(--nothing)", "x var(--ink)")
+    for gateway in gateways:
+        for connections in (1000, 10_000):
+            varied = {"gateway": gateway, "connections": connections, "device_cores": 1}
+            result = made([1e5 + connections] * 2, parameters=varied)
+            keep(Store.create(tmp_path / "results", result.metric, "x"), result)
+    words = ["--title", "of var(--s1)", "--note", "var(--note)"]
+    assert run(["report", str(tmp_path / "results"), "--svg", str(tmp_path / "svg"), *words]) == 0
+    capsys.readouterr()
+    (path,) = (tmp_path / "svg").iterdir()
+    said = " ".join(words_of(path))
+    assert "of var(--s1): " in said
+    for drawn in (*gateways, "var(--note)"):
+        assert drawn in said
+
+
 def words_of(path: Path) -> list[str]:
     """The texts of a drawing, in the order in which they are drawn."""
     return [text for text in ET.fromstring(path.read_text()).itertext() if text.strip()]  # noqa: S314 - drawn here

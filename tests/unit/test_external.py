@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from tests.unit.test_measurer import AROUND, SETTINGS, FakeLab, Recorder
 from tests.unit.test_measurer_verbs import WIRE, check
 
 from natgauge.agreement.generated import TrialRequest
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import TrafficOptions
 from natgauge.known_doubts import known
 from natgauge.labs.contract import CommandResult, ExternalDevice
@@ -64,7 +65,7 @@ def tuples(clock: Clock, connections: int = 1000, **others: Any) -> FreshTuples:
 def use(fresh: FreshTuples, observer: Clock) -> Range:
     """One trial of no duration; its destination ports."""
     traffic = fresh.next()
-    with fresh.used(traffic.destination_ports, traffic.connections, observer):
+    with fresh.used(traffic.destination_ports, traffic.connections, 0.0, observer):
         return traffic.destination_ports
 
 
@@ -176,19 +177,55 @@ def test_a_table_whose_limit_is_known_is_never_asked_for_more_than_it_has_room_f
     assert [use(fresh, clock), clock.now] == [Range(3, 3), 10_000 + TIMEOUT + SPARE_SECONDS]
 
 
-def test_a_later_measurement_knows_what_an_earlier_one_used_and_forgets_another_boot(tmp_path: Path) -> None:
-    clock = Clock()
-    ledger = Ledger(tmp_path / "x.uses")
-    use(tuples(clock, ledger=ledger), clock)
-    ledger.add(Use(2, 2, 99_999.0, 7), 1e6)
-    assert ledger.path is not None
+def test_a_later_measurement_knows_what_an_earlier_one_used(tmp_path: Path) -> None:
+    clock, file = Clock(), tmp_path / "x.uses"
+    use(tuples(clock, ledger=Ledger(file)), clock)
     path = Ledger.of("a", 0.0).path
     assert path is not None
     assert path.name == "a.uses"
-    found = Ledger.read(ledger.path, clock.now)
-    assert found.uses == [Use(1, 1, 10_000.0, 1000)]
-    ledger.path.write_text("no ledger")
-    assert Ledger.read(ledger.path, clock.now).uses == []
+    assert Ledger.read(file, clock.now).uses == [Use(1, 1, 10_000.0, 1000)]
+
+
+def test_a_later_measurement_knows_what_a_killed_trial_used(tmp_path: Path) -> None:
+    clock, file = Clock(), tmp_path / "x.uses"
+    trial = ExitStack()
+    trial.enter_context(tuples(clock, ledger=Ledger(file)).used(Range(1, 2), 1000, 100.0, clock))
+    # It was killed before the next one began, or long ago; no trial lasts for longer than it can.
+    assert Ledger.read(file, clock.now + 7).uses == [Use(1, 2, 10_007.0, 1000)]
+    assert Ledger.read(file, clock.now + 700).uses == [Use(1, 2, 10_100.0, 1000)]
+    later = tuples(clock, ledger=Ledger.read(file, clock.now))
+    assert use(later, clock) == Range(3, 3)
+    assert clock.now == 10_000
+    clock.now += 9
+    trial.close()
+    assert Ledger.read(file, clock.now).uses == [Use(1, 2, 10_009.0, 1000)]
+
+
+def test_after_a_boot_of_the_tester_the_device_may_hold_what_was_opened_before(tmp_path: Path) -> None:
+    clock, file = Clock(now=12.0), tmp_path / "x.uses"
+    assert use(tuples(clock, ledger=Ledger.read(file, clock.now)), clock) == Range(1, 1)
+    assert clock.now == TIMEOUT + SPARE_SECONDS
+    assert [told.split()[1] for told in clock.told] == ["19", "14", "9", "4"]
+    # A file of another boot, whose clock began elsewhere, says as little as none.
+    file.write_text('{"boot": "another", "uses": [[1, 1, 5.0, 1000]]}')
+    late = Clock(now=90_000.0)
+    assert use(tuples(late, ledger=Ledger.read(file, late.now)), late) == Range(1, 1)
+    assert late.told == []
+
+
+@pytest.mark.parametrize("text", ["no ledger", "[[1, 1, 5.0, 1000]]", '{"uses": []}', "7"])
+def test_a_ledger_that_cannot_be_read_says_nothing_so_all_ports_are_waited_for(tmp_path: Path, text: str) -> None:
+    clock, file = Clock(), tmp_path / "x.uses"
+    file.write_text(text)
+    use(tuples(clock, ledger=Ledger.read(file, clock.now)), clock)
+    assert clock.now == 10_000 + TIMEOUT + SPARE_SECONDS
+
+
+def test_no_trial_begins_whose_use_cannot_be_stored(tmp_path: Path) -> None:
+    clock = Clock()
+    fresh = tuples(clock, ledger=Ledger(tmp_path / "none" / "x.uses"))
+    with pytest.raises(HostError, match=r"none/x\.uses: cannot be written"), fresh.used(Range(1, 1), 1, 1.0, clock):
+        pytest.fail("it began")
 
 
 def counting(tmp_path: Path, left: int = 0) -> ExternalControls:

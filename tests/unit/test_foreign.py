@@ -115,6 +115,11 @@ def test_files_of_the_kernel_are_refused_also_behind_a_link(name: str, tmp_path:
         list(foreign.read_lines(link, foreign.LINES))
 
 
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800"])
+def test_nothing_is_where_no_file_can_be(tmp_path: Path, name: str) -> None:
+    assert not foreign.is_there(tmp_path / name)
+
+
 def test_sizes_and_lines_have_a_limit(tmp_path: Path, golden: Golden) -> None:
     path = tmp_path / "plan"
     with path.open("wb") as file:

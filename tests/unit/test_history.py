@@ -10,6 +10,7 @@ import math
 import random
 import statistics
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,20 @@ def test_a_change_is_marked_where_it_happened_and_only_there() -> None:
     marks = [(at, point.change) for at, point in enumerate(series.points) if point.change]
     assert marks == [(3, "costs more"), (6, "costs less")]
     assert series.points[3].factor == pytest.approx(1.25 / 1.10, rel=0.01)
+
+
+@pytest.mark.parametrize("began", [1e300, -1e300, -1.0, 253_402_300_800.0])
+def test_a_moment_that_no_date_has_gives_way_to_that_of_the_folder(began: float) -> None:
+    found = ComparisonRecord.from_document(record(1.1, 0, began=began))
+    (at,) = dated([StoredComparison(Path("results/2026-11-26-010029-cost"), found)])
+    assert at.date == datetime(2026, 11, 26, 1, 0, 29, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("date", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"])
+def test_a_commit_of_a_date_that_utc_has_not_is_a_name(date: str) -> None:
+    found = ComparisonRecord.from_document(record(1.1, 0, commit=f"abc@{date}"))
+    (at,) = dated([StoredComparison(Path("results/0"), found)])
+    assert (at.commit, at.date) == (f"abc@{date}", datetime.fromtimestamp(FIRST, UTC))
 
 
 def test_no_mark_vanishes_when_points_are_added() -> None:

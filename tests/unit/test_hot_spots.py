@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -97,3 +102,43 @@ def test_a_perf_that_cannot_sample_is_told_with_its_words(
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with golden.raises(HostError), Sampling(0):
         pass
+
+
+#: Samples as long as the command after "--" runs, as perf does, and notes that it has ended.
+SAMPLING_PERF = """#!/bin/sh
+[ "$1" = record ] || exit 0
+while [ "$1" != -o ]; do shift || exit; done
+file=$2
+while [ "$1" != -- ]; do shift || exit; done
+shift
+trap '' INT
+echo samples > "$file"
+"$@"
+echo "$file" > "$ENDED"
+"""
+SAMPLER = """
+import time
+from natgauge.host.sampling import Sampling
+with Sampling(0):
+    print("samples", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
+def test_perf_ends_with_natgauge_however_that_ends(tmp_path: Path, sent: signal.Signals) -> None:
+    perf, ended = tmp_path / PROGRAM, tmp_path / "ended"
+    perf.write_text(SAMPLING_PERF)
+    perf.chmod(0o755)
+    around = {**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin", "ENDED": str(ended), "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", SAMPLER], env=around, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as natgauge:
+        assert natgauge.stdout is not None
+        assert natgauge.stdout.readline() == b"samples\n"
+        natgauge.send_signal(sent)
+        natgauge.wait(30)
+    end = time.monotonic() + 30
+    while not ended.exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert ended.exists()

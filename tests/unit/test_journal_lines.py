@@ -111,6 +111,8 @@ def twice(event: str) -> Callable[[list[Line]], list[Line]]:
             "stored.octets: -1: Input should be greater than",
         ),
         (of("repetition", lambda line: line.update(seconds=-1)), "seconds: -1: Input should be greater than"),
+        (of("repetition", lambda line: line.update(seconds=1e308)), "seconds: 1e+308: Input should be less than"),
+        (of("session", lambda line: line.update(at=1e308)), ":1: at: 1e+308: Input should be less than"),
         (of("repetition", lambda line: line["measured"].pop("metric")), "measured.metric: Field required"),
         (of("repetition", lambda line: line["measured"].update(unit=[])), "measured.unit: []: Input should be"),
         (without("repetition"), "repetition 2 of linux-ipv4"),

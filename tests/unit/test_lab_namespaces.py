@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -103,6 +104,27 @@ def test_a_recipe_that_removes_the_private_directory_of_its_device_is_told_so(
     assert gateway.run('cd /; rmdir "$NG_WORK"').status == 0
     with golden.raises(BrokenError):
         gateway.run("true")
+
+
+def test_a_process_that_has_the_number_of_one_that_ended_keeps_its_priority(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = ThisMachine(memory=None)  # type: ignore[arg-type]
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as found:
+        monkeypatch.setattr(device, "frame_processes", lambda *_: {found.pid: "sleep"})
+        group = Path(f"/proc/{found.pid}/autogroup")
+        try:
+            if not group.exists() or not group.read_text():
+                pytest.skip("this kernel groups no tasks by session")
+            gateway = device.NamespaceDevice("gateway", "ng-x-gateway", "inside", "outside", {}, machine, nice=7)
+            # It was seen when another process had the number.
+            gateway._running[found.pid] = "1"
+            gateway._write_ranks([])
+            assert group.read_text().endswith(" nice 0\n")
+            assert gateway._running == {}
+            # One that is seen now is one of the device's.
+            assert gateway.frame_processes() == ("sleep",)
+            assert group.read_text().endswith(" nice 7\n")
+        finally:
+            found.kill()
 
 
 def test_an_ordinary_file_with_a_copied_mark_is_not_natgauges(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

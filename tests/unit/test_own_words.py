@@ -25,6 +25,11 @@ HOSTILE = "<b>Box & co</b> [x](y) 50% _a_ $b$"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    return stored(tmp_path)
+
+
+def stored(tmp_path: Path, begun: float = 1_795_696_870.0) -> Path:
+    """A folder with a result that began then, s since 1970."""
     result = made(
         [100e3, 104e3, 101e3],
         metric="connection-rate",
@@ -32,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
         parameters={
             "gateway": "x",
             "title": "A gateway of mine",
-            "begun": [1_795_696_870.0],
+            "begun": [begun],
             "cpu": "EPYC",
             "kernel": "6.1",
         },
@@ -53,6 +58,12 @@ def test_a_page_begins_with_gateway_metric_day_and_machine(folder: Path) -> None
     assert lines[1] == "A gateway of mine: new connections per second"
     assert "2026-11-26" in lines[2]
     assert "EPYC, Linux 6.1" in lines[2]
+
+
+@pytest.mark.parametrize("begun", [1e300, -1e300, -1.0, 253_402_300_800.0])
+def test_a_moment_that_no_date_has_is_left_out(tmp_path: Path, begun: float) -> None:
+    lines = lines_of(page_of(stored(tmp_path, begun)))
+    assert "Measured on EPYC, Linux 6.1" in lines[2]
 
 
 def test_own_words_are_text_in_every_form(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -112,6 +112,9 @@ def test_markdown_mentions_nobody_and_links_nowhere() -> None:
     assert markdown.escaped("http://x.y") == "http:<!-- -->//x.y"
     assert markdown.escaped("www.x.y") == "www<!-- -->.x.y"
     assert markdown.escaped("a@b.c") == "a@<!-- -->b.c"
+    assert markdown.escaped("see GH-12") == "see GH<!-- -->-12"
+    assert markdown.escaped("of " + "0f" * 20) == "of 0f0f0f<!-- -->" + "0f" * 17
+    assert markdown.escaped("0f" * 32) == "0f" * 32
     assert markdown.escaped("a|b `c` <img> [d](e) &#64;f") == r"a\|b \`c\` \<img\> \[d\](e) \&\#64;f"
     assert markdown.escaped("3 & 4, RFC: 9693") == "3 & 4, RFC: 9693"
 

@@ -13,7 +13,7 @@ import pytest
 
 from natgauge.host import process_files
 from natgauge.host.tuning import core_knobs
-from natgauge.labs.common import locks, processes
+from natgauge.labs.common import processes
 
 _SET_NAME, _GET_NAME = 15, 16  # prctl(2)
 ODD = b") \xff 9 \xfe"
@@ -38,7 +38,7 @@ def test_a_name_may_hold_any_octets(oddly_named: int) -> None:
 def test_what_follows_an_odd_name_is_read_all_the_same(oddly_named: int) -> None:
     assert processes.parent_of(oddly_named) == os.getppid()
     assert os.getppid() in processes.ancestry()
-    assert locks._began(oddly_named).isdecimal()
+    assert process_files.began(Path(f"/proc/{oddly_named}")).isdecimal()
 
 
 def test_an_odd_name_on_the_machine_hides_no_program(tmp_path: Path) -> None:

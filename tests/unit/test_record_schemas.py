@@ -107,3 +107,27 @@ def test_a_document_that_is_no_comparison_is_refused_in_one_line(change: dict[st
 def test_a_campaign_is_refused_in_one_line_where_a_field_is_missing(golden: Golden) -> None:
     with golden.raises(UsageError):
         CampaignRecord.from_document({"schema": CampaignRecord.schema_version}, "campaign.json")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("estimated_seconds", 0.0),
+        ("estimated_seconds", 5e-324),
+        ("estimated_seconds", 1e308),
+        ("repetitions", 0),
+        ("repetitions", 2**63),
+    ],
+)
+def test_an_estimate_that_no_campaign_has_is_refused_in_one_line(field: str, value: float) -> None:
+    """Seen: a traceback of `natgauge status`, which divides by the estimates and multiplies with the repetitions."""
+
+    def read(**changed: float) -> CampaignRecord:
+        measurement = {"name": "throughput", "repetitions": 2, "estimated_seconds": 1.0, **changed}
+        cell = {"name": "nat", "device": "nat", "values": {}, "measurements": [measurement]}
+        head = {"schema": CampaignRecord.schema_version, "natgauge": "1", "name": "made", "sha256": "", "seed": 1}
+        return CampaignRecord.from_document({**head, "plan": {}, "recipes": {}, "cells": [cell]}, "campaign.json")
+
+    assert read().cells[0].measurements[0].repetitions == 2
+    with pytest.raises(UsageError, match=rf"^results: campaign\.json: cells\.0\.measurements\.0\.{field}: "):
+        read(**{field: value})

@@ -14,7 +14,7 @@ import pytest
 from tests.absent import absent
 from tests.unit.golden import Golden
 
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.ssh import remote
 from natgauge.labs.ssh.openssh import SshHost, end_orphans, explained
@@ -121,6 +121,37 @@ def test_a_running_snippet_is_ended_with_what_it_began(shell: str, far: Path) ->
     assert left == []
 
 
+def test_a_snippet_whose_connection_was_lost_leaves_no_number_of_a_process(shell: str, far: Path) -> None:
+    text = remote.wrapped(f"echo y > {far}.made", TOKEN, 5, {"PATH": os.environ["PATH"]})
+    nobody, lost = os.pipe()
+    os.close(nobody)
+    subprocess.run(
+        [*shell.split(), "-s"],
+        input=text.replace("/bin/sh", shell).encode(),
+        stdout=lost,
+        stderr=subprocess.DEVNULL,
+        check=False,
+        start_new_session=True,
+        timeout=60,
+    )
+    os.close(lost)
+    assert Path(f"{far}.made").read_text() == "y\n"
+    assert list(far.iterdir()) == []
+
+
+def test_a_later_process_of_the_number_of_a_snippet_lives(shell: str, far: Path) -> None:
+    later = subprocess.Popen(["sleep", "63"], start_new_session=True)
+    (far / "run.5").write_text(f"{later.pid} 1\n")
+    assert told(shell, remote._grouped(remote._kill_running("5"))).status == 0
+    try:
+        with pytest.raises(subprocess.TimeoutExpired):
+            later.wait(0.3)
+    finally:
+        later.kill()
+        later.wait()
+    assert list(far.iterdir()) == []
+
+
 def _members(group: int) -> list[str]:
     """Processes of a group that live."""
     found = []
@@ -133,6 +164,16 @@ def _members(group: int) -> list[str]:
 
 def _has_text(path: Path) -> bool:
     return path.exists() and path.read_text().strip() != ""
+
+
+def test_a_machine_that_another_lab_has_is_refused_with_what_frees_it(
+    far: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = remote.Remote(SshHost("router"), "another:lab:4567", far.parent / "control")
+    monkeypatch.setattr(late._connection, "run", lambda script, _seconds: told("sh", script))
+    # The register of a tester that was rebooted is gone, and with it the way to undo anything.
+    with pytest.raises(HostError, match=r"natgauge on tester \(lab lab\); .*if tester was rebooted .*reboot router$"):
+        late.take()
 
 
 def test_a_clock_without_nanoseconds_or_one_that_was_set_is_not_believed() -> None:

@@ -76,8 +76,8 @@ def _labs(result: Result) -> int:
 def _begun(result: Result) -> list[float]:
     """Return the seconds since the epoch at which each repetition began; empty where they were not recorded."""
     begun = result.parameter("begun")
-    begins = [begin for begin in begun if isinstance(begin, int | float)] if isinstance(begun, list) else []
-    return [float(begin) for begin in begins] if len(begins) == len(result.repetitions) else []
+    begins: list[float] = [one for one in begun if isinstance(one, int | float)] if isinstance(begun, list) else []
+    return begins if len(begins) == len(result.repetitions) else []
 
 
 def expected_range(result: Result) -> tuple[float, float] | None:

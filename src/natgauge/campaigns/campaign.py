@@ -28,7 +28,7 @@ from natgauge.gateways.recipe import digest
 from natgauge.host import machine
 from natgauge.measurements.conditions import moving_facts
 from natgauge.measurements.prepared import LabBench, MakeBench
-from natgauge.records.campaign import CampaignCell, CampaignMeasurement, CampaignRecord
+from natgauge.records.campaign import LEAST_ESTIMATE, MOST_ESTIMATE, CampaignCell, CampaignMeasurement, CampaignRecord
 from natgauge.records.parameters import describe
 from natgauge.records.reading import read_document, read_record
 from natgauge.records.store import (
@@ -260,7 +260,7 @@ def _cell(point: PlannedCell) -> CampaignCell:
             CampaignMeasurement(
                 name=measurement.name,
                 repetitions=measurement.most_repetitions,
-                estimated_seconds=estimates[measurement.name].seconds,
+                estimated_seconds=min(max(estimates[measurement.name].seconds, LEAST_ESTIMATE), MOST_ESTIMATE),
             )
             for measurement in point.measurements
         ),

@@ -58,9 +58,11 @@ class EvidenceFile:
         self.making = folder / CAMPAIGN_RESULTS / f"{MAKING}{name}"
         self.result = folder / self.name
         self._path = self.making / TRIALS
+        self._campaign = folder
 
     def check(self, known: Extent) -> None:
-        """Refuse to go on without evidence that the journal counts."""
+        """Refuse to go on without evidence that the journal counts, or where a link leads out of the campaign."""
+        self._refuse_elsewhere()
         sizes = [path.stat().st_size for path in (self._path, self.result / TRIALS) if path.is_file()]
         if known.octets > (sizes or [0])[0]:
             raise UsageError(self._lacking((sizes or [0])[0], known))
@@ -103,8 +105,15 @@ class EvidenceFile:
         shutil.rmtree(self.result, ignore_errors=True)
         self.making.rename(self.result)
 
+    def _refuse_elsewhere(self) -> None:
+        results = self.making.parent
+        target = os.path.realpath(results)
+        if not Path(target).is_relative_to(os.path.realpath(self._campaign)):
+            raise HostError(f"campaign: {results}: is a link to {target}, outside of the campaign; remove the link")
+
     def _make_folder(self) -> None:
         # A link could lead to any folder of the machine, which this would change.
+        self._refuse_elsewhere()
         if self.making.is_symlink():
             raise HostError(f"campaign: {self.making}: is a link, which leads elsewhere; remove it")
         self.making.mkdir(parents=True, exist_ok=True)

@@ -33,7 +33,8 @@ def adapter_of(kind: type[T]) -> TypeAdapter[T]:
 
 
 _Number = Annotated[int, Field(ge=1)]
-_Seconds = Annotated[float, Field(ge=0)]
+#: No sum or ratio of such seconds is beyond what a float holds.
+_Seconds = Annotated[float, Field(ge=0, le=1e12)]
 
 
 class _Part(BaseModel):
@@ -44,7 +45,7 @@ class Line(_Part):
     """A line of any event; `at` in seconds since 1970."""
 
     event: str
-    at: float
+    at: _Seconds
 
 
 class _OfCell(Line):

@@ -96,6 +96,11 @@ def misplaced(path: Path) -> HostError:
     return HostError(f"{path}: is no regular file, natgauge keeps a file there; delete it", mend=f"rm -r {path}")
 
 
+def boot() -> str:
+    """Return the kernel's number of this boot: a folder that outlives a boot has files of another one."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
 class HiddenLabsError(HostError):
     """The labs of this machine belong to another user, and only that user may see them."""
 

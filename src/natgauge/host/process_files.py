@@ -54,6 +54,14 @@ def fields_after_name(process: Path) -> list[str]:
     return _text(process / "stat").rpartition(")")[2].split()
 
 
+def began(process: Path) -> str:
+    """Return when a process began, which distinguishes it from an earlier one of its number; empty = there is none."""
+    try:
+        return fields_after_name(process)[19]
+    except (OSError, IndexError):
+        return ""
+
+
 def open_files(process: Path) -> Iterator[tuple[Path, Path]]:
     """Yield each open file of a process, in its folder `fd`, with its target; what cannot be read is left out."""
     with suppress(OSError):

@@ -20,6 +20,8 @@ from natgauge.system_errors import in_a_line
 PROGRAM: Final = "perf"
 #: Samples per second. A prime number, so that the samples do not coincide with periodic events, e.g. 1000 per second.
 FREQUENCY: Final = 4999
+#: What perf runs: it ends with its input, which the kernel closes however natgauge ends, and perf ends with it.
+_WORKLOAD: Final = "cat"
 _READY_SECONDS: Final = 5.0
 _END_SECONDS: Final = 20.0
 _TIME: Final = re.compile(r"\s*(\d+\.\d+):")
@@ -51,10 +53,11 @@ class Sampling:
             self._samples, output = folder / "samples", folder / "said"
             # Every machine has the clock's event, also virtual machines without counters.
             options = ["-q", "-e", "cpu-clock", "-F", str(FREQUENCY), "-g", "-k", "CLOCK_MONOTONIC"]
+            options += ["-C", str(self._cpu)]
             with output.open("wb") as words:
                 self._process = subprocess.Popen(
-                    [self._program, "record", *options, "-C", str(self._cpu), "-o", str(self._samples)],
-                    stdin=subprocess.DEVNULL,
+                    [self._program, "record", *options, "-o", str(self._samples), "--", _WORKLOAD],
+                    stdin=subprocess.PIPE,
                     stdout=words,
                     stderr=words,
                 )
@@ -75,6 +78,8 @@ class Sampling:
                 self.stacks = self._read()
 
     def _end(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
         try:

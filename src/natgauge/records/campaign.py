@@ -10,6 +10,9 @@ from pydantic import Field, JsonValue
 from natgauge.records.record import Record, RecordPart
 
 CAMPAIGN_SCHEMA: Final = "natgauge-campaign-1"
+#: Bounds of an estimate, s: no sum or ratio of such estimates is beyond what a float holds.
+LEAST_ESTIMATE: Final = 0.001
+MOST_ESTIMATE: Final = 1e12
 
 
 class CampaignMeasurement(RecordPart):
@@ -22,8 +25,8 @@ class CampaignMeasurement(RecordPart):
     """
 
     name: str
-    repetitions: Annotated[int, Field(ge=1)]
-    estimated_seconds: float
+    repetitions: Annotated[int, Field(ge=1, le=2**63 - 1)]
+    estimated_seconds: Annotated[float, Field(ge=LEAST_ESTIMATE, le=MOST_ESTIMATE)]
 
 
 class CampaignCell(RecordPart):

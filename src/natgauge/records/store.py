@@ -64,6 +64,8 @@ RECIPE = "recipe.json"
 _MAXIMUM_NAMES = 1000
 #: Date at the beginning of a folder's name, in UTC.
 _STAMP = "%Y-%m-%d-%H%M%S"
+#: The last second of the year 9999, the last one that dates have, in s since 1970.
+_LAST_SECOND = 253_402_300_799
 #: Types that JSON has; most of every document, so they are tried first. Enumerators are none of these types themselves.
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
@@ -254,6 +256,13 @@ def date_of(folder: Path) -> datetime | None:
         return datetime.strptime("-".join(folder.name.split("-")[:4]), _STAMP).replace(tzinfo=UTC)
     except ValueError:
         return None
+
+
+def moment_of(seconds: object) -> datetime | None:
+    """Return the date of seconds since 1970, which a stranger may have written; None = no date has them."""
+    if not isinstance(seconds, int | float) or not 0 <= seconds <= _LAST_SECOND:
+        return None
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def _make_new(parent: Path, name: str) -> Path:

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +14,7 @@ from natgauge.figure_text import in_full
 from natgauge.metrics import declared
 from natgauge.plain_text import one_line
 from natgauge.records.parameters import Parameters
-from natgauge.records.store import date_of
+from natgauge.records.store import date_of, moment_of
 from natgauge.reports import answers, audit, criterion, markdown
 from natgauge.reports.collected import StoredResults
 from natgauge.reports.failures import MeasurementFailure
@@ -146,9 +145,9 @@ def _days(collected: StoredResults) -> Iterator[str]:
     """Days on which repetitions began (UTC); of records without them the day in the name of their folder."""
     for stored in collected.stored:
         begun = stored.result.parameter("begun")
-        times = [each for each in begun if isinstance(each, int | float)] if isinstance(begun, list) else []
-        for each in times:
-            yield datetime.fromtimestamp(each, UTC).date().isoformat()
+        times = list(filter(None, map(moment_of, begun))) if isinstance(begun, list) else []
+        for time in times:
+            yield time.date().isoformat()
         if not times:
             yield from _day(stored.result.results, stored.folder)
     others = [(each.record.results, each.folder) for each in collected.comparisons]

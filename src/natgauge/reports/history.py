@@ -14,7 +14,7 @@ from natgauge.figure_text import given
 from natgauge.interval_text import percent
 from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, commit_of
-from natgauge.records.store import date_of
+from natgauge.records.store import date_of, moment_of
 from natgauge.reports.answers import Sentence, listed
 from natgauge.reports.collected import StoredComparison
 from natgauge.reports.comparison import change, interval
@@ -44,23 +44,23 @@ def dated(every: Sequence[StoredComparison]) -> list[Dated]:
     for stored in every:
         record, folder = stored.record, stored.folder
         name, date = ("", None) if record.commit is None else _commit(record.commit)
-        if date is None and record.began is not None:
-            date = datetime.fromtimestamp(record.began, UTC)
-        date = date or date_of(folder.resolve())
+        date = date or moment_of(record.began) or date_of(folder.resolve())
         if date is None:
             raise UsageError(
                 f"report: --history: {folder} has no date: its comparison is of an earlier natgauge, and its name does "
                 "not begin with one (2026-11-26-010029-...); give the folder its own name again, or leave it out"
             )
-        found[folder.resolve()] = Dated(record, date.astimezone(UTC), name, str(folder))
+        found[folder.resolve()] = Dated(record, date, name, str(folder))
     return list(found.values())
 
 
 def _commit(text: str) -> tuple[str, datetime | None]:
-    """The name and the date of a commit; what strangers wrote otherwise is a name."""
+    """The name and the date (UTC) of a commit; what strangers wrote otherwise is a name."""
     try:
-        return commit_of(text)
-    except ValueError:
+        name, date = commit_of(text)
+        # The first and the last day of all dates have hours that UTC has not.
+        return name, None if date is None else date.astimezone(UTC)
+    except (ValueError, OverflowError):
         return text, None
 
 

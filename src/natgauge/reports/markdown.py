@@ -12,8 +12,11 @@ from natgauge.reports.sheet import Sheet
 
 #: A comment, which is not shown, between two characters of what would be linked otherwise.
 _NOTHING: Final = "<!-- -->"
-#: Beginnings of mentions and mail addresses, of addresses with a scheme, and of those without one.
-_LINKED: Final = re.compile(r"@(?=\w)|(?<=\w):(?=//)|\b(?:mailto|xmpp):|\bwww(?=\.)", re.IGNORECASE)
+#: Beginnings of mentions and mail addresses, of addresses with a scheme, and of those without one; on GitHub also of
+#: issues and of hashes of commits, of which seven digits are enough.
+_LINKED: Final = re.compile(
+    r"@(?=\w)|(?<=\w):(?=//)|\b(?:mailto|xmpp):|\bwww(?=\.)|\bGH(?=-\d)|\b[0-9a-f]{6}(?=[0-9a-f]{34}\b)", re.IGNORECASE
+)
 
 
 def render(shown: Sheet) -> str:

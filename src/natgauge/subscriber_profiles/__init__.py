@@ -214,7 +214,7 @@ def load(name: str) -> Subscriber:
 def _is_there(path: Path) -> bool:
     try:
         return foreign.is_there(path)
-    except (OSError, ValueError):
+    except OSError:
         # No file has such a name.
         return False
 

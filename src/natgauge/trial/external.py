@@ -20,6 +20,7 @@ from natgauge.setup.traffic import Range, TrafficPlan
 from natgauge.trial.fresh_ports import FreshTuples, Ledger
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.protocols import DeviceControl
+from natgauge.trial.requests import longest_seconds
 from natgauge.trials import TrialPlan
 
 #: A command reaches the device over a network.
@@ -125,8 +126,9 @@ class ExternalMeasurer(LabMeasurer):
     def _run(self, request: TrialRequest, progress: Callable[[Progress], None]) -> TrialResult:
         if self.fresh is None:
             return super()._run(request, progress)
-        ports = request.initiator.destination_ports
-        with self.fresh.used(Range(ports.first, ports.last), all_connections(request), self.observer):
+        named = request.initiator.destination_ports
+        ports, connections = Range(named.first, named.last), all_connections(request)
+        with self.fresh.used(ports, connections, longest_seconds(request), self.observer):
             return super()._run(request, progress)
 
 

@@ -20,7 +20,7 @@ from typing import Final
 
 from natgauge import files, foreign
 from natgauge.errors import HostError, UsageError
-from natgauge.host.private_folder import FILE_MODE
+from natgauge.host.private_folder import FILE_MODE, boot, unwritable
 from natgauge.labs.common import locks
 from natgauge.labs.contract import FreshTrials
 from natgauge.setup.traffic import LAST_PORT, Range, TrafficPlan
@@ -36,7 +36,10 @@ _REPORT_EVERY_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Destination ports that a trial used: `ended` in seconds of the monotonic clock, `connections` opened at most."""
+    """Destination ports that a trial used: `ended` in seconds of the monotonic clock, `connections` opened at most.
+
+    While the trial runs, `ended` is the latest time at which it can end.
+    """
 
     first: int
     last: int
@@ -50,7 +53,7 @@ class Use:
 
 @dataclass(slots=True)
 class Ledger:
-    """Uses of a pair of tester ports, oldest first, including earlier measurements; a reboot deletes them.
+    """Uses of a pair of tester ports, oldest first, including earlier measurements of this boot.
 
     Attributes:
         path: file that stores the uses; None = in memory only.
@@ -66,22 +69,46 @@ class Ledger:
 
     @classmethod
     def read(cls, path: Path, now: float) -> Ledger:
-        """Read a ledger's file; empty where it cannot be read. Uses later than `now` are of an earlier boot."""
-        uses: list[Use] = []
-        with suppress(UsageError, ValueError, TypeError):
-            uses = [Use(*entry) for entry in json.loads(foreign.read_text(path, foreign.MEMORY))]
-        return cls(path, sorted((use for use in uses if use.ended <= now), key=lambda use: use.ended))
+        """Read a ledger's file; nobody else writes it, because the reader has the ports.
 
-    def add(self, use: Use, keep_seconds: float) -> None:
-        """Store a use, and drop uses that ended more than `keep_seconds` ago."""
-        self.uses = [old for old in self.uses if old.ended > use.ended - keep_seconds]
+        A trial whose end is later than `now` was killed, and ended with its natgauge. Without a file of this boot, any
+        port may have been used until the boot; with one that cannot be read, until `now`.
+        """
+        anything = Use(1, LAST_PORT, 0.0, 0)
+        try:
+            stored = json.loads(foreign.read_text(path, foreign.MEMORY)) if foreign.is_there(path) else {"boot": ""}
+            uses = [Use(*entry) for entry in stored["uses"]] if stored["boot"] == boot() else [anything]
+            uses = [replace(use, ended=min(use.ended, now)) for use in uses]
+        except (OSError, UsageError, ValueError, TypeError, KeyError):
+            uses = [replace(anything, ended=now)]
+        return cls(path, sorted(uses, key=lambda use: use.ended))
+
+    def begin(self, use: Use, since: float) -> None:
+        """Store a use before its trial, and drop uses that ended before `since`.
+
+        Raises:
+            HostError: it cannot be stored, so the next measurement would not know of it after a kill.
+        """
+        self.uses = [old for old in self.uses if old.ended > since]
         self.uses.append(use)
-        if self.path is not None:
-            with suppress(OSError, HostError):
-                if self.path.parent == locks.folder("uses"):
-                    locks.made_folder("uses")
-                uses = [[old.first, old.last, old.ended, old.connections] for old in self.uses]
-                files.replace(self.path, json.dumps(uses), mode=FILE_MODE)
+        self._write()
+
+    def end(self, now: float) -> None:
+        """Store that the last trial ended `now`; where that fails, the latest end that was planned stays stored."""
+        self.uses[-1] = replace(self.uses[-1], ended=now)
+        with suppress(HostError):
+            self._write()
+
+    def _write(self) -> None:
+        if self.path is None:
+            return
+        if self.path.parent == locks.folder("uses"):
+            locks.made_folder("uses")
+        uses = [[use.first, use.last, use.ended, use.connections] for use in self.uses]
+        try:
+            files.replace(self.path, json.dumps({"boot": boot(), "uses": uses}), mode=FILE_MODE)
+        except OSError as error:
+            raise unwritable(self.path, error) from error
 
 
 @dataclass(slots=True)
@@ -118,14 +145,19 @@ class FreshTuples:
         return replace(self.traffic, destination_ports=Range(first, first + ports.count - 1))
 
     @contextmanager
-    def used(self, ports: Range, connections: int, observer: Observer) -> Iterator[None]:
-        """Wait until the device has forgotten these four tuples; record their use at the end of the block."""
+    def used(self, ports: Range, connections: int, seconds: float, observer: Observer) -> Iterator[None]:
+        """Wait until the device has forgotten these four tuples; the block, of at most `seconds`, uses them.
+
+        Their use is stored before and after the block: a kill in between leaves the first.
+        """
         self._wait(self._ready_at(ports, connections), observer)
+        now = self.clock()
+        kept = max(REMEMBERED_SECONDS, self.timeout + SPARE_SECONDS)
+        self.ledger.begin(Use(ports.first, ports.last, now + seconds, connections), now - kept)
         try:
             yield
         finally:
-            use = Use(ports.first, ports.last, self.clock(), connections)
-            self.ledger.add(use, max(REMEMBERED_SECONDS, self.timeout + SPARE_SECONDS))
+            self.ledger.end(self.clock())
 
     def _ready_at(self, ports: Range, connections: int) -> float:
         """Return the time at which the device has forgotten these four tuples, and has room for the connections."""

@@ -6,14 +6,14 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from natgauge import table_memory
 from natgauge.errors import BrokenError, HostError
-from natgauge.host import programs
+from natgauge.host import process_files, programs
 from natgauge.host.limits import memory_octets
 from natgauge.host.settings import LocalSetting, Remembers
 from natgauge.labs.common.frame_processes import WORK, frame_processes, keep_on
@@ -73,7 +73,8 @@ class NamespaceDevice:
     environment: Mapping[str, str]
     machine: ThisMachine = field(compare=False)
     nice: int = 0
-    _running: set[int] = field(default_factory=set, init=False, compare=False, repr=False)
+    #: Processes of its snippets, with their start times.
+    _running: dict[int, str] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def run(
         self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0
@@ -105,8 +106,7 @@ class NamespaceDevice:
         cpus = [int(cpu) for cpu in self.environment.get("NG_CPUS", "").split(",") if cpu]
         for pid in found if cpus else ():
             keep_on(pid, cpus)
-        self._running.update(found)
-        self._write_ranks()
+        self._write_ranks(found)
         return tuple(sorted(set(found.values())))
 
     def _rank(self, new: set[int]) -> None:
@@ -115,16 +115,23 @@ class NamespaceDevice:
         Where the kernel groups tasks by session (autogroup), a process's own priority counts only inside its session,
         and a daemon has one of its own. Written after every snippet: a daemon may have made it since.
         """
-        self._running |= set(within(self.netns, new)) if new else set()
-        self._write_ranks()
+        self._write_ranks(within(self.netns, new) if new else ())
 
-    def _write_ranks(self) -> None:
-        for pid in tuple(self._running):
+    def _write_ranks(self, found: Iterable[int]) -> None:
+        """Write the priority of the processes that were found now and earlier, and forget those that have ended."""
+        self._running |= {pid: process_files.began(Path(f"/proc/{pid}")) for pid in found}
+        for pid, began in tuple(self._running.items()):
+            process = Path(f"/proc/{pid}")
+            # The number of one that has ended may be that of another process.
+            same = process_files.began(process) == began != ""
             try:
-                Path(f"/proc/{pid}/autogroup").write_text(str(self.nice))
+                if same:
+                    (process / "autogroup").write_text(str(self.nice))
             except OSError:
-                # It has ended, or this kernel has no such groups.
-                self._running.discard(pid)
+                # It has just ended, or this kernel has no such groups.
+                same = False
+            if not same:
+                del self._running[pid]
 
     def _start(self, snippet: str, variables: Mapping[str, str], out: int, err: int) -> subprocess.Popen[bytes]:
         """Start the shell from a thread that is in the namespace: the child inherits it."""

@@ -146,9 +146,10 @@ class Lock:
             os.close(handle)
             return False
         # Without room the holder cannot be named, but the lock holds.
+        pid = os.getpid()
         with suppress(OSError):
             os.ftruncate(handle, 0)
-            os.write(handle, f"{os.getpid()} {_began(os.getpid())}".encode())
+            os.write(handle, f"{pid} {process_files.began(Path(f'/proc/{pid}'))}".encode())
         self._handle = handle
         return True
 
@@ -175,7 +176,7 @@ class Lock:
     def holder(self) -> int | None:
         """Process id of the present holder; None when it is not known, or when the process that wrote it has ended."""
         pid, began = self._written()
-        now = "" if pid is None else _began(pid)
+        now = "" if pid is None else process_files.began(Path(f"/proc/{pid}"))
         return pid if now and began in ("", now) else None
 
     def _written(self) -> tuple[int | None, str]:
@@ -223,11 +224,3 @@ def every() -> Iterator[Lock]:
     for name, what in _KINDS:
         for path in sorted(folder(name).glob("*.lock")):
             yield Lock(path.name.removesuffix(".lock"), what)
-
-
-def _began(pid: int) -> str:
-    """Start time of a process, which distinguishes it from an earlier one of the same number; empty = there is none."""
-    try:
-        return process_files.fields_after_name(Path(f"/proc/{pid}"))[19]
-    except (OSError, IndexError):
-        return ""

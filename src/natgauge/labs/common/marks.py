@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from natgauge import files
-from natgauge.host.private_folder import FILE_MODE, unwritable
+from natgauge.host.private_folder import FILE_MODE, boot, unwritable
 from natgauge.labs.common import locks
 
 #: include/uapi/asm-generic/socket.h
@@ -31,7 +31,7 @@ _MOST_OCTETS: Final = 256
 def cookie() -> str:
     """Return the cookie of the calling thread's namespace."""
     # A folder that outlives a boot would have marks of other namespaces.
-    return f"{number()} {Path('/proc/sys/kernel/random/boot_id').read_text().strip()}"
+    return f"{number()} {boot()}"
 
 
 def number() -> int:

@@ -36,6 +36,11 @@ _BETWEEN: Final = "\nnatgauge-output\n"
 _NOT_OURS: Final = "natgauge-not-ours"
 _TAKEN: Final = "natgauge-taken"
 _GIVEN_BACK: Final = "natgauge-given-back"
+#: Prints the start time of a process, which distinguishes it from a later one of the same number: field 22 of `stat`
+#: (proc_pid_stat(5)). It prints nothing where there is no such process, or no such file, as on BSD.
+_START_OF: Final = (
+    'start_of() { { read -r stat < "/proc/$1/stat" && set -- ${stat##*) } && echo "${20}"; } 2> /dev/null || true; }\n'
+)
 #: Nanoseconds since 1970; a `date` without them prints something else.
 _CLOCK: Final = re.compile(r"\d{19}")
 
@@ -85,7 +90,8 @@ class Remote:
             tester, _, lab = result.stdout.split(_TAKEN, 1)[1].strip().partition(":")
             raise HostError(
                 f"ssh host {self.host}: is used by natgauge on {tester} (lab {lab.partition(':')[0]}); wait until that "
-                f'has ended, or run "natgauge lab clean" there when it was killed'
+                f'has ended; if it was killed, run "natgauge lab clean" there, or, if {tester} was rebooted since, '
+                f"reboot {self.host}"
             )
         if result.status == LOST:
             raise HostError(f"{explained(self.host, result.stderr)}; the connection was lost")
@@ -172,12 +178,14 @@ def wrapped(snippet: str, token: str, number: int, variables: Mapping[str, str],
     command = shlex.join([*enter, "env", "-i", *values, "/bin/sh", "-eu", "-c", snippet])
     return _grouped(
         f"PATH={PATH}; export PATH; umask 022\n"
-        f"{{ echo $$ > {running}; }} 2> /dev/null\n"
+        f'{_START_OF}{{ echo "$$ $(start_of $$)" > {running}; }} 2> /dev/null\n'
         f'if [ "$(readlink {_LOCK})" != {token} ]; then rm -f {running}; echo {_NOT_OURS}; exit; fi\n'
         f"cd {shlex.quote(place)} || cd /\n"
         "began=$(date +%s%N)\n"
         f"{command} < /dev/null > {out} 2> {err} && status=0 || status=$?\n"
         "ended=$(date +%s%N)\n"
+        # The connection may be lost; the snippet, which has ended, would have inherited this.
+        "trap '' PIPE\n"
         'echo "natgauge-answer $status $began $ended"\n'
         f"cat {err}; printf '{_BETWEEN.encode('unicode_escape').decode()}'; cat {out}\n"
         f"rm -f {out} {err} {running}\n"
@@ -192,10 +200,12 @@ def _grouped(script: str) -> str:
 def _kill_running(which: str) -> str:
     """Commands of this lab that run still; each is the leader of a session, as sshd makes it."""
     return (
-        f"for file in {DIRECTORY}/run.{which}; do\n"
+        f"{_START_OF}for file in {DIRECTORY}/run.{which}; do\n"
         '    [ -s "$file" ] || continue\n'
-        '    read -r leader < "$file"\n'
-        '    kill -s KILL -- "-$leader" 2> /dev/null || kill -s KILL "$leader" 2> /dev/null || true\n'
+        '    read -r leader since < "$file"\n'
+        '    if [ "$(start_of "$leader")" = "$since" ] || [ -z "$since" ]; then\n'
+        '        kill -s KILL -- "-$leader" 2> /dev/null || kill -s KILL "$leader" 2> /dev/null || true\n'
+        "    fi\n"
         '    rm -f "$file"\n'
         "done"
     )

@@ -44,7 +44,8 @@ def write(groups: Sequence[FigureGroup], folder: Path, form: Form, own: OwnWords
 
 def _figures(groups: Sequence[FigureGroup], own: OwnWords) -> Iterator[tuple[str, charts.Row]]:
     """Names of the files, without their end, and specifications of the drawings."""
-    colours = dict(_LIGHT.findall(resources.files(page.__package__ or "").joinpath("page.css").read_text("utf-8")))
+    style = resources.files(page.__package__ or "").joinpath("page.css").read_text("utf-8")
+    colours = {f"var({name})": colour for name, colour in _LIGHT.findall(style)}
     every = [(group, figure) for group in groups for figure in group.figures]
     for at, (group, figure) in enumerate(every, start=1):
         title = ", ".join(part for part in (group.title, figure.title) if part)
@@ -57,7 +58,7 @@ def _alone(group: FigureGroup, figure: Figure, words: tuple[str, OwnWords], colo
     """A drawing that needs no page around it."""
     title, own = words
     note = [line for part in (*own.paragraphs, group.caption) for line in textwrap.wrap(part, _NOTE)]
-    spec: dict[str, Any] = {
+    drawn: dict[str, Any] = {
         **figure.spec,
         # The plot keeps its size next to title and legend.
         "autosize": {"type": "pad"},
@@ -73,12 +74,22 @@ def _alone(group: FigureGroup, figure: Figure, words: tuple[str, OwnWords], colo
             "color": "var(--ink)",
         },
     }
-    spec["layer"] = [_titled(layer, figure.axis) for layer in spec["layer"]]
+    drawn["layer"] = [_titled(layer, figure.axis) for layer in drawn["layer"]]
+    drawn = _painted(drawn, colours)
     if group.legend:
-        spec["layer"] = [_with_legend(layer, group.legend) for layer in spec["layer"]]
-    text = re.sub(r"var\((--[\w-]+)\)", lambda found: colours[found[1]], json.dumps(spec))
-    drawn: charts.Row = json.loads(text)
+        # Its names stand within an expression.
+        legend = tuple((name, colours[shade], own) for name, shade, own in group.legend)
+        drawn["layer"] = [_with_legend(layer, legend) for layer in drawn["layer"]]
     return drawn
+
+
+def _painted(value: Any, colours: Mapping[str, str]) -> Any:
+    """Return a specification with colours in place of the page's variables; a text of which one is a part stays."""
+    if isinstance(value, Mapping):
+        return {name: _painted(each, colours) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_painted(each, colours) for each in value]
+    return colours.get(value, value) if isinstance(value, str) else value
 
 
 def _titled(layer: charts.Row, title: str) -> charts.Row:
