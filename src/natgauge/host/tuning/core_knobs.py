@@ -88,7 +88,7 @@ class IrqAffinity(TuningKnob):
 
     def port_of(self, key: str) -> str | None:
         """Return the port that has the interrupt."""
-        return key.split()[0]
+        return key.split(maxsplit=1)[0]
 
     def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[CheckedSetting]:
         """Yield a setting for each interrupt of these ports, assigned in turn to the cores near the port."""

@@ -25,7 +25,7 @@ class PortKnob(TuningKnob):
 
     def port_of(self, key: str) -> str | None:
         """Return the port."""
-        return key.split()[0]
+        return key.split(maxsplit=1)[0]
 
     def find(self, machine: TunedMachine, ports: Sequence[str]) -> Iterator[CheckedSetting]:
         """Yield each port's settings with their present and better values."""
