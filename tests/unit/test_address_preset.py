@@ -78,7 +78,7 @@ NAT64 = {"initiator_family": "ipv6", "responder_family": "ipv4"}
     ],
 )
 def test_the_hash_of_the_frames_of_each_side_is_judged(
-    hashes: list[str | None], traffic: dict[str, str], number: int
+    hashes: list[str | None], traffic: dict[str, Any], number: int
 ) -> None:
     assert pairs_doubted(hashes, **traffic) == number
 

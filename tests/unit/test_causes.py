@@ -266,8 +266,9 @@ def test_jools_counters_of_lost_frames_are_read_and_no_others(tmp_path: Path) ->
 
 def test_who_is_sent_to_the_log_of_invalid_frames_is_told_all_that_it_needs() -> None:
     """In a namespace nothing is logged without the setting of the machine, and nothing anywhere without a logger."""
-    every = [one for row in counters().values() for one in (row, *row.cases)]
-    told = [one.knob for one in every if "nf_conntrack_log_invalid" in one.knob]
+    rows = counters().values()
+    knobs = [*(row.knob for row in rows), *(case.knob for row in rows for case in row.cases)]
+    told = [knob for knob in knobs if "nf_conntrack_log_invalid" in knob]
     assert len(told) == 3
     for needed in ("nf_conntrack_log_invalid=255", "nf_log_all_netns=1", "modprobe nf_log_syslog"):
         assert all(needed in knob for knob in told)

@@ -87,7 +87,7 @@ def test_addresses_times_blocks_is_the_most_subscribers(
 ) -> None:
     """Seen: 600 subscribers on one address, whose blocks are 504."""
     for had, asked in ((addresses, None), (None, addresses), (2, addresses or 1)):
-        parameters = {"port_blocks": blocks, **({} if had is None else {"outside_addresses": had})}
+        parameters: dict[str, Any] = {"port_blocks": blocks, **({} if had is None else {"outside_addresses": had})}
         result = capacity(**parameters)
         each = {"connections": connections, "outside_addresses": asked}
         assert [fits(result, number, **each) for number in (most, most + 1)] == ["carries", "does not carry"]
@@ -222,7 +222,7 @@ def test_sets_as_blocks_have_the_same_number_and_size(length: int, offset: int) 
 def test_gateways_that_give_blocks_or_sets_are_known_by_their_kind_or_by_what_is_recorded() -> None:
     names = [path.stem for path in BUILT_IN.glob("*.toml")]
     for recipe in map(load, names):
-        device = DeviceSettings(recipe.name, ("1",), None, {})
+        device = DeviceSettings(recipe.name, ("1",), 100, {})
         if recipe.kind in ("softwire", "dns", "dns64"):
             continue
         bench = Bench(ask("throughput", recipe.name, {"connections": 100}).cell)

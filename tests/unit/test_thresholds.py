@@ -114,7 +114,7 @@ def test_a_threshold_that_a_metric_has_not_is_refused_before_anything_starts(
 
 @pytest.mark.usefixtures("gateways")
 def test_a_share_may_have_its_percent_sign(tmp_path: Path) -> None:
-    assert run(words(tmp_path, "frame-loss", "--throughput-rate", "1000", "--at-most", "50%")) in (0, 5, 13)
+    assert run(words(tmp_path, "frame-loss", "--full-rate", "1000", "--at-most", "50%")) in (0, 5, 13)
     threshold = result_of(tmp_path).threshold
     assert threshold is not None
     assert threshold.value == 50.0

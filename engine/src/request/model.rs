@@ -336,7 +336,7 @@ pub struct Request {
     pub initiator: Initiator,
     pub responder: Responder,
     pub translation: Translation,
-    /// No phase 1: both sides compute four tuples themselves (RFC 8219 section 5.1). For devices without connection
+    /// No phase 1: both sides compute four tuples themselves (RFC 4814 section 4.5). For devices without connection
     /// state.
     #[serde(default)]
     pub stateless: bool,

@@ -44,7 +44,6 @@ class MixedLoadSettings(MixedSettings):
     Attributes:
         new_share: new connections for each frame of both directions; None = 1 %, or what `new_rate` says.
         life_seconds: how long each connection is open; None = all N are open at every rate.
-        transport: of the frames; a FIN closes the connections of TCP that leave.
     """
 
     new_rate: float | None = chosen(

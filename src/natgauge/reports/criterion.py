@@ -49,10 +49,8 @@ def _sizes(result: Result) -> str:
 def unusual_frames(result: Result, *, sized: bool = True) -> str:
     """Return what is unusual of the frames, as the end of a sentence: transport, sizes, and others among them.
 
-    Empty where all are of the transport that the metric always has, under test, and of the least size.
-
-    Args:
-        sized: whether the sizes matter.
+    Empty where all are of the transport that the metric always has, under test, and of the least size; sizes
+    count where `sized`.
     """
     by, foreground = transport(result), result.number("foreground_share") or 1.0
     sizes = _unusual_sizes(result) if sized and sends_data(result.metric, result.parameters) else ""

@@ -16,7 +16,7 @@ from concurrent.futures import Future as Ended
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
-from typing import Final
+from typing import Any, Final
 
 import dask
 from distributed import Future, KilledWorker
@@ -215,7 +215,7 @@ class Coordinator:
 
 def _beside(line: JournalLine, others: int) -> JournalLine:
     """Return a line with the most other workers that its machine had; the worker knows those of its submission."""
-    worker = line.get("worker")
+    worker: Any = line.get("worker")
     if line["event"] != "repetition" or worker["beside"] >= others:
         return line
     counted = {**worker, "beside": others}

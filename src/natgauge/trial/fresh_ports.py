@@ -86,8 +86,7 @@ class Ledger:
     def begin(self, use: Use, since: float) -> None:
         """Store a use before its trial, and drop uses that ended before `since`.
 
-        Raises:
-            HostError: it cannot be stored, so the next measurement would not know of it after a kill.
+        Raises HostError where it cannot: the next measurement would not know of it after a kill.
         """
         self.uses = [old for old in self.uses if old.ended > since]
         self.uses.append(use)

@@ -101,7 +101,6 @@ class Crowd:
         kept: how many of the older flows, which were open before the crowd, passed each time.
         is_shared: whether that other host has an outside address of the crowd, as far as it opened a flow.
         is_lasting: whether the flows that were refused are refused again after another host was served.
-        is_full: whether the outside address of the one host has no port left.
         evicted: how many of the crowd's first flows, as many as older ones, were gone before their time-out; None = not
             looked for, because the time-out is not known or is over.
     """

@@ -94,9 +94,7 @@ class Refreshed:
     """One mapping with something that happened to it during its idle time, by the clock and not by plan.
 
     Attributes:
-        at: when it happened, s after the mapping was opened.
         idled: when the mapping was still there, or was gone at the latest, s after it was opened.
-        frames: numbers of the frames that show it.
     """
 
     at: float
