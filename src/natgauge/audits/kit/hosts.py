@@ -57,7 +57,6 @@ class InsideHosts:
     Attributes:
         allowance: fewest flows that a host had opened when the gateway refused one; None = it refused none. Flows that
             have expired count, so that a gateway can refuse a host earlier.
-        used: outside addresses that hosts have had.
     """
 
     every: tuple[Address, ...]
