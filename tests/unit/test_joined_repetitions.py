@@ -71,6 +71,7 @@ def test_auto_goes_on_until_the_median_of_the_repetitions_that_count_is_known() 
     whole, cut = [single(10.0)] * 7, [single(10.0, TIME)]
     assert ended(*whole).is_done("auto", 20)
     assert not ended(*whole[:6], *cut * 3).is_done("auto", 20)
-    assert not ended(*cut * 7).is_done("auto", 20)
+    assert not ended(*cut * 6).is_done("auto", 20)
+    assert ended(*cut * 7).is_done("auto", 20)
     assert ended(*whole[:6], *cut * 14).is_done("auto", 20)
     assert ended(*cut * 3).is_done(3, 3)

@@ -22,7 +22,7 @@ from natgauge.campaigns.journal_lines import (
 )
 from natgauge.errors import UsageError
 from natgauge.procedures.kit.repetitions import is_enough
-from natgauge.procedures.kit.settings import Repeat
+from natgauge.procedures.kit.settings import LEAST_AUTO_REPETITIONS, Repeat
 from natgauge.procedures.kit.time_budget import TIME
 from natgauge.records.store import JOURNAL
 
@@ -80,6 +80,9 @@ class MeasurementState:
             return True
         # The result leaves out what time cut off, so the median that is to be well known is one of the others.
         whole = [each.result for each in self.ended if each.result.limited_by != TIME]
+        if isinstance(repeat, str) and not whole:
+            # Time that cut off all of these cuts off the others, too.
+            return len(self.ended) >= LEAST_AUTO_REPETITIONS
         return is_enough([value for result in whole for value in result.values], repeat, most)
 
 

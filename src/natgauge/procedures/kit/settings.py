@@ -59,6 +59,8 @@ DECIDED_ELSEWHERE: Final = frozenset({"connections", "placement", "own_processes
 MOST_REPETITIONS = 1000
 #: `repeat` "auto" ends after this number at the latest: RFC 8219 section 7.2 requires 20 of its own measurements.
 MOST_AUTO_REPETITIONS = 20
+#: An interval of 98 % of the median takes as many values (see `repetitions.well_known`).
+LEAST_AUTO_REPETITIONS = 7
 #: Longest time of a measurement, unless its profile has another.
 MOST_SECONDS = 600.0
 #: Longest accepted time for a device to settle.
