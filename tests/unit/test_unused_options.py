@@ -12,6 +12,7 @@ from tests.unit.test_measurer_verbs import WIRE, check
 
 from natgauge.audits.request import LONG_WAIT_SECONDS, audit_request
 from natgauge.campaigns.cells import accepts
+from natgauge.campaigns.plan import PlanError
 from natgauge.comparisons.request import CompareOptions, read_gateways, with_usual_options
 from natgauge.errors import UsageError
 
@@ -42,6 +43,17 @@ def test_an_option_that_nothing_takes_is_refused_in_one_line(
 ) -> None:
     with golden.raises(UsageError):
         check(metric, gateway, **choices)
+
+
+def test_what_only_some_values_of_a_series_take_is_given_to_these(golden: Golden) -> None:
+    """Plans with such a series were refused."""
+    measure = [{"metric": "latency", "tags": 1000, "trial_seconds": 120.0}]
+    gateways, series = ["nftables-nat44"], {"way": ["every-frame", "rfc8219"]}
+    (cell,) = cells(gateways=gateways, series=series, measure=measure)
+    every, sampled = (each.planned.chosen for each in cell.measurements)
+    assert ("tags" in every, sampled["tags"]) == (False, 1000)
+    with golden.raises(PlanError):
+        cells(gateways=gateways, series={"order": ["increasing", "decreasing"]}, measure=measure)
 
 
 @pytest.mark.parametrize(

@@ -278,7 +278,7 @@ def _refuse_other(plan: plans.Plan, begun: CampaignRecord, folder: Path) -> None
             f"campaign: {folder} was begun by natgauge {begun.natgauge}, this is {VERSION}, which may measure "
             "otherwise; go on with that version, or begin a new campaign: --out"
         )
-    if begun.sha256 != plan.digest:
+    if begun.sha256 not in plan.digests:
         now = plan.content(exclude_none=True)
         other = ", ".join(name for name in {**begun.plan, **now} if begun.plan.get(name) != now.get(name))
         raise UsageError(

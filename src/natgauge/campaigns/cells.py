@@ -17,6 +17,7 @@ from natgauge.campaigns import keys
 from natgauge.campaigns.plan import Plan, PlanError, as_name, at_path, is_of, point_name
 from natgauge.errors import UsageError
 from natgauge.gateways.recipe import Recipe, load
+from natgauge.inputs.checks import spoken
 from natgauge.inputs.question import Cell, Question
 from natgauge.measurer import Ability
 from natgauge.metrics.metric import USUAL_TURN
@@ -135,9 +136,22 @@ def whole(tried: Sequence[PlannedOrFaults], where: str) -> tuple[PlannedCell, ..
     twice = [name for name, count in Counter(point.name for point in planned).items() if count > 1]
     if twice:
         raise PlanError(where, [f"gateways: two cells would be called {twice[0]}; rename a recipe"])
-    if unfit := list(_unfit_folders(planned)):
+    if unfit := [*_unfit_folders(planned), *_never_taken(planned)]:
         raise PlanError(where, unfit)
     return tuple(planned)
+
+
+def _never_taken(planned: Sequence[PlannedCell]) -> Iterator[str]:
+    """Yield settings that nothing takes in any cell: those of a series may have an effect in some of them."""
+    whys: dict[tuple[str, str], str] = {}
+    for each in (measurement for cell in planned for measurement in cell.measurements):
+        for name, value in each.settings.items():
+            if value is not None:
+                why, key = each.planned.settings.unused.get(name, ""), (each.metric, name)
+                whys[key] = why if whys.get(key, why) else ""
+    for (metric, name), why in whys.items():
+        if why:
+            yield f"measure: {spoken(name)} has no effect on {metric}, because {why}; leave it out"
 
 
 def _unfit_folders(planned: Sequence[PlannedCell]) -> Iterator[str]:
@@ -205,10 +219,11 @@ def _point(
         path = _path(error.at, plan, values, of) or f"gateways[{plan.gateways.index(device)}]: "
         return (at_path(path, error),)
     planned: list[CellMeasurement] = []
+    varied = bool(plan.series) or len(plan.point) > 1
 
     def plan_one(measurement: _Measured) -> None:
         title, metric, settings, _, published = measurement
-        planned.append(CellMeasurement(title, settings, bench.plan(metric, settings), published))
+        planned.append(CellMeasurement(title, settings, bench.plan(metric, settings, varied=varied), published))
 
     if faults := _faults(plan, values, measurements, plan_one):
         return faults

@@ -88,8 +88,8 @@ def of_series() -> Mapping[str, Input]:
 
 @cache
 def of_place() -> frozenset[str]:
-    """Names of keys that may choose the machine of the device: those of kinds of labs, without numbers of cores."""
-    return frozenset(place_inputs()) - CORES
+    """Names of keys that may choose the machine of the device, or change what its version says, as its cores do."""
+    return frozenset(place_inputs())
 
 
 def of_point() -> Mapping[str, Input]:

@@ -102,7 +102,16 @@ class Plan(BaseModel):
     @property
     def digest(self) -> str:
         """SHA-256 of the plan's content, in hexadecimal digits; it does not depend on the file's layout."""
-        return hashlib.sha256(json.dumps(self.content(), sort_keys=True).encode()).hexdigest()
+        return _digest(self.content())
+
+    @property
+    def digests(self) -> frozenset[str]:
+        """The digest, and that with the gateways' names from where natgauge was started: campaigns began with it."""
+        return frozenset({self.digest, _digest(self.model_dump(mode="json"))})
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 class _Tag(BaseModel):

@@ -52,6 +52,11 @@ class EnumerationOrdersSettings(DrawSettings, Phase1Settings, SearchSettings):
         return super().unused | {"connection_rate": "that of each order is measured"}
 
     @property
+    def always_draws(self) -> bool:
+        """True: one of the orders draws."""
+        return True
+
+    @property
     def measures_connection_rate(self) -> bool:
         """True: each order has a connection rate."""
         return True

@@ -153,12 +153,13 @@ class Bench(Setup):
         abilities |= set() if self.lab.server is None else {Ability.REAL_SERVER}
         return abilities | ({Ability.BACKGROUND} if self.lab.ground.background is not None else set())
 
-    def plan(self, metric: str, choices: Mapping[str, object]) -> Planned:
+    def plan(self, metric: str, choices: Mapping[str, object], *, varied: bool = False) -> Planned:
         """Plan a procedure for this bench.
 
         Args:
             metric: the procedure's name.
             choices: its settings, by name.
+            varied: whether others of a series may take what nothing takes beside these settings: it is left out.
 
         Raises:
             UsageError: the metric or a setting is unknown, a value is refused, or it cannot be measured here.
@@ -167,6 +168,8 @@ class Bench(Setup):
         chosen = procedure.taken(choices)
         settings = self._settings(procedure, settings_of_kind(self.recipe, procedure, chosen))
         refuse_unanswered(self.recipe, settings)
+        if varied and any(name in settings.unused for name in chosen):
+            return self.plan(metric, {name: value for name, value in choices.items() if name not in settings.unused})
         refuse_unused(settings, chosen)
         refuse_unlike(procedure.metric, settings, self.cell)
         addresses = self.address_plan

@@ -552,7 +552,7 @@ class LabMeasurer(Measurer):
             raise OutlastingError(
                 f"UDP timeout: a trial with phase 1 at {written(request.phase1.rate)} connections/s takes "
                 f"{seconds:.1f} s, but the device forgets connections after {timeout} s; give it a longer time-out "
-                "(--udp-timeout; on a wire by its own means) or fewer connections",
+                "if it can have one (--udp-timeout; on a wire by its own means), or fewer connections",
                 at="udp_timeout",
             )
         raised = self.settings.udp_timeout

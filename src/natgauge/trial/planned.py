@@ -85,6 +85,12 @@ def _refuse_transport(metric: str, settings: TrialSettings, traffic: TrafficOpti
         )
     if transport == "tcp" and not settings.phase2_seconds:
         _refuse_sizes(traffic, f"{metric} only opens TCP connections, whose segments have no data", *MIXES)
+    if transport == "tcp" and settings.always_draws:
+        raise UsageError(
+            f"transport: tcp, but {metric} draws four tuples with replacement, and a TCP connection is opened once; "
+            "choose udp or icmp",
+            at="transport",
+        )
     if transport != "udp" and (settings.query is not None or Ability.BACKGROUND in settings.needs()):
         what = "DNS queries" if settings.query is not None else "native IPv6 in the background"
         raise UsageError(f"transport: {transport}, but {metric} sends {what} by UDP; leave it out", at="transport")

@@ -51,6 +51,8 @@ _STREAM_GAP_SECONDS: Final = 0.5
 #: A mapping that is gone before this share of the idle time that another one of its kind survived was not ended by a
 #: time-out. A gateway that looks for old mappings now and then ends some up to twice as late as others.
 _LONG_BEFORE: Final = 0.5
+#: Share of a required time after which a mapping that is gone shows that it did not live for it.
+_SURELY_BEFORE: Final = 0.9
 #: The shortest idle time of few mappings: a time-out of 1 s is longer.
 _SHORTEST_SECONDS: Final = 0.5
 _MEANWHILE: Final = "during the idle time of its mapping"
@@ -299,7 +301,10 @@ def idle_times(kind: TimerKind, wait: float) -> list[float]:
 def few_idle_times(kind: TimerKind, wait: float) -> list[float]:
     """Return the idle times of the few mappings of a kind: a short one, and those for which mappings must live."""
     top = min(kind.required * _BEYOND, wait)
-    return sorted({_SHORTEST_SECONDS, top, *(one * BELOW for one in REQUIRED_SECONDS if one * BELOW < top)})
+    # A mapping that is gone is known to be so some seconds later, which must be before the required time.
+    shares = (_SURELY_BEFORE, BELOW)
+    required = (one * share for one in REQUIRED_SECONDS for share in shares if one * share < top)
+    return sorted({_SHORTEST_SECONDS, top, *required})
 
 
 def plan(kinds: Sequence[TimerKind], wait: float) -> tuple[int, float]:

@@ -203,7 +203,7 @@ def _kill_running(which: str) -> str:
         f"{_START_OF}for file in {DIRECTORY}/run.{which}; do\n"
         '    [ -s "$file" ] || continue\n'
         '    read -r leader since < "$file"\n'
-        '    if [ "$(start_of "$leader")" = "$since" ] || [ -z "$since" ]; then\n'
+        '    if [ "$(start_of "$leader")" = "$since" ] || [ -z "$since" ] || [ ! -e "/proc/$leader" ]; then\n'
         '        kill -s KILL -- "-$leader" 2> /dev/null || kill -s KILL "$leader" 2> /dev/null || true\n'
         "    fi\n"
         '    rm -f "$file"\n'

@@ -199,6 +199,11 @@ class TrialSettings:
         return {}
 
     @property
+    def always_draws(self) -> bool:
+        """Whether some trials draw their four tuples, whatever the order of the traffic."""
+        return False
+
+    @property
     def phase1_frames(self) -> int:
         """Number of frames of phase 1."""
         return self.connections
