@@ -76,7 +76,7 @@ def varied_with(name: str) -> frozenset[str]:
 #: The remark on a share of forwarding of which both rates contain the tester's own work.
 WITH_TESTER: Final = (
     "in shared placement both rates contain the tester's own work, so that the device's share of plain forwarding is "
-    "lower; natgauge measure cost measures it without that"
+    "farther from 100 %; natgauge measure cost measures it without that"
 )
 #: Whether the true value is equal to the given value, at most it, or at least it.
 Bound = Literal["", "<=", ">="]
@@ -148,10 +148,11 @@ def of_forwarding(result: Result, results: Sequence[Result]) -> Comparison:
     if _routes(result) or not _is_rate(result):
         return Comparison()
     share = _compare(result, results, _routes, _DEVICE, derived.percent_of_forwarding)
-    if result.placement != "shared" or share.value is None or share.bound == ">=":
+    if result.placement != "shared" or share.value is None:
         return share
     # The tester's own work is the same in both, and makes them more alike.
-    return replace(share, bound="<=", note=WITH_TESTER)
+    own: Bound = "<=" if share.value <= 100 else ">="
+    return replace(share, bound=own, note=WITH_TESTER) if share.bound in ("", own) else share
 
 
 def to_previous(result: Result, results: Sequence[Result], axis: Axis) -> Comparison:

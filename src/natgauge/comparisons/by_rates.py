@@ -51,7 +51,7 @@ from natgauge.trial.renewal import FreshLabs, in_repetition
 from natgauge.words import Quantity
 
 #: Settings of each search. A failed trial is repeated once, so that one stall of the host decides no rate.
-SEARCH: Final[Mapping[str, object]] = {"profile": "quick", "error": "2%", "loss_verifications": 1, "most_seconds": 60.0}
+SEARCH: Final[Mapping[str, object]] = {"profile": "quick", "error": "2%", "loss_verifications": 1}
 #: Rate of phase 1 of a throughput trial, as a share of the connection rate; it must not exceed what the device can do.
 _SURELY: Final = 0.5
 

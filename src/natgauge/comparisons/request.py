@@ -195,7 +195,8 @@ def with_usual_options(options: CompareOptions, gateways: Sequence[ComparedGatew
     reasons = [reason for gateway in gateways for reason in _reasons_not_sliced(gateway, options.placement or "shared")]
     if knob := differing_knob(gateways):
         reasons.append(
-            f"{knob}: is a setting of the whole machine, so it cannot differ between gateways that run at the same time"
+            f"{knob}: is a setting of the whole machine, so it cannot differ between gateways that run at the same "
+            "time; give every gateway the same"
         )
     if options.by == "slices" and reasons:
         raise UsageError(f"{reasons[0]}; or leave out --by slices")

@@ -362,7 +362,10 @@ def _of_unit(figure: str, limit: SubscriberLimit) -> str:
 
 def _used(least: float, most: float) -> str:
     """The share of a limit that is used, between these ends; 0 = the limit is not known from above."""
-    ends = [percent(share, width=1) for share in (least, most) if math.isfinite(share)]
+    full = percent(1.0, width=1)
+    shown = [(share, percent(share, width=1)) for share in (least, most) if math.isfinite(share)]
+    # A limit that is passed by little is passed.
+    ends = [f"above {full}" if share > 1 and words == full else words for share, words in shown]
     if not least:
         return f"up to {ends[-1]}" if math.isfinite(most) else "not known"
     return " to ".join(dict.fromkeys(ends)) if math.isfinite(most) else f"{ends[0]} or more"

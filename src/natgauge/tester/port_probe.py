@@ -235,7 +235,9 @@ def _of_counts(counts: Sequence[tuple[str, str, StreamCounts]]) -> Finding:
         what = f"no frame arrived ({ways}): there is no cable between these ports, or something that does not pass them"
         return Finding("cable", "warning", what)
     if arrived < offered:
-        return Finding("cable", "obstacle", f"frames were lost on the cable: {ways}")
+        return Finding(
+            "cable", "obstacle", f"frames were lost on the cable; what arrived: {ways}; see to the cable and both ports"
+        )
     if offered < 2 * _FRAMES:
         what = f"all frames that the ports accepted arrived ({ways}); the transmit rings had no room for the others"
         return Finding("cable", "warning", f"{what} of {_FRAMES} at {_RATE:g} frames/s")
