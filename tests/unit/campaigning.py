@@ -17,7 +17,7 @@ from tests.unit.simulated import Gateway
 
 from natgauge.campaigns.campaign import RunOrder, run
 from natgauge.campaigns.state import CampaignState
-from natgauge.errors import UsageError
+from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.question import Cell, Question
 from natgauge.measurements.prepared import Prepared
 from natgauge.measurer import Ability, Measurer, TearDown
@@ -83,6 +83,20 @@ class Dies:
         if self.left < 0:
             raise Killed
         return self.left == 0
+
+
+@dataclass
+class Goes:
+    """Makes the gateway of a cell until none is left of it; then the device is gone."""
+
+    left: int
+
+    def __call__(self, _cell: Cell) -> Gateway:
+        """Make the gateway once more, or fail."""
+        self.left -= 1
+        if self.left < 0:
+            raise BrokenError("the device is gone")
+        return Gateway(establishes=30_000, forwards=60_000)
 
 
 @dataclass

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.plans import OneTrial, PlanOfTrial
-from tests.unit.campaigning import ONE_CONNECTION_RATE, PLAN, Benches, Dies, Killed, asked, campaign, quick_disk
+from tests.unit.campaigning import ONE_CONNECTION_RATE, PLAN, Benches, Dies, Goes, Killed, asked, campaign, quick_disk
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
@@ -118,18 +118,7 @@ def test_what_cannot_be_measured_leaves_the_other_measurements_of_its_cell(tmp_p
 
 
 def test_repetitions_before_a_break_are_kept_and_say_so(tmp_path: Path, golden: Golden) -> None:
-    benches = Benches()
-    rounds = 0
-
-    def gateway(_cell: object) -> Gateway:
-        nonlocal rounds
-        rounds += 1
-        if rounds > 8:
-            raise BrokenError("the device is gone")
-        return Gateway(establishes=30_000, forwards=60_000)
-
-    benches.gateway = gateway
-    campaign(tmp_path, benches)
+    campaign(tmp_path, Benches(gateway=Goes(8)))
     found = read_summary(tmp_path / "out" / "results" / "linux-ipv4-connections-1000-connection-rate")
     assert len(found.repetitions) == 1
     golden(found.notes)
@@ -148,17 +137,10 @@ def test_what_broke_is_tried_again_when_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_result_that_lacked_repetitions_is_made_anew_when_they_are_there(tmp_path: Path) -> None:
-    left = [8]
-
-    def gateway(_cell: object) -> Gateway:
-        left[0] -= 1
-        if left[0] < 0:
-            raise BrokenError("the device is gone")
-        return Gateway(establishes=30_000, forwards=60_000)
-
+    gateway = Goes(8)
     benches = Benches(gateway=gateway)
     campaign(tmp_path, benches)
-    left[0] = 100
+    gateway.left = 100
     campaign(tmp_path, benches, retry_broken=True)
     for folder in (tmp_path / "out" / "results").iterdir():
         found = read_summary(folder)

@@ -9,12 +9,10 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.unit.campaigning import ONE_CONNECTION_RATE, Benches, Dies, Killed, campaign, quick_disk, results
+from tests.unit.campaigning import ONE_CONNECTION_RATE, Benches, Dies, Goes, Killed, campaign, quick_disk, results
 from tests.unit.golden import Golden
-from tests.unit.simulated import Gateway
 
 from natgauge.cli import run
-from natgauge.errors import BrokenError
 from natgauge.records.store import SUMMARY
 from natgauge.reports.failures import not_ended
 from natgauge.stored.find_results import find
@@ -95,15 +93,7 @@ def test_a_session_makes_the_figure_that_a_kill_left_out(tmp_path: Path) -> None
 
 def test_what_broke_after_some_repetitions_has_not_ended_and_is_broken_until_it_is_tried_again(tmp_path: Path) -> None:
     """Seen: it counted as ended, for its first repetition has a result; tried again, it was broken for ever."""
-    left = [1]
-
-    def gateway(_cell: object) -> Gateway:
-        left[0] -= 1
-        if left[0] < 0:
-            raise BrokenError("the device is gone")
-        return Gateway(establishes=30_000, forwards=60_000)
-
-    campaign(tmp_path, Benches(gateway=gateway), plan=ONE_CONNECTION_RATE)
+    campaign(tmp_path, Benches(gateway=Goes(1)), plan=ONE_CONNECTION_RATE)
     folder = tmp_path / "out"
     assert len(find([folder]).results) == 1
     said = not_ended(folder)

@@ -130,12 +130,12 @@ def piece(recipe: Recipe, verb: str, part: str) -> str:
 def test_off_loads_are_after_the_stop_what_they_were_before_the_first_start(name: str, place: Place) -> None:
     recipe = load(name)
     (place.work / "features").write_text(FEATURES)
-    place.run(recipe, piece(recipe, "start", "ethtool -K"))
+    place.run(recipe, piece(recipe, "start", "TAKE_INTERFACE"))
     assert "ethtool -K outside tx off gso off tso off gro off" in place.calls()
     # An interrupted start is followed by another one, which finds what the first one has set.
     (place.work / "features").write_text(FEATURES.replace(": on", ": off"))
-    place.run(recipe, piece(recipe, "start", "ethtool -K"))
-    place.run(recipe, piece(recipe, "stop", "ethtool -K"))
+    place.run(recipe, piece(recipe, "start", "TAKE_INTERFACE"))
+    place.run(recipe, piece(recipe, "stop", "GIVE_INTERFACE_BACK"))
     restored = [call for call in place.calls() if call.startswith("ethtool -K outside")][-1]
     assert restored == "ethtool -K outside tx on tso on gso on gro off"
     assert "ip link set dev outside address 02:00:00:00:00:05 promisc off" in place.calls()
@@ -145,8 +145,8 @@ def test_off_loads_are_after_the_stop_what_they_were_before_the_first_start(name
 def test_a_machine_without_ethtool_gets_its_addresses_back(place: Place) -> None:
     recipe = load("openvswitch-nat44")
     place.program("ethtool", "#!/bin/sh\nexit 127\n")
-    place.run(recipe, piece(recipe, "start", "ethtool -K"))
-    place.run(recipe, piece(recipe, "stop", "ethtool -K"))
+    place.run(recipe, piece(recipe, "start", "TAKE_INTERFACE"))
+    place.run(recipe, piece(recipe, "stop", "GIVE_INTERFACE_BACK"))
     assert "ip address replace 198.19.0.1/17 dev outside" in place.calls()
 
 

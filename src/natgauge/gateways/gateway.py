@@ -317,18 +317,18 @@ class Gateway:
     def _refuse_unfit(self, present: Mapping[str, int]) -> None:
         demand = self._demand
         if demand is not None:
-            refuse_unfit(self.recipe, demand, self._own_values())
+            refuse_unfit(self.recipe, demand, self._certain(demand))
             needed = octets_needed(self.recipe, demand, self._values, present)
             refuse_short_memory(self.recipe, demand, needed, self.device.machine.free_octets())
 
-    def _own_values(self) -> dict[str, int]:
-        """Values that must suffice: not the longest time-out of a gateway, because each trial is checked against it."""
-        state = "established" if self._demand is None else self._demand.state
-        knob, values = self.recipe.knobs.in_state(state).named().get("udp_timeout"), dict(self._values)
-        is_wish = "udp_timeout" in self._wishes.named()
-        if knob is not None and not is_wish and values.get("udp_timeout") == knob.maximum:
-            del values["udp_timeout"]
-        return values
+    def _certain(self, demand: DeviceDemand) -> dict[str, int]:
+        """Values that must suffice for a demand.
+
+        The longest time-out of a gateway need not, where the user did not choose it: each trial is checked against it.
+        """
+        knob = self.recipe.knobs.in_state(demand.state).udp_timeout
+        longest = None if knob is None or "udp_timeout" in self._wishes.named() else knob.maximum
+        return {name: value for name, value in self._values.items() if (name, value) != ("udp_timeout", longest)}
 
     def _machine_found(self) -> dict[str, int]:
         """Global settings as they were before natgauge set them."""
