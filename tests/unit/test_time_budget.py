@@ -107,6 +107,17 @@ def test_the_error_names_rare_loss_where_trials_lost_next_to_nothing(measure: _W
     assert "loss-tolerance" not in str(overloaded.value)
 
 
+@pytest.mark.parametrize("metric", ["connection-rate", "throughput"])
+def test_more_time_is_not_advised_where_it_would_not_help(metric: str, measure: _WithTime) -> None:
+    """Nor of the connection rate that a throughput needs first."""
+    with pytest.raises(BrokenError, match="loss-tolerance") as rare:
+        measure(metric, Gateway(rare_loss=1.0), most_seconds=6, repeat=1)
+    assert "--most-seconds" not in str(rare.value)
+    with pytest.raises(BrokenError, match="--most-seconds") as overloaded:
+        measure(metric, Gateway(establishes=30_000), most_seconds=4, repeat=1)
+    assert "--loss-tolerance" not in str(overloaded.value)
+
+
 def attempts(*trials: tuple[float, int]) -> list[Attempt]:
     """Trials of 20,000 frames: load, and lost frames; without one they passed."""
     made = []

@@ -132,9 +132,8 @@ class Procedure(Generic[SettingsT]):
         except TimeUpError as error:
             if budget is not None:
                 raise
-            raise BrokenError(
-                f"{self.metric}: no result: {error}{runner.trials_text}; give more --most-seconds (0 = no end)"
-            ) from None
+            remedy = f"; {error.remedy}" if error.remedy else ""
+            raise BrokenError(f"{self.metric}: no result: {error}{runner.trials_text}{remedy}") from None
         result = make_result(self.metric, self.unit, settings.parameters(), measurements, notes)
         return replace(result, first=tuple(runner.first))
 

@@ -81,8 +81,8 @@ class TrialRunner:
         except OutlastingError as error:
             if not self.attempts:
                 raise
-            # What was measured so far is an answer.
-            raise _ended(str(error), bounds) from None
+            # What was measured so far is an answer. More time would not help; the error says what does.
+            raise _ended(str(error), bounds, remedy="") from None
         self._spent_seconds += self.clock() - begin
         self.attempts.append(Attempt(load, short=False, outcome=outcome))
         self.observe(self._event(plan, load, bounds, judged(outcome) if judged else outcome))
@@ -157,9 +157,9 @@ class TrialRunner:
         return left * self._spent_seconds / done
 
 
-def _ended(why: str, bounds: Bounds) -> TimeUpError:
+def _ended(why: str, bounds: Bounds, remedy: str = TimeUpError.remedy) -> TimeUpError:
     error = TimeUpError(why)
-    error.bounds = bounds
+    error.bounds, error.remedy = bounds, remedy
     return error
 
 

@@ -31,10 +31,12 @@ class TimeUpError(Exception):
     Attributes:
         failed: the lowest load that the device failed in a search in which nothing passed; infinite = none, or only
             loads at which so few frames were lost that it may be chance.
+        remedy: what to do; empty = the text says it, and more time would not help.
     """
 
     bounds: Bounds = Bounds()
     failed: float = math.inf
+    remedy: str = "give more --most-seconds (0 = no end)"
 
 
 @dataclass(slots=True)
@@ -113,12 +115,15 @@ def nothing_passed(upper: float | None, unit: str, attempts: Sequence[Attempt], 
         f"{number(max(faster))} {unit}".rstrip() + " passed, but no slower load" if faster else "no load has passed"
     )
     failed = f"{passed} yet, {number(upper)} {unit}".rstrip() + f" failed{f' ({lost})' if lost else ''}"
-    advice = ""
+    advice, remedy = "", error.remedy
     if few_lost(attempts):
         advice = "; no overload loses so few frames: find the cause of the rare loss, or tolerate it (--loss-tolerance)"
+        remedy = ""
     elif cause := _cause(attempts):
         advice = f"; cause: {cause}"
-    return TimeUpError(f"{failed}: {error}{advice}")
+    ended = TimeUpError(f"{failed}: {error}{advice}")
+    ended.remedy = remedy
+    return ended
 
 
 def cut_off(attempts: Sequence[Attempt], unit: str, error: TimeUpError) -> Measurement:

@@ -48,7 +48,9 @@ def measure_first(
     try:
         result = procedure.measure(runner.measurer, inner_settings, runner.observe, budget)
     except TimeUpError as error:
-        raise TimeUpError(f"of the {metric} that it needs first: {error}") from None
+        needed = TimeUpError(f"of the {metric} that it needs first: {error}")
+        needed.remedy = error.remedy
+        raise needed from None
     undecided = [note for note in result.notes if note.word == "undecided"]
     if undecided and share is None:
         raise TimeUpError(f"the {metric} that it needs first is {undecided[0]}")
