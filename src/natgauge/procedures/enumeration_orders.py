@@ -23,13 +23,14 @@ from natgauge.inputs.checks import whole
 from natgauge.metrics.connections import ENUMERATION_ORDERS
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.draws import DRAWN, DrawSettings, expected_connections, expected_new
-from natgauge.procedures.kit.measure.held_connections import HeldConnections
+from natgauge.procedures.kit.measure.held_connections import HeldConnections, all_at_no_rate
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, safely_below
 from natgauge.procedures.kit.measure.prerequisite import measure_first
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames
+from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE
 from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.words import Order
 
@@ -122,8 +123,8 @@ class _EnumerationOrders(HeldConnections[EnumerationOrdersSettings]):
             four_tuples=settings.four_tuples,
         )
         if result.summary.median == 0:
-            reasons = "; ".join(map(str, result.notes))
-            raise BrokenError(f"{ENUMERATION_ORDERS}: order {settings.order}: no connections at any rate: {reasons}")
+            reason = all_at_no_rate(result.notes, held=HELD_FIGURE in result.figures)
+            raise BrokenError(f"{ENUMERATION_ORDERS}: order {settings.order}: {reason}")
         advice, what = late_frames.of_connections(settings.phase1_frames).advice, f"the rate of order {settings.order}"
         short = late_frames.short_note(result.measurements, settings.placement, settings.error, advice, what)
         self.repetition_notes.extend(short)

@@ -27,6 +27,7 @@ from natgauge.procedures.kit.result.results import Attempt, Measurement, Measure
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, is_valid, until_decided
+from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE
 from natgauge.procedures.kit.search.rate_search import SearchedRate, SearchSettings, SearchSpan
 from natgauge.procedures.kit.settings import COMMON, TrialSettings
 from natgauge.procedures.kit.time_budget import TIME
@@ -145,7 +146,13 @@ def _unpreparable(preparation: Preparation) -> str:
             return f"phase 1: {note}; a --loss-tolerance above that lets it pass"
         if note.word == "late at every rate":
             return f"phase 1: {note}"
-    return f"the device establishes no connections at any rate: {'; '.join(map(str, notes))}"
+    return all_at_no_rate(notes, held=preparation.rough is not None and HELD_FIGURE in preparation.rough.figures)
+
+
+def all_at_no_rate(notes: Sequence[Note], *, held: bool) -> str:
+    """Return why no rate establishes all connections; `held`: the device holds only a number of them."""
+    fewer = "; give fewer --connections, or the device a larger table (--table-size)" if held else ""
+    return f"the device establishes all connections at no rate: {'; '.join(map(str, notes))}{fewer}"
 
 
 SearchT = TypeVar("SearchT", bound=SearchSettings)
@@ -161,7 +168,7 @@ FIRST_RATE: Final = 50_000.0
 
 def unprepared(rough: MeasurementResult, figures: Mapping[str, float]) -> Answered:
     """No connection rate, no rate of phase 2: the answer is 0 for the connection rate's reason."""
-    note = Note("phase 1", "phase 1 could not establish the connections at any rate, so phase 2 was not tried")
+    note = Note("phase 1", "phase 1 established all connections at no rate, so phase 2 was not tried")
     return Answered(replace(rough.measurements[0], figures=figures), [note, *rough.notes])
 
 
@@ -298,5 +305,5 @@ def throughput_of(held: HeldConnections[Any], settings: ThroughputShareSettings,
     )
     if result.summary.median == 0:
         notes = "; ".join(map(str, result.notes))
-        raise BrokenError(f"{runner.metric}: the device forwards at no rate without loss: {notes}")
+        raise BrokenError(f"{runner.metric}: the throughput that it needs first is 0: {notes}")
     return result.summary.median
