@@ -92,6 +92,8 @@ def test_a_rate_of_which_half_of_the_searches_ended_at_something_else_is_a_bound
     )
     text = comparison.text(compared_by_rates([limit]))
     assert ("Rates of nat: new at least" in text) is limited
+    # Bits of a bound are bounds as well.
+    assert ("bit/s on the wire, at least " in text) is limited
 
 
 def test_a_stored_comparison_is_found_as_it_was_written(tmp_path: Path) -> None:

@@ -366,10 +366,14 @@ def _rate(record: ComparisonRecord, gateway: GatewayRecord, quantity: str, rate:
     limited = any(2 * sum(limit.searches for limit in of_rate) >= limit.of for limit in of_rate)
     metric = "connection-rate" if quantity == "new" else "throughput"
     bits = bits_of_unit(metric, gateway.parameters.with_settings({"directions": quantity}))
-    text = f"{quantity} {f'at least {at_least(rate)}' if limited else number(rate)}/s"
+
+    def written_rate(value: float) -> str:
+        return f"at least {at_least(value)}" if limited else number(value)
+
+    text = f"{quantity} {written_rate(rate)}/s"
     if bits is None:
         return text
-    wire, packets = (in_bits(number(rate * each)) for each in (bits.wire, bits.packets))
+    wire, packets = (in_bits(written_rate(rate * each)) for each in (bits.wire, bits.packets))
     return f"{text} ({wire} on the wire, {packets} of IP packets)"
 
 
