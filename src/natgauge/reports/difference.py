@@ -165,7 +165,7 @@ def _table(changes: Changes[Thing], view: _View[Thing], width: int | None) -> li
     lines = fitted(rows, right=view.right, width=width) if changes.lines else []
     for at, line in enumerate(changes.lines, start=1):
         sentences = [f"{line.outcome}: {line.conclusion.why}"] if line.conclusion.why else []
-        sentences += [f"differs as requested: {difference}" for difference in line.about]
+        sentences += [f"differs, which --about or --across allows: {difference}" for difference in line.about]
         lines += [f"Line {at}: {sentence}." for sentence in (*sentences, *view.sentences(line))]
     for which, missing in (("first", changes.only_first), ("second", changes.only_second)):
         lines += [view.only(thing, which) for thing in missing]
