@@ -44,8 +44,8 @@ DOUBTS: Final = (
             "one limit for all their messages, and the note has the mean delay of a message. The value is 0; a longer "
             "limit measures the gateway's rate"
         ),
-        remedy="Give a longer time limit for a frame (--frame-timeout-seconds).",
-        limit="a delay above the time limit for a frame, not the rate",
+        remedy="Give frames more time, by the option that the doubt names.",
+        limit="a delay above the time that a frame has, not the rate",
         hides=True,
     ),
     Doubt(
