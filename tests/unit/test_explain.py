@@ -220,6 +220,38 @@ def test_a_result_of_every_metric_is_explained_by_its_answer_first(
     assert first not in capsys.readouterr().out
 
 
+def test_a_doubtful_answer_is_explained_with_the_doubt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Seen: "(doubtful)" stood behind the value, and nothing said why."""
+    grave = {"word": "unreliable", "grade": "answer", "text": "too few connections", "count": 1, "value": None}
+    fine = {"word": "queues", "grade": "interval", "text": "some queues", "count": 1, "value": None}
+    store = Store(tmp_path)
+    store.write_plan({})
+    keep(store, made([800.0, 810.0, 820.0], doubts=[grave, fine]))
+    stored(tmp_path, trial(0, ALL))
+    assert run(["explain", str(tmp_path)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "(doubtful)" in said
+    assert "Could change the answer: unreliable: too few connections. Use more connections." in said
+    assert "some queues" not in said, "it changes the interval, not the answer"
+
+
+@pytest.mark.parametrize("limit", [None, 0.25], ids=["no limit", "within the limit"])
+def test_a_frame_that_came_after_the_receivers_closed_broke_no_time_limit(
+    limit: float | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seen: "the frame arrived after its time limit" of a trial that had none."""
+    delay = {"minimum_ns": 100_000_000, "maximum_ns": 200_000_000, "sum_ns": 45_000_000_000}
+    record = trial(300, {**ALL}, arrived={"late": 300, "late_delay": delay})
+    record["plan"]["frame_timeout_seconds"] = limit
+    assert run(["explain", stored(tmp_path, record)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "Cause: the device, which sends frames on too late." in said
+    assert "after its time limit" not in said
+    assert "than the time limit" not in said
+    assert "late: the frame arrived too late to count." in said
+    assert "a longer --grace-seconds" in said
+
+
 def test_a_failed_measurement_is_explained_with_its_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:

@@ -28,6 +28,7 @@ from natgauge.records.store import COMPARISON, FAILURE, FAILURE_SCHEMA, SUMMARY,
 from natgauge.records.trial import cause_in, checked
 from natgauge.reports import comparison
 from natgauge.reports.answers import answers
+from natgauge.reports.graded_doubts import graded
 from natgauge.tables import aligned
 from natgauge.words import Verdict
 
@@ -65,12 +66,14 @@ class TrialExplanation:
 
 
 def answered(folder: Path) -> list[str]:
-    """Return the sentences that the result of a folder gives: its value, its range, and what limited it.
+    """Return the sentences that the result of a folder gives: its value, its range, what limited it, and grave doubts.
 
     Empty where the measurement or comparison has not ended.
     """
     if is_there(folder / SUMMARY):
-        return [sentence.text for sentence in answers([read_record(folder / SUMMARY, Result)])]
+        result = read_record(folder / SUMMARY, Result)
+        grave = [doubt for doubt in result.doubts if doubt.grade == "answer"]
+        return [*(sentence.text for sentence in answers([result])), *graded([(result.metric, grave)], lambda _: "")]
     if is_there(folder / COMPARISON):
         return [sentence.text for sentence in comparison.sentences(read_record(folder / COMPARISON, ComparisonRecord))]
     return []
