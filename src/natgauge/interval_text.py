@@ -70,6 +70,13 @@ def within(value: float, low: float, high: float) -> str:
     return f"{resolved(value, low, high)} {text if text.startswith('±') else f'({text})'}"
 
 
+def with_ends(value: float, low: float, high: float) -> str:
+    """Return a figure with both ends of its interval: a figure in %, whose "± 11 %" is read as percentage points."""
+    if low == high == value:
+        return resolved(value, low, high)
+    return f"{resolved(value, low, high)} ({span(low, high)})"
+
+
 def margin(value: float, low: float, high: float) -> str:
     """Return the interval of a figure that `resolved` writes: as "± 11 %", or by its ends where that would mislead.
 

@@ -51,13 +51,13 @@ def test_a_figure_drifts_that_a_guest_measured_of_its_own_speed_in_minutes(resul
 def test_the_range_has_the_drift_and_the_sentence_below_names_it(golden: Golden) -> None:
     first, *others = verdict(measured(error="1%"), brief=True).splitlines()
     assert expected_range(measured(error="1%")) == pytest.approx((89_948, 114_450), abs=1)
-    assert ": ± 13 % (3 repetitions)" in first
+    assert ": ± 13 % in another run (3 repetitions)" in first
     golden(others)
 
 
 def test_without_drift_and_search_the_range_is_that_of_the_repetitions() -> None:
     lines = verdict(measured(hypervisor=False), brief=True)
-    assert ": ± 2.0 % (3 repetitions)" in lines
+    assert ": ± 2.0 % in another run (3 repetitions)" in lines
     assert "drift" not in lines
 
 
@@ -68,8 +68,16 @@ def test_the_error_of_the_search_widens_each_end(asked: str | None, width: float
 
 
 def test_a_single_repetition_has_a_range_where_something_widens_it(golden: Golden) -> None:
-    assert ": ± 10 % (1 repetition)" in verdict(measured([1e5]))
+    assert ": ± 10 % in another run (1 repetition)" in verdict(measured([1e5]))
     golden(verdict(measured([1e5], hypervisor=False)))
+
+
+def test_the_range_of_a_share_in_percent_is_no_percent_of_it() -> None:
+    """Seen: "loses 50 % of the frames: ± 4 %", which is read as 46 to 54 %, and was 48 to 52 %."""
+    lost = made([48.0, 50.0, 52.0], metric="frame-loss", unit="%")
+    assert "50.0 % of the frames at the highest load: 48.0 to 52.0 in another run (3 repetitions)" in verdict(lost)
+    assert "±" not in verdict(lost)
+    assert main_figure.within(lost) == "50.0 (48.0 to 52.0)"
 
 
 def test_a_bound_has_no_range_but_the_values_of_its_repetitions(golden: Golden) -> None:
@@ -93,7 +101,7 @@ def test_a_range_that_reaches_down_to_0_is_no_agreement() -> None:
     """The wider the doubt was, the narrower was what was printed."""
     loss = searched([0.5] * 3, 1.2, metric="frame-loss", unit="%")
     assert expected_range(loss) == pytest.approx((0.0, 1.2))
-    assert main_figure.spread(loss) == "0.00 to 1.20 (3 repetitions)"
+    assert main_figure.spread(loss) == "0.00 to 1.20 in another run (3 repetitions)"
     few = searched([1.0], 2.0, metric="subscribers", unit="subscribers")
     assert expected_range(few) == (0.0, 2.0)
     assert "no interval" not in main_figure.spread(few)

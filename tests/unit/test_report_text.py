@@ -140,7 +140,7 @@ def test_a_series_over_loads_is_summarized_over_all_repetitions(golden: Golden) 
     head, *rows = series_of(text)[:3]
     assert head.split() == ["offered", "percent", "offered", "rate", "lost", "percent"]
     assert [" ".join(row.split()) for row in rows] == [
-        "100 1,000,000 50.0 ± 4.0 %",
+        "100 1,000,000 50.0 (48.0 to 52.0)",
         "50 500,000 1.0 (0.0 to 2.0)",
     ]
 

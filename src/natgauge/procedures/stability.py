@@ -103,7 +103,7 @@ class _Quantity(NamedTuple):
 
 
 _QUANTITIES: Final = (
-    _Quantity("lost_percent", "the share of lost frames", "%"),
+    _Quantity("lost_percent", "the share of lost frames", "percentage points"),
     _Quantity("late_frames", "the number of late frames", "frames a period"),
     _Quantity("lag_ms", "the lag at the end of a period", "ms"),
     _Quantity("connections", "the device's own count", "connections", always=True),

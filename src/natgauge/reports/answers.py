@@ -592,7 +592,9 @@ def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = T
     """
     differences = [claim for claim in claims if claim.contrast.kind == "difference"]
     if differences:
-        change = f"{signed(_middle(differences))} {unit_of(claims[0].first)}"
+        unit = unit_of(claims[0].first)
+        # "+1 %" of a share in % would be read as a ratio.
+        change = f"{signed(_middle(differences))} {'percentage points' if unit == '%' else unit}"
         against = f" against {of.removeprefix('that of ')}" if of else ""
         return f"{change}{against} ({_interval(differences)}, {_coverage(differences)})"
     where = f" at {len(claims)} points" if at and len(claims) > 1 else ""

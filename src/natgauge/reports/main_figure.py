@@ -47,17 +47,29 @@ def value(result: Result, figure: float) -> str:
     return interval_text.resolved(figure, figure - half, figure + half)
 
 
-def spread(result: Result) -> str:
-    """Return the interval in words, with the number of repetitions that it rests on."""
+def spread(result: Result, *, named: bool = True) -> str:
+    """Return the interval in words, with the number of repetitions that it rests on.
+
+    Args:
+        result: the result.
+        named: whether the words say that the interval is another run's; False where a title says it.
+    """
     interval, count = interval_of(result), len(result.repetitions)
     planned = max(count, result.planned_repetitions)
     done = f"{count} of {planned} repetitions" if planned > count else f"{count} repetition{'' if count == 1 else 's'}"
     if interval.low == interval.high:
         return f"{done} agree" if count > 1 and _agree(result) else f"{done}, no interval"
-    text = interval_text.margin(result.median, interval.low, interval.high)
     if interval.is_expected:
-        return f"{text} ({done})"
+        text = margin(result, interval.low, interval.high)
+        return f"{text}{' in another run' if named else ''} ({done})"
     return f"{interval_text.span(interval.low, interval.high)} in {done}"
+
+
+def margin(result: Result, low: float, high: float) -> str:
+    """Return an interval of a result's median; of one in % by its ends, as `interval_text.with_ends` says."""
+    if result.unit == "%":
+        return interval_text.span(low, high)
+    return interval_text.margin(result.median, low, high)
 
 
 def _agree(result: Result) -> bool:
@@ -73,6 +85,6 @@ def within(result: Result) -> str:
     interval = interval_of(result)
     if interval.low == interval.high:
         return median(result)
-    if not interval.is_expected:
+    if not interval.is_expected or result.unit == "%":
         return f"{median(result)} ({interval_text.span(interval.low, interval.high)})"
     return interval_text.within(result.median, interval.low, interval.high)

@@ -24,7 +24,7 @@ from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived
 from natgauge.analysis.unit_frames import bits_of_unit, frames_in_all, mix_of
 from natgauge.errors import UsageError
 from natgauge.figure_text import at_least, at_most, in_full, number
-from natgauge.interval_text import Written, within
+from natgauge.interval_text import Written, with_ends, within
 from natgauge.log_counts import LOG_FIGURES
 from natgauge.metrics import figures
 from natgauge.metrics.loads import WITHIN_TOLERANCE, WITHOUT_LOSS
@@ -98,13 +98,15 @@ class ResultRow:
     @property
     def printed(self) -> list[str]:
         """Cells as printed text."""
-        own = self.own or [printed(cell, self.text) for cell in self.cells]
+        own = self.own or [printed(cell, self.text, in_percent=self.unit == "%") for cell in self.cells]
         return ["-" if cell is None else _with_value(text, cell) for cell, text in zip(self.cells, own, strict=True)]
 
 
-def printed(cell: Cell, text: Callable[[Cell], str]) -> str:
+def printed(cell: Cell, text: Callable[[Cell], str], *, in_percent: bool = False) -> str:
     """Return a cell's text, of a range as a figure with its interval; `text` formats a single value."""
-    return within(cell.median, cell.minimum, cell.maximum) if isinstance(cell, Ranged) else text(cell)
+    if not isinstance(cell, Ranged):
+        return text(cell)
+    return (with_ends if in_percent else within)(cell.median, cell.minimum, cell.maximum)
 
 
 @dataclass(frozen=True, slots=True)

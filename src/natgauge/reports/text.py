@@ -13,13 +13,12 @@ from pydantic import JsonValue
 from natgauge.analysis.between_runs import drift
 from natgauge.analysis.loads import LOADS, by_load
 from natgauge.figure_text import in_full, in_percent, number
-from natgauge.interval_text import margin
 from natgauge.metrics import declared
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
 from natgauge.notes import NoteWord
 from natgauge.records.measurement import FUNCTIONAL, SHARE_OF_LINK, Result
 from natgauge.records.parameters import METHODS
-from natgauge.reports import criterion, draft
+from natgauge.reports import criterion, draft, main_figure
 from natgauge.reports.answers import Sentence, answers, not_sure
 from natgauge.reports.graded_doubts import graded
 from natgauge.reports.rows import (
@@ -179,10 +178,13 @@ def series_rows(series: Sequence[SeriesRow]) -> list[list[str]]:
     Single directions are left out.
     """
     names = dict.fromkeys(name for row in series for name in row if not name.endswith(_DIRECTIONS))
-    cells = [[row.get(name) for name in names] for row in series]
+    cells = [[(row.get(name), name.endswith("_percent")) for name in names] for row in series]
     return [
         [name.replace("_", " ") for name in names],
-        *(["-" if cell is None else printed(cell, _in_series) for cell in row] for row in cells),
+        *(
+            ["-" if cell is None else printed(cell, _in_series, in_percent=share) for cell, share in row]
+            for row in cells
+        ),
     ]
 
 
@@ -202,7 +204,7 @@ def spread_text(result: Result) -> str:
         return "they differ by less than the search error"
     if result.minimum == result.maximum:
         return "they agree"
-    return f"they lie within {margin(result.median, result.minimum, result.maximum)}"
+    return f"they lie within {main_figure.margin(result, result.minimum, result.maximum)}"
 
 
 def _certainty(result: Result) -> str:

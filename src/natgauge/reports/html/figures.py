@@ -19,7 +19,7 @@ from natgauge.analysis.contrast import better, bounds
 from natgauge.analysis.loads import loss_figure
 from natgauge.analysis.scalability import CORES, NEW, SESSIONS, Axis, varied_with
 from natgauge.figure_text import given, in_full, number
-from natgauge.interval_text import span, within
+from natgauge.interval_text import span, with_ends
 from natgauge.metrics import declared
 from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, RatioEstimate
@@ -444,7 +444,7 @@ def _loss(results: Sequence[Result], looks: Looks) -> Figure:
                 by_load.setdefault(float(load), []).append(float(share))
         for load, values in sorted(by_load.items()):
             middle = statistics.median(values)
-            tip = f"{name}, {number(load)} frames/s: {within(middle, min(values), max(values))} %"
+            tip = f"{name}, {number(load)} frames/s: {with_ends(middle, min(values), max(values))} %"
             look = {**looks[result.gateway], "line": name}
             rows.append({"x": load, "y": middle, "low": min(values), "high": max(values), "tip": tip, **look})
             rows[-1]["mark"] = graded_doubts.mark(result.doubts) if load == max(by_load) else ""

@@ -92,7 +92,7 @@ def _runs(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 
 def _entry(column: int, result: Result) -> Entry:
     grave = dict.fromkeys(doubt.word for doubt in result.doubts if doubt.grade == "answer")
-    return Entry(column, main_figure.median(result), main_figure.spread(result), tuple(grave))
+    return Entry(column, main_figure.median(result), main_figure.spread(result, named=False), tuple(grave))
 
 
 #: A page with fewer ratios has them in sentences.
