@@ -355,7 +355,8 @@ def test_when_time_is_over_the_exit_status_says_whether_the_verdict_is_known(
     assert run([*ASKED, "--resolve", "0.1%", "--most-seconds", "1", "--quantities", "up", "--json"]) == status
     document = json.loads(capsys.readouterr().out)
     assert (document["estimates"][0]["verdict"], document["decided"]) == (verdict, status == 0)
-    assert document["estimates"][0]["half_width"] > 0.001
+    width = document["estimates"][0]["half_width"]  # None: a slow host had time for too few rounds
+    assert width is None or width > 0.001
 
 
 def test_words_name_verdict_interval_and_costs(
