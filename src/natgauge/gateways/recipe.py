@@ -203,7 +203,7 @@ class Recipe(RecipeTable):
         if len(holding) != int(self.stateful):
             keeps = f"{' and '.join(holding) or 'no device'} {'keep' if len(holding) > 1 else 'keeps'} connections"
             one = f"write stateful = {str(bool(holding)).lower()}"
-            remedy = one if len(holding) < 2 else "only one device of a chain may keep them"
+            remedy = one if len(holding) < 2 else "only one device of a chain may: choose other recipes for the others"
             raise ValueError(f"stateful is {str(self.stateful).lower()}, but {keeps}; {remedy}")
 
     def carrying(self, transport: Transport) -> Recipe:
