@@ -17,9 +17,9 @@ from natgauge.plain_text import one_line
 
 #: No message repeats more of a value than this many characters; paths and lists of names are shorter.
 LONGEST_VALUE: Final = 200
-#: A value in a message: quoted, or without a blank.
+#: A value in a message: quoted, or without a blank. A quoted command of natgauge is to be copied, so it stays whole.
 _VALUE: Final = re.compile(
-    rf"""(?<![^\s(\[=:,])(['"])(?:(?!\1).){{{LONGEST_VALUE},}}\1|\S{{{LONGEST_VALUE},}}""", re.DOTALL
+    rf"""(?<![^\s(\[=:,])(['"])(?!natgauge )(?:(?!\1).){{{LONGEST_VALUE},}}\1|\S{{{LONGEST_VALUE},}}""", re.DOTALL
 )
 _SHOWN: Final = 60
 

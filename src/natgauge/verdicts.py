@@ -308,7 +308,10 @@ def _too_many(stream: _Stream) -> _Ruling | None:
     counts = stream.counts
     if counts.received_frames <= counts.offered_frames:
         return None
-    reason = f"{stream.name}: more frames arrived than were sent: {counts.received_frames} of {counts.offered_frames}"
+    reason = (
+        f"{stream.name}: more frames arrived than were sent: {counts.received_frames} arrived, "
+        f"{counts.offered_frames} were sent"
+    )
     return _Ruling(Verdict.INVALID, reason, limited_by="host")
 
 
@@ -483,7 +486,7 @@ def _explained(case: _Case, stream: _Stream) -> str:
         return "how many is not known"
     if stream.counts.lost_in_stalls:
         return f"{stream.counts.lost_in_stalls} were due during or shortly after the stalls"
-    return f"up to {_explained_loss(case, stream):.0f}"
+    return f"up to {_explained_loss(case, stream):.0f} frames"
 
 
 def _port_drops(case: _Case) -> dict[str, tuple[int, int]]:

@@ -381,6 +381,18 @@ def test_of_fewer_than_1000_frames_the_slowest_one_is_named_and_not_one_of_1000(
         golden(one(made([12.0, 12.0], metric=metric, unit="us", figures={name: 40.0, "timed_frames": frames})).text)
 
 
+def test_a_difference_that_may_be_none_is_printed_with_its_unit() -> None:
+    losses = {"a": [0.0, 0.0, 0.0, 0.1, 0.0, 0.0], "b": [0.0, 0.1, 0.0, 0.0, 0.0, 0.0]}
+    found, *_ = answers(
+        [
+            made(values, median=0.0, metric="frame-loss", unit="%", parameters={"gateway": gateway, **in_turns(6)})
+            for gateway, values in losses.items()
+        ]
+    )
+    assert found.certainty == "cannot tell"
+    assert re.search(r"the difference is \S+ to \S+ (%|percentage points) \(", found.text), found.text
+
+
 def test_a_value_of_zero_has_a_difference_with_its_interval_instead_of_a_ratio(golden: Golden) -> None:
     losses = {"a": [0.0] * 4, "b": [3.0, 3.1, 3.2, 3.3]}
     found, *_ = answers(

@@ -49,6 +49,7 @@ recipe = "{}"
         ("tayga-siit", "nftables-nat44"),
         ("linux-ipv4", "tayga-clat"),
         ("tayga-clat", "tayga-nat46"),
+        ("nftables-nat44", "iptables-nat44"),
         ("tayga-clat", "./nothing.toml"),
     ],
 )

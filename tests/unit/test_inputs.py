@@ -25,7 +25,7 @@ from natgauge.cli import app, compare, measure
 from natgauge.cli.exit_statuses import EXIT_STATUSES
 from natgauge.cli.generator import ClickInputType
 from natgauge.comparisons import compare as comparing
-from natgauge.comparisons.request import OF_ALL, CompareOptions
+from natgauge.comparisons.request import OF_ALL, CompareOptions, read_gateways
 from natgauge.errors import BrokenError, FaultError, HostError, UsageError
 from natgauge.inputs import cores, measuring_types, types
 from natgauge.inputs.input import Input, inputs_of
@@ -35,6 +35,7 @@ from natgauge.labs.kinds import kinds
 from natgauge.records.parameters import Parameters, descriptions
 from natgauge.setup.cell import inputs_of_lab, inputs_of_part, place_inputs
 from natgauge.trial.question import ask, command
+from natgauge.words import Quantity
 
 ROOT = Path(__file__).parents[2]
 #: Options of commands that choose nothing of the question but where it goes.
@@ -307,3 +308,34 @@ def test_a_flag_that_stays_off_is_not_chosen() -> None:
 def test_the_command_of_a_result_decides_nothing() -> None:
     assert not descriptions()["command"].moves_figures
     assert Parameters.grouped(settings={"command": "x"}).place == {"command": "x"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1", "resolve: '1' is unclear without a % sign; write 1%"),
+        ("10", "resolve: '10' is unclear without a % sign; write 10%"),
+        ("1000", "resolve: 1000% is outside of 0.1% to 50%"),
+    ],
+)
+def test_a_share_without_a_percent_sign_is_told_only_ways_that_the_input_takes(text: str, said: str) -> None:
+    resolve = next(one for one in inputs_of(CompareOptions) if one.name == "resolve")
+    with pytest.raises(UsageError) as caught:
+        resolve.read(text)
+    assert (str(caught.value), caught.value.at) == (said, "resolve")
+
+
+@pytest.mark.parametrize(
+    ("quantity", "measured"),
+    [("new", "connection-rate"), ("up", "throughput"), ("both", "throughput")],
+)
+def test_the_command_that_measures_a_compared_gateway_alone_asks_for_that_rate_of_it(
+    quantity: Quantity, measured: str
+) -> None:
+    names = ["nftables-nat44", "iptables-nat44:connections=1000"]
+    gateway = read_gateways(names, {"frame_size": 128}, unlike=False)[1]
+    question = asked_by(gateway.alone(quantity, "shared"))
+    assert (question.metric, str(question.cell.gateway)) == (measured, "iptables-nat44")
+    assert (question.cell.traffic.connections, question.cell.traffic.frame_size) == (1000, 128)
+    assert getattr(question.cell.kind_options, "placement", None) == "shared"
+    assert question.settings.get("directions", "both") == (quantity if quantity == "up" else "both")

@@ -16,6 +16,7 @@ from tests.unit.made_results import keep, made
 
 from natgauge.cli import run
 from natgauge.cli.say import document, say
+from natgauge.errors import UsageError
 from natgauge.plain_text import one_line, visible
 from natgauge.records.store import Store
 from natgauge.reports import csv_table, latex, markdown
@@ -194,3 +195,10 @@ def test_the_page_offers_no_command_of_the_folder(tmp_path: Path) -> None:
     assert run(["report", str(folder), "--html", str(path)]) == 0
     found = path.read_text()
     assert ("Repeat this" in found, "evil.example" in found) == (False, False)
+
+
+def test_a_message_cuts_an_overlong_value_and_leaves_a_command_to_be_copied_whole() -> None:
+    long = "natgauge measure throughput --gateway nat " + "--connections 1000 " * 20
+    said = str(UsageError(f'x: "{"y " * 300}" is unknown; see "{long}"'))
+    assert f'see "{long}"' in said
+    assert "(602 characters)" in said

@@ -16,6 +16,8 @@ from tests.unit.simulated import Gateway
 import natgauge
 from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways.recipe import load
+from natgauge.measurer import TearDown
+from natgauge.procedures import tear_down_rate
 from natgauge.procedures.tear_down_rate import tear_down
 from natgauge.words import TcpState
 
@@ -155,6 +157,11 @@ def test_each_state_has_a_time_out_of_its_own_or_none(golden: Golden) -> None:
 def test_connections_that_stay_are_no_tear_down(golden: Golden) -> None:
     with golden.raises(BrokenError):
         measure(emptying(keeps=3))
+
+
+def test_connections_of_others_in_the_table_are_refused_with_what_to_do() -> None:
+    with pytest.raises(BrokenError, match=r"held 7 connections .* instead of 5; end other traffic"):
+        tear_down_rate._checked(TearDown(0.1, count_before=7, count_after=0), 5)
 
 
 def test_a_phase_1_that_fails_is_repeated_more_slowly() -> None:

@@ -204,7 +204,7 @@ def test_stalls_too_many_to_remember_may_have_held_up_every_frame(golden: Golden
     (doubt,) = stalls_doubt(found)
     golden(doubt)
     # There are no such figures.
-    assert "without_stalls" not in doubt
+    assert "without stalls" not in doubt
     assert "worst_case_latency_without_stalls_us" not in result.figures
 
 

@@ -12,14 +12,14 @@ from natgauge.paired.rounds import Void, VoidRounds
 
 
 def test_a_void_round_is_noted_with_its_gateway(golden: Golden) -> None:
-    voids = VoidRounds("compare", "round", "see")
+    voids = VoidRounds("compare", "round", lambda _: "see")
     voids.judge("a", "")
     voids.judge("b", "up: 1 of 2 frames came back")
     golden(voids.notes)
 
 
 def test_three_void_rounds_in_a_row_end_it_in_one_line(golden: Golden) -> None:
-    voids = VoidRounds("compare", "search", "see what it does")
+    voids = VoidRounds("compare", "search", lambda _: "see what it does")
     for _ in range(2):
         voids.judge("b (new)", "no rate passed")
     with golden.raises(BrokenError):
@@ -27,7 +27,7 @@ def test_three_void_rounds_in_a_row_end_it_in_one_line(golden: Golden) -> None:
 
 
 def test_a_valid_round_and_those_of_others_begin_the_count_again() -> None:
-    voids = VoidRounds("cost", "round", "see")
+    voids = VoidRounds("cost", "round", lambda _: "see")
     for _ in range(5):
         voids.judge("a", "lost")
         voids.judge("b", "lost")
@@ -40,7 +40,7 @@ def test_a_valid_round_and_those_of_others_begin_the_count_again() -> None:
 def test_a_ratio_that_lacks_more_rounds_than_it_has_ends_it_with_the_remedy_of_the_place_without_a_gateway(
     golden: Golden,
 ) -> None:
-    voids = VoidRounds("compare", "round", "see the gateway")
+    voids = VoidRounds("compare", "round", lambda _: "see the gateway")
     for _ in range(9):
         voids.judge_ratio("b", {})
         voids.judge_ratio("b", {"cable": Void("cable", "lost"), "a": Void("gateway", "late")})
@@ -49,7 +49,7 @@ def test_a_ratio_that_lacks_more_rounds_than_it_has_ends_it_with_the_remedy_of_t
 
 
 def test_gateways_that_are_void_in_turn_end_it_with_the_remedy_of_gateways(golden: Golden) -> None:
-    voids = VoidRounds("compare", "search", "see what it does")
+    voids = VoidRounds("compare", "search", lambda _: "see what it does")
     for number in range(8):
         voids.judge_ratio("b (up)", {"ab"[number % 2]: Void("gateway", "no rate passed")})
     voids.judge_ratio("c (up)", {})
@@ -58,7 +58,7 @@ def test_gateways_that_are_void_in_turn_end_it_with_the_remedy_of_gateways(golde
 
 
 def test_a_few_void_rounds_of_a_ratio_end_nothing() -> None:
-    voids = VoidRounds("compare", "round", "see")
+    voids = VoidRounds("compare", "round", lambda _: "see")
     for _ in range(8):
         voids.judge_ratio("b", {"b": Void("gateway", "lost")})
     for _ in range(8):
@@ -70,7 +70,7 @@ def test_a_few_void_rounds_of_a_ratio_end_nothing() -> None:
 
 @pytest.mark.parametrize(("kind", "remedy"), [("cable", "natgauge selftest"), ("plain forwarding", "linux-ipv4")])
 def test_a_place_without_a_gateway_has_a_remedy_of_its_own(kind: PlaceKind, remedy: str) -> None:
-    voids = VoidRounds("cost", "round", "see the gateway")
+    voids = VoidRounds("cost", "round", lambda _: "see the gateway")
     for _ in range(2):
         voids.judge(kind, "lost", kind)
     with pytest.raises(BrokenError, match=remedy) as caught:

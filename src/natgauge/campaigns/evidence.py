@@ -142,7 +142,7 @@ class EvidenceFile:
 
     def _lacking(self, octets: int, known: Extent) -> str:
         return (
-            f"campaign: {self._path}: has {octets:,} octets, but the journal counts {known.octets:,} of "
+            f"campaign: {self._path}: has {octets:,} octets, but the journal counts {known.octets:,} octets, those of "
             f"{known.trials:,} trials; {REMEDY}"
         )
 

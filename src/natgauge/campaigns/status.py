@@ -11,6 +11,7 @@ from typing import Any
 
 from natgauge.campaigns.journal import is_written
 from natgauge.campaigns.state import CampaignState
+from natgauge.errors import UsageError
 from natgauge.procedures.kit.time_budget import TIME
 from natgauge.records.campaign import CampaignCell, CampaignMeasurement, CampaignRecord
 from natgauge.records.reading import read_record
@@ -67,6 +68,8 @@ class CampaignStatus:
 
 def status(folder: Path, state: CampaignState | None = None) -> CampaignStatus:
     """Read the status of a campaign; a session that has just ended knows the `state`."""
+    if not (folder / CAMPAIGN).exists():
+        raise UsageError(f"status: {folder} holds no campaign; name the folder that natgauge run has made")
     campaign = read_record(folder / CAMPAIGN, CampaignRecord)
     if state is None:
         state = CampaignState.of(folder) if (folder / JOURNAL).exists() else CampaignState()

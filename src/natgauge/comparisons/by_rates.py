@@ -48,7 +48,7 @@ from natgauge.trial.observer import Observer
 from natgauge.trial.planned import Planned
 from natgauge.trial.receiver_time import receiver_seconds
 from natgauge.trial.renewal import FreshLabs, in_repetition
-from natgauge.words import Quantity
+from natgauge.words import QUANTITIES, Quantity
 
 #: Settings of each search. A failed trial is repeated once, so that one stall of the host decides no rate.
 SEARCH: Final[Mapping[str, object]] = {"profile": "quick", "error": "2%", "loss_verifications": 1}
@@ -121,7 +121,12 @@ class ByRates:
         self._all = [self._rated(gateway, number) for number, gateway in enumerate(every)]
         names = ", ".join(rated.label for rated in self._all[:-1])
         self.stage = f"comparing {names} by their highest rates, in turn"
-        self._voids = VoidRounds("compare", "search", 'see what it does with "natgauge measure throughput"')
+        self._alone = {
+            _searched(gateway.label, quantity): f'see what it does with "{gateway.alone(quantity, self._placement)}"'
+            for gateway in every
+            for quantity in QUANTITIES
+        }
+        self._voids = VoidRounds("compare", "search", self._alone.__getitem__)
         self.notes = self._voids.notes
         self.notes.extend(tolerance_note(options.loss_tolerance))
         self._made = ExitStack()
@@ -179,7 +184,7 @@ class ByRates:
             for rated in order.sample(self._all, len(self._all)):
                 with self._up(rated, quantity, number):
                     why = self._search(rated, quantity)
-                self._voids.judge(f"{rated.label} ({quantity})", why)
+                self._voids.judge(_searched(rated.label, quantity), why)
                 if why:
                     void[rated.label] = Void("gateway", why)
                 bounds = rated.searched[quantity].rounds[-1]
@@ -196,8 +201,8 @@ class ByRates:
     def _judge_ratios(self, quantity: Quantity, void: Mapping[str, Void]) -> None:
         baseline, *others = (rated.label for rated in self._all)
         for label in others:
-            lacked = {one: void[one] for one in (baseline, label) if one in void}
-            self._voids.judge_ratio(f"{label} ({quantity})", lacked)
+            lacked = {_searched(one, quantity): void[one] for one in (baseline, label) if one in void}
+            self._voids.judge_ratio(_searched(label, quantity), lacked)
 
     def _refuse_too_few(self) -> None:
         baseline, *others = (rated.searched["new"] for rated in self._all)
@@ -336,7 +341,9 @@ class ByRates:
         planned = self._planned(rated.bench, "new")
         search = planned.procedure.once(ready.measurer, planned.settings, None, self._observer.event)
         if not search.value:
-            raise BrokenError(f'compare: {rated.label}: no connection rate passed; see "natgauge measure"')
+            raise BrokenError(
+                f"compare: {rated.label}: no connection rate passed; {self._alone[_searched(rated.label, 'new')]}"
+            )
         return search
 
     def _estimate(self, rated: RatedGateway, quantity: Quantity, goal: ComparisonGoal, alpha: float) -> RatioEstimate:
@@ -384,3 +391,8 @@ class ByRates:
             # As short as in a trial of the throughput, because the time for N connections is not known beforehand.
             settings["frame_timeout_seconds"] = LEAST_WAIT_SECONDS
         return bench.plan("connection-rate", settings)
+
+
+def _searched(label: str, quantity: Quantity) -> str:
+    """What messages call the searches for a rate of a gateway."""
+    return f"{label} ({quantity})"

@@ -93,7 +93,8 @@ class Contestants:
         if len(self.devices) + len(self.cables) > MOST:
             raise UsageError(
                 f"compare: {len(self.gateways)} gateways, with the A/A control, plain forwarding and cables "
-                f"{len(self.devices) + len(self.cables)} in all; one round has at most {MOST}"
+                f"{len(self.devices) + len(self.cables)} in all; one round has at most {MOST}; compare "
+                "fewer gateways"
             )
 
     def __enter__(self) -> Self:
@@ -165,11 +166,13 @@ class BySlices:
         self.stage = f"comparing {', '.join(gateway.label for gateway in self.all.gateways)} on core {cpu}"
         fewest = min(device.bench.traffic.connections for device in self.all.devices)
         self._blocks = blocks_of_round(quantities, fewest, options.slice_frames)
+        alone = {gateway.label: gateway.alone("both", "shared") for gateway in (*gateways, gateways[0].control())}
         voids = VoidRounds(
             "compare",
             "round",
-            "only gateways that forward every frame can be compared: see what it does with "
-            '"natgauge measure throughput"',
+            lambda place: (
+                f'only gateways that forward every frame can be compared: see what it does with "{alone[place]}"'
+            ),
         )
         self._fewest = fewest
         self._ratios = PairedRatios(self.all.seating.places, quantities)

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, cast
 
 from natgauge.errors import UsageError
 from natgauge.figure_text import in_percent
-from natgauge.gateways.recipe import Recipe, load
+from natgauge.gateways.recipe import Recipe, is_own, load
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.cores import by_device
 from natgauge.inputs.input import Input, check_all, chosen
@@ -22,9 +22,9 @@ from natgauge.labs.contract import Kind
 from natgauge.paired.slices import LEAST_FRAMES, MOST_FRAMES, USUAL_FRAMES
 from natgauge.records.comparison import commit_of
 from natgauge.setup.cell import inputs_of_part, place_inputs
-from natgauge.trial.question import ask
+from natgauge.trial.question import ask, command
 from natgauge.trial.rounds import reasons_not_timed
-from natgauge.words import QUANTITIES, Placement
+from natgauge.words import QUANTITIES, Placement, Quantity
 
 #: Parts of a cell whose inputs may follow a gateway's name or be given for all gateways.
 _PARTS: Final = ("traffic", "device")
@@ -172,6 +172,16 @@ class ComparedGateway:
         lab: dict[str, Any] = {name: value for name, value in place.items() if name in of_lab}
         of_kind = {name: value for name, value in place.items() if name not in of_lab}
         return replace(cell, lab=replace(cell.lab, **lab), kind_options=replace(options, **of_kind))
+
+    def alone(self, quantity: Quantity, placement: Placement) -> str:
+        """The command that measures this gateway alone: the rate of a quantity, in the placement of the comparison."""
+        in_place = {"placement": placement} if self.lab_kind.shares_core and self.placement is None else {}
+        # Its name says more than where natgauge is installed.
+        gateway = self.recipe.name if is_own(self.recipe.origin) else self.recipe.origin
+        settings = {"directions": quantity} if quantity in ("up", "down") else {}
+        metric = "connection-rate" if quantity == "new" else _METRIC
+        cell = replace(self.cell(in_place), gateway=gateway)
+        return command(replace(self.question, metric=metric, cell=cell, settings=settings))
 
     def control(self) -> ComparedGateway:
         """Return the A/A control of this gateway: a second copy of it, whose ratio to it should be 1."""

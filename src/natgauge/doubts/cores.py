@@ -153,7 +153,7 @@ DOUBTS: Final = (
             "frame, and the share by which this alone makes a rate too low (from 1 % on). They run once for each "
             "frame: three times for a TCP connection, seven times for a transaction, twice for a query"
         ),
-        remedy="Compare by natgauge compare or cost, which leave the tester's work out.",
+        remedy='Compare with "natgauge compare --by slices", or measure cost: both leave the tester\'s work out.',
         share="too low",
         leaves="at least",
         shows_text=True,

@@ -146,25 +146,35 @@ class Recipe(RecipeTable):
     def _consistent(self) -> Self:
         families = (self.initiator_family, self.responder_family)
         if families not in _FAMILIES[self.kind]:
-            raise ValueError(f"kind {self.kind} does not go from {families[0]} to {families[1]}")
+            known = " or ".join(f"from {first} to {last}" for first, last in _FAMILIES[self.kind])
+            raise ValueError(f"kind {self.kind} does not go from {families[0]} to {families[1]}, but {known}")
         if (self.source == "mapped") != (self.kind in _MAPPING):
-            raise ValueError(f'source "mapped" and kind {" or ".join(_MAPPING)} come together, or not at all')
+            remedy = "choose another source" if self.source == "mapped" else 'write source = "mapped"'
+            kinds = " or ".join(_MAPPING)
+            raise ValueError(
+                f'source "mapped" and kind {kinds} come together, or not at all; {remedy}, or another kind'
+            )
         if (self.port_sets is not None) != (self.kind in _SUBSCRIBERS):
-            raise ValueError(f"port_sets and kind {' or '.join(_SUBSCRIBERS)} come together, or not at all")
+            remedy = "add [port_sets]" if self.port_sets is None else "leave [port_sets] out"
+            kinds = " or ".join(_SUBSCRIBERS)
+            raise ValueError(
+                f"port_sets and kind {kinds} come together, or not at all; {remedy}, or choose another kind"
+            )
         in_folder = self.origin.name == FILE_IN_FOLDER
         if self.name not in (self.origin.stem, self.origin.absolute().parent.name if in_folder else None):
             or_folder = ", nor of its folder" if in_folder else ""
-            raise ValueError(f'name "{self.name}" is not the name of the file{or_folder}')
+            raise ValueError(f'name "{self.name}" is not the name of the file{or_folder}; rename one of them')
         if own := next((name for name in self.environment if name.startswith("NG_")), None):
-            raise ValueError(f"environment: {own}: names that begin with NG_ are natgauge's")
+            raise ValueError(f"environment: {own}: names that begin with NG_ are natgauge's; choose another")
         if self.chain:
             self._chain_consistent()
         if self.stateful and not (self.verbs.empty and self.verbs.count):
-            raise ValueError("a stateful gateway needs the verbs empty and count")
+            raise ValueError("a stateful gateway needs the verbs empty and count; add them, or write stateful = false")
         of_state = self.verbs.empty or self.verbs.count or self.emptyings or self.logging or self.limits.mapping
         if not self.stateful and of_state:
             raise ValueError(
-                "a gateway without state has neither the verbs empty and count, nor emptyings, logging or a mapping"
+                "a gateway without state has neither the verbs empty and count, nor emptyings, logging or a mapping; "
+                "leave them out, or write stateful = true"
             )
         if taken := sorted({BY_VERB, BY_RESTART} & self.emptyings.keys()):
             raise ValueError(f"emptyings: {taken[0]} is a way of every gateway; choose another name")
@@ -180,18 +190,21 @@ class Recipe(RecipeTable):
         before, who = self.initiator_family, "the Initiator"
         for part in self.chain:
             if part.recipe.initiator_family != before:
-                raise ValueError(f"chain: {part.device} takes {part.recipe.initiator_family}, but {who} sends {before}")
+                takes = f"{part.device} takes {part.recipe.initiator_family}, but {who} sends {before}"
+                raise ValueError(f"chain: {takes}; put a device between them that translates, or change their order")
             before, who = part.recipe.responder_family, part.device
         if before != self.responder_family:
-            raise ValueError(f"chain: {who} sends {before}, but the Responder takes {self.responder_family}")
+            takes = f"{who} sends {before}, but the Responder takes {self.responder_family}"
+            raise ValueError(f"chain: {takes}; correct responder_family, or the last device")
         names = [part.device for part in self.chain]
         if len(set(names)) < len(names):
             raise ValueError(f"chain: devices {', '.join(names)}: a name occurs twice; name each device differently")
         holding = [part.device for part in self.chain if part.recipe.stateful]
         if len(holding) != int(self.stateful):
-            raise ValueError(
-                f"stateful is {self.stateful}, but {' and '.join(holding) or 'no device'} keeps connections"
-            )
+            keeps = f"{' and '.join(holding) or 'no device'} {'keep' if len(holding) > 1 else 'keeps'} connections"
+            one = f"write stateful = {str(bool(holding)).lower()}"
+            remedy = one if len(holding) < 2 else "only one device of a chain may: choose other recipes for the others"
+            raise ValueError(f"stateful is {str(self.stateful).lower()}, but {keeps}; {remedy}")
 
     def carrying(self, transport: Transport) -> Recipe:
         """Return the same gateway with its time-outs for these test frames.
@@ -480,12 +493,17 @@ def _part_file(name: str, path: Path) -> Path:
 
 
 def broken_rule(path: Path, error: ValidationError) -> str:
-    """The first broken rule: file, field, value, rule."""
-    first = error.errors(include_url=False)[0]
-    # An empty key is a key, too.
-    field = ".".join(str(part) or '""' for part in first["loc"])
+    """The first broken rule: file, field, value, rule; and the other fields that break one."""
+    first, *others = error.errors(include_url=False)
+    field = _field(first["loc"])
     rule = rule_in_words(first).removeprefix("Value error, ")
     # A missing field, and a rule over several fields, have a whole table as their value.
     value = "" if isinstance(first["input"], dict | BaseModel) else f"{shown(first['input'])}: "
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    wrong = [name for name in dict.fromkeys(_field(each["loc"]) for each in others) if name not in ("", field)]
+    more = f"; also wrong or missing: {', '.join(wrong)}" if wrong else ""
     return f"{path}: {field + ': ' if field else ''}{value}{rule[0].lower()}{rule[1:]}{more}"
+
+
+def _field(place: tuple[int | str, ...]) -> str:
+    """The name of a field of the file; an empty key is a key, too."""
+    return ".".join(str(part) or '""' for part in place)

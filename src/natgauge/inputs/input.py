@@ -135,11 +135,12 @@ def _input(item: dataclasses.Field[Any], hint: Any, group: Group) -> Input:
     description: Mapping[str, Any] = item.metadata[_KEY]
     unit, required = description["unit"], item.default is dataclasses.MISSING
     read = description.get("type") or _type_of(hint, unit)
+    check = _check_of(description["check"], read, unit)
     usual = {"label": spoken(item.name), "group": group, "parameter": item.name}
     own = {
         "name": item.name,
-        "type": read,
-        "check": _check_of(description["check"], read, unit),
+        "type": dataclasses.replace(read, check=check) if isinstance(read, Share) else read,
+        "check": check,
         "default": None if required else item.default,
         "required": required,
     }

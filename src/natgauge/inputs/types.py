@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any, ClassVar, Final, Literal, Self
 
 from natgauge.errors import UsageError, shown
-from natgauge.inputs.checks import is_number, of_value
+from natgauge.inputs.checks import Check, is_number, of_value
 
 #: Names that a shell may complete, by what they are of.
 Names = Literal["kinds", "labs"]
@@ -241,10 +241,14 @@ class WholeSeconds(Whole):
 
 @dataclass(frozen=True)
 class Share(InputType):
-    """A share of something: "1%" and 0.01 are the same; 1 and more are written with a percent sign."""
+    """A share of something: "1%" and 0.01 are the same; 1 and more are written with a percent sign.
+
+    `check` is that of the input: what it refuses is no way to write the share. None = every share is allowed.
+    """
 
     metavar: str = "SHARE"
     annotation: str = "float | str"
+    check: Check | None = field(default=None, compare=False, repr=False)
 
     def read(self, name: str, text: str) -> float:
         """The share; 1 = 100 %. A text of 1 or more needs a percent sign: "10" can mean 10 % or 1000 %."""
@@ -252,10 +256,22 @@ class Share(InputType):
         if share is None:
             raise UsageError(of_value(name, f"{text!r} is not a share; write it like 1% or 0.01"))
         if math.isfinite(share) and share >= 1 and "%" not in text:
-            raise UsageError(
-                of_value(name, f"{text!r} is unclear without a % sign; write {share:g}% or {100 * share:g}%")
-            )
+            ways = {f"{share:g}%": share / 100, f"{100 * share:g}%": share}
+            allowed = [way for way, meant in ways.items() if self._allows(name, meant)]
+            if self.check is not None and not allowed:
+                # The number of percent is the likelier one of two that are both out of range.
+                self.check(name, share / 100)
+            raise UsageError(of_value(name, f"{text!r} is unclear without a % sign; write {' or '.join(allowed)}"))
         return share
+
+    def _allows(self, name: str, share: float) -> bool:
+        if self.check is None:
+            return True
+        try:
+            self.check(name, share)
+        except UsageError:
+            return False
+        return True
 
     def take(self, name: str, value: object) -> float:
         """The share, from a number or a text."""

@@ -9,7 +9,7 @@ ends the measurement, and so does a ratio that more rounds lack than have, becau
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -49,13 +49,13 @@ _VALID: Final = Void("gateway", "")
 class VoidRounds:
     """Notes void rounds, and counts those of a place in a row, and those that a ratio lacks.
 
-    A message that ends the measurement begins with the command and ends with the remedy, which is `remedy` for
-    gateways; `what` is void: "round" or "search".
+    A message that ends the measurement begins with the command and ends with the remedy, which for a gateway is the
+    `remedy` of its place; `what` is void: "round" or "search".
     """
 
     command: str
     what: str
-    remedy: str
+    remedy: Callable[[str], str]
     notes: list[Note] = field(default_factory=list)
     _in_a_row: dict[str, int] = field(default_factory=dict)
     _having: Counter[str] = field(default_factory=Counter)
@@ -66,7 +66,9 @@ class VoidRounds:
         self._in_a_row[place] = self._in_a_row.get(place, 0) + 1 if why else 0
         if self._in_a_row[place] >= MOST_VOID:
             plural = "searches" if self.what == "search" else f"{self.what}s"
-            raise BrokenError(f"{self.command}: {place}: {why}, in {MOST_VOID} {plural} in a row; {self._to_do(kind)}")
+            raise BrokenError(
+                f"{self.command}: {place}: {why}, in {MOST_VOID} {plural} in a row; {self._to_do(place, kind)}"
+            )
         if why:
             self.notes.append(Note("trials", f"a {self.what} of {place} is void: {why}"))
 
@@ -90,11 +92,11 @@ class VoidRounds:
         place, last = next(iter(void.items()))
         raise BrokenError(
             f"{self.command}: {ratio}: {len(lacking)} of {len(lacking) + having} rounds are void, more than are valid "
-            f"({places}); the last: {place}: {last.why}; {self._to_do(kind)}"
+            f"({places}); the last: {place}: {last.why}; {self._to_do(place, kind)}"
         )
 
-    def _to_do(self, kind: PlaceKind) -> str:
-        return _REMEDIES.get(kind, self.remedy)
+    def _to_do(self, place: str, kind: PlaceKind) -> str:
+        return _REMEDIES.get(kind) or self.remedy(place)
 
 
 class RoundSums:

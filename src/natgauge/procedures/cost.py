@@ -171,9 +171,9 @@ class _Cost(Repetitions[CostSettings]):
         # A round visits the device, and plain forwarding and a cable of each address family.
         families = len(first.work[0].nanoseconds) // 2
         seating = Seating([Seat("device", range(families))])
-        remedy = "only a device that forwards every frame has a cost: see what it does with throughput or frame-loss"
+        remedy = "only a gateway that forwards every frame has a cost: measure its throughput or frame-loss instead"
         ratios = PairedRatios([seating.plain(), *seating.places], self.settings.timed_quantities())
-        self._sums.append(RoundSums(VoidRounds(COST.name, "round", remedy), seating, ratios))
+        self._sums.append(RoundSums(VoidRounds(COST.name, "round", lambda _: remedy), seating, ratios))
         return self._sums[-1]
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:

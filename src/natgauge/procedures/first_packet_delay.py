@@ -122,8 +122,8 @@ class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
             )
         (delays,) = outcome.delays.values()
         for name, value, without in _TIMING.moved(outcome):
-            least = "not known" if without is None else f"{written(without)} us without as many of the slowest frames"
-            figures = f"{name} {written(value)}, {least}"
+            rest = "unknown" if without is None else f"{written(without)} us"
+            figures = f"the {name} is {written(value)} us, and {rest} without as many of the slowest frames"
             text = f"at {100 * share:g} % {which} frames were due while a core was stalled: {figures}"
             self.repetition_notes.append(Note("frames in stalls", text))
         lost = max(map(lost_share, deciding_counts(outcome)), default=0.0)

@@ -142,11 +142,14 @@ def _start(runner: TrialRunner, settings: TearDownRateSettings) -> _TearDownRate
 def _checked(torn: TearDown, expected: int) -> float:
     """The time, when the device's own counts say that it did what was timed."""
     if torn.count_after not in {None, 0}:
-        raise BrokenError(f"{TEAR_DOWN_RATE}: {torn.count_after} connections were left after emptying {expected}")
+        raise BrokenError(
+            f"{TEAR_DOWN_RATE}: {torn.count_after} connections were left after emptying {expected}; look at the "
+            "gateway's verbs empty and count"
+        )
     if torn.count_before is not None and torn.count_before != expected:
         raise BrokenError(
             f"{TEAR_DOWN_RATE}: the device's table held {torn.count_before} connections before emptying instead "
-            f"of {expected}"
+            f"of {expected}; end other traffic through the gateway, or look at its verbs empty and count"
         )
     return torn.seconds
 

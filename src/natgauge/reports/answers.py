@@ -446,7 +446,8 @@ def _why_not(claim: Claim) -> str:
         return "and figures of an emulated machine are not compared"
     if claim.contrast.interval.coverage == 0:
         return "and a single repetition of each says nothing of chance"
-    return f"and the {claim.contrast.kind} is {_interval([claim])} ({_coverage([claim])})"
+    unit = f" {unit_of(claim.first)}" if claim.contrast.kind == "difference" else ""
+    return f"and the {claim.contrast.kind} is {_interval([claim])}{unit} ({_coverage([claim])})"
 
 
 def _left_out(results: Sequence[Result], every: Sequence[Ranking]) -> Iterator[Sentence]:

@@ -171,8 +171,8 @@ def parameter_of(against: str, results: Sequence[Result]) -> str:
     for result in results:
         if name == _CORES and not result.device_cores:
             raise UsageError(
-                f"report: --against {against}: nobody knows how many a result of {result.metric} of "
-                f"{result.gateway} had; leave it out"
+                f"report: --against {against}: the number of cores of {result.metric} of {result.gateway} is not "
+                "known; leave out its folder, or choose another --against"
             )
     if all(result.parameter(name) is None for result in results):
         differing = ", ".join(_differing(results)) or "no parameter that moves a figure"

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from natgauge.analysis.between_runs import drift
 from natgauge.analysis.loads import LOADS, by_load
 from natgauge.figure_text import in_full, in_percent, number
+from natgauge.interval_text import resolved, within
 from natgauge.metrics import declared
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
 from natgauge.notes import NoteWord
@@ -216,7 +217,11 @@ def _certainty(result: Result) -> str:
         spread = spread_text(result)
         text += f" ({spread})" if spread else ""
     if {"error", "capacity_error"} & result.parameters.settings.keys():
-        text += "; no rate failed" if result.error is None else f"; error of the search {number(result.error)}"
+        text += (
+            "; no rate failed"
+            if result.error is None
+            else f"; error of the search {number(result.error)} {result.unit}"
+        )
     drifts = drift(result)
     return f"{text}; drift of a virtual machine {in_percent(drifts)}." if drifts else f"{text}."
 
@@ -268,7 +273,11 @@ def _mib(octets: JsonValue) -> str:
 
 def _spread(figure: FigureSummary, unit: str) -> str:
     """The median of a figure with its unit, and the range where there are several values."""
-    return f"{printed(ranged(figure), number)} {unit}"
+    if figure.count == 1:
+        return f"{number(figure.median)} {unit}"
+    median = resolved(figure.median, figure.minimum, figure.maximum)
+    interval = within(figure.median, figure.minimum, figure.maximum).removeprefix(median)
+    return f"{median} {unit}{interval}"
 
 
 def _conditions(result: Result) -> str:

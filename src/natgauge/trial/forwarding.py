@@ -89,6 +89,8 @@ def _streams(result: TrialResult, *, stateless: bool) -> dict[str, StreamCounts 
 def _received_of(counts: StreamCounts) -> str:
     found = {"late": counts.late, **counts.wrong_in_words, "duplicated": counts.duplicates}
     faults = "".join(f", {number} {said}" for said, number in found.items() if number)
+    if counts.received_frames > counts.offered_frames:
+        return f"{counts.received_frames} frames came back, and {counts.offered_frames} were sent{faults}"
     return f"{counts.received_frames} of {counts.offered_frames} frames came back{faults}"
 
 

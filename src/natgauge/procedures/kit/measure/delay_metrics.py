@@ -45,6 +45,12 @@ from natgauge.words import Verdict
 ALONE_SHARE: Final = 0.5
 #: A trial is repeated so often at most because too many of its frames were due in stalls.
 MOST_STALLED: Final = 3
+#: Names of figures in words, where the name is none.
+_SAID: Final[Mapping[str, str]] = {
+    "p99_us": "99th percentile",
+    "delay_99_9_us": "99.9th percentile of the delay",
+    "ipdv_spread_us": "spread of the IPDV",
+}
 #: Repetitions that RFC 8219 sections 7.2 and 7.3 want.
 RFC_REPETITIONS = 20
 
@@ -82,7 +88,7 @@ DelaySettingsT = TypeVar("DelaySettingsT", bound=DelaySettings)
 
 
 class Moved(NamedTuple):
-    """A figure of one direction that frames in stalls changed.
+    """A figure of one direction that frames in stalls changed, by its name in words.
 
     The value is in us; without the slowest frames, as many as were due in stalls, None = not known.
     """
@@ -149,8 +155,8 @@ class Timing:
             for name in self.percentiles:
                 value, without = figures[name], figures.get(_without_stalls(name))
                 if without is None or abs(value - without) > BUCKET_WIDTH * abs(value):
-                    whose = _of_direction(name, direction) if len(outcome.delays) > 1 else name
-                    moved.append(Moved(whose, value, without))
+                    whose = f" from the {direction.value.capitalize()}" if len(outcome.delays) > 1 else ""
+                    moved.append(Moved(_in_words(name) + whose, value, without))
         return moved
 
 
@@ -253,11 +259,11 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         most, number = max(moved, key=_how_far), len(self._stalled)
         trial = f"the best of {number} trials" if number > 1 else "the only trial that measured the device"
         how_far = (
-            f"how far that moved {most.name} is not known"
+            f"how far that moved the {most.name} is not known"
             if most.without is None
-            else f"{most.name} is {written(most.value)}, and {written(most.without)} without as many of the slowest "
-            "frames; the "
-            "device's own lies between the two; the names of figures without them say without_stalls"
+            else f"the {most.name} is {written(most.value)} us, and {written(most.without)} us without as many of the "
+            "slowest frames; the device's own lies between the two; figures without those frames are called \"without "
+            'stalls"'
         )
         text = (
             f"at {written(100 * share)} % of the throughput {_percent(_stalled_share(outcome))} of the timed frames "
@@ -325,6 +331,11 @@ def read(outcome: Trial, timing: Timing) -> dict[str, float]:
 def _of_direction(name: str, direction: Direction) -> str:
     """The name of a figure of one direction, where both send."""
     return f"{name}_from_{direction.value}"
+
+
+def _in_words(name: str) -> str:
+    """The name of a delay figure, as sentences have it."""
+    return _SAID.get(name, name.removesuffix("_us").replace("_", " "))
 
 
 def _without_stalls(name: str) -> str:

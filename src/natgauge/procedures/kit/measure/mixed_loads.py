@@ -324,8 +324,9 @@ class MixedLoad(HeldRate[MixedT]):
             return "frames", [], tried
         words = {True: "passed", False: "failed", None: "could not be decided"}
         text = (
-            f"whether new connections or frames ended it cannot be told: {number(rate)} {self.span().unit} with half "
-            f"of the new connections {words[passes[0]]}, with half of the frames {words[passes[1]]}"
+            "whether new connections or frames ended the search cannot be told: at "
+            f"{number(rate)} {self.span().unit} a trial with half of the new connections {words[passes[0]]}, and one "
+            f"with half of the frames {words[passes[1]]}"
         )
         return "device", [Note("search", text)], tried
 

@@ -67,10 +67,11 @@ def rare_loss_note(
         for stream in deciding_counts(attempt.outcome)
     )
     loads = [attempt.load for attempt in rare]
+    rates = " to ".join(dict.fromkeys(written(end) for end in (min(loads), max(loads))))
     text = (
-        f"{lost} of {due:,} frames were lost in {len(rare)} of {len(failed)} failed trials, from "
-        f"{written(min(loads))} to {written(max(loads))} {unit}, where a device that can do {written(upper)} {unit} "
-        f"loses {written(overload)}: the loss has another reason than the rate, and the answer may be far too low; "
+        f"{lost:,} of {due:,} frames were lost in {len(rare)} of {len(failed)} failed trials at {rates} {unit}, where "
+        f"a device that can do {written(upper)} {unit} loses {written(overload)} frames: the loss has another reason "
+        "than the rate, and the answer may be far too low; "
         f"{remedy} above that share lets such trials pass"
     )
     return [Note("rare loss", text)]
