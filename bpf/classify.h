@@ -398,7 +398,8 @@ static __always_inline int receive_as(const enum frame_kind kind, struct xdp_md 
 	parsed = parse_as(kind, data, end, side, side, &frame);
 	if (kind == FRAME_UDP && !parsed && plan.mixed && plan.side[side].family == FAMILY_IPV4) {
 		parsed = parse6(FRAME_UDP, data, end, BACKGROUND_LINK, &plan.background_form, &frame);
-		parsed = parsed && frame.tag.mark == plan.mark && is_background(&frame);
+		if (parsed && (frame.tag.mark != plan.mark || !is_background(&frame)))
+			return !frame.intact && is_own(frame.destination, side) ? DAMAGED + STREAMS : NOT_PARSED;
 	}
 	if (!parsed)
 		return NOT_PARSED;

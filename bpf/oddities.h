@@ -14,7 +14,7 @@ static __always_inline bool is_own(struct address address, const int side)
 {
 	if (side == INITIATOR && plan.map_addresses)
 		return address.high == map_prefix(address.low);
-	return in_range(&plan.side[side].own, address);
+	return in_range(&plan.side[side].own, address) || (plan.mixed && in_range(&plan.background[side].own, address));
 }
 
 static __always_inline void saw_too_big(struct oddities *odd, __u32 mtu)

@@ -66,13 +66,15 @@ fn load<'a>(
         let loading: Vec<_> = contestants
             .iter()
             .zip(places)
-            .map(|(contestant, place)| scope.spawn(move || LoadedContestant::load(contestant, place).map(Sendable)))
+            .map(|(contestant, place)| {
+                let load = move || LoadedContestant::load(contestant, place).map(Sendable);
+                thread::Builder::new().spawn_scoped(scope, load).map_err(host::no_thread)
+            })
             .collect();
         let loaded = loading.into_iter().zip(contestants).map(|(loader, contestant)| {
             let broke = |_| Err(Failure::Broke("the thread that loads its programs failed".into()));
             loader
-                .join()
-                .unwrap_or_else(broke)
+                .and_then(|loader| loader.join().unwrap_or_else(broke))
                 .map(|Sendable(loaded)| loaded)
                 .map_err(|failure| with_name(contestant, failure))
         });

@@ -189,9 +189,12 @@ pub fn check_priorities(watches: bool) -> Outcome<()> {
 
 /// Start a thread; `thread::spawn` would panic where the host permits no further one.
 pub fn in_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Outcome<JoinHandle<T>> {
-    thread::Builder::new().spawn(work).map_err(|error| {
-        Failure::Host(format!("no thread can be made ({error}): raise the limit of processes (ulimit -u, pids.max)"))
-    })
+    thread::Builder::new().spawn(work).map_err(no_thread)
+}
+
+/// Why no thread could be made.
+pub fn no_thread(error: std::io::Error) -> Failure {
+    Failure::Host(format!("no thread can be made ({error}): raise the limit of processes (ulimit -u, pids.max)"))
 }
 
 fn refused(what: &str, remedy: &str) -> Outcome<()> {

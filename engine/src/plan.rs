@@ -307,7 +307,7 @@ fn sampling(request: &Request) -> [types::sampling; STREAMS] {
     let (Some(samples), Some(phase2)) = (&request.delay_samples, &request.phase2) else { return streams };
     for stream in phase2.streams() {
         let from = samples.first(stream.rate);
-        let every = samples.every(stream.rate, stream.frames);
+        let every = samples.every(stream.rate, stream.frames, &request.cycles());
         streams[PHASE2[stream.side]] = types::sampling { from, every, frames: samples.frames };
     }
     streams

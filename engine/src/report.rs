@@ -140,7 +140,7 @@ pub struct Counts {
     /// Expected frames, without duplicates.
     pub received_frames: u64,
     pub duplicates: u64,
-    /// Part of received: arrived after a later frame of their stream (RFC 4737).
+    /// Part of received: arrived after a later frame of the same sender in their stream (RFC 4737).
     pub reordered: u64,
     /// Arrived after the end of grace, after the frame timeout, or too late to recognize duplicates.
     pub late: u64,
@@ -177,7 +177,7 @@ pub struct Counts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub background_received: Option<u64>,
     pub nominal_ns: u64,
-    /// From the schedule's start to the sending of the last frame.
+    /// From the schedule's start to one interval after the sending of the last frame; without delay as long as nominal_ns.
     pub sending_ns: u64,
     pub worst_lag_ns: u64,
     pub mean_lag_ns: u64,
@@ -190,13 +190,15 @@ pub struct Counts {
     pub stalled_ns: u64,
     /// Part of offered - received: due during a stall, up to 1 ms before it, or for the stall's length after it. A
     /// sender's stalls in which no more than a batch of frames was due are ignored. Absent: there were too many stalls or
-    /// lost frames to record, or not all made frames were offered.
+    /// lost frames to record, some frames were not made or not offered, or more arrived than were offered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_in_stalls: Option<u64>,
-    /// Frames of the plan due in the times that lost_in_stalls counts. Absent: there were too many stalls to record.
+    /// Frames of the plan due in the times that lost_in_stalls counts. Absent: there were too many stalls to record, or the phase
+    /// has broadcasts or groups.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub due_in_stalls: Option<u64>,
-    /// Due time of the last lost frame since the start of the phase. Absent: none was lost, or it was not requested.
+    /// Due time of the last lost frame since the start of the phase. Absent: none was lost, some were not made, or it
+    /// was not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_lost_ns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -474,7 +476,7 @@ pub struct StreamTally {
     /// Expected frames, without duplicates.
     pub received_frames: u64,
     pub duplicates: u64,
-    /// Part of received: arrived after a later frame of their stream (RFC 4737).
+    /// Part of received: arrived after a later frame of the same sender in their stream (RFC 4737).
     pub reordered: u64,
     pub late: u64,
     #[serde(flatten)]

@@ -60,7 +60,7 @@ fn check_sending(programs: &Programs, side: usize, ports: &[Port; SIDES], cpu: u
 
 fn send_one(programs: &Programs, frame: &[u8], cpu: usize) -> Outcome<()> {
     let (program, octets) = (programs.emitter(), frame.to_vec());
-    let sent = thread::spawn(move || host::pin(cpu).map(|()| sender::run(program, &octets, 1, 1)));
+    let sent = host::in_thread(move || host::pin(cpu).map(|()| sender::run(program, &octets, 1, 1)))?;
     let sent = sent.join().map_err(|_| Failure::Broke(format!("CPU {cpu}: the self-test failed")))??;
     sent.map_err(|error| {
         let reason = std::io::Error::from_raw_os_error(error);

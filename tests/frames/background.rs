@@ -61,6 +61,26 @@ fn the_responder_sends_its_share_of_the_background_too() {
 }
 
 #[test]
+fn damaged_background_frames_and_errors_about_them_are_no_other_traffic() {
+    for family in [&[][..], NAT64] {
+        let mut place = MaybeUninit::uninit();
+        let loaded = Loaded::new(&mut place, request(&[family, &[("/background", BACKGROUND)]].concat()));
+        let sent = loaded.generate(&[flow(PHASE2_INITIATOR, 20)]);
+        let mut damaged = sent[9].clone();
+        damaged[14 + 40 + 8] ^= 1; // the mark
+        let (_, _, after) = loaded.receive(RESPONDER, &damaged);
+        assert_eq!((after.damaged_unmarked[RESPONDER], after.foreign[RESPONDER]), (1, 0));
+        // Packet too big (RFC 4443 section 3.2), from the Responder's gateway to the host that sent what it quotes.
+        let quoted = [&sent[9][14..22], &sent[9][38..54], &sent[9][22..38], &sent[9][54..62]].concat();
+        let icmp = [&[2, 0, 0, 0, 0, 0, 5, 0][..], &quoted].concat();
+        let mut error = [&sent[9][..12], &[0x86, 0xdd, 0x60, 0, 0, 0, 0, icmp.len() as u8, 58, 64]].concat();
+        error.extend([&sent[9][22..38], &sent[9][38..54], &icmp].concat());
+        let (_, _, after) = loaded.receive(RESPONDER, &error);
+        assert_eq!((after.odd[RESPONDER][4].too_big, after.foreign[RESPONDER]), (1, 0));
+    }
+}
+
+#[test]
 fn neighbours_of_the_background_are_answered() {
     let mut place = MaybeUninit::uninit();
     let loaded = Loaded::new(&mut place, request(&[("/background", BACKGROUND)]));

@@ -136,6 +136,12 @@ def test_a_phase_1_that_was_too_fast_begins_again_more_slowly(golden: Golden) ->
         measure(establishes=1e3)
 
 
+def test_a_wrong_frame_of_phase_1_in_a_later_period_does_not_end_the_trial() -> None:
+    """All periods have one phase 1, of which a gateway may send a copy at any time."""
+    result = measure(lambda gateway, period: setattr(gateway, "establishes", 1e6 if period != 50 else 1e3))
+    assert (figures(result)["periods"], figures(result)["failed_periods"]) == (100, 1)
+
+
 def test_a_time_limit_leaves_periods_out(golden: Golden) -> None:
     result = measure(most_seconds=60.5)
     assert figures(result)["periods"] == 50

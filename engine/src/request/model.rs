@@ -216,15 +216,22 @@ impl DelaySamples {
         (self.from_ms as f64 / 1e3 * rate).ceil() as u64
     }
 
-    /// Distance between timed frames of a stream with this rate and number of frames.
-    pub fn every(&self, rate: f64, frames: u64) -> u64 {
-        (frames.saturating_sub(self.first(rate)) / self.frames).max(1)
+    /// Distance between timed frames of a stream with this rate and number of frames. It has no divisor in common with
+    /// these cycles, in which frames differ in kind: otherwise some kinds would be timed more often than others, or never.
+    pub fn every(&self, rate: f64, frames: u64, cycles: &[u64]) -> u64 {
+        let most = (frames.saturating_sub(self.first(rate)) / self.frames).max(1);
+        let even = |every: &u64| cycles.iter().all(|&cycle| common_divisor(*every, cycle) == 1);
+        (1..=most).rev().find(even).unwrap_or(1)
     }
 
-    /// Timed frames among the first `number` frames of a stream with this rate and number of frames.
-    pub fn before(&self, number: u64, rate: f64, frames: u64) -> u64 {
-        number.saturating_sub(self.first(rate)).div_ceil(self.every(rate, frames)).min(self.frames)
+    /// Timed frames among the first `number` frames of a stream, which are `every` apart.
+    pub fn before(&self, number: u64, rate: f64, every: u64) -> u64 {
+        number.saturating_sub(self.first(rate)).div_ceil(every).min(self.frames)
     }
+}
+
+fn common_divisor(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { common_divisor(other, one % other) }
 }
 
 /// The real test phase (RFC 9693 section 4.7); at least one side sends.
@@ -454,6 +461,13 @@ impl Request {
         self.frame.messages(self.churn().and_then(|(churn, _)| churn.leave.way()))
     }
 
+    /// Frames of phase 2 after which their kinds recur: foreground and background, and groups.
+    pub fn cycles(&self) -> Vec<u64> {
+        let groups = self.modifiers().and_then(|modifiers| modifiers.groups.as_ref());
+        let background = self.background.as_ref().map(|background| background.n.into());
+        background.into_iter().chain(groups.map(|groups| groups.number.into())).collect()
+    }
+
     /// The modifiers of phase 2.
     pub fn modifiers(&self) -> Option<&Modifiers> {
         self.phase2.as_ref()?.modifiers.as_ref()
@@ -510,7 +524,24 @@ mod tests {
     fn samples_before_a_frame_are_those_that_were_timed() {
         let samples = DelaySamples { from_ms: 60, frames: 4 };
         // At 1,000 frames/s: frames 60, 70, 80 and 90 of 100.
-        let timed = [0, 60, 61, 70, 71, 95, 100].map(|number| samples.before(number, 1_000.0, 100));
+        let every = samples.every(1_000.0, 100, &[]);
+        let timed = [0, 60, 61, 70, 71, 95, 100].map(|number| samples.before(number, 1_000.0, every));
         assert_eq!(timed, [0, 0, 1, 1, 2, 4, 4]);
+    }
+
+    /// Every second frame is background, and 12,000 is even: all timed frames would be of one kind.
+    #[test]
+    fn timed_frames_are_of_each_kind_in_its_share() {
+        let samples = DelaySamples { from_ms: 60_000, frames: 500 };
+        assert_eq!(samples.every(100_000.0, 12_000_000, &[]), 12_000);
+        for cycles in [[2, 1], [10, 1], [100, 7], [1_000_000, 10_000]] {
+            let every = samples.every(100_000.0, 12_000_000, &cycles);
+            assert!((11_900..=12_000).contains(&every));
+            for cycle in cycles.into_iter().filter(|&cycle| cycle <= 500) {
+                let places: std::collections::HashSet<_> = (0..500).map(|timed| timed * every % cycle).collect();
+                assert_eq!(places.len() as u64, cycle);
+            }
+        }
+        assert_eq!(samples.every(10.0, 1_200, &[2]), 1);
     }
 }

@@ -95,7 +95,8 @@ impl Trial<'_> {
         let request = self.request;
         let stolen_of = |cpu: usize| {
             let at = request.senders.cpus.iter().chain(&request.watch_cpus).position(|&other| other == cpu);
-            host::stolen_ns(cpu) - at.and_then(|at| self.before.stolen.get(at)).copied().unwrap_or(0)
+            // The time can go back, after a migration of the host, and that of a CPU that is offline is 0.
+            host::stolen_ns(cpu).saturating_sub(at.and_then(|at| self.before.stolen.get(at)).copied().unwrap_or(0))
         };
         let senders = request.senders.cpus.iter().zip(&self.records);
         let senders = senders.map(|(&cpu, record)| (cpu, Role::Sender, &record.stalls, Some(record.waited_ns)));
@@ -273,9 +274,11 @@ impl Trial<'_> {
 
     /// Number of a flow's frames to be timed that were due in disturbed times.
     fn timed_in_stalls(&self, phase: &Phase, flow: &Flow, disturbed: &DisturbedTimes) -> u64 {
+        let samples = self.request.delay_samples.as_ref();
+        let samples = samples.map(|each| (each, each.every(flow.rate, flow.frames, &self.request.cycles())));
         in_stalls(phase, disturbed, |ns| {
             let due = flow.due_before(ns);
-            self.request.delay_samples.as_ref().map_or(due, |samples| samples.before(due, flow.rate, flow.frames))
+            samples.map_or(due, |(each, every)| each.before(due, flow.rate, every))
         })
     }
 

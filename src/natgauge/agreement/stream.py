@@ -63,7 +63,7 @@ class StreamFigures(WrongFigures):
 
     @property
     def sending_seconds(self) -> float:
-        """Duration until the last frame was sent."""
+        """Duration until one interval after the sending of the last frame."""
         return self.sending_ns / 1e9
 
     @property

@@ -66,6 +66,7 @@ def judged(trial: Trial, limits: Limits) -> Trial:
         *_fault_remarks("server", readings.server_refused),
         *_background_remarks(trial.phase2),
         *_query_remarks(trial),
+        *_source_remarks(trial),
         *_message_remarks(trial.streams),
         *_foreign_remarks(trial),
         *map(str, signs_of(trial.counted)),
@@ -91,6 +92,17 @@ def _query_remarks(trial: Trial) -> list[str]:
     if queries is None or queries.answered >= queries.sent:
         return []
     return [f"{queries.sent - queries.answered} of {queries.sent} management queries were not answered"]
+
+
+def _source_remarks(trial: Trial) -> list[str]:
+    """Remarks on connections that the device gave up and made again (RFC 9693 section 4.10 lets the Responder follow)."""
+    remapped = 0 if trial.result is None else trial.result.state_table.remapped
+    if not remapped:
+        return []
+    return [
+        f"{remapped} frames of established connections came with another outside address or port: the gateway had "
+        "forgotten the connections, and made them again"
+    ]
 
 
 def _message_remarks(streams: Iterable[StreamCounts]) -> list[str]:

@@ -93,7 +93,7 @@ class TrialRunner:
         """Run one trial with several periods of phase 2, each of which counts as a trial.
 
         Where the user ends the trial (Ctrl-C), the periods so far are the answer, and `interrupted` is true. `go_on` is
-        called with the outcome of each period; false ends the trial.
+        called with the outcome of the first period; false ends the trial. All periods have the phase 1 that it judges.
         """
         self.budget.allow(plan)
         periods: list[Period] = []
@@ -111,7 +111,7 @@ class TrialRunner:
             self.trials += 1
             self.attempts.append(Attempt(load, short=False, outcome=period.outcome))
             self.observe(event(period.outcome))
-            return go_on(period.outcome)
+            return len(periods) > 1 or go_on(period.outcome)
 
         self.observe(event(None))
         try:
