@@ -227,27 +227,45 @@ class Trial:
         # Help reads this module, and loads no types of the engine.
         from natgauge.agreement.trial import NO_FRAMES, phase1_of  # noqa: PLC0415
 
-        return phase1_of(self.result) if self.result is not None and self.plan.has_phase1 else NO_FRAMES
+        if self.result is None or not self.plan.has_phase1:
+            return NO_FRAMES
+        return self._offered(phase1_of(self.result))
+
+    def _offered(self, counts: StreamCounts) -> StreamCounts:
+        """The same counts; frames that a guest's tap refused were offered, as the queue before the device lost them."""
+        # The engine counts what a port accepted: elsewhere what it did not accept never left the tester.
+        refused = sum(port.refused for port in self.ports.values()) if self.readings.taps else 0
+        missing = counts.intended_frames - (counts.unopened or 0) - counts.skipped - counts.offered_frames
+        more = min(refused, missing)
+        if more <= 0:
+            return counts
+        # Which of these were due in stalls is not known.
+        return counts.model_copy(update={"offered_frames": counts.offered_frames + more, "lost_in_stalls": None})
 
     @property
     def phase2(self) -> dict[Direction, StreamCounts]:
         """Counts per active direction of phase 2; empty when there was no phase 2."""
-        return {} if self.result is None else phase2_of(self.result)
+        if self.result is None:
+            return {}
+        return {direction: self._offered(counts) for direction, counts in phase2_of(self.result).items()}
 
     @property
     def openings(self) -> StreamCounts | None:
         """Counts of the connections that phase 2 opened; None without churn."""
-        return None if self.result is None or self.result.phase2 is None else self.result.phase2.openings
+        phase2 = None if self.result is None else self.result.phase2
+        return None if phase2 is None or phase2.openings is None else self._offered(phase2.openings)
 
     @property
     def closings(self) -> StreamCounts | None:
         """Counts of the TCP connections that phase 2 closed; None without churn of TCP."""
-        return None if self.result is None or self.result.phase2 is None else self.result.phase2.closings
+        phase2 = None if self.result is None else self.result.phase2
+        return None if phase2 is None or phase2.closings is None else self._offered(phase2.closings)
 
     @property
     def flood(self) -> StreamCounts | None:
         """Counts of the connections of one host that opens more than its share; None without a flood."""
-        return None if self.result is None or self.result.phase2 is None else self.result.phase2.flood
+        phase2 = None if self.result is None else self.result.phase2
+        return None if phase2 is None or phase2.flood is None else self._offered(phase2.flood)
 
     @property
     def streams(self) -> list[StreamCounts]:

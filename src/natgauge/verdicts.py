@@ -290,10 +290,11 @@ def _queue_full(case: _Case) -> _Ruling | None:
     full = sum(port.refused for port in case.trial.ports.values())
     if not full or not case.readings.taps:
         return None
-    streams = list(_streams(case))
-    stream = next(
-        (stream for stream in streams if stream.counts.offered_frames < stream.counts.intended_frames), streams[-1]
-    )
+    streams, tolerance = list(_streams(case)), case.plan.loss_tolerance
+    stream = next((each for each in streams if each.counts.lost > tolerance * each.counts.due_frames), None)
+    if stream is None and tolerance:
+        return None
+    stream = stream or streams[-1]
     reason = f"{stream.name}: {full} of {stream.counts.intended_frames} frames found the queue before the device full"
     stalled = _stalled(case, stream.counts)
     rate = _whole_rate(case, stream, stream.counts.intended_frames)

@@ -16,7 +16,7 @@ import pytest
 from tests.labs.program import command_line
 from tests.labs.rough import SLOW_RATES, decided, settings_of
 
-from natgauge.errors import UsageError
+from natgauge.errors import BrokenError, UsageError
 from natgauge.host import machine
 from natgauge.measurements.making import make
 from natgauge.measurements.prepared import parameters_of
@@ -35,6 +35,8 @@ REFUSED: Mapping[tuple[str, Placement], str] = {
     ("back-to-back", "shared"): "has no queue before the device",
     ("system-recovery", "shared"): "loses nothing under overload",
 }
+#: What the rates of these tests show nothing of, and what natgauge says after the trial.
+UNANSWERED: Mapping[str, str] = {"system-recovery": "lost no frame, so there was nothing to recover from"}
 #: Metrics of loss and delay are those of a queue, which an isolated device has.
 QUEUED = {"back-to-back", "frame-loss", "latency", "pdv", "system-recovery", "throughput"}
 #: Choices of the traffic and of the device that only these metrics want.
@@ -87,7 +89,12 @@ def bench(placement: Placement) -> Iterator[Bench]:
 def answered(bench: Bench, metric: str) -> None:
     kept = Memory()
     ready = bench.ready(bench.plan(metric, settings_of(metric)), kept)
-    result = ready.run()
+    try:
+        result = ready.run()
+    except BrokenError as error:
+        if metric not in UNANSWERED or UNANSWERED[metric] not in str(error):
+            raise
+        return
     found = make(result, parameters_of(bench, ready, machine.facts(host_name=False)), "results")
     assert (found.metric, found.gateway) == (metric, NAT)
     assert found.repetitions

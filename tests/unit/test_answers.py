@@ -372,6 +372,18 @@ def test_a_capacity_a_loss_curve_and_delays_have_their_own_words(golden: Golden)
     golden(one(delays).text)
 
 
+def test_a_figure_that_not_all_repetitions_have_says_how_many_have_it() -> None:
+    """One repetition of three had a rate without loss, and its rate was that of the result."""
+
+    def said(*rates: float) -> str:
+        figures = {"highest_rate_without_loss": rates}
+        return one(made([3.2, 3.2, 3.2], metric="frame-loss", unit="%", figures=figures)).text
+
+    assert said(6e5).endswith("; no loss up to 600,000 frames/s in each direction, in 1 of 3 repetitions.")
+    assert said(6e5, 6e5).endswith("; no loss up to 600,000 frames/s in each direction, in 2 of 3 repetitions.")
+    assert said(6e5, 6e5, 6e5).endswith("; no loss up to 600,000 frames/s in each direction.")
+
+
 @pytest.mark.parametrize("frames", [(500.0, 500.0), (480.0, 500.0), (1000.0, 1000.0)])
 def test_of_fewer_than_1000_frames_the_slowest_one_is_named_and_not_one_of_1000(
     frames: tuple[float, float], golden: Golden

@@ -531,13 +531,11 @@ def test_a_recovery_is_read_from_what_the_engine_tells() -> None:
     settings = system_recovery.SystemRecoverySettings(
         **GIVEN, placement="isolated", trial_seconds=0.5, after_seconds=1.0, stateless=True
     )
-    result = system_recovery.PROCEDURE.measure(measurer(engine, settings=ROUTER), settings)
+    # The fake engine loses the very last frames: 1 s after the change, which is the end.
+    with pytest.raises(BrokenError, match="still lost 1 s after the overload"):
+        system_recovery.PROCEDURE.measure(measurer(engine, settings=ROUTER), settings)
     assert phase2_of(engine).step is not None
     assert engine.requests[-1].record_loss_times
-    assert result.figures["lost_frames"].median == 10
-    # The fake engine loses the very last frames: 1 s after the change, which is the end.
-    assert result.summary.median == pytest.approx(1000, rel=0.01)
-    assert result.limited_by == "tester"
 
 
 # Many periods over the same connections

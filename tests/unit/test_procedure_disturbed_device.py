@@ -16,9 +16,10 @@ from tests.unit.simulated import Gateway
 
 from natgauge.errors import BrokenError
 from natgauge.figure_text import in_percent, number
+from natgauge.notes import Note
 from natgauge.procedures import get
 from natgauge.procedures.back_to_back import buffer_notes, buffer_times
-from natgauge.procedures.reset import ResetKind, surviving_share
+from natgauge.procedures.reset import Outage, ResetKind, surviving_share
 from natgauge.trials import Direction, Restart
 
 N = 1000
@@ -309,16 +310,20 @@ def test_a_device_that_stops_losing_before_the_change_recovered_at_once() -> Non
     assert measure("system-recovery", recovering(recovers=-0.5)).median == 0
 
 
-def test_an_overload_that_overloads_nothing_is_told() -> None:
-    result = measure("system-recovery", recovering(forwards=1e6))
-    assert (result.median, result.limited_by) == (0, "tester")
-    assert any("lost no frame" in note.text for note in result.notes)
+def test_an_overload_that_loses_nothing_has_no_recovery() -> None:
+    """A device that was never overloaded was published with 0 ms, and ranked best."""
+    with pytest.raises(BrokenError, match="lost no frame, so there was nothing to recover from; give more overload"):
+        measure("system-recovery", recovering(forwards=1e6))
+    with pytest.raises(BrokenError, match="nothing to recover from; the tester sends no faster"):
+        measure("system-recovery", recovering(forwards=1e6, ceiling=6.2e5))
 
 
-def test_a_device_that_does_not_recover_in_time_is_told() -> None:
-    result = measure("system-recovery", recovering(recovers=1.95))
-    assert result.limited_by == "tester"
-    assert any("still lost at the end" in note.text for note in result.notes)
+def test_a_device_that_does_not_recover_in_time_has_no_recovery() -> None:
+    """A lower bound of 1950 ms was printed as at most 1950 ms, and met a demand of 2000 ms."""
+    with pytest.raises(BrokenError, match=r"still lost 1\.95 s after the overload, .* give more after seconds"):
+        measure("system-recovery", recovering(recovers=1.95))
+    with pytest.raises(BrokenError, match="after the overload, maybe by stalls, at the end"):
+        measure("system-recovery", recovering(recovers=1.95, stalls=itertools.cycle([True])), invalid_repeats=2)
 
 
 def test_a_stall_that_may_have_lost_the_last_frame_is_tried_again() -> None:
@@ -394,11 +399,11 @@ def test_each_kind_of_reset_is_named_and_a_command_does_what_natgauge_cannot(kin
     assert any(f"section {section}" in note.text for note in found.notes if note.word == "method")
 
 
-def failing_over(share: float, silence: float = 0.1) -> Gateway:
-    """Is silent while another gateway takes over, which knows a share of the connections."""
+def failing_over(share: float, silence: float = 0.1, *, again: bool = True) -> Gateway:
+    """Is silent while another gateway takes over, which knows a share of the connections; `again` in a second trial."""
 
     def alters(_number: int, trial: Any) -> Any:
-        if trial.plan.phase2 is None:
+        if trial.plan.phase2 is None or (len(trial.phase2) == 1 and not again):
             return trial
         phase2 = {}
         for who, one in trial.phase2.items():
@@ -451,7 +456,8 @@ def test_a_silence_whose_frames_were_late_and_not_lost_is_the_testers() -> None:
 @pytest.mark.parametrize(("share", "silence"), [(0.5, (AT + 3.0, AT + 3.05)), (1.0, (11.0, 11.1)), (0.0, (1.0, 1.5))])
 def test_a_stall_of_the_tester_is_no_failover(share: float, silence: tuple[float, float]) -> None:
     outcome = measured_failover(share, silence)
-    assert surviving_share(outcome, 12.0, 1000.0) == pytest.approx(share, abs=0.01)
+    first = Outage(0.005, 0.01, lost=True)
+    assert surviving_share(outcome, 12.0, 1000.0, first) == pytest.approx(share, abs=0.01)
 
 
 def measured_failover(share: float, silence: tuple[float, float]) -> Any:
@@ -461,6 +467,57 @@ def measured_failover(share: float, silence: tuple[float, float]) -> Any:
     counts = make_counts(12_000, 12_000, received, longest_silence=silence, last_lost_ns=round(last * 1e9))
     plan = SimpleNamespace(connections=N)
     return SimpleNamespace(phase2={Direction.RESPONDER: counts}, restart=Restart(AT, AT + 0.02), plan=plan)
+
+
+def failed_over(received: float, last: float | None, silence: tuple[float, float], restart: Restart) -> Any:
+    """A trial of 12 s at 1000 frames/s, of which so many seconds of frames arrived."""
+    nanoseconds = None if last is None else round(last * 1e9)
+    counts = make_counts(12_000, 12_000, round(1000 * received), longest_silence=silence, last_lost_ns=nanoseconds)
+    plan = SimpleNamespace(connections=N)
+    return SimpleNamespace(phase2={Direction.RESPONDER: counts}, restart=restart, plan=plan)
+
+
+@pytest.mark.parametrize(
+    ("share", "begin", "silence"),
+    [(0.0, 5.0, (1.0, 1.002)), (0.0, 5.4, (3.0, 3.002)), (0.25, 5.0, (5.0, 5.8)), (0.25, 5.4, (5.4, 6.1))],
+)
+def test_an_outage_that_begins_after_its_command_has_ended_is_where_the_first_trial_had_it(
+    share: float, begin: float, silence: tuple[float, float]
+) -> None:
+    """Forwarding stopped 2.5 s after the command had ended, and 26 % of no connections survived."""
+    end = silence[1] if share else 12.0
+    outcome = failed_over(begin + share * (12 - end), 11.99, silence, Restart(2.0, 2.5))
+    assert surviving_share(outcome, 12.0, 1000.0, Outage(3.0, 0.8, lost=True)) == pytest.approx(share, abs=0.001)
+
+
+def test_connections_that_survive_an_outage_early_in_a_long_command_are_counted() -> None:
+    """Fewer frames arrived than are sent until the command ends, and 0 % survived."""
+    outcome = failed_over(2.0 + 0.3 * 9.5, 11.99, (2.0, 2.5), Restart(2.0, 7.0))
+    assert surviving_share(outcome, 12.0, 1000.0, Outage(0.0, 0.5, lost=True)) == pytest.approx(0.3, abs=0.001)
+
+
+@pytest.mark.parametrize("last", [None, 1.5])
+def test_a_command_that_interrupts_nothing_when_it_runs_again_leaves_the_share_unknown(last: float | None) -> None:
+    """A command that moves the traffic to one gateway only let 100 % of the connections survive."""
+    outcome = failed_over(12.0, last, (1.0, 1.002), Restart(2.0, 2.5))
+    found = surviving_share(outcome, 12.0, 1000.0, Outage(0.0, 0.5, lost=True))
+    assert isinstance(found, Note)
+    assert "interrupted nothing when it ran again" in found.text
+    assert surviving_share(outcome, 12.0, 1000.0, Outage(0.0, 0.001, lost=False)) == 1.0
+
+
+def test_an_outage_that_nothing_shows_after_its_command_leaves_the_share_unknown() -> None:
+    outcome = failed_over(8.0, 11.99, (10.0, 10.9), Restart(2.0, 2.5))
+    found = surviving_share(outcome, 12.0, 1000.0, Outage(3.0, 0.8, lost=True))
+    assert isinstance(found, Note)
+    assert "began some time after the reset command had ended" in found.text
+
+
+def test_a_failover_without_a_known_share_still_has_its_outage() -> None:
+    found = reset(failing_over(1.0, again=False), reset_kind="failover", reset_command="true")
+    assert found.median == pytest.approx(100)
+    assert "surviving_percent" not in found.figures
+    assert any("interrupted nothing when it ran again" in note.text for note in found.notes)
 
 
 def test_what_leaks_while_the_rules_are_gone_is_told() -> None:

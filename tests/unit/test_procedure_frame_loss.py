@@ -3,18 +3,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests import simulated_lab
-from tests.unit.counted import change_counts, change_trial, make_counts
+from tests.unit.counted import change_counts, change_trial, make_counts, make_port
 from tests.unit.golden import Golden
 from tests.unit.simulated import LONG_STALL, Gateway
 
 from natgauge.agreement.generated import SizeCounts
 from natgauge.errors import BrokenError
+from natgauge.procedures import get
 from natgauge.procedures.frame_loss import shares_of
 from natgauge.procedures.kit.result.frame_counts import lost_share, shortfall
+from natgauge.readings import NO_READINGS
+from natgauge.words import Verdict
 
 N = 1000
 
@@ -201,3 +205,76 @@ def test_where_frames_are_excused_no_share_of_a_size_is_given_and_the_doubt_says
     assert first["lost_percent"] < first["lost_percent_most"]
     assert not [name for name in first if name.endswith("_octets")]
     golden([note for note in result.repetitions[0].notes if note.word == "excused frames"][:1])
+
+
+def alone(gateway: Gateway, **others: Any) -> Any:
+    """Return the one repetition of the procedure with this gateway as its measurer."""
+    procedure = get("frame-loss")
+    given: dict[str, Any] = {"connections": N, "connection_rate": 1e5, "full_rate": 1e6, "placement": "isolated"}
+    (one,) = procedure.measure(gateway, procedure.settings(**given, repeat=1, **others)).measurements
+    return one
+
+
+def gone_after(number: int) -> Any:
+    """Let no trial begin from this one on: the device had collapsed, and did not come back."""
+
+    def alter(trials: int, trial: Any) -> Any:
+        if trials < number:
+            return trial
+        reason = "the device had collapsed and did not come back"
+        return replace(trial, request=None, result=None, readings=NO_READINGS, reason=reason)
+
+    return alter
+
+
+class Unbegun(Gateway):
+    """A gateway whose trials that did not begin are judged as those of a lab."""
+
+    def measure(self, plan: Any) -> Any:
+        """Return COLLAPSED for what did not begin."""
+        trial = self.trial(plan)
+        if trial.result is not None:
+            return super().measure(plan)
+        self.plans.append(plan)
+        return replace(trial, verdict=Verdict.COLLAPSED, limited_by="device")
+
+
+def test_a_load_at_which_the_device_was_gone_has_no_share() -> None:
+    """Nothing was offered, and 0 % of the frames were lost."""
+    one = alone(Unbegun(forwards=550_000, alters=gone_after(3)))
+    assert [row["offered_percent"] for row in one.series] == [100, 90, 80]
+    assert [note.text for note in one.notes if "left out" in note.text] == [
+        "the loads from 700 k frames/s down are left out: the device had collapsed and did not come back"
+    ]
+    assert "highest_rate_without_loss" not in one.figures
+
+
+def refused_by_a_tap(share: float) -> Any:
+    """Alter a trial: a guest's queue refuses this share of the frames, which the ports do not count as offered."""
+
+    def alter(_number: int, trial: Any) -> Any:
+        streams, refused = {}, 0
+        for direction, counts in trial.phase2.items():
+            accepted = round(counts.intended_frames * (1 - share))
+            streams[direction] = change_counts(counts, offered=accepted, received=accepted, lost_in_stalls=0)
+            refused += counts.intended_frames - accepted
+        port = make_port(refused=refused, tx_dropped=refused)
+        return change_trial(trial, phase2=streams, ports={"initiator": port}, taps=True)
+
+    return alter
+
+
+def test_frames_that_found_the_queue_before_a_guest_full_are_lost_ones() -> None:
+    """The trial failed, and the share of the lost frames was 0 %."""
+    measured = alone(Gateway(alters=refused_by_a_tap(0.2)))
+    assert measured.value == pytest.approx(20, abs=0.001)
+    assert {row["verdict"] for row in measured.series} == {"FAIL"}
+
+
+def test_a_tolerance_is_of_frames_that_found_the_queue_before_a_guest_full_too() -> None:
+    """A share that was tolerated elsewhere failed every trial of a guest."""
+    tolerated = alone(Gateway(alters=refused_by_a_tap(0.01)), loss_tolerance=0.02)
+    assert [row["verdict"] for row in tolerated.series] == ["PASS", "PASS"]
+    assert tolerated.value == pytest.approx(1, abs=0.001)
+    failed = alone(Gateway(alters=refused_by_a_tap(0.03)), loss_tolerance=0.02)
+    assert {row["verdict"] for row in failed.series} == {"FAIL"}

@@ -14,7 +14,7 @@ from tests.unit.simulated import Gateway
 from natgauge.delays import Delays, Variation
 from natgauge.errors import BrokenError, UsageError
 from natgauge.metrics import declared
-from natgauge.procedures import ipdv, pdv
+from natgauge.procedures import get, ipdv, pdv
 from natgauge.procedures.kit.measure.delay_metrics import Timing, read
 from natgauge.procedures.kit.result.delay_statistics import ends_of_variation
 from natgauge.trials import Direction
@@ -342,3 +342,27 @@ def test_a_device_that_is_gone_has_no_latency() -> None:
 def test_a_host_that_disturbs_every_trial_gives_no_latency(golden: Golden) -> None:
     with golden.raises(BrokenError):
         measure("latency", Gateway(disturbed=1.0), invalid_repeats=2)
+
+
+class SilentAtHalf(Gateway):
+    """A gateway that forwards nothing at half of the throughput."""
+
+    def measure(self, plan: Any) -> Any:
+        """Return no delay where nothing came back."""
+        trial = super().measure(plan)
+        if plan.phase2 is None or plan.phase2.initiator_rate != pytest.approx(5e4):
+            return trial
+        return change_trial(trial, delays={}, verdict=Verdict.COLLAPSED, reason="it forwards nothing any more")
+
+
+def test_a_later_load_without_a_delay_leaves_those_of_the_first_load() -> None:
+    """The device collapsed at the second load, and the latency at the first one was thrown away."""
+    procedure = get("latency")
+    settings = procedure.settings(
+        connections=N, connection_rate=1e5, throughput_rate=1e5, placement="isolated", loads="100%,50%,10%", repeat=1
+    )
+    (one,) = procedure.measure(SilentAtHalf(), settings).measurements
+    assert [row["load_percent"] for row in one.series] == [100, 10]
+    assert one.value == pytest.approx(10)
+    (told,) = [note.text for note in one.notes if "no frame was timed" in note.text]
+    assert told == "at 50 % of the throughput no frame was timed: it forwards nothing any more"

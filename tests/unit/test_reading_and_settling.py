@@ -14,6 +14,7 @@ from tests.unit.test_measurer import FakeTable, measurer
 from tests.unit.test_recording import result, settings
 
 from natgauge.analysis.comparing import comparable
+from natgauge.errors import UsageError
 from natgauge.procedures import get, procedures
 from natgauge.procedures.kit.measure.phase2 import Phase2Settings
 from natgauge.procedures.kit.time_budget import nominal_seconds
@@ -55,6 +56,14 @@ def test_all_metrics_over_standing_connections_let_the_order_be_chosen() -> None
 def test_the_order_reaches_the_trial(metric: str, order: str) -> None:
     phase2 = make(metric, reading_order=order).plan(1e3, 1e4, 2.0).phase2
     assert phase2.reading_order == order
+
+
+@pytest.mark.parametrize("metric", [name for name in READERS if name != "reset"])
+def test_frames_that_are_not_under_test_would_take_turns_of_the_table(metric: str) -> None:
+    """With a share of 50 % every second connection had no frame."""
+    with pytest.raises(UsageError, match=r"^reading order: increasing, but a foreground share of 50 % needs .*; leave"):
+        make(metric, reading_order="increasing", foreground_share=0.5)
+    assert make(metric, foreground_share=0.5).foreground_share == 0.5
 
 
 def test_what_is_measured_first_reads_in_the_same_order() -> None:

@@ -96,6 +96,12 @@ TRIALS: dict[str, dict[str, Given]] = {
             phase1=change_counts(SECOND, settled_lag_seconds=0.0009), placement="shared"
         ),
         "loss within the tolerance": both_phases(lossy(10), loss_tolerance=0.0001),
+        "queue before the device full within the tolerance": both_phases(
+            change_counts(SECOND, offered=N - 9, received=N - 9),
+            ports={"responder": make_port(refused=9, tx_dropped=9)},
+            taps=True,
+            loss_tolerance=0.0001,
+        ),
         "the tester's link went down and nothing was lost": both_phases(SECOND, link_losses={"Initiator": 1}),
         "late while preparing": clean(placement="shared", phase1=LATE, plan=PREPARING),
         "sent a little faster than asked": both_phases(change_counts(SECOND, sending_seconds=0.995)),
@@ -210,6 +216,12 @@ TRIALS: dict[str, dict[str, Given]] = {
             change_counts(SECOND, offered=N - 9, received=N - 9),
             ports={"responder": make_port(refused=9, tx_dropped=9)},
             taps=True,
+        ),
+        "queue before the device full beyond the tolerance": both_phases(
+            change_counts(SECOND, offered=N - 9, received=N - 11),
+            ports={"responder": make_port(refused=9, tx_dropped=9)},
+            taps=True,
+            loss_tolerance=0.0001,
         ),
         "late in `shared`, phase 2": both_phases(LATE, placement="shared"),
         "leak": both_phases(lossy(3, untranslated=3)),

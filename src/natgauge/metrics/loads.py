@@ -64,7 +64,10 @@ FRAME_LOSS: Final = Metric(
     criterion=Criterion(tolerant=""),
     best="loses fewest frames at the highest load",
     figures=(
-        *(DeclaredFigure(name, answer="{loss} up to {} {unit}{range}") for name in (WITHOUT_LOSS, WITHIN_TOLERANCE)),
+        *(
+            DeclaredFigure(name, answer="{loss} up to {} {unit}{range}{had}")
+            for name in (WITHOUT_LOSS, WITHIN_TOLERANCE)
+        ),
     ),
     moved_by=TESTER_RATES,
     measures_loss=True,

@@ -47,7 +47,8 @@ class DeclaredFigure:
         unit: unit of its row.
         answer: what an answer in words says of it; "{}" is its median, "{range}" the range over the repetitions,
             "{periods}" and "{judged}" the numbers of periods and of those that were judged, "{loss}" what a passing
-            trial may lose, "{unit}" the unit of a rate of frames. Empty = nothing.
+            trial may lose, "{unit}" the unit of a rate of frames, "{had}" how many repetitions have the figure, where
+            not all do. Empty = nothing.
         answer_of_few: the same where a repetition timed too few frames for that answer; "{frames}" is their number.
         is_tried: whether a trial was run with it: of an even number of repetitions the mean of the middle two would be
             a value that no trial had.

@@ -108,6 +108,11 @@ class _FrameLoss(HeldConnections[FrameLossSettings]):
                 break
             if outcome is None:
                 continue
+            if not outcome.phase2:
+                # Nothing was offered, so there is no share (RFC 2544 section 26.3).
+                text = f"the loads from {written(rate)} frames/s down are left out: {outcome.reason}"
+                self.repetition_notes.append(Note("device", text))
+                break
             rows.append(_row(share, rate, outcome))
             mixed = mixed or any(counts.sizes for counts in outcome.phase2.values())
             lossless = [*lossless, rate] if outcome.verdict is Verdict.PASS else []

@@ -10,11 +10,11 @@ two instants, and both are reported.
 There are two methods: time stamps (longest silence at the receiver, RFC 6201 section 3.2) and loss (lost frames / the
 offered rate). If single frames are lost in addition, or connections come back one by one, the second result is longer.
 
-Another gateway may take over instead ("failover", in no standard). Then there is a second trial, in which the Responder
-alone sends, as in downloads, to the outside addresses and ports that it learned in phase 1. Nothing opens a connection
-again, so a frame arrives only if the other gateway has its connection with the same outside address and port. All
-connections have equally many frames, so the share of the frames that arrive after the silence is that of connections
-that survive.
+Another gateway may take over instead ("failover", in no standard). Then there is a second trial, for which the command
+runs again, so it has to move the traffic from whichever gateway has it. The Responder alone sends, as in downloads, to
+the outside addresses and ports that it learned in phase 1. Nothing opens a connection again, so a frame arrives only if
+the other gateway has its connection with the same outside address and port. All connections have equally many frames,
+so the share of the frames that arrive after the silence is that of connections that survive.
 
 The trial is meant to lose frames, so its verdict is FAIL, and the counts give the result. If a device restores its
 rules only after it forwards again, frames leak in between: these untranslated frames do not count as forwarded, but are
@@ -70,6 +70,10 @@ TAIL_SHARE = 0.05
 FRAMES_EACH = 5
 #: The instant of a command is known to a few ms.
 EARLY_SECONDS = 0.01
+#: Of two runs of a command the outage may begin earlier or later by this share of the time from the command to it.
+UNSTEADY_SHARE = 0.5
+#: A silence as long as this share of the other run's outage, at least, may be an outage.
+SAME_SHARE = 0.5
 #: Share of the frames of a silence that may not be lost: those under way at its ends.
 MISSING_SHARE = 0.1
 
@@ -164,8 +168,9 @@ class _ResetTime(HeldConnections[ResetSettings]):
         rates = dict(zip(Direction, self.settings.rates(rate), strict=True))
         off = self.settings.power_off_seconds
         figures: dict[str, float] = {"restart_ms": (outcome.restart.ended - outcome.restart.began) * 1000}
-        silences = {}
+        silences, outages = {}, []
         notes: list[Note] = []
+        lost = any(counts.lost for counts in outcome.phase2.values())
         for direction, counts in outcome.phase2.items():
             who, name = direction.value.capitalize(), direction.value
             reset = _Reset(outcome.restart.began, self.settings.trial_seconds, rates[direction])
@@ -176,6 +181,7 @@ class _ResetTime(HeldConnections[ResetSettings]):
                     f"{off:g} s; see what the reset command does"
                 )
             silences[direction] = end - begin - off
+            outages.append(Outage(begin - reset.began, end - begin, lost=lost))
             figures[f"silence_ms_from_{name}"] = silences[direction] * 1000
             figures[f"back_after_ms_from_{name}"] = (end - reset.began - off) * 1000
             figures[f"loss_ms_from_{name}"] = (counts.lost / reset.rate - off) * 1000
@@ -184,16 +190,21 @@ class _ResetTime(HeldConnections[ResetSettings]):
                 text = f"{counts.untranslated} frames from the {who} left the device untranslated while it was reset"
                 notes.append(Note("device", text, counts.untranslated))
         if self.settings.reset_kind == "failover":
-            figures["surviving_percent"] = self._surviving_share() * 100
+            # From the Responder it may last until frames of the Initiator have opened the connections again.
+            share = self._surviving_share(min(outages, key=lambda each: each.seconds))
+            if isinstance(share, Note):
+                notes.append(share)
+            else:
+                figures["surviving_percent"] = share * 100
         return self.measurement(max(silences.values()) * 1000, figures=figures, notes=notes)
 
-    def _surviving_share(self) -> float:
+    def _surviving_share(self, outage: Outage) -> float | Note:
         """Return the share of the connections that still let frames of the Responder in after a failover."""
         settings, rate = self.settings, self.rate
         # One side sends all frames, however they are shared otherwise.
         down = replace(settings, directions="down", down_share=0.5).phase2(rate, settings.trial_seconds)
         plan = replace(settings.reset_plan(self.preparation.rate, rate), phase2=down)
-        return surviving_share(self.must(rate, plan, 1), settings.trial_seconds, rate)
+        return surviving_share(self.must(rate, plan, 1), settings.trial_seconds, rate, outage)
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         before = self.settings.before_seconds
@@ -214,22 +225,48 @@ class _ResetTime(HeldConnections[ResetSettings]):
         return notes
 
 
-def surviving_share(outcome: Trial, seconds: float, rate: float) -> float:
-    """Return the share of the connections that let the Responder's frames in after a failover.
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """The outage of the first trial of a failover, in the direction in which it was shorter.
 
-    It sends for `seconds` at `rate`. A share whose frames could all have arrived before the command ended is 0.
+    Attributes:
+        after: seconds from the start of the command to the outage; a few ms below 0 where both were at once.
+        seconds: its length.
+        lost: whether that trial lost frames, in whichever direction.
+    """
+
+    after: float
+    seconds: float
+    lost: bool
+
+
+def surviving_share(outcome: Trial, seconds: float, rate: float, first: Outage) -> float | Note:
+    """Return the share of the connections that let the Responder's frames in after a failover, 0 to 1.
+
+    The Responder sends for `seconds` at `rate`. Where no connection survives, no arrival ends the outage: it is taken
+    to be where it was in the first trial. A note is the reason why the share is not known.
     """
     counts = outcome.phase2[Direction.RESPONDER]
-    restart, silence = outcome.restart or Restart(0.0, 0.0), counts.longest_silence
+    restart, silence, last = outcome.restart or Restart(0.0, 0.0), counts.longest_silence, counts.last_lost_ns or 0
+    if first.lost and last / 1e9 < restart.began:
+        text = "what survives is not known: the reset command interrupted nothing when it ran again; let it move back"
+        return Note("device", text)
     # Losses that end do not end connections: each has had several frames since.
-    if seconds - (counts.last_lost_ns or 0) / 1e9 > FRAMES_EACH * outcome.plan.connections / rate:
+    if seconds - last / 1e9 > FRAMES_EACH * outcome.plan.connections / rate:
         return 1.0
-    if counts.received_frames <= rate * restart.ended:
-        return 0.0
-    begin = end = restart.ended
-    # Elsewhere the longest silence is the tester's.
-    if silence is not None and restart.began - EARLY_SECONDS <= silence.from_ns / 1e9 <= restart.ended:
+    begin = restart.began + max(first.after, 0.0)
+    end, doubt = begin + first.seconds, EARLY_SECONDS + max(first.after, 0.0) * UNSTEADY_SHARE
+    latest = max(begin + doubt, restart.ended)
+    is_seen = silence is not None and begin - doubt <= silence.from_ns / 1e9 <= latest
+    # Elsewhere, or much shorter, the longest silence is the tester's.
+    if silence is not None and is_seen and silence.to_ns - silence.from_ns >= SAME_SHARE * first.seconds * 1e9:
         begin, end = silence.from_ns / 1e9, silence.to_ns / 1e9
+    elif counts.received_frames <= rate * latest:
+        return 0.0
+    elif begin > restart.ended + EARLY_SECONDS:
+        return Note(
+            "device", "what survives is not known: the outage began some time after the reset command had ended"
+        )
     after = rate * (seconds - end)
     return min(max((counts.received_frames - rate * begin) / after, 0.0), 1.0) if after > 0 else 0.0
 

@@ -90,13 +90,30 @@ class _SystemRecovery(HeldConnections[SystemRecoverySettings]):
         tried = until_decided(overload, at_one_load(settings.invalid_repeats), decides)
         outcome = tried.outcome
         each = recovery_seconds(outcome, settings.trial_seconds)
-        notes, limit = _doubts(outcome, each, settings)
+        self._refuse_unknown(outcome, each)
+        notes, limit = _doubts(outcome, each)
         if tried.trials > 1:
             text = f"{tried.trials - 1} trials were repeated, because stalls may have lost their last frame"
             notes.append(Note("trials", text, tried.trials - 1))
         figures = {f"recovery_ms_from_{direction.value}": seconds * 1000 for direction, seconds in each.items()}
         figures["lost_frames"] = float(sum(counts.lost for counts in outcome.phase2.values()))
         return self.measurement(max(each.values()) * 1000, limited_by=limit, figures=figures, notes=notes)
+
+    def _refuse_unknown(self, outcome: Trial, each: Mapping[Direction, float]) -> None:
+        """Refuse a trial without a time: the overload lost nothing, or frames were still lost when it ended."""
+        settings, last = self.settings, max(each.values())
+        if not any(counts.lost for counts in outcome.phase2.values()):
+            is_asked = self.rate >= self.throughput * settings.overload
+            raise BrokenError(
+                f"{SYSTEM_RECOVERY}: the overload of {number(self.rate)} frames/s lost no frame, so there was nothing "
+                f"to recover from; {'give more overload' if is_asked else 'the tester sends no faster'}"
+            )
+        if last >= (1 - TAIL_SHARE) * settings.after_seconds:
+            stalls = ", maybe by stalls" if _doubtful(outcome, each) else ""
+            raise BrokenError(
+                f"{SYSTEM_RECOVERY}: frames were still lost {last:.3g} s after the overload{stalls}, at the end of the "
+                f"{settings.after_seconds:g} s of observing; give more after seconds"
+            )
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         share = self.rate / self.throughput
@@ -125,14 +142,7 @@ def _doubtful(outcome: Trial, each: Mapping[Direction, float]) -> bool:
     return outcome.excused_frames > 0 and max(each.values()) > 0
 
 
-def _doubts(
-    outcome: Trial, each: Mapping[Direction, float], settings: SystemRecoverySettings
-) -> tuple[list[Note], LimitedBy]:
-    if not any(counts.lost for counts in outcome.phase2.values()):
-        return [Note("tester", "the overload lost no frame, so there was nothing to recover from")], "tester"
-    if max(each.values()) >= (1 - TAIL_SHARE) * settings.after_seconds:
-        text = f"frames were still lost at the end: the device needs more than {settings.after_seconds:g} s to recover"
-        return [Note("device", text)], "tester"
+def _doubts(outcome: Trial, each: Mapping[Direction, float]) -> tuple[list[Note], LimitedBy]:
     if _doubtful(outcome, each):
         text = "stalls lost frames of every trial, maybe the last one: the device may recover sooner"
         return [Note("trials", text)], "host"

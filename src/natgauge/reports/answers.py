@@ -175,8 +175,8 @@ def one(result: Result, point: str = "") -> Sentence:
     # A sum of both directions has the interval of the value.
     values = [(number(own.median), "") if name == IN_ALL else _with_range(own) for name, _, own in named]
     more = (
-        f"; {text.format(value, range=its_range, **words)}"
-        for (_, text, _), (value, its_range) in zip(named, values, strict=True)
+        f"; {text.format(value, range=its_range, had=_had(own, result), **words)}"
+        for (_, text, own), (value, its_range) in zip(named, values, strict=True)
     )
     does = f"{_does(result, sized=not point)}{f' {point}' if point else ''}"
     return Sentence(f"{does}: {main_figure.spread(result)}{_and_bits(result)}{''.join(more)}.")
@@ -186,6 +186,12 @@ def _with_range(figure: FigureSummary) -> tuple[str, str]:
     """The figure, and its range over the repetitions, which is behind its unit."""
     ends = figure.median, figure.minimum, figure.maximum
     return resolved(*ends), within(*ends).removeprefix(resolved(*ends))
+
+
+def _had(figure: FigureSummary, result: Result) -> str:
+    """How many repetitions have a figure, as the end of a sentence; empty where all have it."""
+    repetitions = len(result.repetitions)
+    return f", in {figure.count} of {repetitions} repetitions" if figure.count < repetitions else ""
 
 
 def _in_bits(*results: Result) -> str:

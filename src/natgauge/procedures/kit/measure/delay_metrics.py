@@ -204,7 +204,10 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
                 if missing:
                     self.repetition_notes.append(left_out(f"the loads {missing}", error))
                 time_is_up = True
-            if outcome is not None:
+            if outcome is not None and figures and not outcome.delays:
+                text = f"at {in_percent(share)} of the throughput no frame was timed: {outcome.reason}"
+                self.repetition_notes.append(Note("device", text))
+            elif outcome is not None:
                 figures_of_load = read(outcome, self.timing)
                 figures = figures or figures_of_load | self.timing.of_headline(outcome.delays.values())
                 rows.append(

@@ -87,6 +87,13 @@ class Phase2Settings(TrialSettings):
             raise UsageError(
                 "reading order: with directions up the Responder sends nothing; leave it out", at="reading_order"
             )
+        # A frame's number is its turn in the table and in the mix, so some connections would have no frame under test.
+        if self.foreground_share < 1:
+            raise UsageError(
+                f"reading order: {self.reading_order}, but a foreground share of {in_percent(self.foreground_share)} "
+                "needs pseudorandom frames; leave it out",
+                at="reading_order",
+            )
 
     @classmethod
     def traffic_of(cls, chosen: Mapping[str, object]) -> Mapping[str, object]:
