@@ -513,6 +513,12 @@ def test_an_outage_that_nothing_shows_after_its_command_leaves_the_share_unknown
     assert "began some time after the reset command had ended" in found.text
 
 
+def test_losses_whose_times_are_not_known_are_no_survival() -> None:
+    """Where some frames were not made, the engine does not know when the others were lost."""
+    outcome = failed_over(2.0, None, (2.0, 2.01), Restart(2.0, 2.02))
+    assert surviving_share(outcome, 12.0, 1000.0, Outage(0.0, 0.01, lost=True)) == pytest.approx(0, abs=0.01)
+
+
 def test_a_failover_without_a_known_share_still_has_its_outage() -> None:
     found = reset(failing_over(1.0, again=False), reset_kind="failover", reset_command="true")
     assert found.median == pytest.approx(100)

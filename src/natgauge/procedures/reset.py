@@ -248,11 +248,13 @@ def surviving_share(outcome: Trial, seconds: float, rate: float, first: Outage) 
     """
     counts = outcome.phase2[Direction.RESPONDER]
     restart, silence, last = outcome.restart or Restart(0.0, 0.0), counts.longest_silence, counts.last_lost_ns or 0
-    if first.lost and last / 1e9 < restart.began:
+    # Where some frames were not made, the engine does not know when the others were lost.
+    is_known = counts.last_lost_ns is not None or not counts.lost
+    if is_known and first.lost and last / 1e9 < restart.began:
         text = "what survives is not known: the reset command interrupted nothing when it ran again; let it move back"
         return Note("device", text)
     # Losses that end do not end connections: each has had several frames since.
-    if seconds - last / 1e9 > FRAMES_EACH * outcome.plan.connections / rate:
+    if is_known and seconds - last / 1e9 > FRAMES_EACH * outcome.plan.connections / rate:
         return 1.0
     begin = restart.began + max(first.after, 0.0)
     end, doubt = begin + first.seconds, EARLY_SECONDS + max(first.after, 0.0) * UNSTEADY_SHARE
