@@ -33,6 +33,19 @@ def number(value: object, digits: int = DIGITS) -> str:
     return spelled(rounded.normalize() if rounded == exact(value) else short(rounded))
 
 
+def of_whole(value: object, whole: float) -> str:
+    """Return a share without an interval, in the unit in which all is `whole`; only all of it is written as that."""
+    text = number(value)
+    if _is_figure(value) and value < whole and text == number(whole):
+        return _short_of(value, float(exact(whole) - exact(value)))
+    return text
+
+
+def _short_of(value: float, missing: float) -> str:
+    """A share that is nearly all; what is missing decides on the digits: 99.96 %, and never 100 %."""
+    return plain(short(quantized(exact(value), magnitude(missing), ROUND_FLOOR)))
+
+
 def in_full(value: object) -> str:
     """Return a number that was set or counted, with all its digits; other values as they are."""
     if not _is_figure(value) or not float(value).is_integer():
@@ -59,8 +72,7 @@ def in_percent(share: float) -> str:
     """Return a share without an interval in percent."""
     percent = 100 * share
     if _NEARLY_ALL <= percent < 100:
-        # What is missing decides: 99.96 %, and never 100 %.
-        return f"{plain(short(quantized(exact(percent), magnitude(100 - percent), ROUND_FLOOR)))} %"
+        return f"{_short_of(percent, 100 - percent)} %"
     return f"{number(percent)} %"
 
 

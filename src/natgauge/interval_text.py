@@ -40,21 +40,33 @@ _WIDEST_PERCENT: Final = 50
 
 
 class Written(str):
-    """The text of a figure, and the figure in full, for forms that programs read."""
+    """The text of a figure, and the figure in full, for forms that programs read.
 
-    __slots__ = ("value",)
+    Attributes:
+        bound: "<=" where the true figure does not exceed it, ">=" where it reaches it; else empty.
+    """
+
+    __slots__ = ("bound", "value")
     value: float
+    bound: str
 
-    def __new__(cls, text: str, value: float) -> Self:
+    def __new__(cls, text: str, value: float, bound: str = "") -> Self:
         """Return the text with its figure."""
         written = super().__new__(cls, text)
         written.value = value
+        written.bound = bound
         return written
 
 
-def significant(value: float, digits: int = MOST_DIGITS) -> str:
-    """Return a figure with these significant digits and no prefix, as published tables have them."""
-    return plain(rounded_at(value, magnitude(value) - digits + 1))
+def significant(value: float, way: Way = "near") -> str:
+    """Return a figure with four significant digits and no prefix, as published tables have them."""
+    place = magnitude(value) - MOST_DIGITS + 1
+    return plain(rounded_at(value, place) if way == "near" else quantized(exact(value), place, _WAYS[way]))
+
+
+def decimals(value: float, number: int, way: Way = "near") -> str:
+    """Return a figure with so many digits after the point, as published tables have them."""
+    return f"{value:.{number}f}" if way == "near" else f"{quantized(exact(value), -number, _WAYS[way]):f}"
 
 
 def resolved(value: float, low: float, high: float) -> str:

@@ -44,6 +44,12 @@ WRONG_FRAMES: Final[Mapping[str, str]] = {
     "untagged": "with too few VLAN tags",
     "without_checksum": "without a UDP checksum",
 }
+#: Where the frames of a rate of phase 2 come from, by the directions that send.
+SENDING: Final[Mapping[str, str]] = {
+    "both": "in each direction",
+    "up": "from the Initiator",
+    "down": "from the Responder",
+}
 #: How phase 1 enumerates the four tuples (RFC 9693 section 4.4).
 Order = Literal["permutation", "increasing", "decreasing", "with-replacement"]
 

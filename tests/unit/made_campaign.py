@@ -55,14 +55,26 @@ def rate(gateway: str, middle: float, cores: int, connections: int, metric: str 
 def losses() -> Result:
     curves = [
         [
-            {"offered_rate": load * 1e5, "lost_percent": max(0.0, (load - 6 + each / 5) * 11)}
+            {
+                "offered_percent": load * 10.0,
+                "offered_rate": load * 1e5,
+                "lost_percent": max(0.0, (load - 6 + each / 5) * 11),
+            }
             for load in range(10, 3, -1)
         ]
         for each in range(3)
     ]
     values = [float(curve[0]["lost_percent"]) for curve in curves]
     parameters = {"placement": "isolated", "directions": "both", **TESTER}
-    return made(values, median=sorted(values)[1], metric="frame-loss", unit="%", series=curves, parameters=parameters)
+    return made(
+        values,
+        median=sorted(values)[1],
+        metric="frame-loss",
+        unit="%",
+        series=curves,
+        figures={"highest_rate_without_loss": [6e5, 5e5, 5e5]},
+        parameters=parameters,
+    )
 
 
 def latency() -> Result:

@@ -27,6 +27,7 @@ from natgauge.records.measurement import Result
 from natgauge.reports.answers import Sentence, answers, not_sure, one
 from natgauge.reports.comparison import interval, sentences
 from natgauge.reports.graded_doubts import doubted
+from natgauge.reports.rows import rows
 
 #: Noise of repetitions, as a share.
 NOISE = 0.02
@@ -72,6 +73,69 @@ def test_a_rate_that_the_tester_limited_is_at_least_that_and_a_time_that_the_hos
     golden(one(rate).text)
     time = made([70.0], metric="reset", unit="ms", limited_by="host")
     golden(one(time).text)
+
+
+def test_the_sum_of_both_directions_is_a_bound_where_the_rate_is_one() -> None:
+    limited = made([1e5], limited_by="tester", figures={"frames_per_second_total": 2e5})
+    assert "at least 200 k frames/s all directions together" in one(limited).text
+    exact = made([1e5], figures={"frames_per_second_total": 2e5})
+    assert "; 200 k frames/s all directions together" in one(exact).text
+
+
+@pytest.mark.parametrize(
+    ("settings", "new", "held"),
+    [
+        ({"new_share": 0.01}, "at least 2,000 new", "; 1,000 open"),
+        ({"new_share": 0.01, "life_seconds": 0.5}, "at least 2,000 new", "at least 1,000 open"),
+        ({"new_rate": 2000.0, "life_seconds": 0.5}, "; 2,000 new", "; 1,000 open"),
+    ],
+)
+def test_connections_of_a_mixed_load_are_a_bound_where_they_grow_with_a_rate_that_is_one(
+    settings: dict[str, float], new: str, held: str
+) -> None:
+    figures = {"connections_per_second": 2000.0, "open_connections": 1000.0}
+    text = one(made([1e5], metric="mixed-load", limited_by="tester", figures=figures, parameters=settings)).text
+    assert f"{new} connections/s" in text
+    assert f"{held} connections" in text
+
+
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        ({"kept_least_share": 0.93, "kept_most_share": 0.97}, "0.950 ± 2.2 %"),
+        ({"kept_most_share": 0.97}, "at most 0.970"),
+        ({"kept_least_share": 0.93}, "at least 0.930"),
+        ({}, "an unknown share"),
+    ],
+)
+def test_a_share_that_is_kept_beside_a_flood_has_the_bounds_of_both_searches(
+    bounds: dict[str, float], said: str
+) -> None:
+    result = made([1e5], metric="mixed-load", figures={"kept_share": 0.95, **bounds})
+    assert f"; {said} of the load without it" in one(result).text
+
+
+def test_no_period_is_lost_by_rounding() -> None:
+    """Of 86,400 periods 8 were INVALID: both numbers were 86.4 k."""
+    counted = {"periods": 86_400.0, "judged_periods": 86_392.0, "failed_periods": 11_111.0}
+    result = made([0.5], metric="stability", unit="%", figures=counted)
+    assert "86,392 of 86,400 periods judged" in one(result).text
+    printed = {row.label: row.printed for row in rows([result])}
+    assert (printed["judged periods"], printed["failed periods"]) == (["86,392"], ["11,111"])
+
+
+def test_nearly_all_is_not_said_to_be_all() -> None:
+    figures = {"share_of_theoretical_maximum": 0.9996, "kept_share": 0.9997}
+    series = [[{"offered_percent": load, "lost_percent": 99.97} for load in (100.0, 50.0)]]
+    result = made(
+        [99.96], metric="frame-loss", unit="%", figures=figures, series=series, parameters={"placement": "isolated"}
+    )
+    assert "loses 99.96 % of the frames" in one(result).text
+    printed = {row.label: row.printed for row in rows([result])}
+    assert printed["median"] == ["99.96"]
+    assert printed["share of theoretical maximum"] == ["0.9996"]
+    assert printed["kept beside the flood"] == ["0.9997"]
+    assert printed["loss at 50 % of the highest load"] == ["99.97"]
 
 
 def test_the_intervals_of_a_ranking_hold_together() -> None:

@@ -61,6 +61,28 @@ def test_names_that_look_like_colours_of_the_page_are_drawn_as_they_are(
         assert drawn in said
 
 
+def test_the_legend_of_a_file_has_the_gateways_of_its_chart_each_in_its_own_colour(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ten gateways of two kinds, in turns: by their places in the whole, two of one chart had one colour."""
+    kinds = {"nat44": [f"inner-{at}" for at in range(5)], "nat64": [f"outer-{at}" for at in range(5)]}
+    for gateways in zip(*kinds.values(), strict=True):
+        for kind, gateway in zip(kinds, gateways, strict=True):
+            for connections in (1000, 10_000):
+                varied = {"gateway": gateway, "kind": kind, "connections": connections, "device_cores": 1}
+                result = made([1e5 + connections] * 2, parameters=varied)
+                keep(Store.create(tmp_path / "results", result.metric, gateway), result)
+    assert run(["report", str(tmp_path / "results"), "--svg", str(tmp_path / "svg")]) == 0
+    capsys.readouterr()
+    every = {*kinds["nat44"], *kinds["nat64"]}
+    legends = []
+    for path in (tmp_path / "svg").iterdir():
+        said = words_of(path)
+        assert not [word for word in said if word.partition(" / ")[0] in every - {word}]
+        legends.append(every & {*said})
+    assert sorted(map(sorted, legends)) == sorted(kinds.values())
+
+
 def words_of(path: Path) -> list[str]:
     """The texts of a drawing, in the order in which they are drawn."""
     return [text for text in ET.fromstring(path.read_text()).itertext() if text.strip()]  # noqa: S314 - drawn here

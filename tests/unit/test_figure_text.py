@@ -116,5 +116,32 @@ def test_figures_without_an_interval(value: float | None, text: str) -> None:
     assert figure_text.number(value) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "whole", "text"),
+    [
+        (99.96, 100, "99.96"),
+        (99.99999, 100, "99.99999"),
+        (99.94, 100, "99.9"),
+        (100.0, 100, "100"),
+        (0.9996, 1, "0.9996"),
+        (0.9999, 1, "0.9999"),
+        (1.0, 1, "1"),
+        (1.0004, 1, "1"),
+        (None, 1, "None"),
+    ],
+)
+def test_only_all_is_written_as_all(value: float | None, whole: float, text: str) -> None:
+    assert figure_text.of_whole(value, whole) == text
+
+
+def test_bounds_of_published_tables_are_rounded_outward() -> None:
+    assert interval_text.decimals(0.9449, 2) == "0.94"
+    assert interval_text.decimals(0.9449, 2, "up") == "0.95"
+    assert interval_text.decimals(0.9451, 2, "down") == "0.94"
+    assert interval_text.significant(465_160.4) == "465,200"
+    assert interval_text.significant(465_160.4, "down") == "465,100"
+    assert interval_text.significant(465_120.4, "up") == "465,200"
+
+
 def test_no_text_claims_that_there_is_no_doubt_at_all() -> None:
     assert "0.0 %" not in interval_text.within(1e6, 1e6 - 1e-3, 1e6)

@@ -22,7 +22,7 @@ from natgauge.analysis.ratio_verdicts import verdict_of
 from natgauge.cli import run
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.reports.collected import StoredComparison
-from natgauge.reports.history import dated, sentences
+from natgauge.reports.history import dated, groups, sentences
 from natgauge.statistics.rounds import student_t
 
 STORED = json.loads((FOLDER / "inputs" / "results" / "comparison.json").read_text())
@@ -239,6 +239,22 @@ def test_an_unknown_end_marks_nothing() -> None:
     unknown["estimates"][0] |= {"low": None, "high": None, "half_width": None, "verdict": "undecided"}
     (series,) = points([record(1.1, 0), record(1.1, 1), unknown, record(1.1, 3)])
     assert not series.changes
+
+
+def test_an_unknown_end_is_drawn_to_the_edge_with_an_arrow_and_what_is_not_drawn_is_counted() -> None:
+    half, unknown = record(1.1, 1), record(1.1, 2)
+    half["estimates"][0] |= {"high": None, "half_width": None, "verdict": "undecided"}
+    unknown["estimates"][0] |= {"low": None, "high": None, "ratio": None, "half_width": None, "verdict": "undecided"}
+    (group,) = groups(points([record(1.1, 0), half, unknown]), 0.0)
+    assert group.caption.endswith("An arrow marks an unknown end. Not drawn: 1 without a known ratio.")
+    (figure,) = group.figures
+    layers = figure.spec["layer"]
+    (ends,) = [layer["data"]["values"] for layer in layers if layer["mark"].get("strokeWidth") == 3]
+    (top,) = {layer["encoding"]["y"]["scale"]["domain"][1] for layer in layers if "y" in layer["encoding"]}
+    assert [row["high"] == top for row in ends] == [False, True]
+    assert [row["low"] < row["y"] for row in ends] == [True, True]
+    (arrow,) = [layer for layer in layers if layer["mark"].get("text") == "↑"]
+    assert [row["x"] for row in arrow["data"]["values"]] == [2]
 
 
 def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden) -> None:

@@ -32,7 +32,8 @@ from natgauge.published.model import Printed, Quantity, Table, read
 from natgauge.records.measurement import PublishedCell, Result
 from natgauge.records.parameters import GROUPS, Parameters
 from natgauge.records.store import SUMMARY
-from natgauge.reports import csv_table, draft, latex, markdown, pivot, text
+from natgauge.reports import csv_table, draft, json_report, latex, markdown, pivot, text
+from natgauge.reports.collected import StoredResults
 from natgauge.reports.sheet import Sheet
 from natgauge.stored.find_results import find
 from natgauge.trial.bench import Bench
@@ -418,6 +419,15 @@ def test_a_figure_with_a_doubt_or_another_limit_has_a_mark_and_the_reason_below(
     golden(shown.below)
 
 
+def test_a_bound_stays_one_for_programs_that_read_the_table() -> None:
+    shown = like.sheet("nat64-paper-table-6", [*rates(400_000), *rates(40_000_000, limited_by="tester")])
+    (medians,) = [row for row in csv.reader(io.StringIO(csv_table.render(shown))) if row[0] == "Median (cps)"]
+    assert medians[1:] == ["200000", "(a)", ">= 200000.0"]
+    written = json_report.document(StoredResults((), ()), shown)
+    (cells,) = [row["cells"] for row in written["table"]["rows"] if row["row"] == "Median (cps)"]
+    assert cells == [200_000.0, "(a)", {"bound": ">=", "value": 200_000.0}]
+
+
 def test_a_rate_that_is_counted_more_strictly_than_the_published_one_is_a_lower_bound() -> None:
     """CSIT counts a connection by its SYN-ACK; the loads that a search happened to try were printed as such a rate."""
     result = made(
@@ -573,7 +583,9 @@ def test_results_that_do_not_fit_are_refused_in_one_line(name: str, results: lis
 
 
 def in_csv(cell: str) -> str:
-    """A cell of the table as CSV has it: figures in full."""
+    """A cell of the table as CSV has it: figures in full, with the sign of a bound."""
+    if bound := getattr(cell, "bound", ""):
+        return f"{bound} {cell.value!r}"  # type: ignore[attr-defined] # a figure that is written
     value = getattr(cell, "value", cell)
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 

@@ -181,6 +181,10 @@ def test_a_table_of_a_paper_floats_with_caption_machine_and_label(
         assert {len(row) for row in cells_of("latex", found)} == {len(columns)}
 
 
+def test_options_and_upright_lines_are_no_dashes_in_latex() -> None:
+    assert latex.plain("--at-least 1 | -") == r"-{}-at-least 1 \textbar{} -"
+
+
 def test_marks_tell_the_grades_of_doubts_apart_and_are_explained_below() -> None:
     grave = [{"word": "rare loss", "text": "rare"}]
     known = [{"word": "disturbed trials", "text": "a few"}]

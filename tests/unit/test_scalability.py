@@ -290,7 +290,7 @@ def test_the_error_of_a_search_is_no_limit() -> None:
 
 def test_the_middle_of_an_even_number_of_losses_is_the_mean_of_the_middle_two() -> None:
     """RFC 2330 section 11.3, as everywhere."""
-    rows = [[{"offered_rate": 1000.0, "lost_percent": lost}] for lost in (1.0, 2.0, 4.0, 8.0)]
+    rows = [[{"offered_percent": 100.0, "offered_rate": 1000.0, "lost_percent": lost}] for lost in (1.0, 2.0, 4.0, 8.0)]
     losses = made(
         [1.0, 2.0, 4.0, 8.0],
         median=3.0,
@@ -326,8 +326,8 @@ def test_no_form_says_frames_a_second_without_a_direction_and_each_has_the_sum(d
             "frames/s all directions together",
             "all directions (frames/s)",
             "theoretical maximum (frames/s in",
-            "highest rate without loss (frames/s in",
-            "highest rate within the tolerated loss (frames/s in",
+            "highest rate without loss (frames/s of",
+            "highest rate within the tolerated loss (frames/s of",
             # Labels of figures say what they are rates of.
             *(f"{figure.label} (frames/s" for figure in figures().values() if figure.label),
         ):

@@ -161,9 +161,9 @@ STABILITY: Final = Metric(
     does="fails in {value} of the judged periods at constant load",
     best="fails in fewest periods at constant load",
     figures=(
-        DeclaredFigure("periods", "periods"),
-        DeclaredFigure(JUDGED, "judged periods", answer="{judged} of {periods} periods judged"),
-        DeclaredFigure("failed_periods", "failed periods"),
+        DeclaredFigure("periods", "periods", is_counted=True),
+        DeclaredFigure(JUDGED, "judged periods", answer="{judged} of {periods} periods judged", is_counted=True),
+        DeclaredFigure("failed_periods", "failed periods", is_counted=True),
         DeclaredFigure("first_failure_seconds", "end of the first failed period", "s"),
         DeclaredFigure("worst_shortfall_percent", "shortfall of the worst period", "%"),
         DeclaredFigure("lost_percent_p", "p of a trend of the loss"),

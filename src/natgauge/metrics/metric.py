@@ -52,6 +52,7 @@ class DeclaredFigure:
         answer_of_few: the same where a repetition timed too few frames for that answer; "{frames}" is their number.
         is_tried: whether a trial was run with it: of an even number of repetitions the mean of the middle two would be
             a value that no trial had.
+        is_counted: whether it is a number of things, which is written in full.
     """
 
     name: str
@@ -60,6 +61,7 @@ class DeclaredFigure:
     answer: str = ""
     answer_of_few: str = ""
     is_tried: bool = False
+    is_counted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

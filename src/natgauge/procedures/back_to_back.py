@@ -189,7 +189,8 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         late = f"bursts of {written(self.late)} frames and less could not be sent at their rate"
         throughput = "not known" if self.throughput is None else f"{written(self.throughput)} frames/s"
         bursts_at = (
-            f"bursts at {written(self.rate)} frames/s in each direction{sent_rate}{meant}; throughput {throughput}"
+            f"bursts at {written(self.rate)} frames/s {self.settings.each_direction}{sent_rate}{meant}; "
+            f"throughput {throughput}"
         )
         bursts = [repetition.value for repetition in measurements if SENT_RATE in repetition.figures]
         return [

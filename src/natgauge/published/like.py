@@ -14,9 +14,9 @@ from typing import Final
 
 from natgauge.analysis import derived
 from natgauge.analysis.contrast import better, bounds
-from natgauge.analysis.scalability import CORES, SESSIONS, Comparison, of_forwarding, scale_up, to_previous
+from natgauge.analysis.scalability import CORES, SESSIONS, Bound, Comparison, of_forwarding, scale_up, to_previous
 from natgauge.figure_text import in_full, number
-from natgauge.interval_text import Written, significant
+from natgauge.interval_text import Way, Written, decimals, significant
 from natgauge.published.like_columns import Absent, Columns
 from natgauge.published.load import sources, table
 from natgauge.published.model import NOTHING, Kind, PublishedRow, Quantity
@@ -55,6 +55,8 @@ _PARAMETERS: Final[Mapping[Kind, Callable[[Result], float | None]]] = {
 _AXES: Final = {"cores": CORES, "connections": SESSIONS}
 #: The quantity of a table whose four tuples were drawn at random: the connections that the draws created.
 _OPENED: Final = "opened"
+#: How a bound is rounded.
+_OUTWARD: Final[Mapping[Bound, Way]] = {"": "near", "<=": "up", ">=": "down"}
 #: What ends a search without a doubt about the device.
 _OF_DEVICE: Final = OF_SPEED | OF_PORTS | {"table"}
 
@@ -139,8 +141,9 @@ class _Shaped:
             exact = quantity.times == 1 and value == int(value)
             is_value = quantity.directions is not None or self._columns.summary(row.quantity, column) is result
             is_bound = is_value and (quantity.at_least or _is_at_least(result))
-            bound = ">= " if kind in _RATES and is_bound else ""
-            return Written(f"{bound}{(in_full if exact else significant)(value)}{self._mark(result)}", value)
+            bound: Bound = ">=" if kind in _RATES and is_bound else ""
+            text = in_full(value) if exact else significant(value, _OUTWARD[bound])
+            return Written(f"{bound} {text}{self._mark(result)}".lstrip(), value, bound)
         return self._compared(row, kind, result, column)
 
     def _result(self, quantity: str, column: int) -> Result:
@@ -215,7 +218,7 @@ class _Shaped:
         text = _ratio_text(row.cells[column], comparison, other)
         if comparison.note:
             self._remarks[f"{comparison.note}."] = None
-        return Written(f"{text}{self._mark(result)}", text.value)
+        return Written(f"{text}{self._mark(result)}", text.value, text.bound)
 
     def _mark(self, result: Result) -> str:
         return mark(result.doubts) if result.limited_by in _OF_DEVICE else MARKS["answer"]
@@ -304,12 +307,13 @@ def _joined(results: Sequence[Result], read: Callable[[Result], float | None]) -
 def _ratio_text(printed: str, comparison: Comparison, other: str) -> Written:
     if comparison.value is None:
         raise _Missing(f"not compared with {other}: {comparison.doubt or 'no such result'}")
-    return Written(f"{comparison.bound} {_decimals(printed, comparison.value)}".lstrip(), comparison.value)
+    text = _decimals(printed, comparison.value, comparison.bound)
+    return Written(f"{comparison.bound} {text}".lstrip(), comparison.value, comparison.bound)
 
 
-def _decimals(printed: str, value: float) -> str:
+def _decimals(printed: str, value: float, bound: Bound = "") -> str:
     """A ratio with as many decimals as the printed one."""
-    return Written(f"{value:.{len(printed.partition('.')[2])}f}", value)
+    return Written(decimals(value, len(printed.partition(".")[2]), _OUTWARD[bound]), value)
 
 
 def _figure(text: Callable[[float], str], value: float) -> str:

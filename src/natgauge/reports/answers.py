@@ -35,8 +35,8 @@ from natgauge.analysis.unit_frames import Way, bits_of_unit
 from natgauge.figure_text import at_least, at_most, given, in_full, number
 from natgauge.interval_text import in_bits, ratio, resolved, signed, span, within
 from natgauge.metrics import declared, figures
-from natgauge.metrics.loads import JUDGED
-from natgauge.metrics.shared_figures import IN_ALL
+from natgauge.metrics.loads import JUDGED, KEPT, KEPT_LEAST, KEPT_MOST, MIXED_LOAD
+from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, IN_ALL, OPEN_CONNECTIONS
 from natgauge.metrics.times import FEW_FRAMES, TIMED_FRAMES
 from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
@@ -62,6 +62,8 @@ MOST_NAMES: Final = 4
 _VARIED: Final = {"connections": "connections", "device_cores": "cores", "frame_size": "frame size"}
 #: Ends of sentences by the directions that have these bits.
 _WAYS: Final[Mapping[Way, str]] = {"one": "", "each": " in each direction", "busier": " in the busier direction"}
+#: Figures that are a constant times the value; of a mixed load those of its connections only where these are not set.
+_GROWING: Final = frozenset({IN_ALL, CONNECTIONS_PER_SECOND, OPEN_CONNECTIONS})
 #: In what a device does: a relative clause about the value.
 _CLAUSE: Final = "{value}, "
 
@@ -172,8 +174,7 @@ def one(result: Result, point: str = "") -> Sentence:
         "judged": _periods(result, JUDGED),
         "frames": _periods(result, TIMED_FRAMES),
     }
-    # A sum of both directions has the interval of the value.
-    values = [(number(own.median), "") if name == IN_ALL else _with_range(own) for name, _, own in named]
+    values = [_with_range(result, name) for name, _, _ in named]
     more = (
         f"; {text.format(value, range=its_range, had=_had(own, result), **words)}"
         for (_, text, own), (value, its_range) in zip(named, values, strict=True)
@@ -182,8 +183,16 @@ def one(result: Result, point: str = "") -> Sentence:
     return Sentence(f"{does}: {main_figure.spread(result)}{_and_bits(result)}{''.join(more)}.")
 
 
-def _with_range(figure: FigureSummary) -> tuple[str, str]:
-    """The figure, and its range over the repetitions, which is behind its unit."""
+def _with_range(result: Result, name: str) -> tuple[str, str]:
+    """A figure, and its range over the repetitions, which is behind its unit."""
+    figure = result.figures[name]
+    if _grows(result, name) and result.median and not doubtful.stated(result).is_median:
+        return _number(result, figure.median / result.median), ""
+    if name == IN_ALL:
+        # A sum of both directions has the interval of the value.
+        return number(figure.median), ""
+    if name == KEPT:
+        return _kept(result, figure)
     ends = figure.median, figure.minimum, figure.maximum
     return resolved(*ends), within(*ends).removeprefix(resolved(*ends))
 
@@ -192,6 +201,27 @@ def _had(figure: FigureSummary, result: Result) -> str:
     """How many repetitions have a figure, as the end of a sentence; empty where all have it."""
     repetitions = len(result.repetitions)
     return f", in {figure.count} of {repetitions} repetitions" if figure.count < repetitions else ""
+
+
+def _grows(result: Result, name: str) -> bool:
+    """Whether a figure is a constant times the value, so that a bound of the value is one of the figure."""
+    if name == IN_ALL or result.metric != MIXED_LOAD.name:
+        return name in _GROWING
+    is_set = result.number("new_rate") is not None or (name == OPEN_CONNECTIONS and not result.number("life_seconds"))
+    return name in _GROWING and not is_set
+
+
+def _kept(result: Result, figure: FigureSummary) -> tuple[str, str]:
+    """The share that is kept beside a flood, with what both searches of each repetition leave of it."""
+    least, most = (
+        own if own is not None and own.count == figure.count else None
+        for own in (result.figures.get(name) for name in (KEPT_LEAST, KEPT_MOST))
+    )
+    if least is None or most is None:
+        known = "" if most is None else f"at most {at_most(most.maximum)}"
+        return known or ("an unknown share" if least is None else f"at least {at_least(least.minimum)}"), ""
+    ends = figure.median, least.minimum, most.maximum
+    return resolved(*ends), within(*ends).removeprefix(resolved(*ends))
 
 
 def _in_bits(*results: Result) -> str:
@@ -221,7 +251,7 @@ def _periods(result: Result, name: str) -> str:
     periods = result.figures.get(name)
     if periods is None:
         return ""
-    return " to ".join(dict.fromkeys(number(end) for end in (periods.minimum, periods.maximum)))
+    return " to ".join(dict.fromkeys(in_full(end) for end in (periods.minimum, periods.maximum)))
 
 
 def _does(result: Result, *, sized: bool) -> str:
@@ -256,10 +286,12 @@ def _number(result: Result, scale: float = 1.0) -> str:
     stated = doubtful.stated(result)
     if stated.is_median:
         return main_figure.median(result) if scale == 1 else number(scale * result.median)
-    if math.isinf(stated.upper):
-        return f"at least {at_least(scale * stated.lower)}"
-    upper = at_most(scale * stated.upper)
-    return f"at most {upper}" if stated.lower <= 0 else f"between {at_least(scale * stated.lower)} and {upper}"
+    # A product that is below a bound by an error of floats alone is not rounded to the next lower figure.
+    least, most = (float(f"{scale * end:.12g}") for end in (stated.lower, stated.upper))
+    if math.isinf(most):
+        return f"at least {at_least(least)}"
+    upper = at_most(most)
+    return f"at most {upper}" if least <= 0 else f"between {at_least(least)} and {upper}"
 
 
 def _by_work(results: Sequence[Result]) -> list[list[Result]]:

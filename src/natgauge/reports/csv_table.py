@@ -44,6 +44,8 @@ def written(rows: Iterable[Sequence[object]]) -> str:
 def _cell(value: object) -> object:
     """A cell whose text spreadsheets show as it is; numbers stay numbers."""
     if isinstance(value, Written):
+        if value.bound:
+            return f"{value.bound} {value.value!r}"
         return int(value.value) if float(value.value).is_integer() else value.value
     if not isinstance(value, str):
         return value

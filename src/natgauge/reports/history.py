@@ -73,7 +73,7 @@ def sentences(every: Sequence[HistorySeries]) -> list[Sentence]:
 def _said(series: HistorySeries) -> str:
     number = len(series.points)
     points = f"{number} comparison{'s' if number > 1 else ''}"
-    if unknown := sum(math.isinf(point.high) or not point.low for point in series.points):
+    if unknown := sum(map(_is_open, series.points)):
         points += f", of which {unknown} {'has' if unknown == 1 else 'have'} no interval"
     if not series.changes:
         return f"{title(series)}: no change is marked in {points}"
@@ -81,6 +81,11 @@ def _said(series: HistorySeries) -> str:
     count = len(series.changes)
     more = f"{count} changes" if count > 1 else "1 change"
     return f"{title(series)}: {more} in {points}, the last: {listed(changes[::-1])}"
+
+
+def _is_open(point: HistoryPoint) -> bool:
+    """Whether an end of the corrected interval is not known."""
+    return math.isinf(point.high) or not point.low
 
 
 def _by(point: HistoryPoint) -> str:
@@ -169,9 +174,14 @@ def _rows(every: Sequence[HistorySeries]) -> list[dict[str, Any]]:
 def groups(every: Sequence[HistorySeries], margin: float) -> list[FigureGroup]:
     """Return a figure for each series; those without any known ratio are left out."""
     figures = tuple(figure for series in every if (figure := _figure(series)) is not None)
+    points = [point for series in every for point in series.points]
+    drawn = [point for point in points if point.estimate.ratio]
+    unknown = len(points) - len(drawn)
     caption = (
         "The stroke is the interval of a comparison, the thin one is corrected for the number of comparisons. "
         f"{rule(margin)} A line across is the baseline."
+        f"{' An arrow marks an unknown end.' * any(map(_is_open, drawn))}"
+        f"{f' Not drawn: {unknown} without a known ratio.' if unknown else ''}"
     )
     return [FigureGroup("Cost, compared with the baseline", caption, figures)] if figures else []
 
@@ -182,9 +192,10 @@ def _figure(series: HistorySeries) -> Figure | None:
         return None
     rows = []
     for at, point in enumerate(known, start=1):
-        low, high = (end or point.estimate.ratio for end in (point.estimate.low, point.estimate.high))
-        row = {"x": at, "y": point.estimate.ratio, "low": low, "high": high, "when": when(point)}
-        row |= {"wide_low": point.low or low, "wide_high": high if math.isinf(point.high) else point.high}
+        row = {"x": at, "y": point.estimate.ratio, "when": when(point)}
+        ends = {"low": point.estimate.low, "high": point.estimate.high}
+        ends |= {"wide_low": point.low, "wide_high": finite(point.high)}
+        row |= {name: end for name, end in ends.items() if end}
         row["tip"] = f"{when(point)}: {_compared(point)} ({interval(point.estimate)})"
         row["mark"] = "" if point.change is None else ("▲" if point.change == "costs more" else "▼")
         rows.append(row)

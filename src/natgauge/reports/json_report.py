@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from natgauge.interval_text import Written
 from natgauge.records.measurement import Result
 from natgauge.reports import audit, comparison
 from natgauge.reports.answers import Sentence, answers
@@ -61,6 +62,8 @@ def _value(cell: Cell) -> object:
         return {"median": cell.median, "minimum": cell.minimum, "maximum": cell.maximum}
     if isinstance(cell, Bounded):
         return {"bound": cell.bound, "value": cell.value}
+    if isinstance(cell, Written):
+        return {"bound": cell.bound, "value": cell.value} if cell.bound else cell.value
     return cell
 
 
@@ -68,9 +71,6 @@ def _of_sheet(sheet: Sheet) -> dict[str, Any]:
     head, *lines = sheet.lines
     return {
         "columns": list(head.cells),
-        "rows": [
-            {"row": line.heading, "unit": None, "cells": [getattr(cell, "value", cell) for cell in line.cells]}
-            for line in lines
-        ],
+        "rows": [{"row": line.heading, "unit": None, "cells": [_value(cell) for cell in line.cells]} for line in lines],
         "below": list(sheet.below),
     }

@@ -18,6 +18,10 @@ _SPECIAL: Final[Mapping[str, str]] = {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
+    # In some fonts this is a dash.
+    "|": r"\textbar{}",
+    # Two hyphens would be a dash.
+    "-": "-{}",
     # Signs of natgauge itself, which some of LaTeX's engines or fonts lack.
     "†": r"\textdagger{}",
     "±": r"$\pm$",
@@ -61,6 +65,6 @@ def _line(cells: Sequence[str]) -> str:
 
 def plain(text: str) -> str:
     """Return text that LaTeX prints as it is."""
-    escapes = re.sub(r"[\\~^<>&%$#_{}†±≈]", lambda match: _SPECIAL[match[0]], one_line(text))
+    escapes = re.sub(r"-(?=-)|[\\~^<>|&%$#_{}†±≈]", lambda match: _SPECIAL[match[0]], one_line(text))
     # After the end of a row LaTeX takes these for arguments.
     return f"{{}}{escapes}" if escapes.lstrip()[:1] in ("[", "*") else escapes

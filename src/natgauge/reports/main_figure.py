@@ -43,7 +43,7 @@ def value(result: Result, figure: float) -> str:
     interval = interval_of(result)
     half = (interval.high - interval.low) / 2
     if not half and (len(result.repetitions) == 1 or not interval.is_expected):
-        return figure_text.number(figure)
+        return figure_text.of_whole(figure, 100) if result.unit == "%" else figure_text.number(figure)
     return interval_text.resolved(figure, figure - half, figure + half)
 
 

@@ -23,7 +23,7 @@ from natgauge.analysis.own_work import limiting_device, own_work
 from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived_rows
 from natgauge.analysis.unit_frames import bits_of_unit, frames_in_all, mix_of
 from natgauge.errors import UsageError
-from natgauge.figure_text import at_least, at_most, in_full, number
+from natgauge.figure_text import at_least, at_most, in_full, number, of_whole
 from natgauge.interval_text import Written, with_ends, within
 from natgauge.log_counts import LOG_FIGURES
 from natgauge.metrics import figures
@@ -45,6 +45,7 @@ from natgauge.records.parameters import describe, shown
 from natgauge.reports import criterion, main_figure
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.summary import VALUES_FOR_PERCENTILES
+from natgauge.words import SENDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,8 @@ class _Described:
 
 def _with_value(text: str, cell: Cell) -> str:
     """A cell's text with its figure; a range has two figures, and stays a text."""
+    if isinstance(cell, Bounded):
+        return Written(text, cell.value, cell.bound)
     return Written(text, cell) if isinstance(cell, int | float) else text
 
 
@@ -145,8 +148,8 @@ IN_UNIT: Final = frozenset(
 )  # fmt: skip
 #: Unit of the rate of all directions together.
 UNIT_IN_ALL: Final = "frames/s all directions together"
-#: Where the frames of a rate come from, by the parameter `directions`.
-_SIDES: Final = {"both": "in each direction", "up": "from the Initiator", "down": "from the Responder"}
+#: What rates of frames of several results refer to.
+EACH_THAT_SENDS: Final = "of each direction that sends"
 
 
 def unit_of(result: Result) -> str:
@@ -158,11 +161,26 @@ def unit_of_frames(result: Result) -> str:
     """Return the unit of a rate of frames of each direction that sends."""
     if result.number("down_share") not in (None, 0.5):
         return "frames/s on average of both directions"
-    return f"frames/s {_SIDES.get(str(result.parameter('directions')), _SIDES['both'])}"
+    return f"frames/s {SENDING.get(str(result.parameter('directions')), SENDING['both'])}"
+
+
+def unit_of_all(results: Sequence[Result]) -> str:
+    """Return the unit of rates of frames of several results."""
+    units = {unit_of_frames(result) for result in results}
+    return units.pop() if len(units) == 1 else f"frames/s {EACH_THAT_SENDS}"
 
 
 #: The unit of a rate of frames where both directions have the same.
-_EACH: Final = f"frames/s {_SIDES['both']}"
+_EACH: Final = f"frames/s {SENDING['both']}"
+
+
+#: The whole of shares, by their unit.
+_WHOLE: Final = {"%": 100.0, "of 1": 1.0}
+
+
+def _text_in(unit: str) -> Callable[[Cell], str]:
+    """Return how a figure in this unit is written."""
+    return partial(of_whole, whole=_WHOLE[unit]) if unit in _WHOLE else number
 
 
 def _gigabits(part: Literal["wire", "packets"]) -> Callable[[Result], Cell]:
@@ -293,14 +311,15 @@ def _over_loads(results: Sequence[Result]) -> Iterator[ResultRow]:
             {load for loads in series if loads and loads.column == column for load in loads.at}, reverse=True
         ):
             cells = tuple(cell(result, loads, load) for result, loads in zip(results, series, strict=True))
-            yield ResultRow(f"{label} at {load:g} % of {full}", unit, cells, number, measured=True)
+            yield ResultRow(f"{label} at {load:g} % of {full}", unit, cells, _text_in(unit), measured=True)
 
 
 def _of_metrics() -> Iterator[_Described]:
     """Yield the rows of the figures that metrics declare with a label."""
     for figure in figures().values():
         if figure.label:
-            yield _Described(figure.label, _figure(figure.name), figure.unit, text=number, measured=True)
+            text = in_full if figure.is_counted else _text_in(figure.unit)
+            yield _Described(figure.label, _figure(figure.name), figure.unit, text=text, measured=True)
 
 
 def _costs() -> Iterator[_Described]:
@@ -456,7 +475,7 @@ _BEFORE: Final = (
     _Described("of IP packets", _gigabits("packets"), "Gbit/s", text=number, measured=True),
     *_delays(),
     *(
-        _Described(label, _rate_of_loss(name), "frames/s in each direction", text=number, measured=True)
+        _Described(label, _rate_of_loss(name), f"frames/s {EACH_THAT_SENDS}", text=number, measured=True)
         for name, label in ((WITHOUT_LOSS, "highest rate without loss"), (WITHIN_TOLERANCE, _TOLERATED))
     ),
     _Described("established", _figure(ESTABLISHED), "connections", text=number, measured=True),
@@ -469,9 +488,9 @@ _BEHIND: Final = (
             ("theoretical maximum in the unit of the median", "", True),
         )
     ),
-    _Described("share of theoretical maximum", _figure(SHARE_OF_LINK), text=number, measured=True),
+    _Described("share of theoretical maximum", _figure(SHARE_OF_LINK), text=_text_in("of 1"), measured=True),
     *_memory(),
-    *(_Described(label, _figure(name), unit, text=number, measured=True) for name, label, unit in _FURTHER),
+    *(_Described(label, _figure(name), unit, text=_text_in(unit), measured=True) for name, label, unit in _FURTHER),
     _Described("bottleneck", lambda result: result.limited_by, measured=True),
     _Described("cause", _cause, measured=True),
     _Described("bottleneck device", _limiting_device, measured=True),
@@ -480,7 +499,7 @@ _BEHIND: Final = (
     _Described(
         "tester's receiver on device cores", _parameter("receiver_ns"), "ns a frame", text=number, measured=True
     ),
-    _Described("tester's own work in the rate", _own_percent, "%", text=number, measured=True),
+    _Described("tester's own work in the rate", _own_percent, "%", text=_text_in("%"), measured=True),
     *_costs(),
     _Described("doubts", lambda result: doubt_words(result) or None, text=_many, measured=True),
 )

@@ -27,6 +27,10 @@ _VERSION: Final = "6.4"
 _BESIDE: Final = 1.3
 #: A limit farther above all values than this factor is not drawn: the values would be squeezed.
 _FAR: Final = 1.5
+#: Ends of the two intervals of a ratio.
+_ENDS: Final = ("low", "high", "wide_low", "wide_high")
+#: Form of labels with a prefix.
+_PREFIXED: Final = "~s"
 #: Ticks of an axis, as far as that goes.
 _TICKS: Final = 4
 #: More lines in one chart could not be distinguished, and more rows would not fit on a screen.
@@ -58,7 +62,7 @@ class ChartAxis:
     title: str
     log: bool = False
     ticks: tuple[float, ...] = ()
-    form: str = "~s"
+    form: str = _PREFIXED
     domain: tuple[float, float] | None = None
     marks: tuple[ChartLine, ...] = ()
     is_change: bool = False
@@ -126,11 +130,14 @@ def over_commits(rows: Sequence[Row], axis: ChartAxis) -> Row:
     """A line through ratios in order of their commits, with both intervals of each, and a mark at each change.
 
     Args:
-        rows: `x` from 1, `when`, `y`, `low`, `high`, `wide_low`, `wide_high`, `tip`, and `mark`, a sign or empty.
+        rows: `x` from 1, `when`, `y`, `tip`, and `mark`, a sign or empty; `low`, `high`, `wide_low` and `wide_high` as
+            far as they are known: a stroke of another end is drawn to the edge, with an arrow.
     """
-    ends = [row[name] for row in rows for name in ("wide_low", "wide_high")] + [mark.value for mark in axis.marks]
+    ends = [row[name] for row in rows for name in ("y", *_ENDS) if name in row] + [mark.value for mark in axis.marks]
     room = (max(ends) - min(ends)) / 10 or 0.01
-    y = _encoding("y", replace(axis, domain=(min(ends) - room, max(ends) + 2 * room)))
+    domain = (min(ends) - room, max(ends) + 2 * room)
+    y = _encoding("y", replace(axis, domain=domain))
+    drawn = [{name: domain[name.endswith("high")] for name in _ENDS} | dict(row) for row in rows]
     names = json.dumps({str(row["x"]): row["when"] for row in rows})
     below: Row = {
         "labelExpr": f"{names}[datum.label] || ''", "labelAngle": -40, "labelOverlap": True, "labelLimit": 110,
@@ -142,16 +149,23 @@ def over_commits(rows: Sequence[Row], axis: ChartAxis) -> Row:
 
     def stroke(width: int, low: str, high: str, shown: str) -> Row:
         mark = {"type": "rule", "strokeWidth": width}
-        return _layer(rows, mark, x=x, y={**y, "field": low}, y2={"field": high}, color={"value": shown})
+        return _layer(drawn, mark, x=x, y={**y, "field": low}, y2={"field": high}, color={"value": shown})
+
+    def arrow(end: str, sign: str, place: str) -> Row:
+        mark = {"type": "text", "text": sign, "fontSize": 14, "baseline": place, "dx": 6, "color": "var(--muted)"}
+        is_open = [own for row, own in zip(rows, drawn, strict=True) if end not in row]
+        return _layer(is_open, mark, x=x, y={**y, "field": end})
 
     sign: Row = {"type": "text", "dy": -8, "fontSize": 15, "baseline": "bottom", "color": "var(--limit)"}
-    marked = [row for row in rows if row["mark"]]
+    marked = [row for row in drawn if row["mark"]]
     layers = [
         *_across(axis.marks, y, "y"),
         stroke(1, "wide_low", "wide_high", "var(--muted)"),
         stroke(3, "low", "high", "var(--s1)"),
-        _layer(rows, {"type": "line", "strokeWidth": 1.5}, x=x, y=y, color=colour),
-        _layer(rows, {"type": "point", "filled": True, "size": 35, "opacity": 1}, x=x, y=y, color=colour),
+        arrow("wide_low", "↓", "bottom"),
+        arrow("wide_high", "↑", "top"),
+        _layer(drawn, {"type": "line", "strokeWidth": 1.5}, x=x, y=y, color=colour),
+        _layer(drawn, {"type": "point", "filled": True, "size": 35, "opacity": 1}, x=x, y=y, color=colour),
         _layer(marked, sign, x=x, y={**y, "field": "wide_high"}, text={"field": "mark"}),
     ]
     return _spec(layers, _HEIGHT)
@@ -242,7 +256,9 @@ def _encoding(field: str, axis: ChartAxis) -> dict[str, Any]:
         scale = {"type": "linear", "domain": [axis.ticks[0] - room, axis.ticks[-1] + room], "nice": False}
     more: dict[str, Any] = {"format": axis.form, "labelOverlap": True, "tickCount": _TICKS}
     more["labelSeparation"] = 6 if field == "y" else 14
-    more["labelExpr"] = "datum.value == 0 ? '0' : datum.label"
+    # A prefix of small numbers, such as "50m" of a percent, is not understood.
+    small = "datum.label && datum.value < 1 ? format(datum.value, '.3~g') : " if axis.form == _PREFIXED else ""
+    more["labelExpr"] = f"datum.value == 0 ? '0' : {small}datum.label"
     if axis.is_change:
         more["labelExpr"] = "datum.value == 1 ? '0 %' : format(100 * (datum.value - 1), '+.3~f') + ' %'"
     if axis.ticks:

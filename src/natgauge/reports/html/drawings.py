@@ -77,8 +77,9 @@ def _alone(group: FigureGroup, figure: Figure, words: tuple[str, OwnWords], colo
     drawn["layer"] = [_titled(layer, figure.axis) for layer in drawn["layer"]]
     drawn = _painted(drawn, colours)
     if group.legend:
+        own_gateways = {row.get("gateway") for layer in figure.spec["layer"] for row in layer["data"]["values"]}
         # Its names stand within an expression.
-        legend = tuple((name, colours[shade], own) for name, shade, own in group.legend)
+        legend = tuple((name, colours[shade], own) for name, shade, own in group.legend if name in own_gateways)
         drawn["layer"] = [_with_legend(layer, legend) for layer in drawn["layer"]]
     return drawn
 

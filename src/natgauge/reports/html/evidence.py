@@ -12,6 +12,7 @@ from typing import Any, Final
 from natgauge.errors import UsageError
 from natgauge.figure_text import number
 from natgauge.foreign import is_there
+from natgauge.records.measurement import Result
 from natgauge.records.parameters import shown
 from natgauge.records.reading import read_document
 from natgauge.records.store import ENVIRONMENT, ENVIRONMENT_SCHEMA, TRIALS
@@ -21,6 +22,8 @@ from natgauge.words import Verdict
 #: Percentiles of the table.
 PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9, 100.0)
 
+#: Rates of one load differ by no more than this share, which is that of a clock.
+_SAME_RATE: Final = 1e-4
 #: (delay in us, share of the frames that took longer).
 Point = tuple[float, float]
 
@@ -30,12 +33,14 @@ class Timed:
     """Delays of all trials of one load in one direction.
 
     Attributes:
-        rate: rate of the frames in this direction, frames/s.
+        percent: the load as a share of the highest rate of its repetition; None = not known, the load is the rate.
+        rates: the lowest and the highest rate of the frames in this direction, frames/s.
         points: the share of frames that took longer, over the delay.
         percentiles: delay in us by percent.
     """
 
-    rate: float
+    percent: float | None
+    rates: tuple[float, float]
     direction: str
     frames: int
     points: tuple[Point, ...]
@@ -45,8 +50,12 @@ class Timed:
 class LoadDelays:
     """Counts of delays by load and direction, summed over trials."""
 
-    def __init__(self) -> None:
-        self._buckets: dict[tuple[float, str], Counter[tuple[int, int]]] = {}
+    def __init__(self, result: Result | None = None) -> None:
+        """Without a result, loads are the rates."""
+        self._percents = {} if result is None else _percents(result)
+        #: By share of the highest rate, or 0 where it is not known; by rate where it is not; and by direction.
+        self._buckets: dict[tuple[float, float, str], Counter[tuple[int, int]]] = {}
+        self._rates: dict[tuple[float, float, str], set[float]] = {}
 
     def add(self, trial: Mapping[str, Any]) -> None:
         """Add the delays of a trial, if it was counted and its frames were timed."""
@@ -56,7 +65,11 @@ class LoadDelays:
         for direction, counts in phase.items():
             delay = counts.get("delay") if isinstance(counts, dict) else None
             if buckets := (delay or {}).get("buckets"):
-                own = self._buckets.setdefault((float(counts["intended_rate"]), direction), Counter())
+                rate = float(counts["intended_rate"])
+                percent = self._percent(rate, direction)
+                key = (percent or 0.0, 0.0 if percent else rate, direction)
+                self._rates.setdefault(key, set()).add(rate)
+                own = self._buckets.setdefault(key, Counter())
                 for lower, upper, frames in buckets:
                     own[lower, upper] += frames
                 if own.total() <= 0:
@@ -64,10 +77,41 @@ class LoadDelays:
 
     def distributions(self) -> list[Timed]:
         """Return the delays of each load and direction, the highest load first."""
-        return [_timed(*key, sorted(self._buckets[key].items())) for key in sorted(self._buckets, reverse=True)]
+        found = []
+        for key in sorted(self._buckets, reverse=True):
+            percent, _, direction = key
+            rates = min(self._rates[key]), max(self._rates[key])
+            found.append(_timed(percent or None, rates, direction, sorted(self._buckets[key].items())))
+        return found
+
+    def _percent(self, rate: float, direction: str) -> float | None:
+        """The load that had this rate in this direction; None = not known."""
+        every = self._percents.get(direction, {})
+        nearest = min(every, key=lambda known: abs(known - rate), default=0.0)
+        return every[nearest] if every and math.isclose(nearest, rate, rel_tol=_SAME_RATE) else None
 
 
-def _timed(rate: float, direction: str, buckets: Sequence[tuple[tuple[int, int], int]]) -> Timed:
+def _percents(result: Result) -> dict[str, dict[float, float]]:
+    """Loads of a result's repetitions as shares of the highest rate, in percent, by direction and rate of a trial."""
+    found: dict[str, dict[float, float]] = {}
+    down = result.number("down_share")
+    both = result.parameter("directions") == "both"
+    down = 0.5 if down is None else down
+    factors = {"initiator": 2 * (1 - down), "responder": 2 * down} if both else {"initiator": 1.0, "responder": 1.0}
+    for row in (row for repetition in result.repetitions for row in repetition.series):
+        percent, rate = row.get("load_percent"), row.get("rate")
+        if isinstance(percent, int | float) and isinstance(rate, int | float):
+            for direction, factor in factors.items():
+                found.setdefault(direction, {})[rate * factor] = percent
+    return found
+
+
+def _timed(
+    load: float | None,
+    rates: tuple[float, float],
+    direction: str,
+    buckets: Sequence[tuple[tuple[int, int], int]],
+) -> Timed:
     total = sum(frames for _, frames in buckets)
     points: list[Point] = []
     wanted = {percent: math.ceil(round(percent * total / 100, 9)) for percent in PERCENTILES}
@@ -80,7 +124,7 @@ def _timed(rate: float, direction: str, buckets: Sequence[tuple[tuple[int, int],
         for percent, rank in wanted.items():
             if passed >= rank:
                 percentiles.setdefault(percent, middle)
-    return Timed(rate, direction, total, tuple(points), percentiles)
+    return Timed(load, rates, direction, total, tuple(points), percentiles)
 
 
 #: The most trials of a result that are listed, of all results together, and of each however many there are; the results
@@ -117,7 +161,7 @@ def listed_of_each(number_of: int) -> int:
 
 def trials_of(stored: Stored, most: int) -> Trials:
     """Read the trials once, from the first to the last; no more than `most` are listed."""
-    trials = Trials(stored=is_there(stored.folder / TRIALS))
+    trials = Trials(stored=is_there(stored.folder / TRIALS), delays=LoadDelays(stored.result))
     if trials.stored:
         for _ in each_trial(stored, lambda trial: _add(trials, trial, most, timed=stored.result.unit == "us")):
             pass

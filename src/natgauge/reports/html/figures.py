@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import statistics
@@ -18,20 +17,21 @@ from natgauge.analysis.claims import on_one_axis, routes, series, work
 from natgauge.analysis.contrast import better, bounds
 from natgauge.analysis.loads import loss_figure
 from natgauge.analysis.scalability import CORES, NEW, SESSIONS, Axis, varied_with
-from natgauge.figure_text import given, in_full, number
-from natgauge.interval_text import span, with_ends
+from natgauge.figure_text import given, in_full, number, of_whole
+from natgauge.interval_text import resolved, span, with_ends, within
 from natgauge.metrics import declared
+from natgauge.metrics.loads import WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
-from natgauge.reports import graded_doubts, labels, main_figure
+from natgauge.reports import criterion, graded_doubts, labels, main_figure
 from natgauge.reports.comparison import change, conditions_of, interval
 from natgauge.reports.doubtful import missing
 from natgauge.reports.html import charts
 from natgauge.reports.html.charts import ChartAxis, ChartLine, Row
 from natgauge.reports.html.evidence import PERCENTILES, Timed
 from natgauge.reports.html.references import OWN_PART, drawn_beside, limit_of, load_limit, without_forwarding
-from natgauge.reports.rows import CACHES, filling, unit_of
+from natgauge.reports.rows import CACHES, filling, unit_of, unit_of_all
 
 #: Colours and shapes of gateways; the signs are those of the legend.
 _COLOURS: Final = 8
@@ -57,7 +57,7 @@ _STROKE: Final = (
 _LETTERS: Final = 20
 _AGAINST: Final = {CORES: "cores", SESSIONS: "connections", NEW: "new connections/s"}
 _Kind = TypeVar("_Kind")
-#: Colour and shape of each gateway, the same throughout a page, as fields of a row.
+#: Name, colour and shape of each gateway, the same throughout a page, as fields of a row.
 Looks = Mapping[str, Mapping[str, str]]
 
 
@@ -96,24 +96,31 @@ def looks_of(results: Sequence[Result], records: Sequence[ComparisonRecord]) -> 
     """Return the looks of all gateways of a page; a device that only forwards is grey.
 
     A gateway has the same colour on nearly every page, because its name chooses the colour, if that is still free. A
-    page of many gateways has colours twice, but no chart has.
+    page of many gateways has colours twice, but no chart has: a chart has gateways of one kind.
     """
+    kinds = {result.gateway: work(result) for result in results}
     forward = {result.gateway for result in results if routes(result)}
     named = [*(result.gateway for result in results), *(each.label for record in records for each in record.compared)]
     numbered = list(enumerate(dict.fromkeys(named)))
-    places = _places([gateway for _, gateway in numbered if gateway not in forward])
+    places = _places([(gateway, kinds.get(gateway)) for _, gateway in numbered if gateway not in forward])
     colours = {
         gateway: "var(--muted)" if gateway in forward else f"var(--s{places[gateway] + 1})" for _, gateway in numbered
     }
-    return {gateway: {"colour": colours[gateway], "shape": _SHAPES[at % len(_SHAPES)]} for at, gateway in numbered}
+    return {
+        gateway: {"gateway": gateway, "colour": colours[gateway], "shape": _SHAPES[at % len(_SHAPES)]}
+        for at, gateway in numbered
+    }
 
 
-def _places(gateways: Sequence[str]) -> Mapping[str, int]:
-    """Numbers of the colours of gateways; all different where there are enough colours."""
+def _places(gateways: Sequence[tuple[str, conditions.Work | None]]) -> Mapping[str, int]:
+    """Numbers of the colours of gateways with their kinds; all different where there are enough colours."""
     if len(gateways) > _COLOURS:
-        return {gateway: at % _COLOURS for at, gateway in enumerate(gateways)}
+        by_kind: dict[conditions.Work | None, list[str]] = {}
+        for gateway, kind in gateways:
+            by_kind.setdefault(kind, []).append(gateway)
+        return {gateway: at % _COLOURS for own in by_kind.values() for at, gateway in enumerate(own)}
     places: dict[str, int] = {}
-    for gateway in gateways:
+    for gateway, _ in gateways:
         free = [at for at in range(_COLOURS) if at not in places.values()]
         places[gateway] = min(free, key=lambda at: (at - zlib.crc32(gateway.encode())) % _COLOURS)
     return places
@@ -141,12 +148,17 @@ def question_figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]]
     names = _names(results)
     if distributions:
         caption = (
-            "Each line is one direction at one load, over all trials that timed their frames; its dashes are the load. "
+            "Each line is one direction at one load, over all trials that timed their frames; its dashes are the load, "
+            "a share of the highest rate of its repetition where that is known. "
             "Both axes are logarithmic. Delays are those of the device and the tester together. The dashed upright "
             "line is the tester's own part, where it is known."
             f"{_marked([result for result, _ in distributions])}"
         )
-        figures = tuple(_delays(result, trials, names[id(result)], most, looks) for result, trials in distributions)
+        figures = tuple(
+            _delays(result, part, names[id(result)], most, looks)
+            for result, trials in distributions
+            for part in _of_loads(trials)
+        )
         groups.append(FigureGroup("Delays: share of the frames that took longer", caption, figures))
     return groups
 
@@ -425,7 +437,8 @@ def _losses(results: Sequence[Result], looks: Looks) -> FigureGroup:
     )
     return FigureGroup(
         "Loss against load",
-        f"The line goes through the medians at each load; strokes are the range of the repetitions.{shared}"
+        "The line goes through the medians at each load, which is a share of the highest one of its repetition; "
+        f"strokes are the range of the repetitions.{shared}"
         f"{_marked(curves)}{_unlike(curves, apart=len(together) > 1)}",
         tuple(replace(_loss(part, looks), title=head) for head, part in parts),
         _legend([result.gateway for result in curves], looks),
@@ -437,44 +450,65 @@ def _loss(results: Sequence[Result], looks: Looks) -> Figure:
     data, findings = [], []
     for name, result in zip(labels.names_of(results), results, strict=True):
         figure = loss_figure(result)
-        by_load: dict[float, list[float]] = {}
+        # Each repetition of a campaign has a highest load of its own.
+        by_load: dict[float, list[tuple[float, float]]] = {}
         for row in (row for repetition in result.repetitions for row in repetition.series):
-            load, share = row.get("offered_rate"), row.get(figure)
-            if isinstance(load, float | int) and isinstance(share, float | int):
-                by_load.setdefault(float(load), []).append(float(share))
-        for load, values in sorted(by_load.items()):
-            middle = statistics.median(values)
-            tip = f"{name}, {number(load)} frames/s: {with_ends(middle, min(values), max(values))} %"
+            load, rate, share = (row.get(column) for column in ("offered_percent", "offered_rate", figure))
+            if isinstance(load, float | int) and isinstance(rate, float | int) and isinstance(share, float | int):
+                by_load.setdefault(float(load), []).append((float(rate), float(share)))
+        at_top = ""
+        for load, points in sorted(by_load.items()):
+            rates, values = ([point[of] for point in points] for of in (0, 1))
+            rate, middle = statistics.median(rates), statistics.median(values)
+            tip = f"{name}, {number(rate)} frames/s: {with_ends(middle, min(values), max(values))} %"
             look = {**looks[result.gateway], "line": name}
-            rows.append({"x": load, "y": middle, "low": min(values), "high": max(values), "tip": tip, **look})
+            rows.append({"x": rate, "y": middle, "low": min(values), "high": max(values), "tip": tip, **look})
             rows[-1]["mark"] = graded_doubts.mark(result.doubts) if load == max(by_load) else ""
-            data.append((name, number(load), "; ".join(map(number, values))))
-        free = _highest_free(by_load)
-        highest = "loss at every load" if free is None else f"no loss up to {number(free)} frames/s"
-        top = max(by_load, default=0.0)
-        at_top = f", {number(statistics.median(by_load[top]))} % at {number(top)} frames/s" if by_load else ""
-        findings.append(f"{name}: {highest}{at_top}.")
+            offered = span(min(rates), max(rates))
+            data.append((name, f"{load:g}", offered, "; ".join(of_whole(value, 100) for value in values)))
+            at_top = f", {of_whole(middle, 100)} % at {offered} frames/s"
+        findings.append(f"{name}: {_highest_free(result)}{at_top}.")
     limits = [limit for result in results if (limit := load_limit(result)) is not None]
     lowest = min(limits, key=lambda limit: limit.value, default=None)
     near = lowest is not None and charts.near(lowest.value, [row["x"] for row in rows])
     marks = (ChartLine(lowest.value, lowest.label),) if lowest is not None and near else ()
-    axes = (ChartAxis("offered load (frames/s, each direction)", marks=marks), ChartAxis("loss (%)", form=".3~g"))
-    head = ("gateway", "offered load (frames/s, each direction)", "loss (%)")
+    unit = unit_of_all(results)
+    axes = (ChartAxis(f"load ({unit})", marks=marks), ChartAxis("loss (%)", form=".3~g"))
+    head = ("gateway", "load (% of the highest)", f"offered load ({unit})", "loss (%)")
     return Figure("", " ".join(findings), head, tuple(data), charts.lines(rows, axes, band=False))
 
 
-def _highest_free(by_load: Mapping[float, Sequence[float]]) -> float | None:
-    """The highest load up to which no trial lost anything; None where the lowest one did."""
-    free = list(itertools.takewhile(lambda load: not any(by_load[load]), sorted(by_load)))
-    return free[-1] if free else None
+def _highest_free(result: Result) -> str:
+    """Up to which rate trials lost no more than a passing one may, in words."""
+    lost = criterion.tolerance(result)
+    free = result.figures.get(WITHIN_TOLERANCE if lost else WITHOUT_LOSS, result.figures.get(WITHOUT_LOSS))
+    if free is None:
+        return f"{'loss' if lost is None else f'more than {criterion.percent(lost)} lost'} at the lowest load"
+    ends = free.median, free.minimum, free.maximum
+    highest = resolved(*ends)
+    some = f" in {free.count} of {len(result.repetitions)} repetitions" * (free.count < len(result.repetitions))
+    return f"{criterion.most_lost(result)} up to {highest} frames/s{within(*ends).removeprefix(highest)}{some}"
+
+
+def _of_loads(trials: Sequence[Timed]) -> Iterator[Sequence[Timed]]:
+    """Distribute delays over figures whose loads have dashes of their own."""
+    by_load: dict[object, list[Timed]] = {}
+    for trial in trials:
+        by_load.setdefault(trial.percent or trial.rates, []).append(trial)
+    for part in _chunks(list(by_load.values()), charts.MOST_LINES):
+        yield [trial for own in part for trial in own]
+
+
+def _load(trial: Timed) -> str:
+    return f"{span(*trial.rates)} frames/s" if trial.percent is None else f"load {trial.percent:g} %"
 
 
 def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, looks: Looks) -> Figure:
     rows: list[dict[str, Any]] = []
     data, findings = [], []
-    for trial in trials:
-        load = f"{number(trial.rate)} frames/s"
-        line = f"{load}, from the {trial.direction.capitalize()}"
+    for at, trial in enumerate(trials):
+        load, rate = _load(trial), f"{span(*trial.rates)} frames/s"
+        line = f"{load}{'' if load == rate else f' ({rate})'}, from the {trial.direction.capitalize()}"
         known = [point for point in trial.points if point[1] > 0] or [(trial.points[0][0], 1.0)]
         for place, (delay, share) in enumerate(_thinned(known, points)):
             tip = (
@@ -482,9 +516,10 @@ def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, loo
                 if place % _SHOWN
                 else {"tip": f"{line}: {number(100 * share)} % took longer than {number(delay)} us"}
             )
-            rows.append({"x": delay, "y": 100 * share, "line": line, "load": load, **looks[result.gateway], **tip})
+            rows.append({"x": delay, "y": 100 * share, "line": at, "load": load, **looks[result.gateway], **tip})
         shown = tuple(number(trial.percentiles[each]) for each in PERCENTILES)
-        data.append((load, trial.direction, f"{trial.frames:,}", *shown))
+        percent = "-" if trial.percent is None else f"{trial.percent:g}"
+        data.append((percent, rate, trial.direction, f"{trial.frames:,}", *shown))
         findings.append(f"{line}: median {shown[0]} us, 99.9th percentile {shown[3]} us.")
     limit = limit_of(result)
     marks = () if limit is None else (ChartLine(limit.value, OWN_PART),)
@@ -493,7 +528,7 @@ def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, loo
         ChartAxis("frames that took longer (%)", log=True, form=".3~g"),
     )
     percentiles = (f"{each:g}th percentile (us)" for each in PERCENTILES[:-1])
-    head = ("load in each direction", "from", "frames", *percentiles, "longest (us)")
+    head = ("load (% of the highest)", "rate of the direction", "from", "frames", *percentiles, "longest (us)")
     loads = list(dict.fromkeys(row["load"] for row in rows))
     spec = charts.steps(rows, axes, loads)
     return Figure(
