@@ -96,6 +96,11 @@ class Measurer(ABC):
         return None
 
     @property
+    def replied_timeout_seconds(self) -> int | None:
+        """The same for a connection that had frames both ways for some time, which is kept no shorter."""
+        return self.timeout_seconds
+
+    @property
     def table_limit(self) -> int | None:
         """The most connections that the device's table holds; None = not known."""
         return None

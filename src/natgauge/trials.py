@@ -122,6 +122,7 @@ class TrialPlan:
             arrived. None = connections have no request.
         half_open: TCP connections stay half-open: a SYN gets no answer in phase 1. Phase 2, if any, is the Responder's
             alone, in the reading order "once"; its frames are the SYN-ACKs, which no ACK follows.
+        sources: number of the Initiator's addresses that send, from the first one on, >= 1; None = all.
     """
 
     connections: int
@@ -150,6 +151,7 @@ class TrialPlan:
     close: Close | None = None
     request_octets: int | None = None
     half_open: bool = False
+    sources: int | None = None
 
     @property
     def has_phase1(self) -> bool:

@@ -15,6 +15,7 @@ from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import change_trial, make_counts, make_trial
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.simulated import Gateway
+from tests.unit.simulated import reading as reading_of
 from tests.unit.test_measurer import SETTINGS
 from tests.unit.test_measurer_trials import Played, measurer, phase2_of
 
@@ -26,6 +27,7 @@ from natgauge.measurer import OutlastingError
 from natgauge.procedures import connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
+from natgauge.trial.churn_count import with_expected
 from natgauge.trials import Phase2Plan, Trial
 from natgauge.verdicts import Limits, judge
 from natgauge.words import Leave, Verdict
@@ -159,6 +161,17 @@ def test_the_count_is_read_in_phase_2_next_to_the_expected_one() -> None:
     closed = counted(1000, leave="reset").readings.count_in_churn
     assert closed is not None
     assert closed.expected == 1000
+
+
+@pytest.mark.parametrize(("down", "timeout", "idle"), [(2000.0, 120, 0.0), (0.0, 30, 0.05 + 990 / 2000)])
+def test_frames_both_ways_are_kept_for_their_own_time_out(down: float, timeout: float, idle: float) -> None:
+    assert PLAN.phase2 is not None
+    trial = replace(made(), plan=replace(PLAN, phase2=replace(PLAN.phase2, responder_rate=down)))
+    trial = reading_of(trial, count_in_churn=CountInChurn(50.0, 6000))
+    settings = replace(SETTINGS, udp_timeout=30, replied_udp_timeout=120)
+    reading = with_expected(trial, Counted(FakeEngine(), 6000, {}), settings).readings.count_in_churn
+    assert reading is not None
+    assert reading.expected == pytest.approx(1000 + 100 * min(50, timeout - idle))
 
 
 def test_a_device_that_does_not_report_its_count_does_not_end_the_trial() -> None:

@@ -123,6 +123,17 @@ def test_a_plain_trial_pays_for_nothing_more() -> None:
     assert not request.stateless
 
 
+def test_a_trial_of_fewer_addresses_has_the_first_ones_and_their_four_tuples() -> None:
+    engine = FakeEngine()
+    traffic = make_plan(TrafficOptions(connections=1000, source_addresses="10.0.0.2-10.0.0.21"), AROUND)
+    subject = measurer(engine, traffic=traffic)
+    subject.measure(replace(PLAN, connections=100, sources=3))
+    subject.measure(PLAN)
+    asked = [request.initiator.source_addresses for request in engine.requests]
+    assert [(str(one.first), str(one.last)) for one in asked] == [("10.0.0.2", "10.0.0.4"), ("10.0.0.2", "10.0.0.21")]
+    assert 20 * traffic.of_first(3).space == 3 * traffic.space
+
+
 @pytest.mark.parametrize("step", [-86_400.0, 86_400.0])
 def test_the_duration_of_a_trial_does_not_follow_the_clock_of_dates(
     step: float, monkeypatch: pytest.MonkeyPatch

@@ -113,6 +113,15 @@ def test_a_search_for_the_capacity_may_use_up_the_blocks() -> None:
     plan("cgn-port-blocks", "table-capacity", connections=3000, source_addresses="10.0.0.2-10.0.0.5")
 
 
+def test_more_subscribers_than_blocks_are_refused_where_each_is_counted() -> None:
+    """Their first trials opened connections of all addresses, and the pool refused them at every rate."""
+    hosts = "10.0.0.2-10.0.3.233"
+    plan("cgn-port-blocks", "table-capacity", connections=3000, source_addresses=hosts)
+    with pytest.raises(UsageError, match="1000 inside hosts need a block of 128 ports each"):
+        plan("cgn-port-blocks", "subscribers", source_addresses=hosts)
+    plan("cgn-port-blocks", "subscribers", source_addresses=hosts, outside_addresses=2)
+
+
 @pytest.mark.parametrize(
     "table",
     [

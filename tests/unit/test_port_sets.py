@@ -257,6 +257,16 @@ def test_sets_that_no_map_address_has_have_a_shorter_rule_in_frames_and_in_devic
     assert sets.environment(3)["NG_RULE_PREFIX6"] == prefix
 
 
+@pytest.mark.parametrize("gateway", ["map-t-br", "lw4o6"])
+def test_the_first_subscribers_have_the_first_edges_and_their_four_tuples(gateway: str) -> None:
+    traffic = Bench(ask("throughput", gateway, {"subscribers": 100}).cell).traffic
+    part = traffic.of_first(3)
+    assert (traffic.sources, part.sources) == (100, 3)
+    assert part.source_addresses.first == traffic.source_addresses.first
+    assert (part.edges, part.tested_edges) == (traffic.edges, traffic.tested_edges)
+    assert 100 * part.space == 3 * traffic.space
+
+
 def test_a_b4_is_that_of_a_host_and_keeps_its_ports(golden: Golden) -> None:
     bench = Bench(ask("throughput", "b4", {"source_ports": "1-65535", "subscribers": 3, "stateless": True}).cell)
     sets = bench.traffic.tested_edges

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,16 @@ from tests.unit.simulated import Gateway, reading
 
 from natgauge import procedures
 from natgauge.churn import CountInChurn
+from natgauge.doubts import find
 from natgauge.errors import UsageError
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import Ability
+from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad
 from natgauge.procedures.kit.procedure import make_settings
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.subscribers import SubscribersSettings
 from natgauge.records.measurement import Result
+from natgauge.records.parameters import Parameters
 from natgauge.reports.doubtful import bottleneck
 from natgauge.reports.html.figures import looks_of, question_figures
 from natgauge.subscriber_profiles import load, profiles
@@ -43,18 +47,25 @@ class Mixed(Gateway):
         carries: frames/s of both directions together.
         counts_openings: whether the frames that open connections are among those.
         forgets: its time-out in s; None = not known.
+        replied: the same of a connection that had frames both ways; None = the same number.
     """
 
     opens: float = 1e9
     carries: float = 1e9
     counts_openings: bool = False
     forgets: int | None = None
+    replied: int | None = None
     addresses: int = 1
 
     @property
     def timeout_seconds(self) -> int | None:
         """What the device says."""
         return self.forgets
+
+    @property
+    def replied_timeout_seconds(self) -> int | None:
+        """What the device says."""
+        return self.replied or self.forgets
 
     @property
     def table_limit(self) -> int:
@@ -87,6 +98,18 @@ class Mixed(Gateway):
         result = trial.result.model_copy(update={"phase2": counted})
         held = CountInChurn(phase2.seconds, min(plan.connections + number, self.table_size))
         return reading(replace(trial, result=result), count_in_churn=held)
+
+
+@dataclass(slots=True)
+class Blocks(Mixed):
+    """A gateway that gives `ports` to each of the hosts that a trial has."""
+
+    ports: int = 256
+
+    def trial(self, plan: TrialPlan) -> Trial:
+        """A trial of so many hosts."""
+        self.table_size = self.ports * (plan.sources or self.addresses)
+        return Mixed.trial(self, plan)
 
 
 def profile(folder: Path, new: float, up: float, down: float, *, connections: float = 1.0, more: str = "") -> str:
@@ -185,6 +208,132 @@ def test_each_subscriber_has_an_address_where_there_are_several(tmp_path: Path) 
     with pytest.raises(UsageError) as refused:
         measure("subscribers", Mixed(addresses=300), subscriber=file, most_subscribers=301)
     assert refused.value.at == "most_subscribers"
+
+
+def test_a_trial_has_an_address_for_each_of_its_subscribers_and_no_others(tmp_path: Path) -> None:
+    truth = Mixed(addresses=300, carries=100 * 200)
+    found = measure("subscribers", truth, subscriber=profile(tmp_path, 0.1, 100, 100))
+    assert found.summary.median == 100
+    attempts = found.measurements[0].attempts
+    assert len({each.load for each in attempts}) > 3
+    assert [each.outcome.plan.sources for each in attempts] == [each.load for each in attempts]
+
+
+def test_each_address_gets_no_more_connections_than_a_subscriber_has(tmp_path: Path) -> None:
+    """All were drawn over all addresses: each of them had too few to show that its block is too small."""
+    file = profile(tmp_path, 0.1, 1, 1, connections=300)
+    found = measure("subscribers", Blocks(addresses=100), subscriber=file)
+    assert found.summary.median == 0
+    assert measure("subscribers", Blocks(addresses=100, ports=302), subscriber=file).summary.median == 100
+
+
+def test_the_first_connection_rate_fills_no_block_that_the_subscribers_leave_room_in(tmp_path: Path) -> None:
+    file = profile(tmp_path, 0.1, 1, 1, connections=20)
+    truth = Blocks(addresses=20)
+    found = measure("subscribers", truth, connections=20_000, connection_rate=None, subscriber=file)
+    assert found.summary.median == 20
+    assert max(plan.connections for plan in truth.plans) <= 20 * 20
+
+
+def test_addresses_with_too_few_four_tuples_for_a_subscriber_each_are_refused(tmp_path: Path) -> None:
+    file = profile(tmp_path, 0.1, 1, 1, connections=20)
+    said = "a subscriber takes 20, each of 100 source addresses has 10 four tuples; give at least 2000 connections"
+    with pytest.raises(UsageError, match=said) as refused:
+        measure("subscribers", Mixed(addresses=100), connections=1000, subscriber=file)
+    assert refused.value.at == "connections"
+    measure("subscribers", Mixed(addresses=100), connections=2000, subscriber=file)
+
+
+def test_no_trial_asks_more_of_an_address_than_its_four_tuples(tmp_path: Path) -> None:
+    truth = Mixed(addresses=300)
+    measure("subscribers", truth, connections=600, subscriber=profile(tmp_path, 0.1, 1, 1))
+    planned = [plan for plan in truth.plans if plan.phase2 is not None]
+    assert planned
+    for plan in planned:
+        assert plan.phase2 is not None
+        assert plan.sources is not None
+        churn = plan.phase2.churn
+        opened = 0 if churn is None else churn.openings(plan.phase2.seconds)
+        assert plan.connections + opened <= 2 * plan.sources
+
+
+def test_a_device_that_ends_near_the_last_address_is_not_said_to_be_the_tester(tmp_path: Path) -> None:
+    truth = Mixed(addresses=300, carries=290 * 200)
+    found = measure("subscribers", truth, subscriber=profile(tmp_path, 0.1, 100, 100))
+    assert found.summary.median == pytest.approx(290, abs=2)
+    assert found.limited_by == "frames"
+    assert not [note for note in found.measurements[0].notes if note.word == "tester"]
+
+
+@pytest.mark.parametrize(
+    ("truth", "chosen", "ended"),
+    [
+        (Mixed(), {"most_subscribers": 100}, "the 100 subscribers that are tried at most"),
+        (Mixed(addresses=300), {"most_subscribers": 100}, "the 100 subscribers that are tried at most"),
+        (Mixed(addresses=300), {}, "the 300 source addresses"),
+        (Mixed(), {"connections": 5000}, "the four tuples"),
+    ],
+)
+def test_what_ended_a_search_that_no_device_ended_is_named(
+    tmp_path: Path, truth: Mixed, chosen: dict[str, Any], ended: str
+) -> None:
+    found = measure("subscribers", truth, subscriber=profile(tmp_path, 0.1, 1, 1), **chosen)
+    texts = [note.text for note in found.measurements[0].notes if note.word == "search"]
+    assert [text for text in texts if text.startswith(f"{ended} ended the search, not the device")]
+
+
+@pytest.mark.parametrize(
+    ("new", "held", "kept", "at_first", "beyond"),
+    [
+        # Of those that leave in 60 s, the device still holds those of the last 30 s.
+        (0.38, 20, 30.0, 860, 0),
+        (0.38, 45.6, 120.0, 2280, 0),
+        # As many leave as there are: connections are open for a second.
+        (0.5, 15, 30.0, 50, 50),
+        (0.38, 20, math.inf, 1000, 1280),
+        (0.38, 20, None, 2000, 0),
+    ],
+)
+def test_phase_1_opens_what_the_table_lacks_at_the_end_of_a_long_trial(
+    new: float, held: float, kept: float | None, at_first: int, beyond: int
+) -> None:
+    load_ = CombinedLoad(new, held, 1, 1, kept=kept).times(100)
+    assert load_.at_first(60) == at_first
+    assert load_.beyond(60) == pytest.approx(beyond)
+
+
+def test_a_table_is_as_full_after_a_long_trial_as_after_a_short_one(tmp_path: Path) -> None:
+    """More than half of the entries are opened in phase 2; phase 1 opened all of them, too."""
+    truth = Mixed(table_size=50_000, forgets=60)
+    chosen: dict[str, Any] = {"trial_seconds": 40.0, "most_seconds": None}
+    found = measure("subscribers", truth, subscriber=profile(tmp_path, 0.1, 1, 1), **chosen)
+    assert found.summary.median == pytest.approx(50_000 / 6, rel=0.006)
+
+
+@pytest.mark.parametrize(("down", "entries"), [(1, 12), (0, 3)])
+def test_frames_both_ways_keep_an_entry_for_their_own_time_out(tmp_path: Path, down: float, entries: int) -> None:
+    truth = Mixed(table_size=50_000, forgets=30, replied=120)
+    found = measure("subscribers", truth, subscriber=profile(tmp_path, 0.1, 1, down))
+    assert found.summary.median == pytest.approx(50_000 / entries, rel=0.006)
+
+
+@pytest.mark.parametrize(
+    ("new", "forgets", "abilities", "doubted"),
+    [
+        (0.1, None, {Ability.EMPTY_TIMED}, True),
+        (0.1, 60, {Ability.EMPTY_TIMED}, False),
+        (0.0, None, {Ability.EMPTY_TIMED}, False),
+        # It has no table.
+        (0.1, None, set(), False),
+    ],
+)
+def test_a_time_out_that_nobody_knows_is_a_doubt_about_the_answer(
+    tmp_path: Path, new: float, forgets: int | None, abilities: set[Ability], *, doubted: bool
+) -> None:
+    truth = Mixed(forwards=5000, forgets=forgets, abilities=frozenset(abilities))
+    found = measure("subscribers", truth, subscriber=profile(tmp_path, new, 1, 1))
+    doubts = [doubt for doubt in find(found, Parameters()) if doubt.word == "time-out unknown"]
+    assert [doubt.grade for doubt in doubts] == ["answer"] * doubted
 
 
 def test_a_profile_without_new_connections_is_a_throughput(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from tests.unit.made_machine import Memory
 
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.gateways import gateway as driver
+from natgauge.gateways.chain import Chain
 from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.gateways.recipe import VARIABLE, Recipe, available, digest, load
@@ -567,6 +568,21 @@ def test_the_longest_trial_is_outlived_as_far_as_the_knob_goes() -> None:
         demand = DeviceDemand(connections=1000, phase1_seconds=10, longest_seconds=longest)
         assert choose(recipe, demand, DeviceOptions(), {"udp_timeout": 30})["udp_timeout"] == chosen
         refuse_unfit(recipe, demand, {"udp_timeout": chosen})
+
+
+@pytest.mark.usefixtures("machine")
+def test_the_smallest_time_out_is_the_setting_and_the_last_one_is_of_frames_both_ways() -> None:
+    both = "cat /proc/sys/net/netfilter/nf_conntrack_udp_timeout /proc"
+    with Gateway(load("nftables-nat44"), FakeDevice(answers={both: said("30\n120")})) as gateway:
+        gateway.prepare(replace(PLAN, as_found=True))
+        gateway.start()
+        assert gateway.settings().knobs["udp_timeout"] == 30
+        assert gateway.replied_udp_timeout() == 120
+        assert Chain([gateway]).replied_udp_timeout() == 120
+
+
+def test_a_gateway_without_such_a_time_out_says_none() -> None:
+    assert Gateway(load("linux-ipv4"), FakeDevice()).replied_udp_timeout() is None
 
 
 @pytest.mark.usefixtures("machine")

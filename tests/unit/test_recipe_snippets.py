@@ -168,6 +168,29 @@ def test_open_vswitch_has_the_time_outs_that_it_has_by_itself(place: Place) -> N
     assert "timeouts:udp_first=60 timeouts:udp_single=60 timeouts:udp_multiple=30" in script
 
 
+@pytest.mark.parametrize(
+    ("name", "program", "text"),
+    [
+        ("openvswitch-nat44", "ovs-vsctl", "Zone:0, Timeout Policies: udp_first=60 udp_multiple=30 udp_single=50"),
+        ("freebsd-pf", "pfctl", "tcp.first 120s\nudp.first 60s\nudp.single 50s\nudp.multiple 30s\nicmp.first 20s"),
+    ],
+)
+def test_the_time_out_of_frames_both_ways_is_read_last(name: str, program: str, text: str, place: Place) -> None:
+    recipe = load(name)
+    assert recipe.knobs.udp_timeout is not None
+    place.program(program, f"#!/bin/sh\ncat <<'SAID'\n{text}\nSAID\n")
+    assert place.run(recipe, str(recipe.knobs.udp_timeout.read)).split() == ["60", "50", "30"]
+
+
+def test_both_time_outs_of_a_pair_are_read(place: Place) -> None:
+    recipe = load("nftables-pair-nat44")
+    assert recipe.knobs.udp_timeout is not None
+    (place.work / "a.pid").write_text("1\n")
+    place.program("nsenter", '#!/bin/sh\nfor word; do echo "${word##*/}"; done\n')
+    asked = place.run(recipe, str(recipe.knobs.udp_timeout.read)).split()
+    assert asked[-2:] == ["nf_conntrack_udp_timeout", "nf_conntrack_udp_timeout_stream"]
+
+
 @pytest.mark.parametrize(("name", "seconds"), [("pasta-nat44", 180), ("slirp4netns-nat44", 240), ("gvproxy-nat44", 90)])
 def test_the_kernel_in_front_of_sockets_remembers_no_longer_than_they_live(name: str, seconds: int) -> None:
     recipe = load(name)

@@ -115,6 +115,18 @@ DOUBTS: Final = (
         ),
     ),
     Doubt(
+        word="time-out unknown",
+        grade="answer",
+        about="result",
+        meaning=(
+            "subscribers: nobody named the time after which the gateway forgets a connection. The trials filled its "
+            "table with the open connections of the subscribers only. It also holds those that left until then, so it "
+            "may have room for fewer subscribers"
+        ),
+        remedy="Give the time-out, where an option names it (--device-timeout on a wire).",
+        leaves="at most",
+    ),
+    Doubt(
         word="unreliable",
         grade="answer",
         about="repetition",

@@ -84,6 +84,10 @@ class Chain:
         """Return the seconds for which the table keeps a closed TCP connection, by the closing segment."""
         return self.holder.lingering()
 
+    def replied_udp_timeout(self) -> int | None:
+        """Return that of the gateway that holds the state, as `Gateway.replied_udp_timeout`."""
+        return self.holder.replied_udp_timeout()
+
     def free_octets(self) -> int:
         """Return the available memory of the machine that holds the connections, in octets."""
         return self.holder.device.machine.free_octets()

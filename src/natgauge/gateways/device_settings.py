@@ -128,6 +128,10 @@ class DeviceKnobs:
         """Return the value of each knob by name."""
         return {name: self._value(name, knob) for name, knob in self._knobs.items()}
 
+    def last(self, name: str) -> int | None:
+        """Return the last value of a knob that has several, where `read` has the smallest; None = no such knob."""
+        return self._lines(name, self._knobs[name])[-1] if name in self._knobs else None
+
     def files(self) -> dict[str, int]:
         """Return the values of knobs that are files, by file name."""
         paths = [path for knob in self._knobs.values() for path in knob.paths]
@@ -140,8 +144,11 @@ class DeviceKnobs:
         }
 
     def _value(self, name: str, knob: Knob) -> int:
+        return min(self._lines(name, knob))
+
+    def _lines(self, name: str, knob: Knob) -> list[int]:
         lines = self._run("read", knob.read or f"cat {' '.join(knob.paths)}").stdout.split()
-        return min(self._number(f"read of {name}", line) for line in lines or [""])
+        return [self._number(f"read of {name}", line) for line in lines or [""]]
 
     def _file(self, path: str) -> int:
         return self._number("read", self._run("read", f"cat {path}").stdout)

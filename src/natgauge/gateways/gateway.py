@@ -231,6 +231,13 @@ class Gateway:
         """Return the seconds for which the gateway keeps a closed TCP connection, by the closing segment."""
         return self._numbers("lingering")
 
+    def replied_udp_timeout(self) -> int | None:
+        """Return the seconds after which a connection with frames both ways is forgotten; None where not known.
+
+        It is the last of the gateway's UDP time-outs; the smallest of them is its setting.
+        """
+        return self._knobs.last("udp_timeout")
+
     def _numbers(self, verb: str) -> dict[str, int]:
         """Return what a verb prints in lines "name number"; empty where the recipe has no such verb."""
         pieces = self.recipe.verbs.pieces(verb)

@@ -171,13 +171,15 @@ def _refuse_small_pool(recipe: Playable, demand: DeviceDemand) -> None:
 def _refuse_small_blocks(recipe: Playable, demand: DeviceDemand) -> None:
     """Refuse more inside hosts than blocks, and more connections of a host than its blocks have ports.
 
-    Where the number of connections is what is looked for, a host may have too many.
+    Where the number of connections is what is looked for, a host may have too many, and hosts may be too many unless
+    each is one of those that are counted.
     """
     blocks = recipe.limits.port_blocks
     if blocks is None:
         return
     number = demand.outside_addresses * blocks.per_address
-    if demand.source_addresses > number and not (demand.fills_table and not blocks.deterministic):
+    looks_for_connections = demand.fills_table and not demand.as_found
+    if demand.source_addresses > number and not (looks_for_connections and not blocks.deterministic):
         raise UsageError(
             f"{recipe.name}: {demand.source_addresses} inside hosts need a block of {blocks.size} ports each, "
             f"{demand.outside_addresses} outside addresses have {number}; use fewer source addresses, more outside "

@@ -161,7 +161,8 @@ class Knob(RecipeTable):
     Attributes:
         scope: "device" is set inside the device; "machine" is global, written from outside the device and restored
             afterwards; "lab" is decided when the lab is made.
-        paths: files that hold the value, each as one decimal number; all are written, the smallest value counts.
+        paths: files that hold the value, each as one decimal number; all are written, the smallest value counts. The
+            last one of `udp_timeout` is of connections that had frames both ways; so is the last line of `read`.
         paths_of: files in place of `paths` for other test frames than UDP, and for TCP connections in other states than
             established. A knob without them, and without `snippets_of`, is none of theirs.
         maximum: largest accepted value; None = the gateway has no limit.

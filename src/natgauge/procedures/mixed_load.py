@@ -148,7 +148,10 @@ class _MixedLoad(MixedLoad[MixedLoadSettings]):
     def span(self) -> SearchSpan:
         top = self.top
         return SearchSpan(
-            top=top, floor=min(top, LEAST_FRAMES / self.settings.trial_seconds), start=min(top, FIRST_RATE)
+            top=top,
+            floor=min(top, LEAST_FRAMES / self.settings.trial_seconds),
+            start=min(top, FIRST_RATE),
+            tester_top=self.top_of_tester,
         )
 
 

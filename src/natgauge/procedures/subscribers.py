@@ -6,17 +6,20 @@ open connections, n * new connections are opened a second, and as many of the ol
 and every new connection arrived. The binary search finds the highest n.
 
 A subscriber has e entries in the device's table: its open connections as a table counts them, or as many as it opens
-within the device's time-out T, if these are more: e = max(connections, new * T). Phase 1 opens n * (e - new * t) of
-them and phase 2, of t seconds, the others, so that the table holds n * e at the end of a trial.
+within the device's time-out T, if these are more: e = max(connections, new * T). T is that of connections with frames
+both ways. In phase 2, of t seconds, new * min(t, T) leave that the table still holds, and phase 1 opens the others, so
+that it holds n * e at the end of a trial. Where a trial is about as long as T, it holds those of a second more.
+
+Where there are several source addresses, each subscriber has one, and a trial uses no others.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Final
 
 from natgauge.churn import IDLE_DRAWS, leaving
 from natgauge.errors import UsageError
@@ -40,6 +43,8 @@ from natgauge.words import MAXIMUM_CONNECTIONS, OUTSIDE_PORTS
 
 #: The first trial opens its connections within this share of the device's time-out.
 _PHASE1_SHARE = 0.25
+#: A table that holds more than so much of the subscribers' entries too many is told.
+_TOO_MANY: Final = 0.01
 #: Longest phase 1 in s where the device's table is no matter: it holds twice as many connections.
 _LONGEST_PHASE1 = 10.0
 _ROOM = 0.5
@@ -129,14 +134,7 @@ class SubscribersSettings(MixedSettings):
                 "its own; give more addresses, or fewer subscribers",
                 at="most_subscribers",
             )
-        number = self.most_subscribers or 1
-        needed = math.ceil(self.each(timeout).times(number).four_tuples(self.trial_seconds))
-        if needed > self.space:
-            raise UsageError(
-                f"connections: {number} subscribers take {needed}, the ranges hold {self.space} four tuples; give more "
-                "connections",
-                at="most_subscribers" if self.most_subscribers else "connections",
-            )
+        self.refuse_few_four_tuples(sources, timeout)
         profile = self.profile_of_one
         if profile.transport == "tcp":
             # An established connection is kept for longer than any trial.
@@ -150,12 +148,31 @@ class SubscribersSettings(MixedSettings):
                 at="subscriber",
             )
 
+    def refuse_few_four_tuples(self, sources: int, timeout: int | None) -> None:
+        """Refuse ranges that are too small for the fewest subscribers, or addresses that are for one each."""
+        number = self.most_subscribers or 1
+        needed = math.ceil(self.each(timeout).times(number).four_tuples(self.trial_seconds))
+        if needed > self.space:
+            raise UsageError(
+                f"connections: {number} subscribers take {needed}, the ranges hold {self.space} four tuples; give more "
+                "connections",
+                at="most_subscribers" if self.most_subscribers else "connections",
+            )
+        all_take = math.ceil(self.each(timeout).times(sources).four_tuples(self.trial_seconds))
+        if sources > 1 and all_take > self.space:
+            raise UsageError(
+                f"connections: a subscriber takes {math.ceil(all_take / sources)}, each of {sources} source addresses "
+                f"has {self.space // sources} four tuples; give at least {all_take} connections, or fewer addresses",
+                at="connections",
+            )
+
     def each(self, timeout: int | None) -> CombinedLoad:
         """What one subscriber takes of a device that forgets connections after `timeout` s; None = not known."""
         profile = self.profile_of_one
         held = max(profile.connections, profile.new_per_second * (timeout or 0))
+        kept = math.inf if timeout is None else float(timeout)
         leave = leaving(profile.transport)
-        return CombinedLoad(profile.new_per_second, held, profile.up, profile.down, leave=leave, counts_all=True)
+        return CombinedLoad(profile.new_per_second, held, profile.up, profile.down, leave=leave, kept=kept)
 
     def parameters(self) -> dict[str, Any]:
         """The settings, the content of the profile, and what a subscriber takes a second as numbers."""
@@ -171,20 +188,23 @@ class SubscribersSettings(MixedSettings):
 
 
 def _start(runner: TrialRunner, settings: SubscribersSettings) -> _Subscribers | Answered:
-    timeout = runner.measurer.timeout_seconds
-    settings.refuse_unlike(runner.measurer.hosts, timeout)
-    preparation = prepared(runner, settings)
+    hosts, timeout = runner.measurer.hosts, runner.measurer.timeout_seconds
+    settings.refuse_unlike(hosts, timeout)
+    # Before both ways were used, a connection may be forgotten sooner.
+    kept = runner.measurer.replied_timeout_seconds if settings.profile_of_one.down else timeout
+    settings.refuse_few_four_tuples(hosts, kept)
+    each = settings.each(kept)
+    preparation = prepared(runner, settings, math.ceil(hosts * each.open) if hosts > 1 else settings.connections)
     if preparation.rate == 0 and preparation.rough is not None:
         return unprepared(preparation.rough, {})
     found = _Subscribers(runner, settings, preparation)
-    found.each, found.timeout = settings.each(timeout), timeout
+    found.each, found.timeout = each, timeout
     return found
 
 
 class _Subscribers(MixedLoad[SubscribersSettings]):
     """The highest number of subscribers."""
 
-    ended_by_ranges = "the four tuples or addresses ended the search, not the device: give more --connections"
     each: CombinedLoad
     timeout: int | None
 
@@ -198,13 +218,43 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
             profile = self.settings.profile_of_one
             used = profile.connections * load.open / self.each.open
             most = max(used, _LONGEST_PHASE1 * self.preparation.rate)
-        return load.plan(self.settings, self.preparation.rate, seconds, most)
+        plan = load.plan(self.settings, self.preparation.rate, seconds, most)
+        return plan if self.hosts == 1 else replace(plan, sources=self._sources(plan, load.open / self.each.open))
+
+    @property
+    def hosts(self) -> int:
+        """Number of the Initiator's addresses."""
+        return self.runner.measurer.hosts
+
+    def _sources(self, plan: TrialPlan, subscribers: float) -> int:
+        """One address for each subscriber, or one more where a rounded number of connections needs it."""
+        churn = None if plan.phase2 is None else plan.phase2.churn
+        opened = 0 if plan.phase2 is None or churn is None else churn.openings(plan.phase2.seconds)
+        needed = math.ceil((plan.connections + opened) / max(1, self.settings.space // self.hosts))
+        return min(self.hosts, max(1, round(subscribers), needed))
+
+    @property
+    def ended_by_ranges(self) -> str:
+        """What ends the search where neither device nor tester does, in words."""
+        most, end = self.settings.most_subscribers, self.span().top
+        if most is not None and most <= end:
+            return f"the {most} subscribers that are tried at most ended the search, not the device"
+        if 1 < self.hosts <= end:
+            return f"the {self.hosts} source addresses ended the search, not the device: give more --source-addresses"
+        return "the four tuples ended the search, not the device: give more --connections"
 
     def search_once(self, known: float | None) -> Measurement:
-        """Search once, with a note where the trials had fewer connections than the subscribers have entries."""
-        repetition = super().search_once(known)
-        last = self.plan_of(self.load_of(repetition.value), self.settings.trial_seconds).connections
-        wanted = self.load_of(repetition.value).at_first(self.settings.trial_seconds)
+        """Search once, with a note where the trials had fewer or more connections than the subscribers' entries."""
+        repetition, seconds = super().search_once(known), self.settings.trial_seconds
+        load = self.load_of(repetition.value)
+        last, wanted = self.plan_of(load, seconds).connections, load.at_first(seconds)
+        if last >= wanted and self.timeout is not None and load.beyond(seconds) > _TOO_MANY * load.open:
+            text = (
+                f"at the end of a trial the table holds {round(load.beyond(seconds))} connections more than the "
+                f"{round(load.open)} of the subscribers: {seconds:g} s of phase 2 are about as long as the device "
+                "keeps a connection; use shorter trials"
+            )
+            return replace(repetition, notes=(*repetition.notes, Note("method", text)))
         if last >= wanted:
             return repetition
         text = (
@@ -213,16 +263,27 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
         )
         return replace(repetition, notes=(*repetition.notes, Note("method", text)))
 
+    def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
+        """Return a doubt where nobody knows how long a device with a table keeps the connections that left."""
+        notes = super().notes(measurements)
+        if not self.each.new or self.each.kept != math.inf or Ability.EMPTY_TIMED not in self.runner.measurer.abilities:
+            return notes
+        text = (
+            f"the device's time-out is not known, so of each subscriber the table had the {self.each.open:g} open "
+            "connections of the profile, and none that left"
+        )
+        return [*notes, Note("time-out unknown", text)]
+
     def span(self) -> SearchSpan:
-        settings, top = self.settings, self.top
-        hosts = self.runner.measurer.hosts
+        settings, top, hosts = self.settings, self.top, self.hosts
         top = max(1.0, math.floor(min(top, settings.most_subscribers or top, hosts if hosts > 1 else top)))
         start = min(top, FIRST_RATE / self.each.frames)
         if self.timeout is not None:
             # The device must not forget connections before all are open.
             start = min(start, _PHASE1_SHARE * self.timeout * self.preparation.rate / self.each.open)
         start = max(1.0, start)
-        return SearchSpan(top=top, floor=1.0, start=start, unit=SUBSCRIBERS.unit, step=1.0)
+        own, unit = self.top_of_tester, SUBSCRIBERS.unit
+        return SearchSpan(top=top, floor=1.0, start=start, unit=unit, step=1.0, tester_top=own)
 
 
 PROCEDURE = Procedure(SUBSCRIBERS, settings=SubscribersSettings, start=_start, profiles={"rfc": {"repeat": 10}})

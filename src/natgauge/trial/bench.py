@@ -310,6 +310,7 @@ class Bench(Setup):
                 grace_seconds=self.grace_of(planned.settings),
                 table_limit=knobs.get("table_size"),
                 udp_timeout=knobs.get("udp_timeout"),
+                replied_udp_timeout=None if self.device is None else self.device.replied_udp_timeout(),
                 highest_phase1_rate=rates.phase1,
                 highest_phase2_rate=rates.phase2,
                 ring=ring if isinstance(ring, int) else None,

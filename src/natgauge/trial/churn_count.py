@@ -46,7 +46,8 @@ def with_expected(trial: Trial, device: DeviceControl | None, settings: TrialCon
     phase2, reading = trial.plan.phase2, trial.readings.count_in_churn
     if phase2 is None or phase2.churn is None or reading is None or device is None:
         return trial
-    timeout: float | None = settings.udp_timeout
+    # Frames from the Responder, too, keep a connection for longer.
+    timeout: float | None = settings.replied_timeout if phase2.responder_rate else settings.udp_timeout
     if phase2.churn.leave != "silent":
         timeout = device.lingering().get(_CLOSED_BY[phase2.churn.leave])
     if timeout is None or phase2.churn.flood_per_second:

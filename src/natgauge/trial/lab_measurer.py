@@ -192,6 +192,11 @@ class LabMeasurer(Measurer):
         return None if self.device is None else self.device.lingering().get("fin")
 
     @property
+    def replied_timeout_seconds(self) -> int | None:
+        """The same for a connection that had frames both ways; None = not known."""
+        return self.timeout_seconds if self.traffic.transport == "tcp" else self.settings.replied_timeout
+
+    @property
     def table_limit(self) -> int | None:
         """The most connections that the device's table holds; None = not known."""
         return self.settings.table_limit

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final
 
@@ -63,6 +63,8 @@ class TrialConstants:
         grace_seconds: wait for the last frames of each phase (RFC 2544 section 23 requires 2 s on a wire).
         table_limit: limit of the device's table, in connections; None = not known.
         udp_timeout: seconds after which the device forgets a connection; None = not known.
+        replied_udp_timeout: the same for a connection that had frames both ways, before natgauge raised it; None = not
+            known to be another one.
         highest_phase1_rate: the tester's own, frames/s.
         highest_phase2_rate: the tester's own, frames/s, all directions together.
         ring: capacity of the queue before each core of the device, in frames; None = not known.
@@ -90,9 +92,15 @@ class TrialConstants:
     highest_phase2_rate: float
     ring: int | None = None
     lingering_seconds: int | None = None
+    replied_udp_timeout: int | None = None
     background: tuple[Addresses, Addresses] | None = None
     answers: Mapping[Query, Address] = field(default_factory=dict)
     power_command: str | None = None
+
+    @property
+    def replied_timeout(self) -> int | None:
+        """Seconds after which the device forgets a connection that had frames both ways; None = not known."""
+        return None if self.udp_timeout is None else max(self.udp_timeout, self.replied_udp_timeout or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +114,10 @@ class Requests:
 
     def of(self, plan: TrialPlan, number: int, pace: Pacing) -> TrialRequest:
         """Return the request for a trial of this plan; each trial number, from 1, has its own run mark."""
+        if plan.sources is not None:
+            return replace(self, traffic=self.traffic.of_first(plan.sources)).of(
+                replace(plan, sources=None), number, pace
+            )
         settings = self.constants
         if plan.stateless:
             refuse_stateless(

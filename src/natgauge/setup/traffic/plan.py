@@ -135,6 +135,17 @@ class TrafficPlan:
         """Number of four tuples in the ranges."""
         return self.sources * self.source_ports.count * self.responder_addresses.count * self.destination_ports.count
 
+    def of_first(self, number: int) -> TrafficPlan:
+        """The traffic of so many source addresses, or emulated customer edges, from the first one on."""
+        if self.edges is not None:
+            return replace(self, subscribers=number)
+        sources, mapped = self.source_addresses, self.mapped_addresses
+        return replace(
+            self,
+            source_addresses=replace(sources, last=sources.at(number - 1)),
+            mapped_addresses=None if mapped is None else replace(mapped, last=mapped.at(number - 1)),
+        )
+
 
 def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
     """Make the traffic of every trial from the user's options."""

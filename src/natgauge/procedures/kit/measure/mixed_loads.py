@@ -52,8 +52,10 @@ _GUARD_SHARE: Final = 0.25
 _LEAST_OPEN: Final = 4
 #: The fewest openings of a trial in which connections are opened.
 _LEAST_OPENINGS: Final = 2.0
-#: Openings of a trial that are no larger share of the open connections are part of these.
-_SMALL_SHARE: Final = 0.5
+#: Where phase 2 opens nearly as many as the table holds, connections are open for so long, in s.
+_LEAST_LIFE: Final = 1.0
+#: Where nobody knows how long the device keeps them, phase 1 opens this share of the table's at least.
+_LEAST_SHARE: Final = 0.5
 #: The most connections of the first connection rate, so that the table does not limit it.
 _FIRST: Final = 10_000
 #: A load so high that its numbers are no matter of rounding.
@@ -69,7 +71,8 @@ class CombinedLoad:
     """What a device is to carry at once: connections/s, connections in its table, and frames/s over open ones.
 
     Attributes:
-        counts_all: whether `open` counts those that a trial opens, too: then the table holds so many at its end.
+        kept: seconds for which the device keeps a connection that left, where `open` counts all that its table holds at
+            the end of a trial; infinite = not known. None = `open` counts those that are open at a time.
         flood: connections/s that one further host opens, whatever the multiple; 0 = none does.
     """
 
@@ -78,7 +81,7 @@ class CombinedLoad:
     up: float
     down: float
     leave: Leave = "silent"
-    counts_all: bool = False
+    kept: float | None = None
     flood: float = 0.0
 
     @property
@@ -93,9 +96,21 @@ class CombinedLoad:
 
     def at_first(self, seconds: float) -> int:
         """Number of connections that phase 1 opens for a trial of so many seconds."""
-        opened = self.new * seconds
-        is_small = self.counts_all and opened <= _SMALL_SHARE * self.open
-        return max(_LEAST_OPEN, round(self.open - opened if is_small else self.open))
+        return max(_LEAST_OPEN, round(self._at_first(seconds)))
+
+    def beyond(self, seconds: float) -> float:
+        """Number of connections that the table holds beyond `open` at the end of such a trial; 0 = none."""
+        return max(0.0, self._at_first(seconds) + self._left(seconds) - self.open)
+
+    def _at_first(self, seconds: float) -> float:
+        if self.kept is None:
+            return self.open
+        least = _LEAST_SHARE * self.open if math.isinf(self.kept) else min(self.open, _LEAST_LIFE * self.new)
+        return max(self.open - self._left(seconds), least)
+
+    def _left(self, seconds: float) -> float:
+        """Connections that left in such a phase 2, and that the table still holds at its end."""
+        return self.new * min(seconds, self.kept or 0.0)
 
     def opens(self, seconds: float) -> bool:
         """Whether a phase 2 of so many seconds surely opens a connection."""
@@ -185,12 +200,15 @@ MixedT = TypeVar("MixedT", bound=MixedSettings)
 class MixedLoad(HeldRate[MixedT]):
     """The highest of a row of loads, by a number that grows with them."""
 
-    #: What ends the search where neither device nor tester does.
-    ended_by_ranges = "the four tuples ended the search, not the device: name more --destination-ports"
     #: Connections/s of the host that floods, in the search at hand.
     flood = 0.0
     #: The load of the repetition before without the flood.
     known_alone: float | None = None
+
+    @property
+    def ended_by_ranges(self) -> str:
+        """What ends the search where neither device nor tester does, in words."""
+        return "the four tuples ended the search, not the device: name more --destination-ports"
 
     @abstractmethod
     def load_of(self, rate: float) -> CombinedLoad:
@@ -346,9 +364,12 @@ class MixedLoad(HeldRate[MixedT]):
         return found.outcome.verdict is Verdict.PASS if found.decided else None
 
 
-def prepared(runner: TrialRunner, settings: MixedSettings) -> Preparation:
-    """Find a safe rate of phase 1 with few of the connections: what a full table refuses is searched later."""
-    return prepare(runner, replace(settings, connections=min(settings.connections, _FIRST)))
+def prepared(runner: TrialRunner, settings: MixedSettings, most: int = _FIRST) -> Preparation:
+    """Find a safe rate of phase 1 with few of the connections: what a full table refuses is searched later.
+
+    `most` is the most connections of any trial, where no address may have more than its share of these.
+    """
+    return prepare(runner, replace(settings, connections=min(settings.connections, _FIRST, most)))
 
 
 def _mean_octets(frame: Frame, down: bool) -> float:  # noqa: FBT001 - a direction

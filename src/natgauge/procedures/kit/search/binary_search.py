@@ -75,6 +75,7 @@ class SearchPlan:
         expected: expected end of the search, > 0; None = nothing is known.
         whole: loads are whole numbers: the length of a burst in frames is searched instead of a rate.
         step: loads are multiples of it, such as of 1 subscriber; 0 = any load.
+        tester_top: the tester's own highest, where something else ends the search below it; None = it is `top`.
     """
 
     top: float
@@ -91,6 +92,7 @@ class SearchPlan:
     expected: float | None = None
     whole: bool = False
     step: float = 0.0
+    tester_top: float | None = None
 
 
 class _Stop(Exception):  # noqa: N818 - not an error: the search ends with what it has
@@ -526,9 +528,12 @@ class _Search:
             text = f"up to {written(self._plan.top)} {self._plan.unit} the tester sent none in time"
             self._notes.append(Note("tester", text))
             return "tester"
-        limited = tester_note(value, None if upper is None else upper.rate, self._plan.top, self._plan.unit)
+        top, own, unit = self._plan.top, self._plan.tester_top or self._plan.top, self._plan.unit
+        is_of_tester = own <= top + self._plan.step
+        limited = tester_note(value, None if upper is None else upper.rate, top if is_of_tester else own, unit)
         if upper is None:
-            self._notes += limited
+            text = f"the highest that was tried, {written(top)} {unit}, passed: the device may do more"
+            self._notes += limited if is_of_tester else [Note("search", text)]
             return "tester"
         if value == 0 and self._permanent is None:
             self._notes.append(Note("search", f"no trial passed, down to {written(upper.rate)} {self._plan.unit}"))

@@ -103,6 +103,7 @@ class SearchSpan:
     Attributes:
         expected: expected end of the search, > 0; None = nothing is known.
         step: loads are multiples of it; 0 = any load.
+        tester_top: the tester's own highest, >= `top`; None = it is `top`.
     """
 
     top: float
@@ -111,6 +112,7 @@ class SearchSpan:
     expected: float | None = None
     unit: str = "frames/s"
     step: float = 0.0
+    tester_top: float | None = None
 
 
 def lowest_rate(connections: int, top: float) -> float:
@@ -155,6 +157,7 @@ def search_plan(
         expected=None if span.expected is None else near(known or span.expected, settings.error, draw),
         unit=span.unit,
         step=span.step,
+        tester_top=span.tester_top,
     )
 
 
