@@ -99,6 +99,10 @@ class NotEmptyError(BrokenError):
     """The device answers, but still has connections that it was requested to remove."""
 
 
+class OverrunError(BrokenError):
+    """This machine took the messages of a log more slowly than they came, and some were dropped."""
+
+
 class FaultError(NatgaugeError):
     """An unexpected error: a fault of natgauge itself, not of the question, the host or the device. Made by `fault`."""
 

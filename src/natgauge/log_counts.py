@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from natgauge.words import LimitedBy
+
 
 @dataclass(frozen=True, slots=True)
 class LogCounts:
@@ -68,6 +70,16 @@ class LogCounts:
         }
         found = ", ".join(f"{number:,} {name}" for name, number in faults.items() if number)
         return f"the log has {self.records:,} records for {self.connections:,} connections{found and ': '}{found}"
+
+
+class LogError(NamedTuple):
+    """Why a log was not compared with a trial's connections.
+
+    `limited_by` is "tester" where natgauge took the records too slowly: fewer a second it can take.
+    """
+
+    text: str
+    limited_by: LimitedBy
 
 
 class LogFigure(NamedTuple):

@@ -64,6 +64,10 @@ class PortBlocks(BaseModel):
         """Return the number of blocks in which this many connections fit, > 0, each with a port of its own."""
         return math.ceil(connections / self.size)
 
+    def hosts_of(self, each: int) -> int:
+        """Return how many hosts an address serves that take so many blocks each: all are of one address (REQ-2)."""
+        return self.per_address // each
+
     def of(self, host: int, first_address: IPv4Address) -> PortBlock:
         """Return the block of an inside host, from 0, in a pool that begins with this address."""
         number, at = divmod(host, self.per_address)

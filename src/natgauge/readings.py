@@ -13,7 +13,7 @@ from typing import Final
 
 from natgauge.churn import CountInChurn
 from natgauge.core_work import WorkByCore
-from natgauge.log_counts import LogCounts
+from natgauge.log_counts import LogCounts, LogError
 from natgauge.power import Energy
 
 #: What a server's recipe calls queries that were lost before its sockets (gateways/recipes/common/far-side.toml).
@@ -48,6 +48,7 @@ class Readings:
         energy: what the device took during the trial; None = no meter was read.
         count_in_churn: the device's own count in a phase 2 with churn; None = it was not read.
         log: the device's log next to the connections of the trial; None = it does not log, or it was not compared.
+        log_error: why its log was not compared; None = it was, or nobody tried.
     """
 
     count_before: int | None = None
@@ -72,6 +73,7 @@ class Readings:
     energy: Energy | None = None
     count_in_churn: CountInChurn | None = None
     log: LogCounts | None = None
+    log_error: LogError | None = None
 
     @property
     def dropped(self) -> dict[str, int]:

@@ -25,7 +25,9 @@ _STORED_AS: Final = {
     "forwards": "forwards_afterwards",
 }
 #: Readings that other fields of the record contain, or the reason of the verdict.
-_UNSTORED: Final = frozenset({"strays", "dropped_before", "dropped_after", "device_error", "unprobed", "free_octets"})
+_UNSTORED: Final = frozenset(
+    {"strays", "dropped_before", "dropped_after", "device_error", "unprobed", "free_octets", "log_error"}
+)
 #: Counts of a stream that its hops follow from.
 _COUNTED: Final = {
     "intended_frames": True,

@@ -591,8 +591,11 @@ def _left_open(case: _Case) -> _Ruling | None:
 def _unlogged(case: _Case) -> _Ruling | None:
     """Fail a trial that forwarded every frame, but whose log lacks connections or leads to others (RFC 6888 section 4).
 
-    A lost frame is no lost record: only connections that the Responder learned must be in the log.
+    A lost frame is no lost record: only connections that the Responder learned must be in the log. A log that was not
+    compared decides nothing.
     """
+    if (error := case.readings.log_error) is not None:
+        return _Ruling(Verdict.INVALID, error.text, limited_by=error.limited_by)
     log, tolerance = case.readings.log, case.limits.log_tolerance
     if log is None or not log.exceeds(tolerance):
         return None

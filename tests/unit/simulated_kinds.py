@@ -11,6 +11,7 @@ from tests.unit.simulated import Gateway, reading
 
 from natgauge.agreement.generated import StreamCounts
 from natgauge.late_delays import LateDelays
+from natgauge.log_counts import LogCounts
 
 #: Above every time limit that a search sets for a frame by itself.
 DELAY_SECONDS = 0.024
@@ -29,6 +30,21 @@ class Policed(Gateway):
         passed = min(counts.received_frames, int(self.burst + self.lasting * counts.offered_frames / plan.phase1_rate))
         changed = change_trial(trial, phase1=change_counts(counts, received=passed), stored=passed)
         return reading(changed, count_after=passed)
+
+
+@dataclass(slots=True)
+class Logging(Gateway):
+    """A gateway with a log: `lasting` records/s are written, and `burst` of them wait in a buffer."""
+
+    lasting: float = 20_000.0
+    burst: int = 5_000
+
+    def _trial(self, plan: PlanOfTrial) -> OneTrial:
+        trial = Gateway._trial(self, plan)
+        opened = trial.phase1.received_frames
+        records = min(opened, int(self.burst + self.lasting * opened / plan.phase1_rate))
+        log = LogCounts(connections=opened, records=records, octets=100 * records, lost=opened - records)
+        return reading(trial, log=log)
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "bounded_output": set(),
     "late_delays": {"figure_text"},
     "churn": {"words"},
-    "log_counts": set(),
+    "log_counts": {"words"},
     "modifiers": set(),
     "power": {"errors"},
     "readings": {"churn", "core_work", "log_counts", "power"},

@@ -25,7 +25,7 @@ from natgauge.records.parameters import Parameters
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 from natgauge.trials import Direction, Phase2Plan, TrialPlan
-from natgauge.words import Verdict
+from natgauge.words import Query, Verdict
 
 #: What lab and measurement give a server; a snippet may use nothing else.
 VARIABLES = {
@@ -161,10 +161,32 @@ def test_a_dns64_is_measured_by_a_tester_that_is_proven_at_more_than_twice_the_r
     assert "tester proof" not in {doubt.word for doubt in of_server}
 
 
-@pytest.mark.parametrize(("asked", "doubtful"), [(1_000, False), (1_009, False), (1_100, True)])
-def test_names_that_are_asked_for_again_were_not_in_the_cache(asked: int, *, doubtful: bool) -> None:
-    """A thousand queries, half of them for new names, of which none has an AAAA record: two for each."""
-    plan = TrialPlan(100, 1e3, Phase2Plan(1e3, 0.0, 1.0), stateless=True, query="aaaa", cached_share=0.5)
+def test_a_dns64_asks_its_server_once_for_a_query_of_type_a() -> None:
+    one = Measurement(60_000.0, 61_000.0, "device", dict.fromkeys(Verdict, 1))
+    measured = make_result("resolution-rate", "queries/s", {}, [one], [])
+    place = {"server_version": "Knot 3.2", "server_alone": 66_000.0, "placement": "isolated"}
+    for query, grade in (("a", "information"), ("aaaa", "answer")):
+        settings = {"far_side": "knot", "query": query}
+        parameters = Parameters.grouped(settings=settings, place=place, device={"kind": "dns64"})
+        proof = {doubt.word: doubt for doubt in doubts.find(measured, parameters)}["tester proof"]
+        assert proof.grade == grade
+        assert ("1.1 times this rate" in proof.text) is (query == "a")
+
+
+@pytest.mark.parametrize(
+    ("query", "asked", "doubtful"),
+    [
+        ("aaaa", 1_000, False),
+        ("aaaa", 1_009, False),
+        ("aaaa", 1_100, True),
+        ("a", 500, False),
+        ("a", 504, False),
+        ("a", 1_000, True),
+    ],
+)
+def test_names_that_are_asked_for_again_were_not_in_the_cache(query: Query, asked: int, *, doubtful: bool) -> None:
+    """A thousand queries, half of them for new names, of which none has an AAAA record: two for each, of type A one."""
+    plan = TrialPlan(100, 1e3, Phase2Plan(1e3, 0.0, 1.0), stateless=True, query=query, cached_share=0.5)
     counts = make_counts(1_000, 1_000, 1_000, asked=asked)
     filled = make_counts(100, 100, 100, asked=200)
     trial = replace(make_trial(plan, phase1=filled, phase2={Direction.INITIATOR: counts}), verdict=Verdict.PASS)

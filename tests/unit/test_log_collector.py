@@ -15,7 +15,7 @@ import pytest
 from tests.unit.golden import Golden
 from tests.unit.test_logging import START, entry
 
-from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.errors import HostError, OverrunError, UsageError
 from natgauge.gateways.ipfix_lines import RECORD, IpfixLines
 from natgauge.gateways.logging_ways import LoggingWay
 from natgauge.gateways.recipe import load
@@ -253,7 +253,7 @@ def test_messages_that_natgauge_itself_drops_are_no_verdict_on_the_device(
     ):
         for _ in range(100):
             udp.sendto(bytes(1000), ("127.0.0.1", port))
-        with pytest.raises(BrokenError) as refused:
+        with pytest.raises(OverrunError) as refused:
             collector.text()
         collector.empty()
         assert collector.text() == ""
@@ -273,7 +273,7 @@ def test_messages_that_nobody_reads_take_no_more_memory_than_those_of_the_larges
         deadline = time.monotonic() + 20
         while not collector._overrun and time.monotonic() < deadline:
             time.sleep(0.01)
-        with pytest.raises(BrokenError):
+        with pytest.raises(OverrunError):
             collector.text()
         collector.empty()
         udp.sendto(b"NAT", ("127.0.0.1", port))

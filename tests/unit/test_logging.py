@@ -26,20 +26,20 @@ from tests.unit.test_verdicts import CLEAN, lossy
 from natgauge.agreement.generated import TrialRequest, TrialResult
 from natgauge.cli import run
 from natgauge.comparisons.request import read_gateways
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError, NatgaugeError, OverrunError, UsageError
 from natgauge.gateways.logging_ways import LoggingWay
 from natgauge.gateways.recipe import available, load
 from natgauge.gateways.ways import logged
 from natgauge.host.cpus import as_if
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import CommandResult
-from natgauge.log_counts import LogCounts
+from natgauge.log_counts import LogCounts, LogError
 from natgauge.procedures.kit.result.device_figures import with_device_figures
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.setup.setup import Setup
 from natgauge.setup.traffic import make_plan
 from natgauge.trial.connection_log import ConnectionLog
-from natgauge.trial.lab_measurer import LabMeasurer
+from natgauge.trial.lab_measurer import MOST_SILENT, LabMeasurer
 from natgauge.trial.listed_connections import listed
 from natgauge.trial.log_join import join
 from natgauge.trial.question import ask
@@ -465,6 +465,67 @@ def test_a_log_that_cannot_be_read_is_no_verdict_on_the_device(logging: Callable
     trial = measurer.measure(PLAN)
     assert (trial.verdict, trial.limited_by) == (Verdict.INVALID, "host")
     assert "connections.log" in trial.reason
+    assert "controls" not in trial.reason
+
+
+@dataclass
+class Unread:
+    """A collector whose records nobody can read."""
+
+    error: NatgaugeError
+
+    def empty(self) -> None:
+        """As `natgauge.setup.log_collector.Collector.empty`."""
+
+    def size(self) -> int:
+        """Octets so far."""
+        return 0
+
+    def text(self) -> str:
+        """Refuse, as a collector does that ended or dropped messages."""
+        raise self.error
+
+
+OVERRUN = "logging ipfix: natgauge's own socket dropped 7 messages"
+
+
+def unread(measurer: LabMeasurer, error: NatgaugeError) -> LabMeasurer:
+    assert measurer.log is not None
+    measurer.log.collector = Unread(error)
+    return measurer
+
+
+def test_a_log_that_is_lost_for_good_ends_the_search_with_its_own_error(logging: Callable[..., LabMeasurer]) -> None:
+    measurer = unread(logging(), BrokenError("logging ipfix: natgauge's own collector ended"))
+    for _ in range(MOST_SILENT - 1):
+        assert measurer.measure(PLAN).limited_by == "host"
+    with pytest.raises(BrokenError, match=r"^in 5 trials in a row the log was not compared; the last one: logging "):
+        measurer.measure(PLAN)
+
+
+def test_a_rate_that_natgauges_own_collector_cannot_follow_is_too_fast_for_the_tester(
+    logging: Callable[..., LabMeasurer],
+) -> None:
+    """Five such trials ended a search with the advice to look at the gateway's controls."""
+    measurer = unread(logging(), OverrunError(OVERRUN))
+    for _ in range(MOST_SILENT + 1):
+        trial = measurer.measure(PLAN)
+        assert (trial.verdict, trial.limited_by, trial.reason) == (Verdict.INVALID, "tester", OVERRUN)
+        assert trial.readings.device_error == ""
+
+
+def test_lost_frames_come_before_a_log_that_was_not_compared() -> None:
+    error = LogError("dropped", "tester")
+    failed = judge(change_trial(CLEAN, log_error=error, placement="isolated", phase1=lossy(10)), Limits())
+    assert (failed.verdict, failed.limited_by) == (Verdict.FAIL, "device")
+
+
+def test_a_log_that_was_not_compared_leaves_all_periods(logging: Callable[..., LabMeasurer]) -> None:
+    """Hours of periods ended without a result, because the log was read after the last of them."""
+    plan = PlanOfTrial(200, 1000.0, Phase2Plan(100.0, 100.0, 0.1, periods=3))
+    periods = unread(logging(), OverrunError(OVERRUN)).periods(plan, lambda _: True)
+    assert [period.outcome.verdict for period in periods] == [Verdict.PASS, Verdict.PASS, Verdict.INVALID]
+    assert periods[-1].outcome.reason == OVERRUN
 
 
 def test_trials_of_more_connections_than_are_compared_are_refused(

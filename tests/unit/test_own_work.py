@@ -10,7 +10,9 @@ from tests.unit.golden import Golden
 from tests.unit.made_results import grouped, made
 
 from natgauge.analysis.scalability import of_forwarding
+from natgauge.comparisons.compare import log_notes
 from natgauge.measurements.making import make
+from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.measurement import Result
 from natgauge.reports.answers import answers
@@ -43,6 +45,26 @@ def test_a_shared_rate_says_what_of_it_is_the_testers_own_work(
     golden(next(note.text for note in found.notes if note.word == "tester"))
     golden(verdict(found, brief=True))
     assert "own work" in table([found])
+
+
+def log_notes_of(result: Result) -> list[str]:
+    return [note.text for note in result.notes if note.word == "device" and "write the log" in note.text]
+
+
+def test_a_shared_figure_says_that_it_leaves_out_what_writes_the_log() -> None:
+    """The programs have every core in this placement, and the rate was said to be that of one."""
+    way = {"logging": "conntrack-events", "log_tolerance": 0.0}
+    (text,) = log_notes_of(result("connection-rate", "connections/s", 500_000.0, **way))
+    assert text.startswith("placement shared: programs that write the log (conntrack-events) run on any core")
+    assert log_notes_of(result("connection-rate", "connections/s", 500_000.0)) == []
+    assert log_notes_of(result("connection-rate", "connections/s", 500_000.0, **way, placement="isolated")) == []
+
+
+def test_a_comparison_names_the_gateways_whose_logs_cost_more_than_it_says() -> None:
+    plain, logged = grouped({"placement": "shared"}), grouped({"placement": "shared", "logging": "nflog-ulogd"})
+    (note,) = log_notes({"nat": plain, "nat:log": logged, "nat again": plain})
+    assert note.text.startswith("nat:log: placement shared: programs that write the log (nflog-ulogd)")
+    assert log_notes({"nat:log": logged, "nat": plain, "again": logged}) == [Note("device", note.text)]
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,30 @@ def test_rfc_waits_two_seconds_for_late_frames_in_any_lab(choices: dict[str, obj
     assert planned.demand.after_seconds == planned.settings.phase2_seconds + 2 * seconds
 
 
+@pytest.mark.parametrize(
+    ("gateway", "choices", "seconds"),
+    [
+        ("knot-dns", {}, 1.0),
+        ("knot-dns", {"frame_timeout_seconds": 0.2}, 0.3),
+        ("nftables-nat44", {"frame_timeout_seconds": 1.5}, 1.5),
+        ("nftables-nat44", {"frame_timeout_seconds": 1.5, "grace_seconds": 1.5}, 1.5),
+        ("nftables-nat44", {}, 0.3),
+    ],
+)
+def test_what_is_in_time_is_waited_for(gateway: str, choices: dict[str, object], seconds: float) -> None:
+    """Answers of a DNS server had 1 s, but those that came 0.3 s after the last query counted as lost."""
+    question = ask("resolution-rate", gateway, {"connections": 1000, **choices})
+    bench = Bench(question.cell)
+    assert bench.grace_of(bench.plan("resolution-rate", question.settings).settings) == seconds
+
+
+def test_a_grace_that_ends_before_a_frame_is_late_is_refused() -> None:
+    question = ask("throughput", "nftables-nat44", {"frame_timeout_seconds": 1.5, "grace_seconds": 1.0})
+    with pytest.raises(UsageError, match=r"^grace: 1 s, but a frame has 1\.5 s before it is late") as refused:
+        Bench(question.cell).plan("throughput", question.settings)
+    assert refused.value.at == "grace_seconds"
+
+
 def test_the_device_settles_with_its_table_empty_and_before_the_trial() -> None:
     engine = FakeEngine()
     table = FakeTable(engine)

@@ -35,6 +35,7 @@ from natgauge.trial.question import ask
 
 #: Blocks as those of cgn-port-blocks, of cgn-deterministic, and the sets of map-e.
 ON_DEMAND = {"size": 128, "each": 2, "counts_connections": True}
+ODD = {"size": 500, "each": 2, "counts_connections": True}
 COMPUTED = {"size": 1008, "deterministic": True}
 SETS = {"size": 2048, "first_port": 2048}
 A_FRAME = 66 * 8 / 1e6
@@ -78,6 +79,9 @@ def fits(result: Result, number: int, **asked: Any) -> Fits:
         (ON_DEMAND, 129, None, 252),
         (ON_DEMAND, 256, None, 252),
         (ON_DEMAND, 60, 4, 2016),
+        # 129 blocks an address, and both blocks of a host are of one address (RFC 6888 REQ-2).
+        (ODD, 600, None, 64),
+        (ODD, 600, 2, 128),
         (COMPUTED, 60, None, 64),
         (COMPUTED, 1008, 10, 640),
     ],
@@ -91,6 +95,11 @@ def test_addresses_times_blocks_is_the_most_subscribers(
         result = capacity(**parameters)
         each = {"connections": connections, "outside_addresses": asked}
         assert [fits(result, number, **each) for number in (most, most + 1)] == ["carries", "does not carry"]
+
+
+def test_addresses_are_enough_for_hosts_whose_blocks_are_of_one_address() -> None:
+    asked = Subscribers(129, connections=600)
+    assert addresses_for(sized_once([capacity(port_blocks=ODD)], asked), asked) == 3
 
 
 def test_a_limit_of_blocks_is_named_with_what_to_change(golden: Golden) -> None:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of a rate: the tester's own work where it is done on the device's core, and the device that limits a chain."""
+"""Parts of a rate: the tester's own work where it is done on the device's core, and the device that limits a chain.
+
+And what is part of no rate: work of a log's programs on other cores.
+"""
 
 from __future__ import annotations
 
@@ -51,6 +54,20 @@ def own_work(metric: str, rate: float, parameters: Parameters) -> OwnWork | None
     cores = parameters.get("sender_cores")
     number = cores if isinstance(cores, int) and cores > 0 else 1
     return OwnWork(1e9 * number / alone, 1e9 * number / rate)
+
+
+def log_work(parameters: Parameters) -> str | None:
+    """Return a sentence on programs that write a log on cores that no figure counts; None where there are none.
+
+    In `shared` placement they have every core, because the device's is that of the sender.
+    """
+    way = parameters.get("logging")
+    if not isinstance(way, str) or parameters.get("placement") != "shared":
+        return None
+    return (
+        f"placement shared: programs that write the log ({way}) run on any core, and the figure leaves out what they "
+        "take of other cores than the device's"
+    )
 
 
 def limiting_device(figures: Mapping[str, float]) -> tuple[str, float] | None:

@@ -214,7 +214,8 @@ def addresses_for(sizing: Sizing, asked: Subscribers) -> int | None:
     """
     if sizing.blocks is not None:
         each = least_blocks(sizing.blocks, asked)
-        return None if each > sizing.blocks.each else math.ceil(asked.number * each / sizing.blocks.per_address)
+        hosts = sizing.blocks.hosts_of(each)
+        return None if each > sizing.blocks.each or not hosts else math.ceil(asked.number / hosts)
     if asked.connections is None or not _takes_ports(sizing.results):
         return None
     return math.ceil(asked.number * asked.connections / OUTSIDE_PORTS)
@@ -323,7 +324,7 @@ def _of_blocks(results: Sequence[Result], blocks: PortBlocks | None, asked: Subs
         served, result = max(((_served(each, asked), each) for each in giving), key=lambda one: one[0])
         yield SubscriberLimit("port blocks", "subscribers", 1.0, Span(served, math.inf), result)
         return
-    number, each = float(addresses * blocks.per_address), least_blocks(blocks, asked)
+    each = least_blocks(blocks, asked)
     if each > blocks.each:
         # No subscriber can have so many connections, however many blocks there are.
         ports = float(blocks.ports)
@@ -331,8 +332,10 @@ def _of_blocks(results: Sequence[Result], blocks: PortBlocks | None, asked: Subs
         return
     # With a port for each connection, of which some may be shared.
     most = blocks.each_for(asked.connections or 1)
-    sure = 0.0 if most > blocks.each else number * each / most
-    yield SubscriberLimit("port blocks", "blocks", each, Span(sure, number))
+    sure = 0 if most > blocks.each else blocks.hosts_of(most)
+    # In blocks, of which those are left out that are too few of their address for one more host.
+    measured = Span(float(addresses * sure * each), float(addresses * blocks.hosts_of(each) * each))
+    yield SubscriberLimit("port blocks", "blocks", each, measured)
 
 
 def _addresses(result: Result) -> float | None:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
 
+from natgauge.analysis.own_work import log_work
 from natgauge.analysis.ratio_verdicts import is_decided, is_narrow
 from natgauge.comparisons.by_rates import ByRates
 from natgauge.comparisons.by_slices import BySlices
@@ -25,6 +26,7 @@ from natgauge.inputs.input import inputs_of
 from natgauge.notes import Note
 from natgauge.paired.slices import read_quantities
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate, Role
+from natgauge.records.parameters import Parameters
 from natgauge.records.store import RESULTS, Store
 from natgauge.setup.setup import check_host
 from natgauge.statistics.interim import alpha_spent, rounds_before
@@ -189,6 +191,7 @@ class ComparisonRun:
             notes=(
                 *self.method.notes,
                 *length_notes(self._devices, findings.forwarding_nanoseconds),
+                *log_notes(findings.parameters),
                 *self._end_notes(seconds, rounds, ours),
             ),
             results=str(store.folder),
@@ -224,6 +227,12 @@ class ComparisonRun:
         enough = math.ceil(least * seconds / rounds)
         text = f"{rounds} rounds; a confidence interval needs {least}; use --most-seconds {enough} or more"
         return [Note("time used up", text)]
+
+
+def log_notes(parameters: Mapping[str, Parameters]) -> list[Note]:
+    """A note for each gateway whose log is written on cores that its cost leaves out; the last one is the control."""
+    texts = {label: log_work(known) for label, known in [*parameters.items()][:-1]}
+    return [Note("device", f"{label}: {text}") for label, text in texts.items() if text is not None]
 
 
 def length_notes(devices: Mapping[str, int], hop: Mapping[Quantity, float | None]) -> list[Note]:

@@ -82,8 +82,8 @@ DOUBTS: Final = (
         grade="answer",
         about="repetition",
         meaning=(
-            "the gateway takes a number of connections at once beyond its rate, as the token bucket of a policer does. "
-            "Failed trials lost less than an overload loses, and a quarter of the connections passed at 1.25 times "
+            "the gateway takes a number of connections at once beyond its rate, as the token bucket of a policer does, "
+            "or as the buffer of its log. Failed trials lost less than an overload loses, and a quarter of the connections passed at 1.25 times "
             "the rate. The rate without loss then depends on N; the text has what lasts, `value` is the share by which "
             "the rate is higher"
         ),

@@ -155,7 +155,7 @@ class LabOptions:
         None,
         "Wait for the last frames after each phase",
         "s",
-        default="the lab's, 0.3 or 2; at least 2 with profile rfc",
+        default="the lab's, 0.3 or 2; at least 2 with profile rfc, and the frame time limit",
         label="grace",
         group="traffic",
     )

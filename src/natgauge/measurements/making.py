@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from natgauge.analysis.between_runs import judged
 from natgauge.analysis.contrast import median_interval_of
-from natgauge.analysis.own_work import limiting_device, own_work
+from natgauge.analysis.own_work import limiting_device, log_work, own_work
 from natgauge.analysis.unit_frames import frames_in_all, frames_of, most_frames, most_units
 from natgauge.causes.cause import Cause, most_frequent
 from natgauge.doubts import find
@@ -71,6 +71,7 @@ def make(
             *measured.notes,
             *_method(parameters),
             *_own_work(measured, parameters),
+            *_log_work(parameters),
             *_remarks(parameters),
             *_unknown_core_work(measured, parameters),
             *chain_notes(measured.unit, figures, parameters),
@@ -98,6 +99,12 @@ def _own_work(measured: MeasurementResult, parameters: Parameters) -> Iterator[N
             f"{in_percent(work.share)}, so the rate is lower than the device's own"
         )
         yield Note("tester", text, value=work.share)
+
+
+def _log_work(parameters: Parameters) -> Iterator[Note]:
+    """Yield what the work of a log's programs is not in."""
+    if (text := log_work(parameters)) is not None:
+        yield Note("device", text)
 
 
 def _remarks(parameters: Parameters) -> Iterator[Note]:

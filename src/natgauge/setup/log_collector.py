@@ -17,7 +17,7 @@ from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 from typing import Final, Self
 
-from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.errors import BrokenError, HostError, OverrunError, UsageError
 from natgauge.gateways.ipfix_lines import IpfixLines
 from natgauge.gateways.logging_ways import LoggingWay
 from natgauge.labs.common import namespaces
@@ -94,13 +94,13 @@ class Collector:
     def text(self) -> str:
         """Return all records so far, each a line with its arrival, in s since 1970, in front.
 
-        BrokenError where the socket dropped messages, so that nobody knows what the device logged.
+        OverrunError where the socket dropped messages, so that nobody knows what the device logged.
         """
         self._read()
         if self._failed is not None:
             raise BrokenError(f"logging {self._name}: natgauge's own collector ended: {self._failed}")
         if new := self._dropped_so_far - self._dropped:
-            raise BrokenError(
+            raise OverrunError(
                 f"logging {self._name}: natgauge's own socket dropped {new:,} messages, because this machine is too "
                 "slow to take them; choose lower rates or fewer connections"
             )

@@ -49,6 +49,7 @@ from natgauge.trial.planned import (
     checked,
     grace_of,
     refuse_large,
+    refuse_short_grace,
     refuse_unlike,
     refuse_unlike_queries,
     refuse_unused,
@@ -233,6 +234,7 @@ class Bench(Setup):
         )
         self._refuse_untimed(procedure.metric, settings)
         procedure.refuse_unable(self.abilities, settings)
+        refuse_short_grace(self.cell.lab.grace_seconds, settings)
         return settings.as_run()
 
     def _refuse_untimed(self, metric: str, settings: TrialSettings) -> None:
@@ -241,7 +243,7 @@ class Bench(Setup):
 
     def grace_of(self, settings: TrialSettings) -> float:
         """Wait for the last frames of each phase, in seconds."""
-        return grace_of(self.cell.lab.grace_seconds, self.lab.grace_seconds, settings.profile)
+        return grace_of(self.cell.lab.grace_seconds, self.lab.grace_seconds, settings)
 
     def _demand(self, settings: TrialSettings) -> DeviceDemand:
         """Return the requirements of the trials on the device.

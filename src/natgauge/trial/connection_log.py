@@ -13,10 +13,10 @@ from typing import Final, Protocol
 
 from natgauge.agreement.generated import TrialRequest, TrialResult
 from natgauge.agreement.trial import all_connections
-from natgauge.errors import BrokenError, UsageError
+from natgauge.errors import BrokenError, NatgaugeError, OverrunError, UsageError
 from natgauge.gateways.logging_ways import LoggingWay
 from natgauge.labs.contract import Device
-from natgauge.log_counts import LogCounts
+from natgauge.log_counts import LogCounts, LogError
 from natgauge.readings import Readings
 from natgauge.trial.listed_connections import MOST_LOGGED, ListedConnection, listed
 from natgauge.trial.log_join import join
@@ -40,6 +40,15 @@ class LoggedTrial:
 
     request: TrialRequest
     counts: Callable[[TrialResult], LogCounts | None]
+
+    def compared(self, result: TrialResult) -> tuple[LogCounts | None, LogError | None]:
+        """Return how the log agrees with the trial's connections, or why nobody knows."""
+        try:
+            return self.counts(result), None
+        except OverrunError as error:
+            return None, LogError(str(error), "tester")
+        except NatgaugeError as error:
+            return None, LogError(str(error), "host")
 
 
 class LogSource(Protocol):
@@ -154,8 +163,9 @@ class ConnectionLog:
 
     def refuse_empty(self, read: Readings) -> None:
         """Refuse a log that has no right record of connections that were forwarded: every trial would fail."""
-        if read.log is None and read.device_error:
-            raise BrokenError(read.device_error)
+        error = read.device_error or (read.log_error and read.log_error.text)
+        if read.log is None and error:
+            raise BrokenError(error)
         if read.log is None or read.log.lost + read.log.wrong < read.log.connections:
             return
         raise BrokenError(

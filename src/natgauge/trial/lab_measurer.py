@@ -111,7 +111,8 @@ class LabMeasurer(Measurer):
             `own` (the tester's delays) and `slice_rounds` are.
         phase1_only: whether trials have no phase 2, which decides which of the tester's own rates is the ceiling.
         number: number of the last trial, from 1.
-        silent: trials in a row in which the device's controls did not answer, although it forwarded.
+        silent: trials in a row in which the device's controls did not answer, although it forwarded, or its log could
+            not be read.
         raised_timeout: UDP time-out of the device in s, where natgauge raised it for a trial; None = it did not.
         known_rates: rate of the device in overloaded trials in `shared` placement, by whether the trial had only
             phase 1: opening a connection costs the device more than forwarding.
@@ -242,7 +243,7 @@ class LabMeasurer(Measurer):
         return self._ended(trial, began, remarks, device_error=trial.readings.device_error or "")
 
     def _ended(self, trial: Trial, began: _Begin, remarks: Sequence[str], *, device_error: str) -> Trial:
-        """Store a trial, keep what later trials use of it, and give up a device whose controls stay silent.
+        """Store a trial, keep what later trials use of it, and give up a device with silent controls, or a lost log.
 
         `device_error` is that of its controls; empty = they answered.
         """
@@ -250,8 +251,12 @@ class LabMeasurer(Measurer):
         if trial.result is not None:
             self._learn(trial)
         self._record(trial, began)
-        self.silent = self.silent + 1 if device_error and trial.verdict is Verdict.INVALID else 0
+        log_error = trial.readings.log_error
+        unread = "" if log_error is None or log_error.limited_by == "tester" else log_error.text
+        self.silent = self.silent + 1 if (device_error or unread) and trial.verdict is Verdict.INVALID else 0
         if self.silent >= MOST_SILENT:
+            if not device_error:
+                raise BrokenError(f"in {self.silent} trials in a row the log was not compared; the last one: {unread}")
             raise BrokenError(
                 f"the device's controls failed in {self.silent} trials in a row, although it forwards "
                 f"({device_error}); see to the way on which it is controlled"

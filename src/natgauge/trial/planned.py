@@ -156,9 +156,25 @@ def checked(chosen: float | None) -> float | None:
     return chosen
 
 
-def grace_of(chosen: float | None, labs: float, profile: Profile) -> float:
-    """Return the wait in seconds: the user's, otherwise the lab's, but not less than the profile's."""
-    return max(labs, _LEAST.get(profile, 0.0)) if chosen is None else chosen
+def grace_of(chosen: float | None, labs: float, settings: TrialSettings) -> float:
+    """Return the wait in seconds: the user's, otherwise the lab's, but not less than the profile's.
+
+    Nor less than the time for which a frame may be on its way: a frame in time that comes after the wait is lost.
+    """
+    if chosen is not None:
+        return chosen
+    return max(labs, _LEAST.get(settings.profile, 0.0), settings.frame_timeout_seconds or 0.0)
+
+
+def refuse_short_grace(chosen: float | None, settings: TrialSettings) -> None:
+    """Refuse a wait of the user's that ends before a frame is late."""
+    limit = settings.frame_timeout_seconds
+    if chosen is not None and limit is not None and chosen < limit:
+        raise UsageError(
+            f"grace: {chosen:g} s, but a frame has {limit:g} s before it is late (frame timeout); give a grace of at "
+            f"least {limit:g} s, or leave it out",
+            at="grace_seconds",
+        )
 
 
 @dataclass(frozen=True, slots=True)

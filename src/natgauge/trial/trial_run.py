@@ -21,7 +21,7 @@ from natgauge.host.limits import ControlGroups, Throttling
 from natgauge.labs.common.links import carrier_losses
 from natgauge.labs.common.shell import run_of_user
 from natgauge.labs.contract import TESTER_PLACES, LabCounters, NetworkCounters
-from natgauge.log_counts import LogCounts
+from natgauge.log_counts import LogCounts, LogError
 from natgauge.power import Energy, EnergyOfTrial, Meter
 from natgauge.readings import Readings
 from natgauge.table_memory import LEAST_CONNECTIONS, ObjectCaches, octets_per_connection
@@ -195,10 +195,8 @@ class TrialRun:
             except NatgaugeError as failed:
                 error = str(failed)
         if not error:
-            try:
-                readings = replace(readings, log=logged.counts(result))
-            except BrokenError as failed:
-                error = str(failed)
+            log, log_error = logged.compared(result)
+            readings = replace(readings, log=log, log_error=log_error)
         faults = {name: number - faults_before.get(name, 0) for name, number in readings.faults.items()}
         readings = replace(readings, faults=faults, device_error=None if self.device is None else error)
         return Trial(plan, request, result, readings, restart, placement=self.place.placement)
@@ -221,7 +219,7 @@ class TrialRun:
             self.sleep(plan.settle_seconds)
         state = self._lab_state()
 
-        def period(result: TrialResult, log: LogCounts | None = None) -> None:
+        def period(result: TrialResult, log: LogCounts | None = None, log_error: LogError | None = None) -> None:
             nonlocal state
             before, state = state, self._lab_state()
             count, free_octets, error = self._resources()
@@ -233,6 +231,7 @@ class TrialRun:
                 found_changed=self._found_changed(),
                 free_octets=free_octets,
                 log=log,
+                log_error=log_error,
             )
             ended(Trial(plan, request, result, readings, placement=self.place.placement))
 
@@ -244,7 +243,7 @@ class TrialRun:
 
         # Connections open before the first period, and their list is written after the last.
         last = self.run(logged.request, report)
-        period(last, logged.counts(last))
+        period(last, *logged.compared(last))
 
     def _resources(self) -> tuple[int | None, int | None, str | None]:
         """Return the device's count, the available memory of its machine, and the error of its controls."""

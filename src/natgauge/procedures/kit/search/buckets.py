@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connections that a device accepts at once, beyond its rate: the token bucket of a policer, or a queue behind it.
 
+The buffer in front of what writes a device's log is one, too: records that find no room there are lost.
+
 Of N connections at a rate X, a device of the lasting rate r with a bucket of B loses N (1 - r/X) - B. So the highest
 rate without loss is R = r N / (N - B), which falls with N, and a trial at X loses the share (1 - b) (1 - R/X), with
 b = B/N. An overloaded device without a bucket loses 1 - R/X. A device that only hesitates now and then forwards more
@@ -17,6 +19,7 @@ from natgauge.figure_text import number as written
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.frame_counts import deciding_counts
 from natgauge.procedures.kit.result.results import Attempt
+from natgauge.trials import Trial
 from natgauge.words import Verdict
 
 #: Failed trials from this multiple of the answer on are looked at: close above it next to nothing is lost anyway.
@@ -35,11 +38,15 @@ FASTER: Final = 1.25
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A suspected bucket: the highest rate without loss, R; N; and the share of the connections that it holds, b."""
+    """A suspected bucket: the highest rate without loss, R; N; and the share of the connections that it holds, b.
+
+    `of_log`: records of connections are what it holds.
+    """
 
     rate: float
     connections: int
     share: float
+    of_log: bool = False
 
     @property
     def trial(self) -> tuple[float, int]:
@@ -50,9 +57,12 @@ class Bucket:
         """Return a note of what lasts."""
         rate, connections = self.trial
         lasting = (1 - self.share) * self.rate
+        held = written(self.share * self.connections)
+        who = f"the device takes about {held} connections at once, beyond its rate, as a token bucket does"
+        if self.of_log:
+            who = f"the buffer of the device's log holds about {held} connections that are not yet written"
         text = (
-            f"the device takes about {written(self.share * self.connections)} connections at once, beyond its rate, as "
-            f"a token bucket does: {connections:,} of them passed at {written(rate)} {unit}. With {self.connections:,} "
+            f"{who}: {connections:,} of them passed at {written(rate)} {unit}. With {self.connections:,} "
             f"connections that raises the rate; about {written(lasting)} {unit} last"
         )
         return Note("bucket", text, value=self.rate / lasting - 1)
@@ -73,19 +83,26 @@ def clearer(attempts: Iterable[Attempt], rate: float) -> float | None:
 def _share(failed: Attempt, rate: float) -> float:
     """The share of the connections that a bucket holds, by the losses at a rate above the answer."""
     counts = failed.outcome.phase1
-    return 1 - counts.lost / counts.offered_frames / (1 - rate / failed.load)
+    return 1 - _lost(failed.outcome) / counts.offered_frames / (1 - rate / failed.load)
+
+
+def _lost(failed: Trial) -> int:
+    """Connections of phase 1 that the device, or its log, had no room for."""
+    log = failed.readings.log
+    return failed.phase1.lost if failed.limited_by != "log" or log is None else log.lost
 
 
 def _failed(attempts: Iterable[Attempt], rate: float) -> list[Attempt]:
-    """Trials above a rate of which phase 1 lost frames that the device limited."""
+    """Trials above a rate of which phase 1 lost what the device limited, or its log where that limits the rate."""
+    above = [attempt for attempt in attempts if attempt.outcome.verdict is Verdict.FAIL and attempt.load > rate]
+    slowest = min(above, key=lambda attempt: attempt.load, default=None)
+    by = "log" if slowest is not None and slowest.outcome.limited_by == "log" else "device"
     return [
         attempt
-        for attempt in attempts
-        if attempt.outcome.verdict is Verdict.FAIL
-        and attempt.outcome.limited_by == "device"
-        and attempt.load > rate
+        for attempt in above
+        if attempt.outcome.limited_by == by
         and deciding_counts(attempt.outcome) == [attempt.outcome.phase1]
-        and attempt.outcome.phase1.lost
+        and _lost(attempt.outcome)
     ]
 
 
@@ -95,5 +112,7 @@ def suspected(attempts: Iterable[Attempt], rate: float) -> Bucket | None:
     if not failed:
         return None
     fastest = max(failed, key=lambda attempt: attempt.load)
-    share = _share(fastest, rate)
-    return Bucket(rate, fastest.outcome.phase1.offered_frames, share) if LEAST_SHARE <= share <= MOST_SHARE else None
+    share, of_log = _share(fastest, rate), fastest.outcome.limited_by == "log"
+    if not LEAST_SHARE <= share <= MOST_SHARE:
+        return None
+    return Bucket(rate, fastest.outcome.phase1.offered_frames, share, of_log=of_log)
