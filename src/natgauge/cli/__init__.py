@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import importlib
+import io
 import os
 import shlex
 import shutil
@@ -137,9 +138,16 @@ def _open_closed() -> None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
 
 
+def _escape_unknown() -> None:
+    """Let standard output write what its encoding does not have as escapes, as standard error does."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def main() -> None:
     """Read the arguments of this process, do what they ask for, and exit."""
     _open_closed()
+    _escape_unknown()
     try:
         _handle(_raise_on_signal)
         status = run(sys.argv[1:])

@@ -265,9 +265,8 @@ class RemoteLab(Lab):
     def __enter__(self) -> Self:
         return self.up()
 
-    def __exit__(
-        self, kind: type[BaseException] | None = None, error: BaseException | None = None, trace: object = None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
+        error = next((one for one in exception if isinstance(one, BaseException)), None)
         if error is None:
             self.down()
         else:
