@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -16,7 +17,8 @@ from typing import Final
 
 from natgauge import foreign
 from natgauge.errors import UsageError, shortened
-from natgauge.gateways.recipe import FILE_IN_FOLDER
+from natgauge.gateways.recipe import FILE_IN_FOLDER, LONGEST_NAME, LONGEST_TITLE, NAME
+from natgauge.plain_text import one_line
 
 #: The rule set's file next to the recipe.
 RULES: Final = "rules.nft"
@@ -38,13 +40,13 @@ _TRIED: Final = {
     "NG_OUTSIDE_ADDRESS4": "198.19.0.1",
 }
 _SECONDS: Final = 20.0
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]*")
+_TITLE: Final = "Rules of {}: Linux NAT44 with nftables"
 
 _RECIPE: Final = '''\
 # Made by: natgauge gateways new {name} --from-nft {source}
 # {rules} is that file as it was. In a lab its interfaces and addresses have other names.
 name = "{name}"
-title = "Rules of {source}: Linux NAT44 with nftables"
+title = {title}
 kind = "nat44"
 initiator_family = "ipv4"
 responder_family = "ipv4"
@@ -97,8 +99,11 @@ def from_nft(name: str, source: Path, names: Mapping[str, str]) -> NewRecipe:
     Args:
         names: interfaces, networks and addresses of the file, each with its variable in a lab, such as "NG_INSIDE".
     """
-    if not _NAME.fullmatch(name):
-        raise UsageError(f'name: "{name}": needs lower-case letters, digits and "-", and begins with no "-"', at="name")
+    if not re.fullmatch(NAME, name) or len(name) > LONGEST_NAME:
+        raise UsageError(
+            f'name: "{name}": use 1 to {LONGEST_NAME} of a-z, 0-9 and "-", with a letter or digit at both ends',
+            at="name",
+        )
     rules = foreign.read_text(source, _FILE)
     code = re.sub(r"#.*", "", rules)
     if _INCLUDES.search(code):
@@ -116,9 +121,19 @@ def from_nft(name: str, source: Path, names: Mapping[str, str]) -> NewRecipe:
     if not _TRANSLATES.search(code):
         raise UsageError(f"{source}: has no rule with masquerade or snat, so it translates nothing", at="from_nft")
     written = edits.replace("\\", r"\\")
-    quoted = shlex.quote(str(source)).replace('"', "'")
-    text = _RECIPE.format(name=name, source=quoted, rules=RULES, edits=written, pool=pool)
+    # A comment of TOML has no line breaks or controls.
+    quoted = one_line(shlex.quote(str(source)))
+    title = _title(source)
+    text = _RECIPE.format(name=name, source=quoted, title=title, rules=RULES, edits=written, pool=pool)
     return NewRecipe(name, text, rules)
+
+
+def _title(source: Path) -> str:
+    """Return the title as TOML writes it: the name of the file, cut where the title would be too long."""
+    room = LONGEST_TITLE - len(_TITLE.format(""))
+    name = one_line(source.name)
+    # Of what can be printed JSON and TOML have the same strings.
+    return json.dumps(_TITLE.format(name if len(name) <= room else f"{name[: room - 3]}..."), ensure_ascii=False)
 
 
 def _interfaces(code: str) -> dict[str, None]:

@@ -72,6 +72,11 @@ def is_stream(path: Path) -> bool:
     return _own_handle(path) is not None or _is_open_pipe(path)
 
 
+def is_standard_output(path: Path) -> bool:
+    """Whether what is written to a path is a part of what this process prints."""
+    return _own_handle(path) == 1
+
+
 def _reason(path: Path) -> str:
     """Return why a path cannot be written; empty where it can."""
     if is_stream(path):

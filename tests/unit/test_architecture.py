@@ -30,6 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "plain_text": set(),
     "port_blocks": set(),
     "errors": {"plain_text"},
+    "interruption": {"errors"},
     "durations": set(),
     "embedding": set(),
     "ethernet": {"words"},
@@ -90,14 +91,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "agreement": {"bounded_output", "errors", "host", "late_delays", "system_errors", "words"},
     "counts": {"agreement", "trials"},
     "labs": {
-        "bounded_output", "core_work", "embedding", "errors", "files", "finding", "host", "inputs", "plain_text",
-        "system_errors", "table_memory", "words",
+        "bounded_output", "core_work", "embedding", "errors", "files", "finding", "host", "inputs", "interruption",
+        "plain_text", "system_errors", "table_memory", "words",
     },
-    "cleaning": {"errors", "host", "labs"},
+    "cleaning": {"errors", "host", "interruption", "labs"},
     "guest_building": {"errors", "host", "labs"},
-    "new_recipe": {"errors", "foreign", "gateways"},
+    "new_recipe": {"errors", "foreign", "gateways", "plain_text"},
     "gateways": {
-        "embedding", "errors", "foreign", "host", "inputs", "labs", "port_blocks", "system_errors",
+        "embedding", "errors", "foreign", "host", "inputs", "interruption", "labs", "port_blocks", "system_errors",
         "table_memory", "toml_text", "words",
     },
     "tester": {
@@ -127,8 +128,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "trial", "trials", "version", "words",
     },
     "spread": {
-        "campaigns", "cleaning", "errors", "files", "gateways", "host", "inputs", "labs", "measurements", "procedures",
-        "records", "setup", "system_errors", "trial", "version", "words",
+        "campaigns", "cleaning", "errors", "files", "gateways", "host", "inputs", "interruption", "labs",
+        "measurements", "procedures", "records", "setup", "system_errors", "trial", "version", "words",
     },
     "comparisons": {
         "agreement", "analysis", "doubts", "durations", "errors", "figure_text", "gateways", "host", "inputs",

@@ -277,3 +277,21 @@ def test_one_gateway_is_shown_with_the_meaning_of_its_kind(capsys: pytest.Captur
     lines = printed(capsys, "show", "tayga-nat64")
     assert f"  kind      nat64: {KINDS['nat64']}" in lines
     golden([line for line in lines if line.startswith("  frames")])
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        (["--json", "show", "tayga-nat64"], "write natgauge gateways show --json"),
+        (["--json", "runs"], "write natgauge gateways runs --json"),
+        (["-v", "show", "tayga-nat64"], "leave it out"),
+        (["runs", "--format", "markdown", "--json"], "leave out one of --json and --format"),
+    ],
+)
+def test_an_option_that_would_be_lost_is_refused_in_one_line(
+    words: list[str], remedy: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["gateways", *words]) == 2
+    said = capsys.readouterr()
+    (line,) = said.err.splitlines()
+    assert (said.out, line.endswith(remedy)) == ("", True)

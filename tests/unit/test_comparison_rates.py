@@ -436,6 +436,28 @@ def test_a_lab_that_cannot_be_made_again_leaves_what_is_known(
     assert world.started
 
 
+def test_a_setting_may_be_written_as_its_option() -> None:
+    names = ["nftables-nat44", "nftables-nat44:frame-size=512,connections=1000,udp-timeout=100"]
+    (_, one) = request.read_gateways(names, {}, unlike=False)
+    cell = one.question.cell
+    assert (cell.traffic.frame_size, cell.traffic.connections) == (512, 1000)
+    assert cell.device.named()["udp_timeout"] == 100
+
+
+@pytest.mark.parametrize("settings", ["connections=1000,connections=200000", "frame_size=64,frame-size=512"])
+def test_a_setting_that_is_there_twice_is_refused(settings: str) -> None:
+    with pytest.raises(UsageError, match=r"setting (connections|frame_size) is there twice; leave one out"):
+        request.read_gateways(["nftables-nat44", f"nftables-nat44:{settings}"], {}, unlike=False)
+
+
+def test_a_command_may_have_a_comma_before_a_word_with_a_dash_that_is_no_setting() -> None:
+    name = "nftables-nat44:lab=wire,initiator_gateway=10.0.0.1,empty-command=empty a,table-of=b"
+    (_, one) = request.read_gateways(["nftables-nat44", name], {}, unlike=False)
+    options = one.question.cell.kind_options
+    assert isinstance(options, WireOptions)
+    assert options.empty_command == "empty a,table-of=b"
+
+
 def test_settings_may_have_colons_and_commas(golden: Golden) -> None:
     from natgauge.comparisons.request import read_gateways  # noqa: PLC0415
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -90,3 +91,14 @@ def test_a_signal_while_python_ends_prints_no_traceback(number: signal.Signals) 
         f"import signal; signal.signal(signal.{number.name}, signal.SIG_DFL)\n" + _AFTER.format(name=number.name)
     )
     assert (found.returncode, found.stderr) == (-number, "")
+
+
+def test_what_the_encoding_of_the_output_does_not_have_is_written_as_an_escape() -> None:
+    program = "from natgauge import cli\nfrom natgauge.cli.say import say\ncli.run = lambda _: say('✗ fails…') or 0\n"
+    found = subprocess.run(
+        [sys.executable, "-c", f"{program}cli.main()"],
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+        capture_output=True,
+        check=False,
+    )
+    assert (found.returncode, found.stdout, found.stderr) == (0, b"\\u2717 fails\\u2026\n", b"")

@@ -253,6 +253,21 @@ def test_a_table_of_a_device_that_does_not_run_here_is_refused_in_one_line(
     assert run(["published", "--plan", "--here", "nat64-paper-table-12"]) == 0
 
 
+def test_named_tables_without_any_plan_are_an_error_and_others_of_them_are_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused, written = REFUSED[0], PLANNED[0]
+    assert run(["published", "--plan", "--into", str(tmp_path), refused]) in {2, 3}
+    said = capsys.readouterr()
+    assert (said.out, len(said.err.splitlines()), list(tmp_path.iterdir())) == ("", 1, [])
+    assert "left out" not in said.err
+    for named in ([refused, written], [written, refused]):
+        assert run(["published", "--plan", "--into", str(tmp_path), *named]) == 0
+        said = capsys.readouterr()
+        assert said.out == f"{tmp_path / f'{written}.toml'}\n"
+        assert said.err.endswith("; left out\n")
+
+
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     assert run(["published", "--plan", "--into", str(tmp_path / "file"), "nat64-paper-table-12"]) == 2

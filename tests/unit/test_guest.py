@@ -107,6 +107,13 @@ def test_files_of_the_user_keep_their_places_and_never_replace_a_link_of_the_gue
     assert user_files.read(str(folder), 100).digest != files.digest
 
 
+def test_a_name_that_is_no_text_keeps_its_octets(tmp_path: Path) -> None:
+    name = b"caf\xe9"
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_text("x")
+    files = user_files.read(str(tmp_path), 100)
+    assert name + b"\0" in archive(files.entries)
+
+
 def test_a_guest_gets_keys_and_the_users_files_and_lists_modules_only_where_there_are_some(
     guest: Guest, tmp_path: Path
 ) -> None:

@@ -234,6 +234,18 @@ def test_a_folder_that_is_named_twice_is_one_point(tmp_path: Path, capsys: pytes
     assert len(json.loads(capsys.readouterr().out)["points"]) == 1
 
 
+def test_paths_of_written_files_are_no_part_of_a_printed_history(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["report", "--history", str(folders(tmp_path, [record(1.1, 0)])), "--html", str(tmp_path / "page.html")]
+    assert run([*words, "--format", "json"]) == 0
+    said = capsys.readouterr()
+    assert len(json.loads(said.out)["points"]) == 1
+    assert said.err == f"{tmp_path / 'page.html'}\n"
+    assert run(words) == 0
+    assert capsys.readouterr() == (f"{tmp_path / 'page.html'}\n", "")
+
+
 def test_an_unknown_end_marks_nothing() -> None:
     unknown = record(5.0, 2)
     unknown["estimates"][0] |= {"low": None, "high": None, "half_width": None, "verdict": "undecided"}

@@ -21,6 +21,7 @@ from natgauge.host.cpus import idlest_core, usable_cpus
 from natgauge.inputs.input import inputs_of
 from natgauge.inputs.question import TrafficOptions
 from natgauge.labs import kinds, netns, wire
+from natgauge.labs.common import locks
 from natgauge.labs.common.port_options import PortOptions
 from natgauge.labs.contract import LabNeeds, Port
 from natgauge.labs.netns.lab import NetnsLab
@@ -104,9 +105,22 @@ def test_a_wire_ports_gateway_is_a_mac_or_an_address(gateway: str, mac: str | No
     assert wire.plan("x", wired(initiator_gateway=gateway), IPV4).initiator == Port("ngnone0", None, mac, address)
 
 
-def test_a_wire_ports_gateway_that_is_neither_is_named() -> None:
-    with pytest.raises(UsageError, match="initiator gateway: 'router'"):
-        wire.plan("x", wired(initiator_gateway="router"), IPV4)
+@pytest.mark.parametrize("gateway", ["router", "aa:bb:cc:dd:ee:gg", "aa:bb:cc:dd:ee:+1", "aa:bb:cc:dd:ee:ff\n"])
+def test_a_wire_ports_gateway_that_is_neither_is_named(gateway: str) -> None:
+    with pytest.raises(UsageError, match="initiator gateway: '.*' is neither a MAC nor an IP address"):
+        wire.plan("x", wired(initiator_gateway=gateway), IPV4)
+
+
+@pytest.mark.parametrize("interface", ["a/b", "x" * 300])
+def test_a_port_whose_name_no_file_can_have_does_not_exist(
+    interface: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("natgauge.host.capabilities.require", lambda *_: None)
+    monkeypatch.setattr(locks, "RUN", tmp_path / "run")
+    lab = wire.plan("x", wired(initiator_port=interface), IPV4)
+    with pytest.raises(UsageError, match=f"interface {interface[:9]}.*does not exist"):
+        lab.take()
+    assert not (tmp_path / "run").exists()
 
 
 def around(gateway: str, **choices: object) -> AddressPlan:

@@ -185,6 +185,7 @@ def test_a_lab_that_is_used_twice_remarks_once_on_each_port_in_the_notes_of_the_
     found = {"a": drivers.Features.BASIC, "b": drivers.Features.BASIC | drivers.Features.NDO_XMIT}
     monkeypatch.setattr(capabilities, "require", lambda *_: None)
     monkeypatch.setattr(wire_lab, "port_lock", lambda *_: SimpleNamespace(take=lambda: None))
+    monkeypatch.setattr(wire_lab, "refuse_missing", lambda _name: None)
     monkeypatch.setattr(wire_lab, "read_port", lambda name: port_state(name, features=found[name]))
     lab = WireLab(Port("a", None, "02:00:00:00:00:01", None), Port("b", None, "02:00:00:00:00:02", None))
     assert "port_remarks" not in lab.parameters()

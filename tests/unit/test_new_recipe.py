@@ -116,3 +116,28 @@ def test_a_folder_that_is_there_is_left_as_it_is(capsys: pytest.CaptureFixture[s
     assert run(["gateways", "new", "mine", "--from-nft", "router.conf", *NAMES]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert list(Path("mine").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "file", ["r" * 200, "a/" * 60 + "router.conf", "back\\slash", 'quo"te', "new\nline", "tab\tand\x7fdel"]
+)
+def test_a_recipe_of_a_file_with_any_name_can_be_read(file: str) -> None:
+    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    Path(file).write_text(RULES)
+    assert run(["gateways", "new", "mine", "--from-nft", file, *NAMES]) == 0
+    title = load("./mine").title
+    assert title.startswith("Rules of ")
+    assert title.endswith(": Linux NAT44 with nftables")
+    assert Path(file).name[:4] in title or "\n" in file or "\t" in file
+
+
+@pytest.mark.parametrize(("name", "status"), [("mine-", 2), ("m" * 65, 2), ("m" * 64, 0), ("m", 0)])
+def test_a_name_that_no_recipe_may_have_is_refused_before_anything_is_made(
+    name: str, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["gateways", "new", name, "--from-nft", "router.conf", *NAMES]) == status
+    assert Path(name).exists() is (status == 0)
+    if status == 0:
+        assert load(f"./{name}").name == name
+    else:
+        assert len(capsys.readouterr().err.splitlines()) == 1

@@ -69,6 +69,42 @@ def test_standard_output_takes_the_page_and_nothing_else(name: str, results: Pat
         assert text.rstrip().endswith("</html>")
 
 
+@pytest.mark.parametrize("form", ["json", "csv", "text"])
+def test_paths_of_written_files_are_no_part_of_a_printed_table(
+    form: str, results: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    page, tests = str(tmp_path / "page.html"), str(tmp_path / "tests.xml")
+    assert run(["report", str(results), "--format", form]) == 0
+    alone = capfd.readouterr().out
+    assert run(["report", str(results), "--format", form, "--html", page, "--junit", tests]) == 0
+    assert capfd.readouterr() == (alone, f"{page}\n{tests}\n")
+    assert run(["report", str(results), "--html", page, "--junit", tests]) == 0
+    assert capfd.readouterr() == (f"{page}\n{tests}\n", "")
+
+
+def test_the_path_of_a_written_page_is_no_part_of_a_printed_xml(
+    results: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    page = str(tmp_path / "page.html")
+    assert run(["report", str(results), "--html", page, "--junit", "-"]) == 0
+    said = capfd.readouterr()
+    assert said.err == f"{page}\n"
+    assert said.out.startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--html", "-", "--junit", "-"], ["--html", "-", "--format", "json"], ["--junit", "-", "--format", "csv"]],
+)
+def test_standard_output_has_room_for_one_document(
+    options: list[str], results: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["report", str(results), *options]) == 2
+    said = capfd.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert "standard output is taken by" in said.err
+
+
 def test_a_full_stream_is_one_line(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     with Path("/dev/full").open("w") as full:
         monkeypatch.setattr(outputs, "_own_handle", lambda _path: full.fileno())

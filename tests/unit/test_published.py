@@ -251,6 +251,14 @@ def test_the_check_tells_every_row_every_slip_and_the_sums(capsys: pytest.Captur
     ]
 
 
+def test_a_table_that_is_named_twice_counts_once(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = []
+    for times in (1, 2):
+        assert run(["published", *(times * ["scalability-draft-section-2-3"]), "--check"]) == 0
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+
+
 def test_what_the_command_says_of_the_figures_is_what_we_compute() -> None:
     """`checks.json` has what `tests/unit/recompute.py` finds."""
     found = [asdict(check) for table in TABLES.values() for check in judged(table)]

@@ -321,3 +321,18 @@ def test_a_folder_that_is_named_twice_counts_once(folder: Path, tmp_path_factory
     for folders in ([folder, folder], [folder, *children], [folder, link], [folder, folder / ".." / folder.name]):
         assert find(folders) == once
     assert [each.folder for each in find([children[2], folder]).stored] == [children[2], *children[:2]]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--mean-frame", "500"], "--mean-frame: 500 says nothing without bits"),
+        (["--outside-addresses", "4"], "--outside-addresses: 4 limits nothing here"),
+    ],
+)
+def test_a_number_that_no_limit_takes_is_refused_in_one_line(
+    options: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["size", str(folder), "--subscribers", "10", "--new-each", "1", *options]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"natgauge: {said}")

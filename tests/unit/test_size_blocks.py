@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 from tests.unit.golden import Golden
 from tests.unit.made_results import keep, made
 
-from natgauge.analysis.sizing import Fits, Sizing, SubscriberLimit, Subscribers, addresses_for, gives_blocks, sizings
+from natgauge.analysis.sizing import (
+    Fits,
+    Sizing,
+    SubscriberLimit,
+    Subscribers,
+    addresses_for,
+    gives_blocks,
+    sizings,
+    takes_addresses,
+)
 from natgauge.cli import run
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.port_sets import PortSets
@@ -138,6 +147,12 @@ def test_blocks_limit_subscribers_of_whom_only_bits_are_asked() -> None:
     assert addresses_for(sizing, Subscribers(505, megabits=A_FRAME)) == 2
 
 
+def test_outside_addresses_limit_what_gives_blocks_also_where_nothing_of_connections_is_asked() -> None:
+    asked = Subscribers(505, megabits=A_FRAME, outside_addresses=2)
+    assert takes_addresses(sized_once([frames(port_blocks=ON_DEMAND)], asked))
+    assert not takes_addresses(sized_once([frames()], asked))
+
+
 @pytest.mark.parametrize(("number", "status"), [(504, 0), (505, 1)])
 def test_the_document_and_the_status_have_the_limit_of_blocks(number: int, status: int) -> None:
     asked = Subscribers(number, connections=60)
@@ -257,6 +272,12 @@ def stored(folder: Path, result: Result, gateway: str) -> None:
     keep(store, result)
     recipe = load(gateway)
     store.write_recipe(as_played(recipe), digest(recipe))
+
+
+def test_outside_addresses_limit_what_gives_blocks_also_where_nothing_of_connections_is_asked() -> None:
+    asked = Subscribers(505, megabits=A_FRAME, outside_addresses=2)
+    assert takes_addresses(sized_once([frames(port_blocks=ON_DEMAND)], asked))
+    assert not takes_addresses(sized_once([frames()], asked))
 
 
 @pytest.mark.parametrize(("number", "status"), [(504, 0), (505, 1)])

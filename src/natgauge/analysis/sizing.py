@@ -221,6 +221,11 @@ def addresses_for(sizing: Sizing, asked: Subscribers) -> int | None:
     return math.ceil(asked.number * asked.connections / OUTSIDE_PORTS)
 
 
+def takes_addresses(sizing: Sizing) -> bool:
+    """Whether a limit follows from a number of outside addresses and no result: that of ports, or of their blocks."""
+    return any(limit.result is None and limit.ended in ("outside ports", "port blocks") for limit in sizing.limits)
+
+
 def _sizing(results: Sequence[Result], asked: Subscribers) -> Sizing:
     sized, larger = _with_frames(results, asked.mean_frame)
     every = [limit for result in sized for limit in _of_result(result, asked)]

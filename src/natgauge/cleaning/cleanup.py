@@ -14,6 +14,7 @@ from typing import Final, Literal
 from natgauge.cleaning import remains
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.host import process_files
+from natgauge.interruption import uninterrupted
 from natgauge.labs.common import locks, marks, namespaces, processes, undoing
 from natgauge.labs.common.decisions import Decision, Deed, Gone, Left, Tell
 from natgauge.labs.common.locks import InUseError, Lock
@@ -233,6 +234,7 @@ def take_down(name: str, tell: Tell | None = None) -> list[str]:
     return done
 
 
+@uninterrupted()
 def _undo(register: Register, tell: Tell) -> None:
     try:
         register.undo(tell)

@@ -2,20 +2,21 @@
 """The command line: one file per subcommand, which reads arguments, calls the rest of natgauge and prints.
 
 Errors are one line on standard error. The exit statuses are in `exit_statuses.py`; in every case all that was made has
-been undone.
+been undone, or the line says what is left.
 """
 
 from __future__ import annotations
 
 import fcntl
 import importlib
+import io
 import os
 import shlex
 import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +29,7 @@ import cloup
 from natgauge.cli.exit_statuses import epilog
 from natgauge.cli.say import say
 from natgauge.errors import EndedBySignal, NatgaugeError, shortened
+from natgauge.interruption import SIGNALS
 from natgauge.system_errors import fault
 
 #: Heading of the help -> subcommands, each the function `command` in the module of the same name.
@@ -102,20 +104,25 @@ _COMPLETING: Final = "_NATGAUGE_COMPLETE"
 #: Arguments whose answer needs no folder.
 _HELP: Final = frozenset({"-h", "--help", "--version"})
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
 
 def _raise_on_signal(number: int, _frame: FrameType | None) -> None:
     """The first signal begins the undoing, a second one must not break that off half way, a third one may."""
-    for each in _SIGNALS:
-        signal.signal(each, _warn_on_signal)
+    _handle(_warn_on_signal)
     raise EndedBySignal(number)
 
 
 def _warn_on_signal(_number: int, _frame: FrameType | None) -> None:
-    for each in _SIGNALS:
-        signal.signal(each, signal.SIG_DFL)
-    say("natgauge: undoing what was made; once more ends at once (then run `natgauge lab clean`)", err=True)
+    _handle(signal.SIG_DFL)
+    # A closed terminal sends a signal and cannot be written to; the signal may have come while a line was written.
+    with suppress(OSError, ValueError, RuntimeError):
+        say("natgauge: undoing what was made; once more ends at once (then run `natgauge lab clean`)", err=True)
+
+
+def _handle(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> None:
+    """Set what the next signal does; one that is ignored (nohup) stays so."""
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 def _open_closed() -> None:
@@ -131,20 +138,24 @@ def _open_closed() -> None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
 
 
+def _escape_unknown() -> None:
+    """Let standard output write what its encoding does not have as escapes, as standard error does."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def main() -> None:
     """Read the arguments of this process, do what they ask for, and exit."""
     _open_closed()
-    caught = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    _escape_unknown()
     try:
-        for number in caught:
-            signal.signal(number, _raise_on_signal)
+        _handle(_raise_on_signal)
         status = run(sys.argv[1:])
     except EndedBySignal as error:
         status = _complain(*_ended(error))
     finally:
         # Nothing is left to undo: a signal that comes while Python ends just ends it.
-        for number in caught:
-            signal.signal(number, signal.SIG_DFL)
+        _handle(signal.SIG_DFL)
     sys.exit(status)
 
 
@@ -224,7 +235,8 @@ def _run(arguments: Sequence[str]) -> tuple[str, int]:
 
 
 def _ended(error: EndedBySignal) -> tuple[str, int]:
-    return f"ended by {signal.Signals(error.number).name}; everything is undone", 128 + error.number
+    left = "; ".join(getattr(error, "__notes__", ())) or "everything is undone"
+    return f"ended by {signal.Signals(error.number).name}; {left}", 128 + error.number
 
 
 def _fault(error: Exception) -> tuple[str, int]:

@@ -34,9 +34,9 @@ EXIT_STATUSES: Final = (
     ExitStatus(11, "undecided after --most-seconds", ("compare",)),
     ExitStatus(12, "a gateway fails a requirement of --fail-on", ("audit",)),
     ExitStatus(13, "a result does not meet --at-least or --at-most", ("measure", "run")),
-    ExitStatus(129, "ended by SIGHUP; everything is undone"),
-    ExitStatus(130, "ended by Ctrl-C; everything is undone"),
-    ExitStatus(143, "ended by SIGTERM; everything is undone"),
+    ExitStatus(129, "ended by SIGHUP; labs are undone"),
+    ExitStatus(130, "ended by Ctrl-C; labs are undone"),
+    ExitStatus(143, "ended by SIGTERM; labs are undone"),
 )
 
 #: Exit status of each verdict on a threshold, the worst first.

@@ -54,6 +54,10 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
     (another machine). The next column has date and place of its last run by natgauge's authors.
     """
     if context.invoked_subcommand is not None:
+        if lost := "--json" if as_json else "--verbose" if verbose else "":
+            name = context.invoked_subcommand
+            after = f"write natgauge gateways {name} {lost}" if as_json and name != "new" else "leave it out"
+            raise UsageError(f"gateways: {lost}: before {name} is an option of the list; {after}")
         return
     from natgauge.gateways.recipe import available
 
@@ -177,11 +181,10 @@ command.add_command(new)
     "--format",
     "form",
     type=click.Choice(["text", "markdown"]),
-    default="text",
-    help="Format of the table: text, or markdown for a page.",
+    help="Format of the table: text (the default), or markdown for a page.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def runs(names: Sequence[str], form: str, *, as_json: bool) -> None:
+def runs(names: Sequence[str], form: str | None, *, as_json: bool) -> None:
     """Print the last run of each gateway at each place: date, system and versions; and the gateways never run.
 
     The runs are those of natgauge's authors. With NAMEs only the runs of these gateways are printed.
@@ -190,6 +193,8 @@ def runs(names: Sequence[str], form: str, *, as_json: bool) -> None:
     from natgauge.gateways.support import runs_of
     from natgauge.tables import columns, wrapped
 
+    if as_json and form is not None:
+        raise UsageError(f"gateways runs: --json prints JSON, not {form}; leave out one of --json and --format")
     chosen = dict.fromkeys(names) or [path for paths in available().values() for path in paths if is_own(path)]
     recipes = [load(each) for each in chosen]
     if as_json:
@@ -202,7 +207,7 @@ def runs(names: Sequence[str], form: str, *, as_json: bool) -> None:
         return
     rows = [row for recipe in recipes for row in _runs_rows(recipe)]
     legend = _legend(rows)
-    if form == "text":
+    if form != "markdown":
         say("\n".join(_fitting([_RUNS_HEADINGS, *rows], columns())))
         say("\n" + wrapped("\n".join(legend), columns()))
         return

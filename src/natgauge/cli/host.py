@@ -12,6 +12,7 @@ import cloup
 from natgauge.cli.exit_statuses import epilog
 from natgauge.cli.say import json_object, say, say_findings
 from natgauge.errors import HostError
+from natgauge.interruption import leaves
 
 _ports = click.option("--ports", metavar="IF,IF", help="Ports of the tester, as `ip link` names them.")
 
@@ -87,7 +88,8 @@ def _do(act: Callable[[], Sequence[Any]], otherwise: str) -> int:
 
     capabilities.require("changing settings of this machine", "CAP_NET_ADMIN", "CAP_SYS_ADMIN")
     _refuse_labs_in_use()
-    steps = act()
+    with leaves("natgauge host restore puts back what tune set"):
+        steps = act()
     _table([(step.done, step.knob, step.key, step.text) for step in steps])
     if not steps:
         say(otherwise)

@@ -14,6 +14,7 @@ from natgauge.cli.generator import option
 from natgauge.cli.names import GATEWAY, LAB
 from natgauge.cli.say import json_object, say
 from natgauge.inputs.input import inputs_of
+from natgauge.interruption import leaves
 from natgauge.labs import kinds
 
 
@@ -61,7 +62,7 @@ def down(name: str) -> None:
     """Remove one lab and undo its changes."""
     from natgauge.cleaning import cleanup
 
-    with _told() as tell:
+    with leaves("natgauge lab status lists what is left"), _told() as tell:
         if not cleanup.take_down(name, tell):
             tell(f"lab {name} had nothing left to undo")
 
@@ -86,7 +87,7 @@ def clean(*, dry_run: bool, strays: bool) -> None:
         for line in cleanup.would(decisions):
             say(line)
     else:
-        with _told() as tell:
+        with leaves("natgauge lab clean removes what is left"), _told() as tell:
             cleanup.carry_out(decisions, tell)
     outcomes = [outcome for decision in decisions for outcome in decision.outcomes]
     if all(isinstance(outcome, Left) and not outcome.fails for outcome in outcomes):

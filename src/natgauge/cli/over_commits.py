@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from natgauge import outputs
 from natgauge.cli.say import document, say, wrapped
 from natgauge.errors import UsageError
 
@@ -44,8 +45,10 @@ def show(
     if not comparisons:
         raise UsageError("report: --history: the folders hold no comparison; name results of natgauge compare")
     every = history(dated(comparisons), share)
-    _write(every, share, own, html, drawn)
-    if form is not None or (html is None and not any(drawn.values())):
+    prints = form is not None or (html is None and not any(drawn.values()))
+    to_stream = html is not None and outputs.is_standard_output(html)
+    say_written(_write(every, share, own, html, drawn), beside=prints or to_stream)
+    if prints:
         _show(every, share, own, form or "text")
 
 
@@ -55,8 +58,8 @@ def _write(
     own: OwnWords,
     html: Path | None,
     drawn: Mapping[Form, Path | None],
-) -> None:
-    from natgauge import outputs
+) -> list[Path]:
+    """Write the page and the figures; return the paths of the files."""
     from natgauge.reports import history as views
 
     written: list[Path] = []
@@ -71,8 +74,13 @@ def _write(
             from natgauge.reports.html import drawings
 
             written += drawings.write(views.groups(every, margin), folder, kind, own)
-    for path in written:
-        say(path)
+    return written
+
+
+def say_written(paths: Sequence[Path], *, beside: bool) -> None:
+    """Print the paths of written files, on standard error where a document is printed `beside` them."""
+    for path in paths:
+        say(path, err=beside)
 
 
 def _show(every: Sequence[HistorySeries], margin: float, own: OwnWords, form: str) -> None:

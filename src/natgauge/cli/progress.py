@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext, suppress
 from types import TracebackType
 from typing import Final, Self
 
@@ -83,7 +84,9 @@ class ProgressDisplay:
     ) -> None:
         self._told_of_waits.__exit__(None, None, None)
         if self._live is not None:
-            self._live.stop()
+            # A terminal that was closed takes nothing more, and what ended the work must not be lost with that.
+            with nullcontext() if kind is None else suppress(OSError):
+                self._live.stop()
 
     def stage(self, text: str) -> None:
         """Print the part of the work that begins.

@@ -69,10 +69,10 @@ def command(
         _refuse(names, check=check, as_plan=as_plan, as_json=as_json, only_with=only_with, many=into is not None)
     if lab == "vm" and not small:
         raise UsageError("published: --lab vm: a guest is too slow for the numbers of the publication; add --small")
-    tables = [load.table(name) for name in names or load.names()]
+    tables = [load.table(name) for name in dict.fromkeys(names) or load.names()]
     size: Size = "guest" if lab == "vm" else "small" if small else "full"
     if as_plan and into is not None:
-        _write(tables, into, size=size, here=here)
+        _write(tables, into, size=size, here=here, needed=bool(names))
     elif as_plan:
         say(_plan(tables[0], size=size, here=here), nl=False)
     elif check:
@@ -111,16 +111,23 @@ def _needs_here(table: Table, size: Size) -> str:
     return "; ".join(needs.values())
 
 
-def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool) -> None:
-    """Write a file for each table that has a plan, and print its name; name the other tables on standard error."""
+def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool, needed: bool) -> None:
+    """Write a file for each table that has a plan, and print its name; name the other tables on standard error.
+
+    Args:
+        needed: whether the user named the tables, so that it is an error if none of them has a plan.
+    """
     from natgauge import outputs
     from natgauge.published.load import plan_file
     from natgauge.system_errors import unwritable
 
-    for table in tables:
+    has_written = False
+    for number, table in enumerate(tables, start=1):
         try:
             text = _plan(table, size=size, here=here)
         except (HostError, UsageError) as error:
+            if needed and not has_written and number == len(tables):
+                raise
             say(f"natgauge: {error}; left out", err=True)
             continue
         path = folder / plan_file(table, size=size)
@@ -129,6 +136,7 @@ def _write(tables: Sequence[Table], folder: Path, *, size: Size, here: bool) -> 
         except OSError as error:
             raise unwritable(path, error, what="published: --into", remedy="name a folder of yours") from error
         outputs.write(path, text, what="published: --into", remedy="name a folder of yours")
+        has_written = True
         say(path)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import cloup
 
+from natgauge import outputs
 from natgauge.cli import over_commits
 from natgauge.cli.generator import SHARE
 from natgauge.cli.names import AGAINST, PUBLISHED
@@ -64,8 +65,20 @@ class _Wanted:
         files = (self.html, self.parquet, self.svg, self.pdf, self.junit)
         return self.form is not None or self.like is not None or all(to is None for to in files)
 
+    @property
+    def printed(self) -> list[str]:
+        """The options whose documents go to standard output: a table, a page, JUnit's XML."""
+        files = {"--html": self.html, "--junit": self.junit}
+        streams = [f"{name} {to}" for name, to in files.items() if to is not None and outputs.is_standard_output(to)]
+        return [*streams, *([f"--format {self.form or 'text'}"] if self.prints else [])]
+
     def refuse_contradictions(self) -> None:
         """Refuse options that contradict each other."""
+        if len(self.printed) > 1:
+            raise UsageError(
+                f"report: {self.printed[0]}: standard output is taken by {self.printed[1]}, too, and has room for one "
+                "document; name a file for one of them"
+            )
         if self.published and self.form not in (None, "text"):
             raise UsageError(
                 f"report: --published {self.published[0]}: requires the format text; leave out --format {self.form}, "
@@ -234,18 +247,18 @@ def _turned(results: Sequence[Result], against: str, *, narrow: bool = False) ->
 
 
 def _write_files(collected: StoredResults, wanted: _Wanted, own: OwnWords) -> None:
+    written: list[Path] = []
     if wanted.html is not None:
         from natgauge.reports.html import page
         from natgauge.trial.repeating import command_again
 
         page.write(collected, wanted.html, command_again, own)
-        _say_unless_stream(wanted.html)
+        written += _unless_stream(wanted.html)
     if wanted.junit is not None:
         from natgauge.reports import junit as tests
 
         tests.write(collected, wanted.junit)
-        _say_unless_stream(wanted.junit)
-    written: list[Path] = []
+        written += _unless_stream(wanted.junit)
     if wanted.parquet is not None:
         from natgauge.reports import frames
 
@@ -256,15 +269,11 @@ def _write_files(collected: StoredResults, wanted: _Wanted, own: OwnWords) -> No
             from natgauge.reports.html import drawings, page
 
             written += drawings.write(page.question_groups(collected), folder, form, own)
-    for path in written:
-        say(path)
+    over_commits.say_written(written, beside=bool(wanted.printed))
 
 
-def _say_unless_stream(path: Path) -> None:
-    from natgauge import outputs
-
-    if not outputs.is_stream(path):
-        say(path)
+def _unless_stream(path: Path) -> list[Path]:
+    return [] if outputs.is_stream(path) else [path]
 
 
 def _refuse_words(own: OwnWords, wanted: _Wanted) -> None:

@@ -65,7 +65,7 @@ def command(
     table-capacity for open ones, throughput for bits. Name at least one of --connections-each, --new-each and
     --mbit-each. The exit status is 0 if every gateway carries them, 1 if one does not, and 5 if it cannot be told.
     """
-    from natgauge.analysis.sizing import Subscribers
+    from natgauge.analysis.sizing import Subscribers, takes_addresses
     from natgauge.reports import sizing
     from natgauge.stored import find_results
     from natgauge.stored.blocks import with_blocks
@@ -80,8 +80,18 @@ def command(
             raise UsageError(
                 f"--{name}-each: {amount:g} is outside of its range: above 0, at most {_MOST:g}", at=f"{name}_each"
             )
+    if mean_frame is not None and mbit_each is None:
+        raise UsageError(
+            f"--mean-frame: {mean_frame} says nothing without bits; add --mbit-each, or leave it out", at="mean_frame"
+        )
     results = [with_blocks(stored) for stored in find_results.find(folders).stored]
     found = sizing.sized(results, asked)
+    if found and outside_addresses is not None and connections_each is None and not any(map(takes_addresses, found)):
+        raise UsageError(
+            f"--outside-addresses: {outside_addresses} limits nothing here, because no gateway's blocks of ports are "
+            "known; add --connections-each, or leave it out",
+            at="outside_addresses",
+        )
     if as_json:
         document(sizing.document(found, asked, results))
     else:

@@ -35,8 +35,8 @@ _OF_CELL: Final = ("lab", "grace_seconds", *OF_ALL)
 #: Every gateway's question is made for this metric; the comparison itself searches other rates, too.
 _METRIC: Final = "throughput"
 #: Addresses have colons, commands may have commas.
-_SETTINGS: Final = re.compile(r"(?P<gateway>.+?):(?P<settings>[a-z][a-z_0-9]*=.*)")
-_NEXT_SETTING: Final = re.compile(r",(?=[a-z][a-z_0-9]*=)")
+_SETTINGS: Final = re.compile(r"(?P<gateway>.+?):(?P<settings>[a-z][a-z_0-9-]*=.*)")
+_NEXT_SETTING: Final = re.compile(r",(?=[a-z][a-z_0-9-]*=)")
 MethodChoice = Literal["auto", "slices", "rates"]
 #: Defaults of each method: slices need seconds, searches for rates need minutes.
 _USUAL: Final[Mapping[MethodChoice, Mapping[str, Any]]] = {
@@ -274,26 +274,29 @@ def gateway_inputs() -> dict[str, Input]:
 
 def _read(name: str, shared: Mapping[str, object]) -> ComparedGateway:
     matched = _SETTINGS.fullmatch(name)
-    own = {setting: _value(name, setting, text) for setting, text in _settings(matched["settings"] if matched else "")}
+    own: dict[str, object] = {}
+    for setting, text in _settings(matched["settings"] if matched else ""):
+        if setting in own:
+            raise UsageError(f"{name}: setting {setting} is there twice; leave one out")
+        own[setting] = _value(name, setting, text)
     recipe = load(matched["gateway"] if matched else name)
     return ComparedGateway(name, recipe, ask(_METRIC, recipe.origin, {**shared, **own}))
 
 
 def _settings(text: str) -> Iterable[tuple[str, str]]:
-    """Yield the names and texts of settings; "cores=ce=2,pe=3" is one setting, because none is called "pe"."""
-    settings: list[str] = []
+    """Yield the names and texts of settings; "cores=ce=2,pe=3" is one setting, because none is called "pe".
+
+    A name may be written as that of its option: "frame-size=512".
+    """
+    known = gateway_inputs()
+    settings: list[tuple[str, str]] = []
     for part in _NEXT_SETTING.split(text) if text else ():
-        if (
-            settings
-            and part.partition("=")[0] not in gateway_inputs()
-            and by_device("", settings[-1].partition("=")[2])
-        ):
-            settings[-1] += f",{part}"
+        name, _, value = part.partition("=")
+        if settings and name.replace("-", "_") not in known and ("-" in name or by_device("", settings[-1][1])):
+            settings[-1] = settings[-1][0], f"{settings[-1][1]},{part}"
         else:
-            settings.append(part)
-    for setting in settings:
-        name, _, value = setting.partition("=")
-        yield name, value
+            settings.append((name.replace("-", "_"), value))
+    yield from settings
 
 
 def _value(name: str, setting: str, text: str) -> object:

@@ -24,6 +24,7 @@ from natgauge.gateways.recipe_model import BY_VERB, Emptying
 from natgauge.gateways.toml_layers import RECIPE_FOLDER
 from natgauge.gateways.ways import emptying_of, stopping
 from natgauge.inputs.question import DeviceOptions
+from natgauge.interruption import uninterrupted
 from natgauge.labs.contract import CommandResult, Device
 from natgauge.system_errors import in_a_line
 
@@ -269,6 +270,7 @@ class Gateway:
             log_tolerance=self._wishes.log_tolerance or 0.0,
         )
 
+    @uninterrupted()
     def stop(self) -> None:
         """Leave nothing of the gateway, and put its knobs back; nothing happens when it was not started.
 

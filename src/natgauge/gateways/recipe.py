@@ -96,6 +96,12 @@ _EMBEDDING: Final[tuple[Kind, ...]] = ("nat64", "siit", "464xlat", "map-t", "map
 _SUBSCRIBERS: Final[tuple[Kind, ...]] = ("lw4o6", "map-e", "map-t", *_RELAYS, *_EDGES)
 
 
+#: Names of recipes, and the most characters of names and titles.
+NAME: Final = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
+LONGEST_NAME: Final = 64
+LONGEST_TITLE: Final = 120
+
+
 def _requirement(name: str) -> str:
     if not re.fullmatch(r"RFC[0-9]{3,5}-.+", name):
         raise ValueError('a requirement has a name like "RFC4787-REQ-9"')
@@ -117,8 +123,8 @@ class Recipe(RecipeTable):
             the rules are the recipe's own.
     """
 
-    name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length=64)]
-    title: Annotated[str, Field(min_length=1, max_length=120)]
+    name: Annotated[str, Field(pattern=NAME, max_length=LONGEST_NAME)]
+    title: Annotated[str, Field(min_length=1, max_length=LONGEST_TITLE)]
     kind: Kind
     initiator_family: Family
     responder_family: Family

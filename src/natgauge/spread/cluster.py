@@ -24,6 +24,7 @@ from tornado.ioloop import PeriodicCallback
 from natgauge.cleaning import cleanup
 from natgauge.errors import HostError
 from natgauge.host import machine
+from natgauge.interruption import SIGNALS
 from natgauge.measurements.prepared import MakeBench
 from natgauge.spread import Where
 from natgauge.spread.access import local_address
@@ -228,9 +229,6 @@ async def _schedule(options: Mapping[str, Any], ready: Callable[[], None]) -> No
         await scheduler.finished()
 
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
 def run(main: Coroutine[Any, Any, None]) -> None:
     """Run a coroutine to its end; a signal cancels it, so that it undoes what it made.
 
@@ -240,7 +238,7 @@ def run(main: Coroutine[Any, Any, None]) -> None:
     if threading.current_thread() is not threading.main_thread():
         asyncio.run(main)
         return
-    handlers: dict[int, Any] = {number: signal.getsignal(number) for number in _SIGNALS}
+    handlers: dict[int, Any] = {number: signal.getsignal(number) for number in SIGNALS}
     raised = asyncio.run(_watched(main, handlers))
     if raised is not None:
         raise raised

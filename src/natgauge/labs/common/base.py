@@ -14,6 +14,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 from natgauge.errors import HostError
 from natgauge.host import capabilities, limits
 from natgauge.inputs.cores import format_cores
+from natgauge.interruption import uninterrupted
 from natgauge.labs.common import namespaces
 from natgauge.labs.common.device import NamespaceDevice, ThisMachine
 from natgauge.labs.common.links import VethCable, drop_counters, make, prepare_namespace
@@ -126,6 +127,7 @@ class MadeLab(ABC):
             raise
         return self
 
+    @uninterrupted()
     def _let_go(self) -> None:
         """Leave a kept lab as it was found."""
         register, self._register = self._register, None
@@ -162,6 +164,7 @@ class MadeLab(ABC):
         port = RESPONDER_PORT
         return NamespaceDevice(SERVER, self.tester, port, port, environment, ThisMachine(lambda: self.register), FIRST)
 
+    @uninterrupted()
     def down(self) -> None:
         """Undo all that was made, last first; nothing happens when nothing is up."""
         register, self._register = self._register, None

@@ -9,12 +9,12 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
-from natgauge.errors import BrokenError, HostError
+from natgauge.errors import BrokenError, EndedBySignal, HostError
 from natgauge.host import process_files
 from natgauge.labs.common import locks
 
@@ -138,14 +138,14 @@ def in_thread(function: Callable[[], _T], name: str = "natgauge") -> _T:
 
     thread = threading.Thread(target=work, name=name, daemon=True)
     try:
-        thread.start()
-    except RuntimeError as error:
-        raise NoThreadError(
-            "no further thread can be started; allow more processes (ulimit -u, pids.max of the control group)"
-        ) from error
-    try:
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise NoThreadError(
+                "no further thread can be started; allow more processes (ulimit -u, pids.max of the control group)"
+            ) from error
         return outcome.result()
-    except KeyboardInterrupt:
-        # What the thread is making is about to be undone: let it finish first.
-        thread.join(_INTERRUPTED_SECONDS)
+    except (KeyboardInterrupt, EndedBySignal):
+        # What the thread is making is about to be undone: let it finish first. It may not have said yet that it runs.
+        wait([outcome], _INTERRUPTED_SECONDS)
         raise

@@ -22,6 +22,7 @@ from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.host import announcements
 from natgauge.host.private_folder import FOLDER_MODE, HiddenLabsError, refusal, unwritable
 from natgauge.host.undo_journal import Content, Item, Strict, UndoJournal
+from natgauge.interruption import uninterrupted
 from natgauge.labs.common import locks, machine_globals, undoing
 from natgauge.labs.common.decisions import Decision, Gone, Left, Tell
 from natgauge.labs.common.locks import Lock, check_name, directory_of
@@ -267,6 +268,7 @@ class Register:
         self.undo_since(0, tell)
         self._journal.remove()
 
+    @uninterrupted()
     def undo_since(self, length: int, tell: Tell = _ignore) -> None:
         """Undo all recorded changes after the first `length` ones, last change first."""
         failed: list[Item] = []

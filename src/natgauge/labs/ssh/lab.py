@@ -7,7 +7,7 @@ import re
 import secrets
 import socket
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final, Self
 
 from natgauge.core_work import WorkByCore
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
+from natgauge.interruption import uninterrupted
 from natgauge.labs.common.addresses import pool_parameter, prefix_parameter
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.port_options import BootCommand
@@ -186,9 +187,8 @@ class RemoteLab(Lab):
                 segment.lay(self._ports.ground.mtu, self._wanted_cores, tunes=self._tunes)
                 segment.raise_neighbour_limits(self._blueprint.families, self._hosts)
             self._ports.await_carrier(_CARRIER_SECONDS)
-        except BaseException:
-            with suppress(NatgaugeError):
-                self.down()
+        except BaseException as error:
+            self._down_after(error)
             raise
         return self
 
@@ -223,6 +223,7 @@ class RemoteLab(Lab):
         if self._register is not None:
             self._register.record("remote", undo=undo, says=says, at=str(at))
 
+    @uninterrupted()
     def down(self) -> None:
         """Give back machines and ports; nothing happens when nothing is up."""
         register, self._register = self._register, None
@@ -265,12 +266,18 @@ class RemoteLab(Lab):
         return self.up()
 
     def __exit__(self, *exception: object) -> None:
-        if exception[:1] in {(), (None,)}:
+        error = next((one for one in exception if isinstance(one, BaseException)), None)
+        if error is None:
             self.down()
         else:
-            # What broke first is what the user must read; what is left `natgauge lab clean` undoes.
-            with suppress(NatgaugeError):
-                self.down()
+            self._down_after(error)
+
+    def _down_after(self, error: BaseException) -> None:
+        """Give all back after an error: what broke first is what the user must read, and what is left follows it."""
+        try:
+            self.down()
+        except NatgaugeError as left:
+            error.add_note(str(left))
 
 
 def _refuse_interfaces(machine: ChosenMachine) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from natgauge.host import capabilities
+from natgauge.interruption import uninterrupted
 from natgauge.labs.common.base import make_namespace
 from natgauge.labs.common.locks import directory_of
 from natgauge.labs.common.namespaces import PREFIX
@@ -85,6 +86,7 @@ class GuestLab(RemoteLab):
             (segment,) = self._segments
             segment.remote.ask(f"for queue in {queues}; do echo {mask_of(self._shape.cores)} > $queue || exit 1; done")
 
+    @uninterrupted()
     def down(self) -> None:
         """End the guest, and give back what it needed; nothing happens when nothing is up."""
         guest, self._guest = self._guest, None

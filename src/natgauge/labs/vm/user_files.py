@@ -28,7 +28,7 @@ class ArchivedFile:
 
     def packed(self) -> bytes:
         """Return the entry's octets: thirteen fields of eight hex digits; name and content padded to four octets."""
-        name = self.name.encode()
+        name = os.fsencode(self.name)
         fields = [0, self.mode, 0, 0, 1, 0, len(self.content), 0, 0, 0, 0, len(name) + 1, 0]
         head = b"070701" + b"".join(b"%08X" % field for field in fields) + name + b"\0"
         return head + b"\0" * (-len(head) % 4) + self.content + b"\0" * (-len(self.content) % 4)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 #: A device that forgets nothing for longer is emptied by a command.
 LONGEST_TIMEOUT: Final = 86_400
+_MAC: Final = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,7 +162,7 @@ def _port(side: str, interface: str | None, gateway: str | None, netns: str | No
             f"--{side}-gateway is missing; the wire lab needs the port and the device's address on it",
             at=f"{side}_gateway",
         )
-    if gateway.count(":") == 5 and all(len(part) == 2 for part in gateway.split(":")):
+    if _MAC.fullmatch(gateway):
         return Port(interface, netns, gateway.lower(), None)
     try:
         address = ipaddress.ip_address(gateway)

@@ -30,7 +30,7 @@ from natgauge.labs.contract import (
     Port,
 )
 from natgauge.labs.wire.drivers import Media, media_of
-from natgauge.labs.wire.port_state import findings, read_port, refuse
+from natgauge.labs.wire.port_state import findings, read_port, refuse, refuse_missing
 from natgauge.words import Address, Family, Placement
 
 #: RFC 2544 section 23: receivers stay open 2 s after the last frame.
@@ -175,6 +175,8 @@ class WireLab(Lab):
         for port in (self.initiator, self.responder):
             if port.netns is not None and not exists(port.netns):
                 raise UsageError(f'namespace {port.netns}: does not exist; "ip netns" lists those there are')
+            # Before the lock, which is a file of the port's name.
+            inside(port.netns, partial(refuse_missing, port.interface))
             lock = port_lock(port.interface, port.netns)
             lock.take()
             self._locks.append(lock)

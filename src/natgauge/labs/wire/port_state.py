@@ -107,16 +107,25 @@ class PortState:
         return driver_facts(self.media.driver)
 
 
+def refuse_missing(interface: str) -> None:
+    """Refuse a name that no port of the calling thread's namespace has."""
+    with IPRoute() as routes:
+        _index_of(routes, interface)
+
+
+def _index_of(routes: IPRoute, interface: str) -> int:
+    if indices := routes.link_lookup(ifname=interface):
+        return int(indices[0])
+    if known := routes.link_lookup(altname=interface):
+        name = routes.get_links(known[0])[0].get_attr("IFLA_IFNAME")
+        raise UsageError(f"interface {interface}: is another name of {name}; name that")
+    raise UsageError(f'interface {interface}: does not exist; "ip link" lists those there are')
+
+
 def read_port(interface: str) -> PortState:
     """Read a port of the calling thread's namespace."""
     with IPRoute() as routes:
-        indices = routes.link_lookup(ifname=interface)
-        if not indices:
-            if known := routes.link_lookup(altname=interface):
-                name = routes.get_links(known[0])[0].get_attr("IFLA_IFNAME")
-                raise UsageError(f"interface {interface}: is another name of {name}; name that")
-            raise UsageError(f'interface {interface}: does not exist; "ip link" lists those there are')
-        index = int(indices[0])
+        index = _index_of(routes, interface)
         link = routes.get_links(index)[0]
         master = link.get_attr("IFLA_MASTER")
         above = routes.get_links(master)[0].get_attr("IFLA_IFNAME") if master else None
