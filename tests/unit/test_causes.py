@@ -200,7 +200,7 @@ def test_a_rule_that_drops_a_frame_now_and_then_limits_no_rate(rare: bool, kind:
 
 
 def test_a_failure_that_other_trials_of_its_load_outvoted_is_no_cause() -> None:
-    """Seen: one FAIL at a quarter of the answer, by a single frame, named the cause of the whole search."""
+    """One FAIL at a quarter of the answer, by a single frame, named the cause of the whole search."""
     counts = make_counts(1000, 1000, 999)
     chance, ring = (Cause("rule", "seen", hop="rules"), Cause("ring", "seen", hop="gateway", counter="card ring"))
     passed = make_outcome(Verdict.PASS, "", phase1=make_counts(1000, 1000, 1000))

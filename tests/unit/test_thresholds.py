@@ -183,7 +183,7 @@ def test_an_undecided_figure_without_bounds_meets_and_misses_nothing() -> None:
 def test_a_number_of_connections_or_more_meets_what_was_kept_and_misses_nothing(
     at_least: float, expected: str
 ) -> None:
-    """Seen: the capacity was 1,000 or more, and 1,100 counted as not met."""
+    """The capacity was 1,000 or more, and 1,100 counted as not met."""
     doubt = {"word": "undecided", "text": "1,000 or more", "grade": "answer"}
     document = made(
         [1000.0] * 3,
