@@ -230,8 +230,8 @@ class _Search:
         outcome = self._fewer(*bucket.trial)
         if outcome is None:
             text = (
-                "the losses above the answer are as those of a device that takes connections at once, beyond its rate; no "
-                "trial of fewer connections could show whether it does"
+                "the losses above the answer are as those of a device that takes connections at once, beyond its rate; "
+                "no trial of fewer connections could show whether it does"
             )
             self._notes.append(Note("search", text))
         elif outcome.verdict is Verdict.PASS:
