@@ -362,7 +362,10 @@ def _wrong(stream: _Stream, case: _Case) -> _Ruling | None:
     }
     faults = {name: number for name, number in wrong.items() if number}
     leaked = counts.untranslated + counts.mistranslated
-    tolerated = counts.lost + counts.duplicates <= case.plan.loss_tolerance * counts.due_frames
+    # A disturbance explains frames that did not come, and none that came back wrong.
+    spoiled = min(counts.lost, sum(wrong.values()) - counts.duplicates)
+    lost_frames = max(counts.lost - _excused(case, stream), spoiled)
+    tolerated = lost_frames + counts.duplicates <= case.plan.loss_tolerance * counts.due_frames
     if not faults or (not leaked and tolerated):
         return None
     named = ", ".join(f"{number} {name}" for name, number in faults.items())

@@ -199,6 +199,19 @@ def test_a_rule_that_drops_a_frame_now_and_then_limits_no_rate(rare: bool, kind:
     assert measurement.cause.kind == kind
 
 
+def test_a_failure_that_other_trials_of_its_load_outvoted_is_no_cause() -> None:
+    """One FAIL at a quarter of the answer, by a single frame, named the cause of the whole search."""
+    counts = make_counts(1000, 1000, 999)
+    chance, ring = (Cause("rule", "seen", hop="rules"), Cause("ring", "seen", hop="gateway", counter="card ring"))
+    passed = make_outcome(Verdict.PASS, "", phase1=make_counts(1000, 1000, 1000))
+    failed = [make_outcome(Verdict.FAIL, "", phase1=counts, cause=each, limited_by="device") for each in (chance, ring)]
+    tried = [(100.0, failed[0]), (100.0, passed), (100.0, passed), (400.0, passed), (404.0, failed[1])]
+    attempts = tuple(Attempt(load, short=False, outcome=outcome) for load, outcome in tried)
+    measurement = with_cause(Measurement(400.0, 404.0, "device", {}, attempts=attempts))
+    assert measurement.cause is not None
+    assert measurement.cause.kind == "ring"
+
+
 class _Ports(Gateway):
     """Refuses connections beyond 16,000 for lack of outside ports, at a known limit of far more."""
 

@@ -352,3 +352,30 @@ def test_an_end_that_is_not_bounded_is_null_in_json(tmp_path: Path, capsys: pyte
     assert run(["diff", "--json", first, second]) == 5
     (line,) = json.loads(capsys.readouterr().out)["comparisons"]
     assert (line["outcome"], line["upper"]) == ("cannot tell", None)
+
+
+def undecided(values: Sequence[float], *, own: bool = False, error: float = 0.0, **changed: Any) -> Result:
+    """A result with that doubt; `own`: it is a note of each repetition, whose value is a lower bound then."""
+    doubt = {"word": "undecided", "text": "x", "grade": "answer"}
+    document = result(values, error=error, doubts=[doubt], **changed).document()
+    for one in document["repetitions"]:
+        one |= {"notes": [doubt]} if own else {}
+    return Result.from_document(document)
+
+
+def test_an_undecided_figure_without_bounds_proves_nothing() -> None:
+    common: dict[str, Any] = {"metric": "latency", "unit": "us"}
+    for factor in (0.5, 2.0):
+        (line,) = diff([undecided(FIRST, **common)], [result(times(factor), **common)]).lines
+        assert (line.outcome, line.conclusion.reason) == ("cannot tell", "doubts")
+    # Bounds already express the doubt.
+    assert outcome(undecided(FIRST, error=5.0), result(times(0.5), error=5.0)) == "worse"
+
+
+def test_an_undecided_number_of_connections_is_a_lower_bound() -> None:
+    common: dict[str, Any] = {"metric": "table-capacity", "unit": "connections"}
+    bound = undecided(FIRST, own=True, **common)
+    assert outcome(bound, result(times(0.5), **common)) == "worse"
+    (line,) = diff([bound], [result(times(1.5), **common)]).lines
+    assert (line.outcome, line.conclusion.reason) == ("cannot tell", "limits")
+    assert "undecided" in line.conclusion.why

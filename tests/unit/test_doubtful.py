@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from natgauge.analysis.contrast import contrast
 from natgauge.records.measurement import Result
 from natgauge.reports.answers import answers
 from natgauge.reports.difference import diff, text
+from natgauge.reports.doubtful import Stated, stated
 from natgauge.reports.html.figures import looks_of, question_figures
 from natgauge.reports.text import table, verdict
 
@@ -166,3 +168,11 @@ def test_a_rate_that_something_hides_has_no_upper_end_in_a_ratio(word: str) -> N
     pair = (rate([value / 2 for value in VALUES], "a", doubt(word)), rate(VALUES, "b", later=10.0))
     assert contrast(*pair).interval.lower == 0
     assert not contrast(*pair).differs
+
+
+def test_a_number_of_connections_that_was_kept_and_is_undecided_above_is_a_lower_bound() -> None:
+    told = doubt("undecided", grade="answer")
+    document = made([1000.0, 1100.0], metric="table-capacity", unit="connections", doubts=[told]).document()
+    for one in document["repetitions"]:
+        one["notes"] = [told]
+    assert stated(Result.from_document(document)) == Stated(1050.0, math.inf, doubtful=False)

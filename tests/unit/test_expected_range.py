@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import random
 import statistics
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tests.unit.made_results import made
 
 from natgauge.analysis.between_runs import CONTAINS_DRIFT, DRIFT, drift, expected_range, judged
 from natgauge.analysis.contrast import contrast, median_interval_of
+from natgauge.notes import Note
 from natgauge.records.measurement import MedianInterval, Result
 from natgauge.records.repetition import Repetition
 from natgauge.reports import main_figure
@@ -185,3 +187,22 @@ def test_an_interval_of_the_median_of_rates_that_the_tester_ended_has_no_upper_e
     assert interval("throughput", "device").upper == 1.01e6
     assert interval("throughput", "time", 1.2e6).upper == 1.2e6
     assert interval("latency", "host").upper == 1.01e6
+
+
+@pytest.mark.parametrize(("metric", "limited_by"), [("latency", "host"), ("cost", "tester")])
+def test_an_interval_of_the_median_of_times_that_something_else_made_larger_has_no_lower_end(
+    metric: str, limited_by: LimitedBy
+) -> None:
+    every = [Repetition(value, None, limited_by, {}) for value in (1.0, 1.1, 1.2, 1.3, 1.4, 1.5)]
+    mixed = [*every[:5], replace(every[5], limited_by="device")]
+    for repetitions in (every, mixed):
+        found = median_interval_of(metric, repetitions, ())
+        assert found is not None
+        assert (found.lower, found.upper) == (0.0, 1.5)
+
+
+def test_an_interval_of_the_median_of_rates_that_are_undecided_has_no_upper_end() -> None:
+    note = Note("undecided", "100 or more")
+    found = median_interval_of("table-capacity", [Repetition(100.0, None, "device", {}, notes=(note,))] * 6, ())
+    assert found is not None
+    assert (found.lower, found.upper) == (100.0, None)

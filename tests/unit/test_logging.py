@@ -283,6 +283,14 @@ def test_lost_frames_come_before_a_log() -> None:
     assert (failed.verdict, failed.limited_by) == (Verdict.FAIL, "device")
 
 
+def test_a_lucky_trial_above_the_answer_decides_no_figure() -> None:
+    answer, lucky = (replace(LACKING, records=100_000, lost=0, wrong=wrong) for wrong in (3, 0))
+    trials = {500.0: answer, 800.0: LACKING, 900.0: lucky}
+    attempts = tuple(Attempt(load, short=False, outcome=verdict(log, 0.001)) for load, log in trials.items())
+    repetition = Measurement(value=500.0, upper=800.0, limited_by="log", trials={}, attempts=attempts)
+    assert with_device_figures(repetition).figures["log_wrong"] == 3
+
+
 def test_the_figures_are_those_of_the_deciding_trial() -> None:
     whole = replace(LACKING, records=100_010, lost=0, duplicate=10, delay_p50_ms=0.5, delay_p999_ms=4.0)
     trials = {400.0: whole, 500.0: replace(whole, wrong=3), 800.0: LACKING}

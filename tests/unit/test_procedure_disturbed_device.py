@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -142,8 +143,19 @@ def test_a_corrected_buffer_time_has_both_ends_of_the_throughput() -> None:
 def test_a_note_has_the_corrected_buffer_time_as_the_range_that_the_throughput_leaves(
     upper: float | None, said: str
 ) -> None:
-    (note,) = buffer_notes([1000], 1e6, 980_000, upper)
+    (note,) = buffer_notes([1000], 1e6, 980_000, upper, longest=1000)
     assert note.text.endswith(said)
+
+
+def test_the_buffer_times_of_a_burst_that_may_be_longer_have_no_upper_end() -> None:
+    (bounded,) = buffer_notes([1000], 1e6, 980_000, 999_600, longest=1100)
+    assert "corrected 0.000400 to 0.022" in bounded.text
+    (least,) = buffer_notes([1000], 1e6, 980_000, 990_000, longest=math.inf)
+    assert "frames: implied buffer time at least 1" in least.text
+    assert " to " not in least.text
+    assert "corrected at least 0.0" in least.text
+    (unknown,) = buffer_notes([1000], 1e6, 980_000, None, longest=math.inf)
+    assert "corrected" not in unknown.text
 
 
 def test_a_burst_has_exactly_its_frames() -> None:

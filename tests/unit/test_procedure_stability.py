@@ -10,9 +10,12 @@ import pytest
 from tests import simulated_lab
 from tests.simulated_lab import Measured
 from tests.unit.golden import Golden
+from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
+from natgauge.analysis.contrast import Span, spans
 from natgauge.errors import BrokenError, UsageError
+from natgauge.records.measurement import Result
 
 N = 1000
 #: 100 periods of 1 s at half of the throughput.
@@ -199,6 +202,21 @@ def test_a_few_invalid_periods_widen_the_share_and_leave_it_decided() -> None:
     result = measure(late)
     assert (result.repetitions[0].value, result.repetitions[0].upper) == (0, 10)
     assert "undecided" not in notes(result)
+
+
+def test_invalid_periods_may_have_failed_or_passed_in_the_range_of_a_repetition() -> None:
+    """20 % of those that were judged failed, and 10 % of all: `diff` took 20 % for the least."""
+
+    def half_late(gateway: Gateway, period: int) -> None:
+        gateway.sender_lag = 0.01 if period % 2 else 0.0
+
+    (one,) = measure(half_late, loses_in=frozenset(range(2, 22, 2))).repetitions
+    assert (one.value, one.upper) == (20, 60)
+    ends = {name: value for name, value in one.figures.items() if name.startswith("failed_percent")}
+    assert sorted(ends.values()) == [10, 60]
+    document = made([20.0], metric="stability", unit="%", figures=ends).document()
+    document["repetitions"][0] |= {"upper": 60.0}
+    assert spans(Result.from_document(document)) == [Span(10, 60)]
 
 
 def test_a_count_that_falls_at_once_is_a_step_of_its_own_size(golden: Golden) -> None:

@@ -488,3 +488,13 @@ def test_what_a_server_did_not_read_in_time_is_not_the_devices(
     found = answered(phase2, "isolated", server_refused={"socket": dropped})
     assert (found.verdict, found.limited_by) == (Verdict.FAIL, limited_by)
     golden(found.reason)
+
+
+def test_a_tolerated_wrong_frame_beside_losses_that_a_stall_explains_is_no_failure() -> None:
+    def judged(lost: int, damaged: int) -> OneTrial:
+        second = lossy(lost, damaged=damaged, lost_in_stalls=lost - damaged)
+        return both_phases(second, cpus=(stall("watched"),), loss_tolerance=0.0001).judged
+
+    assert (judged(11, 2).verdict, judged(11, 2).excused) == (Verdict.INVALID, True)
+    # 11 frames are more than the tolerated 10 of 100,000, and no stall damages one.
+    assert judged(20, 11).verdict is Verdict.FAIL

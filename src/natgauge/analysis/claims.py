@@ -6,6 +6,7 @@ A claim is no stronger than the interval of its contrast: an interval that conta
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -102,6 +103,11 @@ def claim(first: Result, second: Result, among: int = 1) -> Claim:
     return Claim(first, second, found, sitting_of(first, second), tuple(dict.fromkeys(doubts)))
 
 
+def held_together(rivals: int) -> int:
+    """Return the number of pairs of a best result and so many rivals: the data chose the best one among them all."""
+    return math.comb(rivals + 1, 2)
+
+
 def routes(result: Result) -> bool:
     """Whether the device only forwards: it is what gateways are compared with, and no rival of theirs."""
     return work(result).forwards
@@ -170,7 +176,7 @@ def rankings(results: Sequence[Result]) -> list[Ranking]:
             best, *others = sorted(point, key=lambda result: result.median, reverse=falling)
             rivals = [other for other in others if other.gateway != best.gateway]
             # The data that chose the best one flatter it against each of the others.
-            claims = tuple(claim(other, best, len(rivals)) for other in rivals)
+            claims = tuple(claim(other, best, held_together(len(rivals))) for other in rivals)
             found.append(Ranking((best, *others), claims))
     return found
 

@@ -100,15 +100,29 @@ def left(result: Result, doubts: Iterable[Note] | None = None) -> LeftEnds:
     upper: dict[NoteWord, None] = {}
     unknown: dict[NoteWord, None] = {}
     for doubt in result.doubts if doubts is None else doubts:
-        of = known(doubt.word)
+        of, leaves = known(doubt.word), _leaves(doubt, result)
         is_grave = doubt.grade == "answer"
-        if is_rate and (of.hides or (is_grave and of.leaves == "at least")):
+        if is_rate and (of.hides or (is_grave and leaves == "at least")):
             upper[doubt.word] = None
-        elif is_rate and is_grave and of.leaves == "at most":
+        elif is_rate and is_grave and leaves == "at most":
             lower[doubt.word] = None
-        elif is_grave and of.leaves != "bounds" and not _is_of_share(doubt) and not _is_limit(doubt, result):
+        elif is_grave and leaves != "bounds" and not _is_of_share(doubt) and not _is_limit(doubt, result):
             unknown[doubt.word] = None
     return LeftEnds(tuple(lower), tuple(upper), tuple(unknown))
+
+
+def _leaves(doubt: Note, result: Result) -> str:
+    """Return the end of a rate that a doubt leaves certain here; "bounds" only where each repetition has some.
+
+    A repetition that the device ended, and of which no load was too high, seems to be exact. Where the doubt is its own
+    note, its value is a lower bound.
+    """
+    leaves = known(doubt.word).leaves
+    exact = [each for each in result.repetitions if each.upper is None and each.limited_by not in NO_DEVICE]
+    if leaves != "bounds" or not exact:
+        return leaves
+    is_own = all(any(note.word == doubt.word for note in each.notes) for each in exact)
+    return "at least" if is_own else ""
 
 
 def contrast(first: Result, second: Result, confidence: float = CONFIDENCE, *, seen: bool = False) -> Contrast:
@@ -151,11 +165,22 @@ def _span(repetition: Repetition, result: Result) -> Span:
     """
     upper = repetition.value if repetition.upper is None else max(repetition.value, repetition.upper)
     if better(result.metric) == "lower":
-        return Span(0.0 if repetition.limited_by in ("host", "tester") else repetition.value, upper)
-    if repetition.limited_by in NO_DEVICE and (repetition.limited_by != "time" or repetition.upper is None):
+        return Span(0.0 if _is_most(repetition) else repetition.value, upper)
+    if _is_least(repetition) or (repetition.limited_by in NO_DEVICE and repetition.limited_by != "time"):
         least = 0.0 if repetition.value >= 0 else -math.inf
         return Span(least if better(result.metric) is None else repetition.value, math.inf)
     return Span(repetition.value, upper)
+
+
+def _is_most(repetition: Repetition) -> bool:
+    """Whether a time or cost is an upper bound: the host lengthened it, or the tester's own work hides it."""
+    return repetition.limited_by in ("host", "tester")
+
+
+def _is_least(repetition: Repetition) -> bool:
+    """Whether a rate is a lower bound: no load was too high, and its own doubt or a limit of the tester ended it."""
+    is_undecided = any(known(note.word).leaves == "bounds" for note in repetition.notes)
+    return repetition.upper is None and (is_undecided or repetition.limited_by in NO_DEVICE)
 
 
 def _sampled(repetition: Repetition, result: Result, span: Span) -> Span:
@@ -201,7 +226,7 @@ def bounds(result: Result) -> tuple[float, float]:
     makes the median a lower bound. A search that ran out of time has two bounds, or only the lower one.
     """
     limits = {result.limited_by, *(repetition.limited_by for repetition in result.repetitions)}
-    if not limits & NO_DEVICE:
+    if not limits & NO_DEVICE and not (better(result.metric) == "higher" and any(map(_is_least, result.repetitions))):
         return result.median, result.median
     limit = result.limited_by if result.limited_by in NO_DEVICE else None
     limited = [_span(replace(each, limited_by=limit or each.limited_by), result) for each in result.repetitions]
@@ -247,14 +272,14 @@ def _share(doubts: Iterable[Note], direction: Literal["too high", "too low"]) ->
 def median_interval_of(metric: str, repetitions: Sequence[Repetition], doubts: Iterable[Note]) -> MedianInterval | None:
     """Return the confidence interval of a metric's median; None for one repetition.
 
-    A rate that something other than the device ended, and of which no load was too high, has no upper end.
+    A rate that something other than the device ended, and of which no load was too high, has no upper end. A time or
+    cost that something other than the device made larger may have been 0.
     """
-    is_rate = better(metric) == "higher"
-    uppers = [
-        math.inf if is_rate and each.upper is None and each.limited_by in NO_DEVICE else each.upper
-        for each in repetitions
-    ]
-    found = widened_interval(interval_of([each.value for each in repetitions], uppers), doubts)
+    is_rate, is_cost = (better(metric) == wanted for wanted in ("higher", "lower"))
+    lowers = [min(each.value, 0.0) if is_cost and _is_most(each) else each.value for each in repetitions]
+    ends = [each.value if each.upper is None else max(each.value, each.upper) for each in repetitions]
+    uppers = [math.inf if is_rate and _is_least(each) else end for each, end in zip(repetitions, ends, strict=True)]
+    found = widened_interval(interval_of(lowers, uppers), doubts)
     if found is None:
         return None
     return MedianInterval(lower=found.lower, upper=finite(found.upper), coverage=found.coverage)

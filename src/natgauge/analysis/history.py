@@ -4,7 +4,8 @@
 A change is marked where a ratio's interval has no point in common with those since the last change. Each interval is
 corrected for the number of looks (Bonferroni's inequality; Dunn, Journal of the American Statistical Association 56,
 1961): point k of a figure may miss its true ratio with probability alpha / (k (k + 1)). These shares add up to alpha,
-so all marks of all figures that are drawn while points are added hold alpha together, and none vanishes later.
+so all marks of all figures that are drawn while points are added hold alpha together. A point of a later date removes
+no mark. A commit that is measured late gives the points after it later numbers, which may remove one.
 
 An interval is scaled to that level by normal quantiles, as that of many blocks may be. Where few rounds made it, by
 chance they agree too well. So it is no narrower than Student's interval with the spread between rounds that is pooled

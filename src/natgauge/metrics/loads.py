@@ -168,6 +168,7 @@ STABILITY: Final = Metric(
         DeclaredFigure("worst_shortfall_percent", "shortfall of the worst period", "%"),
         DeclaredFigure("lost_percent_p", "p of a trend of the loss"),
     ),
+    sampled_between=("failed_percent_lowest", "failed_percent_highest"),
     moved_by=frozenset(),
     measures_loss=True,
     follows_host=False,

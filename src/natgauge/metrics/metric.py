@@ -83,8 +83,8 @@ class Metric:
         best: what the device with the best of several values does, as the predicate of a sentence.
         value_figure: name of the figure that is the value itself; empty = no figure is.
         figures: further figures that a table or an answer shows.
-        sampled_between: names of the figures that say between which values the sample of one repetition, or the bucket
-            of its percentile, lets its value be; where only one of the two is known, the other end is not. None = the
+        sampled_between: names of the figures that say between which values the sample of one repetition, the bucket of
+            its percentile, or INVALID periods let its value be; where one alone is known, the other is not. None = the
             value has no such ends.
         traffic: options of the traffic that are chosen so where the user names none of its ranges, by name.
         moved_by: parameters that move the figure of this metric, but not of others: `TESTER_RATES` of a metric whose

@@ -48,7 +48,7 @@ from natgauge.procedures.kit.search.binary_search import SearchPlan, search
 from natgauge.procedures.kit.search.rate_search import SearchSettings, near, top_rate
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.trials import Trial
-from natgauge.words import LimitedBy, Verdict
+from natgauge.words import NO_DEVICE, LimitedBy, Verdict
 
 #: The first burst where no ring is known, in frames of each direction: the default size of the rings of cards.
 FIRST_BURST = 512
@@ -192,10 +192,10 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
             f"bursts at {written(self.rate)} frames/s {self.settings.each_direction}{sent_rate}{meant}; "
             f"throughput {throughput}"
         )
-        bursts = [repetition.value for repetition in measurements if SENT_RATE in repetition.figures]
+        found = [repetition for repetition in measurements if SENT_RATE in repetition.figures]
         return [
             Note("method", bursts_at),
-            *(buffer_notes(bursts, sent, self.throughput, self.throughput_upper) if bursts else ()),
+            *(_of_buffer(found, sent, self.throughput, self.throughput_upper) if found else ()),
             *([Note("tester", late)] if self.late else ()),
             *repetitions_note(self.settings, RFC_REPETITIONS, "RFC 9004 section 5"),
             *tolerance_note(self.settings.loss_tolerance),
@@ -298,20 +298,40 @@ def buffer_times(average_burst: float, rate: float, throughput: float) -> tuple[
     return implied, implied * max(0.0, rate - throughput) / rate
 
 
+def _of_buffer(
+    found: Sequence[Measurement], rate: float, throughput: float | None, throughput_upper: float | None
+) -> list[Note]:
+    """Return `buffer_notes` of the repetitions that have a burst, at least one."""
+    longest = [math.inf if each.limited_by in NO_DEVICE else each.upper or each.value for each in found]
+    bursts = [each.value for each in found]
+    return buffer_notes(bursts, rate, throughput, throughput_upper, longest=statistics.fmean(longest))
+
+
 def buffer_notes(
-    bursts: Sequence[float], rate: float, throughput: float | None, throughput_upper: float | None
+    bursts: Sequence[float],
+    rate: float,
+    throughput: float | None,
+    throughput_upper: float | None,
+    *,
+    longest: float,
 ) -> list[Note]:
     """The benchmark and what it says of the buffer; of a throughput that is not known nothing is corrected.
 
-    `throughput_upper` is where the throughput surely ends; None = not known.
+    `throughput_upper` is where the throughput surely ends; None = not known. `longest` is the mean of the bursts' upper
+    bounds, in frames; infinite = something other than the device ended a search, so that the times are lower bounds.
     """
     mean = statistics.fmean(bursts)
-    implied, corrected = buffer_times(mean, rate, throughput or 0.0)
+    implied, _ = buffer_times(mean, rate, throughput or 0.0)
     _, least = buffer_times(mean, rate, throughput_upper or math.inf)
+    if math.isinf(longest):
+        times = f"implied buffer time at least {at_least(implied * 1000)} ms"
+        times += f", corrected at least {at_least(least * 1000)} ms" if least else ""
+        return [Note("method", f"mean burst at least {written(mean)} frames: {times}")]
     times = f"implied buffer time {written(implied * 1000)} ms"
     if throughput is not None:
+        _, most = buffer_times(longest, rate, throughput)
         low = f"{at_least(least * 1000)} to" if least else "at most"
-        ends = written(corrected * 1000) if least == corrected else f"{low} {at_most(corrected * 1000)}"
+        ends = written(most * 1000) if least == most else f"{low} {at_most(most * 1000)}"
         times += f", corrected {ends} ms"
     return [Note("method", f"mean burst {written(mean)} frames: {times}")]
 

@@ -139,6 +139,9 @@ class _Stability(HeldConnections[StabilitySettings]):
         }
         most = 100 * (len(failed) + invalid) / len(periods)
         value = 100 * len(failed) / len(counted)
+        if invalid:
+            least = 100 * len(failed) / len(periods)
+            figures |= dict(zip(STABILITY.sampled_between or (), (least, most), strict=True))
         notes = [
             *_undecided(invalid, len(periods), (len(failed), most)),
             *_failures(failed, figures),

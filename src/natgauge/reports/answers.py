@@ -24,6 +24,7 @@ from natgauge.analysis.claims import (
     Ranking,
     claim,
     growths,
+    held_together,
     rankings,
     routes,
     weakest,
@@ -360,7 +361,7 @@ def _behind(ranking: Ranking) -> Iterator[Sentence]:
     if ranking.rivals and others:
         yield _listed(
             "",
-            [claim(best, other, len(ranking.claims)) for other in others],
+            [claim(best, other, held_together(len(ranking.claims))) for other in others],
             f"the {best.metric} of {best.gateway}",
             ranking.claims,
         )
@@ -606,7 +607,8 @@ def _listed(head: str, claims: Sequence[Claim], of: str, ranked: Sequence[Claim]
     certainty = certainties.pop() if len(certainties) == 1 else "seen"
     seen = [each for each in kept if each.certainty == "seen"]
     # Of a ranking the intervals hold together, where there are enough repetitions for that.
-    alone = bool(ranked) and any(each.contrast.interval.coverage < 1 - (1 - CONFIDENCE) / len(ranked) for each in kept)
+    together = 1 - (1 - CONFIDENCE) / max(1, held_together(len(ranked)))
+    alone = bool(ranked) and any(each.contrast.interval.coverage < together for each in kept)
     cover = "" if len(claims) == 1 else f"; {_coverage(kept)}s{', each by itself' if alone else ''}{over}"
     text = f"{head}{', '.join(parts)}{cover}{rest}."
     return Sentence(text, certainty, _reasons(seen), _doubts(seen), about=of, ratios=ratios)

@@ -364,6 +364,8 @@ def _rate(record: ComparisonRecord, gateway: GatewayRecord, quantity: str, rate:
     """A rate, and whether the gateway may have a higher one: half of its searches or more did not end at it."""
     of_rate = [limit for limit in record.limits if (limit.gateway, limit.quantity) == (gateway.label, quantity)]
     limited = any(2 * sum(limit.searches for limit in of_rate) >= limit.of for limit in of_rate)
+    # The middle between a rate that passed and a bound, and a rate that queues raised, are no lower bounds.
+    rate = min([rate, *(limit.at_least for limit in of_rate)]) if limited else rate
     metric = "connection-rate" if quantity == "new" else "throughput"
     bits = bits_of_unit(metric, gateway.parameters.with_settings({"directions": quantity}))
 

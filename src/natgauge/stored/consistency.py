@@ -103,7 +103,7 @@ def _check_statistics(result: Result, where: Path) -> None:
     interval = None if result.median_interval is None else _ends(result.median_interval)
     uppers = [repetition.upper for repetition in result.repetitions]
     now = median_interval_of(result.metric, result.repetitions, result.doubts)
-    # Before 2026-11-27 limits of the tester left an upper end; before 2026-11-25 the interval was of the values alone.
+    # Before 2026-11-27 limits and doubts opened no end of it; before 2026-11-25 the interval was of the values alone.
     before = widened_interval(interval_of(result.values, uppers), result.doubts), median_interval(result.values)
     known = [None if one is None else _ends(one) for one in (now, *before)]
     if not any(agree(interval, one, where) for one in known):

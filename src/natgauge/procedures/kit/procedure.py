@@ -193,7 +193,7 @@ def with_cause(measurement: Measurement) -> Measurement:
         return replace(measurement, cause=None)
     # A rule that drops a frame now and then lets slow trials pass, too: they are short of frames, not of rate.
     rare = any(note.word == "rare loss" for note in measurement.notes)
-    cause = measurement.cause or _deciding(measurement.searched, measurement.limited_by, rare=rare)
+    cause = measurement.cause or _deciding(measurement.deciding, measurement.limited_by, rare=rare)
     if cause is None:
         return measurement
     limited_by = measurement.limited_by

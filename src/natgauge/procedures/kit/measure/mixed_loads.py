@@ -321,7 +321,7 @@ class MixedLoad(HeldRate[MixedT]):
 
     def _ended_by(self, repetition: Measurement) -> tuple[LimitedBy, list[Note], list[Attempt]]:
         """Return what ended the search, with a note where that cannot be told, and the trials that it took."""
-        failed = [each for each in repetition.attempts if each.outcome.verdict is Verdict.FAIL]
+        failed = [each for each in repetition.deciding if each.outcome.verdict is Verdict.FAIL]
         lowest = min((each.load for each in failed), default=0.0)
         deciding = [each for each in failed if each.load <= NEAR * lowest]
         rate = max((each.load for each in deciding), default=0.0)

@@ -36,15 +36,15 @@ LEAST_FRAMES: Final = 100
 
 def with_device_figures(measurement: Measurement) -> Measurement:
     """Return the repetition with those of these figures that the lab and the device report, or why one is missing."""
-    searched = measurement.searched
+    deciding = measurement.deciding
     figures = {
         **measurement.figures,
-        **_core_figures(searched),
-        **_lost_at(searched),
-        **_log_figures(searched),
-        **_energy(searched),
+        **_core_figures(deciding),
+        **_lost_at(deciding),
+        **_log_figures(deciding),
+        **_energy(deciding),
     }
-    measurement = replace(measurement, notes=(*measurement.notes, *_energy_note(searched)))
+    measurement = replace(measurement, notes=(*measurement.notes, *_energy_note(deciding)))
     # A connection takes as much memory at any load.
     reported = [attempt.outcome.readings.octets_per_connection for attempt in measurement.attempts]
     octets = tuple(value for value in reported if value is not None)

@@ -74,6 +74,19 @@ class Measurement(Repetition):
         return tuple(attempt for attempt in self.attempts if not attempt.is_aside)
 
     @property
+    def deciding(self) -> tuple[Attempt, ...]:
+        """The trials of `searched` without those that other trials outvoted.
+
+        Where a load that passed is the value, a trial of no higher load that failed did so by chance, and so did one of
+        a higher load that passed.
+        """
+        passed = {each.load for each in self.searched if each.outcome.verdict is Verdict.PASS and not each.short}
+        if self.value not in passed:
+            return self.searched
+        outvoted = {True: Verdict.PASS, False: Verdict.FAIL}
+        return tuple(each for each in self.searched if each.outcome.verdict is not outvoted[each.load > self.value])
+
+    @property
     def disturbed(self) -> int:
         """Trials in which stalls or stolen time were seen, whatever their verdict."""
         return sum(attempt.outcome.disturbed for attempt in self.attempts)

@@ -165,8 +165,7 @@ class _Search:
             self._converge()
             while self._moved_by_confirming():
                 self._converge()
-            self._look_for_rare_loss()
-            self._look_for_a_bucket()
+            self._look_beyond()
         except _Stop as stop:
             self._notes.append(stop.note)
         except TimeUpError as error:
@@ -197,6 +196,14 @@ class _Search:
         lower, upper = self._lower(full=True), self._upper()
         return 0.0 if lower is None else lower.rate, None if upper is None else upper.rate
 
+    def _look_beyond(self) -> None:
+        """Look for what else than the rate made the bounds, which stay as they are where the time ends."""
+        try:
+            self._look_for_rare_loss()
+            self._look_for_a_bucket()
+        except TimeUpError as error:
+            self._notes.append(left_out("trials that show whether the rate alone made the bounds", error))
+
     def _look_for_rare_loss(self) -> None:
         """Note that loss which has nothing to do with the rate made the upper bound, if a faster trial shows it."""
         lower, upper = self._lower(full=True), self._failed()
@@ -206,7 +213,8 @@ class _Search:
         faster = rare_loss.suspected(self._attempts, upper.rate, error)
         if faster is not None and faster <= self._plan.top:
             tried = until_decided(lambda: self._run(faster, short=False), self._patience)
-            self._above = rare_loss.shown(tried.outcome, faster, upper.rate, self._plan.unit)
+            if tried.decided:
+                self._above = rare_loss.shown(tried.outcome, faster, upper.rate, self._plan.unit)
 
     def _look_for_a_bucket(self) -> None:
         """Note that the device takes some connections at once, if a trial of fewer connections shows it."""
@@ -222,7 +230,13 @@ class _Search:
         if bucket is None or bucket.trial[0] > self._plan.top:
             return
         outcome = self._fewer(*bucket.trial)
-        if outcome is not None and outcome.verdict is Verdict.PASS:
+        if outcome is None:
+            text = (
+                "the losses above the answer are as those of a device that takes connections at once, beyond its rate; "
+                "no trial of fewer connections could show whether it does"
+            )
+            self._notes.append(Note("search", text))
+        elif outcome.verdict is Verdict.PASS:
             self._notes.append(bucket.note(self._plan.unit))
 
     # Present bounds

@@ -218,7 +218,10 @@ class _Measurer:
         faster = rare_loss.suspected(self.attempts, upper, self.plan.width)
         if faster is None or faster > self.plan.search.top:
             return ()
-        return rare_loss.shown(self._valid(faster, self.plan.trial_seconds), faster, upper, "frames/s", _REMEDY).notes
+        outcome = self._valid(faster, self.plan.trial_seconds)
+        if outcome.verdict is Verdict.INVALID:
+            return rare_loss.untried(self.attempts, upper, self.plan.width, "frames/s")
+        return rare_loss.shown(outcome, faster, upper, "frames/s", _REMEDY).notes
 
     def _believed(self, rate: float, seconds: float) -> Trial:
         """A trial that counts; where one bad trial is the end of a load, the majority of up to three."""
