@@ -12,9 +12,11 @@
 /* Whether an address is one of the tester's own. */
 static __always_inline bool is_own(struct address address, const int side)
 {
+	if (plan.mixed && in_range(&plan.background[side].own, address))
+		return true;
 	if (side == INITIATOR && plan.map_addresses)
 		return address.high == map_prefix(address.low);
-	return in_range(&plan.side[side].own, address) || (plan.mixed && in_range(&plan.background[side].own, address));
+	return in_range(&plan.side[side].own, address);
 }
 
 static __always_inline void saw_too_big(struct oddities *odd, __u32 mtu)

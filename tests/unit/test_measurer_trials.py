@@ -131,7 +131,12 @@ def test_a_trial_of_fewer_addresses_has_the_first_ones_and_their_four_tuples() -
     subject.measure(PLAN)
     asked = [request.initiator.source_addresses for request in engine.requests]
     assert [(str(one.first), str(one.last)) for one in asked] == [("10.0.0.2", "10.0.0.4"), ("10.0.0.2", "10.0.0.21")]
-    assert 20 * traffic.of_first(3).space == 3 * traffic.space
+    # However they are drawn, each address has a third of them: 34 ports, and two are left over.
+    assert [request.initiator.source_ports.last for request in engine.requests] == [
+        traffic.source_ports.first + 33,
+        traffic.source_ports.last,
+    ]
+    assert traffic.of_first(3, 34).space == 102
 
 
 @pytest.mark.parametrize("step", [-86_400.0, 86_400.0])

@@ -83,8 +83,8 @@ DOUBTS: Final = (
         about="repetition",
         meaning=(
             "the gateway takes a number of connections at once beyond its rate, as the token bucket of a policer does, "
-            "or as the buffer of its log. Failed trials lost less than an overload loses, and a quarter of the connections passed at 1.25 times "
-            "the rate. The rate without loss then depends on N; the text has what lasts, `value` is the share by which "
+            "or as the buffer of its log. Failed trials lost less than an overload loses, and a quarter of the "
+            "connections passed at 1.25 times the rate. The rate without loss then depends on N; the text has what lasts, `value` is the share by which "
             "the rate is higher"
         ),
         remedy="Use more connections: the more there are, the closer the rate is to what lasts.",
@@ -123,7 +123,7 @@ DOUBTS: Final = (
             "table with the open connections of the subscribers only. It also holds those that left until then, so it "
             "may have room for fewer subscribers"
         ),
-        remedy="Give the time-out, where an option names it (--device-timeout on a wire).",
+        remedy="Give the time-out, where an option names it (--device-timeout on a wire, of UDP).",
         leaves="at most",
     ),
     Doubt(

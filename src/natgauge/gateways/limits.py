@@ -51,6 +51,7 @@ class DeviceDemand:
         expires: whether connections are to time out, so that a time-out that natgauge chooses is hardly longer than
             needed.
         as_found: whether the gateway keeps its own limits and time-outs, because its behaviour is examined.
+        counts_hosts: whether each inside host needs ports, even where `fills_table`.
     """
 
     connections: int
@@ -64,6 +65,7 @@ class DeviceDemand:
     sharing: int = 1
     port_sets: PortSets | None = None
     as_found: bool = False
+    counts_hosts: bool = False
     expires: bool = False
     state: TcpState = "established"
 
@@ -178,7 +180,7 @@ def _refuse_small_blocks(recipe: Playable, demand: DeviceDemand) -> None:
     if blocks is None:
         return
     number = demand.outside_addresses * blocks.per_address
-    looks_for_connections = demand.fills_table and not demand.as_found
+    looks_for_connections = demand.fills_table and not demand.counts_hosts
     if demand.source_addresses > number and not (looks_for_connections and not blocks.deterministic):
         raise UsageError(
             f"{recipe.name}: {demand.source_addresses} inside hosts need a block of {blocks.size} ports each, "

@@ -268,8 +268,11 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
         notes = super().notes(measurements)
         if not self.each.new or self.each.kept != math.inf or Ability.EMPTY_TIMED not in self.runner.measurer.abilities:
             return notes
+        what = "time-out"
+        if self.settings.profile_of_one.transport == "tcp":
+            what = "time for which it keeps a closed connection"
         text = (
-            f"the device's time-out is not known, so of each subscriber the table had the {self.each.open:g} open "
+            f"the device's {what} is not known, so of each subscriber the table had the {self.each.open:g} open "
             "connections of the profile, and none that left"
         )
         return [*notes, Note("time-out unknown", text)]

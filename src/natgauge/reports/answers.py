@@ -485,8 +485,14 @@ def _why_not(claim: Claim) -> str:
         return "and figures of an emulated machine are not compared"
     if claim.contrast.interval.coverage == 0:
         return "and a single repetition of each says nothing of chance"
-    unit = f" {unit_of(claim.first)}" if claim.contrast.kind == "difference" else ""
+    unit = f" {_unit_of_difference(claim)}" if claim.contrast.kind == "difference" else ""
     return f"and the {claim.contrast.kind} is {_interval([claim])}{unit} ({_coverage([claim])})"
+
+
+def _unit_of_difference(claim: Claim) -> str:
+    """The unit of a difference: "+1 %" of a share in % would be read as a ratio."""
+    unit = unit_of(claim.first)
+    return "percentage points" if unit == "%" else unit
 
 
 def _left_out(results: Sequence[Result], every: Sequence[Ranking]) -> Iterator[Sentence]:
@@ -633,9 +639,7 @@ def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = T
     """
     differences = [claim for claim in claims if claim.contrast.kind == "difference"]
     if differences:
-        unit = unit_of(claims[0].first)
-        # "+1 %" of a share in % would be read as a ratio.
-        change = f"{signed(_middle(differences))} {'percentage points' if unit == '%' else unit}"
+        change = f"{signed(_middle(differences))} {_unit_of_difference(claims[0])}"
         against = f" against {of.removeprefix('that of ')}" if of else ""
         return f"{change}{against} ({_interval(differences)}, {_coverage(differences)})"
     where = f" at {len(claims)} points" if at and len(claims) > 1 else ""

@@ -44,7 +44,9 @@ def value(result: Result, figure: float) -> str:
     half = (interval.high - interval.low) / 2
     if not half and (len(result.repetitions) == 1 or not interval.is_expected):
         return figure_text.of_whole(figure, 100) if result.unit == "%" else figure_text.number(figure)
-    return interval_text.resolved(figure, figure - half, figure + half)
+    text = interval_text.resolved(figure, figure - half, figure + half)
+    is_rounded_to_all = result.unit == "%" and figure < 100 and text.strip("0.") == "1"
+    return figure_text.of_whole(figure, 100) if is_rounded_to_all else text
 
 
 def spread(result: Result, *, named: bool = True) -> str:

@@ -107,6 +107,9 @@ def printed(cell: Cell, text: Callable[[Cell], str], *, in_percent: bool = False
     """Return a cell's text, of a range as a figure with its interval; `text` formats a single value."""
     if not isinstance(cell, Ranged):
         return text(cell)
+    if text is in_full:
+        # Of what is counted, a rounded number hides what a few are missing.
+        return f"{in_full(cell.median)} ({in_full(cell.minimum)} to {in_full(cell.maximum)})"
     return (with_ends if in_percent else within)(cell.median, cell.minimum, cell.maximum)
 
 

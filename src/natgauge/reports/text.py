@@ -179,7 +179,7 @@ def series_rows(series: Sequence[SeriesRow]) -> list[list[str]]:
     Single directions are left out.
     """
     names = dict.fromkeys(name for row in series for name in row if not name.endswith(_DIRECTIONS))
-    cells = [[(row.get(name), name.endswith("_percent")) for name in names] for row in series]
+    cells = [[(row.get(name), "_percent" in name) for name in names] for row in series]
     return [
         [name.replace("_", " ") for name in names],
         *(

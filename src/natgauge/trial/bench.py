@@ -272,6 +272,7 @@ class Bench(Setup):
             expires=settings.waits_for_expiry,
             state=settings.lasting_state,
             as_found=settings.keeps_limits,
+            counts_hosts=settings.fills_table and settings.keeps_limits,
             port_sets=self.address_plan.port_sets,
         )
 

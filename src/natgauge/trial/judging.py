@@ -95,7 +95,7 @@ def _query_remarks(trial: Trial) -> list[str]:
 
 
 def _source_remarks(trial: Trial) -> list[str]:
-    """Remarks on connections that the device gave up and made again (RFC 9693 section 4.10 lets the Responder follow)."""
+    """Remarks on connections that the device gave up and made again, which RFC 9693 section 4.10 lets pass."""
     remapped = 0 if trial.result is None else trial.result.state_table.remapped
     if not remapped:
         return []

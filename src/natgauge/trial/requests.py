@@ -115,9 +115,8 @@ class Requests:
     def of(self, plan: TrialPlan, number: int, pace: Pacing) -> TrialRequest:
         """Return the request for a trial of this plan; each trial number, from 1, has its own run mark."""
         if plan.sources is not None:
-            return replace(self, traffic=self.traffic.of_first(plan.sources)).of(
-                replace(plan, sources=None), number, pace
-            )
+            traffic = self.traffic.of_first(plan.sources, _of_each_source(plan, plan.sources))
+            return replace(self, traffic=traffic).of(replace(plan, sources=None), number, pace)
         settings = self.constants
         if plan.stateless:
             refuse_stateless(
@@ -265,6 +264,15 @@ def _refuse_few_four_tuples(plan: TrialPlan, space: int) -> None:
             "less time",
             at="connections",
         )
+
+
+def _of_each_source(plan: TrialPlan, sources: int) -> int:
+    """Four tuples that a source needs, if all have as many; the host of a flood has as many as a source."""
+    if plan.phase2 is None or plan.phase2.churn is None:
+        return math.ceil(plan.connections / sources)
+    churn, seconds = plan.phase2.churn, plan.phase2.seconds
+    taken = math.ceil((plan.connections + churn.openings(seconds)) / sources)
+    return max(taken, math.ceil(churn.flood_per_second * seconds))
 
 
 def longest_seconds(request: TrialRequest) -> float:

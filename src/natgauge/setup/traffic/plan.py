@@ -135,13 +135,20 @@ class TrafficPlan:
         """Number of four tuples in the ranges."""
         return self.sources * self.source_ports.count * self.responder_addresses.count * self.destination_ports.count
 
-    def of_first(self, number: int) -> TrafficPlan:
-        """The traffic of so many source addresses, or emulated customer edges, from the first one on."""
+    def of_first(self, number: int, each: int) -> TrafficPlan:
+        """The traffic of so many source addresses, or emulated customer edges, from the first one on.
+
+        Each has `each` four tuples, or as few more as make its source ports whole: with more, some sources would have
+        more connections than others, by chance or by order.
+        """
+        needed = math.ceil(each / (self.responder_addresses.count * self.destination_ports.count))
+        ports = min(self.source_ports.count, max(1, needed))
+        narrow = replace(self, source_ports=replace(self.source_ports, last=self.source_ports.first + ports - 1))
         if self.edges is not None:
-            return replace(self, subscribers=number)
+            return replace(narrow, subscribers=number)
         sources, mapped = self.source_addresses, self.mapped_addresses
         return replace(
-            self,
+            narrow,
             source_addresses=replace(sources, last=sources.at(number - 1)),
             mapped_addresses=None if mapped is None else replace(mapped, last=mapped.at(number - 1)),
         )

@@ -100,12 +100,12 @@ def suspected(attempts: Iterable[Attempt], upper: float, error: float) -> float 
 
 
 def untried(attempts: Iterable[Attempt], upper: float | None, error: float, unit: str) -> list[Note]:
-    """Return a note where a search ended before a trial could show the reason of the loss at its upper bound."""
+    """Return a note where no trial could show the reason of the loss at its upper bound."""
     if not upper or suspected(attempts, upper, error) is None:
         return []
     text = (
-        f"every trial that failed at {written(upper)} {unit} lost only a few frames, and the search ended before a "
-        "faster one could show whether the rate is the reason; the answer may be far too low"
+        f"every trial that failed at {written(upper)} {unit} lost only a few frames, and no valid trial of a "
+        "faster one showed whether the rate is the reason; the answer may be far too low"
     )
     return [Note("rare loss", text)]
 
