@@ -14,6 +14,7 @@ from natgauge.errors import EndedBySignal
 
 #: Ctrl-C, a request to end, and a terminal that was closed.
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_blocks: Final[list[object]] = []
 
 
 @contextmanager
@@ -22,18 +23,21 @@ def uninterrupted() -> Iterator[None]:
 
     For what undoes, which nobody would try again. A second signal does what its handler does: that of the command line
     warns, and a third one ends the process. An error of the block is a note on what the signal raises. Signals reach
-    the main thread alone, so in others nothing happens.
+    the main thread alone, so in others nothing happens; nor does it in a block within another one, which ends later.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread() or _blocks:
         yield
         return
     with _noted() as raised:
+        _blocks.append(raised)
         try:
             yield
         except Exception as error:
             if not raised:
                 raise
             raised[0].add_note(str(error))
+        finally:
+            _blocks.clear()
     if raised:
         raise raised[0]
 

@@ -42,7 +42,7 @@ QUEUED = {"back-to-back", "frame-loss", "latency", "pdv", "system-recovery", "th
 #: Choices of the traffic and of the device that only these metrics want.
 CELLS: Mapping[str, Mapping[str, Any]] = {
     "expiry": {"udp_timeout": 3},
-    "resolution-rate": {"destination_ports": "53"},
+    "resolution-rate": {"destination_ports": "53", "grace_seconds": 0.25},
     "transaction-rate": {"transport": "tcp"},
 }
 

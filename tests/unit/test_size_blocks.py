@@ -274,12 +274,6 @@ def stored(folder: Path, result: Result, gateway: str) -> None:
     store.write_recipe(as_played(recipe), digest(recipe))
 
 
-def test_outside_addresses_limit_what_gives_blocks_also_where_nothing_of_connections_is_asked() -> None:
-    asked = Subscribers(505, megabits=A_FRAME, outside_addresses=2)
-    assert takes_addresses(sized_once([frames(port_blocks=ON_DEMAND)], asked))
-    assert not takes_addresses(sized_once([frames()], asked))
-
-
 @pytest.mark.parametrize(("number", "status"), [(504, 0), (505, 1)])
 def test_blocks_of_an_older_result_are_those_of_the_recipe_beside_it(
     number: int, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]

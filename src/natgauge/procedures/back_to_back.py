@@ -298,11 +298,18 @@ def buffer_times(average_burst: float, rate: float, throughput: float) -> tuple[
     return implied, implied * max(0.0, rate - throughput) / rate
 
 
+def _longest(found: Measurement) -> float:
+    """Where a burst surely ends, in frames; infinite = not known. A search that the time ended may know it."""
+    if found.limited_by in NO_DEVICE and (found.limited_by != "time" or found.upper is None):
+        return math.inf
+    return found.upper or found.value
+
+
 def _of_buffer(
     found: Sequence[Measurement], rate: float, throughput: float | None, throughput_upper: float | None
 ) -> list[Note]:
     """Return `buffer_notes` of the repetitions that have a burst, at least one."""
-    longest = [math.inf if each.limited_by in NO_DEVICE else each.upper or each.value for each in found]
+    longest = [_longest(each) for each in found]
     bursts = [each.value for each in found]
     return buffer_notes(bursts, rate, throughput, throughput_upper, longest=statistics.fmean(longest))
 

@@ -64,7 +64,14 @@ def refuse_contradictions(result: Result, folder: Path) -> None:
     check_counts(result.trials, result.metric, folder)
     check_doubts(result, folder)
     stored, now = (None if one is None else one.model_dump() for one in (result.threshold, judged(result)))
-    compare(stored, now, summary, "the verdict on the threshold", "its repetitions give")
+    if not _has_former_verdict(result):
+        compare(stored, now, summary, "the verdict on the threshold", "its repetitions give")
+
+
+def _has_former_verdict(result: Result) -> bool:
+    """Whether the threshold may have been judged before 2026-11-27, when undecided figures had no open end."""
+    is_undecided = any(doubt.word == "undecided" for doubt in result.doubts)
+    return is_undecided and any(repetition.upper is None for repetition in result.repetitions)
 
 
 def _repetitions(result: Result, folder: Path) -> list[dict[str, Any]]:

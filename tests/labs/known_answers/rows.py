@@ -213,6 +213,7 @@ POLICE_QUERIES = Ruled(
     words=f"drops queries beyond {LIMIT:,}/s, bucket of {BUCKET:,}",
     rules=f"udp dport 53 limit rate over {LIMIT}/second burst {BUCKET} packets drop",
     placement="isolated",
+    grace_seconds=0.25,
 )
 #: A transaction has one SYN.
 POLICE_SYNS = Ruled(

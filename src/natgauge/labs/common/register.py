@@ -263,6 +263,7 @@ class Register:
             gone.labs.add(self.name)
         return decisions
 
+    @uninterrupted()
     def undo(self, tell: Tell = _ignore) -> None:
         """Undo all that is written down, last first, and delete the register. The lock stays taken."""
         self.undo_since(0, tell)
