@@ -200,7 +200,8 @@ pub struct Background {
 }
 
 /// Number of frames timed per direction, evenly spread over those due from_ms after the start of phase 2 or later (RFC
-/// 8219 section 7.2). Absent: all frames are timed.
+/// 8219 section 7.2). Their distance has no divisor in common with the cycles of background and groups, so where they
+/// are close they end earlier. Absent: all frames are timed.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DelaySamples {
