@@ -63,14 +63,12 @@ fn load<'a>(
     // Checked for all together, because each would find the memory of the others still free.
     Table::check(contestants.iter().map(|contestant| &contestant.trial))?;
     thread::scope(|scope| {
-        let loading: Vec<_> = contestants
-            .iter()
-            .zip(places)
-            .map(|(contestant, place)| {
-                let load = move || LoadedContestant::load(contestant, place).map(Sendable);
-                thread::Builder::new().spawn_scoped(scope, load).map_err(host::no_thread)
-            })
-            .collect();
+        let load = |(contestant, place): (&'a Contestant, &'a mut MaybeUninit<OpenObject>)| {
+            thread::Builder::new()
+                .spawn_scoped(scope, move || LoadedContestant::load(contestant, place).map(Sendable))
+                .map_err(host::no_thread)
+        };
+        let loading: Vec<_> = contestants.iter().zip(places).map(load).collect();
         let loaded = loading.into_iter().zip(contestants).map(|(loader, contestant)| {
             let broke = |_| Err(Failure::Broke("the thread that loads its programs failed".into()));
             loader

@@ -359,7 +359,7 @@ def undecided(values: Sequence[float], *, own: bool = False, error: float = 0.0,
     doubt = {"word": "undecided", "text": "x", "grade": "answer"}
     document = result(values, error=error, doubts=[doubt], **changed).document()
     for one in document["repetitions"]:
-        one |= {"notes": [doubt]} if own else {}
+        one.update({"notes": [doubt]} if own else {})
     return Result.from_document(document)
 
 

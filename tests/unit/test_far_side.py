@@ -164,7 +164,7 @@ def test_a_dns64_is_measured_by_a_tester_that_is_proven_at_more_than_twice_the_r
 def test_a_dns64_asks_its_server_once_for_a_query_of_type_a() -> None:
     one = Measurement(60_000.0, 61_000.0, "device", dict.fromkeys(Verdict, 1))
     measured = make_result("resolution-rate", "queries/s", {}, [one], [])
-    place = {"server_version": "Knot 3.2", "server_alone": 66_000.0, "placement": "isolated"}
+    place: dict[str, Any] = {"server_version": "Knot 3.2", "server_alone": 66_000.0, "placement": "isolated"}
     for query, grade in (("a", "information"), ("aaaa", "answer")):
         settings = {"far_side": "knot", "query": query}
         parameters = Parameters.grouped(settings=settings, place=place, device={"kind": "dns64"})

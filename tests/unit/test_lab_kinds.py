@@ -107,7 +107,7 @@ def test_a_wire_ports_gateway_is_a_mac_or_an_address(gateway: str, mac: str | No
 
 @pytest.mark.parametrize("gateway", ["router", "aa:bb:cc:dd:ee:gg", "aa:bb:cc:dd:ee:+1", "aa:bb:cc:dd:ee:ff\n"])
 def test_a_wire_ports_gateway_that_is_neither_is_named(gateway: str) -> None:
-    with pytest.raises(UsageError, match="initiator gateway: '.*' is neither a MAC nor an IP address"):
+    with pytest.raises(UsageError, match=r"initiator gateway: '.*' is neither a MAC nor an IP address"):
         wire.plan("x", wired(initiator_gateway=gateway), IPV4)
 
 

@@ -53,7 +53,7 @@ def log_notes_of(result: Result) -> list[str]:
 
 def test_a_shared_figure_says_that_it_leaves_out_what_writes_the_log() -> None:
     """The programs have every core in this placement, and the rate was said to be that of one."""
-    way = {"logging": "conntrack-events", "log_tolerance": 0.0}
+    way: dict[str, Any] = {"logging": "conntrack-events", "log_tolerance": 0.0}
     (text,) = log_notes_of(result("connection-rate", "connections/s", 500_000.0, **way))
     assert text.startswith("placement shared: programs that write the log (conntrack-events) run on any core")
     assert log_notes_of(result("connection-rate", "connections/s", 500_000.0)) == []

@@ -171,18 +171,14 @@ def test_two_repetitions_alone_meet_and_miss_nothing() -> None:
 def test_an_undecided_figure_without_bounds_meets_and_misses_nothing() -> None:
     doubt = {"word": "undecided", "text": "x", "grade": "answer"}
     for at_most in (5.0, 20.0):
-        delays = made(
-            [10.0, 11.0, 12.0], metric="latency", unit="us", doubts=[doubt], parameters={"at_most": at_most}
-        )
+        delays = made([10.0, 11.0, 12.0], metric="latency", unit="us", doubts=[doubt], parameters={"at_most": at_most})
         judgement = judged(delays)
         assert judgement is not None
         assert judgement.verdict == "cannot tell"
 
 
 @pytest.mark.parametrize(("at_least", "expected"), [(900.0, "met"), (1100.0, "cannot tell")])
-def test_a_number_of_connections_or_more_meets_what_was_kept_and_misses_nothing(
-    at_least: float, expected: str
-) -> None:
+def test_a_number_of_connections_or_more_meets_what_was_kept_and_misses_nothing(at_least: float, expected: str) -> None:
     """The capacity was 1,000 or more, and 1,100 counted as not met."""
     doubt = {"word": "undecided", "text": "1,000 or more", "grade": "answer"}
     document = made(

@@ -232,7 +232,11 @@ impl DelaySamples {
 }
 
 fn common_divisor(one: u64, other: u64) -> u64 {
-    if other == 0 { one } else { common_divisor(other, one % other) }
+    if other == 0 {
+        one
+    } else {
+        common_divisor(other, one % other)
+    }
 }
 
 /// The real test phase (RFC 9693 section 4.7); at least one side sends.

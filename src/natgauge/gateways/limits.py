@@ -51,7 +51,7 @@ class DeviceDemand:
         expires: whether connections are to time out, so that a time-out that natgauge chooses is hardly longer than
             needed.
         as_found: whether the gateway keeps its own limits and time-outs, because its behaviour is examined.
-        counts_hosts: whether each inside host needs ports, even where `fills_table`.
+        counts_hosts: False = where `fills_table`, there may be more inside hosts than port blocks.
     """
 
     connections: int

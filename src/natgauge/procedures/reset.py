@@ -231,8 +231,8 @@ class Outage:
 
     Attributes:
         after: seconds from the start of the command to the outage; a few ms below 0 where both were at once.
-        seconds: its length.
-        lost: whether that trial lost frames, in whichever direction.
+        seconds: from its beginning to its end, > 0.
+        lost: False where that trial lost no frame in either direction.
     """
 
     after: float

@@ -52,9 +52,7 @@ def value(result: Result, figure: float) -> str:
 def spread(result: Result, *, named: bool = True) -> str:
     """Return the interval in words, with the number of repetitions that it rests on.
 
-    Args:
-        result: the result.
-        named: whether the words say that the interval is another run's; False where a title says it.
+    Where not `named`, a title says that the interval is another run's.
     """
     interval, count = interval_of(result), len(result.repetitions)
     planned = max(count, result.planned_repetitions)

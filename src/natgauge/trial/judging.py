@@ -97,12 +97,11 @@ def _query_remarks(trial: Trial) -> list[str]:
 def _source_remarks(trial: Trial) -> list[str]:
     """Remarks on connections that the device gave up and made again, which RFC 9693 section 4.10 lets pass."""
     remapped = 0 if trial.result is None else trial.result.state_table.remapped
-    if not remapped:
-        return []
-    return [
+    text = (
         f"{remapped} frames of established connections came with another outside address or port: the gateway had "
         "forgotten the connections, and made them again"
-    ]
+    )
+    return [text] if remapped else []
 
 
 def _message_remarks(streams: Iterable[StreamCounts]) -> list[str]:
