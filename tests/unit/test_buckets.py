@@ -10,8 +10,12 @@ from tests.unit.counted import change_counts, change_trial
 from tests.unit.simulated import Gateway, reading
 from tests.unit.simulated_kinds import Logging, Policed
 
-from natgauge import Result
+from natgauge import Result, procedures
 from natgauge.errors import NatgaugeError
+from natgauge.inputs.measuring_types import SearchError
+from natgauge.procedures.kit.procedure import make_settings
+from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.words import Placement
 
 
 def measure(gateway: Gateway, connections: int = 10_000, metric: str = "connection-rate") -> Result:
@@ -33,15 +37,26 @@ def test_what_a_bucket_adds_is_told_with_what_lasts(burst: int, metric: str) -> 
     assert "bucket" in {doubt.word for doubt in result.doubts}
 
 
+def measure_log(gateway: Logging) -> MeasurementResult:
+    """Measure the rate with a complete log; a simulated lab has none."""
+    procedure = procedures.get("connection-rate")
+    chosen = {"repeat": 1, "error": SearchError(share=0.005)}
+    placement: Placement = "isolated"
+    settings = make_settings(
+        procedure, chosen, connections=10_000, placement=placement, order="permutation", four_tuples=10_000
+    )
+    return procedure.measure(gateway, settings)
+
+
 @pytest.mark.parametrize("burst", [2_000, 5_000])
 def test_what_the_buffer_of_a_log_adds_is_told_with_what_lasts(burst: int) -> None:
     """A log that is complete at 40,000/s for a quarter of a second is not for an hour."""
     gateway = Logging(burst=burst)
-    result = measure(gateway)
+    result = measure_log(gateway)
     truth = 20_000 * 10_000 / (10_000 - burst)
-    assert result.median == pytest.approx(truth, rel=0.011)
+    assert result.summary.median == pytest.approx(truth, rel=0.011)
     assert result.limited_by == "log"
-    (note,) = (note for note in result.notes if note.word == "bucket")
+    (note,) = (note for note in result.measurements[0].notes if note.word == "bucket")
     assert note.value == pytest.approx(truth / 20_000 - 1, rel=0.15)
     assert note.text.startswith("the buffer of the device's log holds about ")
     assert gateway.plans[-1].connections == 2_500
@@ -49,9 +64,11 @@ def test_what_the_buffer_of_a_log_adds_is_told_with_what_lasts(burst: int) -> No
 
 def test_frames_that_a_device_lost_say_nothing_of_the_buffer_of_its_log() -> None:
     """The device's own rate is 2.4 times that of the log, and the fastest trials fail for its frames."""
-    (note,) = (note for note in measure(Logging(establishes=60_000.0, burst=2_000)).notes if note.word == "bucket")
+    found = measure_log(Logging(establishes=60_000.0, burst=2_000))
+    (note,) = (note for note in found.measurements[0].notes if note.word == "bucket")
     assert note.value == pytest.approx(0.25, rel=0.15)
-    assert "bucket" not in {note.word for note in measure(Logging(establishes=60_000.0, burst=0)).notes}
+    found = measure_log(Logging(establishes=60_000.0, burst=0))
+    assert "bucket" not in {note.word for note in found.measurements[0].notes}
 
 
 def test_trials_longer_than_a_second_need_no_such_trial() -> None:
