@@ -183,10 +183,20 @@ def _cause_of(case: _Case, decided: _Ruling) -> Cause | None:
 
 def _cause(case: _Case, *, opens: bool) -> Cause:
     """Return the cause of a loss; that of frames that open connections may be the table."""
-    in_churn = case.readings.count_in_churn
-    held = case.established if in_churn is None else in_churn.count
-    refused = opens and (held is None or case.churns or held < case.connections)
-    return cause_of(hops_in(case.trial), TableState(held, case.limits.table_limit), opens=refused)
+    table = _table(case)
+    refused = opens and (table.held is None or case.churns or table.held < case.connections)
+    return cause_of(hops_in(case.trial), table, opens=refused)
+
+
+def _table(case: _Case) -> TableState:
+    """The device's table when frames were lost; the last openings of a phase 2 may fill it after it was read."""
+    limit, readings = case.limits.table_limit, case.readings
+    if not case.churns or case.restarted:
+        return TableState(case.established, limit)
+    counted = [readings.count_in_churn.count] if readings.count_in_churn is not None else []
+    counted += [readings.count_after] if readings.count_after is not None else []
+    openings = case.trial.openings
+    return TableState(max(counted, default=None), limit, 0 if openings is None else openings.offered_frames)
 
 
 def lag_tolerance(nominal_seconds: float, lag_share: float = LAG_SHARE) -> float:

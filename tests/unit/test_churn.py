@@ -226,6 +226,22 @@ def test_a_lost_opening_fails_phase_2_and_a_full_table_is_named() -> None:
     assert trial.verdict is Verdict.PASS
 
 
+def test_a_table_that_the_last_openings_fill_is_named_although_it_had_room_when_it_was_read() -> None:
+    """Seen: 11 of 100 openings were refused at 3000 of 3000 connections, and 2974 were read before the end."""
+    before = CountInChurn(2.0, 1080)
+    for after in (1100, 1080, None):
+        trial = judged(
+            made(
+                openings=lost_of(200, 100),
+                count_in_churn=before,
+                count_after=after,
+                network_counters={"gateway": {"conntrack drop": 100}},
+            ),
+            table_limit=1100,
+        )
+        assert trial.limited_by == "table", after
+
+
 def test_a_connection_that_is_not_closed_fails_phase_2() -> None:
     trial = judged(made(closings=lost_of(200, 1)))
     assert (trial.verdict, trial.failed_phase, trial.limited_by) == (Verdict.FAIL, 2, "device")

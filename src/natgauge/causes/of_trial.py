@@ -21,15 +21,17 @@ _MAY_LIMIT_HOSTS: Final = frozenset({"rule", "process", "gateway", "not known"})
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """The device's connection tracking table after phase 1.
+    """The device's connection tracking table after phase 1, or in a phase 2 that opens connections, too.
 
     Attributes:
-        held: connections that it held; None = not known.
+        held: connections that it held, the most that was read; None = not known.
         limit: the most connections that it may hold; None = not known.
+        opening: connections that were to be opened while it was read: it may have held as many more a moment later.
     """
 
     held: int | None = None
     limit: int | None = None
+    opening: int = 0
 
     @property
     def is_full(self) -> bool:
@@ -38,8 +40,8 @@ class TableState:
 
     @property
     def has_room(self) -> bool:
-        """Whether the known limit was not reached."""
-        return self.held is not None and self.limit is not None and not self.is_full
+        """Whether the known limit was surely not reached."""
+        return self.held is not None and self.limit is not None and self.held + self.opening < FULL_SHARE * self.limit
 
 
 def cause_of(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
