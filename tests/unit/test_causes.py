@@ -40,6 +40,7 @@ from natgauge.words import Verdict
 FEWER = {**ALL, "IpOutTransmits": 700}
 FULL = {**FEWER, "conntrack drop": 300}
 PORTS = {**FULL, "conntrack insert_failed": 300}
+FORGOTTEN = {**FEWER, "UdpNoPorts": 300}
 #: Names as in the kernel's file.
 CHAINS = {"conntrack chainlength": 300, "conntrack insert_failed": 300}
 TOO_BIG = {"Ip6InTooBigErrors": 100, "Ip6FragFails": 100}
@@ -71,6 +72,9 @@ def found(
         ({**ALL, "conntrack early_drop": 9}, TableState(700, 2000), {}, ("not known", "guess", "")),
         ({**ALL}, TableState(700, 2000), {}, ("not known", "guess", "")),
         (PORTS, TableState(700, 2000), {}, ("port pool", "seen", "conntrack insert_failed")),
+        # Linux removes connections from a table that is nearly full, and their next frames belong to none.
+        (FORGOTTEN, TableState(670, 700), {}, ("table", "guess", "UdpNoPorts")),
+        (FORGOTTEN, TableState(660, 700), {}, ("forgotten", "seen", "UdpNoPorts")),
         ({}, NONE, {"device_faults": {"out_of_ports": 300}}, ("port pool", "seen", "out_of_ports")),
         ({}, NONE, {"device_faults": {"JSTAT_ENOMEM": 300}}, ("memory", "seen", "JSTAT_ENOMEM")),
         # Jool: a used-up pool4 is an entry that could not be made, and for TCP an error without a name.

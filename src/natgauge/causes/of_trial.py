@@ -12,8 +12,12 @@ from natgauge.causes.hosts import HostLosses
 
 #: Share of the table's limit at which the table counts as full: per-CPU counters and eviction leave a little room.
 FULL_SHARE: Final = 0.999
+#: Once it was full, Linux removes connections that are not assured from this share of the limit on (`gc_worker`), and
+#: counts none of them; a next trial may feel it.
+CLEARED_SHARE: Final = 0.95
 #: From this share of the frames on, failed entries are no accident of two cores.
 PORTS_SHARE: Final = 0.01
+_LARGER: Final = "--table-size, a shorter --udp-timeout"
 _NOT_ENTERED: Final = "conntrack insert_failed"
 #: Causes by counters that may be a limit for each host: what refuses says nothing of whose connections it counts.
 _MAY_LIMIT_HOSTS: Final = frozenset({"rule", "process", "gateway", "not known"})
@@ -39,9 +43,18 @@ class TableState:
         return self.held is not None and self.limit is not None and self.held >= FULL_SHARE * self.limit
 
     @property
+    def is_cleared(self) -> bool:
+        """Whether it was so full that connections may have been removed from it to make room."""
+        return self._may_exceed(CLEARED_SHARE)
+
+    @property
     def has_room(self) -> bool:
         """Whether the known limit was surely not reached."""
-        return self.held is not None and self.limit is not None and self.held + self.opening < FULL_SHARE * self.limit
+        return self.held is not None and self.limit is not None and not self._may_exceed(FULL_SHARE)
+
+    def _may_exceed(self, share: float) -> bool:
+        """Whether the table may have reached this share of its limit; False where readings or limit are not known."""
+        return self.held is not None and self.limit is not None and self.held + self.opening >= share * self.limit
 
 
 def cause_of(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
@@ -80,9 +93,9 @@ def _with_ports(cause: Cause, hosts: HostLosses, *, is_partial: bool) -> Cause:
 def _by_counters(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
     """Return the cause by counters and the limit of the table."""
     common = Cause("not known", lost=hops.lost, held=table.held, limit=table.limit)
+    full = replace(common, kind="table", certainty="seen", remedy=_LARGER, frames=hops.lost)
     if opens and table.is_full:
-        remedy = "--table-size, a shorter --udp-timeout"
-        return _with(replace(common, kind="table", certainty="seen", remedy=remedy, frames=hops.lost), _of_table(hops))
+        return _with(full, _of_table(hops))
     hop = hops.losing
     if not hops.lost:
         return common
@@ -91,6 +104,8 @@ def _by_counters(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
         return common if evicted is None else _with(_named(common, evicted[1]), evicted)
     counter = max(hop.counters, key=lambda each: each.lost)
     named = _with(_named(common, counter), (hop, counter))
+    if named.kind == "forgotten" and hop.hop == "conntrack" and table.is_cleared:
+        return _with(replace(full, certainty="guess", frames=named.frames), (hop, counter))
     if named.kind == "table" and table.has_room:
         return _with(common, (hop, counter))
     if counter.name == _NOT_ENTERED and counter.lost < PORTS_SHARE * hops.sent:
