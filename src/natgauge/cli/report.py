@@ -151,8 +151,8 @@ class _Wanted:
     "--junit",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Write JUnit's XML instead, which jobs show as tests: what a gateway MUST do and does not, and costs above "
-    "--fail-above, are failures.",
+    help="Write JUnit's XML instead, which jobs show as tests: failed MUSTs, costs above --fail-above and missed "
+    "thresholds are failures.",
 )
 @click.option(
     "--history",

@@ -111,8 +111,8 @@ class TrafficOptions:
     )
     initiator_vlan: str | None = chosen(
         None,
-        "VLAN of the Initiator's frames, such as 100; behind a service tag 9.100; from 100 on one for each source "
-        "address 100+",
+        "VLAN of the Initiator's frames: 100; 9.100 (behind service tag 9); 100+ (one for each source address, from "
+        "100 on)",
         type=_VLAN,
         default="no tags",
         label="VLAN of the Initiator's frames",
