@@ -3,16 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 from tests import simulated_lab
 from tests.simulated_lab import Measured
-from tests.unit.counted import change_counts, change_trial
+from tests.unit.counted import change_counts, change_trial, make_outcome
+from tests.unit.fake_engine import FakeEngine
 from tests.unit.simulated import Gateway
+from tests.unit.test_measurer import Isolated, Recorder
+from tests.unit.test_measurer_trials import PLAN, measurer
 
+from natgauge.agreement.generated import TrialRequest, TrialResult
+from natgauge.doubts import find
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError
+from natgauge.procedures.kit.result.results import Attempt, Measurement, make_result, verdict_counts
+from natgauge.records.parameters import Parameters
+from natgauge.trial.lab_measurer import RECHECK_SECONDS
 
 N = 1000
 #: Connections/s above which the gateway collapses.
@@ -208,3 +216,87 @@ def test_a_trial_of_which_something_came_back_is_followed_by_nothing() -> None:
     found = rate_of(Gateway(establishes=MOST, probed=probed))
     assert found.document["trials"]["FAIL"]
     assert asked == [0]
+
+
+class Crashing(FakeEngine):
+    """Before a gateway without controls, which forwards nothing in some requests, and is not reached in others.
+
+    Attributes:
+        silent: numbers of the requests, from 1, of which nothing comes back; each takes the Initiator's link down.
+        away: numbers of those that reach no gateway.
+        downs: how often the link went down.
+    """
+
+    def __init__(self, silent: Iterable[int] = (), away: Iterable[int] = ()) -> None:
+        super().__init__()
+        self.silent, self.away = frozenset(silent), frozenset(away)
+        self.downs = 0
+
+    def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
+        """Answer one request."""
+        number = len(self.requests) + 1
+        if number in self.away:
+            self.requests.append(request)
+            raise UnreachableError("natgauge-engine: initiator.interface: eth1: is down or has no carrier")
+        self.dead = number in self.silent
+        self.downs += self.dead
+        return super().__call__(request, *others)
+
+
+@pytest.mark.parametrize(("silent", "verdict"), [({1, 2}, "COLLAPSED"), ({1}, "INVALID")])
+def test_a_gateway_that_crashed_and_took_the_link_down_is_no_disturbance_of_the_host(
+    silent: set[int], verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each such trial was INVALID by the link, and tried again."""
+    engine = Crashing(silent)
+    monkeypatch.setattr(
+        "natgauge.trial.trial_run.carrier_losses", lambda _netns, port: engine.downs if port == "ng0i" else 0
+    )
+    trial = measurer(engine, place=Isolated()).measure(PLAN)
+    assert trial.readings.link_losses == {"Initiator": 1}
+    assert trial.verdict == verdict
+    assert len(engine.requests) == 2
+
+
+def test_a_gateway_that_cannot_be_reached_any_more_collapsed_and_is_waited_for() -> None:
+    """The engine waits for a link and an answer to ARP before each trial, and its error ended the measurement."""
+    slept: list[float] = []
+    engine, recorder = Crashing(away={2, 3, 4}), Recorder()
+    subject = measurer(engine, sleep=slept.append, recorder=recorder)
+    assert subject.measure(PLAN).verdict == "PASS"
+    gone = subject.measure(PLAN)
+    assert (gone.verdict, gone.limited_by, gone.result) == ("COLLAPSED", "device", None)
+    assert "no frame could be sent to it (natgauge-engine: initiator.interface" in gone.reason
+    back = subject.measure(PLAN)
+    assert back.verdict == "PASS"
+    assert "was not restarted, but answers and forwards again" in str(back.remarks)
+    assert slept == [0.0, *RECHECK_SECONDS[:2]]
+    assert [one["verdict"] for one in recorder.trials] == ["PASS", "COLLAPSED", "PASS"]
+
+
+def test_a_dead_gateway_behind_a_switch_is_checked_before_it_gets_another_trial() -> None:
+    slept: list[float] = []
+    engine = Crashing(silent={2, 3, 4})
+    subject = measurer(engine, sleep=slept.append)
+    assert [subject.measure(PLAN).verdict for _ in range(3)] == ["PASS", "COLLAPSED", "PASS"]
+    assert slept == [0.0, RECHECK_SECONDS[0]]
+
+
+def test_a_gateway_without_controls_that_stays_away_is_told_by_what_the_last_check_found() -> None:
+    slept: list[float] = []
+    engine = Crashing(away=range(2, 99))
+    subject = measurer(engine, sleep=slept.append)
+    gone = [subject.measure(PLAN) for _ in range(3)][-1]
+    assert gone.verdict == "COLLAPSED"
+    assert "did not come back (natgauge-engine: initiator.interface: eth1" in gone.reason
+    assert slept == [0.0, *RECHECK_SECONDS]
+
+
+def test_trials_that_could_not_begin_are_a_doubt_without_a_trial_that_collapsed() -> None:
+    """The trial before them lost frames with the link, so it is INVALID."""
+    outcomes = [make_outcome("INVALID", "the link went down"), make_outcome("COLLAPSED", "no frame could be sent")]
+    attempts = tuple(Attempt(1000.0, short=False, outcome=outcome) for outcome in outcomes)
+    repetition = Measurement(900.0, 1000.0, "device", verdict_counts(attempts), attempts=attempts)
+    measured = make_result("connection-rate", "connections/s", {}, [repetition])
+    (doubt,) = [each for each in find(measured, Parameters()) if each.word == "collapsed"]
+    assert doubt.text == "1 of 2 trials could not begin, because the device forwarded nothing any more"

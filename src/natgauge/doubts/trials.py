@@ -18,11 +18,14 @@ def _collapsed(facts: Facts) -> Iterator[Said]:
     """Only trials of which frames were sent show a collapse; a device that did not come back gets no other ones."""
     collapses = [outcome for outcome in facts.counted if outcome.verdict is Verdict.COLLAPSED]
     unbegun = sum(not outcome.begun for outcome in collapses)
-    collapsed = facts.measured.trials[Verdict.COLLAPSED] - unbegun
+    collapsed, number = facts.measured.trials[Verdict.COLLAPSED] - unbegun, _number(facts.measured)
     if not collapsed:
+        if unbegun:
+            # The trial before lost frames with the link, and is INVALID.
+            yield Said(f"{unbegun} of {number} trials could not begin, because the device forwarded nothing any more")
         return
     more = f"; {unbegun} more could not begin, because it did not come back" if unbegun else ""
-    yield Said(f"the device collapsed in {collapsed} of {_number(facts.measured) - unbegun} trials{more}")
+    yield Said(f"the device collapsed in {collapsed} of {number - unbegun} trials{more}")
 
 
 def _invalid(facts: Facts) -> Iterator[Said]:

@@ -237,8 +237,14 @@ class LabMeasurer(Measurer):
             trial = with_expected(self.trial_run.perform(plan, request), self.device, self.settings)
         except SilentControlsError as error:
             return self._ended(self._unanswered(plan, error), began, raised, device_error=str(error))
+        except UnreachableError as error:
+            # Frames reached it before: it took the link down, or no longer answers ARP or neighbour solicitations.
+            self.collapsed = True
+            reason = f"the device forwards nothing any more: no frame could be sent to it ({error})"
+            gone = self._unbegun(plan, Verdict.COLLAPSED, reason, limited_by="device")
+            return self._ended(gone, began, remarks, device_error="")
         trial = judged(trial, self._limits)
-        if trial.readings.device_error or (trial.verdict is Verdict.FAIL and _nothing_came(trial)):
+        if trial.readings.device_error or _may_be_dead(trial):
             trial = judged(self._probed(trial), self._limits)
         return self._ended(trial, began, remarks, device_error=trial.readings.device_error or "")
 
@@ -273,8 +279,7 @@ class LabMeasurer(Measurer):
             raise UsageError("periods: the trial has no phase 2")
         self._outlived(self.request(replace(plan, phase2=replace(plan.phase2, periods=1))))
         self._outlive_draws(plan, plan.phase2)
-        if self.collapsed:
-            self.restart()
+        self._brought_back()
         self.number += 1
         periods: list[Period] = []
         length, first_ns = plan.phase2.seconds, 0
@@ -335,8 +340,7 @@ class LabMeasurer(Measurer):
 
     def time_receivers(self, plan: TrialPlan) -> ReceiverTime | None:
         """Return the receivers' run time in a trial of this plan, without a verdict; None = not known."""
-        if self.collapsed:
-            self.restart()
+        self._brought_back()
         self.number += 1
         request = self.request(plan).model_copy(update={"record_receiver_time": True})
         return self.trial_run.perform(plan, request).counted.receiver_time
@@ -347,8 +351,8 @@ class LabMeasurer(Measurer):
         return Limits(self.settings.table_limit, self.traffic.space, tolerance)
 
     def _brought_back(self) -> list[str]:
-        """Recover a device that collapsed, and return a remark on it; none where it had not, or is not natgauge's."""
-        if not self.collapsed or self.device is None:
+        """Restart a device that collapsed, or wait until it recovers, and return a remark; none where it had not."""
+        if not self.collapsed:
             return []
         try:
             self.restart()
@@ -362,12 +366,19 @@ class LabMeasurer(Measurer):
         return ["the device had collapsed and was not restarted, but answers and forwards again"]
 
     def _recheck(self, error: NatgaugeError, pauses: Sequence[float]) -> None:
-        """Check whether a device that was not restarted works again, at once and after each pause."""
+        """Check whether a device that was not restarted works again, at once and after each pause.
+
+        Where it does not, `error` is raised, or of a device without controls what the last check found.
+        """
         for pause in (0.0, *pauses):
             self.sleep(pause)
-            with suppress(NatgaugeError):
-                self.asking(self._played().confirm_ready)
+            try:
+                if self.device is not None:
+                    self.asking(self.device.confirm_ready)
                 self.check_forwarding()
+            except NatgaugeError as found:
+                error = found if self.device is None else error
+            else:
                 self.collapsed = False
                 return
         raise error
@@ -440,8 +451,7 @@ class LabMeasurer(Measurer):
         """Time the device's work for a frame, in one round of slices."""
         if self.slice_rounds is None:
             return Measurer.costs(self, plan)
-        if self.collapsed:
-            self.restart()
+        self._brought_back()
         self._note_unlogged()
         try:
             cost_round = self.slice_rounds.round(self, plan)
@@ -607,6 +617,14 @@ def _established(trial: Trial) -> Trial:
     """
     count = None if trial.readings.count_after is None else trial.stored
     return _read(trial, count_after=count, device_error=None)
+
+
+def _may_be_dead(trial: Trial) -> bool:
+    """Whether single frames must show if the device forwards: nothing came of the last phase.
+
+    A device that crashes may take the link down, which excuses all loss.
+    """
+    return (trial.verdict is Verdict.FAIL or bool(trial.readings.link_losses)) and _nothing_came(trial)
 
 
 def _nothing_came(trial: Trial) -> bool:
