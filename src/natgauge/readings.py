@@ -7,7 +7,7 @@ They travel as a whole, from the bench to the verdict and to the figures. A furt
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -42,6 +42,8 @@ class Readings:
         server_refused: queries that a real server did not answer as it should, by cause; empty without a server.
         free_octets: available memory of the device's machine after a period; None = not read.
         network_counters: counters of the devices' kernels that rose during the trial, by device; None = not read.
+        counts_taken: the tester's own ports ("Initiator", "Responder") whose drivers count frames as dropped that a
+            receiver took; their received drops say nothing.
         found_changed: global setting of the device's machine that others changed since it was set; empty = none.
         link_losses: how often the link of each of the tester's own ports went down, by port; only where it did.
         throttled_seconds: time for which a CPU quota stopped the tester and the device's processes.
@@ -67,6 +69,7 @@ class Readings:
     free_octets: int | None = None
     network_counters: Mapping[str, Mapping[str, int]] | None = None
     taps: bool = False
+    counts_taken: Sequence[str] = ()
     found_changed: str = ""
     link_losses: Mapping[str, int] = field(default_factory=dict)
     throttled_seconds: float = 0.0

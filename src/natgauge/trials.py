@@ -233,10 +233,15 @@ class Trial:
             return NO_FRAMES
         return self._offered(phase1_of(self.result))
 
+    @property
+    def device_refuses(self) -> bool:
+        """Whether the device is why a port refuses a frame: its queue is full, or its restart took the link down."""
+        return self.readings.taps or (self.plan.restart_at_seconds is not None and bool(self.readings.link_losses))
+
     def _offered(self, counts: StreamCounts) -> StreamCounts:
-        """The same counts; frames that a guest's tap refused were offered, as the queue before the device lost them."""
+        """The same counts; frames that a port refused because of the device were offered, and the device lost them."""
         # The engine counts what a port accepted: elsewhere what it did not accept never left the tester.
-        refused = sum(port.refused for port in self.ports.values()) if self.readings.taps else 0
+        refused = sum(port.refused for port in self.ports.values()) if self.device_refuses else 0
         missing = counts.intended_frames - (counts.unopened or 0) - counts.skipped - counts.offered_frames
         more = min(refused, missing)
         if more <= 0:

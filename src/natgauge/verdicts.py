@@ -12,9 +12,9 @@ every frame came back. This module also decides who caused a failure, and judges
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from natgauge.agreement.generated import Cpu, StreamCounts
 from natgauge.causes.cause import Cause
@@ -30,6 +30,9 @@ from natgauge.words import MAXIMUM_CONNECTIONS, LimitedBy, Verdict
 
 #: Counter of records that the socket of a log's program had no room for.
 LOG_DROPS = "log_drops"
+#: The tester's ports that frames meet on their way up, and on their way down.
+_UP: Final = (("Initiator", "sent"), ("Responder", "received"))
+_DOWN: Final = (("Responder", "sent"), ("Initiator", "received"))
 #: Share of the nominal sending time by which a phase may end early; beyond it the tester sent faster than intended.
 HASTE_SHARE = 0.01
 #: Loss that stalls can explain where the due times of lost frames are not known, as a multiple of the frames due during
@@ -284,8 +287,8 @@ def _strayed(case: _Case) -> _Ruling | None:
 
 
 def _refused(case: _Case) -> _Ruling | None:
-    # A tap refuses the frames that find the queue before the device full.
-    refused = 0 if case.readings.taps else sum(port.refused for port in case.trial.ports.values())
+    # A tap refuses the frames that find the queue before the device full, a port those of a link that is down.
+    refused = 0 if case.trial.device_refuses else sum(port.refused for port in case.trial.ports.values())
     errors = sum(port.redirect_errors for port in case.trial.ports.values())
     if refused == 0 and errors == 0:
         return None
@@ -392,7 +395,7 @@ def _lost(case: _Case, stream: _Stream) -> _Ruling | None:
     reason = f"{stream.name}: {_loss_figures(case, stream)}"
     excused = _excused(case, stream) if limited_by == "device" else 0
     if excused and counts.received_frames + excused >= (1 - case.plan.loss_tolerance) * counts.due_frames:
-        cause: LimitedBy = "tester" if _tester_drops(case) else "host"
+        cause: LimitedBy = "tester" if _tester_drops(case)[stream.name] else "host"
         excuse = f"{reason}, which {_disturbance(case, stream)} can explain ({_explained(case, stream)})"
         return _Ruling(Verdict.INVALID, excuse, limited_by=cause, excused=True)
     if excused and counts.lost_in_stalls is not None:
@@ -479,12 +482,13 @@ def _excused(case: _Case, stream: _Stream) -> int:
 
 
 def _explained_loss(case: _Case, stream: _Stream) -> float:
-    drops, counts = _tester_drops(case), stream.counts
+    drops, counts = _tester_drops(case)[stream.name], stream.counts
     if case.readings.link_losses and not case.restarted:
         # When the link was down is not known, nor how many frames it took.
         return counts.lost
     if case.restarted and stream.phase == 2:
-        return drops
+        # A port whose link the restart took down drops frames, too.
+        return 0 if case.readings.link_losses else drops
     if counts.lost_in_stalls is not None:
         return drops + counts.lost_in_stalls
     if case.trial.placement == "shared":
@@ -509,16 +513,41 @@ def _port_drops(case: _Case) -> dict[str, tuple[int, int]]:
     if case.readings.taps:
         # The port's drops include the frames that found its queue full, and frames that receivers took.
         return {name: (0, max(0, port.tx_dropped - port.refused)) for name, port in ports.items()}
-    return {name: (port.rx_dropped, port.tx_dropped) for name, port in ports.items()}
+    taken = case.readings.counts_taken
+    return {name: (0 if name in taken else port.rx_dropped, port.tx_dropped) for name, port in ports.items()}
 
 
-def _tester_drops(case: _Case) -> int:
-    return sum(received + sent for received, sent in _port_drops(case).values())
+def _tester_drops(case: _Case) -> dict[str, int]:
+    """Lost frames that the tester's own ports explain, by the name of the stream.
+
+    Each drop explains one frame: of the first stream whose frames meet the port that way.
+    """
+    left = {
+        (name, way): frames
+        for name, drops in _port_drops(case).items()
+        for way, frames in zip(("received", "sent"), drops, strict=True)
+    }
+    explained = {}
+    for stream in _streams(case):
+        lost = stream.counts.lost
+        for place in _met_ports(stream):
+            taken = min(lost, left.get(place, 0))
+            left[place] = left.get(place, 0) - taken
+            lost -= taken
+        explained[stream.name] = stream.counts.lost - lost
+    return explained
+
+
+def _met_ports(stream: _Stream) -> Sequence[tuple[str, str]]:
+    """Ports that frames of a stream meet, and which way; reactions go back the other way."""
+    there, back = (_DOWN, _UP) if stream.direction is Direction.RESPONDER else (_UP, _DOWN)
+    return (*there, *back) if len(stream.counts.messages) > 1 else there
 
 
 def _disturbance(case: _Case, stream: _Stream) -> str:
     placed = stream.counts.lost_in_stalls is not None
-    causes = [f"{drops} frames dropped at the tester's own ports"] if (drops := _tester_drops(case)) else []
+    drops = _tester_drops(case)[stream.name]
+    causes = [f"{drops} frames dropped at the tester's own ports"] if drops else []
     causes += [links] if (links := _links(case)) else []
     if case.readings.throttled_seconds:
         causes += [f"a CPU quota that stopped the tester for {case.readings.throttled_seconds * 1000:.0f} ms"]

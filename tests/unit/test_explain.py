@@ -176,6 +176,7 @@ def test_a_tap_counts_frames_as_dropped_that_arrived() -> None:
     ports = {"initiator": {"refused": 300, "redirect_errors": 0, "rx_dropped": 700, "tx_dropped": 300}}
     assert losing(trial(300, ports=ports, taps=True)) == ("ring", "gateway", 300, ["queue full"])
     assert losing(trial(300, ports=ports))[0] == "tester in"
+    assert hops_of(trial(300, ports=ports, counts_taken=["Initiator"])).hops[-1].lost == 0
 
 
 def test_hops_come_in_the_order_in_which_frames_meet_them() -> None:

@@ -223,6 +223,17 @@ def test_drops_at_the_testers_ports_are_left_to_the_engines_own_counters() -> No
     assert recorder.trials[0]["dropped"] == {"gateway inside received": 0}
 
 
+def test_ports_whose_drivers_count_what_receivers_took_are_recorded_with_every_trial(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("natgauge.trial.trial_run.counts_taken", lambda _netns, port: port == "ng0r")
+    recorder = Recorder()
+    engine = FakeEngine(lost=100, port={"rx_dropped": 900})
+    trial = measurer(engine, recorder=recorder, place=Isolated()).measure(PlanOfTrial(1000, 1e4))
+    assert recorder.trials[0]["counts_taken"] == ["Responder"]
+    assert trial.verdict is Verdict.FAIL
+
+
 def test_the_work_of_each_device_core_is_recorded_with_every_trial() -> None:
     engine, recorder, lab = FakeEngine(), Recorder(), FakeLab()
     lab.work = {0: CoreWork(10, 1.0), 3: CoreWork(20, 1.0)}

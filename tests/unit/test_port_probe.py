@@ -25,7 +25,7 @@ from natgauge.labs.common import locks
 from natgauge.labs.wire import drivers
 from natgauge.labs.wire.drivers import Attached, Media
 from natgauge.labs.wire.lab import port_lock
-from natgauge.labs.wire.port_state import driver_facts, findings, refuse
+from natgauge.labs.wire.port_state import counts_taken, driver_facts, findings, refuse
 from natgauge.tester import port_probe
 from natgauge.tester.port_probe import of_peer, probe
 
@@ -219,6 +219,18 @@ def test_the_table_of_drivers_knows_what_it_does_not_take() -> None:
         assert known is not None
         assert not known.takes
     assert driver_facts("unheard-of") is None
+
+
+@pytest.mark.parametrize(
+    ("driver", "taken"),
+    [("virtio_net", True), ("mana", True), ("st_gmac", True), ("tun", True), ("veth", False), ("unheard-of", False)],
+)
+def test_a_driver_that_counts_what_an_xdp_program_took_as_dropped_is_known(
+    monkeypatch: pytest.MonkeyPatch, driver: str, *, taken: bool
+) -> None:
+    monkeypatch.setattr("natgauge.labs.wire.port_state.driver_of", lambda _interface: driver)
+    assert counts_taken(None, "eth1") is taken
+    assert not counts_taken("ng-no-such-namespace", "eth1")
 
 
 @pytest.fixture

@@ -498,3 +498,65 @@ def test_a_tolerated_wrong_frame_beside_losses_that_a_stall_explains_is_no_failu
     assert (judged(11, 2).verdict, judged(11, 2).excused) == (Verdict.INVALID, True)
     # 11 frames are more than the tolerated 10 of 100,000, and no stall damages one.
     assert judged(20, 11).verdict is Verdict.FAIL
+
+
+def test_a_driver_that_counts_what_receivers_took_as_dropped_explains_no_loss() -> None:
+    """virtio_net counts every frame that an XDP program takes, so every loss was excused as the tester's own."""
+    lossy_down = both_phases(lossy(9), ports={"initiator": make_port(rx_dropped=N), "responder": make_port()})
+    assert (lossy_down.judged.verdict, lossy_down.judged.limited_by) == (Verdict.INVALID, "tester")
+    judged = lossy_down.but(counts_taken=("Initiator",)).judged
+    assert (judged.verdict, judged.limited_by) == (Verdict.FAIL, "device")
+    assert judged.cause is not None
+    assert judged.cause.kind == "not known"
+    assert not any("dropped" in remark for remark in judged.remarks)
+    # What the port drops when it sends is still the tester's.
+    sent = {"responder": make_port(rx_dropped=N, tx_dropped=9)}
+    assert lossy_down.but(ports=sent, counts_taken=("Initiator", "Responder")).judged.limited_by == "tester"
+
+
+@pytest.mark.parametrize(
+    ("direction", "port", "dropped"),
+    [
+        (UP, "initiator", "tx_dropped"),
+        (UP, "responder", "rx_dropped"),
+        (DOWN, "responder", "tx_dropped"),
+        (DOWN, "initiator", "rx_dropped"),
+    ],
+)
+def test_a_drop_explains_only_a_frame_that_meets_the_port_that_way(
+    direction: Direction, port: str, dropped: str
+) -> None:
+    ports = {port: make_port(**{dropped: 9})}
+    for each in Direction:
+        phase2 = {one: lossy(9) if one is each else SECOND for one in Direction}
+        judged = clean(plan=PREPARING, phase2=phase2, ports=ports).judged
+        found = Verdict.INVALID if each is direction else Verdict.FAIL
+        assert (judged.verdict, judged.excused_frames) == (found, 9 if each is direction else 0)
+
+
+def test_a_drop_explains_one_frame_of_all_streams() -> None:
+    """9 drops excused 9 frames of each stream."""
+    ports = {"responder": make_port(rx_dropped=12)}
+    phase2 = {UP: lossy(9), DOWN: SECOND}
+    judged = clean(
+        plan=PREPARING, phase1=lossy(9), stored=N - 9, count_after=N - 9, phase2=phase2, ports=ports, loss_tolerance=0.5
+    ).judged
+    assert (judged.excused_frames, judged.excused_by_direction) == (12, {UP: 3})
+
+
+def test_an_exchange_of_messages_meets_every_port_both_ways() -> None:
+    asked = lossy(9, messages=(arrivals("query", N), arrivals("response", N - 9)))
+    for port in ({"responder": make_port(tx_dropped=9)}, {"initiator": make_port(rx_dropped=9)}):
+        assert clean(plan=PREPARING, phase2={UP: asked}, ports=port).judged.limited_by == "tester"
+
+
+def test_frames_that_a_port_refused_while_the_restarted_device_had_the_link_down_are_its_loss() -> None:
+    refused = both_phases(
+        change_counts(SECOND, offered=N - 9, received=N - 20),
+        ports={"responder": make_port(refused=9, tx_dropped=20)},
+        link_losses={"Responder": 1},
+    )
+    assert refused.judged.limited_by == "host"
+    judged = refused.but(restart_at_seconds=0.5).judged
+    assert (judged.verdict, judged.limited_by, judged.failed_phase) == (Verdict.FAIL, "device", 2)
+    assert judged.phase2[DOWN].lost == 20

@@ -126,6 +126,7 @@ class _Trial(_Part):
     device_faults: dict[str, _Counter] | None = None
     dropped: dict[str, _Counter] | None = None
     taps: bool | None = None
+    counts_taken: list[str] | None = None
 
 
 def periods(trial: Mapping[str, Any]) -> int:

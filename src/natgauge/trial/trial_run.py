@@ -20,7 +20,8 @@ from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.host.limits import ControlGroups, Throttling
 from natgauge.labs.common.links import carrier_losses
 from natgauge.labs.common.shell import run_of_user
-from natgauge.labs.contract import TESTER_PLACES, LabCounters, NetworkCounters
+from natgauge.labs.contract import TESTER_PLACES, LabCounters, NetworkCounters, Port
+from natgauge.labs.wire.port_state import counts_taken
 from natgauge.log_counts import LogCounts, LogError
 from natgauge.power import Energy, EnergyOfTrial, Meter
 from natgauge.readings import Readings
@@ -324,9 +325,13 @@ class TrialRun:
         at_devices = {name: frames for name, frames in counters.dropped.items() if not name.startswith(TESTER_PLACES)}
         return replace(counters, dropped=at_devices)
 
+    @property
+    def _ports(self) -> Mapping[str, Port]:
+        """The tester's own ports, by the names that readings have for them."""
+        return {"Initiator": self.place.initiator, "Responder": self.place.responder}
+
     def _lab_state(self) -> _LabState:
-        ports = {"Initiator": self.place.initiator, "Responder": self.place.responder}
-        links = {name: carrier_losses(port.netns, port.interface) for name, port in ports.items()}
+        links = {name: carrier_losses(port.netns, port.interface) for name, port in self._ports.items()}
         return _LabState(self._counters(), links, self.throttling())
 
     def _of_lab(self, before: _LabState, after: _LabState) -> Readings:
@@ -338,6 +343,9 @@ class TrialRun:
             core_work=since(before.counters.core_work, after.counters.core_work),
             network_counters=risen(before.counters.network, after.counters.network),
             taps=self.place.initiator.tap,
+            counts_taken=tuple(
+                name for name, port in self._ports.items() if counts_taken(port.netns, port.interface)
+            ),
             link_losses={name: number for name, number in lost.items() if number > 0},
             throttled_seconds=after.throttled.since(before.throttled).seconds,
         )

@@ -201,6 +201,11 @@ def _has_card(interface: str) -> bool:
     return bool(link_attribute(None, interface, "IFLA_PARENT_DEV_NAME"))
 
 
+def driver_of(interface: str) -> str:
+    """Return the driver of a port of the calling thread's namespace; "not known" where it cannot be asked."""
+    return _driver(interface)[0]
+
+
 def _driver(interface: str) -> tuple[str, str | None]:
     described = _DriverInfo(_GET_DRIVER)
     try:

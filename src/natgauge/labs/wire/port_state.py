@@ -22,8 +22,9 @@ from natgauge.finding import Finding
 from natgauge.host import ethtool
 from natgauge.host.cpus import online_cpus
 from natgauge.host.uplinks import uplinks
+from natgauge.labs.common.namespaces import inside
 from natgauge.labs.wire import drivers
-from natgauge.labs.wire.drivers import Media, media_of
+from natgauge.labs.wire.drivers import Media, driver_of, media_of
 
 #: Octets of a frame besides its IP packet: Ethernet header and FCS.
 FRAME_OVERHEAD: Final = 18
@@ -40,6 +41,7 @@ class DriverFacts(BaseModel):
         own_queue: whether a core sends through the transmit queue of its own number, and cannot send without one.
         further_queues: whether a program takes a further queue for each core. Without enough of them, the driver shares
             the present ones, of which there must not be more than cores.
+        counts_taken: whether it counts frames as dropped that a receiver took.
         if_refused: action where it refuses an XDP program; empty = none is known.
     """
 
@@ -50,6 +52,7 @@ class DriverFacts(BaseModel):
     most_mtu: int | None = None
     own_queue: bool = False
     further_queues: bool = False
+    counts_taken: bool = False
     note: str = ""
     if_refused: str = ""
 
@@ -105,6 +108,18 @@ class PortState:
     def driver(self) -> DriverFacts | None:
         """Known properties of its driver."""
         return driver_facts(self.media.driver)
+
+
+def counts_taken(netns: str | None, interface: str) -> bool:
+    """Whether the driver of a port in a namespace counts frames as dropped that a receiver took.
+
+    False where the driver, the port or the namespace is not known; None as the namespace = ours.
+    """
+    try:
+        known = driver_facts(inside(netns, lambda: driver_of(interface)))
+    except (NatgaugeError, OSError):
+        return False
+    return known is not None and known.counts_taken
 
 
 def refuse_missing(interface: str) -> None:
