@@ -198,8 +198,8 @@ def _table(case: _Case) -> TableState:
         return TableState(case.established, limit)
     counted = [readings.count_in_churn.count] if readings.count_in_churn is not None else []
     counted += [readings.count_after] if readings.count_after is not None else []
-    openings = case.trial.openings
-    return TableState(max(counted, default=None), limit, 0 if openings is None else openings.offered_frames)
+    opened = [each.offered_frames for each in (case.trial.openings, case.trial.flood) if each is not None]
+    return TableState(max(counted, default=None), limit, sum(opened))
 
 
 def lag_tolerance(nominal_seconds: float, lag_share: float = LAG_SHARE) -> float:

@@ -12,10 +12,11 @@ import pytest
 from tests.unit.counted import change_counts, make_counts
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.simulated import reading
-from tests.unit.test_churn import PLAN, judged, lost_of, made
+from tests.unit.test_churn import PLAN, all_came, judged, lost_of, made
 from tests.unit.test_measurer_trials import measurer, phase2_of
 from tests.unit.test_procedure_subscribers import NEW_BOUND, Mixed, measure, profile
 
+from natgauge.agreement.generated import StreamCounts
 from natgauge.churn import CountInChurn
 from natgauge.doubts import find
 from natgauge.errors import UsageError
@@ -156,18 +157,47 @@ def test_a_request_has_the_flood_and_its_losses_fail_no_trial() -> None:
     asked = phase2_of(engine).churn
     assert asked is not None
     assert asked.flood_per_second == 500
-    trial = made()
-    assert trial.result is not None
-    assert trial.result.phase2 is not None
+    assert judged(with_flood(made(), lost_of(1000, 999))).verdict is Verdict.PASS
+    unsent = make_counts(1000, 900, 900, nominal_seconds=2.0, sending_seconds=2.0)
+    assert judged(with_flood(made(), unsent)).limited_by == "tester"
 
-    def beside(flood: Any) -> Trial:
-        phase2 = trial.counted.phase2
-        assert phase2 is not None
-        counted = trial.counted.model_copy(update={"phase2": phase2.model_copy(update={"flood": flood})})
-        return judged(replace(trial, result=counted))
 
-    assert beside(lost_of(1000, 999)).verdict is Verdict.PASS
-    assert beside(make_counts(1000, 900, 900, nominal_seconds=2.0, sending_seconds=2.0)).limited_by == "tester"
+def with_flood(trial: Trial, flood: StreamCounts) -> Trial:
+    """The same trial with a flood of these counts."""
+    phase2 = trial.counted.phase2
+    assert phase2 is not None
+    counted = trial.counted.model_copy(update={"phase2": phase2.model_copy(update={"flood": flood})})
+    return replace(trial, result=counted)
+
+
+def test_a_flood_may_fill_the_table_after_it_was_read() -> None:
+    trial = made(
+        openings=lost_of(200, 100),
+        count_in_churn=CountInChurn(2.0, 900),
+        network_counters={"gateway": {"conntrack drop": 100}},
+    )
+    assert judged(trial, table_limit=2000).limited_by == "device"
+    assert judged(with_flood(trial, all_came(1000)), table_limit=2000).limited_by == "table"
+
+
+class Counting(Flooded):
+    """Its kernel counts the entries that could not be made for the flood."""
+
+    __slots__ = ()
+
+    def trial(self, plan: TrialPlan) -> Trial:
+        """The same trial, with the counter."""
+        trial = Flooded.trial(self, plan)
+        lost = 0 if trial.flood is None else trial.flood.lost
+        return reading(trial, network_counters={"gateway": {"conntrack insert_failed": lost}})
+
+
+def test_what_a_flood_alone_lost_is_no_limit_of_the_others() -> None:
+    """Its counter made the port pool the bottleneck, so nothing asked whether frames or connections ended it."""
+    truth = Counting(opens=1000, per_host=True)
+    found = measure("mixed-load", truth, four_tuples=500_000, new_share=0.05, flood_share=0.9)
+    assert found.summary.median == pytest.approx(10_000, rel=0.006)
+    assert found.limited_by == "new connections"
 
 
 def test_a_flood_before_devices_whose_subscribers_share_addresses_is_refused() -> None:

@@ -30,6 +30,8 @@ _PLACES: Final = {"card ring": "card ring", "received": "received", "sent": "sen
 #: Fields of a trial's result: of a port, and of a stream, of frames that came late or wrong.
 _PORT: Final = ("refused", "redirect_errors", "tx_dropped", "rx_dropped")
 _ERRORS: Final = ("too_big", "icmp_errors")
+#: Frames of one host that opens more than its share: their loss fails no trial.
+_FLOOD: Final = "flood"
 #: Intended frames that had no connection.
 _UNSENT: Final = ("skipped", "unopened")
 #: Frames that arrived, but not in time.
@@ -87,7 +89,9 @@ class TrialHops:
 
     Attributes:
         hops: from the sending to the receiving tester; of a device whose kernel was not read, those with counters.
+        sent: frames of the test, as are the lost ones; those of a flood are not.
         late_delays: delays of the late frames; None = no frame was late, or they are not known.
+        flood_lost: frames of a flood that were lost, which the counters count, too.
     """
 
     sent: int
@@ -96,6 +100,7 @@ class TrialHops:
     has_kernel_counters: bool
     hosts: HostLosses = NO_HOSTS
     late_delays: LateDelays | None = None
+    flood_lost: int = 0
 
     @property
     def losing(self) -> HopLoss | None:
@@ -116,9 +121,11 @@ class TrialHops:
 def hops_of(trial: Mapping[str, Any]) -> TrialHops:
     """Return the hops of a trial from its record, as `trials.jsonl` has it, with a result."""
     result, network = trial["result"], _spoken(trial)
-    streams = [stream for stream in (result.get("phase1"), *(result.get("phase2") or {}).values()) if stream]
-    sent = sum(stream["intended_frames"] - sum(stream.get(name) or 0 for name in _UNSENT) for stream in streams)
-    lost = max(0, sent - sum(stream["received_frames"] for stream in streams))
+    phase2 = result.get("phase2") or {}
+    tested = (result.get("phase1"), *(counts for name, counts in phase2.items() if name != _FLOOD))
+    streams = [stream for stream in tested if stream]
+    sent, lost = _sent_and_lost(streams)
+    flood_lost = _sent_and_lost([flood] if (flood := phase2.get(_FLOOD)) else [])[1]
     names = [*(network or {}), *(place.split()[0] for place in trial.get("dropped") or {})]
     names += [cause.split()[0] for cause in trial.get("device_faults") or {} if " " in cause]
     devices = list(dict.fromkeys(names)) or ["gateway"]
@@ -127,9 +134,9 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
     _make_disjoint(events)
     for device, counts in (network or {}).items():
         inside = sum(n for key, n in events.items() if key[0] == device and _is_inside(facts_of(key[2])))
-        _add_rest(events, (device, "", _NOT_SENT), _not_sent(counts, arrived=lost < sent) - inside, lost)
+        _add_rest(events, (device, "", _NOT_SENT), _not_sent(counts, arrived=lost < sent) - inside, lost + flood_lost)
         for place, kept in tun_kept(counts).items():
-            _add_rest(events, (device, place, _TUN_KEPT), kept, lost)
+            _add_rest(events, (device, place, _TUN_KEPT), kept, lost + flood_lost)
     opened = result.get("phase1") or {}
     found = [
         (device, HopCounter(name, place, count, _case(name, count, events, opened)))
@@ -143,7 +150,14 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
         for hop, device in way
     ]
     known = [each for each in hops if each.counters or each.hop in (first, last) or each.device in (network or {})]
-    return TrialHops(sent, lost, tuple(known), bool(network), hosts_of(trial), _late_delays(trial, streams))
+    late = _late_delays(trial, streams)
+    return TrialHops(sent, lost, tuple(known), bool(network), hosts_of(trial), late, flood_lost)
+
+
+def _sent_and_lost(streams: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
+    """Return the frames that streams sent and lost, without those that had no connection."""
+    sent = sum(stream["intended_frames"] - sum(stream.get(name) or 0 for name in _UNSENT) for stream in streams)
+    return sent, max(0, sent - sum(stream["received_frames"] for stream in streams))
 
 
 def _late_delays(trial: Mapping[str, Any], streams: Sequence[Mapping[str, Any]]) -> LateDelays | None:

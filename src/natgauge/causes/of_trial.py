@@ -52,6 +52,11 @@ class TableState:
         """Whether the known limit was surely not reached."""
         return self.held is not None and self.limit is not None and not self._may_exceed(FULL_SHARE)
 
+    @property
+    def was_never_full(self) -> bool:
+        """Whether it surely was not full before it was read, when Linux may have removed connections again."""
+        return self.held is not None and self.limit is not None and not self.is_cleared
+
     def _may_exceed(self, share: float) -> bool:
         """Whether the table may have reached this share of its limit; False where readings or limit are not known."""
         return self.held is not None and self.limit is not None and self.held + self.opening >= share * self.limit
@@ -100,22 +105,26 @@ def _by_counters(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
     if not hops.lost:
         return common
     if hop is None:
-        evicted = None if table.has_room else _of_table(hops)
-        return common if evicted is None else _with(_named(common, evicted[1]), evicted)
+        evicted = None if table.was_never_full else _of_table(hops)
+        return common if evicted is None else _with(_named(common, evicted[1], hops), evicted)
     counter = max(hop.counters, key=lambda each: each.lost)
-    named = _with(_named(common, counter), (hop, counter))
+    named = _with(_named(common, counter, hops), (hop, counter))
     if named.kind == "forgotten" and hop.hop == "conntrack" and table.is_cleared:
         return _with(replace(full, certainty="guess", frames=named.frames), (hop, counter))
-    if named.kind == "table" and table.has_room:
+    if named.kind == "table" and table.was_never_full:
+        return _with(common, (hop, counter))
+    if named.limited_by in FULL and counter.lost <= hops.flood_lost:
+        # A host that has used up its own share fills nothing for the others.
         return _with(common, (hop, counter))
     if counter.name == _NOT_ENTERED and counter.lost < PORTS_SHARE * hops.sent:
         return replace(named, kind="clash", certainty="guess")
     return replace(named, certainty="guess") if named.limited_by != "device" and not opens else named
 
 
-def _named(cause: Cause, counter: HopCounter) -> Cause:
+def _named(cause: Cause, counter: HopCounter, hops: TrialHops) -> Cause:
     facts = counter.facts
-    certainty: Certainty = "guess" if facts.guess or not counter.lost else "seen"
+    # Where a flood lost as many frames, the counter may have counted those alone.
+    certainty: Certainty = "guess" if facts.guess or counter.lost <= hops.flood_lost else "seen"
     frames = min(counter.lost, cause.lost)
     return replace(cause, kind=facts.cause, certainty=certainty, remedy=facts.knob, frames=frames)
 
