@@ -314,11 +314,12 @@ class Trial:
 
     @property
     def other_traffic(self) -> OtherTraffic:
-        """The foreign frames at both of the tester's ports, next to all offered frames."""
+        """The foreign frames at both of the tester's ports, next to all frames that the tester sent."""
         if self.result is None:
             return NO_OTHER_TRAFFIC
         foreign = sum(port.foreign for port in self.ports.values())
-        return OtherTraffic(foreign, sum(each.offered_frames for each in self.streams), self.result.wall_ns / 1e9)
+        streams = [*self.streams, *([] if self.flood is None else [self.flood])]
+        return OtherTraffic(foreign, sum(each.sent_messages for each in streams), self.result.wall_ns / 1e9)
 
     @property
     def delays(self) -> dict[Direction, Delays]:

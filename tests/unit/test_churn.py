@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import random
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -268,15 +268,17 @@ def test_wrong_frames_count_with_all_that_were_due_against_the_tolerance() -> No
 
 
 class Forgetful(Gateway):
-    """A gateway that counts so many connections where 1,200 are expected."""
+    """A gateway that counts so many connections where 1,200 are expected, in trials with one of these verdicts."""
 
-    def __init__(self, counts: int) -> None:
+    def __init__(self, counts: int, verdicts: Collection[Verdict] = tuple(Verdict)) -> None:
         super().__init__(establishes=50_000.0)
         self._read = CountInChurn(2.0, counts, 1200.0)
+        self._verdicts = verdicts
 
     def measure(self, plan: PlanOfTrial) -> OneTrial:
         """Measure as usual, with the count."""
-        return change_trial(super().measure(plan), count_in_churn=self._read)
+        outcome = super().measure(plan)
+        return change_trial(outcome, count_in_churn=self._read) if outcome.verdict in self._verdicts else outcome
 
 
 @pytest.mark.parametrize(("counts", "deviation"), [(1200, None), (1260, 0.05), (600, -0.5)])
@@ -285,3 +287,11 @@ def test_a_result_has_the_doubt_with_the_worst_deviation(counts: int, deviation:
     found: MeasurementResult = connection_rate.PROCEDURE.measure(Forgetful(counts), settings)
     doubts = [doubt for doubt in find(found, Parameters()) if doubt.word == "unexpected count"]
     assert [doubt.value for doubt in doubts] == ([] if deviation is None else [pytest.approx(deviation)])
+
+
+def test_a_trial_that_failed_says_nothing_of_what_the_device_forgets() -> None:
+    """Its openings were lost or late, so the device never had them."""
+    settings = connection_rate.ConnectionRateSettings(connections=100_000, placement="isolated", repeat=1)
+    found: MeasurementResult = connection_rate.PROCEDURE.measure(Forgetful(600, {Verdict.FAIL}), settings)
+    assert found.trials[Verdict.FAIL]
+    assert "unexpected count" not in {doubt.word for doubt in find(found, Parameters())}

@@ -10,10 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.plans import OneTrial, PlanOfTrial
-from tests.unit.counted import change_trial, make_counts
+from tests.unit.counted import arrivals, change_trial, make_counts, make_outcome
 from tests.unit.fake_engine import CLEAN
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
+from tests.unit.test_churn import lost_of
+from tests.unit.test_churn import made as churned
+from tests.unit.test_flood import with_flood
 
 from natgauge.agreement.generated import StreamTally
 from natgauge.doubts import find
@@ -89,6 +92,15 @@ def doubts_of(gateway: Gateway) -> list[Note]:
 @pytest.mark.parametrize("verdict", [None, Verdict.PASS, Verdict.FAIL])
 def test_a_result_has_the_doubt_whether_its_trials_passed_or_failed(verdict: Verdict | None) -> None:
     assert len(doubts_of(Busy(5000, verdict))) == 1
+
+
+def test_foreign_frames_are_a_share_of_all_frames_that_the_tester_sent() -> None:
+    """Of 1,000 handshakes, 2,900 frames were sent; the flood beside them was left out."""
+    handshakes = [arrivals("syn", 950), arrivals("syn-ack", 950), arrivals("ack", 940)]
+    first = make_counts(1000, 1000, 940, messages=handshakes)
+    assert make_outcome(phase1=first, foreign=29).other_traffic.share == 0.01
+    flooded = with_flood(churned(foreign=9), lost_of(1000, 999))
+    assert flooded.other_traffic.offered == churned().other_traffic.offered + 1000
 
 
 def test_a_result_without_other_traffic_or_with_it_in_invalid_trials_only_has_no_doubt() -> None:

@@ -57,6 +57,11 @@ class StreamFigures(WrongFigures):
         return self.received_frames * max(1, len(self.messages))
 
     @property
+    def sent_messages(self) -> int:
+        """Frames that both sides sent: what was offered, and a reaction to each message that arrived but the last."""
+        return self.offered_frames + sum(message.received for message in self.messages[:-1])
+
+    @property
     def nominal_seconds(self) -> float:
         """Duration of the sending as planned."""
         return self.nominal_ns / 1e9

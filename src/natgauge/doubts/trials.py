@@ -56,7 +56,9 @@ def _other_traffic(facts: Facts) -> Iterator[Said]:
 
 def _unexpected_count(facts: Facts) -> Iterator[Said]:
     """Connections that the device forgot too early or too late: open ones, or those that left."""
-    read = [counted for outcome in facts.counted if (counted := outcome.readings.count_in_churn) is not None]
+    # Of a trial that failed, openings were lost or late, and the device holds other numbers for that.
+    passed = [outcome for outcome in facts.counted if outcome.verdict is Verdict.PASS]
+    read = [counted for outcome in passed if (counted := outcome.readings.count_in_churn) is not None]
     deviating = [counted for counted in read if counted.deviates]
     if not deviating:
         return

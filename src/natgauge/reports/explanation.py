@@ -285,9 +285,10 @@ def _load(plan: Mapping[str, Any]) -> str:
 
 
 def _others(result: Mapping[str, Any]) -> OtherTraffic:
-    """Return the foreign frames of a trial, next to those that it offered."""
-    streams = (result.get("phase1"), *(result.get("phase2") or {}).values())
-    offered = sum(int(stream.get("offered_frames") or 0) for stream in streams if stream)
+    """Return the foreign frames of a trial, next to those that the tester sent, as `Trial.other_traffic` has them."""
+    streams = [each for each in (result.get("phase1"), *(result.get("phase2") or {}).values()) if each]
+    reactions = sum(each["received"] for stream in streams for each in (stream.get("messages") or [])[:-1])
+    offered = reactions + sum(int(stream.get("offered_frames") or 0) for stream in streams)
     foreign = sum(int(port.get("foreign") or 0) for port in (result.get("ports") or {}).values())
     return OtherTraffic(foreign, offered, int(result.get("wall_ns") or 0) / 1e9)
 
