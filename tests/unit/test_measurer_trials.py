@@ -26,7 +26,7 @@ from natgauge.agreement.generated import (
 )
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import TrafficOptions
-from natgauge.labs.contract import Addresses
+from natgauge.labs.contract import Addresses, LabCounters
 from natgauge.procedures import reset, system_recovery
 from natgauge.setup.traffic import make_plan
 from natgauge.trial.lab_measurer import LabMeasurer
@@ -592,6 +592,27 @@ def test_a_period_with_loss_fails_and_one_that_a_stall_spoiled_is_invalid() -> N
 
     assert verdicts(lost_in_stalls=0) == {"FAIL"}
     assert verdicts(lost_in_stalls=7) == {"INVALID"}
+
+
+def test_what_the_engine_itself_causes_belongs_to_the_first_and_the_last_period(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two links that the engine takes down were taken from each period, and hid a link that went down by itself."""
+    downs, drops = iter([0, 1, 2, 3]), iter([0, 2, 2, 5])
+
+    class Counted(FakeLab):
+        def counters(self) -> LabCounters:
+            return LabCounters({"gateway inside received": next(drops)})
+
+    monkeypatch.setattr(
+        "natgauge.trial.trial_run.carrier_losses", lambda _netns, port: next(downs) if port == "ng0i" else 0
+    )
+    subject = measurer(FakeEngine(), place=Counted())
+    subject.trial_run.own_link_losses = {"Initiator": 2}
+    subject.trial_run.own_drops = {"gateway inside received": 2}
+    read = [period.outcome.readings for period in subject.periods(MANY, lambda _period: True)]
+    assert [each.link_losses for each in read] == [{}, {"Initiator": 1}, {}]
+    assert [each.dropped["gateway inside received"] for each in read] == [0, 0, 3]
 
 
 def test_a_caller_that_has_heard_enough_ends_the_trial() -> None:

@@ -127,6 +127,13 @@ class _LabState(NamedTuple):
     throttled: Throttling
 
 
+class _Own(NamedTuple):
+    """What the engine itself causes: dropped frames of its self-test by place, and losses of links by port."""
+
+    drops: Mapping[str, int]
+    links: Mapping[str, int]
+
+
 @dataclass(slots=True)
 class TrialRun:
     """Runs trials.
@@ -176,16 +183,11 @@ class TrialRun:
                 result, restart, error = self._run_restarting(request, self._restarting(plan), plan.restart_at_seconds)
         energy: Energy | None = None if metered is None else metered.energy()
         after = self._lab_state()
-        dropped = after.counters.dropped
         if self.server is not None:
             self.server.confirm_ready()
         readings = replace(
-            self._of_lab(before, after),
+            self._of_lab(before, after, _Own(self.own_drops, self.own_link_losses)),
             count_before=count_before,
-            dropped_before={
-                place: count + min(self.own_drops.get(place, 0), max(dropped.get(place, count) - count, 0))
-                for place, count in before.counters.dropped.items()
-            },
             server_refused={cause: n - refused_before.get(cause, 0) for cause, n in self._refused().items()},
             energy=energy,
             count_in_churn=counted,
@@ -218,14 +220,15 @@ class TrialRun:
         count_before = emptied(self.device, self.asking)
         if plan.settle_seconds:
             self.sleep(plan.settle_seconds)
-        state = self._lab_state()
+        state, periods, number = self._lab_state(), 1 if plan.phase2 is None else plan.phase2.periods, 0
 
         def period(result: TrialResult, log: LogCounts | None = None, log_error: LogError | None = None) -> None:
-            nonlocal state
-            before, state = state, self._lab_state()
+            nonlocal state, number
+            before, state, number = state, self._lab_state(), number + 1
+            own = self._own_in(is_first=number == 1, is_last=number == periods)
             count, free_octets, error = self._resources()
             readings = replace(
-                self._of_lab(before, state),
+                self._of_lab(before, state, own),
                 count_before=count_before,
                 count_after=count,
                 device_error=error,
@@ -334,12 +337,24 @@ class TrialRun:
         links = {name: carrier_losses(port.netns, port.interface) for name, port in self._ports.items()}
         return _LabState(self._counters(), links, self.throttling())
 
-    def _of_lab(self, before: _LabState, after: _LabState) -> Readings:
-        """Return what changed in the lab, of the links besides what the engine itself causes."""
-        lost = {name: n - before.links[name] - self.own_link_losses.get(name, 0) for name, n in after.links.items()}
+    def _own_in(self, *, is_first: bool, is_last: bool) -> _Own:
+        """Return what the engine causes in a period.
+
+        It tests itself and attaches its programs before the first one, and detaches them after the last one.
+        """
+        links = {name: is_first * (n - n // 2) + is_last * (n // 2) for name, n in self.own_link_losses.items()}
+        return _Own(self.own_drops if is_first else {}, links)
+
+    def _of_lab(self, before: _LabState, after: _LabState, own: _Own) -> Readings:
+        """Return what changed in the lab, besides what the engine itself causes."""
+        lost = {name: n - before.links[name] - own.links.get(name, 0) for name, n in after.links.items()}
+        dropped = after.counters.dropped
         return Readings(
-            dropped_before=before.counters.dropped,
-            dropped_after=after.counters.dropped,
+            dropped_before={
+                place: count + min(own.drops.get(place, 0), max(dropped.get(place, count) - count, 0))
+                for place, count in before.counters.dropped.items()
+            },
+            dropped_after=dropped,
             core_work=since(before.counters.core_work, after.counters.core_work),
             network_counters=risen(before.counters.network, after.counters.network),
             taps=self.place.initiator.tap,
