@@ -4,7 +4,8 @@
 draft-ietf-bmwg-powerbench measures the power of a device under the loads of RFC 2544. A meter that counts energy is
 read before and after a trial. The power that another meter shows is read throughout, because before and after the trial
 the device is idle. A trial that is too short for its meter has no energy: what the meter shows then is an idle device,
-or the rounding of its last digit.
+or the rounding of its last digit. Nor has one in which a reading failed, or the count began again: RAPL counts to
+262 kJ, which takes a busy server minutes.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ _PAUSE_SECONDS: Final = 0.5
 _LEAST_DIGITS: Final = 10
 _FORM: Final = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([WJ])\s*")
 
+#: What to do where trials are too short.
+_LONGER: Final = "make trials longer (--trial-seconds, or more --connections)"
+
 #: Prints what the meter shows.
 Meter = Callable[[], str]
 
@@ -35,9 +39,9 @@ class Energy:
     """Energy in a time: of a trial from before its first frame until the last ones have arrived.
 
     Attributes:
-        joules: None = the trial was too short for the meter.
+        joules: None = it is not known.
         seconds: > 0.
-        why_unknown: why `joules` is None, as the rest of a sentence; empty where it is known.
+        why_unknown: why `joules` is None, and what to do, as the rest of a sentence; empty where it is known.
     """
 
     joules: float | None
@@ -56,19 +60,27 @@ class _Shown:
 
 @dataclass(slots=True)
 class EnergyOfTrial:
-    """Reads a meter during the `with` block."""
+    """Reads a meter during the `with` block.
+
+    Attributes:
+        is_proven: whether the meter has been read before: a reading that fails then leaves the trial without energy.
+            HostError of the first one of all ends the measurement, because the command is wrong.
+    """
 
     meter: Meter
     clock: Callable[[], float] = time.monotonic
+    is_proven: bool = False
     _shown: list[_Shown] = field(default_factory=list)
     _over: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
     _error: Exception | None = None
+    _began: float = 0.0
     _ended: float = 0.0
 
     def __enter__(self) -> Self:
-        self._read()
-        if self._shown[0].unit == "W":
+        self._began = self.clock()
+        self._read_if_it_works()
+        if self._shown and self._shown[0].unit == "W":
             self._thread = threading.Thread(target=self._watch, daemon=True)
             self._thread.start()
         return self
@@ -79,10 +91,13 @@ class EnergyOfTrial:
         if self._thread is not None:
             self._thread.join()
         if raised[0] is None and self._error is None:
-            self._read()
+            self._read_if_it_works()
 
     def energy(self) -> Energy:
         """Return the energy; valid after the `with` block."""
+        if isinstance(self._error, HostError):
+            why = f"a reading failed ({self._error}); see that the command answers each time"
+            return Energy(None, self._ended - self._began, why)
         if self._error is not None:
             raise self._error
         first, last = self._shown[0], self._shown[-1]
@@ -93,15 +108,28 @@ class EnergyOfTrial:
             # The first one is that of an idle device, and so may be one that ended after the trial.
             within = [shown.number for shown in self._shown[1:-1] if shown.at <= self._ended]
             if not within:
-                return Energy(None, seconds, f"no reading fell into the trial (they are {_PAUSE_SECONDS:g} s apart)")
+                why = f"no reading fell into the trial (they are {_PAUSE_SECONDS:g} s apart); {_LONGER}"
+                return Energy(None, seconds, why)
             return Energy(sum(within) / len(within) * seconds, seconds)
         joules = last.number - first.number
         if joules < 0:
-            raise BrokenError(f"power command: the energy fell from {first.number:g} to {last.number:g} J in a trial")
+            why = f"the count of energy began again (from {first.number:g} to {last.number:g} J); measure again"
+            return Energy(None, seconds, why)
         # A meter that prints whole numbers at one reading and more at the other is as coarse as the first.
         if joules < _LEAST_DIGITS * max(first.digit, last.digit) * (1 - 1e-9):
-            return Energy(None, seconds, f"the count of energy grew by less than {_LEAST_DIGITS} of its last digits")
+            why = f"the count of energy grew by less than {_LEAST_DIGITS} of its last digits; {_LONGER}"
+            return Energy(None, seconds, why)
         return Energy(joules, seconds)
+
+    def _read_if_it_works(self) -> None:
+        """Read the meter; where it has worked before, a failure is kept for the energy."""
+        try:
+            self._read()
+        except HostError as error:
+            if not self.is_proven:
+                raise
+            self._error = error
+        self.is_proven = True
 
     def _read(self) -> None:
         said = self.meter()

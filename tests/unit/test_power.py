@@ -97,12 +97,36 @@ def test_an_energy_of_fewer_than_ten_of_the_last_digit_is_not_known(
     assert read(*texts).joules == joules
 
 
-@pytest.mark.parametrize(
-    "texts", [("61.5",), ("x W",), ("",), ("-5 W",), ("5 W", "6 J"), ("10 J", "9 J"), ("1e999 W",)]
-)
+@pytest.mark.parametrize("texts", [("61.5",), ("x W",), ("",), ("-5 W",), ("5 W", "6 J"), ("1e999 W",)])
 def test_what_is_no_reading_is_named(texts: tuple[str, ...], golden: Golden) -> None:
     with golden.raises((HostError, BrokenError)):
         read(*texts)
+
+
+def test_a_meter_whose_count_begins_again_leaves_the_trial_without_energy() -> None:
+    """RAPL counts to 262 kJ; the trial in which it wrapped ended the measurement."""
+    energy = read("262140 J", "9 J")
+    assert (energy.joules, energy.seconds) == (None, 10.0)
+    assert energy.why_unknown == "the count of energy began again (from 262140 to 9 J); measure again"
+
+
+def test_a_reading_that_fails_after_others_leaves_the_trial_without_energy() -> None:
+    energy = read("1000 J", "no meter")
+    assert energy.joules is None
+    assert energy.why_unknown.startswith("a reading failed (power command: printed 'no meter'; print a power, ")
+    meter = Meter(["no meter", "1000 J"])
+    with EnergyOfTrial(meter, clock=meter.clock, is_proven=True) as metered:
+        pass
+    assert metered.energy().joules is None
+
+
+def test_a_command_that_fails_once_costs_one_trial_its_energy(tmp_path: Path) -> None:
+    count = tmp_path / "readings"
+    count.write_text("0")
+    command = f'n=$(($(cat {count}) + 1)); echo $n > {count}; [ $n != 3 ] || exit 1; echo "$((n * 500)) J"'
+    subject = measurer(FakeEngine(), settings=replace(SETTINGS, power_command=command))
+    read_ones = [subject.measure(PLAN).readings.energy for _ in range(3)]
+    assert [energy and energy.joules for energy in read_ones] == [500, None, 500]
 
 
 @pytest.fixture
@@ -167,7 +191,8 @@ class ShortlyMetered(Gateway):
     def measure(self, plan: PlanOfTrial) -> OneTrial:
         """The same trial, with its energy where it is known."""
         short = isinstance(plan, TrialPlan) and plan.connections / plan.phase1_rate < 1
-        energy = Energy(None, 0.3, "no reading fell into the trial") if short else Energy(20.0, 1.0)
+        why = "no reading fell into the trial; make trials longer (--trial-seconds, or more --connections)"
+        energy = Energy(None, 0.3, why) if short else Energy(20.0, 1.0)
         return reading(Gateway.measure(self, plan), energy=energy)
 
 

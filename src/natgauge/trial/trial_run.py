@@ -143,6 +143,7 @@ class TrialRun:
         server: the real server behind the device; None = the tester answers.
         own_drops: frames of the engine's self-test that the lab counts as dropped, by place.
         meter: what reads the device's power meter; None = there is none.
+        metered: whether a trial has read it.
         own_link_losses: how often the engine itself takes the link of a port down in a trial, by the port's name.
         log: the device's log; None = it does not log.
     """
@@ -156,6 +157,7 @@ class TrialRun:
     own_drops: Mapping[str, int] = field(default_factory=dict)
     own_link_losses: Mapping[str, int] = field(default_factory=dict)
     meter: Meter | None = None
+    metered: bool = False
     sleep: Callable[[float], None] = time.sleep
     throttling: Callable[[], Throttling] = ControlGroups().throttling
     log: ConnectionLog | None = None
@@ -175,12 +177,13 @@ class TrialRun:
         memory_before = self._memory(request)
         before = self._lab_state()
         counted: CountInChurn | None = None
-        with nullcontext() if self.meter is None else EnergyOfTrial(self.meter) as metered:
+        with nullcontext() if self.meter is None else EnergyOfTrial(self.meter, is_proven=self.metered) as metered:
             if plan.restart_at_seconds is None:
                 result, counted = self._run_counting(plan, logged.request)
                 restart, error = None, ""
             else:
                 result, restart, error = self._run_restarting(request, self._restarting(plan), plan.restart_at_seconds)
+        self.metered = metered is not None
         energy: Energy | None = None if metered is None else metered.energy()
         after = self._lab_state()
         if self.server is not None:

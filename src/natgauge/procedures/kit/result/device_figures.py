@@ -150,16 +150,12 @@ def _energy(attempts: Sequence[Attempt]) -> Mapping[str, float]:
 
 
 def _energy_note(attempts: Sequence[Attempt]) -> list[Note]:
-    """Return a note where each trial at the highest load that passed was too short for the power meter."""
+    """Return a note where no trial at the highest load that passed has an energy."""
     read = [outcome.readings.energy for outcome in _metered(attempts)]
     why = [energy.why_unknown for energy in read if energy is not None]
     if not why or not all(why):
         return []
-    text = (
-        f"power and energy are not known: at the highest load that passed {why[-1]}; "
-        "make trials longer (--trial-seconds, or more --connections)"
-    )
-    return [Note("method", text)]
+    return [Note("method", f"power and energy are not known: at the highest load that passed {why[-1]}")]
 
 
 def _lost_at(attempts: Sequence[Attempt]) -> Mapping[str, float]:
