@@ -331,3 +331,45 @@ def test_commands_have_time_for_the_largest_table_that_a_trial_filled(monkeypatc
     given.clear()
     subject.empty_timed()
     assert set(given) == {1120.0}, "100 M connections"
+
+
+class Timed(Conntrack):
+    """Notes when it is asked."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.at: list[float] = []
+
+    def __call__(self, request: TrialRequest, *others: Any) -> Any:
+        """Answer one request, which takes half a second."""
+        self.at.append(self.clock.now)
+        return super().__call__(request, *others)
+
+
+@pytest.mark.parametrize("method", ["new-tuples", "wait"])
+def test_whether_a_device_still_forwards_is_asked_at_once(method: Any) -> None:
+    """A device that crashed had the time-out to come back before the single frames were sent."""
+    clock = Clock()
+    engine = Timed(clock)
+    subject = external(engine, tuples(clock, method=method), clock)
+    plan = PlanOfTrial(1000, 1000.0)
+    assert subject.measure(plan).verdict == "PASS"
+    engine.dead = True
+    assert subject.measure(plan).verdict == "COLLAPSED"
+    engine.dead = False
+    assert subject.measure(plan).verdict == "PASS"
+    # A trial, a dead one and its single frames, the check and a trial.
+    waited = [after - before - 0.5 for before, after in zip(engine.at, engine.at[1:], strict=False)]
+    pause = TIMEOUT + SPARE_SECONDS if method == "wait" else 0.0
+    assert waited == [pause, 0.0, 0.0, pause]
+    assert engine.new[-1] == 1000
+
+
+def test_a_connection_of_tcp_that_the_device_remembers_is_not_opened_again() -> None:
+    clock = Clock()
+    engine = Timed(clock)
+    traffic = make_plan(TrafficOptions(connections=1000, transport="tcp"), AROUND)
+    subject = external(engine, replace(tuples(clock, method="wait"), traffic=traffic), clock)
+    engine.dead = True
+    subject.measure(PlanOfTrial(1000, 1000.0))
+    assert engine.at[1] - engine.at[0] == 0.5 + TIMEOUT + SPARE_SECONDS

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from natgauge.agreement.generated import Progress, TrialRequest, TrialResult
+from natgauge.agreement.generated import Progress, StreamCounts, TrialRequest, TrialResult
 from natgauge.agreement.trial import all_connections
-from natgauge.errors import BrokenError, NotEmptyError, UsageError
+from natgauge.errors import BrokenError, NatgaugeError, NotEmptyError, UsageError
 from natgauge.gateways.recipe import Recipe
 from natgauge.labs.common.shell import run_of_user
 from natgauge.labs.contract import CommandResult, ExternalDevice, Lab
@@ -21,7 +22,7 @@ from natgauge.trial.fresh_ports import FreshTuples, Ledger
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.protocols import DeviceControl
 from natgauge.trial.requests import longest_seconds
-from natgauge.trials import TrialPlan
+from natgauge.trials import Direction, TrialPlan
 
 #: A command reaches the device over a network.
 _COMMAND_SECONDS: Final = 120.0
@@ -101,9 +102,11 @@ class ExternalMeasurer(LabMeasurer):
 
     Attributes:
         fresh: gives each trial four tuples that the device has forgotten; None = not needed, or the table is emptied.
+        reuses: whether frames may have four tuples that the device remembers.
     """
 
     fresh: FreshTuples | None = None
+    reuses: bool = False
 
     @property
     def abilities(self) -> frozenset[Ability]:
@@ -128,8 +131,28 @@ class ExternalMeasurer(LabMeasurer):
             return super()._run(request, progress)
         named = request.initiator.destination_ports
         ports, connections = Range(named.first, named.last), all_connections(request)
-        with self.fresh.used(ports, connections, longest_seconds(request), self.observer):
+        with self.fresh.used(ports, connections, longest_seconds(request), self.observer, reuses=self.reuses):
             return super()._run(request, progress)
+
+    def _came_back(self) -> dict[Direction | None, StreamCounts]:
+        with self._at_once():
+            return super()._came_back()
+
+    def _recheck(self, error: NatgaugeError, pauses: Sequence[float]) -> None:
+        with self._at_once():
+            super()._recheck(error, pauses)
+
+    @contextmanager
+    def _at_once(self) -> Iterator[None]:
+        """Send the frames of the block without a wait: whether the device forwards also shows by what it remembers.
+
+        A SYN of a connection that it remembers it may refuse.
+        """
+        self.reuses = self.traffic.transport != "tcp"
+        try:
+            yield
+        finally:
+            self.reuses = False
 
 
 def abilities(external: ExternalDevice | None) -> frozenset[Ability]:

@@ -144,12 +144,15 @@ class FreshTuples:
         return replace(self.traffic, destination_ports=Range(first, first + ports.count - 1))
 
     @contextmanager
-    def used(self, ports: Range, connections: int, seconds: float, observer: Observer) -> Iterator[None]:
+    def used(
+        self, ports: Range, connections: int, seconds: float, observer: Observer, *, reuses: bool = False
+    ) -> Iterator[None]:
         """Wait until the device has forgotten these four tuples; the block, of at most `seconds`, uses them.
 
-        Their use is stored before and after the block: a kill in between leaves the first.
+        Their use is stored before and after the block: a kill in between leaves the first. With `reuses` the device may
+        remember them, and only needs room.
         """
-        self._wait(self._ready_at(ports, connections), observer)
+        self._wait(self._ready_at(ports, connections, reuses=reuses), observer)
         now = self.clock()
         kept = max(REMEMBERED_SECONDS, self.timeout + SPARE_SECONDS)
         self.ledger.begin(Use(ports.first, ports.last, now + seconds, connections), now - kept)
@@ -158,11 +161,11 @@ class FreshTuples:
         finally:
             self.ledger.end(self.clock())
 
-    def _ready_at(self, ports: Range, connections: int) -> float:
+    def _ready_at(self, ports: Range, connections: int, *, reuses: bool = False) -> float:
         """Return the time at which the device has forgotten these four tuples, and has room for the connections."""
         every = self.method == "wait"
         forgotten = [
-            (use.ended + self.timeout + SPARE_SECONDS, use.connections, every or use.meets(ports))
+            (use.ended + self.timeout + SPARE_SECONDS, use.connections, not reuses and (every or use.meets(ports)))
             for use in self.ledger.uses
         ]
         ready = max((at for at, _, must in forgotten if must), default=-math.inf)

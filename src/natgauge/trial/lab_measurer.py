@@ -228,11 +228,14 @@ class LabMeasurer(Measurer):
         raised = self._outlived(request)
         began = _Begin.now()
         try:
-            remarks = [*raised, *self._brought_back()]
+            brought = self._brought_back()
         except NatgaugeError as error:
             reason = f"the device had collapsed and did not come back ({error})"
             gone = self._unbegun(plan, Verdict.COLLAPSED, reason, limited_by="device")
             return self._ended(gone, began, raised, device_error="")
+        remarks = [*raised, *brought]
+        # The check that it forwards may have used the four tuples.
+        request = self.request(plan) if brought else request
         try:
             trial = with_expected(self.trial_run.perform(plan, request), self.device, self.settings)
         except SilentControlsError as error:
