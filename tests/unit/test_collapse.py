@@ -12,7 +12,7 @@ from tests.simulated_lab import Measured
 from tests.unit.counted import change_counts, change_trial, make_outcome
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.simulated import Gateway
-from tests.unit.test_measurer import Isolated, Recorder
+from tests.unit.test_measurer import Isolated, Recorder, no_time
 from tests.unit.test_measurer_trials import PLAN, measurer
 
 from natgauge.agreement.generated import TrialRequest, TrialResult
@@ -223,13 +223,14 @@ class Crashing(FakeEngine):
 
     Attributes:
         silent: numbers of the requests, from 1, of which nothing comes back; each takes the Initiator's link down.
+        lossy: numbers of those that lose a few frames, with the link.
         away: numbers of those that reach no gateway.
         downs: how often the link went down.
     """
 
-    def __init__(self, silent: Iterable[int] = (), away: Iterable[int] = ()) -> None:
+    def __init__(self, silent: Iterable[int] = (), away: Iterable[int] = (), lossy: Iterable[int] = ()) -> None:
         super().__init__()
-        self.silent, self.away = frozenset(silent), frozenset(away)
+        self.silent, self.away, self.lossy = frozenset(silent), frozenset(away), frozenset(lossy)
         self.downs = 0
 
     def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
@@ -238,17 +239,20 @@ class Crashing(FakeEngine):
         if number in self.away:
             self.requests.append(request)
             raise UnreachableError("natgauge-engine: initiator.interface: eth1: is down or has no carrier")
-        self.dead = number in self.silent
-        self.downs += self.dead
+        self.dead, self.lost = number in self.silent, 10 * (number in self.lossy)
+        self.downs += self.dead or bool(self.lost)
         return super().__call__(request, *others)
 
 
-@pytest.mark.parametrize(("silent", "verdict"), [({1, 2}, "COLLAPSED"), ({1}, "INVALID")])
+@pytest.mark.parametrize(
+    ("silent", "lossy", "verdict"),
+    [({1, 2}, (), "COLLAPSED"), ({1}, (), "INVALID"), ({2}, {1}, "COLLAPSED"), ((), {1}, "INVALID")],
+)
 def test_a_gateway_that_crashed_and_took_the_link_down_is_no_disturbance_of_the_host(
-    silent: set[int], verdict: str, monkeypatch: pytest.MonkeyPatch
+    silent: Iterable[int], lossy: Iterable[int], verdict: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each such trial was INVALID by the link, and tried again."""
-    engine = Crashing(silent)
+    engine = Crashing(silent, lossy=lossy)
     monkeypatch.setattr(
         "natgauge.trial.trial_run.carrier_losses", lambda _netns, port: engine.downs if port == "ng0i" else 0
     )
@@ -258,20 +262,27 @@ def test_a_gateway_that_crashed_and_took_the_link_down_is_no_disturbance_of_the_
     assert len(engine.requests) == 2
 
 
-def test_a_gateway_that_cannot_be_reached_any_more_collapsed_and_is_waited_for() -> None:
+def test_a_gateway_that_cannot_be_reached_any_more_is_waited_for() -> None:
     """The engine waits for a link and an answer to ARP before each trial, and its error ended the measurement."""
     slept: list[float] = []
     engine, recorder = Crashing(away={2, 3, 4}), Recorder()
     subject = measurer(engine, sleep=slept.append, recorder=recorder)
     assert subject.measure(PLAN).verdict == "PASS"
-    gone = subject.measure(PLAN)
-    assert (gone.verdict, gone.limited_by, gone.result) == ("COLLAPSED", "device", None)
-    assert "no frame could be sent to it (natgauge-engine: initiator.interface" in gone.reason
     back = subject.measure(PLAN)
     assert back.verdict == "PASS"
     assert "was not restarted, but answers and forwards again" in str(back.remarks)
     assert slept == [0.0, *RECHECK_SECONDS[:2]]
-    assert [one["verdict"] for one in recorder.trials] == ["PASS", "COLLAPSED", "PASS"]
+    assert [one["verdict"] for one in recorder.trials] == ["PASS", "PASS"]
+
+
+def test_a_gateway_that_comes_back_for_a_moment_only_collapsed() -> None:
+    engine = Crashing(away={2, 4})
+    subject = measurer(engine, sleep=no_time)
+    assert subject.measure(PLAN).verdict == "PASS"
+    gone = subject.measure(PLAN)
+    assert (gone.verdict, gone.limited_by, gone.result) == ("COLLAPSED", "device", None)
+    assert "can be reached no more (natgauge-engine: initiator.interface" in gone.reason
+    assert subject.collapsed
 
 
 def test_a_dead_gateway_behind_a_switch_is_checked_before_it_gets_another_trial() -> None:
@@ -286,7 +297,7 @@ def test_a_gateway_without_controls_that_stays_away_is_told_by_what_the_last_che
     slept: list[float] = []
     engine = Crashing(away=range(2, 99))
     subject = measurer(engine, sleep=slept.append)
-    gone = [subject.measure(PLAN) for _ in range(3)][-1]
+    gone = [subject.measure(PLAN) for _ in range(2)][-1]
     assert gone.verdict == "COLLAPSED"
     assert "did not come back (natgauge-engine: initiator.interface: eth1" in gone.reason
     assert slept == [0.0, *RECHECK_SECONDS]

@@ -217,7 +217,7 @@ class LabMeasurer(Measurer):
         self.number, self.known_rates = before.number, dict(before.known_rates)
 
     def measure(self, plan: TrialPlan) -> Trial:
-        """Run one trial; a device that collapsed in the previous trial is restarted first, if natgauge controls it.
+        """Run one trial; a device that collapsed is restarted first, or waited for if natgauge cannot restart it.
 
         A command to the device that fails is tried again, and the outcome has the number of failed tries. If every try
         fails, single frames show whether the device still forwards. If it does, the trial is INVALID.
@@ -243,7 +243,9 @@ class LabMeasurer(Measurer):
         except UnreachableError as error:
             # Frames reached it before: it took the link down, or no longer answers ARP or neighbour solicitations.
             self.collapsed = True
-            reason = f"the device forwards nothing any more: no frame could be sent to it ({error})"
+            if not brought:
+                return self.measure(plan)
+            reason = f"the device had collapsed, came back, and can be reached no more ({error})"
             gone = self._unbegun(plan, Verdict.COLLAPSED, reason, limited_by="device")
             return self._ended(gone, began, remarks, device_error="")
         trial = judged(trial, self._limits)
@@ -623,11 +625,13 @@ def _established(trial: Trial) -> Trial:
 
 
 def _may_be_dead(trial: Trial) -> bool:
-    """Whether single frames must show if the device forwards: nothing came of the last phase.
+    """Whether single frames must show if the device forwards: it lost the whole last phase, or lost frames with a link.
 
     A device that crashes may take the link down, which excuses all loss.
     """
-    return (trial.verdict is Verdict.FAIL or bool(trial.readings.link_losses)) and _nothing_came(trial)
+    if trial.readings.link_losses and trial.plan.restart_at_seconds is None:
+        return trial.verdict is not Verdict.PASS
+    return trial.verdict is Verdict.FAIL and _nothing_came(trial)
 
 
 def _nothing_came(trial: Trial) -> bool:
