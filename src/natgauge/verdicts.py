@@ -30,6 +30,8 @@ from natgauge.words import MAXIMUM_CONNECTIONS, LimitedBy, Verdict
 
 #: Counter of records that the socket of a log's program had no room for.
 LOG_DROPS = "log_drops"
+#: A table that holds more than this multiple of its limit has another one; an entry is counted before it is refused.
+_EXCEEDED: Final = 1.001
 #: The tester's ports that frames meet on their way up, and on their way down.
 _UP: Final = (("Initiator", "sent"), ("Responder", "received"))
 _DOWN: Final = (("Responder", "sent"), ("Initiator", "received"))
@@ -106,6 +108,17 @@ class _Case:
         """The device's own count, where it is that of phase 1."""
         elsewhere = self.restarted or self.churns or not self.connections
         return None if elsewhere else self.readings.count_after
+
+    @property
+    def table_limit(self) -> int | None:
+        """The most connections that the device's table holds; None = not known.
+
+        What the device exceeds is no limit of the whole: VPP's is that of each worker, and its count is that of all.
+        """
+        limit, churn = self.limits.table_limit, self.readings.count_in_churn
+        counts = (self.readings.count_after, None if churn is None else churn.count)
+        held = max((count for count in counts if count is not None), default=0)
+        return None if limit is not None and held > _EXCEEDED * limit else limit
 
     @property
     def left_open(self) -> int | None:
@@ -193,7 +206,7 @@ def _cause(case: _Case, *, opens: bool) -> Cause:
 
 def _table(case: _Case) -> TableState:
     """The device's table when frames were lost; the last openings of a phase 2 may fill it after it was read."""
-    limit, readings = case.limits.table_limit, case.readings
+    limit, readings = case.table_limit, case.readings
     if not case.churns or case.restarted:
         return TableState(case.established, limit)
     counted = [readings.count_in_churn.count] if readings.count_in_churn is not None else []
@@ -447,7 +460,7 @@ def _icmp_errors(case: _Case) -> str:
 def _table_figures(case: _Case) -> str:
     if case.established is None:
         return ""
-    limit = "" if case.limits.table_limit is None else f" of at most {case.limits.table_limit}"
+    limit = "" if case.table_limit is None else f" of at most {case.table_limit}"
     return f"; the device's table held {case.established} connections{limit}"
 
 
@@ -687,7 +700,7 @@ def _missing(case: _Case, count: int) -> _Ruling | None:
 
 def _full(case: _Case, count: int) -> bool:
     """Whether the table is too small for all connections, and full."""
-    limit = case.limits.table_limit
+    limit = case.table_limit
     return limit is not None and case.connections > limit and TableState(count, limit).is_full
 
 

@@ -560,3 +560,13 @@ def test_frames_that_a_port_refused_while_the_restarted_device_had_the_link_down
     judged = refused.but(restart_at_seconds=0.5).judged
     assert (judged.verdict, judged.limited_by, judged.failed_phase) == (Verdict.FAIL, "device", 2)
     assert judged.phase2[DOWN].lost == 20
+
+
+@pytest.mark.parametrize(("limit", "limited_by"), [(65_536, "table"), (65_500, "table"), (40_000, "device")])
+def test_a_limit_that_the_device_exceeds_is_none_of_the_whole_table(limit: int, limited_by: str) -> None:
+    """VPP's limit is that of each worker, and its count is that of all: two workers were full at half of their room."""
+    judged = clean(phase1=lossy(34_464), stored=65_536, count_after=65_536, table_limit=limit).judged
+    assert (judged.verdict, judged.limited_by) == (Verdict.FAIL, limited_by)
+    assert ("of at most" in judged.reason) == (limited_by == "table")
+    kept = clean(count_after=65_536, table_limit=limit).judged
+    assert (kept.verdict, kept.limited_by) == (Verdict.FAIL, limited_by)
