@@ -59,13 +59,18 @@ DEFAULT_RING: Final = 512
 
 #: The stack spreads flows over an interface's queues by hash, and each queue is emptied by itself, so frames of
 #: different flows would overtake each other. A queue for each CPU keeps the device's order
-#: (Documentation/networking/scaling.rst).
+#: (Documentation/networking/scaling.rst). The kernel reads a mask in groups of 32 bits, with commas between them.
 _ONE_QUEUE_PER_CPU: Final = """
 for interface in "$NG_INSIDE" "$NG_OUTSIDE"; do
     for queue in /sys/class/net/"$interface"/queues/tx-*; do
         number=${queue##*-}
         if [ "$number" -lt "$(nproc --all)" ]; then
-            printf '%x' "$((1 << number))" > "$queue/xps_cpus"
+            mask=$(printf '%x' "$((1 << (number % 32)))")
+            while [ "$number" -ge 32 ]; do
+                mask=$mask,00000000
+                number=$((number - 32))
+            done
+            printf '%s' "$mask" > "$queue/xps_cpus"
         fi
     done
 done
