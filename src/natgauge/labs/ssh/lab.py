@@ -17,6 +17,7 @@ from natgauge.core_work import WorkByCore
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.interruption import uninterrupted
 from natgauge.labs.common.addresses import pool_parameter, prefix_parameter
+from natgauge.labs.common.links import neighbour_limits
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.port_options import BootCommand
 from natgauge.labs.common.register import Register
@@ -71,7 +72,6 @@ class RemoteLab(Lab):
             _refuse_interfaces(machine)
         # A lab of namespaces is the blueprint: the same addresses and the same environment of the snippets.
         self._blueprint = NetnsLab(name, **arguments_of(need))
-        self._hosts = need.hosts
         ground = self._blueprint.ground
         gateways = (str(ground.inside.device), str(ground.outside.device))
         self.initiator, self.responder = (
@@ -101,6 +101,7 @@ class RemoteLab(Lab):
         self._register: Register | None = None
 
     def _planned(self, machines: Sequence[ChosenMachine], far: FarSettings | None) -> tuple[Segment, ...]:
+        limits = dict(neighbour_limits(self._blueprint.families, self._blueprint.hosts))
         segments: list[Segment] = []
         first = 0
         for at, chosen in enumerate(machines):
@@ -115,6 +116,7 @@ class RemoteLab(Lab):
                     cables=self._blueprint.cables[first : first + count + 1],
                     remember=partial(self._remember, at),
                     far=far,
+                    limits=limits,
                 )
             )
             first += count
@@ -185,7 +187,6 @@ class RemoteLab(Lab):
             self._ports.take()
             for segment in self._segments:
                 segment.lay(self._ports.ground.mtu, self._wanted_cores, tunes=self._tunes)
-                segment.raise_neighbour_limits(self._blueprint.families, self._hosts)
             self._ports.await_carrier(_CARRIER_SECONDS)
         except BaseException as error:
             self._down_after(error)
