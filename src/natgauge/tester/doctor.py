@@ -260,8 +260,11 @@ def _conntrack(host: Host) -> Iterator[Finding]:
     path = "/proc/sys/net/netfilter/nf_conntrack_max"
     limit = host.read(path)
     buckets = host.read("/sys/module/nf_conntrack/parameters/hashsize")
-    if limit is NoText.ABSENT:
-        yield Finding("conntrack", "missing", "the kernel tracks no connections", "modprobe nf_conntrack")
+    if limit is NoText.ABSENT and host.has("nf_conntrack"):
+        yield Finding("conntrack", "ok", "module nf_conntrack is loaded when a gateway needs it")
+    elif limit is NoText.ABSENT:
+        what = "module nf_conntrack is neither loaded nor installed: gateways that need it cannot run here"
+        yield Finding("conntrack", "warning", what, "modprobe nf_conntrack")
     elif isinstance(limit, NoText):
         yield unknown("conntrack", path, limit)
     else:
