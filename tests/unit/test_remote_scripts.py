@@ -176,6 +176,19 @@ def test_a_machine_that_another_lab_has_is_refused_with_what_frees_it(
         late.take()
 
 
+def test_one_machine_by_two_names_is_taken_once(far: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of what was made there would never be undone."""
+    Path(f"{far}.lock").unlink()
+    names = ("router", "10.0.0.1")
+    one, other = (remote.Remote(SshHost(name), f"{TOKEN}:{at}", far.parent / name) for at, name in enumerate(names))
+    for each in (one, other):
+        monkeypatch.setattr(each._connection, "run", lambda script, _seconds: told("sh", script))
+    for _ in range(2):
+        one.take()
+    with pytest.raises(HostError, match=r"ssh host 10\.0\.0\.1: is taken by this lab already, by another name or way"):
+        other.take()
+
+
 def test_a_clock_without_nanoseconds_or_one_that_was_set_is_not_believed() -> None:
     for began, ended in (("1700000000%N", "1700000001%N"), ("", ""), ("2" + "0" * 18, "1" + "0" * 18)):
         text = f"natgauge-answer 0 {began} {ended}\n{remote._BETWEEN}out"

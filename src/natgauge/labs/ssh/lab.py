@@ -87,8 +87,8 @@ class RemoteLab(Lab):
         )
         self.sender_cpus = self._ports.sender_cpus
         tester = re.sub("[^A-Za-z0-9.-]", "-", socket.gethostname())
-        self._token = f"{tester}:{name}:{secrets.token_hex(8)}"
-        self._segments = self._planned(machines, need.far_settings)
+        token = f"{tester}:{name}:{secrets.token_hex(8)}"
+        self._segments = self._planned(machines, need.far_settings, token)
         self.devices: Sequence[Device] = [home for segment in self._segments for home in segment.homes]
         if boot is not None and device_cores is None:
             raise UsageError(
@@ -100,7 +100,9 @@ class RemoteLab(Lab):
         self._boot_seconds: float | None = None
         self._register: Register | None = None
 
-    def _planned(self, machines: Sequence[ChosenMachine], far: FarSettings | None) -> tuple[Segment, ...]:
+    def _planned(
+        self, machines: Sequence[ChosenMachine], far: FarSettings | None, token: str
+    ) -> tuple[Segment, ...]:
         limits = dict(neighbour_limits(self._blueprint.families, self._blueprint.hosts))
         segments: list[Segment] = []
         first = 0
@@ -109,7 +111,7 @@ class RemoteLab(Lab):
             segments.append(
                 Segment.of(
                     lab=self.name,
-                    token=self._token,
+                    token=f"{token}:{at}",
                     control=control_of(directory_of(self.name), at),
                     chosen=chosen,
                     devices=self._blueprint.devices[first : first + count],
@@ -197,7 +199,7 @@ class RemoteLab(Lab):
         hosts = [segment.host for segment in self._segments]
         configs = [None if host.config is None else str(Path(host.config).absolute()) for host in hosts]
         named = [asdict(replace(host, config=config)) for host, config in zip(hosts, configs, strict=True)]
-        return {"hosts": named, "token": self._token}
+        return {"hosts": named, "tokens": [segment.remote.token for segment in self._segments]}
 
     def _prepare(self, register: Register) -> None:
         """Make what must exist before the machines are reached."""
