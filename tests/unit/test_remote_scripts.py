@@ -269,20 +269,20 @@ def test_a_connection_of_another_container_with_the_same_path_lives(tmp_path: Pa
     sleeping = f"exec {sys.executable} -c 'import time; time.sleep(60)' -oControlPath={control}"
     script = f"mount -t tmpfs none {control.parent} && echo mounted && {sleeping}"
     unshare = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
-    other = subprocess.Popen([*unshare, "sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    try:
-        assert other.stdout is not None
-        if other.stdout.readline() != b"mounted\n":
-            pytest.skip("no mount namespace can be made here")
-        deadline = time.monotonic() + 20
-        while f"-oControlPath={control}" not in _arguments(other.pid) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        end_orphans(control)
-        with pytest.raises(subprocess.TimeoutExpired):
-            other.wait(0.3)
-    finally:
-        other.kill()
-        other.wait()
+    command = [*unshare, "sh", "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as other:
+        try:
+            assert other.stdout is not None
+            if other.stdout.readline() != b"mounted\n":
+                pytest.skip("no mount namespace can be made here")
+            deadline = time.monotonic() + 20
+            while f"-oControlPath={control}" not in _arguments(other.pid) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            end_orphans(control)
+            with pytest.raises(subprocess.TimeoutExpired):
+                other.wait(0.3)
+        finally:
+            other.kill()
 
 
 def _arguments(pid: int) -> list[str]:
