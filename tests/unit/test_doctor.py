@@ -382,3 +382,11 @@ def test_a_variable_that_names_no_folder_is_told_in_one_line(
     with pytest.raises(UsageError) as refused:
         examine(host(root))
     assert str(refused.value) == f"{variable}: {root}/taiga is no folder; correct it, or unset {variable}"
+
+
+def test_cores_of_two_kinds_are_told_apart(root: Path, golden: Golden) -> None:
+    for core, speed in enumerate((5_200_000, 3_900_000)):
+        (root / f"sys/devices/system/cpu/cpu{core}/cpufreq/cpuinfo_max_freq").write_text(f"{speed}\n")
+    found = finding(host(root), "cores")
+    assert (found.state, found.mend) == ("warning", "start natgauge with taskset -c 0")
+    golden(found.what)
