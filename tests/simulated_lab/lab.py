@@ -203,6 +203,7 @@ class SimulatedLab:
     virtual = True
     emulated = False
     is_reused = False
+    changes_machine = False
 
     def __init__(self, name: str, placement: Placement, need: LabNeeds) -> None:
         self.name = name

@@ -99,7 +99,6 @@ def test_the_worst_state_is_the_one_that_counts() -> None:
         ("sys/kernel/btf/vmlinux", None, "BTF", "missing"),
         ("proc/sys/net/core/bpf_jit_enable", "0", "BPF JIT", "warning"),
         ("proc/sys/net/core/bpf_jit_enable", "2", "BPF JIT", "warning"),
-        ("proc/sys/net/netfilter/nf_conntrack_max", None, "conntrack", "missing"),
         ("sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet", "clock", "warning"),
         ("sys/devices/system/cpu/smt/active", "1", "SMT", "warning"),
         ("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave", "clock speed", "warning"),
@@ -120,6 +119,19 @@ def test_each_thing_in_the_way_is_found_and_mended(  # noqa: PLR0917 - one argum
     golden(found.mend or "")
     others = [one for one in examine(host(root)) if one.name != name]
     assert worst_state(others) == "ok"
+
+
+@pytest.mark.parametrize(("module", "state"), [("nf_conntrack", "ok"), ("another", "warning")])
+def test_a_module_that_natgauge_loads_by_itself_is_not_missed(
+    root: Path, module: str, state: str, golden: Golden
+) -> None:
+    (root / "proc/sys/net/netfilter/nf_conntrack_max").unlink()
+    place = host(root, has=lambda wanted: wanted == module)
+    found = finding(place, "conntrack")
+    assert found.state == state
+    golden(found.what)
+    assert found.mend == (None if state == "ok" else "modprobe nf_conntrack")
+    assert worst_state(examine(place)) == state, "the machine can measure other gateways"
 
 
 CLOCKS = "sys/devices/system/clocksource/clocksource0"
@@ -370,3 +382,11 @@ def test_a_variable_that_names_no_folder_is_told_in_one_line(
     with pytest.raises(UsageError) as refused:
         examine(host(root))
     assert str(refused.value) == f"{variable}: {root}/taiga is no folder; correct it, or unset {variable}"
+
+
+def test_cores_of_two_kinds_are_told_apart(root: Path, golden: Golden) -> None:
+    for core, speed in enumerate((5_200_000, 3_900_000)):
+        (root / f"sys/devices/system/cpu/cpu{core}/cpufreq/cpuinfo_max_freq").write_text(f"{speed}\n")
+    found = finding(host(root), "cores")
+    assert (found.state, found.mend) == ("warning", "start natgauge with taskset -c 0")
+    golden(found.what)

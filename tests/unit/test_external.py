@@ -201,16 +201,45 @@ def test_a_later_measurement_knows_what_a_killed_trial_used(tmp_path: Path) -> N
     assert Ledger.read(file, clock.now).uses == [Use(1, 2, 10_009.0, 1000)]
 
 
-def test_after_a_boot_of_the_tester_the_device_may_hold_what_was_opened_before(tmp_path: Path) -> None:
-    clock, file = Clock(now=12.0), tmp_path / "x.uses"
-    assert use(tuples(clock, ledger=Ledger.read(file, clock.now)), clock) == Range(1, 1)
-    assert clock.now == TIMEOUT + SPARE_SECONDS
-    assert [told.split()[1] for told in clock.told] == ["19", "14", "9", "4"]
-    # A file of another boot, whose clock began elsewhere, says as little as none.
-    file.write_text('{"boot": "another", "uses": [[1, 1, 5.0, 1000]]}')
-    late = Clock(now=90_000.0)
-    assert use(tuples(late, ledger=Ledger.read(file, late.now)), late) == Range(1, 1)
-    assert late.told == []
+@pytest.mark.parametrize("text", [None, '{"boot": "another", "uses": [[1, 1, 5.0, 1000]]}'])
+@pytest.mark.parametrize("up", [12.0, 90_000.0])
+def test_the_first_use_of_a_boot_or_container_waits_for_what_another_one_may_have_opened(
+    tmp_path: Path, up: float, text: str | None
+) -> None:
+    clock, file = Clock(now=up), tmp_path / "x.uses"
+    if text is not None:
+        file.write_text(text)
+    fresh = tuples(clock, ledger=Ledger.read(file, clock.now))
+    # What was made ready meanwhile is no longer waited for.
+    clock.now += 10
+    assert use(fresh, clock) == Range(1, 1)
+    assert clock.now == up + TIMEOUT + SPARE_SECONDS
+    assert [told.split()[1] for told in clock.told] == ["21", "16", "11", "6", "1"]
+    # The second measurement of this boot knows what the first one used.
+    assert use(tuples(clock, ledger=Ledger.read(file, clock.now)), clock) == Range(2, 2)
+    assert clock.now == up + TIMEOUT + SPARE_SECONDS
+
+
+def test_two_containers_that_know_nothing_of_each_other_share_no_four_tuples(tmp_path: Path, golden: Golden) -> None:
+    clock = Clock()
+    engine = Conntrack(clock)
+    for name in ("one", "other"):
+        fresh = tuples(clock, ledger=Ledger.read(tmp_path / name, clock.now))
+        subject = external(engine, fresh, clock)
+        for _ in range(2):
+            subject.measure(PlanOfTrial(1000, 1000.0))
+    assert engine.new == [1000] * 4
+    golden(clock.told[0])
+
+
+def test_who_wants_no_waiting_is_refused_at_the_first_use_but_not_once_it_was_waited_out(tmp_path: Path) -> None:
+    clock, file = Clock(), tmp_path / "x.uses"
+    for seconds in (0, TIMEOUT / 2):
+        clock.now += seconds
+        with pytest.raises(UsageError, match="the next ones will be in"):
+            use(tuples(clock, method="no-wait", ledger=Ledger.read(file, clock.now)), clock)
+    clock.now += TIMEOUT / 2 + SPARE_SECONDS
+    assert use(tuples(clock, method="no-wait", ledger=Ledger.read(file, clock.now)), clock) == Range(1, 1)
 
 
 @pytest.mark.parametrize("text", ["no ledger", "[[1, 1, 5.0, 1000]]", '{"uses": []}', "7"])

@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from natgauge.host.tuning import changes, tuner
 from natgauge.host.tuning.contract import TunedMachine
 from natgauge.host.tuning.recorded import settings_of
 from natgauge.host.tuning.tuner import KNOBS
+from natgauge.labs.common import locks
+from natgauge.labs.wire.lab import port_lock, used_ports
 
 
 @pytest.fixture
@@ -41,6 +43,7 @@ def at_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made
     monkeypatch.setattr(changes.read, "__defaults__", (made.path,))
     monkeypatch.setattr(capabilities, "missing", lambda *_: ())
     monkeypatch.setattr(cleanup, "status", list)
+    monkeypatch.setattr(locks, "RUN", tmp_path / "run-of-locks")
     return made
 
 
@@ -439,6 +442,24 @@ def test_nothing_is_changed_under_a_lab_in_use(
     assert run(["host", "tune"]) == 3
     golden(capsys.readouterr().err)
     assert at_the_command_line.state() == before
+
+
+@pytest.mark.parametrize("command", ["tune", "restore"])
+def test_nothing_is_changed_under_ports_in_use(
+    at_the_command_line: Made, capsys: pytest.CaptureFixture[str], command: str, golden: Golden
+) -> None:
+    """A lab of two ports has no register."""
+    before = at_the_command_line.state()
+    lab, port = locks.Lock("port-1-eth1"), port_lock("eth1", None)
+    with ExitStack() as held:
+        for lock in (lab, port):
+            lock.take()
+            held.callback(lock.release)
+        assert list(used_ports()) == [("eth1", f"process {os.getpid()}")]
+        assert run(["host", command]) == 3
+    golden(capsys.readouterr().err)
+    assert at_the_command_line.state() == before
+    assert list(used_ports()) == []
 
 
 @pytest.mark.usefixtures("at_the_command_line")

@@ -34,8 +34,9 @@ IPV4 = LabNeeds(families=("ipv4", "ipv4"))
 
 
 @pytest.fixture
-def busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four cores; 2 is the idlest, 1 does nothing but work."""
+def busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four cores; 2 is the idlest, 1 does nothing but work. How fast each is is not known."""
+    monkeypatch.setattr(cpus, "_CPUS", str(tmp_path))
     readings = iter([{0: 100, 1: 50, 2: 70, 3: 0}, {0: 105, 1: 50, 2: 89, 3: 19}])
     monkeypatch.setattr(cpus, "_idle_ticks", lambda: next(readings))
     monkeypatch.setattr(cpus, "usable_cpus", lambda: (0, 1, 2, 3))
@@ -49,6 +50,31 @@ def test_the_sender_gets_the_least_busy_core_and_the_first_of_equals() -> None:
 @pytest.mark.usefixtures("busy")
 def test_only_cores_that_may_be_used_are_considered() -> None:
     assert idlest_core((0, 1), 0.0) == 0
+
+
+@pytest.mark.usefixtures("busy")
+@pytest.mark.parametrize(
+    ("speeds", "core"),
+    [
+        ({"cpu_capacity": (1024, 1024, 446, 446)}, 0),
+        ({"cpufreq/cpuinfo_max_freq": (5_200_000, 5_100_000, 3_900_000, 3_900_000)}, 0),
+        # What the kernel knows of the work that a core does counts more than its clock.
+        ({"cpu_capacity": (300, 1024, 1024, 300), "cpufreq/cpuinfo_max_freq": (5_000_000, 1, 1, 1)}, 2),
+        # Of equal cores two are preferred, and may be clocked a little higher.
+        ({"cpufreq/cpuinfo_max_freq": (5_200_000, 5_000_000, 5_000_000, 5_200_000)}, 2),
+        # Not known of every core.
+        ({"cpu_capacity": (1024, 1024, 446)}, 2),
+    ],
+)
+def test_the_sender_gets_no_slow_core_however_idle_it_is(
+    tmp_path: Path, speeds: dict[str, tuple[int, ...]], core: int
+) -> None:
+    for name, values in speeds.items():
+        for number, value in enumerate(values):
+            file = tmp_path / f"cpu{number}" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(f"{value}\n")
+    assert idlest_core((0, 1, 2, 3), 0.0) == core
 
 
 def test_real_cores_are_read() -> None:

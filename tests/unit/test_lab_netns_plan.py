@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -127,3 +130,23 @@ def test_a_lab_that_is_not_up_has_no_register() -> None:
     lab.down()
     with pytest.raises(RuntimeError, match="not up"):
         lab.keep()
+
+
+@pytest.mark.parametrize(
+    ("core", "mask"),
+    [(0, "1"), (31, "80000000"), (32, "1,00000000"), (63, "80000000,00000000"), (64, "1,00000000,00000000")],
+)
+def test_the_queue_of_each_core_gets_the_mask_that_the_kernel_reads(tmp_path: Path, core: int, mask: str) -> None:
+    queue = tmp_path / "net" / "inside" / "queues" / f"tx-{core}"
+    beyond = queue.with_name("tx-65")
+    for folder in (queue, beyond, tmp_path / "net" / "outside" / "queues" / "tx-0"):
+        folder.mkdir(parents=True)
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "nproc").write_text("#!/bin/sh\necho 65\n")
+    (programs / "nproc").chmod(0o755)
+    snippet = lab._ONE_QUEUE_PER_CPU.replace("/sys/class/net", str(tmp_path / "net"))
+    environment = {"NG_INSIDE": "inside", "NG_OUTSIDE": "outside", "PATH": f"{programs}:{os.environ['PATH']}"}
+    subprocess.run(["/bin/sh", "-eu", "-c", snippet], env=environment, check=True)
+    assert (queue / "xps_cpus").read_text() == mask
+    assert not any(beyond.iterdir()), "this machine has no such core"

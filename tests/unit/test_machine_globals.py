@@ -22,9 +22,11 @@ from natgauge.cleaning import cleanup
 from natgauge.errors import BrokenError, HostError
 from natgauge.host import announcements
 from natgauge.host.announcements import Announced, Announcement, turn
-from natgauge.labs.common import locks, namespaces
+from natgauge.labs.common import links, locks, namespaces
 from natgauge.labs.common import register as registers
 from natgauge.labs.common.register import Register
+from natgauge.labs.netns import lab as netns_lab
+from natgauge.labs.netns.lab import NetnsLab
 
 #: A lab of another container: it has a /run of its own. Each line on its input is a command.
 OTHER = """
@@ -156,6 +158,70 @@ def test_a_lab_that_relies_on_the_value_of_another_lab_keeps_it(knob: Path) -> N
     assert knob.read_text() == "2"
     assert undoing(second) == [f"restored {knob} to 1"]
     second.release()
+
+
+def labs_of(monkeypatch: pytest.MonkeyPatch, knob: Path, **hosts: int) -> tuple[NetnsLab, ...]:
+    """Labs by name that are up, whose devices need one neighbour limit of the machine: as large as they have hosts."""
+    monkeypatch.setattr(netns_lab, "neighbour_limits", lambda _families, number: [(str(knob), number)])
+    labs = tuple(
+        NetnsLab(name, initiator_family="ipv4", responder_family="ipv4", hosts=number)
+        for name, number in hosts.items()
+    )
+    for each in labs:
+        each._register = Register.begin(each.name, "netns", {})
+    return labs
+
+
+def test_a_lab_for_whose_neighbours_another_one_made_room_keeps_it(knob: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, third = labs_of(monkeypatch, knob, x=9, y=4, z=9)
+    for each in (first, second, third):
+        each._fit()
+    first.down()
+    third.down()
+    assert knob.read_text() == "9", "the second one relies on it"
+    second.down()
+    assert knob.read_text() == "1"
+
+
+def test_room_that_its_lab_took_back_at_the_last_moment_is_made_again(
+    knob: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = labs_of(monkeypatch, knob, x=9, y=4)
+    first._fit()
+    share = Register.share_global
+
+    def late(register: Register, path: str | Path, value: str) -> None:
+        first.down()
+        share(register, path, value)
+
+    monkeypatch.setattr(Register, "share_global", late)
+    second._fit()
+    assert knob.read_text() == "4"
+    second.down()
+    assert knob.read_text() == "1"
+
+
+def test_limits_that_a_network_namespace_cannot_raise_are_refused_where_they_are_too_low(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(links, "_limit_file", lambda family, number: f"{tmp_path}/absent/{family}/gc_thresh{number}")
+    shown = {links._limit_file("ipv4", number): limit for number, limit in ((1, 128), (2, 512), (3, 1024))}
+    monkeypatch.setattr(links, "_shown_neighbour_limits", lambda: shown)
+    roomy = NetnsLab(initiator_family="ipv4", responder_family="ipv4", hosts=170)
+    roomy._fit()
+    narrow = NetnsLab(initiator_family="ipv4", responder_family="ipv4", hosts=300)
+    with pytest.raises(HostError, match=r"gc_thresh3: is 1024, the tester's 300 addresses need 1200, .*--network host"):
+        narrow._fit()
+    # The machine's owner made room.
+    shown |= dict.fromkeys(shown, 2000)
+    narrow._fit()
+
+
+def test_the_kernel_tells_its_neighbour_limits_in_every_network_namespace() -> None:
+    told = links._shown_neighbour_limits()
+    files = {path: int(Path(path).read_text()) for path in told if Path(path).exists()}
+    assert told
+    assert told | files == told
 
 
 def test_a_setting_that_nobody_changed_is_not_shared(knob: Path) -> None:

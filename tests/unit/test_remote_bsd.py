@@ -78,6 +78,10 @@ def test_openbsds_interfaces_are_understood() -> None:
     assert found.without_ipv6 == frozenset()
 
 
+def test_the_interface_of_a_connection_by_a_link_local_address_is_not_taken() -> None:
+    assert facts("OpenBSD", OPENBSD, server="fe80::204:acff:fedd:396a%fxp0").management == {"fxp0"}
+
+
 def test_freebsds_interfaces_are_understood() -> None:
     found = facts("FreeBSD", FREEBSD)
     assert {name: (one.up, one.mtu, one.addresses, one.master) for name, one in found.interfaces.items()} == {
@@ -121,6 +125,6 @@ def test_tuning_of_such_a_machine_is_refused_before_anything_changes(golden: Gol
     def changed(*_: str) -> None:
         pytest.fail("it is changed")
 
-    segment = Segment(remote, laid, (), RemoteMachine(remote, changed), changed, recorded)
+    segment = Segment(remote, laid, (), RemoteMachine(remote, changed), changed, recorded, {})
     with golden.raises(UsageError):
         segment.lay(1500, None, tunes=True)

@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.unit.golden import Golden
 
 from natgauge.errors import HostError, NatgaugeError, UsageError
-from natgauge.labs.ssh.facts import RemoteFacts, read, refuse_unfit
+from natgauge.host.sections import sections_of
+from natgauge.labs.netns.lab import NetnsLab
+from natgauge.labs.ssh.facts import RemoteFacts, read, refuse_unfit, script
+from natgauge.labs.ssh.layout import layout
 
 TEXT = r"""
 Welcome to the router!
@@ -97,6 +103,56 @@ def test_a_port_in_a_bridge_and_one_that_carries_a_vlan_are_refused(facts: Remot
 def test_a_shorter_mtu_than_the_testers_is_refused(facts: RemoteFacts, golden: Golden) -> None:
     with golden.raises(UsageError):
         refuse_unfit(facts, "ssh host r", GOOD, 9000)
+
+
+@pytest.mark.parametrize("interface", ["ens3", "ens1f1"])
+def test_the_interface_of_a_connection_by_a_link_local_address_is_not_taken(interface: str) -> None:
+    """Several interfaces may have the address, and a free one has it, too; OpenSSH appends the name of the one."""
+    text = TEXT.replace("== server\n10.9.0.5\n", f"== server\nfe80::1%{interface}\n")
+    found = read("\n".join(line for line in text.splitlines() if not line.startswith("10.9.0.1 ")))
+    assert interface in found.management
+    with pytest.raises(UsageError, match="the one by which the machine is reached"):
+        refuse_unfit(found, "ssh host r", (interface, "ens1f0"), 1500)
+
+
+SYSCTLS = """
+== sysctls ens1f0
+ipv4/conf/ens1f0/rp_filter:2
+ipv6/conf/ens1f0/disable_ipv6:1
+ipv6/conf/ens1f0/accept_ra:0
+ipv6/conf/ens1f0/forwarding:$(reboot)
+ipv6/conf/../../../kernel/panic:1
+== sysctls ens1f1
+"""
+
+
+def test_settings_that_an_interface_loses_on_its_way_are_given_back(tmp_path: Path) -> None:
+    facts = read(TEXT + SYSCTLS)
+    assert facts.sysctls == {
+        "ens1f0": {
+            "ipv4/conf/ens1f0/rp_filter": "2", "ipv6/conf/ens1f0/disable_ipv6": "1", "ipv6/conf/ens1f0/accept_ra": "0",
+        },
+    }  # fmt: skip
+    # As the kernel makes them anew, but for one that is right by itself, and one that this kernel has no more.
+    values = {"ipv4/conf/ens1f0/rp_filter": "0", "ipv6/conf/ens1f0/accept_ra": "0", "ipv6/conf/ens1f0/autoconf": "1"}
+    for path, value in values.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(f"{value}\n")
+    (tmp_path / "ip").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "ip").chmod(0o755)
+    plan = NetnsLab("x", initiator_family="ipv4", responder_family="ipv4")
+    text = layout("x", ("gateway",), plan.cables, GOOD).undo(facts).replace("/proc/sys/net", str(tmp_path))
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    subprocess.run(["/bin/sh", "-eu", "-c", text], env=environment, check=True)
+    found = {path: (tmp_path / path).read_text().strip() for path in values}
+    assert found == {**values, "ipv4/conf/ens1f0/rp_filter": "2"}
+    assert not (tmp_path / "ipv6/conf/ens1f0/disable_ipv6").exists()
+
+
+def test_every_linux_tells_the_settings_of_an_interface() -> None:
+    done = subprocess.run(["/bin/sh", "-c", script(["lo"])], capture_output=True, text=True, check=True)
+    lines = sections_of(done.stdout)["sysctls lo"]
+    assert {"ipv4/conf/lo/rp_filter", "ipv4/conf/lo/forwarding"} <= {line.partition(":")[0] for line in lines}
 
 
 @pytest.mark.parametrize("change", [{"system": "NetBSD"}, {"user": 1000}, {"missing": ("ip",)}, {"namespaces": False}])

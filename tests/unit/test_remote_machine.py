@@ -5,19 +5,24 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.golden import Golden
+from tests.unit.test_remote_facts import GOOD, TEXT
 
 from natgauge.errors import BrokenError, HostError
 from natgauge.labs.contract import CommandResult
 from natgauge.labs.netns.lab import NetnsLab
+from natgauge.labs.ssh import layout as layouts
+from natgauge.labs.ssh import segment as segments
+from natgauge.labs.ssh.facts import read
 from natgauge.labs.ssh.layout import layout
 from natgauge.labs.ssh.machine import RemoteDevice, RemoteMachine
 from natgauge.labs.ssh.openssh import SshHost
+from natgauge.labs.ssh.segment import Segment, SystemWork
 
 
 class Here:
@@ -39,6 +44,19 @@ class Here:
             ["/bin/sh", "-eu", "-c", snippet], capture_output=True, text=True, check=False, env=dict(variables or {})
         )
         return CommandResult(done.returncode, done.stdout, done.stderr, 0.0)
+
+
+class Bootable(Here):
+    """One that a lab takes, and that forgets all of it when it is booted."""
+
+    forgotten: Callable[[], None] | None = None
+
+    def take(self) -> None:
+        """Nobody else wants it."""
+
+    def ask(self, _script: str) -> str:
+        """What every script is told."""
+        return "Linux\n"
 
 
 @pytest.fixture
@@ -135,3 +153,29 @@ def test_a_chain_has_the_machines_interfaces_at_its_ends_only() -> None:
     laid = layout("x", names, plan.cables, ("ens1", "ens2"))
     assert laid.namespaces == ("natgauge-x-ce", "natgauge-x-pe")
     assert [[end.interface for end in pair] for pair in laid.ends] == [["ens1", "outside"], ["inside", "ens2"]]
+
+
+def test_neighbour_limits_are_raised_again_after_a_reboot_of_the_machine(
+    log: list[tuple[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit = tmp_path / "gc_thresh3"
+    limit.write_text("1024\n")
+    facts = read(TEXT)
+    work = SystemWork(lambda _: "", lambda _: facts, lambda *_: "true", lambda *_: "true")
+    monkeypatch.setattr(segments, "work_of", lambda _system: work)
+    monkeypatch.setattr(layouts, "DIRECTORY", str(tmp_path / "device"))
+    plan = NetnsLab("x", initiator_family="ipv4", responder_family="ipv4")
+    here: Any = Bootable()
+
+    def remember(undo: str, says: str) -> None:
+        log.append((undo, says))
+
+    laid = layout("x", ("gateway",), plan.cables, GOOD)
+    segment = Segment(here, laid, (), RemoteMachine(here, remember), remember, None, {str(limit): 4000})
+    segment.lay(1500, None, tunes=False)
+    assert limit.read_text() == "4000\n"
+    limit.write_text("1024\n")
+    here.forgotten()
+    assert limit.read_text() == "4000\n"
+    undone(log)
+    assert limit.read_text() == "1024\n"

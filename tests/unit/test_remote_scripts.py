@@ -176,6 +176,19 @@ def test_a_machine_that_another_lab_has_is_refused_with_what_frees_it(
         late.take()
 
 
+def test_one_machine_by_two_names_is_taken_once(far: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of what was made there would never be undone."""
+    Path(f"{far}.lock").unlink()
+    names = ("router", "10.0.0.1")
+    one, other = (remote.Remote(SshHost(name), f"{TOKEN}:{at}", far.parent / name) for at, name in enumerate(names))
+    for each in (one, other):
+        monkeypatch.setattr(each._connection, "run", lambda script, _seconds: told("sh", script))
+    for _ in range(2):
+        one.take()
+    with pytest.raises(HostError, match=r"ssh host 10\.0\.0\.1: is taken by this lab already, by another name or way"):
+        other.take()
+
+
 def test_a_clock_without_nanoseconds_or_one_that_was_set_is_not_believed() -> None:
     for began, ended in (("1700000000%N", "1700000001%N"), ("", ""), ("2" + "0" * 18, "1" + "0" * 18)):
         text = f"natgauge-answer 0 {began} {ended}\n{remote._BETWEEN}out"
@@ -247,3 +260,30 @@ def test_what_a_killed_process_left_of_a_connection_is_ended(tmp_path: Path) -> 
     assert kept.poll() is None
     kept.kill()
     kept.wait()
+
+
+def test_a_connection_of_another_container_with_the_same_path_lives(tmp_path: Path) -> None:
+    """It has a /run of its own, and its processes are visible here (docker run --pid=host)."""
+    control = tmp_path / "run" / "ssh"
+    control.parent.mkdir()
+    sleeping = f"exec {sys.executable} -c 'import time; time.sleep(60)' -oControlPath={control}"
+    script = f"mount -t tmpfs none {control.parent} && echo mounted && {sleeping}"
+    unshare = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+    command = [*unshare, "sh", "-c", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as other:
+        try:
+            assert other.stdout is not None
+            if other.stdout.readline() != b"mounted\n":
+                pytest.skip("no mount namespace can be made here")
+            deadline = time.monotonic() + 20
+            while f"-oControlPath={control}" not in _arguments(other.pid) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            end_orphans(control)
+            with pytest.raises(subprocess.TimeoutExpired):
+                other.wait(0.3)
+        finally:
+            other.kill()
+
+
+def _arguments(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/cmdline").read_text().split("\0")

@@ -105,6 +105,18 @@ def test_gateways_with_a_setting_of_the_whole_machine_never_run_beside_each_othe
     assert resources.MACHINE_WIDE not in wanted("tayga-siit")
 
 
+@pytest.mark.parametrize(("last", "whole"), [("10.0.0.64", False), ("10.0.0.65", True)])
+def test_gateways_with_more_neighbours_than_the_kernel_has_room_for_never_run_beside_each_other(
+    monkeypatch: pytest.MonkeyPatch, last: str, *, whole: bool
+) -> None:
+    use(monkeypatch, 2)
+    traffic = {"connections": 1000, "source_addresses": f"10.0.0.2-{last}"}
+    plan = parse(
+        {"name": "one", "gateways": ["linux-ipv4"], "traffic": traffic, "measure": [THROUGHPUT], "seed": 1}, "plan"
+    )
+    assert (resources.MACHINE_WIDE in resources.needs(plan, points(plan)[0])) == whole
+
+
 def test_a_chain_whose_devices_have_their_own_cores_needs_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, 6)
     assert wanted("464xlat-tayga", cores_each=2)["cores"] == 5

@@ -97,12 +97,16 @@ def _do(act: Callable[[], Sequence[Any]], otherwise: str) -> int:
 
 
 def _refuse_labs_in_use() -> None:
-    """Refuse to change settings while a lab is in use, because its results would mix two configurations."""
+    """Refuse to change settings while a lab or a port is in use, because results would mix two configurations."""
     from natgauge.cleaning import cleanup
+    from natgauge.labs.wire.lab import used_ports
 
     for lab in cleanup.status():
         if lab.state == "in use":
             raise HostError(f"lab {lab.name}: is in use by process {lab.pid}; wait until it has ended")
+    # A lab of ports alone has nothing to undo, and so no register.
+    for port, user in used_ports():
+        raise HostError(f"port {port}: is in use by {user}; wait until it has ended")
 
 
 def _split(ports: str) -> list[str]:

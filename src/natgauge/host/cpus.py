@@ -17,6 +17,8 @@ from natgauge.inputs.cores import format_cores, parse_cores
 
 #: Seconds of observation to find the least busy core: 20 ticks of /proc/stat.
 IDLE_WATCH_SECONDS: Final = 0.2
+#: Least share of the highest speed that a core of the fastest kind has: equal cores may have different turbo speeds.
+_ALIKE: Final = 0.9
 
 _ONLINE = Path("/sys/devices/system/cpu/online")
 _ISOLATED = Path("/sys/devices/system/cpu/isolated")
@@ -77,11 +79,31 @@ def _way_to(cpu: int) -> str:
 
 
 def idlest_core(cpus: Sequence[int], seconds: float = IDLE_WATCH_SECONDS) -> int:
-    """Return the core that idles most during `seconds`; the first of equals."""
+    """Return the core of the fastest kind that idles most during `seconds`; the first of equals."""
     before = _idle_ticks()
     time.sleep(seconds)
     after = _idle_ticks()
-    return max(cpus, key=lambda cpu: (after.get(cpu, 0) - before.get(cpu, 0), -cpu))
+    return max(fastest_of(cpus), key=lambda cpu: (after.get(cpu, 0) - before.get(cpu, 0), -cpu))
+
+
+def fastest_of(cpus: Sequence[int], root: Path = Path("/")) -> tuple[int, ...]:
+    """Return the cores of the fastest kind, of performance and efficiency cores for example.
+
+    These are all cores where the kernel does not report how fast each is (cpu_capacity, or its highest clock speed).
+    """
+    for name in ("cpu_capacity", "cpufreq/cpuinfo_max_freq"):
+        speeds = {cpu: _number_in(root / f"{_CPUS}/cpu{cpu}/{name}".lstrip("/")) for cpu in cpus}
+        if speeds and all(speeds.values()):
+            least = _ALIKE * max(speeds.values())
+            return tuple(cpu for cpu in cpus if speeds[cpu] >= least)
+    return tuple(cpus)
+
+
+def _number_in(file: Path) -> int:
+    """Return the number in a file; 0 where there is none."""
+    with suppress(OSError, ValueError):
+        return int(file.read_text())
+    return 0
 
 
 def _idle_ticks() -> dict[int, int]:

@@ -387,6 +387,11 @@ class Lab(Protocol):
         return False
 
     @property
+    def changes_machine(self) -> bool:
+        """Whether it changes settings of the tester's whole machine, whatever the gateway needs."""
+        return False
+
+    @property
     def ground(self) -> Ground:
         """Properties of the traffic that the lab fixes."""
 

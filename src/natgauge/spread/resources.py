@@ -142,7 +142,8 @@ def needs(plan: Plan, point: PlannedCell, kept: Collection[tuple[str, str]] = ()
     recipes = point.recipe.of_devices(len(lab.devices))
     knobs = [knob for recipe in recipes for knob in recipe.knobs.named().values()]
     global_knobs = any(knob is not None and knob.scope == "machine" for knob in knobs)
-    if global_knobs or not lab.virtual or (point.cell.lab.lab_name, point.cell.lab.lab) in kept:
+    is_kept = (point.cell.lab.lab_name, point.cell.lab.lab) in kept
+    if global_knobs or lab.changes_machine or not lab.virtual or is_kept:
         needed[MACHINE_WIDE] = 1.0
     return needed
 

@@ -24,7 +24,7 @@ from natgauge.gateways.recipe import Recipe, available, load
 from natgauge.gateways.recipe_model import OWN_PACKAGE, RequiredPrograms, installing
 from natgauge.gateways.support import places
 from natgauge.host import programs
-from natgauge.host.cpus import usable_cpus
+from natgauge.host.cpus import fastest_of, usable_cpus
 from natgauge.host.limits import LEAST_KERNEL, ControlGroups, memory_octets
 from natgauge.host.named_folders import named_folders
 from natgauge.host.private_folder import HiddenLabsError
@@ -168,13 +168,17 @@ def _clock(host: Host) -> Iterator[Finding]:
     yield Finding("clock", "warning", f"clock source {clock} is slow to read: lower rates, coarser delays", mend)
 
 
-def _cpus(_host: Host) -> Iterator[Finding]:
+def _cpus(host: Host) -> Iterator[Finding]:
     cpus = usable_cpus()
-    if len(cpus) > 1:
-        yield Finding("cores", "ok", f"cores {format_cores(cpus)} can be used")
-    else:
+    fast = fastest_of(cpus, host.root)
+    if len(cpus) < 2:
         what = f"only core {format_cores(cpus)} can be used: the isolated placement needs two"
         yield Finding("cores", "warning", what, "give the machine more cores; until then use --placement shared")
+    elif slow := [cpu for cpu in cpus if cpu not in fast]:
+        what = f"{format_cores(slow)} slower than {format_cores(fast)}: rates depend on which of them work"
+        yield Finding("cores", "warning", what, f"start natgauge with taskset -c {format_cores(fast)}")
+    else:
+        yield Finding("cores", "ok", f"cores {format_cores(cpus)} can be used")
 
 
 def _smt(host: Host) -> Iterator[Finding]:
@@ -260,8 +264,11 @@ def _conntrack(host: Host) -> Iterator[Finding]:
     path = "/proc/sys/net/netfilter/nf_conntrack_max"
     limit = host.read(path)
     buckets = host.read("/sys/module/nf_conntrack/parameters/hashsize")
-    if limit is NoText.ABSENT:
-        yield Finding("conntrack", "missing", "the kernel tracks no connections", "modprobe nf_conntrack")
+    if limit is NoText.ABSENT and host.has("nf_conntrack"):
+        yield Finding("conntrack", "ok", "module nf_conntrack is loaded when a gateway needs it")
+    elif limit is NoText.ABSENT:
+        what = "module nf_conntrack is neither loaded nor installed: gateways that need it cannot run here"
+        yield Finding("conntrack", "warning", what, "modprobe nf_conntrack")
     elif isinstance(limit, NoText):
         yield unknown("conntrack", path, limit)
     else:

@@ -46,6 +46,11 @@ class Use:
     ended: float
     connections: int
 
+    @property
+    def is_guess(self) -> bool:
+        """Whether nothing is stored of the ports' use, so another natgauge may have used them."""
+        return not self.connections
+
     def meets(self, ports: Range) -> bool:
         """Whether both ranges have a port in common."""
         return self.first <= ports.last and ports.first <= self.last
@@ -71,17 +76,18 @@ class Ledger:
     def read(cls, path: Path, now: float) -> Ledger:
         """Read a ledger's file; nobody else writes it, because the reader has the ports.
 
-        A trial whose end is later than `now` was killed, and ended with its natgauge. Without a file of this boot, any
-        port may have been used until the boot; with one that cannot be read, until `now`.
+        A trial whose end is later than `now` was killed, and ended with its natgauge. Without a file of this boot that
+        can be read, any port may have been used until `now`: each container has its own /run, and the same trial of
+        another one opens the same four tuples.
         """
-        anything = Use(1, LAST_PORT, 0.0, 0)
+        anything = [Use(1, LAST_PORT, now, 0)]
         try:
-            stored = json.loads(foreign.read_text(path, foreign.MEMORY)) if foreign.is_there(path) else {"boot": ""}
-            uses = [Use(*entry) for entry in stored["uses"]] if stored["boot"] == boot() else [anything]
-            uses = [replace(use, ended=min(use.ended, now)) for use in uses]
+            stored = json.loads(foreign.read_text(path, foreign.MEMORY))
+            uses = [Use(*entry) for entry in stored["uses"]] if stored["boot"] == boot() else anything
+            uses = sorted((replace(use, ended=min(use.ended, now)) for use in uses), key=lambda use: use.ended)
         except (OSError, UsageError, ValueError, TypeError, KeyError):
-            uses = [replace(anything, ended=now)]
-        return cls(path, sorted(uses, key=lambda use: use.ended))
+            uses = anything
+        return cls(path, uses)
 
     def begin(self, use: Use, since: float) -> None:
         """Store a use before its trial, and drop uses that ended before `since`.
@@ -90,15 +96,16 @@ class Ledger:
         """
         self.uses = [old for old in self.uses if old.ended > since]
         self.uses.append(use)
-        self._write()
+        self.store()
 
     def end(self, now: float) -> None:
         """Store that the last trial ended `now`; where that fails, the latest end that was planned stays stored."""
         self.uses[-1] = replace(self.uses[-1], ended=now)
         with suppress(HostError):
-            self._write()
+            self.store()
 
-    def _write(self) -> None:
+    def store(self) -> None:
+        """Write the file; raises HostError where it cannot be written."""
         if self.path is None:
             return
         if self.path.parent == locks.folder("uses"):
@@ -182,12 +189,19 @@ class FreshTuples:
 
     def _wait(self, until: float, observer: Observer) -> None:
         left = until - self.clock()
-        if left > 0 and self.method == "no-wait":
+        if left <= 0:
+            return
+        # What is guessed counts from its first reading, also for who is refused or ends before the wait does.
+        self.ledger.store()
+        if self.method == "no-wait":
             raise UsageError(
                 f"fresh trials: no four tuples are left that the device has forgotten, the next ones will be in "
                 f"{left:.0f} s; allow waiting (--fresh-trials new-tuples), or give an --empty-command",
                 at="fresh_trials",
             )
+        # Who measures for the first time knows of no earlier connections.
+        guessed = any(use.is_guess and use.ended + self.timeout + SPARE_SECONDS >= until for use in self.ledger.uses)
+        what = "what another natgauge may have opened before" if guessed else "earlier connections"
         while (left := until - self.clock()) > 0:
-            observer.stage(f"waiting {math.ceil(left)} s until the device has forgotten earlier connections")
+            observer.stage(f"waiting {math.ceil(left)} s until the device has forgotten {what}")
             self.sleep(min(left, _REPORT_EVERY_SECONDS))

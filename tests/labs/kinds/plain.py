@@ -37,6 +37,7 @@ class PlainLab:
     grace_seconds = 0.1
     virtual = True
     is_reused = False
+    changes_machine = False
 
     def __init__(self, name: str, options: Options, _need: LabNeeds) -> None:
         self.name, self.hops, self.router = name, options.hops, f"ng-{name}-router"

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Interface
 from pathlib import Path
@@ -268,11 +269,52 @@ def read_drops(text: str) -> Mapping[str, Dropped]:
     return counters
 
 
-def neighbour_limits(families: Iterable[Family], hosts: int) -> Iterator[tuple[str, int]]:
-    """Each limit's file and the least value that it needs for this number of hosts (arp(7): gc_thresh1 to gc_thresh3).
+#: Number of each limit of a neighbour table, its least value for each host, and the kernel's own value (arp(7)). The
+#: highest limit is set first: the kernel requires the lower ones below it.
+_NEIGHBOUR_LIMITS: Final = ((3, 4, 1024), (2, 3, 512), (1, 2, 128))
 
-    The highest limit is set first: the kernel requires the lower ones below it.
-    """
+
+def neighbour_limits(families: Iterable[Family], hosts: int) -> Iterator[tuple[str, int]]:
+    """Each limit's file, and the least value that it needs for this number of hosts (arp(7): gc_thresh1 to 3)."""
     for family in set(families):
-        for number, factor in ((3, 4), (2, 3), (1, 2)):
-            yield f"/proc/sys/net/{family}/neigh/default/gc_thresh{number}", hosts * factor
+        for number, factor, _ in _NEIGHBOUR_LIMITS:
+            yield _limit_file(family, number), hosts * factor
+
+
+def exceeds_neighbour_limits(hosts: int) -> bool:
+    """Whether this number of hosts needs a higher limit than the kernel's own."""
+    return any(hosts * factor > usual for _, factor, usual in _NEIGHBOUR_LIMITS)
+
+
+def refuse_neighbour_limits(least: Mapping[str, int], hosts: int) -> None:
+    """Refuse limits, by their files, that are too low for the hosts and that this network namespace cannot raise.
+
+    Raises:
+        HostError: one is too low.
+    """
+    present = _shown_neighbour_limits()
+    for path, wanted in least.items():
+        # Of a table with more neighbours than gc_thresh1 the kernel forgets only those that nobody used for a minute.
+        if not path.endswith("1") and (now := present.get(path, wanted)) < wanted:
+            raise HostError(
+                f"{path}: is {now}, the tester's {hosts} addresses need {wanted}, and only the machine's first network "
+                "namespace can raise it; use fewer addresses, or start the container with --network host"
+            )
+
+
+def _shown_neighbour_limits() -> dict[str, int]:
+    """Return the present limits by their files, as every network namespace can ask for them (rtnetlink(7))."""
+    families: dict[int, Family] = {socket.AF_INET: "ipv4", socket.AF_INET6: "ipv6"}
+    found = {}
+    with suppress(OSError, NetlinkError), IPRoute() as routes:
+        for table in routes.get_ntables():
+            for number, _, _ in _NEIGHBOUR_LIMITS:
+                value = table.get_attr(f"NDTA_THRESH{number}")
+                # The answer has the parameters of each interface, too.
+                if value is not None and table["family"] in families:
+                    found[_limit_file(families[table["family"]], number)] = int(value)
+    return found
+
+
+def _limit_file(family: Family, number: int) -> str:
+    return f"/proc/sys/net/{family}/neigh/default/gc_thresh{number}"

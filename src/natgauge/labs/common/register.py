@@ -153,7 +153,7 @@ class Register:
         """Write down what is about to be made: "namespace" (name=), "directory" (path=).
 
         "remote" (undo=, says=) is undone by a shell snippet on another machine, which `settings` name: its host as
-        `natgauge.labs.ssh.openssh.Host` has it, and the lab's token.
+        `natgauge.labs.ssh.openssh.SshHost` has it, and its token.
         """
         self._journal.record({"what": what, **values})
 

@@ -35,7 +35,14 @@ from natgauge.labs.common.addresses import (
 from natgauge.labs.common.addresses import nat64_prefix as parse_prefix
 from natgauge.labs.common.base import FIRST, FIRST_INDEX, INITIATOR_PORT, RESPONDER_PORT, MadeLab
 from natgauge.labs.common.device import NamespaceDevice, ThisMachine
-from natgauge.labs.common.links import MTU, End, VethCable, neighbour_limits
+from natgauge.labs.common.links import (
+    MTU,
+    End,
+    VethCable,
+    exceeds_neighbour_limits,
+    neighbour_limits,
+    refuse_neighbour_limits,
+)
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.namespaces import PREFIX
 from natgauge.labs.common.network_counters import read_counters
@@ -59,13 +66,18 @@ DEFAULT_RING: Final = 512
 
 #: The stack spreads flows over an interface's queues by hash, and each queue is emptied by itself, so frames of
 #: different flows would overtake each other. A queue for each CPU keeps the device's order
-#: (Documentation/networking/scaling.rst).
+#: (Documentation/networking/scaling.rst). The kernel reads a mask in groups of 32 bits, with commas between them.
 _ONE_QUEUE_PER_CPU: Final = """
 for interface in "$NG_INSIDE" "$NG_OUTSIDE"; do
     for queue in /sys/class/net/"$interface"/queues/tx-*; do
         number=${queue##*-}
         if [ "$number" -lt "$(nproc --all)" ]; then
-            printf '%x' "$((1 << number))" > "$queue/xps_cpus"
+            mask=$(printf '%x' "$((1 << (number % 32)))")
+            while [ "$number" -ge 32 ]; do
+                mask=$mask,00000000
+                number=$((number - 32))
+            done
+            printf '%s' "$mask" > "$queue/xps_cpus"
         fi
     done
 done
@@ -367,11 +379,30 @@ class NetnsLab(MadeLab, Lab):
                 arguments = ["--cpus", format_cores(self._cores_of(device.name)), "--ring", str(self.ring)]
                 _front("attach", device, interface, *arguments)
 
+    @property
+    def changes_machine(self) -> bool:
+        """Whether its devices need larger neighbour tables than the kernel's own."""
+        return exceeds_neighbour_limits(self.hosts)
+
     def _raise_neighbour_limits(self) -> None:
+        hidden = {}
         for name, least in neighbour_limits(self.families, self.hosts):
             path = Path(name)
-            if path.exists() and int(path.read_text()) < least:
+            if not path.exists():
+                hidden[name] = least
+            elif not self._relies_on(path, least):
                 self.register.set_global(path, least)
+        if hidden:
+            refuse_neighbour_limits(hidden, self.hosts)
+
+    def _relies_on(self, path: Path, least: int) -> bool:
+        """Whether a limit is enough now and, where another lab raised it, stays until this lab has ended, too."""
+        present = path.read_text().strip()
+        if int(present) < least:
+            return False
+        self.register.share_global(path, present)
+        # The other lab may have ended, and restored the limit, before this one shared it.
+        return int(path.read_text()) >= least
 
     def _cards(self) -> Iterator[tuple[NamespaceDevice, str]]:
         return ((device, card) for device in self._homes for card in (device.inside, device.outside))

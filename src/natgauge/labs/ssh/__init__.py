@@ -136,11 +136,11 @@ def undo(directory: Path, settings: Mapping[str, Any], items: Sequence[Mapping[s
 
     done: list[str] = []
     errors: list[NatgaugeError] = []
-    for at, host in enumerate(settings["hosts"]):
+    for at, (host, token) in enumerate(zip(settings["hosts"], settings["tokens"], strict=True)):
         of_host = [item for item in items if item["at"] == str(at)]
         end_orphans(control_of(directory, at))
         try:
-            ours = give_back(SshHost(**host), settings["token"], [item["undo"] for item in of_host])
+            ours = give_back(SshHost(**host), token, [item["undo"] for item in of_host])
         except (BrokenError, HostError) as error:
             errors.append(error)
         else:

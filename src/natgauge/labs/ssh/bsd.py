@@ -14,7 +14,15 @@ from dataclasses import replace
 from typing import Final
 
 from natgauge.host.sections import SECTION, sections_of
-from natgauge.labs.ssh.facts import PROGRAMS, RemoteFacts, RemoteInterface, common_facts, common_script, first
+from natgauge.labs.ssh.facts import (
+    PROGRAMS,
+    RemoteFacts,
+    RemoteInterface,
+    common_facts,
+    common_script,
+    first,
+    server_of,
+)
 from natgauge.labs.ssh.layout import Layout, private_directory
 from natgauge.words import Interface
 
@@ -52,8 +60,9 @@ def read(text: str) -> RemoteFacts:
     interfaces = _interfaces(blocks)
     routes = "\n".join(sections.get("routes", ()))
     reached = set(re.findall(r"^\s*interface: (\S+)", routes, re.MULTILINE))
-    if server := first(sections, "server"):
-        reached |= {interface.name for interface in interfaces.values() if server in interface.addresses}
+    server, scope = server_of(sections)
+    reached |= {scope} if scope else set()
+    reached |= {interface.name for interface in interfaces.values() if server and server in interface.addresses}
     count = first(sections, "processors")
     cpus = tuple(range(int(count))) if count.isdigit() else ()
     # FreeBSD turns IPv6 off on interfaces for which rc.conf(5) asks for none.

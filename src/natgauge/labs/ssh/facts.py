@@ -23,6 +23,14 @@ PROGRAMS: Final[Mapping[str, Mapping[str, str]]] = {
 SYSTEMS: Final = ("Linux", "OpenBSD", "FreeBSD")
 #: Drivers that leave checksums unfinished, because no wire follows.
 VIRTUAL: Final = frozenset({"veth", "virtio_net", "tun", "xen_netfront", "netvsc", "hv_netvsc"})
+#: Settings of an interface below /proc/sys/net. The kernel sets them anew when it goes to another namespace, and back.
+_SYSCTLS: Final = (
+    *(f"ipv4/conf/{{}}/{name}" for name in ("arp_announce", "arp_filter", "arp_ignore", "forwarding", "proxy_arp")),
+    *(f"ipv4/conf/{{}}/{name}" for name in ("accept_redirects", "log_martians", "rp_filter", "send_redirects")),
+    *(f"ipv6/conf/{{}}/{name}" for name in ("accept_dad", "accept_ra", "accept_redirects", "addr_gen_mode")),
+    *(f"ipv6/conf/{{}}/{name}" for name in ("autoconf", "dad_transmits", "disable_ipv6", "forwarding", "proxy_ndp")),
+    *(f"ipv6/conf/{{}}/{name}" for name in ("router_solicitations", "use_tempaddr")),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +53,7 @@ class RemoteFacts:
         cpu: model of its first processor; empty where the system does not report it.
         cpus: processors that are online; empty where the system does not report them.
         caches: octets of the processors' data caches by level, such as "L2"; empty where they are not known.
+        sysctls: settings of each interface that was asked for, by their paths below /proc/sys/net.
     """
 
     user: int
@@ -60,6 +69,7 @@ class RemoteFacts:
     offloads: frozenset[str] = frozenset()
     caches: Mapping[str, int] = field(default_factory=dict)
     without_ipv6: frozenset[str] = frozenset()
+    sysctls: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def common_script(programs: Iterable[str]) -> str:
@@ -74,6 +84,7 @@ echo '{SECTION}missing'; for name in {" ".join(programs)}; do command -v "$name"
 def script(interfaces: Sequence[str]) -> str:
     """Shell text that prints what `read` reads; what a machine does not have it passes over."""
     names = shlex.join(interfaces)
+    sysctls = " ".join(f'"{path.format("$interface")}"' for path in _SYSCTLS)
     return f"""{common_script(PROGRAMS["Linux"])}
 echo '{SECTION}cpu'; sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2> /dev/null | sed -n 1p
 echo '{SECTION}cpus'; cat /sys/devices/system/cpu/online 2> /dev/null
@@ -89,6 +100,7 @@ ip -o route show default 2> /dev/null; ip -o -6 route show default 2> /dev/null
 for interface in {names}; do
     echo "{SECTION}driver $interface"; ethtool -i "$interface" 2> /dev/null | sed -n 's/^driver: //p'
     echo "{SECTION}offload $interface"; ethtool -k "$interface" 2> /dev/null | grep '^tx-checksumming: on'
+    echo "{SECTION}sysctls $interface"; (cd /proc/sys/net && grep -s . {sysctls})
 done
 :
 """
@@ -99,9 +111,10 @@ def read(text: str) -> RemoteFacts:
     sections = sections_of(text)
     addresses = [match for line in sections.get("addresses", []) if (match := _ADDRESS.match(line))]
     links = {link.name: link for line in sections.get("links", []) if (link := _link(line, addresses))}
-    server = first(sections, "server")
+    server, scope = server_of(sections)
     reached = {match[1] for line in sections.get("routes", []) if (match := re.search(r" dev (\S+)", line))}
     reached |= {address[1] for address in addresses if server and address[2] == server}
+    reached |= {scope} if scope else set()
     of_links = {name: first(sections, f"driver {name}") for name in links}
     online = first(sections, "cpus")
     cpus = parse_cores(online) if online else ()
@@ -111,7 +124,21 @@ def read(text: str) -> RemoteFacts:
         caches=caches_in("\n".join(sections.get("caches", ())), cpus),
         drivers={name: driver for name, driver in of_links.items() if driver},
         offloads=frozenset(name for name in links if sections.get(f"offload {name}")),
+        sysctls={name: _sysctls(name, lines) for name in links if (lines := sections.get(f"sysctls {name}"))},
     )
+
+
+def server_of(sections: Mapping[str, Sequence[str]]) -> tuple[str, str]:
+    """Return the address at which the machine was reached, and the interface that a link-local one names (RFC 4007)."""
+    address, _, interface = first(sections, "server").partition("%")
+    return address, interface
+
+
+def _sysctls(interface: str, lines: Iterable[str]) -> dict[str, str]:
+    """Return the settings of an interface from lines "path:value"; what else the machine says is passed over."""
+    own = {path.format(interface) for path in _SYSCTLS}
+    said = (line.rpartition(":") for line in lines)
+    return {path: value for path, _, value in said if path in own and re.fullmatch(r"-?\d+", value)}
 
 
 def common_facts(

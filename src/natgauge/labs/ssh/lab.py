@@ -17,6 +17,7 @@ from natgauge.core_work import WorkByCore
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.interruption import uninterrupted
 from natgauge.labs.common.addresses import pool_parameter, prefix_parameter
+from natgauge.labs.common.links import neighbour_limits
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.port_options import BootCommand
 from natgauge.labs.common.register import Register
@@ -71,7 +72,6 @@ class RemoteLab(Lab):
             _refuse_interfaces(machine)
         # A lab of namespaces is the blueprint: the same addresses and the same environment of the snippets.
         self._blueprint = NetnsLab(name, **arguments_of(need))
-        self._hosts = need.hosts
         ground = self._blueprint.ground
         gateways = (str(ground.inside.device), str(ground.outside.device))
         self.initiator, self.responder = (
@@ -87,8 +87,8 @@ class RemoteLab(Lab):
         )
         self.sender_cpus = self._ports.sender_cpus
         tester = re.sub("[^A-Za-z0-9.-]", "-", socket.gethostname())
-        self._token = f"{tester}:{name}:{secrets.token_hex(8)}"
-        self._segments = self._planned(machines, need.far_settings)
+        token = f"{tester}:{name}:{secrets.token_hex(8)}"
+        self._segments = self._planned(machines, need.far_settings, token)
         self.devices: Sequence[Device] = [home for segment in self._segments for home in segment.homes]
         if boot is not None and device_cores is None:
             raise UsageError(
@@ -100,7 +100,10 @@ class RemoteLab(Lab):
         self._boot_seconds: float | None = None
         self._register: Register | None = None
 
-    def _planned(self, machines: Sequence[ChosenMachine], far: FarSettings | None) -> tuple[Segment, ...]:
+    def _planned(
+        self, machines: Sequence[ChosenMachine], far: FarSettings | None, token: str
+    ) -> tuple[Segment, ...]:
+        limits = dict(neighbour_limits(self._blueprint.families, self._blueprint.hosts))
         segments: list[Segment] = []
         first = 0
         for at, chosen in enumerate(machines):
@@ -108,13 +111,14 @@ class RemoteLab(Lab):
             segments.append(
                 Segment.of(
                     lab=self.name,
-                    token=self._token,
+                    token=f"{token}:{at}",
                     control=control_of(directory_of(self.name), at),
                     chosen=chosen,
                     devices=self._blueprint.devices[first : first + count],
                     cables=self._blueprint.cables[first : first + count + 1],
                     remember=partial(self._remember, at),
                     far=far,
+                    limits=limits,
                 )
             )
             first += count
@@ -185,7 +189,6 @@ class RemoteLab(Lab):
             self._ports.take()
             for segment in self._segments:
                 segment.lay(self._ports.ground.mtu, self._wanted_cores, tunes=self._tunes)
-                segment.raise_neighbour_limits(self._blueprint.families, self._hosts)
             self._ports.await_carrier(_CARRIER_SECONDS)
         except BaseException as error:
             self._down_after(error)
@@ -196,7 +199,7 @@ class RemoteLab(Lab):
         hosts = [segment.host for segment in self._segments]
         configs = [None if host.config is None else str(Path(host.config).absolute()) for host in hosts]
         named = [asdict(replace(host, config=config)) for host, config in zip(hosts, configs, strict=True)]
-        return {"hosts": named, "token": self._token}
+        return {"hosts": named, "tokens": [segment.remote.token for segment in self._segments]}
 
     def _prepare(self, register: Register) -> None:
         """Make what must exist before the machines are reached."""

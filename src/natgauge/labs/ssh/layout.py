@@ -71,6 +71,7 @@ class Layout:
             text.append(f"! ip -n {netns} link show {name} > /dev/null 2>&1 || ip -n {netns} link set {name} netns $$")
         text += [f"! ip netns pids {netns} > /dev/null 2>&1 || ip netns del {netns}" for netns in self.namespaces]
         for name in self.interfaces:
+            text += [_restored(path, value) for path, value in facts.sysctls.get(name, {}).items()]
             if facts.drivers.get(name) in VIRTUAL and name in facts.offloads:
                 text.append(f"! ip link show {name} > /dev/null 2>&1 || ethtool -K {name} tx on > /dev/null 2>&1")
             if facts.interfaces[name].up:
@@ -99,6 +100,12 @@ def _sysctls(netns: str, values: Mapping[str, int]) -> str:
     """Return lines that set sysctls. Keys that the kernel lacks are left out: the feature is missing as well."""
     lines = [f"[ ! -e /proc/sys/{key} ] || echo {value} > /proc/sys/{key}" for key, value in values.items()]
     return f"ip netns exec {netns} /bin/sh -euc {shlex.quote('; '.join(lines))}"
+
+
+def _restored(path: str, value: str) -> str:
+    """Return a line that gives a setting below /proc/sys/net its value back, where it has another one."""
+    file = f"/proc/sys/net/{path}"
+    return f'[ ! -e {file} ] || [ "$(cat {file})" = {value} ] || echo {value} > {file}'
 
 
 def _configured(end: End, driver: str) -> str:

@@ -164,13 +164,22 @@ class Connection:
 
 
 def end_orphans(control: Path) -> None:
-    """End what a killed process left of a connection, so that no script of it arrives late."""
+    """End what a killed process left of a connection, so that no script of it arrives late.
+
+    A natgauge of another container, whose processes may be visible here, has the path too, but in another /run.
+    """
     pids = []
     for pid in all_processes():
         with suppress(OSError):
-            if f"-oControlPath={control}" in Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0"):
+            arguments = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")
+            if f"-oControlPath={control}" in arguments and _sees(pid, control.parent):
                 pids.append(pid)
     end_processes(pids)
+
+
+def _sees(pid: int, folder: Path) -> bool:
+    """Whether a process finds the same folder as we do by its path. Raises OSError where it finds none."""
+    return not folder.exists() or os.path.samestat(Path(f"/proc/{pid}/root{folder}").stat(), folder.stat())
 
 
 def explained(host: SshHost, output: str) -> str:

@@ -49,6 +49,7 @@ class Remote:
     """A machine that a lab works on over a lasting connection.
 
     Attributes:
+        token: what the lock there says while the lab has the machine; no other lab, and no other machine, ever has it.
         forgotten: called when the machine has nothing of the lab any more (it was rebooted); it makes there again
             what must be there, by commands of its own. None = that is an error.
     """
@@ -57,11 +58,11 @@ class Remote:
         """Nothing is done yet.
 
         Args:
-            token: names this lab of this tester, without blanks and slashes; no other lab ever has it.
+            token: "TESTER:LAB:DIGITS:NUMBER", names one machine of this lab, without blanks and slashes.
         """
         self.host = host
         self.forgotten: Callable[[], None] | None = None
-        self._token = token
+        self.token = token
         self._connection = Connection(host, control)
         self._numbers = count(1)
 
@@ -79,15 +80,21 @@ class Remote:
             f"PATH={PATH}; export PATH\n"
             f"for lock in {_LOCK} {_CLOSING}; do\n"
             '    holder=$(readlink "$lock") || continue\n'
-            f'    [ "$holder" = {self._token} ] || {{ echo "{_TAKEN} $holder"; exit; }}\n'
+            f'    [ "$holder" = {self.token} ] || {{ echo "{_TAKEN} $holder"; exit; }}\n'
             "done\n"
-            f"ln -s {self._token} {_LOCK} 2> /dev/null; holder=$(readlink {_LOCK}) || exit 3\n"
-            f'[ "$holder" = {self._token} ] || {{ echo "{_TAKEN} $holder"; exit; }}\n'
+            f"ln -s {self.token} {_LOCK} 2> /dev/null; holder=$(readlink {_LOCK}) || exit 3\n"
+            f'[ "$holder" = {self.token} ] || {{ echo "{_TAKEN} $holder"; exit; }}\n'
             f"umask 077; mkdir -p {DIRECTORY} || exit 3\n"
         )
         result = self._connection.run(_grouped(script), 30.0)
         if _TAKEN in result.stdout:
-            tester, _, lab = result.stdout.split(_TAKEN, 1)[1].strip().partition(":")
+            holder = result.stdout.split(_TAKEN, 1)[1].strip()
+            if holder.rpartition(":")[0] == self.token.rpartition(":")[0]:
+                raise HostError(
+                    f"ssh host {self.host}: is taken by this lab already, by another name or way; give all of its "
+                    "devices, which must be neighbours in the chain, the same --ssh-host and --ssh-netns"
+                )
+            tester, _, lab = holder.partition(":")
             raise HostError(
                 f"ssh host {self.host}: is used by natgauge on {tester} (lab {lab.partition(':')[0]}); wait until that "
                 f'has ended; if it was killed, run "natgauge lab clean" there, or, if {tester} was rebooted since, '
@@ -107,7 +114,7 @@ class Remote:
         connection.
         """
         number = next(self._numbers)
-        script = wrapped(snippet, self._token, number, {"PATH": PATH, **SNIPPET_VARIABLES, **(variables or {})}, netns)
+        script = wrapped(snippet, self.token, number, {"PATH": PATH, **SNIPPET_VARIABLES, **(variables or {})}, netns)
         try:
             result = self._connection.run(script, seconds + _SLACK_SECONDS)
         except BrokenError:

@@ -13,7 +13,7 @@ from natgauge.core_work import CoreWork, WorkByCore
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host.sections import SECTION, sections_of
 from natgauge.inputs.cores import format_cores
-from natgauge.labs.common.links import VethCable, neighbour_limits, read_drops
+from natgauge.labs.common.links import VethCable, read_drops
 from natgauge.labs.common.network_counters import FILES, counters_of, queues_shown
 from natgauge.labs.contract import Device, FarSettings, LabCounters
 from natgauge.labs.ssh import bsd, facts
@@ -22,7 +22,6 @@ from natgauge.labs.ssh.layout import Layout, layout, private_directory
 from natgauge.labs.ssh.machine import Remember, RemoteDevice, RemoteMachine
 from natgauge.labs.ssh.openssh import SshHost
 from natgauge.labs.ssh.remote import Remote
-from natgauge.words import Family
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +77,7 @@ class Segment:
 
     Attributes:
         far: settings that decide which core works on a frame: how they are read and set; None = they are left alone.
+        limits: least values of the neighbour limits of a Linux machine, by their files, the first to be set first.
     """
 
     remote: Remote
@@ -86,6 +86,7 @@ class Segment:
     machine: RemoteMachine
     remember: Remember
     far: FarSettings | None
+    limits: Mapping[str, int]
     facts: RemoteFacts | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
@@ -102,7 +103,8 @@ class Segment:
         devices: Sequence[Device],
         cables: Sequence[VethCable],
         remember: Remember,
-        far: FarSettings | None = None,
+        far: FarSettings | None,
+        limits: Mapping[str, int],
     ) -> Segment:
         """Plan the devices of a machine; nothing is sent."""
         remote = Remote(chosen.host, token, control)
@@ -125,7 +127,7 @@ class Segment:
             )
             for device, (inside, outside) in zip(devices, laid.ends, strict=True)
         )
-        return cls(remote, laid, homes, machine, remember, far)
+        return cls(remote, laid, homes, machine, remember, far, limits)
 
     @property
     def host(self) -> SshHost:
@@ -227,12 +229,13 @@ class Segment:
         result = self.remote.run(f"mkdir -p {directories}\n{self._work.make(self.layout, found)}", 60.0)
         if result.status:
             raise HostError(f"ssh host {self.host}: the devices cannot be made there ({result.said})")
+        self._raise_neighbour_limits()
 
-    def raise_neighbour_limits(self, families: Sequence[Family], hosts: int) -> None:
+    def _raise_neighbour_limits(self) -> None:
         """Raise the limits of a Linux machine's neighbour tables to the tester's number of addresses."""
         if self.machine.system != "Linux":
             return
-        for path, least in neighbour_limits(families, hosts):
+        for path, least in self.limits.items():
             setting = self.machine.setting("neighbour limit", [path], None)
             if setting.available() and setting.read() < least:
                 setting.write(least)

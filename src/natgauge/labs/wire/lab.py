@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from ipaddress import IPv6Network, ip_address, ip_network
 from typing import Any, Final, Self
@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host import capabilities
 from natgauge.host.cpus import check_cpus, usable_cpus
+from natgauge.labs.common import locks
 from natgauge.labs.common.addresses import INSIDE, NAT64_PREFIX, OUTSIDE, LinkSide, prefix_parameter
 from natgauge.labs.common.links import drop_counters, link_attribute
 from natgauge.labs.common.locks import Lock
@@ -36,6 +37,8 @@ from natgauge.words import Address, Family, Placement
 #: RFC 2544 section 23: receivers stay open 2 s after the last frame.
 GRACE_SECONDS: Final = 2.0
 ETHERNET_MTU: Final = 1500
+#: Begins the name of the lock of a port.
+_PORT_LOCK: Final = "port-"
 #: The Responder's IPv4 addresses as an Initiator with IPv4 writes them, where the Responder has them behind the prefix.
 _HOSTS4: Final = Link(ip_network("0.0.0.0/0"), OUTSIDE["ipv4"].device.ip, OUTSIDE["ipv4"].host(0))
 
@@ -234,7 +237,16 @@ def port_lock(interface: str, netns: str | None) -> Lock:
         netns: name of that namespace; None = the namespace of the calling thread.
     """
     place = f" in {netns}" if netns else ""
-    return Lock(f"port-{inode_of(netns)}-{interface}", f"port {interface}{place}")
+    return Lock(f"{_PORT_LOCK}{inode_of(netns)}-{interface}", f"port {interface}{place}")
+
+
+def used_ports() -> Iterator[tuple[str, str]]:
+    """Yield each port that a natgauge of this machine uses, and its process in words; nothing is made or changed."""
+    for lock in locks.every():
+        name = lock.path.name
+        # A lab may have such a name, too.
+        if lock.path.parent == locks.folder("locks") and name.startswith(_PORT_LOCK) and lock.is_held():
+            yield name.removesuffix(".lock").split("-", 2)[2], lock.holder_in_words()
 
 
 def _link(side: LinkSide, port: Port) -> Link:
