@@ -85,6 +85,7 @@ class Behaviour:
     udp_answered_seconds: float | None = None
     icmp_seconds: float = 60.0
     transitory_seconds: float = 240.0
+    closed_seconds: float | None = None
     established_seconds: float = 7440.0
     refreshes_outbound: bool = True
     refreshes_inbound: bool = True
@@ -162,6 +163,7 @@ class _Mapping:
     up_flags: int = 0
     sequences: dict[Endpoint, int] = field(default_factory=dict)
     down_flags: int = 0
+    closed: bool = False
     leased_until: float | None = None
 
     @property
@@ -417,6 +419,8 @@ class SimulatedNat:
             mapping.last = self._time
         if isinstance(segment, TcpSegment):
             mapping.up_flags |= segment.flags
+            is_last = segment.flags & (SYN | FIN | RST | ACK) == ACK
+            mapping.closed |= is_last and bool(mapping.up_flags & mapping.down_flags & FIN)
         self._will_expire(mapping)
         if self._is_own(packet.destination):
             self._hairpin(packet, mapping)
@@ -667,6 +671,8 @@ class SimulatedNat:
         both = mapping.up_flags & mapping.down_flags
         if rule.reset_seconds is not None and (mapping.up_flags | mapping.down_flags) & RST:
             return rule.reset_seconds
+        if rule.closed_seconds is not None and mapping.closed:
+            return rule.closed_seconds
         if rule.established_at_once:
             return rule.established_seconds
         closing = (mapping.up_flags | mapping.down_flags) & RST or both & FIN

@@ -41,6 +41,7 @@ TIMED = (
     "udp_seconds",
     "icmp_seconds",
     "transitory_seconds",
+    "closed_seconds",
     "established_seconds",
     "reset_seconds",
     "errors_refresh_queries",
@@ -96,6 +97,7 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
     ),
     "ICMP 20 s": (Behaviour(icmp_seconds=20.0), {"RFC5508-REQ-2"}),
     "TCP 60 s": (Behaviour(transitory_seconds=60.0), {"RFC5382-REQ-5", "RFC7857-2.1", "RFC7857-2.2"}),
+    "closed TCP 10 s": (Behaviour(closed_seconds=10.0), {"RFC7857-2.1"}),
     "open TCP 200 s": (Behaviour(established_seconds=200.0), {"RFC5382-REQ-5-established", "RFC7857-2"}),
     "half-open TCP as long as open": (
         Behaviour(established_at_once=True, established_seconds=300.0),

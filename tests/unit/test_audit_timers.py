@@ -69,7 +69,8 @@ def test_kinds_with_time_outs_of_their_own_are_told_apart() -> None:
     expected = {
         "UDP, one frame out": 30.0, "UDP, one frame each way": 120.0, "UDP, several frames each way": 120.0,
         "UDP to port 53, one frame each way": 120.0, "ICMP query and reply": 20.0, "TCP, SYN": 60.0,
-        "TCP, SYN and answer": 60.0, "TCP, closed by both FINs": 60.0, "TCP, reset by the inside": 60.0,
+        "TCP, SYN and answer": 60.0, "TCP, both FINs without the last ACK": 60.0, "TCP, closed by both FINs": 60.0,
+        "TCP, reset by the inside": 60.0,
         "TCP, established": 200.0,
     }  # fmt: skip
     for name, seconds in expected.items():
@@ -219,7 +220,7 @@ def audited(behaviour: Behaviour, *keys: str) -> tuple[dict[str, tuple[str, str]
 
 
 def test_mappings_that_make_room_for_others_are_told_from_a_short_time_out() -> None:
-    """A table of 300 for 936 mappings was a time-out of a second."""
+    """A table of 300 for 1023 mappings was a time-out of a second."""
     found, told = audited(Behaviour(**SMALL), "RFC4787-REQ-5", "RFC5382-REQ-5")
     assert {key: verdict for key, (verdict, _) in found.items()} == {"RFC4787-REQ-5": "meets", "RFC5382-REQ-5": "meets"}
     assert all("the gateway gave up mappings for others" in measured for _, measured in found.values())
@@ -290,6 +291,21 @@ def test_half_open_and_closed_connections_are_watched_as_long_as_open_ones(
     examiner.timers.update(watch(examiner, [kind for kind in TIMERS if kind.name in TRACKED], 7600.0))
     (one,) = examine(examiner, [each for each in requirements() if each.key == "RFC7857-2"])
     assert one.verdict == verdict, one.measured
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "verdicts"),
+    [
+        (Behaviour(closed_seconds=10.0), {"RFC5382-REQ-5": "meets", "RFC7857-2.1": "fails"}),
+        (Behaviour(transitory_seconds=60.0), {"RFC5382-REQ-5": "fails", "RFC7857-2.1": "fails"}),
+    ],
+)
+def test_a_connection_after_its_last_ack_is_no_closing_one(behaviour: Behaviour, verdicts: dict[str, str]) -> None:
+    """RFC 5382 section 5 leaves TIME_WAIT open, and counts the time between the FINs and the last ACK."""
+    examiner = examiner_of(behaviour)
+    examiner.timers.update(watch(examiner, [kind for kind in TIMERS if kind.transport == "tcp"], 330.0))
+    found = examine(examiner, [each for each in requirements() if each.key in verdicts])
+    assert {one.key: one.verdict for one in found} == verdicts
 
 
 def test_a_kind_of_which_one_mapping_was_gone_early_and_another_lived_is_not_known() -> None:

@@ -300,12 +300,17 @@ class Examiner(Observations):
         if self.sends(flow, ACK, up=True, since=flow.since) is None:
             raise NotSeenError(f"the third segment from {flow.inside} to {flow.remote} did not arrive outside")
 
-    def close(self, flow: Flow) -> str:
-        """Close an open TCP connection by FINs of both ends; return the first segment that did not pass, or nothing."""
+    def close(self, flow: Flow, *, is_acknowledged: bool = True) -> str:
+        """Close an open TCP connection by FINs of both ends; return the first segment that did not pass, or nothing.
+
+        `is_acknowledged` = the inside acknowledges the last FIN, after which the connection is in TIME_WAIT.
+        """
         if not self.sends(flow, FIN | ACK, up=True):
             return "a FIN of the inside"
         since = self.mark
         if not self.sends(flow, FIN | ACK, up=False):
             return "a FIN of the outside"
+        if not is_acknowledged:
+            return ""
         # A gateway that ends connections itself acknowledges the outside's FIN before the inside host does.
         return "" if self.sends(flow, ACK, up=True, since=since) else "the last ACK"

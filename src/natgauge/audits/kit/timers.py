@@ -229,9 +229,9 @@ def _stream(examiner: Examiner, flow: Flow) -> None:
         _must(examiner.passes(flow, up=True), "a frame of a stream")
 
 
-def _close(examiner: Examiner, flow: Flow) -> None:
+def _close(examiner: Examiner, flow: Flow, *, is_acknowledged: bool = True) -> None:
     examiner.shake_hands(flow)
-    _must(not examiner.close(flow), "a segment that closes a connection")
+    _must(not examiner.close(flow, is_acknowledged=is_acknowledged), "a segment that closes a connection")
 
 
 def _reset(examiner: Examiner, flow: Flow) -> None:
@@ -266,6 +266,7 @@ UDP_OUT, UDP_BOTH, UDP_STREAM = "UDP, one frame out", "UDP, one frame each way",
 UDP_KINDS: Final = (UDP_OUT, UDP_BOTH, UDP_STREAM)
 ICMP_QUERY, RESET = "ICMP query and reply", "TCP, reset by the inside"
 HALF_OPEN, ESTABLISHED, CLOSED = "TCP, SYN and answer", "TCP, established", "TCP, closed by both FINs"
+CLOSING: Final = "TCP, both FINs without the last ACK"
 REFRESHED_OUT, REFRESHED_IN = "UDP, refreshed from inside", "UDP, refreshed from outside"
 UDP_ERROR, ICMP_ERROR = "UDP, then an ICMP error from inside", "ICMP query and reply, then an error"
 
@@ -282,6 +283,7 @@ TIMERS: Final = (
     TimerKind("TCP, SYN", "tcp", TRANSITORY_LEAST, probe=SYN | ACK),
     TimerKind(HALF_OPEN, "tcp", TRANSITORY_LEAST, Examiner.accept, probe=SYN | ACK, watched=ESTABLISHED_LEAST),
     TimerKind(ESTABLISHED, "tcp", ESTABLISHED_LEAST, Examiner.shake_hands),
+    TimerKind(CLOSING, "tcp", TRANSITORY_LEAST, partial(_close, is_acknowledged=False), probe=ACK),
     TimerKind(CLOSED, "tcp", TRANSITORY_LEAST, _close, probe=ACK, watched=ESTABLISHED_LEAST),
     TimerKind(RESET, "tcp", TRANSITORY_LEAST, _reset, probe=ACK),
 )

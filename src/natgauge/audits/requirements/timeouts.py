@@ -18,7 +18,7 @@ _KINDS: Final = {kind.name: kind for kind in timers.TIMERS}
 _UDP: Final = timers.UDP_KINDS
 #: Part of the name of the gateway's setting, for kinds that few wait for.
 _SETTINGS: Final = {timers.ESTABLISHED: "tcp_timeout_established"}
-_TRANSITORY: Final = ("TCP, SYN", timers.HALF_OPEN, timers.CLOSED)
+_TRANSITORY: Final = ("TCP, SYN", timers.HALF_OPEN, timers.CLOSING)
 _TRACKED: Final = (timers.HALF_OPEN, timers.CLOSED, timers.ESTABLISHED)
 
 
@@ -142,8 +142,9 @@ _OPEN: Final = "open TCP connections live for 2 hours and 4 minutes"
 _LIVES: Final[tuple[tuple[str, Source, float, tuple[str, ...]], ...]] = (
     ("UDP mappings live for 2 minutes", (4787, "REQ-5", "MUST", "udp"), timers.UDP_LEAST, _UDP),
     ("UDP mappings live for 5 minutes", (4787, "REQ-5c", "SHOULD", "udp"), timers.UDP_RECOMMENDED, _UDP),
+    # RFC 5382 section 5 leaves out TIME_WAIT, the state after the last ACK.
     (_FOUR, (5382, "REQ-5", "MUST", "tcp"), timers.TRANSITORY_LEAST, _TRANSITORY),
-    (_FOUR, (7857, "2.1", "SHOULD", "tcp"), timers.TRANSITORY_LEAST, _TRANSITORY),
+    (_FOUR, (7857, "2.1", "SHOULD", "tcp"), timers.TRANSITORY_LEAST, (*_TRANSITORY, timers.CLOSED)),
     (_OPEN, (5382, "REQ-5-established", "MUST", "tcp"), timers.ESTABLISHED_LEAST, (timers.ESTABLISHED,)),
     (
         "mappings of ICMP queries live for 60 s",
