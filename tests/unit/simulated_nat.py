@@ -76,7 +76,9 @@ class Behaviour:
     ports: Literal["preserving", "overloading", "contiguous", "random"] = "random"
     parity: bool = True
     overlaps: bool = False
-    hairpinning: Literal["external source", "internal source", "none"] = "external source"
+    hairpinning: Literal["external source", "internal source", "source on the LAN", "another port", "none"] = (
+        "external source"
+    )
     addresses: int = 1
     paired: bool = True
     paired_by_transport: bool = False
@@ -487,6 +489,10 @@ class SimulatedNat:
             return
         if self.behaviour.hairpinning == "external source":
             packet = _with_source(packet, mapping.outside)
+        elif self.behaviour.hairpinning == "source on the LAN":
+            packet = _with_source(packet, Endpoint(INSIDE, mapping.outside.port))
+        elif self.behaviour.hairpinning == "another port":
+            packet = _with_source(packet, replace(mapping.outside, port=mapping.outside.port ^ 1))
         target = packet.receiver
         for other in self.mappings:
             if other.protocol == packet.protocol and other.outside == target and self._admits(other, mapping.outside):

@@ -71,6 +71,19 @@ def test_hairpinning_is_named(rule: str, filtered: Dependence, losing: str, seed
         assert hairpinning(examiner_of(behaviour, seed=seed, transport=transport)) == rule
 
 
+@pytest.mark.parametrize("rule", ["source on the LAN", "another port"])
+@pytest.mark.parametrize("transport", ["udp", "tcp"])
+def test_only_the_outside_endpoint_of_its_mapping_is_the_external_source(rule: str, transport: Transport) -> None:
+    """Masquerading on the LAN gives a hairpinned frame the address that the gateway has there."""
+    behaviour = Behaviour(hairpinning=rule)  # type: ignore[arg-type]
+    assert hairpinning(examiner_of(behaviour, transport=transport)) == "another source"
+
+
+def test_a_mapping_for_each_remote_endpoint_may_hairpin_with_another_port() -> None:
+    behaviour = Behaviour(hairpinning="another port", mapping="address and port-dependent")
+    assert hairpinning(examiner_of(behaviour)) == "external source"
+
+
 def test_one_inside_address_is_too_few_for_hairpinning() -> None:
     with pytest.raises(NotSeenError, match=r"needs 2 addresses on the initiator's side.*--source-addresses"):
         hairpinning(examiner_of(Behaviour(), inside_hosts=1))

@@ -79,6 +79,14 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
         Behaviour(hairpinning="internal source"),
         {"RFC4787-REQ-9a", "RFC5382-REQ-8a", "RFC5508-REQ-7"},
     ),
+    "hairpinning with the address of its LAN": (
+        Behaviour(hairpinning="source on the LAN"),
+        {"RFC4787-REQ-9a", "RFC5382-REQ-8a", "RFC5508-REQ-7"},
+    ),
+    "hairpinning with another port": (
+        Behaviour(hairpinning="another port"),
+        {"RFC4787-REQ-9a", "RFC5382-REQ-8a", "RFC5508-REQ-7"},
+    ),
     "arbitrary pooling": (Behaviour(addresses=4, paired=False), {"RFC4787-REQ-2", "RFC6888-REQ-2", "RFC7857-4-paired"}),
     "pooling by remote host": (
         Behaviour(addresses=4, paired_by_remote=True, mapping="address-dependent"),

@@ -88,7 +88,7 @@ class BehaviourClasses(RecordPart):
         mapping: "endpoint-independent", "address-dependent" or "address and port-dependent".
         filtering: one of the same words.
         ports: "preserving", "overloading", "contiguous" or "random".
-        hairpinning: "external source", "internal source" or "none".
+        hairpinning: "external source", "internal source", "another source" or "none".
     """
 
     mapping: str | None

@@ -22,7 +22,7 @@ from natgauge.audits.kit.rivals import ALONE, compete, rival_of
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]
 PortClass = Literal["preserving", "overloading", "contiguous", "random"]
-HairpinClass = Literal["external source", "internal source", "none"]
+HairpinClass = Literal["external source", "internal source", "another source", "none"]
 
 #: Number of flows whose outside ports show how the gateway assigns ports.
 PORT_FLOWS: Final = 64
@@ -208,10 +208,24 @@ def _across(examiner: Examiner, source: Flow, target: Flow) -> Packet | None:
 
 
 def hairpinning(examiner: Examiner) -> HairpinClass:
-    """Find whether an inside host reaches another one through its outside endpoint, and with which source."""
+    """Find whether an inside host reaches another one through its outside endpoint, and with which source.
+
+    The source is external if it is that of the sender's mapping. A gateway whose mappings depend on the remote endpoint
+    makes another mapping for the hairpinned frame, whose address at least is an outside address of the gateway.
+    """
     seen = examiner.once(hairpinned)
     if seen is None:
         return "none"
     source, packet = seen
-    # The outside address can be another one than that of the source's first flow.
-    return "internal source" if packet.source == source.inside.address else "external source"
+    if packet.sender == examiner.written(source.mapped):
+        return "external source"
+    if packet.source == source.inside.address:
+        return "internal source"
+    if examiner.is_inside(packet.source) or packet.source == examiner.network.sides["initiator"].gateway:
+        return "another source"
+    if not examiner.is_outside(packet.source):
+        raise NotSeenError(
+            f"a hairpinned frame came from {packet.sender}, which no flow showed to be an address of the gateway"
+        )
+    same = examiner.once(mapping).kind == "endpoint-independent"
+    return "another source" if same else "external source"

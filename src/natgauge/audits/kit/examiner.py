@@ -90,6 +90,11 @@ class Examiner(Observations):
         """Whether this is the address of any inside host."""
         return address in self._every
 
+    def is_outside(self, address: Address) -> bool:
+        """Whether a flow, or the link, showed that this is an outside address of the gateway, as the inside writes it."""
+        known = (*self.inside.used, self.network.sides["responder"].gateway)
+        return any(one is not None and self.written(Endpoint(one, 0)).address == address for one in known)
+
     def serves(self, transport: Transport) -> bool:
         """Whether each inside host that examinations use now opens another flow, which is translated.
 

@@ -146,9 +146,9 @@ def _examine_filter_of_protocols(examiner: Examiner) -> Finding:
     "hairpinning between inside hosts", (4787, "REQ-9", "MUST", "udp"), (5382, "REQ-8", "MUST", "tcp"), flows=Flows(2)
 )
 def _examine(examiner: Examiner) -> Finding:
-    seen = examiner.once(hairpinning)
+    seen = examiner.once(hairpinned)
     words = "a frame to the outside endpoint of another inside host"
-    return seen != "none", f"{words} was {'not delivered' if seen == 'none' else 'delivered'}"
+    return seen is not None, f"{words} was {'not delivered' if seen is None else 'delivered'}"
 
 
 @requires(
@@ -158,10 +158,13 @@ def _examine(examiner: Examiner) -> Finding:
     flows=Flows(2),
 )
 def _examine_source(examiner: Examiner) -> Finding:
-    seen = examiner.once(hairpinning)
-    if seen == "none":
+    seen = examiner.once(hairpinned)
+    if seen is None:
         raise NotApplicableError("the gateway does not hairpin")
-    return seen == "external source", f"a hairpinned frame has an {seen}"
+    kind = examiner.once(hairpinning)
+    source, packet = seen
+    words = f"a hairpinned frame of a host that had {source.mapped} outside came from {packet.sender}"
+    return kind == "external source", f"{words}: {kind}"
 
 
 @requires("ICMP errors are hairpinned, too", (5508, "REQ-7", "MUST", "udp"), flows=Flows(2))
