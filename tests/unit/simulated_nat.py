@@ -73,7 +73,7 @@ class Behaviour:
     nat64: Nat64 | None = None
     mapping: Dependence = "endpoint-independent"
     filtering: Dependence = "endpoint-independent"
-    ports: Literal["preserving", "overloading", "contiguous", "random"] = "random"
+    ports: Literal["preserving", "overloading", "contiguous", "offset", "workers", "random"] = "random"
     parity: bool = True
     overlaps: bool = False
     hairpinning: Literal["external source", "internal source", "source on the LAN", "another port", "none"] = (
@@ -229,6 +229,7 @@ class SimulatedNat:
         self._acknowledged: set[int] = set()
         self._random = random.Random(seed)  # noqa: S311 - a simulation
         self._next_port = 1024
+        self._next_of_worker = [20_000, 40_000]
         self._frames = 0
         self.mtu = 1500
         self._expiries: list[tuple[float, int, _Mapping]] = []
@@ -752,7 +753,8 @@ class SimulatedNat:
         address = OUTSIDE + 256 * (index % rule.addresses)
 
         def is_taken(port: int) -> bool:
-            has_other_parity = rule.ports != "contiguous" and rule.parity and port % 2 != inside.port % 2
+            counts = rule.ports in ("contiguous", "workers")
+            has_other_parity = not counts and rule.parity and port % 2 != inside.port % 2
             if has_other_parity or rule.overlaps:
                 return has_other_parity
             if rule.ports != "overloading" and self._time - self._free.get(port, -math.inf) < rule.port_held_seconds:
@@ -767,12 +769,19 @@ class SimulatedNat:
         if rule.ports in ("preserving", "overloading") and not is_taken(inside.port):
             return Endpoint(address, inside.port)
         low, high = (1, 1024) if inside.port < 1024 else (1024, 1024 + rule.port_range)
+        moved = low + (inside.port - low + 100) % (high - low)
+        if rule.ports == "offset" and not is_taken(moved):
+            return Endpoint(address, moved)
         if rule.host_ports is not None and low == 1024:
             number = int(inside.address) - int(INSIDE)
             low = 1024 + (0 if number - 1 == rule.misplaced else number) * rule.host_ports
             high = low + rule.host_ports
         for _ in range(_PORT_TRIES if rule.port_tries is None else rule.port_tries):
-            if rule.ports != "contiguous":
+            if rule.ports == "workers":
+                worker = self._random.randrange(len(self._next_of_worker))
+                self._next_of_worker[worker] += 1
+                port = self._next_of_worker[worker]
+            elif rule.ports != "contiguous":
                 port = self._random.randrange(low, high)
             else:
                 self._next_port = self._next_port + 1 if self._next_port < 65535 else 1024

@@ -60,6 +60,14 @@ def test_ports_are_named(rule: str, mapped: Dependence, losing: str, seed: int) 
         assert ports(examiner_of(behaviour, seed=seed, transport=transport)).kind == rule, transport
 
 
+@pytest.mark.parametrize("rule", ["offset", "workers"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_ports_that_can_be_computed_are_not_called_random(rule: str, seed: int) -> None:
+    for transport in TRANSPORTS:
+        examiner = examiner_of(Behaviour(ports=rule), seed=seed, transport=transport)  # type: ignore[arg-type]
+        assert ports(examiner).kind == "predictable", transport
+
+
 @pytest.mark.parametrize("losing", LOSSY)
 @pytest.mark.parametrize("filtered", ["endpoint-independent", "address-dependent"])
 @pytest.mark.parametrize("rule", ["external source", "internal source", "none"])

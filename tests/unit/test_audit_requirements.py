@@ -73,6 +73,11 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
         Behaviour(ports="contiguous", parity=False),
         {"RFC4787-REQ-3a", "RFC4787-REQ-4", "RFC6888-REQ-15", "RFC7857-9"},
     ),
+    "ports with a constant offset": (Behaviour(ports="offset"), {"RFC6888-REQ-15", "RFC7857-9"}),
+    "two workers that count ports": (
+        Behaviour(ports="workers"),
+        {"RFC4787-REQ-3a", "RFC4787-REQ-4", "RFC6888-REQ-15", "RFC7857-9"},
+    ),
     "no parity": (Behaviour(parity=False), {"RFC4787-REQ-4"}),
     "no hairpinning": (Behaviour(hairpinning="none"), {"RFC4787-REQ-9", "RFC5382-REQ-8"}),
     "hairpinning with internal source": (
@@ -504,6 +509,28 @@ def test_random_ports_are_hard_to_guess_although_two_hosts_share_them(monkeypatc
     monkeypatch.setattr(port_rules, "ports", lambda *_: PortsSeen("overloading", pairs, overloads=True, entropy=6.0))
     found = examine(examiner_of(Behaviour()), [one for one in requirements() if one.key == "RFC6888-REQ-15"])
     assert {one.verdict for one in found} == {"meets"}
+
+
+def test_ports_that_may_be_random_or_not_are_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 63 steps, 16 are the same: so many are more than random ones, and fewer than those of a few that count."""
+    outside = [*range(2000, 2017), *(2015 + number * (number + 1) // 2 for number in range(2, 49))]
+    pairs = tuple((30_000 + index, port) for index, port in enumerate(outside))
+    seen = PortsSeen(None, pairs, overloads=False, entropy=5.0)
+    assert seen.words.startswith("predictable or random: 0 of 64 flows kept their port")
+    monkeypatch.setattr(port_rules, "ports", lambda *_: seen)
+    found = list(examine(examiner_of(Behaviour()), of("RFC6888-REQ-15", "RFC7857-9")))
+    assert [one.verdict for one in found] == ["not seen", "not seen"]
+    assert all("64 flows do not show whether ports are random" in one.measured for one in found)
+
+
+def test_changed_ports_next_to_those_of_other_hosts_are_no_random_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gateway keeps free ports, and where another host has one, it takes the next."""
+    free = tuple((port, port) for port in range(30_000, 30_064))
+    monkeypatch.setattr(port_rules, "ports", lambda *_: PortsSeen("preserving", free, overloads=False, entropy=None))
+    taken = [20_000 + 2 * index + index % 2 for index in range(16)]
+    monkeypatch.setattr(port_rules, "_taken", lambda _: [(port, port + 1) for port in taken])
+    (found,) = examine(examiner_of(Behaviour()), of("RFC7857-9"))
+    assert found.verdict == "fails", found.measured
 
 
 def test_ports_whose_filter_is_strict_may_be_given_again() -> None:

@@ -87,7 +87,7 @@ class BehaviourClasses(RecordPart):
     Attributes:
         mapping: "endpoint-independent", "address-dependent" or "address and port-dependent".
         filtering: one of the same words.
-        ports: "preserving", "overloading", "contiguous" or "random".
+        ports: "preserving", "overloading", "contiguous", "predictable" or "random".
         hairpinning: "external source", "internal source", "another source" or "none".
     """
 

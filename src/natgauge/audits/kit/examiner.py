@@ -91,7 +91,7 @@ class Examiner(Observations):
         return address in self._every
 
     def is_outside(self, address: Address) -> bool:
-        """Whether a flow, or the link, showed that this is an outside address of the gateway, as the inside writes it."""
+        """Whether a flow or the link shows that this, as the inside writes it, is an outside address of the gateway."""
         known = (*self.inside.used, self.network.sides["responder"].gateway)
         return any(one is not None and self.written(Endpoint(one, 0)).address == address for one in known)
 
