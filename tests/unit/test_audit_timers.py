@@ -371,6 +371,29 @@ def test_a_mapping_that_was_looked_at_long_after_its_refresh_may_have_expired_ag
     assert "after 14 s: the mapping was gone after 28 s" in one.measured
 
 
+def test_a_mapping_that_a_gateway_had_not_yet_purged_was_not_refreshed() -> None:
+    """A gateway that looks for old mappings now and then ended one after 20 s, and another one after 38 s."""
+    examiner = examiner_of(Behaviour())
+    for name in (UDP_OUT, UDP_BOTH):
+        (kind,) = kinds_of(name)
+        plain = TimerSeen(kind)
+        plain.add(20.0, [], there=False)
+        plain.add(38.0, [], there=True)
+        examiner.timers[name] = plain
+    refreshed, error = (TimerSeen(kind) for kind in kinds_of(REFRESHED_OUT, UDP_ERROR))
+    examiner.timers.update({UDP_ERROR: error, REFRESHED_OUT: refreshed})
+    error.refreshed.append(Refreshed(15.0, 30.0, there=True, frames=()))
+    refreshed.refreshed.append(Refreshed(15.0, 30.0, there=True, frames=()))
+    for key in ("RFC7857-7.1", "RFC4787-REQ-6"):
+        one = judged(examiner, key)
+        assert one.verdict == "not seen", one.measured
+        assert "gone between 20.0 and 38.0 s, not always at the same time" in one.measured
+    for seen in (error, refreshed):
+        seen.refreshed.append(Refreshed(18.0, 41.0, there=True, frames=()))
+    assert judged(examiner, "RFC7857-7.1").verdict == "fails"
+    assert judged(examiner, "RFC4787-REQ-6").verdict == "meets"
+
+
 def test_an_error_that_is_lost_is_sent_a_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
     examiner = examiner_of(Behaviour(icmp_seconds=20.0, errors_refresh_queries=True))
     send, lost = examiner.network.ports.send, set[bytes]()
