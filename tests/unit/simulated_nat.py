@@ -350,7 +350,7 @@ class SimulatedNat:
             if side == "initiator" and segment.flags == SYN and self.behaviour.answers_syn != "no":
                 self._answer_syn(packet, segment)
                 return
-            packet = self._renumbered(side, packet, segment)
+            packet = self._renumbered(packet, segment)
             if self.behaviour.ends_connections and self._acknowledges(side, packet, segment):
                 return
         if side == "responder":
@@ -388,15 +388,13 @@ class SimulatedNat:
             self._acknowledged.add(number)
         return segment.flags == ACK and not segment.data and segment.acknowledgement in self._acknowledged
 
-    def _renumbered(self, side: Side, packet: Packet, segment: TcpSegment) -> Packet:
-        """Add the offset to the sequence numbers of the inside."""
+    def _renumbered(self, packet: Packet, segment: TcpSegment) -> Packet:
+        """Add the offset to the sequence numbers of both sides."""
         offset = self.behaviour.sequence_offset
         if not offset:
             return packet
-        if side == "initiator":
-            segment = replace(segment, sequence=(segment.sequence + offset) % 2**32)
-        else:
-            segment = replace(segment, acknowledgement=(segment.acknowledgement - offset) % 2**32)
+        numbers = (segment.sequence + offset) % 2**32, (segment.acknowledgement - offset) % 2**32
+        segment = replace(segment, sequence=numbers[0], acknowledgement=numbers[1])
         return _between(packet, packet.sender, packet.receiver, segment)
 
     def _error(self, side: Side, packet: Packet, kind: int, code: int, rest: int) -> None:

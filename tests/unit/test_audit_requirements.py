@@ -594,6 +594,21 @@ def test_a_gateway_that_changes_sequence_numbers_is_named_and_examined() -> None
     assert "the gateway changes sequence numbers" in changed.measured
 
 
+def test_a_gateway_that_changes_sequence_numbers_drops_no_syn_that_it_delivers() -> None:
+    examiner = examiner_of(Behaviour(sequence_offset=123_456_789))
+    keys = ("RFC5382-REQ-3", "RFC5382-REQ-8", "RFC5382-REQ-8a", "RFC6888-REQ-7")
+    wanted = [replace(one, transports=("tcp",)) for one in requirements() if one.key in keys]
+    found = list(examine(examiner, wanted))
+    assert [one.verdict for one in found] == ["meets"] * len(keys), [one.measured for one in found]
+    assert classes(examiner)["tcp"].filtering == "endpoint-independent"
+
+
+def test_a_syn_that_a_filter_of_udp_admits_is_seen_although_its_number_was_changed() -> None:
+    behaviour = Behaviour(sequence_offset=123_456_789, separate_protocols=False)
+    (one,) = examine(examiner_of(behaviour), [each for each in requirements() if each.key == "RFC7857-6"])
+    assert one.verdict == "fails", one.measured
+
+
 def test_without_a_second_address_the_reason_is_said() -> None:
     found = list(examine(examiner_of(Behaviour(), inside_hosts=1, outside_hosts=1), requirements()))
     without = {one.key: one.measured for one in found if one.verdict == "not seen"}

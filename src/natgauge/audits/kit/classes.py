@@ -15,9 +15,9 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Flow, is_same, lone_packet
+from natgauge.audits.kit.flows import Flow, is_same, is_tcp, lone_packet
 from natgauge.audits.kit.observations import AloneError
-from natgauge.audits.kit.packets import Endpoint, Packet
+from natgauge.audits.kit.packets import SYN, Endpoint, Packet
 from natgauge.audits.kit.rivals import ALONE, compete, rival_of
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]
@@ -215,11 +215,17 @@ def hairpinned(examiner: Examiner) -> tuple[Flow, Packet] | None:
 
 def _across(examiner: Examiner, source: Flow, target: Flow) -> Packet | None:
     packet = lone_packet(source.transport, source.inside, examiner.written(target.mapped), examiner.tag())
+
+    def wanted(seen: Packet) -> bool:
+        # A gateway may change sequence numbers, and chooses the source, so the destination decides about TCP.
+        same = is_tcp(seen, target.inside, SYN) if source.transport == "tcp" else is_same(seen, packet)
+        return same and seen.destination == target.inside.address
+
     frame = examiner.deliver(
         packet,
         up=True,
         to="initiator",
-        wanted=lambda seen: seen.destination == target.inside.address and is_same(seen, packet),
+        wanted=wanted,
         note="to the outside endpoint of the other inside host",
     )
     return None if frame is None else frame.packet

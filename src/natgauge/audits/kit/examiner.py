@@ -255,11 +255,14 @@ class Examiner(Observations):
 
     def enters(self, source: Endpoint, target: Endpoint, inside: Endpoint) -> bool:
         """Whether a packet from an outside endpoint to an endpoint of the gateway reaches the inside endpoint."""
-        packet = lone_packet(self.transport, source, target, self.tag(), up=False)
-        return (
-            self.deliver(packet, up=False, wanted=lambda seen: seen.receiver == inside and is_same(seen, packet))
-            is not None
-        )
+        packet, sender = lone_packet(self.transport, source, target, self.tag(), up=False), self.written(source)
+
+        def wanted(seen: Packet) -> bool:
+            # A gateway may change sequence numbers, so the endpoints decide about TCP.
+            is_new = is_tcp(seen, inside, SYN) and seen.sender == sender
+            return is_new or (seen.receiver == inside and is_same(seen, packet))
+
+        return self.deliver(packet, up=False, wanted=wanted) is not None
 
     # TCP
 
