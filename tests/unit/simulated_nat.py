@@ -93,7 +93,7 @@ class Behaviour:
     refreshes_inbound: bool = True
     fragments: Literal["all", "in order", "none"] = "all"
     fragment_room: int | None = None
-    errors: Literal["right", "inner as outside", "dropped"] = "right"
+    errors: Literal["right", "inner as outside", "another destination", "too big dropped", "dropped"] = "right"
     error_source_filtered: bool = False
     error_checksum_verified: bool = True
     quoted_header_verified: bool = True
@@ -608,10 +608,13 @@ class SimulatedNat:
         if self.behaviour.errors_refresh_queries and mapping.protocol == ICMP[4]:
             mapping.last = self._time
             self._will_expire(mapping)
-        if self.behaviour.errors == "dropped":
+        rule, is_too_big = self.behaviour.errors, (error.kind, error.code) == (3, 4)
+        if rule == "dropped" or (rule == "too big dropped" and is_too_big):
             return
         quoted = error.quoted
-        if self.behaviour.errors == "right":
+        if rule == "another destination":
+            inner = replace(inner, destination=inner.destination + 1)
+        if rule != "inner as outside":
             quoted = _inner_with_source(error.quoted, inner, mapping.inside)
         self._emit("initiator", make_error(packet.source, mapping.inside.address, replace(error, quoted=quoted)))
 

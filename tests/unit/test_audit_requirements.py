@@ -153,6 +153,10 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
         Behaviour(errors="dropped"),
         {"RFC4787-REQ-12b", "RFC5382-REQ-9", "RFC5508-REQ-4"},
     ),
+    "Fragmentation Needed dropped": (
+        Behaviour(errors="too big dropped"),
+        {"RFC4787-REQ-12b", "RFC5382-REQ-9", "RFC5508-REQ-4"},
+    ),
     "ICMP error of the inside ends a mapping": (
         Behaviour(inside_errors_kill=True),
         {"RFC4787-REQ-12", "RFC5382-REQ-10"},

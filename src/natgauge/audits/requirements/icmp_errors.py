@@ -54,7 +54,9 @@ def _faults(examiner: Examiner) -> dict[ErrorKind, str]:
     flows=_OF_EACH_KIND,
 )
 def _examine_unreachable(examiner: Examiner) -> Finding:
-    return _examine(examiner, "port unreachable", "host unreachable")
+    # Fragmentation Needed is type 3 code 4 of IPv4; IPv6 has Packet Too Big, a type of its own.
+    kinds: tuple[ErrorKind, ...] = ("port unreachable", "host unreachable", "too big")
+    return _examine(examiner, *(kinds if examiner.host(0, "responder").version == 4 else kinds[:2]))
 
 
 @requires(
