@@ -106,6 +106,8 @@ class Behaviour:
     hairpins_errors: bool = True
     icmp_kills: bool = False
     ttl_errors: bool = True
+    forwards_expired: bool = False
+    error_seconds: float = 0.0
     simultaneous_open: bool = True
     unsolicited_syn: Literal["silent", "late error", "reset", "error"] = "silent"
     fragments_too_big: bool = True
@@ -338,7 +340,7 @@ class SimulatedNat:
         return replace(parts[0], payload=octets, offset=0, more_fragments=False)
 
     def _take_whole(self, side: Side, packet: Packet, cut: int = 0) -> None:
-        if packet.ttl <= 1:
+        if packet.ttl <= 1 and not self.behaviour.forwards_expired:
             if self.behaviour.ttl_errors:
                 self._error(side, packet, 11, 0, 0)
             return
@@ -399,7 +401,11 @@ class SimulatedNat:
 
     def _error(self, side: Side, packet: Packet, kind: int, code: int, rest: int) -> None:
         own = INSIDE if side == "initiator" else OUTSIDE
-        self._emit(side, make_error(own, packet.source, ErrorMessage(kind, code, rest, packet.octets()[:28])))
+        error = make_error(own, packet.source, ErrorMessage(kind, code, rest, packet.octets()[:28]))
+        if self.behaviour.error_seconds:
+            self._later.append((self._time + self.behaviour.error_seconds, side, error))
+        else:
+            self._emit(side, error)
 
     def _up(self, packet: Packet, cut: int) -> None:
         segment = packet.segment

@@ -180,6 +180,7 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
         {"RFC4787-REQ-13a", "RFC4787-REQ-14"},
     ),
     "no Time Exceeded": (Behaviour(ttl_errors=False), {"RFC5508-REQ-10a"}),
+    "ICMP errors of the gateway after 0.5 s": (Behaviour(error_seconds=0.5), set()),
     "no simultaneous open": (Behaviour(simultaneous_open=False), {"RFC5382-REQ-2a"}),
     "reset for an unsolicited SYN": (Behaviour(unsolicited_syn="reset"), {"RFC5382-REQ-4"}),
     "ICMP error for an unsolicited SYN": (Behaviour(unsolicited_syn="error"), {"RFC5382-REQ-4"}),
@@ -587,6 +588,21 @@ def test_a_gateway_that_ends_connections_itself_is_examined() -> None:
     wanted = [one for one in requirements() if one.key in ("RFC5382-REQ-2", "RFC5382-REQ-4")]
     found = list(examine(examiner_of(Behaviour(ends_connections=True)), wanted))
     assert [one.verdict for one in found] == ["meets", "meets"]
+
+
+def test_a_gateway_that_discards_nothing_needs_no_time_exceeded() -> None:
+    (one,) = examine(examiner_of(Behaviour(forwards_expired=True)), of("RFC5508-REQ-10a"))
+    assert one.verdict == "not applicable", one.measured
+    assert "the gateway forwards a packet with TTL 1" in one.measured
+    assert any(frame.startswith("the outside receives UDP") for frame in one.evidence.frames)
+
+
+@pytest.mark.parametrize(("seconds", "verdict"), [(0.9, "meets"), (2.5, "fails")])
+def test_an_error_of_the_gateway_may_take_a_second(seconds: float, verdict: str) -> None:
+    examiner = examiner_of(Behaviour(error_seconds=seconds))
+    found = list(examine(examiner, of("RFC5508-REQ-10a", "RFC4787-REQ-13")))
+    assert [one.verdict for one in found] == [verdict, verdict], [one.measured for one in found]
+    assert all(("within 1 s" in one.measured) == (verdict == "fails") for one in found)
 
 
 def test_a_gateway_that_changes_sequence_numbers_is_named_and_examined() -> None:

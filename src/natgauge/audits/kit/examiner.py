@@ -165,6 +165,7 @@ class Examiner(Observations):
         to: Side | None = None,
         wanted: Callable[[Packet], bool] | None = None,
         may_drop: bool = True,
+        settle: float = SETTLE_SECONDS,
         since: int | None = None,
         note: str = "",
     ) -> CapturedFrame | None:
@@ -175,6 +176,7 @@ class Examiner(Observations):
             wanted: whether a packet that arrives is the one; None = its data decide.
             may_drop: whether the gateway may drop it. Then control frames follow it, so that a host that stalls is not
                 taken for a gateway that drops.
+            settle: s to wait for it after control frames that followed it.
             since: number of frames that are left out; None = all so far.
         """
         since = self.mark if since is None else since
@@ -185,7 +187,7 @@ class Examiner(Observations):
             frame = self.network.wait(
                 to or sides(up=up)[1],
                 wanted or (lambda seen: is_same(seen, packet)),
-                SETTLE_SECONDS if may_drop else PATIENCE_SECONDS,
+                settle if may_drop else PATIENCE_SECONDS,
                 since=since,
             )
             if frame is not None:
