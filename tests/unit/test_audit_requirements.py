@@ -755,7 +755,7 @@ def brief(key: str, behaviour: Behaviour, *, is_set: bool, monkeypatch: pytest.M
     """The verdict on a NAT whose time-out is 2 s, which was set or measured, by a host that sends slowly."""
     examiner = examiner_of(replace(behaviour, udp_seconds=2.0))
     if is_set:
-        examiner.udp_seconds = 2.0
+        examiner.knobs = {"udp_timeout": 2}
     else:
         examiner.timers.update(watch(examiner, [kind for kind in TIMERS if kind.name in (UDP_OUT, UDP_BOTH)], 60.0))
     monkeypatch.setattr(simulated_nat, "_FRAME_SECONDS", 0.005)

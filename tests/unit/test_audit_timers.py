@@ -308,6 +308,33 @@ def test_a_connection_after_its_last_ack_is_no_closing_one(behaviour: Behaviour,
     assert {one.key: one.verdict for one in found} == verdicts
 
 
+#: Requirements whose seconds are more than 10.
+LONGER = ("RFC4787-REQ-5", "RFC5508-REQ-2", "RFC5382-REQ-5", "RFC5382-REQ-5-established", "RFC7857-2.2", "RFC7857-2")
+
+
+@pytest.mark.parametrize(
+    ("knobs", "of_udp", "of_others", "option"),
+    [
+        ({}, "fails", "fails", ""),
+        ({"timeouts": 10, "udp_timeout": 10}, "not seen", "not seen", "--timeouts"),
+        ({"udp_timeout": 10}, "not seen", "fails", "--udp-timeout"),
+        ({"udp_timeout": 200}, "fails", "fails", ""),
+    ],
+)
+def test_a_time_out_that_an_option_set_is_no_failure_of_the_gateway(
+    knobs: dict[str, int], of_udp: str, of_others: str, option: str
+) -> None:
+    """RFC 4787 REQ-5b and RFC 5382 REQ-5a allow to configure them."""
+    examiner = examiner_of(brief(10.0))
+    examiner.knobs = knobs
+    examiner.timers.update(watch(examiner, TIMERS, 330.0))
+    for one in examine(examiner, [each for each in requirements() if each.key in LONGER]):
+        wanted = of_udp if one.transport == "udp" else of_others
+        assert one.verdict == wanted, (one.key, one.measured)
+        assert ("set to 10 s by " in one.measured) == (wanted == "not seen"), (one.key, one.measured)
+        assert option in one.measured or wanted == "fails"
+
+
 def test_a_kind_of_which_one_mapping_was_gone_early_and_another_lived_is_not_known() -> None:
     seen = TimerSeen(UDP[0])
     seen.add(40.0, [], there=False)

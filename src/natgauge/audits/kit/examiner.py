@@ -46,7 +46,7 @@ class Examiner(Observations):
         prefix: NAT64 prefix in which the inside writes outside addresses; None = it writes them as they are.
         blocks: port blocks of the inside hosts; None = the recipe declares none.
         wait: longest wait for something that ends, in s; 0 = there is none.
-        udp_seconds: time-out of UDP mappings that the user has set, in s; None = not set.
+        knobs: values that the user has set for knobs of the device, by name.
         pool: outside addresses that the gateway has; 0 = not known.
         teams: inside hosts that examinations use in teams, the first ones; None = all.
         narrow: makes the MTU of the gateway's outside link smaller within its `with` block; None = not possible.
@@ -59,7 +59,7 @@ class Examiner(Observations):
     timers: dict[str, Any] = field(default_factory=dict)
     blocks: HostBlocks | None = None
     wait: float = 0.0
-    udp_seconds: float | None = None
+    knobs: Mapping[str, int] = field(default_factory=dict)
     pool: int = 0
     teams: int | None = None
     forwarded: set[Transport] = field(default_factory=set)

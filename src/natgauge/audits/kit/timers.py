@@ -328,9 +328,17 @@ def expected(kinds: Sequence[TimerKind], wait: float, timeout: float) -> float:
 def least_udp(examiner: Examiner) -> float | None:
     """Return for how many seconds UDP mappings live at least, as they were measured or set; None = not known."""
     lives = [examiner.timers[name].alive or 0.0 for name in UDP_KINDS if name in examiner.timers]
-    if examiner.udp_seconds is not None:
-        lives.append(examiner.udp_seconds)
+    if "udp_timeout" in examiner.knobs:
+        lives.append(examiner.knobs["udp_timeout"])
     return min(lives, default=None)
+
+
+def set_by_option(examiner: Examiner, transport: Transport) -> tuple[int, str] | None:
+    """Return the time-out in s that the user set for mappings of a transport, and the option; None = not set."""
+    every, udp = (examiner.knobs.get(name) for name in ("timeouts", "udp_timeout"))
+    if transport == "udp" and udp is not None and udp != every:
+        return udp, "--udp-timeout"
+    return None if every is None else (every, "--timeouts")
 
 
 def watch(

@@ -50,6 +50,9 @@ def _at_least(seconds: float, names: tuple[str, ...], examiner: Examiner) -> Fin
     every = [_seen(examiner, name) for name in names]
     lives = [seen.lives(seconds) for seen in every]
     if False in lives:
+        chosen = timers.set_by_option(examiner, every[0].kind.transport)
+        if chosen is not None and chosen[0] < seconds:
+            raise NotSeenError(f"time-outs are set to {chosen[0]} s by {chosen[1]} ({_words(*every)})")
         return False, _words(*every)
     if None not in lives:
         gave_way = any(seen.gave_way(seconds) for seen in every)
@@ -115,6 +118,8 @@ def _examine_tracking(examiner: Examiner) -> Finding:
     lacking = [seen for seen in (half, closed) if seen.dead is None or seen.dead >= lasting]
     if any(seen.dead is None and (opened.dead is None or (seen.alive or 0.0) < opened.dead) for seen in lacking):
         raise NotSeenError(f"the wait was too short ({words})")
+    if (chosen := timers.set_by_option(examiner, "tcp")) is not None:
+        raise NotSeenError(f"all time-outs are set to {chosen[0]} s by {chosen[1]} ({words})")
     return False, words
 
 
