@@ -104,10 +104,7 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
         Behaviour(udp_seconds=180.0, refreshes_outbound=False),
         {"RFC4787-REQ-5c", "RFC4787-REQ-6"},
     ),
-    "no inbound refresh": (
-        Behaviour(udp_seconds=180.0, refreshes_inbound=False),
-        {"RFC4787-REQ-5c", "RFC4787-REQ-6a"},
-    ),
+    "no inbound refresh": (Behaviour(udp_seconds=180.0, refreshes_inbound=False), {"RFC4787-REQ-5c"}),
     "ICMP 20 s": (Behaviour(icmp_seconds=20.0), {"RFC5508-REQ-2"}),
     "TCP 60 s": (Behaviour(transitory_seconds=60.0), {"RFC5382-REQ-5", "RFC7857-2.1", "RFC7857-2.2"}),
     "closed TCP 10 s": (Behaviour(closed_seconds=10.0), {"RFC7857-2.1"}),
@@ -293,6 +290,7 @@ def test_what_only_some_nats_can_show_is_met_by_them(name: str) -> None:
 
 #: Requirements that no gateway can fail, with the reason.
 NEVER_FAILED = {
+    "RFC4787-REQ-6a": "frames from outside may refresh a mapping, and need not",
     "RFC6888-REQ-4": "a gateway may have the setting and not use it",
     "RFC6888-REQ-5": "a gateway may have the setting and not use it",
     "RFC6888-REQ-8-blocks": "takes two minutes, for which these audits do not wait: it has a test of its own",
@@ -514,6 +512,14 @@ def test_random_ports_are_hard_to_guess_although_two_hosts_share_them(monkeypatc
     monkeypatch.setattr(port_rules, "ports", lambda *_: PortsSeen("overloading", pairs, overloads=True, entropy=6.0))
     found = examine(examiner_of(Behaviour()), [one for one in requirements() if one.key == "RFC6888-REQ-15"])
     assert {one.verdict for one in found} == {"meets"}
+
+
+def test_a_gateway_need_not_let_frames_from_outside_refresh_a_mapping() -> None:
+    found = audited(Behaviour(udp_seconds=180.0, refreshes_inbound=False))
+    (one,) = [each for each in found if each.key == "RFC4787-REQ-6a"]
+    assert one.verdict == "not applicable", one.measured
+    assert "which is permitted" in one.measured
+    assert one.evidence.frames
 
 
 def test_ports_that_may_be_random_or_not_are_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
