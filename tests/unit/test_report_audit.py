@@ -120,6 +120,29 @@ def test_a_difference_lists_changes_and_its_status_says_what_is_worse(
     ]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "status", "one_sided"),
+    [
+        ("meets", "not seen", 5, 1),
+        ("meets", "not applicable", 5, 1),
+        ("fails", "not seen", 0, 1),
+        ("not seen", "meets", 0, 1),
+        ("not seen", "not applicable", 0, 0),
+    ],
+)
+def test_a_difference_does_not_take_what_is_undecided_now_for_no_change(
+    before: str, after: str, status: int, one_sided: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [
+        str(stored(tmp_path, name, record(requirement(verdict=verdict))))
+        for name, verdict in (("1", before), ("2", after))
+    ]
+    assert run(["diff", *folders]) == status
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith("Audits of mine: 0 verdicts differ (0 worse, 0 better)")
+    assert first.endswith(f"; {one_sided} have a verdict in one run only" if one_sided else "0 better)")
+
+
 def test_audits_without_a_common_gateway_are_not_compared(golden: Golden) -> None:
     pair = [record(), record(gateway="other")]
     assert {line.outcome for line in diff(pair, pair).lines} == {"no difference seen"}

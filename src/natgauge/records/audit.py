@@ -16,6 +16,8 @@ AUDIT_SCHEMA: Final = "natgauge-audit-1"
 #: Levels of RFC 2119. RECOMMENDED is SHOULD.
 Level = Literal["MUST", "SHOULD", "MAY"]
 AuditVerdict = Literal["meets", "fails", "not applicable", "not seen"]
+#: Verdicts of an audit that could tell.
+DECIDED: Final[frozenset[str | None]] = frozenset({"meets", "fails"})
 #: Verdicts in the order in which a reader looks for them, and levels.
 VERDICTS: Final[tuple[AuditVerdict, ...]] = ("fails", "not seen", "meets", "not applicable")
 LEVELS: Final[tuple[Level, ...]] = ("MUST", "SHOULD", "MAY")
@@ -68,7 +70,7 @@ class AuditedRequirement(RecordPart):
     @property
     def is_decided(self) -> bool:
         """Whether the audit could tell."""
-        return self.verdict in ("meets", "fails")
+        return self.verdict in DECIDED
 
     @property
     def differs(self) -> bool:
