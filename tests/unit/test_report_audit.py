@@ -17,6 +17,7 @@ from natgauge.audits.audit import Audited
 from natgauge.audits.request import audit_request
 from natgauge.cli import run
 from natgauge.errors import UsageError
+from natgauge.notes import Note
 from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditRecord, BehaviourClasses
 from natgauge.reports import audit
 from natgauge.reports.difference import diff
@@ -205,6 +206,22 @@ def test_two_audits_begin_with_the_number_of_verdicts_that_differ(
     assert (found["gateway"], found["against"], found["unlike"]) == ("mine", "usual", [])
     assert (found["fails"], found["meets"]) == (["RFC4787-REQ-9 (udp)"], ["RFC4787-REQ-8 (udp)"])
     assert (found["also_fails"], found["one_sided"]) == (["RFC4787-REQ-1 (udp)"], ["RFC4787-REQ-10 (udp)"])
+
+
+def test_doubts_of_each_of_two_audits_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    doubts = [
+        Note("other traffic", f"it kept {number} observations from a result", number, 9.0, "answer")
+        for number in (3, 4)
+    ]
+    pairs = zip("12", pair(), doubts, strict=True)
+    folders = [str(stored(tmp_path, name, one.model_copy(update={"doubts": (doubt,)}))) for name, one, doubt in pairs]
+    assert run(["report", *folders]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"Doubt about mine: {doubts[0]}." in out
+    assert f"Doubt about usual: {doubts[1]}." in out
+    assert run(["report", *folders, "--html", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert all(f"it kept {number} observations from a result" in page for number in (3, 4))
 
 
 def test_audits_of_other_options_are_not_compared(
