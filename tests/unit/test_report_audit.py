@@ -295,6 +295,30 @@ def test_an_audit_against_another_gateway_shows_both(
     assert document["differences"][0]["against"] == "usual"
 
 
+def test_the_seconds_that_a_restart_took_are_no_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = [
+        str(stored(tmp_path, name, record().model_copy(update={"parameters": {"boot_took_seconds": seconds}})))
+        for name, seconds in (("1", 41.2), ("2", 39.8))
+    ]
+    assert run(["diff", *folders]) == 0
+    assert "no verdict and no class changed" in capsys.readouterr().out
+
+
+def test_outside_addresses_that_the_lab_chooses_are_no_other_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A carrier-grade NAT gets four of them, which nobody asked for."""
+    pooled = {"wait_seconds": 0.0, "parameters": {"lab_kind": "netns", "outside_addresses": 4}}
+    mine, other = (one.model_copy(update={**pooled, "profile": "cgn"}) for one in pair())
+    monkeypatch.setattr("natgauge.audits.audit.audit", lambda *_, **__: Audited(mine, 0, tmp_path))
+    folder = str(stored(tmp_path, "cgn", other))
+    assert against(tmp_path, folder, "--profile", "cgn") == 0
+    assert "2 verdicts differ from usual" in capsys.readouterr().out
+    folder = str(stored(tmp_path, "all", pair()[1].model_copy(update=pooled)))
+    assert against(tmp_path, folder) == 2
+    assert "outside_addresses not set and 4" in capsys.readouterr().err
+
+
 def test_an_audit_refuses_what_it_cannot_be_compared_with_before_it_begins(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:

@@ -22,7 +22,7 @@ DECIDED: Final[frozenset[str | None]] = frozenset({"meets", "fails"})
 VERDICTS: Final[tuple[AuditVerdict, ...]] = ("fails", "not seen", "meets", "not applicable")
 LEVELS: Final[tuple[Level, ...]] = ("MUST", "SHOULD", "MAY")
 #: Parameters of a lab on which no verdict depends.
-_OF_THE_LAB: Final = frozenset({"lab", "cores_of_devices", "cpus_of_devices"})
+_OF_THE_LAB: Final = frozenset({"lab", "cores_of_devices", "cpus_of_devices", "boot_took_seconds"})
 
 
 class AuditEvidence(RecordPart):
