@@ -17,6 +17,7 @@ from tests.unit.simulated_nat import OUTSIDE, Behaviour, examiner_of
 from tests.unit.simulated_nat64 import INSIDE, Nat64
 
 from natgauge.audits.kit.classes import PortsSeen, hairpinned
+from natgauge.audits.kit.crowd import Crowd
 from natgauge.audits.kit.hosts import RESERVED
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import SYN, Endpoint, TcpSegment, read_packet
@@ -148,6 +149,10 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
     "ICMP error ends a mapping": (Behaviour(icmp_kills=True), {"RFC4787-REQ-12", "RFC5382-REQ-10"}),
     "ICMP errors dropped": (
         Behaviour(errors="dropped"),
+        {"RFC4787-REQ-12b", "RFC5382-REQ-9", "RFC5508-REQ-4"},
+    ),
+    "quoted packet to another host": (
+        Behaviour(errors="another destination"),
         {"RFC4787-REQ-12b", "RFC5382-REQ-9", "RFC5508-REQ-4"},
     ),
     "Fragmentation Needed dropped": (
@@ -717,6 +722,35 @@ def test_extensions_of_errors_are_not_called_impossible_over_ipv6() -> None:
     sides["responder"] = replace(sides["responder"], hosts=(IPv6Address("2001:db8:1::2"),))
     with pytest.raises(NotSeenError, match="not examined over IPv6"):
         one.examine(examiner)
+
+
+def test_mappings_that_were_never_made_had_no_other_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Crowd, "grow", lambda *_: None)
+    (one,) = examine(examiner_of(Behaviour()), of("RFC4787-REQ-11"))
+    assert one.verdict == "not seen"
+    assert one.measured.endswith("; no further mapping was made")
+
+
+def test_a_shared_outside_endpoint_is_said_to_be_to_one_remote_host_where_it_is() -> None:
+    behaviour, _ = WRONG["two hosts share a port to one remote host"]
+    found = [one for one in audited(behaviour) if one.key in ("RFC4787-REQ-3", "RFC5382-REQ-7", "RFC7857-3")]
+    assert len(found) == 4
+    assert all(one.measured.endswith("at one time, to one remote host") for one in found)
+
+
+def test_packets_that_are_dropped_show_no_identification(monkeypatch: pytest.MonkeyPatch) -> None:
+    examiner = examiner_of(Behaviour())
+    send = examiner.network.ports.send
+
+    def dropping(side: Side, octets: bytes) -> None:
+        packet = read_packet(octets[14:])
+        if packet is None or packet.identification != 4660:
+            send(side, octets)
+
+    monkeypatch.setattr(examiner.network.ports, "send", dropping)
+    (one,) = examine(examiner, of("RFC7857-10"))
+    assert one.verdict == "not seen", one.measured
+    assert "was dropped, which shows no identification" in one.measured
 
 
 PAIRED = ("RFC4787-REQ-2", "RFC6888-REQ-2", "RFC7857-4-paired", "RFC7857-4")

@@ -35,11 +35,15 @@ def _faults(examiner: Examiner) -> dict[ErrorKind, str]:
     found: dict[ErrorKind, str] = {}
     for kind in ERROR_KINDS:
         flow = examiner.flow()
+        # Of ICMP, both ends of the quoted query have its identifier.
+        written = replace(flow.written, port=flow.inside.port) if flow.transport == "icmp" else flow.written
         seen = send_error(examiner, flow, kind)
         if seen is None:
             found[kind] = "was dropped"
         elif seen.source != flow.inside:
             found[kind] = f"quotes the source {seen.source} instead of {flow.inside}"
+        elif seen.destination != written:
+            found[kind] = f"quotes the destination {seen.destination} instead of {written}"
         elif seen.packet.destination != flow.inside.address:
             found[kind] = f"went to {seen.packet.destination} instead of {flow.inside.address}"
         elif not seen.numbers_kept:
