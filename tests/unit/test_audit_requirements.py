@@ -136,7 +136,11 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
     "ports held": (Behaviour(ports="preserving", udp_seconds=180.0), {"RFC4787-REQ-5c"}),
     "limited hosts": (Behaviour(host_ports=1600), set()),
     "limited sessions": (Behaviour(host_sessions=1800), set()),
-    "code 1 only": (Behaviour(host_ports=1600, refusal_codes=(1,)), {"RFC5508-REQ-8"}),
+    "code 1 only": (Behaviour(host_ports=1600, refusal_codes=(1,)), set()),
+    "no ICMP error about refused flows": (
+        Behaviour(host_ports=1600, refusal_codes=()),
+        {"RFC5508-REQ-8", "RFC6888-REQ-11b"},
+    ),
     "code 13 only": (Behaviour(host_ports=1600, refusal_codes=(13,)), {"RFC6888-REQ-11b"}),
     "refused frames untranslated": (Behaviour(host_ports=1600, refused_leak=True), {"RFC6888-REQ-11a"}),
     "one host takes all": (Behaviour(room=1460), set()),
@@ -736,6 +740,13 @@ def test_a_shared_outside_endpoint_is_said_to_be_to_one_remote_host_where_it_is(
     found = [one for one in audited(behaviour) if one.key in ("RFC4787-REQ-3", "RFC5382-REQ-7", "RFC7857-3")]
     assert len(found) == 4
     assert all(one.measured.endswith("at one time, to one remote host") for one in found)
+
+
+def test_a_refused_flow_needs_no_code_13_where_it_has_code_1() -> None:
+    found = {one.key: one for one in audited(Behaviour(host_ports=1600, refusal_codes=(1,)))}
+    assert found["RFC6888-REQ-11b"].verdict == "meets"
+    assert found["RFC5508-REQ-8"].verdict == "not applicable"
+    assert "code 1 ICMP error, which RFC 6888 REQ-11 prefers to code 13" in found["RFC5508-REQ-8"].measured
 
 
 def test_packets_that_are_dropped_show_no_identification(monkeypatch: pytest.MonkeyPatch) -> None:
