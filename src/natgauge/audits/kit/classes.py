@@ -158,7 +158,7 @@ def ports(examiner: Examiner) -> PortsSeen:
         has_others = False
     counts = steps(pairs)
     entropy: float | None = entropy_of(counts)
-    kind = "contiguous" if are_contiguous(counts) else _BY_RANDOMNESS[are_random(counts)]
+    kind: PortClass | None = "contiguous" if are_contiguous(counts) else _BY_RANDOMNESS[are_random(counts)]
     if sum(inside == outside for inside, outside in pairs) >= _PRESERVED_SHARE * len(pairs):
         kind, entropy = "preserving" if has_others else None, None
     return PortsSeen("overloading" if overloads else kind, pairs, overloads, entropy)
