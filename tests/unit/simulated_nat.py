@@ -73,10 +73,12 @@ class Behaviour:
     nat64: Nat64 | None = None
     mapping: Dependence = "endpoint-independent"
     filtering: Dependence = "endpoint-independent"
-    ports: Literal["preserving", "overloading", "contiguous", "random"] = "random"
+    ports: Literal["preserving", "overloading", "contiguous", "offset", "workers", "random"] = "random"
     parity: bool = True
     overlaps: bool = False
-    hairpinning: Literal["external source", "internal source", "none"] = "external source"
+    hairpinning: Literal["external source", "internal source", "source on the LAN", "another port", "none"] = (
+        "external source"
+    )
     addresses: int = 1
     paired: bool = True
     paired_by_transport: bool = False
@@ -85,12 +87,13 @@ class Behaviour:
     udp_answered_seconds: float | None = None
     icmp_seconds: float = 60.0
     transitory_seconds: float = 240.0
+    closed_seconds: float | None = None
     established_seconds: float = 7440.0
     refreshes_outbound: bool = True
     refreshes_inbound: bool = True
     fragments: Literal["all", "in order", "none"] = "all"
     fragment_room: int | None = None
-    errors: Literal["right", "inner as outside", "dropped"] = "right"
+    errors: Literal["right", "inner as outside", "another destination", "too big dropped", "dropped"] = "right"
     error_source_filtered: bool = False
     error_checksum_verified: bool = True
     quoted_header_verified: bool = True
@@ -103,6 +106,8 @@ class Behaviour:
     hairpins_errors: bool = True
     icmp_kills: bool = False
     ttl_errors: bool = True
+    forwards_expired: bool = False
+    error_seconds: float = 0.0
     simultaneous_open: bool = True
     unsolicited_syn: Literal["silent", "late error", "reset", "error"] = "silent"
     fragments_too_big: bool = True
@@ -162,6 +167,7 @@ class _Mapping:
     up_flags: int = 0
     sequences: dict[Endpoint, int] = field(default_factory=dict)
     down_flags: int = 0
+    closed: bool = False
     leased_until: float | None = None
 
     @property
@@ -225,6 +231,7 @@ class SimulatedNat:
         self._acknowledged: set[int] = set()
         self._random = random.Random(seed)  # noqa: S311 - a simulation
         self._next_port = 1024
+        self._next_of_worker = [20_000, 40_000]
         self._frames = 0
         self.mtu = 1500
         self._expiries: list[tuple[float, int, _Mapping]] = []
@@ -333,7 +340,7 @@ class SimulatedNat:
         return replace(parts[0], payload=octets, offset=0, more_fragments=False)
 
     def _take_whole(self, side: Side, packet: Packet, cut: int = 0) -> None:
-        if packet.ttl <= 1:
+        if packet.ttl <= 1 and not self.behaviour.forwards_expired:
             if self.behaviour.ttl_errors:
                 self._error(side, packet, 11, 0, 0)
             return
@@ -345,7 +352,7 @@ class SimulatedNat:
             if side == "initiator" and segment.flags == SYN and self.behaviour.answers_syn != "no":
                 self._answer_syn(packet, segment)
                 return
-            packet = self._renumbered(side, packet, segment)
+            packet = self._renumbered(packet, segment)
             if self.behaviour.ends_connections and self._acknowledges(side, packet, segment):
                 return
         if side == "responder":
@@ -383,20 +390,22 @@ class SimulatedNat:
             self._acknowledged.add(number)
         return segment.flags == ACK and not segment.data and segment.acknowledgement in self._acknowledged
 
-    def _renumbered(self, side: Side, packet: Packet, segment: TcpSegment) -> Packet:
-        """Add the offset to the sequence numbers of the inside."""
+    def _renumbered(self, packet: Packet, segment: TcpSegment) -> Packet:
+        """Add the offset to the sequence numbers of both sides."""
         offset = self.behaviour.sequence_offset
         if not offset:
             return packet
-        if side == "initiator":
-            segment = replace(segment, sequence=(segment.sequence + offset) % 2**32)
-        else:
-            segment = replace(segment, acknowledgement=(segment.acknowledgement - offset) % 2**32)
+        numbers = (segment.sequence + offset) % 2**32, (segment.acknowledgement - offset) % 2**32
+        segment = replace(segment, sequence=numbers[0], acknowledgement=numbers[1])
         return _between(packet, packet.sender, packet.receiver, segment)
 
     def _error(self, side: Side, packet: Packet, kind: int, code: int, rest: int) -> None:
         own = INSIDE if side == "initiator" else OUTSIDE
-        self._emit(side, make_error(own, packet.source, ErrorMessage(kind, code, rest, packet.octets()[:28])))
+        error = make_error(own, packet.source, ErrorMessage(kind, code, rest, packet.octets()[:28]))
+        if self.behaviour.error_seconds:
+            self._later.append((self._time + self.behaviour.error_seconds, side, error))
+        else:
+            self._emit(side, error)
 
     def _up(self, packet: Packet, cut: int) -> None:
         segment = packet.segment
@@ -417,6 +426,8 @@ class SimulatedNat:
             mapping.last = self._time
         if isinstance(segment, TcpSegment):
             mapping.up_flags |= segment.flags
+            is_last = segment.flags & (SYN | FIN | RST | ACK) == ACK
+            mapping.closed |= is_last and bool(mapping.up_flags & mapping.down_flags & FIN)
         self._will_expire(mapping)
         if self._is_own(packet.destination):
             self._hairpin(packet, mapping)
@@ -483,6 +494,10 @@ class SimulatedNat:
             return
         if self.behaviour.hairpinning == "external source":
             packet = _with_source(packet, mapping.outside)
+        elif self.behaviour.hairpinning == "source on the LAN":
+            packet = _with_source(packet, Endpoint(INSIDE, mapping.outside.port))
+        elif self.behaviour.hairpinning == "another port":
+            packet = _with_source(packet, replace(mapping.outside, port=mapping.outside.port ^ 1))
         target = packet.receiver
         for other in self.mappings:
             if other.protocol == packet.protocol and other.outside == target and self._admits(other, mapping.outside):
@@ -599,10 +614,13 @@ class SimulatedNat:
         if self.behaviour.errors_refresh_queries and mapping.protocol == ICMP[4]:
             mapping.last = self._time
             self._will_expire(mapping)
-        if self.behaviour.errors == "dropped":
+        rule, is_too_big = self.behaviour.errors, (error.kind, error.code) == (3, 4)
+        if rule == "dropped" or (rule == "too big dropped" and is_too_big):
             return
         quoted = error.quoted
-        if self.behaviour.errors == "right":
+        if rule == "another destination":
+            inner = replace(inner, destination=inner.destination + 1)
+        if rule != "inner as outside":
             quoted = _inner_with_source(error.quoted, inner, mapping.inside)
         self._emit("initiator", make_error(packet.source, mapping.inside.address, replace(error, quoted=quoted)))
 
@@ -667,6 +685,8 @@ class SimulatedNat:
         both = mapping.up_flags & mapping.down_flags
         if rule.reset_seconds is not None and (mapping.up_flags | mapping.down_flags) & RST:
             return rule.reset_seconds
+        if rule.closed_seconds is not None and mapping.closed:
+            return rule.closed_seconds
         if rule.established_at_once:
             return rule.established_seconds
         closing = (mapping.up_flags | mapping.down_flags) & RST or both & FIN
@@ -740,7 +760,8 @@ class SimulatedNat:
         address = OUTSIDE + 256 * (index % rule.addresses)
 
         def is_taken(port: int) -> bool:
-            has_other_parity = rule.ports != "contiguous" and rule.parity and port % 2 != inside.port % 2
+            counts = rule.ports in ("contiguous", "workers")
+            has_other_parity = not counts and rule.parity and port % 2 != inside.port % 2
             if has_other_parity or rule.overlaps:
                 return has_other_parity
             if rule.ports != "overloading" and self._time - self._free.get(port, -math.inf) < rule.port_held_seconds:
@@ -755,12 +776,19 @@ class SimulatedNat:
         if rule.ports in ("preserving", "overloading") and not is_taken(inside.port):
             return Endpoint(address, inside.port)
         low, high = (1, 1024) if inside.port < 1024 else (1024, 1024 + rule.port_range)
+        moved = low + (inside.port - low + 100) % (high - low)
+        if rule.ports == "offset" and not is_taken(moved):
+            return Endpoint(address, moved)
         if rule.host_ports is not None and low == 1024:
             number = int(inside.address) - int(INSIDE)
             low = 1024 + (0 if number - 1 == rule.misplaced else number) * rule.host_ports
             high = low + rule.host_ports
         for _ in range(_PORT_TRIES if rule.port_tries is None else rule.port_tries):
-            if rule.ports != "contiguous":
+            if rule.ports == "workers":
+                worker = self._random.randrange(len(self._next_of_worker))
+                self._next_of_worker[worker] += 1
+                port = self._next_of_worker[worker]
+            elif rule.ports != "contiguous":
                 port = self._random.randrange(low, high)
             else:
                 self._next_port = self._next_port + 1 if self._next_port < 65535 else 1024

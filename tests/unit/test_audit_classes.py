@@ -60,6 +60,14 @@ def test_ports_are_named(rule: str, mapped: Dependence, losing: str, seed: int) 
         assert ports(examiner_of(behaviour, seed=seed, transport=transport)).kind == rule, transport
 
 
+@pytest.mark.parametrize("rule", ["offset", "workers"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_ports_that_can_be_computed_are_not_called_random(rule: str, seed: int) -> None:
+    for transport in TRANSPORTS:
+        examiner = examiner_of(Behaviour(ports=rule), seed=seed, transport=transport)  # type: ignore[arg-type]
+        assert ports(examiner).kind == "predictable", transport
+
+
 @pytest.mark.parametrize("losing", LOSSY)
 @pytest.mark.parametrize("filtered", ["endpoint-independent", "address-dependent"])
 @pytest.mark.parametrize("rule", ["external source", "internal source", "none"])
@@ -69,6 +77,19 @@ def test_hairpinning_is_named(rule: str, filtered: Dependence, losing: str, seed
     for transport in transports:
         behaviour = Behaviour(hairpinning=rule, filtering=filtered, loses=LOSSY[losing])  # type: ignore[arg-type]
         assert hairpinning(examiner_of(behaviour, seed=seed, transport=transport)) == rule
+
+
+@pytest.mark.parametrize("rule", ["source on the LAN", "another port"])
+@pytest.mark.parametrize("transport", ["udp", "tcp"])
+def test_only_the_outside_endpoint_of_its_mapping_is_the_external_source(rule: str, transport: Transport) -> None:
+    """Masquerading on the LAN gives a hairpinned frame the address that the gateway has there."""
+    behaviour = Behaviour(hairpinning=rule)  # type: ignore[arg-type]
+    assert hairpinning(examiner_of(behaviour, transport=transport)) == "another source"
+
+
+def test_a_mapping_for_each_remote_endpoint_may_hairpin_with_another_port() -> None:
+    behaviour = Behaviour(hairpinning="another port", mapping="address and port-dependent")
+    assert hairpinning(examiner_of(behaviour)) == "external source"
 
 
 def test_one_inside_address_is_too_few_for_hairpinning() -> None:

@@ -17,6 +17,7 @@ from tests.unit.simulated_nat import OUTSIDE, Behaviour, examiner_of
 from tests.unit.simulated_nat64 import INSIDE, Nat64
 
 from natgauge.audits.kit.classes import PortsSeen, hairpinned
+from natgauge.audits.kit.crowd import Crowd
 from natgauge.audits.kit.hosts import RESERVED
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import SYN, Endpoint, TcpSegment, read_packet
@@ -41,6 +42,7 @@ TIMED = (
     "udp_seconds",
     "icmp_seconds",
     "transitory_seconds",
+    "closed_seconds",
     "established_seconds",
     "reset_seconds",
     "errors_refresh_queries",
@@ -72,10 +74,23 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
         Behaviour(ports="contiguous", parity=False),
         {"RFC4787-REQ-3a", "RFC4787-REQ-4", "RFC6888-REQ-15", "RFC7857-9"},
     ),
+    "ports with a constant offset": (Behaviour(ports="offset"), {"RFC6888-REQ-15", "RFC7857-9"}),
+    "two workers that count ports": (
+        Behaviour(ports="workers"),
+        {"RFC4787-REQ-3a", "RFC4787-REQ-4", "RFC6888-REQ-15", "RFC7857-9"},
+    ),
     "no parity": (Behaviour(parity=False), {"RFC4787-REQ-4"}),
     "no hairpinning": (Behaviour(hairpinning="none"), {"RFC4787-REQ-9", "RFC5382-REQ-8"}),
     "hairpinning with internal source": (
         Behaviour(hairpinning="internal source"),
+        {"RFC4787-REQ-9a", "RFC5382-REQ-8a", "RFC5508-REQ-7"},
+    ),
+    "hairpinning with the address of its LAN": (
+        Behaviour(hairpinning="source on the LAN"),
+        {"RFC4787-REQ-9a", "RFC5382-REQ-8a", "RFC5508-REQ-7"},
+    ),
+    "hairpinning with another port": (
+        Behaviour(hairpinning="another port"),
         {"RFC4787-REQ-9a", "RFC5382-REQ-8a", "RFC5508-REQ-7"},
     ),
     "arbitrary pooling": (Behaviour(addresses=4, paired=False), {"RFC4787-REQ-2", "RFC6888-REQ-2", "RFC7857-4-paired"}),
@@ -90,12 +105,10 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
         Behaviour(udp_seconds=180.0, refreshes_outbound=False),
         {"RFC4787-REQ-5c", "RFC4787-REQ-6"},
     ),
-    "no inbound refresh": (
-        Behaviour(udp_seconds=180.0, refreshes_inbound=False),
-        {"RFC4787-REQ-5c", "RFC4787-REQ-6a"},
-    ),
+    "no inbound refresh": (Behaviour(udp_seconds=180.0, refreshes_inbound=False), {"RFC4787-REQ-5c"}),
     "ICMP 20 s": (Behaviour(icmp_seconds=20.0), {"RFC5508-REQ-2"}),
     "TCP 60 s": (Behaviour(transitory_seconds=60.0), {"RFC5382-REQ-5", "RFC7857-2.1", "RFC7857-2.2"}),
+    "closed TCP 10 s": (Behaviour(closed_seconds=10.0), {"RFC7857-2.1"}),
     "open TCP 200 s": (Behaviour(established_seconds=200.0), {"RFC5382-REQ-5-established", "RFC7857-2"}),
     "half-open TCP as long as open": (
         Behaviour(established_at_once=True, established_seconds=300.0),
@@ -123,7 +136,11 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
     "ports held": (Behaviour(ports="preserving", udp_seconds=180.0), {"RFC4787-REQ-5c"}),
     "limited hosts": (Behaviour(host_ports=1600), set()),
     "limited sessions": (Behaviour(host_sessions=1800), set()),
-    "code 1 only": (Behaviour(host_ports=1600, refusal_codes=(1,)), {"RFC5508-REQ-8"}),
+    "code 1 only": (Behaviour(host_ports=1600, refusal_codes=(1,)), set()),
+    "no ICMP error about refused flows": (
+        Behaviour(host_ports=1600, refusal_codes=()),
+        {"RFC5508-REQ-8", "RFC6888-REQ-11b"},
+    ),
     "code 13 only": (Behaviour(host_ports=1600, refusal_codes=(13,)), {"RFC6888-REQ-11b"}),
     "refused frames untranslated": (Behaviour(host_ports=1600, refused_leak=True), {"RFC6888-REQ-11a"}),
     "one host takes all": (Behaviour(room=1460), set()),
@@ -136,6 +153,14 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
     "ICMP error ends a mapping": (Behaviour(icmp_kills=True), {"RFC4787-REQ-12", "RFC5382-REQ-10"}),
     "ICMP errors dropped": (
         Behaviour(errors="dropped"),
+        {"RFC4787-REQ-12b", "RFC5382-REQ-9", "RFC5508-REQ-4"},
+    ),
+    "quoted packet to another host": (
+        Behaviour(errors="another destination"),
+        {"RFC4787-REQ-12b", "RFC5382-REQ-9", "RFC5508-REQ-4"},
+    ),
+    "Fragmentation Needed dropped": (
+        Behaviour(errors="too big dropped"),
         {"RFC4787-REQ-12b", "RFC5382-REQ-9", "RFC5508-REQ-4"},
     ),
     "ICMP error of the inside ends a mapping": (
@@ -161,6 +186,7 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
         {"RFC4787-REQ-13a", "RFC4787-REQ-14"},
     ),
     "no Time Exceeded": (Behaviour(ttl_errors=False), {"RFC5508-REQ-10a"}),
+    "ICMP errors of the gateway after 0.5 s": (Behaviour(error_seconds=0.5), set()),
     "no simultaneous open": (Behaviour(simultaneous_open=False), {"RFC5382-REQ-2a"}),
     "reset for an unsolicited SYN": (Behaviour(unsolicited_syn="reset"), {"RFC5382-REQ-4"}),
     "ICMP error for an unsolicited SYN": (Behaviour(unsolicited_syn="error"), {"RFC5382-REQ-4"}),
@@ -273,6 +299,7 @@ def test_what_only_some_nats_can_show_is_met_by_them(name: str) -> None:
 
 #: Requirements that no gateway can fail, with the reason.
 NEVER_FAILED = {
+    "RFC4787-REQ-6a": "frames from outside may refresh a mapping, and need not",
     "RFC6888-REQ-4": "a gateway may have the setting and not use it",
     "RFC6888-REQ-5": "a gateway may have the setting and not use it",
     "RFC6888-REQ-8-blocks": "takes two minutes, for which these audits do not wait: it has a test of its own",
@@ -496,6 +523,36 @@ def test_random_ports_are_hard_to_guess_although_two_hosts_share_them(monkeypatc
     assert {one.verdict for one in found} == {"meets"}
 
 
+def test_a_gateway_need_not_let_frames_from_outside_refresh_a_mapping() -> None:
+    found = audited(Behaviour(udp_seconds=180.0, refreshes_inbound=False))
+    (one,) = [each for each in found if each.key == "RFC4787-REQ-6a"]
+    assert one.verdict == "not applicable", one.measured
+    assert "which is permitted" in one.measured
+    assert one.evidence.frames
+
+
+def test_ports_that_may_be_random_or_not_are_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 63 steps, 16 are the same: so many are more than random ones, and fewer than those of a few that count."""
+    outside = [*range(2000, 2017), *(2015 + number * (number + 1) // 2 for number in range(2, 49))]
+    pairs = tuple((30_000 + index, port) for index, port in enumerate(outside))
+    seen = PortsSeen(None, pairs, overloads=False, entropy=5.0)
+    assert seen.words.startswith("predictable or random: 0 of 64 flows kept their port")
+    monkeypatch.setattr(port_rules, "ports", lambda *_: seen)
+    found = list(examine(examiner_of(Behaviour()), of("RFC6888-REQ-15", "RFC7857-9")))
+    assert [one.verdict for one in found] == ["not seen", "not seen"]
+    assert all("64 flows do not show whether ports are random" in one.measured for one in found)
+
+
+def test_changed_ports_next_to_those_of_other_hosts_are_no_random_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gateway keeps free ports, and where another host has one, it takes the next."""
+    free = tuple((port, port) for port in range(30_000, 30_064))
+    monkeypatch.setattr(port_rules, "ports", lambda *_: PortsSeen("preserving", free, overloads=False, entropy=None))
+    taken = [20_000 + 2 * index + index % 2 for index in range(16)]
+    monkeypatch.setattr(port_rules, "_taken", lambda _: [(port, port + 1) for port in taken])
+    (found,) = examine(examiner_of(Behaviour()), of("RFC7857-9"))
+    assert found.verdict == "fails", found.measured
+
+
 def test_ports_whose_filter_is_strict_may_be_given_again() -> None:
     found = audited(Behaviour(ports="preserving", filtering="address-dependent", udp_seconds=180.0))
     assert "RFC6888-REQ-8" in keys(found, "not applicable")
@@ -548,6 +605,21 @@ def test_a_gateway_that_ends_connections_itself_is_examined() -> None:
     assert [one.verdict for one in found] == ["meets", "meets"]
 
 
+def test_a_gateway_that_discards_nothing_needs_no_time_exceeded() -> None:
+    (one,) = examine(examiner_of(Behaviour(forwards_expired=True)), of("RFC5508-REQ-10a"))
+    assert one.verdict == "not applicable", one.measured
+    assert "the gateway forwards a packet with TTL 1" in one.measured
+    assert any(frame.startswith("the outside receives UDP") for frame in one.evidence.frames)
+
+
+@pytest.mark.parametrize(("seconds", "verdict"), [(0.9, "meets"), (2.5, "fails")])
+def test_an_error_of_the_gateway_may_take_a_second(seconds: float, verdict: str) -> None:
+    examiner = examiner_of(Behaviour(error_seconds=seconds))
+    found = list(examine(examiner, of("RFC5508-REQ-10a", "RFC4787-REQ-13")))
+    assert [one.verdict for one in found] == [verdict, verdict], [one.measured for one in found]
+    assert all(("within 1 s" in one.measured) == (verdict == "fails") for one in found)
+
+
 def test_a_gateway_that_changes_sequence_numbers_is_named_and_examined() -> None:
     wanted = [one for one in requirements() if one.key == "RFC5382-REQ-2"]
     (kept,) = examine(examiner_of(Behaviour()), wanted)
@@ -555,6 +627,21 @@ def test_a_gateway_that_changes_sequence_numbers_is_named_and_examined() -> None
     assert (kept.verdict, changed.verdict) == ("meets", "meets")
     assert "changes sequence numbers" not in kept.measured
     assert "the gateway changes sequence numbers" in changed.measured
+
+
+def test_a_gateway_that_changes_sequence_numbers_drops_no_syn_that_it_delivers() -> None:
+    examiner = examiner_of(Behaviour(sequence_offset=123_456_789))
+    keys = ("RFC5382-REQ-3", "RFC5382-REQ-8", "RFC5382-REQ-8a", "RFC6888-REQ-7")
+    wanted = [replace(one, transports=("tcp",)) for one in requirements() if one.key in keys]
+    found = list(examine(examiner, wanted))
+    assert [one.verdict for one in found] == ["meets"] * len(keys), [one.measured for one in found]
+    assert classes(examiner)["tcp"].filtering == "endpoint-independent"
+
+
+def test_a_syn_that_a_filter_of_udp_admits_is_seen_although_its_number_was_changed() -> None:
+    behaviour = Behaviour(sequence_offset=123_456_789, separate_protocols=False)
+    (one,) = examine(examiner_of(behaviour), [each for each in requirements() if each.key == "RFC7857-6"])
+    assert one.verdict == "fails", one.measured
 
 
 def test_without_a_second_address_the_reason_is_said() -> None:
@@ -641,6 +728,42 @@ def test_extensions_of_errors_are_not_called_impossible_over_ipv6() -> None:
         one.examine(examiner)
 
 
+def test_mappings_that_were_never_made_had_no_other_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Crowd, "grow", lambda *_: None)
+    (one,) = examine(examiner_of(Behaviour()), of("RFC4787-REQ-11"))
+    assert one.verdict == "not seen"
+    assert one.measured.endswith("; no further mapping was made")
+
+
+def test_a_shared_outside_endpoint_is_said_to_be_to_one_remote_host_where_it_is() -> None:
+    behaviour, _ = WRONG["two hosts share a port to one remote host"]
+    found = [one for one in audited(behaviour) if one.key in ("RFC4787-REQ-3", "RFC5382-REQ-7", "RFC7857-3")]
+    assert len(found) == 4
+    assert all(one.measured.endswith("at one time, to one remote host") for one in found)
+
+
+def test_a_refused_flow_needs_no_code_13_where_it_has_code_1() -> None:
+    found = {one.key: one for one in audited(Behaviour(host_ports=1600, refusal_codes=(1,)))}
+    assert found["RFC6888-REQ-11b"].verdict == "meets"
+    assert found["RFC5508-REQ-8"].verdict == "not applicable"
+    assert "code 1 ICMP error, which RFC 6888 REQ-11 prefers to code 13" in found["RFC5508-REQ-8"].measured
+
+
+def test_packets_that_are_dropped_show_no_identification(monkeypatch: pytest.MonkeyPatch) -> None:
+    examiner = examiner_of(Behaviour())
+    send = examiner.network.ports.send
+
+    def dropping(side: Side, octets: bytes) -> None:
+        packet = read_packet(octets[14:])
+        if packet is None or packet.identification != 4660:
+            send(side, octets)
+
+    monkeypatch.setattr(examiner.network.ports, "send", dropping)
+    (one,) = examine(examiner, of("RFC7857-10"))
+    assert one.verdict == "not seen", one.measured
+    assert "was dropped, which shows no identification" in one.measured
+
+
 PAIRED = ("RFC4787-REQ-2", "RFC6888-REQ-2", "RFC7857-4-paired", "RFC7857-4")
 
 
@@ -683,7 +806,7 @@ def brief(key: str, behaviour: Behaviour, *, is_set: bool, monkeypatch: pytest.M
     """The verdict on a NAT whose time-out is 2 s, which was set or measured, by a host that sends slowly."""
     examiner = examiner_of(replace(behaviour, udp_seconds=2.0))
     if is_set:
-        examiner.udp_seconds = 2.0
+        examiner.knobs = {"udp_timeout": 2}
     else:
         examiner.timers.update(watch(examiner, [kind for kind in TIMERS if kind.name in (UDP_OUT, UDP_BOTH)], 60.0))
     monkeypatch.setattr(simulated_nat, "_FRAME_SECONDS", 0.005)

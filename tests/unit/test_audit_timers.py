@@ -69,7 +69,8 @@ def test_kinds_with_time_outs_of_their_own_are_told_apart() -> None:
     expected = {
         "UDP, one frame out": 30.0, "UDP, one frame each way": 120.0, "UDP, several frames each way": 120.0,
         "UDP to port 53, one frame each way": 120.0, "ICMP query and reply": 20.0, "TCP, SYN": 60.0,
-        "TCP, SYN and answer": 60.0, "TCP, closed by both FINs": 60.0, "TCP, reset by the inside": 60.0,
+        "TCP, SYN and answer": 60.0, "TCP, both FINs without the last ACK": 60.0, "TCP, closed by both FINs": 60.0,
+        "TCP, reset by the inside": 60.0,
         "TCP, established": 200.0,
     }  # fmt: skip
     for name, seconds in expected.items():
@@ -219,7 +220,7 @@ def audited(behaviour: Behaviour, *keys: str) -> tuple[dict[str, tuple[str, str]
 
 
 def test_mappings_that_make_room_for_others_are_told_from_a_short_time_out() -> None:
-    """A table of 300 for 936 mappings was a time-out of a second."""
+    """A table of 300 for 1023 mappings was a time-out of a second."""
     found, told = audited(Behaviour(**SMALL), "RFC4787-REQ-5", "RFC5382-REQ-5")
     assert {key: verdict for key, (verdict, _) in found.items()} == {"RFC4787-REQ-5": "meets", "RFC5382-REQ-5": "meets"}
     assert all("the gateway gave up mappings for others" in measured for _, measured in found.values())
@@ -292,6 +293,48 @@ def test_half_open_and_closed_connections_are_watched_as_long_as_open_ones(
     assert one.verdict == verdict, one.measured
 
 
+@pytest.mark.parametrize(
+    ("behaviour", "verdicts"),
+    [
+        (Behaviour(closed_seconds=10.0), {"RFC5382-REQ-5": "meets", "RFC7857-2.1": "fails"}),
+        (Behaviour(transitory_seconds=60.0), {"RFC5382-REQ-5": "fails", "RFC7857-2.1": "fails"}),
+    ],
+)
+def test_a_connection_after_its_last_ack_is_no_closing_one(behaviour: Behaviour, verdicts: dict[str, str]) -> None:
+    """RFC 5382 section 5 leaves TIME_WAIT open, and counts the time between the FINs and the last ACK."""
+    examiner = examiner_of(behaviour)
+    examiner.timers.update(watch(examiner, [kind for kind in TIMERS if kind.transport == "tcp"], 330.0))
+    found = examine(examiner, [each for each in requirements() if each.key in verdicts])
+    assert {one.key: one.verdict for one in found} == verdicts
+
+
+#: Requirements whose seconds are more than 10.
+LONGER = ("RFC4787-REQ-5", "RFC5508-REQ-2", "RFC5382-REQ-5", "RFC5382-REQ-5-established", "RFC7857-2.2", "RFC7857-2")
+
+
+@pytest.mark.parametrize(
+    ("knobs", "of_udp", "of_others", "option"),
+    [
+        ({}, "fails", "fails", ""),
+        ({"timeouts": 10, "udp_timeout": 10}, "not seen", "not seen", "--timeouts"),
+        ({"udp_timeout": 10}, "not seen", "fails", "--udp-timeout"),
+        ({"udp_timeout": 200}, "fails", "fails", ""),
+    ],
+)
+def test_a_time_out_that_an_option_set_is_no_failure_of_the_gateway(
+    knobs: dict[str, int], of_udp: str, of_others: str, option: str
+) -> None:
+    """RFC 4787 REQ-5b and RFC 5382 REQ-5a allow to configure them."""
+    examiner = examiner_of(brief(10.0))
+    examiner.knobs = knobs
+    examiner.timers.update(watch(examiner, TIMERS, 330.0))
+    for one in examine(examiner, [each for each in requirements() if each.key in LONGER]):
+        wanted = of_udp if one.transport == "udp" else of_others
+        assert one.verdict == wanted, (one.key, one.measured)
+        assert ("set to 10 s by " in one.measured) == (wanted == "not seen"), (one.key, one.measured)
+        assert option in one.measured or wanted == "fails"
+
+
 def test_a_kind_of_which_one_mapping_was_gone_early_and_another_lived_is_not_known() -> None:
     seen = TimerSeen(UDP[0])
     seen.add(40.0, [], there=False)
@@ -353,6 +396,29 @@ def test_a_mapping_that_was_looked_at_long_after_its_refresh_may_have_expired_ag
     one = judged(examiner, "RFC4787-REQ-6")
     assert one.verdict == "fails"
     assert "after 14 s: the mapping was gone after 28 s" in one.measured
+
+
+def test_a_mapping_that_a_gateway_had_not_yet_purged_was_not_refreshed() -> None:
+    """A gateway that looks for old mappings now and then ended one after 20 s, and another one after 38 s."""
+    examiner = examiner_of(Behaviour())
+    for name in (UDP_OUT, UDP_BOTH):
+        (kind,) = kinds_of(name)
+        plain = TimerSeen(kind)
+        plain.add(20.0, [], there=False)
+        plain.add(38.0, [], there=True)
+        examiner.timers[name] = plain
+    refreshed, error = (TimerSeen(kind) for kind in kinds_of(REFRESHED_OUT, UDP_ERROR))
+    examiner.timers.update({UDP_ERROR: error, REFRESHED_OUT: refreshed})
+    error.refreshed.append(Refreshed(15.0, 30.0, there=True, frames=()))
+    refreshed.refreshed.append(Refreshed(15.0, 30.0, there=True, frames=()))
+    for key in ("RFC7857-7.1", "RFC4787-REQ-6"):
+        one = judged(examiner, key)
+        assert one.verdict == "not seen", one.measured
+        assert "gone between 20.0 and 38.0 s, not always at the same time" in one.measured
+    for seen in (error, refreshed):
+        seen.refreshed.append(Refreshed(18.0, 41.0, there=True, frames=()))
+    assert judged(examiner, "RFC7857-7.1").verdict == "fails"
+    assert judged(examiner, "RFC4787-REQ-6").verdict == "meets"
 
 
 def test_an_error_that_is_lost_is_sent_a_second_time(monkeypatch: pytest.MonkeyPatch) -> None:

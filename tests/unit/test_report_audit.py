@@ -17,6 +17,7 @@ from natgauge.audits.audit import Audited
 from natgauge.audits.request import audit_request
 from natgauge.cli import run
 from natgauge.errors import UsageError
+from natgauge.notes import Note
 from natgauge.records.audit import AuditedRequirement, AuditEvidence, AuditRecord, BehaviourClasses
 from natgauge.reports import audit
 from natgauge.reports.difference import diff
@@ -120,6 +121,29 @@ def test_a_difference_lists_changes_and_its_status_says_what_is_worse(
     ]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "status", "one_sided"),
+    [
+        ("meets", "not seen", 5, 1),
+        ("meets", "not applicable", 5, 1),
+        ("fails", "not seen", 0, 1),
+        ("not seen", "meets", 0, 1),
+        ("not seen", "not applicable", 0, 0),
+    ],
+)
+def test_a_difference_does_not_take_what_is_undecided_now_for_no_change(
+    before: str, after: str, status: int, one_sided: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [
+        str(stored(tmp_path, name, record(requirement(verdict=verdict))))
+        for name, verdict in (("1", before), ("2", after))
+    ]
+    assert run(["diff", *folders]) == status
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith("Audits of mine: 0 verdicts differ (0 worse, 0 better)")
+    assert first.endswith(f"; {one_sided} have a verdict in one run only" if one_sided else "0 better)")
+
+
 def test_audits_without_a_common_gateway_are_not_compared(golden: Golden) -> None:
     pair = [record(), record(gateway="other")]
     assert {line.outcome for line in diff(pair, pair).lines} == {"no difference seen"}
@@ -182,6 +206,22 @@ def test_two_audits_begin_with_the_number_of_verdicts_that_differ(
     assert (found["gateway"], found["against"], found["unlike"]) == ("mine", "usual", [])
     assert (found["fails"], found["meets"]) == (["RFC4787-REQ-9 (udp)"], ["RFC4787-REQ-8 (udp)"])
     assert (found["also_fails"], found["one_sided"]) == (["RFC4787-REQ-1 (udp)"], ["RFC4787-REQ-10 (udp)"])
+
+
+def test_doubts_of_each_of_two_audits_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    doubts = [
+        Note("other traffic", f"it kept {number} observations from a result", number, 9.0, "answer")
+        for number in (3, 4)
+    ]
+    pairs = zip("12", pair(), doubts, strict=True)
+    folders = [str(stored(tmp_path, name, one.model_copy(update={"doubts": (doubt,)}))) for name, one, doubt in pairs]
+    assert run(["report", *folders]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"Doubt about mine: {doubts[0]}." in out
+    assert f"Doubt about usual: {doubts[1]}." in out
+    assert run(["report", *folders, "--html", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert all(f"it kept {number} observations from a result" in page for number in (3, 4))
 
 
 def test_audits_of_other_options_are_not_compared(
@@ -253,6 +293,30 @@ def test_an_audit_against_another_gateway_shows_both(
     document = json.loads(capsys.readouterr().out)
     assert [one["record"]["gateway"] for one in document["audits"]] == ["mine", "usual"]
     assert document["differences"][0]["against"] == "usual"
+
+
+def test_the_seconds_that_a_restart_took_are_no_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = [
+        str(stored(tmp_path, name, record().model_copy(update={"parameters": {"boot_took_seconds": seconds}})))
+        for name, seconds in (("1", 41.2), ("2", 39.8))
+    ]
+    assert run(["diff", *folders]) == 0
+    assert "no verdict and no class changed" in capsys.readouterr().out
+
+
+def test_outside_addresses_that_the_lab_chooses_are_no_other_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A carrier-grade NAT gets four of them, which nobody asked for."""
+    pooled = {"wait_seconds": 0.0, "parameters": {"lab_kind": "netns", "outside_addresses": 4}}
+    mine, other = (one.model_copy(update={**pooled, "profile": "cgn"}) for one in pair())
+    monkeypatch.setattr("natgauge.audits.audit.audit", lambda *_, **__: Audited(mine, 0, tmp_path))
+    folder = str(stored(tmp_path, "cgn", other))
+    assert against(tmp_path, folder, "--profile", "cgn") == 0
+    assert "2 verdicts differ from usual" in capsys.readouterr().out
+    folder = str(stored(tmp_path, "all", pair()[1].model_copy(update=pooled)))
+    assert against(tmp_path, folder) == 2
+    assert "outside_addresses not set and 4" in capsys.readouterr().err
 
 
 def test_an_audit_refuses_what_it_cannot_be_compared_with_before_it_begins(

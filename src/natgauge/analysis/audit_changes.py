@@ -9,7 +9,7 @@ from typing import Final
 
 from natgauge.analysis.change import Change, Changes, Conclusion, Outcome, matched
 from natgauge.errors import UsageError
-from natgauge.records.audit import AuditRecord, BehaviourClasses
+from natgauge.records.audit import DECIDED, AuditRecord, BehaviourClasses
 
 #: Outcomes of verdicts that became another one.
 _JUDGED: Final[dict[tuple[str | None, str | None], Outcome]] = {
@@ -33,6 +33,11 @@ class Examined:
     transport: str = ""
     seen: str | None = None
     measured: str = ""
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether it is a verdict, and the audit could tell."""
+        return self.seen in DECIDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,5 +131,7 @@ def _examined(record: AuditRecord) -> tuple[dict[tuple[str, str], Examined], ...
 
 
 def _change(first: Examined, second: Examined) -> Change[Examined]:
-    same: Outcome = "no difference seen" if first.seen == second.seen else "different"
-    return Change(first, second, Conclusion(_JUDGED.get((first.seen, second.seen), same)))
+    other: Outcome = "no difference seen" if first.seen == second.seen else "different"
+    if first.seen == "meets" and not second.is_decided:
+        other = "cannot tell"
+    return Change(first, second, Conclusion(_JUDGED.get((first.seen, second.seen), other)))

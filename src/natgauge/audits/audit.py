@@ -118,7 +118,7 @@ def audit(
                 mappings=options.mappings,
                 blocks=blocks,
                 wait=options.wait,
-                udp_seconds=cell.device.named().get("udp_timeout"),
+                knobs=cell.device.named(),
                 pool=0 if setup.address_plan.pool is None else setup.address_plan.pool.count,
                 teams=teams,
                 configured={} if device is None else device.files,

@@ -16,11 +16,13 @@ AUDIT_SCHEMA: Final = "natgauge-audit-1"
 #: Levels of RFC 2119. RECOMMENDED is SHOULD.
 Level = Literal["MUST", "SHOULD", "MAY"]
 AuditVerdict = Literal["meets", "fails", "not applicable", "not seen"]
+#: Verdicts of an audit that could tell.
+DECIDED: Final[frozenset[str | None]] = frozenset({"meets", "fails"})
 #: Verdicts in the order in which a reader looks for them, and levels.
 VERDICTS: Final[tuple[AuditVerdict, ...]] = ("fails", "not seen", "meets", "not applicable")
 LEVELS: Final[tuple[Level, ...]] = ("MUST", "SHOULD", "MAY")
 #: Parameters of a lab on which no verdict depends.
-_OF_THE_LAB: Final = frozenset({"lab", "cores_of_devices", "cpus_of_devices"})
+_OF_THE_LAB: Final = frozenset({"lab", "cores_of_devices", "cpus_of_devices", "boot_took_seconds"})
 
 
 class AuditEvidence(RecordPart):
@@ -68,7 +70,7 @@ class AuditedRequirement(RecordPart):
     @property
     def is_decided(self) -> bool:
         """Whether the audit could tell."""
-        return self.verdict in ("meets", "fails")
+        return self.verdict in DECIDED
 
     @property
     def differs(self) -> bool:
@@ -87,8 +89,8 @@ class BehaviourClasses(RecordPart):
     Attributes:
         mapping: "endpoint-independent", "address-dependent" or "address and port-dependent".
         filtering: one of the same words.
-        ports: "preserving", "overloading", "contiguous" or "random".
-        hairpinning: "external source", "internal source" or "none".
+        ports: "preserving", "overloading", "contiguous", "predictable" or "random".
+        hairpinning: "external source", "internal source", "another source" or "none".
     """
 
     mapping: str | None

@@ -46,10 +46,12 @@ def answers(records: Sequence[AuditRecord]) -> list[Sentence]:
     compared = [list(_compared(first, other, mine, name)) for other, name in zip(others, its, strict=True)]
     # Of several, the table has the rest.
     found = compared[0] if len(compared) == 1 else [each[0] for each in compared]
-    by_conditions: dict[str, list[str]] = {}
+    doubts, by_conditions = list[Sentence](), dict[str, list[str]]()
     for name, record in zip((mine, *its), records, strict=True):
+        doubts += _doubts(record, f" about {name}")
         by_conditions.setdefault(conditions(record), []).append(name)
-    return [*found, *(Sentence(f"Conditions of {listed(names)}: {each}.") for each, names in by_conditions.items())]
+    shared = (Sentence(f"Conditions of {listed(names)}: {each}.") for each, names in by_conditions.items())
+    return [*found, *doubts, *shared]
 
 
 def names_of(records: Sequence[AuditRecord]) -> list[str]:
@@ -125,8 +127,8 @@ def sentences(record: AuditRecord) -> list[Sentence]:
     return [*found, *_doubts(record)]
 
 
-def _doubts(record: AuditRecord) -> list[Sentence]:
-    return [Sentence(f"Doubt: {doubt}.") for doubt in record.doubts]
+def _doubts(record: AuditRecord, about: str = "") -> list[Sentence]:
+    return [Sentence(f"Doubt{about}: {doubt}.") for doubt in record.doubts]
 
 
 def sheet(record: AuditRecord, *, marked: bool = False) -> Sheet:

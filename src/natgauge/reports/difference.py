@@ -259,9 +259,10 @@ def _audits(changes: Changes[Examined]) -> list[str]:
             (after.gateway, after.what, after.transport, before.seen or "-", after.seen or "-", after.measured)
             for before, after in ((line.first, line.second) for line in changed)
         ]
-        outcomes = Counter(line.outcome for line in changed if line.first.measured or line.second.measured)
+        outcomes = Counter(line.outcome for line in changed)
+        one_sided = sum(line.first.is_decided != line.second.is_decided for line in changed)
         counted = f"{outcomes['worse']} worse, {outcomes['better']} better"
-        more = f"; {outcomes['different']} have a verdict in one run only" if outcomes["different"] else ""
+        more = f"; {one_sided} have a verdict in one run only" if one_sided else ""
         lines.append(f"Audits of {names}: {outcomes['worse'] + outcomes['better']} verdicts differ ({counted}){more}")
         lines += [f"  {line}" for line in aligned(rows)]
     elif changes.lines:

@@ -15,19 +15,25 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from natgauge.audits.kit.examiner import Examiner
-from natgauge.audits.kit.flows import Flow, is_same, lone_packet
+from natgauge.audits.kit.flows import Flow, is_same, is_tcp, lone_packet
 from natgauge.audits.kit.observations import AloneError
-from natgauge.audits.kit.packets import Endpoint, Packet
+from natgauge.audits.kit.packets import SYN, Endpoint, Packet
 from natgauge.audits.kit.rivals import ALONE, compete, rival_of
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]
-PortClass = Literal["preserving", "overloading", "contiguous", "random"]
-HairpinClass = Literal["external source", "internal source", "none"]
+PortClass = Literal["preserving", "overloading", "contiguous", "predictable", "random"]
+HairpinClass = Literal["external source", "internal source", "another source", "none"]
 
 #: Number of flows whose outside ports show how the gateway assigns ports.
 PORT_FLOWS: Final = 64
 #: Share of equal steps from port to port from which on the ports are contiguous.
 _CONTIGUOUS_SHARE: Final = 0.8
+#: Shares of the most entropy that steps from port to port can have: from the first one on ports are random, below the
+#: second one they are predictable. Of 64 flows, random ones of 128 ports have 0.9 and more, and of 64 ports 0.84.
+#: A constant offset from the inside port has 0.17; two workers that count at most 0.5, four 0.8.
+_RANDOM_SHARE: Final = 0.89
+_PREDICTABLE_SHARE: Final = 0.82
+_BY_RANDOMNESS: Final[dict[bool | None, PortClass | None]] = {True: "random", False: "predictable", None: None}
 #: Share of kept ports from which on they are preserved.
 _PRESERVED_SHARE: Final = 0.9
 
@@ -115,7 +121,7 @@ class PortsSeen:
 
     Attributes:
         kind: its class; None = the ports were kept, and no second inside host with the same outside address shows
-            whether they are overloaded.
+            whether they are overloaded; or they were not kept, and nothing shows whether they are random.
         pairs: inside and outside ports of flows, in order of opening.
         entropy: bits of entropy of the outside ports' steps, of at most log2 of their number; None = preserved.
     """
@@ -131,9 +137,10 @@ class PortsSeen:
         kept = sum(inside == outside for inside, outside in self.pairs)
         outsides = [outside for _, outside in self.pairs]
         entropy = "" if self.entropy is None else f"; steps have {self.entropy:.1f} bits of entropy"
+        unknown = "preserving or overloading" if self.entropy is None else "predictable or random"
         shared = "; two inside hosts shared one outside endpoint" if self.overloads else ""
         return (
-            f"{self.kind or 'preserving or overloading'}: {kept} of {len(self.pairs)} flows kept their port, outside "
+            f"{self.kind or unknown}: {kept} of {len(self.pairs)} flows kept their port, outside "
             f"ports {min(outsides)} to {max(outsides)}{entropy}{shared}"
         )
 
@@ -150,9 +157,8 @@ def ports(examiner: Examiner) -> PortsSeen:
     except AloneError:
         has_others = False
     counts = steps(pairs)
-    number = counts.total()
-    entropy: float | None = -sum(count / number * math.log2(count / number) for count in counts.values())
-    kind: PortClass | None = "contiguous" if are_contiguous(counts) else "random"
+    entropy: float | None = entropy_of(counts)
+    kind: PortClass | None = "contiguous" if are_contiguous(counts) else _BY_RANDOMNESS[are_random(counts)]
     if sum(inside == outside for inside, outside in pairs) >= _PRESERVED_SHARE * len(pairs):
         kind, entropy = "preserving" if has_others else None, None
     return PortsSeen("overloading" if overloads else kind, pairs, overloads, entropy)
@@ -161,6 +167,18 @@ def ports(examiner: Examiner) -> PortsSeen:
 def steps(pairs: Sequence[tuple[int, int]]) -> Counter[int]:
     """Count the steps from one outside port to the next; `pairs` are inside and outside ports in order of opening."""
     return Counter((after - before) % 65536 for (_, before), (_, after) in pairwise(pairs))
+
+
+def entropy_of(counted: Counter[int]) -> float:
+    """Return the bits of entropy of steps, of at most log2 of their number."""
+    number = counted.total()
+    return sum(count / number * math.log2(number / count) for count in counted.values())
+
+
+def are_random(counted: Counter[int]) -> bool | None:
+    """Whether steps are those of random ports; False = of predictable ones, None = it cannot be told."""
+    share = entropy_of(counted) / math.log2(counted.total())
+    return True if share >= _RANDOM_SHARE else False if share < _PREDICTABLE_SHARE else None
 
 
 def are_contiguous(counted: Counter[int]) -> bool:
@@ -197,21 +215,41 @@ def hairpinned(examiner: Examiner) -> tuple[Flow, Packet] | None:
 
 def _across(examiner: Examiner, source: Flow, target: Flow) -> Packet | None:
     packet = lone_packet(source.transport, source.inside, examiner.written(target.mapped), examiner.tag())
+
+    def wanted(seen: Packet) -> bool:
+        # A gateway may change sequence numbers, and chooses the source, so the destination decides about TCP.
+        same = is_tcp(seen, target.inside, SYN) if source.transport == "tcp" else is_same(seen, packet)
+        return same and seen.destination == target.inside.address
+
     frame = examiner.deliver(
         packet,
         up=True,
         to="initiator",
-        wanted=lambda seen: seen.destination == target.inside.address and is_same(seen, packet),
+        wanted=wanted,
         note="to the outside endpoint of the other inside host",
     )
     return None if frame is None else frame.packet
 
 
 def hairpinning(examiner: Examiner) -> HairpinClass:
-    """Find whether an inside host reaches another one through its outside endpoint, and with which source."""
+    """Find whether an inside host reaches another one through its outside endpoint, and with which source.
+
+    The source is external if it is that of the sender's mapping. A gateway whose mappings depend on the remote endpoint
+    makes another mapping for the hairpinned frame, whose address at least is an outside address of the gateway.
+    """
     seen = examiner.once(hairpinned)
     if seen is None:
         return "none"
     source, packet = seen
-    # The outside address can be another one than that of the source's first flow.
-    return "internal source" if packet.source == source.inside.address else "external source"
+    if packet.sender == examiner.written(source.mapped):
+        return "external source"
+    if packet.source == source.inside.address:
+        return "internal source"
+    if examiner.is_inside(packet.source) or packet.source == examiner.network.sides["initiator"].gateway:
+        return "another source"
+    if not examiner.is_outside(packet.source):
+        raise NotSeenError(
+            f"a hairpinned frame came from {packet.sender}, which no flow showed to be an address of the gateway"
+        )
+    same = examiner.once(mapping).kind == "endpoint-independent"
+    return "another source" if same else "external source"

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.examiner import PATIENCE_SECONDS, Examiner
 from natgauge.audits.kit.flows import Flow, lone_packet
 from natgauge.audits.kit.packets import ACK, Endpoint, ErrorMessage, Packet, TcpSegment, make_error, make_packet
 from natgauge.audits.kit.pcapng import CapturedFrame
@@ -96,10 +96,14 @@ def pass_error(
 
 
 def provoked(examiner: Examiner, packet: Packet, kind: ErrorKind, note: str) -> ErrorSeen | None:
-    """Send a packet from the inside, and return the gateway's error of this kind about it; None = there was none."""
+    """Send a packet from the inside, and return the gateway's error of this kind about it.
+
+    None = there was none within `PATIENCE_SECONDS`: a gateway makes errors in a slower part than it forwards packets.
+    """
 
     def wanted(seen: Packet) -> bool:
         error = quoting(seen, [packet.sender])
         return error is not None and (error.kind, error.code) == _NUMBERS[kind][seen.source.version]
 
-    return _seen(examiner.deliver(packet, up=True, to="initiator", wanted=wanted, note=note), kind)
+    frame = examiner.deliver(packet, up=True, to="initiator", wanted=wanted, settle=PATIENCE_SECONDS, note=note)
+    return _seen(frame, kind)

@@ -46,7 +46,7 @@ class Examiner(Observations):
         prefix: NAT64 prefix in which the inside writes outside addresses; None = it writes them as they are.
         blocks: port blocks of the inside hosts; None = the recipe declares none.
         wait: longest wait for something that ends, in s; 0 = there is none.
-        udp_seconds: time-out of UDP mappings that the user has set, in s; None = not set.
+        knobs: values that the user has set for knobs of the device, by name.
         pool: outside addresses that the gateway has; 0 = not known.
         teams: inside hosts that examinations use in teams, the first ones; None = all.
         narrow: makes the MTU of the gateway's outside link smaller within its `with` block; None = not possible.
@@ -59,7 +59,7 @@ class Examiner(Observations):
     timers: dict[str, Any] = field(default_factory=dict)
     blocks: HostBlocks | None = None
     wait: float = 0.0
-    udp_seconds: float | None = None
+    knobs: Mapping[str, int] = field(default_factory=dict)
     pool: int = 0
     teams: int | None = None
     forwarded: set[Transport] = field(default_factory=set)
@@ -89,6 +89,11 @@ class Examiner(Observations):
     def is_inside(self, address: Address) -> bool:
         """Whether this is the address of any inside host."""
         return address in self._every
+
+    def is_outside(self, address: Address) -> bool:
+        """Whether a flow or the link shows that this, as the inside writes it, is an outside address of the gateway."""
+        known = (*self.inside.used, self.network.sides["responder"].gateway)
+        return any(one is not None and self.written(Endpoint(one, 0)).address == address for one in known)
 
     def serves(self, transport: Transport) -> bool:
         """Whether each inside host that examinations use now opens another flow, which is translated.
@@ -160,6 +165,7 @@ class Examiner(Observations):
         to: Side | None = None,
         wanted: Callable[[Packet], bool] | None = None,
         may_drop: bool = True,
+        settle: float = SETTLE_SECONDS,
         since: int | None = None,
         note: str = "",
     ) -> CapturedFrame | None:
@@ -170,6 +176,7 @@ class Examiner(Observations):
             wanted: whether a packet that arrives is the one; None = its data decide.
             may_drop: whether the gateway may drop it. Then control frames follow it, so that a host that stalls is not
                 taken for a gateway that drops.
+            settle: s to wait for it after control frames that followed it.
             since: number of frames that are left out; None = all so far.
         """
         since = self.mark if since is None else since
@@ -180,7 +187,7 @@ class Examiner(Observations):
             frame = self.network.wait(
                 to or sides(up=up)[1],
                 wanted or (lambda seen: is_same(seen, packet)),
-                SETTLE_SECONDS if may_drop else PATIENCE_SECONDS,
+                settle if may_drop else PATIENCE_SECONDS,
                 since=since,
             )
             if frame is not None:
@@ -250,11 +257,14 @@ class Examiner(Observations):
 
     def enters(self, source: Endpoint, target: Endpoint, inside: Endpoint) -> bool:
         """Whether a packet from an outside endpoint to an endpoint of the gateway reaches the inside endpoint."""
-        packet = lone_packet(self.transport, source, target, self.tag(), up=False)
-        return (
-            self.deliver(packet, up=False, wanted=lambda seen: seen.receiver == inside and is_same(seen, packet))
-            is not None
-        )
+        packet, sender = lone_packet(self.transport, source, target, self.tag(), up=False), self.written(source)
+
+        def wanted(seen: Packet) -> bool:
+            # A gateway may change sequence numbers, so the endpoints decide about TCP.
+            is_new = is_tcp(seen, inside, SYN) and seen.sender == sender
+            return is_new or (seen.receiver == inside and is_same(seen, packet))
+
+        return self.deliver(packet, up=False, wanted=wanted) is not None
 
     # TCP
 
@@ -300,12 +310,17 @@ class Examiner(Observations):
         if self.sends(flow, ACK, up=True, since=flow.since) is None:
             raise NotSeenError(f"the third segment from {flow.inside} to {flow.remote} did not arrive outside")
 
-    def close(self, flow: Flow) -> str:
-        """Close an open TCP connection by FINs of both ends; return the first segment that did not pass, or nothing."""
+    def close(self, flow: Flow, *, is_acknowledged: bool = True) -> str:
+        """Close an open TCP connection by FINs of both ends; return the first segment that did not pass, or nothing.
+
+        `is_acknowledged` = the inside acknowledges the last FIN, after which the connection is in TIME_WAIT.
+        """
         if not self.sends(flow, FIN | ACK, up=True):
             return "a FIN of the inside"
         since = self.mark
         if not self.sends(flow, FIN | ACK, up=False):
             return "a FIN of the outside"
+        if not is_acknowledged:
+            return ""
         # A gateway that ends connections itself acknowledges the outside's FIN before the inside host does.
         return "" if self.sends(flow, ACK, up=True, since=since) else "the last ACK"

@@ -229,9 +229,9 @@ def _stream(examiner: Examiner, flow: Flow) -> None:
         _must(examiner.passes(flow, up=True), "a frame of a stream")
 
 
-def _close(examiner: Examiner, flow: Flow) -> None:
+def _close(examiner: Examiner, flow: Flow, *, is_acknowledged: bool = True) -> None:
     examiner.shake_hands(flow)
-    _must(not examiner.close(flow), "a segment that closes a connection")
+    _must(not examiner.close(flow, is_acknowledged=is_acknowledged), "a segment that closes a connection")
 
 
 def _reset(examiner: Examiner, flow: Flow) -> None:
@@ -266,6 +266,7 @@ UDP_OUT, UDP_BOTH, UDP_STREAM = "UDP, one frame out", "UDP, one frame each way",
 UDP_KINDS: Final = (UDP_OUT, UDP_BOTH, UDP_STREAM)
 ICMP_QUERY, RESET = "ICMP query and reply", "TCP, reset by the inside"
 HALF_OPEN, ESTABLISHED, CLOSED = "TCP, SYN and answer", "TCP, established", "TCP, closed by both FINs"
+CLOSING: Final = "TCP, both FINs without the last ACK"
 REFRESHED_OUT, REFRESHED_IN = "UDP, refreshed from inside", "UDP, refreshed from outside"
 UDP_ERROR, ICMP_ERROR = "UDP, then an ICMP error from inside", "ICMP query and reply, then an error"
 
@@ -282,6 +283,7 @@ TIMERS: Final = (
     TimerKind("TCP, SYN", "tcp", TRANSITORY_LEAST, probe=SYN | ACK),
     TimerKind(HALF_OPEN, "tcp", TRANSITORY_LEAST, Examiner.accept, probe=SYN | ACK, watched=ESTABLISHED_LEAST),
     TimerKind(ESTABLISHED, "tcp", ESTABLISHED_LEAST, Examiner.shake_hands),
+    TimerKind(CLOSING, "tcp", TRANSITORY_LEAST, partial(_close, is_acknowledged=False), probe=ACK),
     TimerKind(CLOSED, "tcp", TRANSITORY_LEAST, _close, probe=ACK, watched=ESTABLISHED_LEAST),
     TimerKind(RESET, "tcp", TRANSITORY_LEAST, _reset, probe=ACK),
 )
@@ -326,9 +328,17 @@ def expected(kinds: Sequence[TimerKind], wait: float, timeout: float) -> float:
 def least_udp(examiner: Examiner) -> float | None:
     """Return for how many seconds UDP mappings live at least, as they were measured or set; None = not known."""
     lives = [examiner.timers[name].alive or 0.0 for name in UDP_KINDS if name in examiner.timers]
-    if examiner.udp_seconds is not None:
-        lives.append(examiner.udp_seconds)
+    if "udp_timeout" in examiner.knobs:
+        lives.append(examiner.knobs["udp_timeout"])
     return min(lives, default=None)
+
+
+def set_by_option(examiner: Examiner, transport: Transport) -> tuple[int, str] | None:
+    """Return the time-out in s that the user set for mappings of a transport, and the option; None = not set."""
+    every, udp = (examiner.knobs.get(name) for name in ("timeouts", "udp_timeout"))
+    if transport == "udp" and udp is not None and udp != every:
+        return udp, "--udp-timeout"
+    return None if every is None else (every, "--timeouts")
 
 
 def watch(

@@ -55,6 +55,11 @@ def _examine_open_filtering(examiner: Examiner) -> Finding:
     return seen == "endpoint-independent", seen
 
 
+def _shared(outside: Endpoint, to_one: bool) -> str:  # noqa: FBT001 - as of `overloading`
+    remotes = "one remote host" if to_one else "two remote hosts"
+    return f"two inside hosts had the outside endpoint {outside} at one time, to {remotes}"
+
+
 @requires(
     "no outside endpoint that two inside hosts have at one time",
     (4787, "REQ-3", "MUST", "udp"),
@@ -65,7 +70,7 @@ def _examine_overloading(examiner: Examiner) -> Finding:
     shared = examiner.once(overloading)
     if shared is None:
         return True, _DIFFERENT
-    return False, f"two inside hosts had the outside endpoint {shared[0]} at one time, to two remote hosts"
+    return False, _shared(*shared)
 
 
 @requires(
@@ -78,7 +83,7 @@ def _examine_overlap(examiner: Examiner) -> Finding:
     shared = examiner.once(overloading)
     if shared is None:
         raise NotApplicableError(_DIFFERENT)
-    return not shared[1], f"two inside hosts had {shared[0]} to {'one' if shared[1] else 'two'} remote hosts"
+    return not shared[1], _shared(*shared)
 
 
 @requires("mapping and filtering do not change", (4787, "REQ-11", "MUST", "udp"), flows=CROWD, strain=1)
@@ -97,6 +102,8 @@ def _examine_changes(examiner: Examiner) -> Finding:
         after = mapping(examiner).kind, filtering(examiner)
     except NotSeenError as error:
         raise NotSeenError(f"{words}; after {len(crowd.mapped)} more were opened {error}") from error
+    if not crowd.mapped:
+        raise NotSeenError(f"{words}; no further mapping was made")
     if seen.outside[0][1].address not in crowd.addresses:
         raise NotSeenError(f"{words}; the {len(crowd.mapped)} more mappings had another outside address; {ALONE}")
     more = f"after {len(crowd.mapped)} more mappings were opened"
@@ -146,9 +153,9 @@ def _examine_filter_of_protocols(examiner: Examiner) -> Finding:
     "hairpinning between inside hosts", (4787, "REQ-9", "MUST", "udp"), (5382, "REQ-8", "MUST", "tcp"), flows=Flows(2)
 )
 def _examine(examiner: Examiner) -> Finding:
-    seen = examiner.once(hairpinning)
+    seen = examiner.once(hairpinned)
     words = "a frame to the outside endpoint of another inside host"
-    return seen != "none", f"{words} was {'not delivered' if seen == 'none' else 'delivered'}"
+    return seen is not None, f"{words} was {'not delivered' if seen is None else 'delivered'}"
 
 
 @requires(
@@ -158,10 +165,13 @@ def _examine(examiner: Examiner) -> Finding:
     flows=Flows(2),
 )
 def _examine_source(examiner: Examiner) -> Finding:
-    seen = examiner.once(hairpinning)
-    if seen == "none":
+    seen = examiner.once(hairpinned)
+    if seen is None:
         raise NotApplicableError("the gateway does not hairpin")
-    return seen == "external source", f"a hairpinned frame has an {seen}"
+    kind = examiner.once(hairpinning)
+    source, packet = seen
+    words = f"a hairpinned frame of a host that had {source.mapped} outside came from {packet.sender}"
+    return kind == "external source", f"{words}: {kind}"
 
 
 @requires("ICMP errors are hairpinned, too", (5508, "REQ-7", "MUST", "udp"), flows=Flows(2))

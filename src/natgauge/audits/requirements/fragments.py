@@ -68,7 +68,7 @@ def _examine_identification(examiner: Examiner) -> Finding:
         note = f"with the identification {_NUMBER} and without DF"
         frame = examiner.deliver(packet, up=True, note=note)
         if frame is None:
-            return False, "a packet that may be fragmented was dropped"
+            raise NotSeenError("a packet that may be fragmented was dropped, which shows no identification")
         seen.append(frame.packet)
     if all(packet.dont_fragment for packet in seen):
         raise NotApplicableError("the gateway sets DF, and packets with DF need no identification of their own")

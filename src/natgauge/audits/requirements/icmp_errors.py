@@ -35,11 +35,15 @@ def _faults(examiner: Examiner) -> dict[ErrorKind, str]:
     found: dict[ErrorKind, str] = {}
     for kind in ERROR_KINDS:
         flow = examiner.flow()
+        # Of ICMP, both ends of the quoted query have its identifier.
+        written = replace(flow.written, port=flow.inside.port) if flow.transport == "icmp" else flow.written
         seen = send_error(examiner, flow, kind)
         if seen is None:
             found[kind] = "was dropped"
         elif seen.source != flow.inside:
             found[kind] = f"quotes the source {seen.source} instead of {flow.inside}"
+        elif seen.destination != written:
+            found[kind] = f"quotes the destination {seen.destination} instead of {written}"
         elif seen.packet.destination != flow.inside.address:
             found[kind] = f"went to {seen.packet.destination} instead of {flow.inside.address}"
         elif not seen.numbers_kept:
@@ -54,7 +58,9 @@ def _faults(examiner: Examiner) -> dict[ErrorKind, str]:
     flows=_OF_EACH_KIND,
 )
 def _examine_unreachable(examiner: Examiner) -> Finding:
-    return _examine(examiner, "port unreachable", "host unreachable")
+    # Fragmentation Needed is type 3 code 4 of IPv4; IPv6 has Packet Too Big, a type of its own.
+    kinds: tuple[ErrorKind, ...] = ("port unreachable", "host unreachable", "too big")
+    return _examine(examiner, *(kinds if examiner.host(0, "responder").version == 4 else kinds[:2]))
 
 
 @requires(

@@ -10,7 +10,7 @@ from typing import Final
 
 from natgauge.audits.kit.datagrams import Carried, carry
 from natgauge.audits.kit.errors import provoked
-from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.examiner import PATIENCE_SECONDS, Examiner
 from natgauge.audits.kit.flows import is_same, lone_packet
 from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
@@ -45,10 +45,15 @@ def _examine_query(examiner: Examiner) -> Finding:
 @requires("ICMP Time Exceeded is made", (5508, "REQ-10a", "MUST", "udp"), flows=Flows(2))
 def _examine_ttl(examiner: Examiner) -> Finding:
     packet = replace(examiner.flow().datagram(examiner.tag(), up=True), ttl=1)
+    since = examiner.mark
     seen = provoked(examiner, packet, "time exceeded", "a TTL of 1 does not allow to forward it")
-    if seen is None:
-        return False, "no Time Exceeded for a packet with TTL 1"
-    return True, f"Time Exceeded from {seen.packet.source} for a packet with TTL 1"
+    if seen is not None:
+        return True, f"Time Exceeded from {seen.packet.source} for a packet with TTL 1"
+    for frame in examiner.network.arrived(since, "responder"):
+        if is_same(frame.packet, packet):
+            examiner.network.received(frame)
+            raise NotApplicableError("the gateway forwards a packet with TTL 1, and must report only what it discards")
+    return False, f"no Time Exceeded for a packet with TTL 1 within {PATIENCE_SECONDS:g} s"
 
 
 @requires("packets that are too big get an ICMP error", (4787, "REQ-13", "MUST", "udp"), flows=Flows(2))
@@ -59,7 +64,7 @@ def _examine_refused(examiner: Examiner) -> Finding:
         seen = provoked(examiner, packet, "too big", "it may not be fragmented")
         _refuse_whole(examiner, since)
     if seen is None:
-        return False, f"no ICMP error for a packet above the outside MTU of {_MTU}"
+        return False, f"no ICMP error for a packet above the outside MTU of {_MTU} within {PATIENCE_SECONDS:g} s"
     mtu = seen.message.rest & 0xFFFF
     return True, f"ICMP error with MTU {mtu} from {seen.packet.source} for a packet above the outside MTU of {_MTU}"
 

@@ -135,7 +135,11 @@ def _examine_host_unreachable(examiner: Examiner) -> Finding:
 
 @requires("a host without a mapping gets ICMP code 13", (5508, "REQ-8", "SHOULD", "udp"), flows=CROWD, strain=2)
 def _examine_prohibited(examiner: Examiner) -> Finding:
-    return _answered(examiner, _PROHIBITED)
+    """RFC 6888 REQ-11 is another form of this requirement. It prefers code 1, after which TCP tries again."""
+    met, words = _answered(examiner, _PROHIBITED)
+    if not met and _answered(examiner, _HOST_UNREACHABLE)[0]:
+        raise NotApplicableError(f"{words}, which RFC 6888 REQ-11 prefers to code 13")
+    return met, words
 
 
 def _answered(examiner: Examiner, wanted: set[tuple[int, int]]) -> Finding:

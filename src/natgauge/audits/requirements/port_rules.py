@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from natgauge.audits.kit.classes import PORT_FLOWS, are_contiguous, ports, steps
+from natgauge.audits.kit.classes import PORT_FLOWS, are_random, entropy_of, ports, steps
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
@@ -60,6 +61,13 @@ def _examine_parity(examiner: Examiner) -> Finding:
     return True, "; ".join(words)
 
 
+def _hard_to_guess(counted: Counter[int], words: str) -> Finding:
+    are = are_random(counted)
+    if are is None:
+        raise NotSeenError(f"{counted.total() + 1} flows do not show whether ports are random ({words})")
+    return are, words
+
+
 @requires(
     "outside ports are hard to guess",
     (6888, "REQ-15", "SHOULD", "udp", "tcp"),
@@ -70,7 +78,7 @@ def _examine_guessing(examiner: Examiner) -> Finding:
     seen = examiner.once(ports)
     if seen.entropy is None:
         raise NotApplicableError(f"the gateway keeps the ports that hosts choose ({seen.words})")
-    return not are_contiguous(steps(seen.pairs)), seen.words
+    return _hard_to_guess(steps(seen.pairs), seen.words)
 
 
 @requires(
@@ -85,8 +93,9 @@ def _examine_obscurity(examiner: Examiner) -> Finding:
     changed = [pair for pair in examiner.once(_taken) if pair[0] != pair[1]]
     if len(changed) < _TAKEN_FLOWS // 2:
         raise NotApplicableError("the gateway keeps all ports that hosts choose")
-    met = not are_contiguous(steps(changed))
-    return met, f"{len(changed)} ports that another host used became {'random' if met else 'contiguous'} ones"
+    counted = steps(changed)
+    words = f"{len(changed)} ports that another host used became others, whose steps have"
+    return _hard_to_guess(counted, f"{words} {entropy_of(counted):.1f} bits of entropy")
 
 
 @requires(
