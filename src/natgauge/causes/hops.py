@@ -23,6 +23,8 @@ _TUN_FULL: Final = "tun full"
 _TUN_KEPT: Final = "tun kept"
 #: Disciplines that drop what filters tell them to.
 _INGRESS: Final = ("ingress", "clsact")
+#: What gateways report by short names: counters of `conntrack -S`, which the kernel's replace, and of softwires.
+_REPORTED: Final = ("conntrack", "softwire")
 #: Share of a counter's events that another one must have, to say what the first one means.
 _CASE_SHARE: Final = 0.5
 #: Ends of the names of a lab's places, and the counter of each.
@@ -127,8 +129,8 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
     _make_disjoint(events)
     for device, counts in (network or {}).items():
         inside = sum(n for key, n in events.items() if key[0] == device and _is_inside(facts_of(key[2])))
-        _add_rest(events, (device, "", _NOT_SENT), _not_sent(counts, arrived=lost < sent) - inside, lost)
-        for place, kept in tun_kept(counts).items():
+        _add_rest(events, (device, "", _NOT_SENT), _not_sent(counts, arrived=sent - lost) - inside, lost)
+        for place, kept in tun_kept(counts, arrived=sent - lost).items():
             _add_rest(events, (device, place, _TUN_KEPT), kept, lost)
     opened = result.get("phase1") or {}
     found = [
@@ -244,8 +246,8 @@ def _of_devices(trial: Mapping[str, Any], network: _Network, devices: Sequence[s
     """Yield the counters that the gateway reports, those of its kernel, and those of the lab's places."""
     for cause, count in (trial.get("device_faults") or {}).items():
         device, _, own = cause.rpartition(" ")
-        # Linux reports counters of `conntrack -S`, which the kernel's counters replace.
-        yield (device or devices[0], "", f"conntrack {own}" if f"conntrack {own}" in counters() else own), count
+        named = (f"{kind} {own}" for kind in _REPORTED)
+        yield (device or devices[0], "", next((name for name in named if name in counters()), own)), count
     for device, counts in network.items():
         for name, n in counts.items():
             yield from _of_kernel(device, name, n)
@@ -268,14 +270,18 @@ def _of_kernel(device: str, name: str, count: int) -> Iterator[tuple[_Key, int]]
         yield (device, "", name), count
 
 
-def tun_kept(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return the packets that processes read from TUN interfaces and did not write back, by interface and process."""
+def tun_kept(counts: Mapping[str, int], *, arrived: int) -> dict[str, int]:
+    """Return the packets that processes read from TUN interfaces and did not write back, by interface and process.
+
+    A process that wrote fewer packets back than frames arrived sends them another way, as a switch does.
+    """
     kept = {}
     for name, count in counts.items():
         kind, _, rest = name.partition(" ")
         place, _, way = rest.rpartition(" ")
-        if (kind, way) == ("tun", "in"):
-            kept[place] = count - counts.get(f"tun {place} out", 0)
+        written = counts.get(f"tun {place} out", 0)
+        if (kind, way) == ("tun", "in") and written >= arrived:
+            kept[place] = count - written
     return {place: count for place, count in kept.items() if count > 0}
 
 
@@ -299,17 +305,20 @@ def _is_inside(facts: CounterFacts) -> bool:
     return facts.loses and facts.hop in _INSIDE and not facts.own
 
 
-def _not_sent(counts: Mapping[str, int], *, arrived: bool) -> int:
+def _not_sent(counts: Mapping[str, int], *, arrived: int) -> int:
     """Return the packets that IP received to forward, and did not send.
 
-    Where frames arrived, a kernel that counts no sent packets is older than Linux 6.7.
+    Where frames arrived, a kernel that counts no sent packets is older than Linux 6.7. It counts forwarded ones, but
+    not those that a translator such as Jool takes before and sends itself: what was not sent is not known then.
     """
 
     def total(*names: str) -> int:
         return sum(counts.get(name, 0) for name in names)
 
+    received = total("IpInReceives", "Ip6InReceives") - total("IpInDelivers", "Ip6InDelivers")
     sent = total("IpOutTransmits", "Ip6OutTransmits")
-    forwarded = sent - total("IpOutRequests", "Ip6OutRequests")
-    if not sent and arrived:
-        forwarded = total("IpForwDatagrams", "Ip6OutForwDatagrams")
-    return total("IpInReceives", "Ip6InReceives") - total("IpInDelivers", "Ip6InDelivers") - forwarded
+    if sent or not arrived:
+        return received - (sent - total("IpOutRequests", "Ip6OutRequests"))
+    forwarded = total("IpForwDatagrams", "Ip6OutForwDatagrams")
+    # What a flow table takes before IP, IP does not receive.
+    return 0 if forwarded < arrived <= received else received - forwarded
