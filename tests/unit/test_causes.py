@@ -163,7 +163,7 @@ def test_a_frame_that_a_gateway_and_its_kernel_count_is_one_lost_frame(
 
 def test_a_full_table_that_has_room_for_all_connections_is_no_cause_of_a_small_loss() -> None:
     """50 frames of 100,000 that a ring lost were the table's, where --table-size was the number of connections."""
-    lossy = {"dropped": {"gateway inside card ring": 300}}
+    lossy: dict[str, Any] = {"dropped": {"gateway inside card ring": 300}}
     enough, short = (TableState(999_700, 1_000_000, offered=number) for number in (1_000_000, 1_000_001))
     assert found(ALL, enough, **lossy).kind == "ring"
     assert found(ALL, enough).kind == "not known"

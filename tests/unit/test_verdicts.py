@@ -339,7 +339,7 @@ def test_a_stall_excuses_a_loss_of_a_table_that_has_room_for_all_connections() -
     """A table of as many connections as were opened was called full, and then no stall excused the loss."""
 
     def judged(limit: int) -> OneTrial:
-        few = {"phase1": lossy(9, lost_in_stalls=9), "stored": N - 9, "count_after": N - 9}
+        few: dict[str, Any] = {"phase1": lossy(9, lost_in_stalls=9), "stored": N - 9, "count_after": N - 9}
         return clean(table_limit=limit, cpus=(stall(),), **few).judged
 
     enough, short = judged(N), judged(N - 9)
