@@ -121,7 +121,9 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
     streams = [stream for stream in (result.get("phase1"), *(result.get("phase2") or {}).values()) if stream]
     sent = sum(stream["intended_frames"] - sum(stream.get(name) or 0 for name in _UNSENT) for stream in streams)
     lost = max(0, sent - sum(stream["received_frames"] for stream in streams))
-    names = [*(network or {}), *(place.split()[0] for place in trial.get("dropped") or {})]
+    # What the machine of several devices counts is no device's.
+    kernels = [device for device in network or {} if device]
+    names = [*kernels, *(place.split()[0] for place in trial.get("dropped") or {})]
     names += [cause.split()[0] for cause in trial.get("device_faults") or {} if " " in cause]
     devices = list(dict.fromkeys(names)) or ["gateway"]
     read = dict([*_of_tester(trial, streams, devices), *_of_devices(trial, network or {}, devices)])
@@ -144,7 +146,7 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
         HopLoss(hop, device, tuple(each for where, each in found if (each.facts.hop, where) == (hop, device)))
         for hop, device in way
     ]
-    known = [each for each in hops if each.counters or each.hop in (first, last) or each.device in (network or {})]
+    known = [each for each in hops if each.counters or each.hop in (first, last) or each.device in kernels]
     return TrialHops(sent, lost, tuple(known), bool(network), hosts_of(trial), _late_delays(trial, streams))
 
 
@@ -289,7 +291,9 @@ def _make_disjoint(events: dict[_Key, int]) -> None:
     """Take from each counter the events of the counters that it contains, the innermost first."""
     for device, place, inner in sorted(events, key=lambda key: _depth(facts_of(key[2]).name)):
         left = events[device, place, inner]
-        for key in [key for key in events if key[0] == device and facts_of(inner).name in facts_of(key[2]).contains]:
+        # What a machine counts of its devices, they may count, too.
+        own = [key for key in events if device in ("", key[0])]
+        for key in [key for key in own if facts_of(inner).name in facts_of(key[2]).contains]:
             taken = min(left, events[key])
             events[key] -= taken
             left -= taken
