@@ -27,11 +27,17 @@ _FILE: Final = foreign.FileKind("--from-nft", "name a rule set's file", 1 << 20)
 _WITHIN: Final = "A-Za-z0-9_.:/-"
 _INTERFACE: Final = re.compile(r"\b[io]if(?:name)?\s+(?:!=\s*|==\s*)?\{?\s*\"?(\$?[A-Za-z0-9_.-]+)")
 _TRANSLATES: Final = re.compile(r"\b(?:masquerade|snat)\b")
-#: What a rule translates to, a name that stands for it, and a range of addresses, with or without ports.
+#: What a rule translates to, a name that stands for it, a range of addresses, and one of ports.
 _TARGET: Final = re.compile(r"\bsnat\s+(?:ip\s+)?to\s+([^\s;]+)")
+_MASQUERADE: Final = re.compile(r"\bmasquerade\b(?:\s+to\s+([^\s;]+))?")
 _DEFINED: Final = re.compile(r"^\s*define\s+(\w+)\s*=\s*([^\s;]+)", re.MULTILINE)
-_RANGE: Final = re.compile(r"\d+(?:\.\d+){3}-\d+(?:\.\d+){3}")
+_ADDRESS: Final = re.compile(r"\d+(?:\.\d+){3}")
+_RANGE: Final = re.compile(rf"{_ADDRESS.pattern}-{_ADDRESS.pattern}")
+_PORTS: Final = re.compile(r"(\d+)(?:-(\d+))?")
 _INCLUDES: Final = re.compile(r"^\s*include\b", re.MULTILINE)
+_FLOW_TABLE: Final = re.compile(r"\bflowtable\b")
+#: Time-outs that rules give to connections, in place of the kernel's.
+_TIME_OUTS: Final = re.compile(r"\bct\s+timeout\s+set\b")
 #: What stands for the variables of a lab while nft is asked.
 _TRIED: Final = {
     "NG_INSIDE": "inside",
@@ -53,8 +59,8 @@ responder_family = "ipv4"
 stateful = true
 source = "translated"
 transports = ["udp", "icmp", "tcp"]
-extends = ["linux-ipv4", "conntrack"]
-{pool}
+extends = {extends}
+{limits}
 [[needs]]
 programs = ["nft"]
 package = "nftables"
@@ -115,7 +121,13 @@ def from_nft(name: str, source: Path, names: Mapping[str, str]) -> NewRecipe:
         if not re.search(_alone(own), code):
             there = ", ".join(_interfaces(code)) or "none"
             raise UsageError(f"{own}: is not in {source}; the interfaces named there: {there}", at="from_nft")
-    pool = _pool_of(source, code, names)
+    if _TIME_OUTS.search(code):
+        raise UsageError(
+            f"{source}: gives connections time-outs of its own (ct timeout set), which natgauge neither reads nor "
+            "sets; name a copy of the file without these rules",
+            at="from_nft",
+        )
+    limits = "".join(f"{line}\n" for line in (*_pool_of(source, code, names), *_ports_of(code)))
     edits = " ".join(_edit(own, variable) for own, variable in names.items())
     _refuse_unparsable(source, rules, edits)
     if not _TRANSLATES.search(code):
@@ -124,7 +136,16 @@ def from_nft(name: str, source: Path, names: Mapping[str, str]) -> NewRecipe:
     # A comment of TOML has no line breaks or controls.
     quoted = one_line(shlex.quote(str(source)))
     title = _title(source)
-    text = _RECIPE.format(name=name, source=quoted, title=title, rules=RULES, edits=written, pool=pool)
+    fragments = ["linux-ipv4", "conntrack", *(["flow-table"] if _FLOW_TABLE.search(code) else [])]
+    text = _RECIPE.format(
+        name=name,
+        source=quoted,
+        title=title,
+        rules=RULES,
+        edits=written,
+        extends=json.dumps(fragments),
+        limits=f"\n[limits]\n{limits}" if limits else "",
+    )
     return NewRecipe(name, text, rules)
 
 
@@ -142,15 +163,24 @@ def _interfaces(code: str) -> dict[str, None]:
     return dict.fromkeys(defined.get(name.removeprefix("$"), name) for name in _INTERFACE.findall(code))
 
 
-def _pool_of(source: Path, code: str, names: Mapping[str, str]) -> str:
-    """Return the table of a recipe with the addresses that the rules translate to.
-
-    It is empty where they translate to the lab's own address: that of an interface, or a named one.
-    """
+def _targets(code: str) -> set[str]:
+    """What the rules with snat translate to, names replaced by what they stand for."""
     defined = dict(_DEFINED.findall(code))
-    targets = {defined.get(name.removeprefix("$"), name) for name in _TARGET.findall(code)}
-    if "masquerade" in code or targets & names.keys():
-        return ""
+    parts = (target.partition(":") for target in _TARGET.findall(code))
+    return {
+        f"{defined.get(addresses.removeprefix('$'), addresses)}{between}{defined.get(ports.removeprefix('$'), ports)}"
+        for addresses, between, ports in parts
+    }
+
+
+def _pool_of(source: Path, code: str, names: Mapping[str, str]) -> list[str]:
+    """Return the line of a recipe's limits with the addresses that the rules translate to.
+
+    There is none where they translate to the lab's own address: that of an interface, or a named one.
+    """
+    targets = _targets(code)
+    if "masquerade" in code or {target.partition(":")[0] for target in targets} & names.keys():
+        return []
     pools = dict.fromkeys(each for target in sorted(targets) if (each := _addresses_in(target)))
     chosen = [each for each in pools if "-" in each] or list(pools)
     if len(chosen) > 1:
@@ -159,12 +189,25 @@ def _pool_of(source: Path, code: str, names: Mapping[str, str]) -> str:
             "file with one, or name one address with --outside-address",
             at="from_nft",
         )
-    return "".join(f'\n[limits]\npool4 = "{each}" # the outside addresses that the rules name\n' for each in chosen)
+    return [f'pool4 = "{each}" # the outside addresses that the rules name' for each in chosen]
+
+
+def _ports_of(code: str) -> list[str]:
+    """Return the line of a recipe's limits with the ports that the rules translate to, where all name the same ones."""
+    masquerading = _MASQUERADE.findall(code)
+    named = {target.partition(":")[2] for target in (*_targets(code), *masquerading)}
+    is_every = len(_TARGET.findall(code)) + len(masquerading) == len(_TRANSLATES.findall(code))
+    found = _PORTS.fullmatch(named.pop()) if is_every and len(named) == 1 else None
+    if found is None:
+        return []
+    first, last = int(found[1]), int(found[2] or found[1])
+    is_range = 0 < first <= last < 1 << 16
+    return [f"pool_ports = [{first}, {last}] # the outside ports that the rules name"] if is_range else []
 
 
 def _addresses_in(target: str) -> str:
     """Return the address or the range "A-B" that a rule translates to; empty for a map."""
-    addresses, _, _ports = target.partition(":")
+    addresses = target.partition(":")[0]
     if _RANGE.fullmatch(addresses):
         return addresses
     try:
@@ -192,10 +235,15 @@ def _refuse_unparsable(source: Path, rules: str, edits: str) -> None:
 
 
 def _alone(own: str) -> str:
-    return rf"(^|[^{_WITHIN}]){re.escape(own)}([^{_WITHIN}]|$)"
+    return rf"(^|[^{_WITHIN}]){re.escape(own)}([^{_after(own)}]|$)"
+
+
+def _after(own: str) -> str:
+    """Characters that make a longer name of this one where they follow it; ports follow an address."""
+    return _WITHIN.replace(":", "") if _ADDRESS.fullmatch(own) else _WITHIN
 
 
 def _edit(own: str, variable: str) -> str:
     """Arguments of sed that put a variable of a lab in the place of a name."""
     pattern = re.sub(r"([.\[\](){}*+?^$|\\])", r"\\\1", own)
-    return f"-e 's@(^|[^{_WITHIN}]){pattern}([^{_WITHIN}]|$)@\\1'\"${variable}\"'\\2@g'"
+    return f"-e 's@(^|[^{_WITHIN}]){pattern}([^{_after(own)}]|$)@\\1'\"${variable}\"'\\2@g'"

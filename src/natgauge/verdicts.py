@@ -208,7 +208,7 @@ def _table(case: _Case) -> TableState:
     """The device's table when frames were lost; the last openings of a phase 2 may fill it after it was read."""
     limit, readings = case.table_limit, case.readings
     if not case.churns or case.restarted:
-        return TableState(case.established, limit)
+        return TableState(case.established, limit, offered=case.connections)
     counted = [readings.count_in_churn.count] if readings.count_in_churn is not None else []
     counted += [readings.count_after] if readings.count_after is not None else []
     opened = [each.offered_frames for each in (case.trial.openings, case.trial.flood) if each is not None]

@@ -44,6 +44,7 @@ FORGOTTEN = {**FEWER, "UdpNoPorts": 300}
 #: Names as in the kernel's file.
 CHAINS = {"conntrack chainlength": 300, "conntrack insert_failed": 300}
 TOO_BIG = {"Ip6InTooBigErrors": 100, "Ip6FragFails": 100}
+FILTERED = {**ALL, "qdisc ng0o clsact": 300}
 #: As `FEWER`, and the gateway has frames of both families.
 NONE = TableState()
 LEAKED = {"untranslated": 300}
@@ -55,6 +56,11 @@ def found(
 ) -> Cause:
     """The cause of a trial that lost 300 of 1000 frames."""
     return cause_of(hops_of(trial(300, network, **others)), table or TableState(), opens=opens)
+
+
+def told(**counts: int) -> dict[str, Any]:
+    """What the gateway counts itself."""
+    return {"device_faults": counts}
 
 
 @pytest.mark.parametrize(
@@ -93,6 +99,20 @@ def found(
         ({}, NONE, {"device_faults": {"state-insert": 300}}, ("port pool", "seen", "state-insert")),
         ({}, NONE, {"device_faults": {"congestion": 300}}, ("backlog", "seen", "congestion")),
         ({}, NONE, {"device_faults": {"odd": 300}}, ("gateway", "seen", "odd")),
+        # A program that counts what its sockets had no room for, with and without the kernel's counter of the same.
+        ({}, NONE, told(socket=300), ("process", "seen", "socket")),
+        ({**FEWER, "Udp6RcvbufErrors": 300}, NONE, told(socket=300), ("process", "seen", "Udp6RcvbufErrors")),
+        # natgauge-softwire is a filter of tc; its `too_big` is no ICMP error that the tester received.
+        (FILTERED, NONE, told(wrong_port_set=300), ("gateway", "seen", "softwire wrong_port_set")),
+        (FILTERED, NONE, told(too_big=300), ("path mtu", "seen", "softwire too_big")),
+        (FILTERED, NONE, told(no_checksum=9), ("filter", "seen", "qdisc ingress")),
+        # Jool gives the kernel the frames of no connection.
+        (
+            {"UdpNoPorts": 300},
+            TableState(690, 700),
+            told(JSTAT_BIB4_NOT_FOUND=300),
+            ("forgotten", "seen", "JSTAT_BIB4_NOT_FOUND"),
+        ),
         # The kernel counts such a frame as one that was not inserted, too, and an IPv6 one that is too big twice.
         ({**FEWER, **CHAINS}, NONE, {}, ("hash chain", "seen", "conntrack chainlength")),
         ({**FEWER, **TOO_BIG}, NONE, {}, ("rule", "seen", "received, but not sent")),
@@ -159,6 +179,57 @@ def test_counters_that_fit_the_loss_of_a_flood_name_no_limit_of_the_others(
     cause = beside_flood(lost, of_flood, counted)
     assert (cause.kind, cause.certainty, cause.counter) == named
     assert cause.lost == lost
+
+
+@pytest.mark.parametrize(
+    ("network", "faults"),
+    [
+        ({"Udp6RcvbufErrors": 300}, {"socket": 300}),
+        ({"qdisc ng0o clsact": 300}, {"too_big": 200, "no_subscriber": 100}),
+        ({"UdpNoPorts": 300}, {"JSTAT_BIB4_NOT_FOUND": 300}),
+    ],
+)
+def test_a_frame_that_a_gateway_and_its_kernel_count_is_one_lost_frame(
+    network: Mapping[str, int], faults: Mapping[str, int]
+) -> None:
+    assert sum(hop.lost for hop in hops_of(trial(300, network, device_faults=faults)).hops) == 300
+
+
+def test_a_full_table_that_has_room_for_all_connections_is_no_cause_of_a_small_loss() -> None:
+    """50 frames of 100,000 that a ring lost were the table's, where --table-size was the number of connections."""
+    lossy: dict[str, Any] = {"dropped": {"gateway inside card ring": 300}}
+    enough, short = (TableState(999_700, 1_000_000, offered=number) for number in (1_000_000, 1_000_001))
+    assert found(ALL, enough, **lossy).kind == "ring"
+    assert found(ALL, enough).kind == "not known"
+    assert found(ALL, short, **lossy).kind == "table"
+    assert (found(FULL, enough).kind, found(FULL, enough).certainty) == ("table", "seen")
+
+
+def test_an_old_kernel_accuses_no_rule_of_frames_that_a_translator_takes_before_it_forwards() -> None:
+    """Jool on Linux 6.6: IP receives all frames and forwards none, and all that were lost were a rule's."""
+    taken = {"Ip6InReceives": 1000}
+    assert found(taken).kind == "not known"
+    assert found({**taken, "IpForwDatagrams": 699}).kind == "not known"
+    assert found({"IpInReceives": 1000, "IpForwDatagrams": 700}).kind == "rule"
+    # IP receives what a flow table does not take.
+    assert found({"IpInReceives": 310, "IpForwDatagrams": 10}).kind == "rule"
+
+
+def test_a_process_that_sends_frames_another_way_than_it_reads_them_keeps_none() -> None:
+    """Open vSwitch reads its own port and sends out of another one: every lost frame was its process's."""
+    switch = {"tun switch:ovs-vswitchd in": 1000, "tun switch:ovs-vswitchd out": 3}
+    assert found({**ALL, **switch}).kind == "not known"
+    # Frames the other way are written to the port.
+    assert found({**ALL, **switch, "tun switch:ovs-vswitchd out": 350}).kind == "not known"
+    assert found({**ALL, "tun tun0:nat in": 1000, "tun tun0:nat out": 700}).kind == "process"
+    every = trial(1000, {**ALL, "tun tun0:nat in": 1000})
+    assert cause_of(hops_of(every), NONE, opens=True).kind == "process", "it wrote nothing, and nothing arrived"
+
+
+def test_ports_that_linux_did_not_find_are_not_called_used_up() -> None:
+    """Of a range of more than 128 ports it tries 248, then gives up."""
+    assert "found none free" in kinds()["port pool"].words
+    assert "248" in facts_of("conntrack insert_failed").also
 
 
 @pytest.mark.parametrize(("held", "kind"), [(700, "untracked"), (990, "no translation")])

@@ -21,7 +21,7 @@ from natgauge.causes.counters import facts_of
 from natgauge.causes.hops import HopLoss, hops_of
 from natgauge.cli import run
 from natgauge.errors import UsageError
-from natgauge.labs.common.network_counters import counters_of
+from natgauge.labs.common.network_counters import counters_of, of_one_machine
 from natgauge.labs.contract import LabCounters
 from natgauge.metrics import declared, metrics
 from natgauge.records.store import TRIAL_SCHEMA, TRIALS, Store
@@ -152,6 +152,21 @@ def test_an_event_that_two_counters_count_is_one_lost_frame() -> None:
         300, {**ALL, "softnet dropped": 100}, dropped={"gateway inside received": 250, "gateway outside received": 50}
     )
     assert losing(both) == ("ring", "gateway", 200, ["received", "received"])
+
+
+def test_the_backlogs_of_a_machine_are_counted_once_for_all_devices_on_it() -> None:
+    """Each device of a chain had the drops of the whole machine, so a frame was lost once for each device."""
+    assert of_one_machine({"gateway": {"softnet dropped": 300}}, 1) == {"gateway": {"softnet dropped": 300}}
+    read = {device: {**ALL, "softnet dropped": 300, "softnet processed": 2000} for device in ("ce", "pe")}
+    network = of_one_machine(read, 2)
+    assert network == {"": {"softnet dropped": 300, "softnet processed": 2000}, "ce": ALL, "pe": ALL}
+    # Their interfaces count these frames, too.
+    record = trial(300, dropped={"ce outside received": 100, "pe inside received": 200}, network_counters=network)
+    assert losing(record) == ("softnet", "", 300, ["softnet dropped"])
+    hops = hops_of(record)
+    assert (sum(hop.lost for hop in hops.hops), hops.has_kernel_counters) == (300, True)
+    empty = [hop.hop for hop in hops.hops if not hop.device and not hop.counters]
+    assert empty == ["tester out", "tester in"], "the machine has no other hops"
 
 
 def test_the_device_of_a_chain_is_named() -> None:

@@ -195,6 +195,18 @@ def test_a_stateless_translator_is_measured_without_state_where_its_mapping_is_k
         check("throughput", "tayga-siit", stateless=True, **{**WIRE, "initiator_gateway": "2001:2::1"})
 
 
+def test_source_addresses_and_ports_of_a_plan_are_counted_where_each_has_an_outside_port() -> None:
+    ranges = {"source_addresses": "2001:2::2-2001:2::5", "source_ports": "1024-26023", "destination_ports": "1-4"}
+    with pytest.raises(UsageError, match="100000 source addresses x ports need up to 100000 outside ports"):
+        check("connection-rate", "jool-nat64", connections=100_000, **ranges)
+    check("connection-rate", "jool-nat64", connections=64_000, **ranges)
+
+
+def test_a_time_out_of_other_frames_than_udp_is_named_as_theirs() -> None:
+    with pytest.raises(UsageError, match="ICMP time-out 1 s is not longer"):
+        check("connection-rate", "nftables-nat44", transport="icmp", udp_timeout=1)
+
+
 def test_a_table_that_is_to_be_filled_is_neither_raised_nor_refused(golden: Golden) -> None:
     recipe = load("nftables-nat44")
     plan = DeviceDemand(connections=1_000_000, phase1_seconds=1.0, remote_endpoints=1000)

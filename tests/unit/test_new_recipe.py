@@ -80,8 +80,9 @@ def test_names_of_the_router_become_those_of_the_lab_and_nothing_else_does(tmp_p
         (f'include "/etc/more.nft"\n{RULES}', ["mine", "--inside", "lan0", "--outside", "wan0"]),
         (None, ["mine", "--inside", "lan0", "--outside", "wan0"]),
         (RULES, ["mine", "--inside", "wan0", "--outside", "wan0"]),
+        (RULES.replace("snat", 'ct timeout set "short" snat'), ["mine", "--inside", "lan0", "--outside", "wan0"]),
     ],
-    ids=["no such interface", "name", "translates nothing", "includes", "no file", "one interface"],
+    ids=["no such interface", "name", "translates nothing", "includes", "no file", "one interface", "time-outs"],
 )
 def test_what_makes_no_gateway_is_refused_in_one_line_and_nothing_is_made(
     text: str | None, words: list[str], capsys: pytest.CaptureFixture[str]
@@ -99,6 +100,70 @@ def test_interfaces_that_a_definition_names_are_listed(capsys: pytest.CaptureFix
     )
     assert run(["gateways", "new", "mine", "--inside", "eth7", "--outside", "wan0", "--from-nft", "router.conf"]) == 2
     assert "lan0, wan0" in capsys.readouterr().err
+
+
+def rules(*translating: str, before: str = "") -> str:
+    """A rule set with these rules of translation."""
+    lines = "".join(f'        iifname "lan0" oifname "wan0" {rule}\n' for rule in translating)
+    hook = "type nat hook postrouting priority srcnat;"
+    return f"{before}table ip nat {{\n    chain post {{\n        {hook}\n{lines}    }}\n}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "ports"),
+    [
+        (rules("masquerade to :10000-19999 random"), (10_000, 19_999)),
+        (rules("snat to 203.0.113.1:10000-19999"), (10_000, 19_999)),
+        (rules("snat ip to 203.0.113.1-203.0.113.4:7000"), (7000, 7000)),
+        (rules("snat to $WAN:$PORTS", before="define WAN = 203.0.113.1\ndefine PORTS = 2000-2999\n"), (2000, 2999)),
+        (rules("meta l4proto tcp masquerade to :2000-2999", "meta l4proto udp masquerade to :2000-2999"), (2000, 2999)),
+        # Rules without ports, with other ones, or that are not understood.
+        (rules("masquerade"), (1024, 65_535)),
+        (rules("meta l4proto { tcp, udp } masquerade to :2000-2999", "masquerade"), (1024, 65_535)),
+        (rules("snat to 203.0.113.1:2000-2999", "snat to 203.0.113.1:3000-3999"), (1024, 65_535)),
+        (rules("snat ip addr . port to ip saddr map @sets", "masquerade to :2000-2999"), (1024, 65_535)),
+        (rules("snat to 203.0.113.1:2000-99999"), (1024, 65_535)),
+    ],
+)
+def test_ports_that_all_rules_translate_to_are_those_of_the_gateway(text: str, ports: tuple[int, int]) -> None:
+    """A rule set with 10,000 outside ports was planned and sized as one with 64,512."""
+    Path("router.conf").write_text(text)
+    assert run(["gateways", "new", "mine", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]) == 0
+    assert load("./mine").limits.pool_ports == ports
+
+
+def test_an_address_with_ports_becomes_the_labs_too() -> None:
+    """It was called absent from the file where ports stand behind it."""
+    Path("router.conf").write_text(rules("snat to 203.0.113.1:10000-19999"))
+    names = ["--inside", "lan0", "--outside", "wan0", "--outside-address", "203.0.113.1"]
+    assert run(["gateways", "new", "mine", "--from-nft", "router.conf", *names]) == 0
+    recipe = load("./mine")
+    assert (recipe.limits.pool4, recipe.limits.pool_ports) == (None, (10_000, 19_999))
+    (snippet,) = [one for one in recipe.verbs.start if "rules.nft" in one]
+    lab = {"NG_RECIPE_FOLDER": "mine", "NG_INSIDE": "in", "NG_OUTSIDE": "out", "NG_OUTSIDE_ADDRESS4": "198.19.0.1"}
+    shown = subprocess.run(  # noqa: S602 - our own snippet
+        snippet.replace("| nft -f -", ""),
+        shell=True,
+        env={**lab, "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "snat to 198.19.0.1:10000-19999" in shown.stdout
+
+
+def test_a_rule_set_with_a_flow_table_is_counted_and_needs_its_module_as_the_built_in_gateway_does() -> None:
+    """Its first trial was refused, because the table still counted connections that it had removed."""
+    offloading = rules("masquerade", before="# flowtable ft\n")
+    Path("router.conf").write_text(offloading)
+    assert run(["gateways", "new", "plain", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]) == 0
+    assert (load("./plain").limits.count_lag, load("./plain").modules) == (0, ())
+    table = "table ip fast { flowtable ft { hook ingress priority 0; devices = { lan0, wan0 }; } }\n"
+    Path("router.conf").write_text(offloading + table)
+    assert run(["gateways", "new", "fast", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]) == 0
+    made, built_in = load("./fast"), load("nftables-flowtable-nat44")
+    assert (made.limits.count_lag, made.modules) == (built_in.limits.count_lag, built_in.modules)
+    assert [module.name for module in made.modules] == ["nf_flow_table"]
 
 
 def test_a_recipe_with_another_rule_set_is_another_recipe(tmp_path: Path) -> None:

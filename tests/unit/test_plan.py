@@ -87,6 +87,12 @@ def test_source_ports_alone_go_to_one_destination_port() -> None:
     assert (plan.connections, plan.destination_ports) == (1000, Range(1, 1))
 
 
+def test_more_destination_ports_are_no_remedy_where_no_port_serves_several_of_them() -> None:
+    many = TrafficOptions(connections=100_000, source_addresses="10.0.0.2-10.0.0.3", destination_ports="1")
+    assert refusal(many).endswith("use more destination ports or addresses")
+    assert refusal(many, replace(NAT44, reuses_ports=False)).endswith("use fewer connections")
+
+
 def test_an_initiator_behind_nat64_writes_the_responder_inside_the_prefix() -> None:
     plan = make_plan(TrafficOptions(destination_addresses="198.19.0.2-198.19.0.9"), NAT64)
     assert str(plan.destination_addresses) == "2001:2:0:1::c613:2-2001:2:0:1::c613:9"

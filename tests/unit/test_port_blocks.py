@@ -122,6 +122,17 @@ def test_more_subscribers_than_blocks_are_refused_where_each_is_counted() -> Non
     plan("cgn-port-blocks", "subscribers", source_addresses=hosts, outside_addresses=2)
 
 
+def test_hosts_that_need_two_blocks_each_are_refused_where_there_is_one_for_each() -> None:
+    """300 hosts of 129 connections each passed, and the two blocks of a host are of one address, which has 504."""
+    hosts = "10.0.0.2-10.0.1.45"
+    plan("cgn-port-blocks", connections=300 * 128, source_addresses=hosts)
+    with pytest.raises(UsageError, match="need 2 blocks of 128 ports for each host") as refused:
+        plan("cgn-port-blocks", connections=300 * 129, source_addresses=hosts)
+    assert "1 outside addresses have them for 252 hosts" in str(refused.value)
+    assert "(--outside-addresses 2)" in str(refused.value)
+    plan("cgn-port-blocks", connections=300 * 129, source_addresses=hosts, outside_addresses=2)
+
+
 @pytest.mark.parametrize(
     "table",
     [

@@ -627,6 +627,33 @@ def test_plans_that_just_fit_are_not_refused(facts: dict[str, float], values: di
     refuse_unfit(load("nftables-nat44"), plan, values)
 
 
+def test_a_mapping_for_all_remote_endpoints_takes_a_port_for_each_source_address_and_port() -> None:
+    """100,000 connections of 4 addresses to 4 ports passed, and Jool's pool has 64,512 ports."""
+    jool = load("jool-nat64")
+    plan = DeviceDemand(connections=100_000, phase1_seconds=1, remote_endpoints=4, inside_endpoints=100_000)
+    with pytest.raises(UsageError, match="need up to 100000 outside ports, 1 outside addresses have 64512") as refused:
+        refuse_unfit(jool, plan, {})
+    assert "use at most 64512 source addresses x ports, or fewer connections" in str(refused.value)
+    refuse_unfit(jool, replace(plan, inside_endpoints=64_512), {})
+    refuse_unfit(jool, replace(plan, outside_addresses=2), {})
+    refuse_unfit(jool, replace(plan, fills_table=True), {})
+    refuse_unfit(load("nftables-nat44"), plan, {})
+
+
+@pytest.mark.parametrize("name", ["ebpf-nat64", "gvproxy-nat44"])
+def test_a_port_for_each_connection_is_counted_whatever_the_endpoints(name: str) -> None:
+    plan = DeviceDemand(connections=60_000, phase1_seconds=1, remote_endpoints=10, inside_endpoints=6_000)
+    with pytest.raises(UsageError, match="60000 connections need an outside port each"):
+        refuse_unfit(load(name), plan, {})
+    refuse_unfit(load(name), replace(plan, connections=28_000), {})
+
+
+def test_a_short_time_out_is_named_with_the_state_of_its_connections() -> None:
+    plan = DeviceDemand(connections=1, phase1_seconds=30, transport="tcp", state="half-open")
+    with pytest.raises(UsageError, match="TCP time-out 30 s in the state half-open is not longer than phase 1 of 30 s"):
+        refuse_unfit(load("nftables-nat44"), plan, {"udp_timeout": 30})
+
+
 def test_more_sources_than_the_pool_has_are_refused(golden: Golden) -> None:
     plan = DeviceDemand(connections=5_000_000, phase1_seconds=1, source_addresses=4_194_302, remote_endpoints=1000)
     with golden.raises(UsageError):

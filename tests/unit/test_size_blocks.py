@@ -218,6 +218,20 @@ def test_beyond_the_subscribers_measured_nothing_can_be_told_of_blocks_whose_num
     golden(text([sizing], asked).splitlines()[0])
 
 
+def test_no_number_of_outside_addresses_follows_from_sets_whose_size_is_not_known() -> None:
+    """They were reckoned as if each connection of any subscriber took a port of its own."""
+    asked = Subscribers(100, connections=2000, outside_addresses=2)
+    kinds: list[dict[str, Any]] = [{}, {"kind": "map-e", "psid_length": 5}]
+    plain, old = (sized_once([capacity(**kind)], asked) for kind in kinds)
+    assert [addresses_for(sizing, asked) for sizing in (plain, old)] == [4, None]
+    ports = [[limit for limit in sizing.limits if limit.ended == "outside ports"] for sizing in (plain, old)]
+    assert [len(limits) for limits in ports] == [1, 0]
+    without = Subscribers(100, connections=2000)
+    assert "Outside addresses" not in text([sized_once([capacity(kind="map-e")], without)], without)
+    (gateway,) = document([old], asked)["gateways"]
+    assert gateway["least_outside_addresses"] is None
+
+
 def test_no_block_is_sure_for_more_connections_than_hosts_had_or_where_a_host_got_none() -> None:
     full = capacity(64_000.0, limited_by="port block", source_address_count=64)
     asked = Subscribers(1, connections=1001)

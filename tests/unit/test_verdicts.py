@@ -335,6 +335,18 @@ def test_a_stall_of_another_phase_excuses_nothing() -> None:
     assert excused.verdict is Verdict.INVALID
 
 
+def test_a_stall_excuses_a_loss_of_a_table_that_has_room_for_all_connections() -> None:
+    """A table of as many connections as were opened was called full, and then no stall excused the loss."""
+
+    def judged(limit: int) -> OneTrial:
+        few: dict[str, Any] = {"phase1": lossy(9, lost_in_stalls=9), "stored": N - 9, "count_after": N - 9}
+        return clean(table_limit=limit, cpus=(stall(),), **few).judged
+
+    enough, short = judged(N), judged(N - 9)
+    assert (enough.verdict, enough.limited_by, enough.excused) == (Verdict.INVALID, "host", True)
+    assert (short.verdict, short.limited_by) == (Verdict.FAIL, "table")
+
+
 def test_disturbance_is_told_whatever_the_verdict(golden: Golden) -> None:
     for given_trial in (clean(), clean(phase1=lossy(1)), clean(placement="shared", phase1=LATE)):
         assert not given_trial.judged.disturbed

@@ -210,13 +210,14 @@ def sizings(results: Sequence[Result], asked: Subscribers) -> list[Sizing]:
 def addresses_for(sizing: Sizing, asked: Subscribers) -> int | None:
     """Least number of outside addresses, if each connection has a port of its own, or each subscriber a block.
 
-    None where connections take no port, or where a subscriber has more connections than it may have ports.
+    None where connections take no port, where a subscriber has more connections than it may have ports, or where it has
+    a block or a set of them whose size is not known.
     """
     if sizing.blocks is not None:
         each = least_blocks(sizing.blocks, asked)
         hosts = sizing.blocks.hosts_of(each)
         return None if each > sizing.blocks.each or not hosts else math.ceil(asked.number / hosts)
-    if asked.connections is None or not _takes_ports(sizing.results):
+    if asked.connections is None or not _takes_ports(sizing.results) or any(map(gives_blocks, sizing.results)):
         return None
     return math.ceil(asked.number * asked.connections / OUTSIDE_PORTS)
 
@@ -229,8 +230,10 @@ def takes_addresses(sizing: Sizing) -> bool:
 def _sizing(results: Sequence[Result], asked: Subscribers) -> Sizing:
     sized, larger = _with_frames(results, asked.mean_frame)
     every = [limit for result in sized for limit in _of_result(result, asked)]
-    every += _of_ports(asked) if _takes_ports(results) else ()
     blocks = next((known for result in results if (known := blocks_of(result)) is not None), None)
+    # How many ports subscribers leave unused in blocks of another size is not known.
+    is_known = blocks is not None or not any(map(gives_blocks, results))
+    every += _of_ports(asked) if _takes_ports(results) and is_known else ()
     every += _of_blocks(results, blocks, asked)
     tightest: dict[Ended, SubscriberLimit] = {}
     for limit in sorted(every, key=lambda one: (one.subscribers.lower, one.subscribers.upper)):

@@ -23,6 +23,8 @@ _TUN_FULL: Final = "tun full"
 _TUN_KEPT: Final = "tun kept"
 #: Disciplines that drop what filters tell them to.
 _INGRESS: Final = ("ingress", "clsact")
+#: What gateways report by short names: counters of `conntrack -S`, which the kernel's replace, and of softwires.
+_REPORTED: Final = ("conntrack", "softwire")
 #: Share of a counter's events that another one must have, to say what the first one means.
 _CASE_SHARE: Final = 0.5
 #: Ends of the names of a lab's places, and the counter of each.
@@ -125,8 +127,11 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
     tested = (result.get("phase1"), *(counts for name, counts in phase2.items() if name != _FLOOD))
     streams = [stream for stream in tested if stream]
     sent, lost = _sent_and_lost(streams)
-    flood_lost = _sent_and_lost([flood] if (flood := phase2.get(_FLOOD)) else [])[1]
-    names = [*(network or {}), *(place.split()[0] for place in trial.get("dropped") or {})]
+    flooded, flood_lost = _sent_and_lost([flood] if (flood := phase2.get(_FLOOD)) else [])
+    arrived = sent - lost + flooded - flood_lost
+    # What the machine of several devices counts is no device's.
+    kernels = [device for device in network or {} if device]
+    names = [*kernels, *(place.split()[0] for place in trial.get("dropped") or {})]
     names += [cause.split()[0] for cause in trial.get("device_faults") or {} if " " in cause]
     devices = list(dict.fromkeys(names)) or ["gateway"]
     read = dict([*_of_tester(trial, streams, devices), *_of_devices(trial, network or {}, devices)])
@@ -134,8 +139,8 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
     _make_disjoint(events)
     for device, counts in (network or {}).items():
         inside = sum(n for key, n in events.items() if key[0] == device and _is_inside(facts_of(key[2])))
-        _add_rest(events, (device, "", _NOT_SENT), _not_sent(counts, arrived=lost < sent) - inside, lost + flood_lost)
-        for place, kept in tun_kept(counts).items():
+        _add_rest(events, (device, "", _NOT_SENT), _not_sent(counts, arrived=arrived) - inside, lost + flood_lost)
+        for place, kept in tun_kept(counts, arrived=arrived).items():
             _add_rest(events, (device, place, _TUN_KEPT), kept, lost + flood_lost)
     opened = result.get("phase1") or {}
     found = [
@@ -149,7 +154,7 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
         HopLoss(hop, device, tuple(each for where, each in found if (each.facts.hop, where) == (hop, device)))
         for hop, device in way
     ]
-    known = [each for each in hops if each.counters or each.hop in (first, last) or each.device in (network or {})]
+    known = [each for each in hops if each.counters or each.hop in (first, last) or each.device in kernels]
     late = _late_delays(trial, streams)
     return TrialHops(sent, lost, tuple(known), bool(network), hosts_of(trial), late, flood_lost)
 
@@ -261,8 +266,8 @@ def _of_devices(trial: Mapping[str, Any], network: _Network, devices: Sequence[s
     """Yield the counters that the gateway reports, those of its kernel, and those of the lab's places."""
     for cause, count in (trial.get("device_faults") or {}).items():
         device, _, own = cause.rpartition(" ")
-        # Linux reports counters of `conntrack -S`, which the kernel's counters replace.
-        yield (device or devices[0], "", f"conntrack {own}" if f"conntrack {own}" in counters() else own), count
+        named = (f"{kind} {own}" for kind in _REPORTED)
+        yield (device or devices[0], "", next((name for name in named if name in counters()), own)), count
     for device, counts in network.items():
         for name, n in counts.items():
             yield from _of_kernel(device, name, n)
@@ -285,14 +290,18 @@ def _of_kernel(device: str, name: str, count: int) -> Iterator[tuple[_Key, int]]
         yield (device, "", name), count
 
 
-def tun_kept(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return the packets that processes read from TUN interfaces and did not write back, by interface and process."""
+def tun_kept(counts: Mapping[str, int], *, arrived: int) -> dict[str, int]:
+    """Return the packets that processes read from TUN interfaces and did not write back, by interface and process.
+
+    A process that wrote fewer packets back than frames arrived sends them another way, as a switch does.
+    """
     kept = {}
     for name, count in counts.items():
         kind, _, rest = name.partition(" ")
         place, _, way = rest.rpartition(" ")
-        if (kind, way) == ("tun", "in"):
-            kept[place] = count - counts.get(f"tun {place} out", 0)
+        written = counts.get(f"tun {place} out", 0)
+        if (kind, way) == ("tun", "in") and written >= arrived:
+            kept[place] = count - written
     return {place: count for place, count in kept.items() if count > 0}
 
 
@@ -300,7 +309,9 @@ def _make_disjoint(events: dict[_Key, int]) -> None:
     """Take from each counter the events of the counters that it contains, the innermost first."""
     for device, place, inner in sorted(events, key=lambda key: _depth(facts_of(key[2]).name)):
         left = events[device, place, inner]
-        for key in [key for key in events if key[0] == device and facts_of(inner).name in facts_of(key[2]).contains]:
+        # What a machine counts of its devices, they may count, too.
+        own = [key for key in events if device in ("", key[0])]
+        for key in [key for key in own if facts_of(inner).name in facts_of(key[2]).contains]:
             taken = min(left, events[key])
             events[key] -= taken
             left -= taken
@@ -316,17 +327,20 @@ def _is_inside(facts: CounterFacts) -> bool:
     return facts.loses and facts.hop in _INSIDE and not facts.own
 
 
-def _not_sent(counts: Mapping[str, int], *, arrived: bool) -> int:
+def _not_sent(counts: Mapping[str, int], *, arrived: int) -> int:
     """Return the packets that IP received to forward, and did not send.
 
-    Where frames arrived, a kernel that counts no sent packets is older than Linux 6.7.
+    Where frames arrived, a kernel that counts no sent packets is older than Linux 6.7. It counts forwarded ones, but
+    not those that a translator such as Jool takes before and sends itself: what was not sent is not known then.
     """
 
     def total(*names: str) -> int:
         return sum(counts.get(name, 0) for name in names)
 
+    received = total("IpInReceives", "Ip6InReceives") - total("IpInDelivers", "Ip6InDelivers")
     sent = total("IpOutTransmits", "Ip6OutTransmits")
-    forwarded = sent - total("IpOutRequests", "Ip6OutRequests")
-    if not sent and arrived:
-        forwarded = total("IpForwDatagrams", "Ip6OutForwDatagrams")
-    return total("IpInReceives", "Ip6InReceives") - total("IpInDelivers", "Ip6InDelivers") - forwarded
+    if sent or not arrived:
+        return received - (sent - total("IpOutRequests", "Ip6OutRequests"))
+    forwarded = total("IpForwDatagrams", "Ip6OutForwDatagrams")
+    # What a flow table takes before IP, IP does not receive.
+    return 0 if forwarded < arrived <= received else received - forwarded

@@ -31,16 +31,23 @@ class TableState:
         held: connections that it held, the most that was read; None = not known.
         limit: the most connections that it may hold; None = not known.
         opening: connections that were to be opened while it was read: it may have held as many more a moment later.
+        offered: connections that phase 1 offered it, where it was read after that; None = not known.
     """
 
     held: int | None = None
     limit: int | None = None
     opening: int = 0
+    offered: int | None = None
 
     @property
     def is_full(self) -> bool:
         """Whether the known limit was reached."""
         return self.held is not None and self.limit is not None and self.held >= FULL_SHARE * self.limit
+
+    @property
+    def has_room_for_all(self) -> bool:
+        """Whether the known limit is enough for all connections that it was offered."""
+        return self.offered is not None and self.limit is not None and self.offered <= self.limit
 
     @property
     def is_cleared(self) -> bool:
@@ -99,8 +106,8 @@ def _by_counters(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
     """Return the cause by counters and the limit of the table."""
     common = Cause("not known", lost=hops.lost, held=table.held, limit=table.limit)
     full = replace(common, kind="table", certainty="seen", remedy=_LARGER, frames=hops.lost)
-    if opens and table.is_full:
-        return _with(full, _of_table(hops))
+    if opens and table.is_full and ((refusing := _of_table(hops)) or not table.has_room_for_all):
+        return _with(full, refusing)
     hop = hops.losing
     if not hops.lost:
         return common

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Final
 from natgauge.errors import HostError, UsageError
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.question import DeviceOptions
-from natgauge.words import TcpState
+from natgauge.words import TcpState, Transport
 
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
     from natgauge.gateways.far_side import Playable
     from natgauge.gateways.port_sets import PortSets
     from natgauge.gateways.recipe_model import Knob
+    from natgauge.port_blocks import PortBlocks
 
 #: What is left to the rest of the machine when a table is filled.
 RESERVED_OCTETS: Final = 256 * 1024 * 1024
@@ -38,6 +39,7 @@ class DeviceDemand:
     Attributes:
         connections: N, number of connections in phase 1, >= 1.
         remote_endpoints: Responder addresses times destination ports, >= 1.
+        inside_endpoints: Initiator addresses times source ports, >= 1; None = not known.
         phase1_seconds: longest phase 1 of any trial, N / lowest rate, > 0.
         after_seconds: longest time from the end of phase 1 to the last frame that needs an entry: gap, phase 2 and the
             waiting for late frames; 0 when there is no phase 2.
@@ -60,6 +62,7 @@ class DeviceDemand:
     longest_seconds: float = 0.0
     source_addresses: int = 1
     remote_endpoints: int = 1
+    inside_endpoints: int | None = None
     outside_addresses: int = 1
     fills_table: bool = False
     sharing: int = 1
@@ -67,6 +70,7 @@ class DeviceDemand:
     as_found: bool = False
     counts_hosts: bool = False
     expires: bool = False
+    transport: Transport = "udp"
     state: TcpState = "established"
 
     @property
@@ -143,30 +147,45 @@ def _refuse_short_timeout(recipe: Playable, demand: DeviceDemand, timeout: int |
         phases = f"phase 1 of {demand.phase1_seconds:g} s"
         if demand.after_seconds:
             phases += f" and {demand.after_seconds:g} s of gap and phase 2"
+        of_state = "" if demand.state == "established" else f" in the state {demand.state}"
         raise UsageError(
-            f"{recipe.name}: UDP time-out {timeout} s is not longer than {phases}; give a time-out above "
-            f"{math.ceil(demand.needed_seconds)} s, fewer connections or a higher rate (RFC 9693 section 4.4)"
+            f"{recipe.name}: {demand.transport.upper()} time-out {timeout} s{of_state} is not longer than {phases}; "
+            f"give a time-out above {math.ceil(demand.needed_seconds)} s, fewer connections or a higher rate (RFC 9693 "
+            "section 4.4)"
         )
 
 
 def _refuse_small_pool(recipe: Playable, demand: DeviceDemand) -> None:
     """Outside ports are counted per remote endpoint or in all, after the gateway's mapping (RFC 9693 section 3.2)."""
-    if recipe.limits.mapping is None or recipe.limits.pool_ports is None:
+    mapping = recipe.limits.mapping
+    if mapping is None or recipe.limits.pool_ports is None:
         return
     first, last = recipe.limits.pool_ports
     ports = demand.outside_addresses * (last - first + 1)
-    # Endpoint-independent mapping uses one port for a source address and port, whatever the destination.
+    # The least that any mapping takes.
     needed = math.ceil(demand.connections / demand.remote_endpoints)
+    said = f"{demand.connections} connections to {demand.remote_endpoints} remote endpoints need {needed} outside ports"
+    remedy = "fewer connections"
+    if mapping == "address-and-port-dependent":
+        said += " each"
+        remedy = f"at least {math.ceil(demand.connections / ports)} remote endpoints (destination addresses x ports)"
+    elif demand.fills_table:
+        # The end of the ports is a result as well.
+        pass
+    elif mapping == "each-connection":
+        needed = demand.connections
+        said = f"{needed} connections need an outside port each"
+    elif demand.inside_endpoints is not None:
+        # A source address and port has one outside port, whatever the destination. How many of them the connections have
+        # depends on their order.
+        needed = min(demand.connections, demand.inside_endpoints)
+        said = f"{demand.connections} connections of {demand.inside_endpoints} source addresses x ports need up to "
+        said += f"{needed} outside ports"
+        remedy = f"at most {ports} source addresses x ports, or fewer connections"
     if needed > ports:
-        remedy = "fewer connections"
-        if recipe.limits.mapping == "address-and-port-dependent":
-            remedy = (
-                f"at least {math.ceil(demand.connections / ports)} remote endpoints (destination addresses x ports)"
-            )
         raise UsageError(
-            f"{recipe.name}: {demand.connections} connections to {demand.remote_endpoints} remote endpoints need "
-            f"{needed} outside ports each, {demand.outside_addresses} outside addresses have {ports}; use {remedy} "
-            "(RFC 9693 section 3.2)"
+            f"{recipe.name}: {said}, {demand.outside_addresses} outside addresses have {ports}; use {remedy} (RFC 9693 "
+            "section 3.2)"
         )
 
 
@@ -200,6 +219,22 @@ def _refuse_small_blocks(recipe: Playable, demand: DeviceDemand) -> None:
             f"ports of each{where}, a host has {blocks}; use at least "
             f"{math.ceil(demand.connections / (endpoints * blocks.ports))} source addresses{more}, fewer connections, "
             "or a recipe with larger blocks"
+        )
+    if blocks.counts_connections:
+        _refuse_few_blocks(recipe, demand, blocks, blocks.each_for(needed))
+
+
+def _refuse_few_blocks(recipe: Playable, demand: DeviceDemand, blocks: PortBlocks, each: int) -> None:
+    """Refuse more inside hosts than have room for so many blocks each, which are all of one address."""
+    hosts = blocks.hosts_of(each)
+    if demand.source_addresses > demand.outside_addresses * hosts:
+        enough = math.ceil(demand.source_addresses / hosts) if hosts else 0
+        more = f", more outside addresses (--outside-addresses {enough})" if enough else ""
+        raise UsageError(
+            f"{recipe.name}: {demand.connections} connections of {demand.source_addresses} inside hosts need {each} "
+            f"blocks of {blocks.size} ports for each host, {demand.outside_addresses} outside addresses have them for "
+            f"{demand.outside_addresses * hosts} hosts; use fewer connections or source addresses{more}, or a recipe "
+            "with larger blocks"
         )
 
 

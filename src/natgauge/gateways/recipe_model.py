@@ -105,8 +105,8 @@ class GatewayLimits(RecipeTable):
 
     Attributes:
         source_addresses: most Initiator addresses that the gateway can serve; None = no such limit.
-        mapping: allocation of outside ports (RFC 4787 section 4.1): one per connection's remote endpoint, or one for
-            all remote endpoints; None = the gateway does not translate ports.
+        mapping: allocation of outside ports (RFC 4787 section 4.1): one per connection's remote endpoint, one for all
+            remote endpoints, or one that no other connection has; None = the gateway does not translate ports.
         entries_per_connection: entries of a connection, in tables that share their buckets and their memory.
         octets_per_connection: memory of one entry; None = unknown.
         octets_per_bucket: memory of one bucket of the hash table; None = unknown or no hash table.
@@ -121,7 +121,7 @@ class GatewayLimits(RecipeTable):
     """
 
     source_addresses: Number | None = None
-    mapping: Literal["address-and-port-dependent", "endpoint-independent"] | None = None
+    mapping: Literal["address-and-port-dependent", "endpoint-independent", "each-connection"] | None = None
     pool_ports: tuple[Port, Port] | None = None
     entries_per_connection: Annotated[int, Field(ge=1, le=64)] = 1
     octets_per_connection: Number | None = None

@@ -243,7 +243,8 @@ class DeviceCores:
         return cls(len(numbers) or None, tuple(numbers), caches or {})
 
 
-#: Counters of the network stack of each device's kernel: device -> name of the counter -> events so far.
+#: Counters of the network stack of each device's kernel: device -> name of the counter -> events so far. Of several
+#: devices on one machine an empty name has the counters of the whole machine.
 NetworkCounters = Mapping[str, Mapping[str, int]]
 
 

@@ -16,9 +16,12 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from natgauge.host import process_files
 from natgauge.labs.common.namespaces import inside
+from natgauge.labs.contract import NetworkCounters
 
 #: Columns of /proc/net/softnet_stat (net/core/net-procfs.c).
 _SOFTNET: Final = ("processed", "dropped", "time_squeeze")
+#: Beginning of the names of its counters.
+_BACKLOG: Final = "softnet"
 _Counts = Iterator[tuple[str, int]]
 
 
@@ -40,6 +43,24 @@ def read_counters(netns: str) -> Counter[str]:
     counters = counters_of(texts)
     counters.update(queues)
     return counters
+
+
+def of_one_machine(counters: NetworkCounters, devices: int) -> NetworkCounters:
+    """Return the counters of all devices on a machine, of which there are so many, as far as they were read.
+
+    Of several, each has those of the whole machine, the backlogs of its processors: they stand once, by no device.
+    """
+    if devices < 2:
+        return counters
+    whole = {name: events for name, events in next(iter(counters.values()), {}).items() if _is_of_machine(name)}
+    return {"": whole} | {
+        device: {name: events for name, events in own.items() if not _is_of_machine(name)}
+        for device, own in counters.items()
+    }
+
+
+def _is_of_machine(name: str) -> bool:
+    return name.startswith(f"{_BACKLOG} ")
 
 
 def counters_of(texts: Mapping[str, Sequence[str]]) -> Counter[str]:
@@ -65,7 +86,7 @@ def _pairs(lines: Sequence[str]) -> _Counts:
 
 def _softnet(rows: Sequence[str]) -> _Counts:
     """Yield the counters of softnet_stat, a row for each CPU."""
-    yield from _rows("softnet", _SOFTNET, rows)
+    yield from _rows(_BACKLOG, _SOFTNET, rows)
 
 
 def _conntrack(lines: Sequence[str]) -> _Counts:

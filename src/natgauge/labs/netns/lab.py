@@ -45,7 +45,7 @@ from natgauge.labs.common.links import (
 )
 from natgauge.labs.common.locks import check_name, directory_of
 from natgauge.labs.common.namespaces import PREFIX
-from natgauge.labs.common.network_counters import read_counters
+from natgauge.labs.common.network_counters import of_one_machine, read_counters
 from natgauge.labs.contract import Addresses, DeviceCores, Ground, Lab, LabCounters, LabNeeds, Link, Port
 from natgauge.words import EACH_ITS_OWN, FAMILIES, Address, Family, Interface, Network
 
@@ -423,7 +423,7 @@ class NetnsLab(MadeLab, Lab):
         several = any(len(self._cores_of(device.name)) > 1 for device in self._homes)
         work = total(card.work for card in cards.values()) if several else {}
         network = {device.name: read_counters(device.netns) for device in self._homes}
-        return LabCounters(self._dropped(cards), work, network=network)
+        return LabCounters(self._dropped(cards), work, network=of_one_machine(network, len(self._homes)))
 
     def _read_cards(self) -> Mapping[str, _CardCounts]:
         """Counts of each card, by the place of its ring; empty in the shared placement."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import secrets
 import socket
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, replace
@@ -254,10 +255,12 @@ class RemoteLab(Lab):
 
     def _read(self) -> LabCounters:
         dropped = dict(self._ports.dropped())
-        network: dict[str, Mapping[str, int]] = {}
+        network: dict[str, Counter[str]] = {}
         for counters in (segment.counters() for segment in self._segments):
             dropped |= counters.dropped
-            network |= counters.network or {}
+            for device, own in (counters.network or {}).items():
+                # Those of no device are of several machines.
+                network.setdefault(device, Counter()).update(own)
         return LabCounters(dropped, network=network)
 
     def _core_work(self) -> WorkByCore:

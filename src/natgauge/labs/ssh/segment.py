@@ -14,7 +14,7 @@ from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.host.sections import SECTION, sections_of
 from natgauge.inputs.cores import format_cores
 from natgauge.labs.common.links import VethCable, read_drops
-from natgauge.labs.common.network_counters import FILES, counters_of, queues_shown
+from natgauge.labs.common.network_counters import FILES, counters_of, of_one_machine, queues_shown
 from natgauge.labs.contract import Device, FarSettings, LabCounters
 from natgauge.labs.ssh import bsd, facts
 from natgauge.labs.ssh.facts import RemoteFacts, refuse_unfit
@@ -260,7 +260,7 @@ class Segment:
                 for interface, side in ((home.inside, "inside"), (home.outside, "outside")):
                     if interface in drops:
                         figures |= drops[interface].at(f"{home.name} {side}")
-        return LabCounters(figures, network=network)
+        return LabCounters(figures, network=of_one_machine(network, len(self.homes)))
 
     def core_work(self) -> WorkByCore:
         """Work so far of each processor of a Linux machine with several; empty for others."""

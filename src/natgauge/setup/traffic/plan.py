@@ -294,10 +294,10 @@ def _check_port_pool(plan: TrafficPlan, around: AddressPlan) -> None:
     needed = math.ceil(plan.connections / endpoints)
     available = around.pool.count * OUTSIDE_PORTS
     if needed > available:
+        remedy = "more destination ports or addresses" if around.reuses_ports else "fewer connections"
         raise UsageError(
             f"connections: {plan.connections} towards {endpoints} remote endpoints need {needed} outside ports each, "
-            f"the device's {around.pool.count} outside addresses have {available}; use more destination ports or "
-            "addresses",
+            f"the device's {around.pool.count} outside addresses have {available}; use {remedy}",
             at="connections",
         )
 
