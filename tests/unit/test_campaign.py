@@ -5,18 +5,23 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.campaigning import ONE_CONNECTION_RATE, PLAN, Benches, Dies, Goes, Killed, asked, campaign, quick_disk
+from tests.unit.counted import change_trial
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
+from natgauge import foreign
+from natgauge.campaigns import cell_run
 from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.status import status
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import Cell
+from natgauge.measurer import Ability
 from natgauge.records.reading import read_lines
 from natgauge.records.store import TRIAL_SCHEMA
 from natgauge.stored.find_results import read_summary
@@ -282,3 +287,59 @@ def test_what_one_metric_wants_in_vain_leaves_the_other_metrics_of_its_cell(tmp_
     found = status(tmp_path / "out").measurements
     assert {one.measurement for one in found if one.broken} == {"throughput"}
     assert {one.measurement for one in found if one.folder} == {"connection-rate"}
+
+
+#: 2,160 periods of a second.
+PERIODS = """
+name = "small"
+gateways = ["nftables-nat44"]
+profile = "quick"
+repetitions = 1
+seed = 5
+
+[traffic]
+connections = 1000
+
+[[measure]]
+metric = "stability"
+hours = 0.6
+throughput_rate = 1e6
+connection_rate = 1e6
+"""
+
+
+def test_very_many_periods_are_few_in_the_journal_and_say_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: a day of them was a line of more than 64 MiB, which status, --resume and report refused for ever."""
+
+    def gateway(_cell: Cell) -> Gateway:
+        abilities = frozenset({Ability.PERIODS})
+        return Gateway(abilities=abilities, disturbed=0.1, alters=foreign_in_some)
+
+    def foreign_in_some(number: int, trial: OneTrial) -> OneTrial:
+        return change_trial(trial, foreign=20_000 + number) if number % 50 == 3 else trial
+
+    said, longest = [], []
+    for most in (cell_run.MOST_ATTEMPTS, 10_000):
+        monkeypatch.setattr(cell_run, "MOST_ATTEMPTS", most)
+        folder = tmp_path / str(most)
+        folder.mkdir()
+        campaign(folder, Benches(gateway=gateway), plan=PERIODS)
+        found = read_summary(folder / "out" / "results" / "nftables-nat44-stability")
+        assert found.figures["periods"].median == 2160
+        said.append((found.median, found.trials, found.disturbed, found.figures, found.doubts, found.notes))
+        longest.append(max(map(len, (folder / "out" / "journal.jsonl").read_text().splitlines())))
+    assert said[0] == said[1]
+    assert {doubt.word for doubt in said[0][4]} >= {"other traffic", "disturbed trials", "INVALID trials"}
+    # The rows of the periods stay.
+    assert longest[0] < longest[1] / 3
+
+
+def test_a_line_that_nobody_could_read_is_refused_before_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign, "LINES", replace(foreign.LINES, line_octets=8000))
+    with pytest.raises(UsageError, match=r"the most of a line is .* MiB; give it fewer trials or periods$"):
+        campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
+    assert [entry["event"] for entry in entries(tmp_path / "out")][-2:] == ["trial", "session-ended"]

@@ -127,3 +127,12 @@ def test_a_folder_of_which_nothing_can_be_said_is_refused_in_one_line(
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     golden(told)
+
+
+def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """Seen: the report said nothing of it, as if all had ended."""
+    folder = killed(tmp_path)
+    with (folder / "journal.jsonl").open("a") as file:
+        file.write("[\n")
+    said = not_ended(folder)
+    assert said.startswith(f"what has not ended or broke is not known: results: {folder / 'journal.jsonl'}:")

@@ -115,16 +115,25 @@ def _trials(folder: Path) -> Iterator[str]:
 
 
 def not_ended(folder: Path) -> str:
-    """Return how many measurements of a campaign have not ended, and how to go on; empty where all have."""
-    with suppress(UsageError):
+    """Return how many measurements of a campaign have not ended, and how to go on.
+
+    Empty where all have ended, or the record of the campaign cannot be read.
+    """
+    try:
         record = read_record(folder / CAMPAIGN, CampaignRecord)
+    except UsageError:
+        # Results may be copied without what says how many belong to them.
+        return ""
+    try:
         missing, causes = _missing(folder, record)
-        if missing:
-            broken = sum(map(len, causes.values()))
-            what = f"{len(missing)} of {len(_places(record))} measurements have not ended"
-            command = _resuming(folder, broken=bool(broken))
-            return f"{what}{f', {broken} of them broke' if broken else ''}; continue by {command}"
-    return ""
+    except UsageError as error:
+        return f"what has not ended or broke is not known: {error}"
+    if not missing:
+        return ""
+    broken = sum(map(len, causes.values()))
+    what = f"{len(missing)} of {len(_places(record))} measurements have not ended"
+    command = _resuming(folder, broken=bool(broken))
+    return f"{what}{f', {broken} of them broke' if broken else ''}; continue by {command}"
 
 
 def _resuming(folder: Path, *, broken: bool) -> str:
