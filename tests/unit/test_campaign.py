@@ -24,6 +24,7 @@ from natgauge.inputs.question import Cell
 from natgauge.measurer import Ability
 from natgauge.records.reading import read_lines
 from natgauge.records.store import TRIAL_SCHEMA
+from natgauge.reports.failures import not_ended
 from natgauge.stored.find_results import read_summary
 
 __all__ = ["quick_disk"]
@@ -343,3 +344,45 @@ def test_a_line_that_nobody_could_read_is_refused_before_it_is_written(
     with pytest.raises(UsageError, match=r"the most of a line is .* MiB; give it fewer trials or periods$"):
         campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
     assert [entry["event"] for entry in entries(tmp_path / "out")][-2:] == ["trial", "session-ended"]
+
+
+def broken_cells(folder: Path) -> list[str]:
+    """The cells of which a measurement is broken."""
+    return sorted({one.cell for one in status(folder / "out").measurements if one.broken})
+
+
+def test_what_broke_in_cells_that_a_session_leaves_out_stays_broken(tmp_path: Path) -> None:
+    """Seen: --retry-broken --only X took nothing for broken any more, and the session ended with status 0."""
+    missing = HostError("nft is not installed")
+    benches = Benches(breaks=dict.fromkeys(("linux-ipv4", "nftables-nat44"), missing))
+    campaign(tmp_path, benches)
+    benches.breaks = {}
+    campaign(tmp_path, benches, only=["nft*-1000"], retry_broken=True)
+    assert broken_cells(tmp_path) == [
+        "linux-ipv4-connections-1000", "linux-ipv4-connections-2000", "nftables-nat44-connections-2000"
+    ]  # fmt: skip
+    assert not_ended(tmp_path / "out").startswith("6 of 8 measurements have not ended, 6 of them broke; ")
+    campaign(tmp_path, benches, retry_broken=True)
+    assert not broken_cells(tmp_path)
+    assert not not_ended(tmp_path / "out")
+
+
+def test_a_device_that_is_tried_again_in_one_cell_is_not_broken_in_its_other_cells(tmp_path: Path) -> None:
+    gateway = Goes(8)
+    benches = Benches(gateway=gateway)
+    campaign(tmp_path, benches)
+    gateway.left = 100
+    campaign(tmp_path, benches, only=["nft*-1000"], retry_broken=True)
+    assert broken_cells(tmp_path) == ["linux-ipv4-connections-1000", "linux-ipv4-connections-2000"]
+    assert not_ended(tmp_path / "out").startswith("6 of 8 measurements have not ended, 4 of them broke; ")
+    campaign(tmp_path, benches)
+    done = {one.cell: one.done for one in status(tmp_path / "out").measurements}
+    assert done == {name: 2 if name.startswith("nft") else 1 for name in done}
+
+
+def test_a_measurement_that_has_ended_is_not_broken_by_what_its_device_does_later(tmp_path: Path) -> None:
+    """Seen: status and the end of the session counted it as broken, the report did not."""
+    campaign(tmp_path, Benches(gateway=Goes(9)))
+    found = status(tmp_path / "out").measurements
+    assert [(one.measurement, one.done) for one in found if not one.broken] == [("connection-rate", 2)]
+    assert not_ended(tmp_path / "out").startswith("7 of 8 measurements have not ended, 7 of them broke; ")

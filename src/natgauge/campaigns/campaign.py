@@ -193,10 +193,10 @@ def _undo_left_behind(observer: Observer) -> None:
 
 def _run(session: Session, *, retry_broken: bool) -> None:
     session.append_line("session", natgauge=VERSION, only=list(session.only))
-    if retry_broken:
-        session.append_line("retried")
     how = "ended"
     try:
+        if retry_broken:
+            session.retry()
         session.run()
     except BaseException as error:
         how = str(error) if isinstance(error, NatgaugeError) else type(error).__name__.lstrip("_")

@@ -52,6 +52,18 @@ class _OfCell(Line):
     cell: str
 
 
+class RetriedLine(Line):
+    """What broke in cells is tried again.
+
+    Attributes:
+        cells: names of the cells that a session chose.
+        devices: all cells of each of their devices, which is not broken any more.
+    """
+
+    cells: list[str]
+    devices: dict[str, list[str]]
+
+
 class VisitLine(_OfCell):
     """The turn of a cell; `worker`: name of the one that measures it, empty = the session's process does."""
 
@@ -157,7 +169,7 @@ class MeasurementBroken(_OfRepetition):
 
 _LINES: Final[Mapping[str, type[Line]]] = {
     "session": Line,
-    "retried": Line,
+    "retried": RetriedLine,
     "session-ended": Line,
     "visit": VisitLine,
     "repetition": RepetitionLine,

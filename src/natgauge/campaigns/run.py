@@ -123,6 +123,15 @@ class Session:
         for point in points:
             self.finish_all(point)
 
+    def retry(self) -> None:
+        """Note that what broke in this session's cells is tried again, and that their devices are not broken."""
+        chosen = self._chosen()
+        devices: dict[str, list[str]] = {point.device: [] for point in chosen}
+        for point in self.points:
+            if point.device in devices:
+                devices[point.device].append(point.name)
+        self.append_line("retried", cells=[point.name for point in chosen], devices=devices)
+
     def check(self) -> None:
         """Refuse to go on where evidence is missing; nothing is measured or written then."""
         for (cell, measurement), known in self.state.measurements.items():

@@ -17,6 +17,7 @@ from natgauge.campaigns.journal_lines import (
     MeasurementBroken,
     RepetitionLine,
     ResultLine,
+    RetriedLine,
     VisitLine,
     typed,
 )
@@ -133,9 +134,9 @@ class CampaignState:
             if line.event == "trial":
                 self.running[cell] = entry
         self.workers = set() if line.event == "session" else self.workers
-        if line.event == "retried":
-            self._retry()
         match line:
+            case RetriedLine():
+                self._retry(line)
             case VisitLine():
                 self.visits += 1
                 self.workers.add(line.worker)
@@ -158,12 +159,18 @@ class CampaignState:
             fields, evidence = stored_apart(fields, self.measurement(fields["cell"], fields["measurement"]).stored)
         return entry_of(event, fields), evidence
 
-    def _retry(self) -> None:
+    def _retry(self, line: RetriedLine) -> None:
         """Broken measurements begin their repetition again; results that lack repetitions are written again."""
-        self.broken_cells.clear()
-        self.broken_devices.clear()
-        for known in self.measurements.values():
-            known.retry()
+        freed = {cell for device in line.devices if device in self.broken_devices for cell in line.devices[device]}
+        for device in line.devices:
+            self.broken_devices.pop(device, None)
+        for cell in line.cells:
+            self.broken_cells.pop(cell, None)
+        for (cell, _), known in self.measurements.items():
+            # In other cells of a device that is tried again, only what broke with it goes on.
+            by_device = cell in freed and not (known.broken or cell in self.broken_cells)
+            if cell in line.cells or by_device:
+                known.retry()
 
     def broken(self, cell: str, device: str, measurement: str) -> str:
         """Reason why a measurement cannot go on; empty = it can."""

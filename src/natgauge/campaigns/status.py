@@ -95,6 +95,7 @@ def _measurement(state: CampaignState, cell: CampaignCell, measurement: Campaign
     ended = known.ended
     every = [one for each in ended for one in each.result.measurements]
     complete = [one for one in every if one.limited_by != TIME]
+    has_all = known.folder and not known.partial
     return MeasurementStatus(
         cell=cell.name,
         measurement=measurement.name,
@@ -105,7 +106,8 @@ def _measurement(state: CampaignState, cell: CampaignCell, measurement: Campaign
         cut_off=len(every) - len(complete),
         unit=ended[0].result.unit if ended else "",
         folder=known.folder,
-        broken=state.broken(cell.name, cell.device, measurement.name),
+        # A device may break after some of its measurements have ended.
+        broken="" if has_all else state.broken(cell.name, cell.device, measurement.name),
     )
 
 

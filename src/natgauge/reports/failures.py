@@ -177,11 +177,18 @@ def _journaled(folder: Path) -> tuple[list[Mapping[str, Any]], _Names]:
             if event == "broken":
                 broken.append(line)
             elif event == "retried":
-                broken.clear()
+                broken = [each for each in broken if not _is_tried_again(each, line)]
             elif event == "result":
                 # Whatever broke after some repetitions has a result of these, with the cause.
                 (lacking.add if line.get("cause") else lacking.discard)(own)
     return broken, lacking
+
+
+def _is_tried_again(broken: Mapping[str, Any], retried: Mapping[str, Any]) -> bool:
+    """Whether a line on what broke does not hold after a later line, of a session that tries it again."""
+    key, of = ("device", "devices") if broken.get("scope") == "device" else ("cell", "cells")
+    names = retried.get(of)
+    return isinstance(names, dict | list) and str(broken.get(key)) in names
 
 
 def of_campaign(folder: Path) -> Iterator[MeasurementFailure]:
