@@ -58,7 +58,11 @@ def test_what_broke_is_told_and_ends_with_its_own_status(
 ) -> None:
     benches.breaks = {"linux-ipv4": BrokenError("linux-ipv4: does not come up")}
     assert run(["run", "small.toml"]) == 4
-    golden(capsys.readouterr().out, passing=TIMES)
+    told = capsys.readouterr().out
+    golden(told, passing=TIMES)
+    # Seen: the command that it named had results only, and said nothing of what is missing.
+    assert run(shlex.split(told.partition("Tables: natgauge ")[2].splitlines()[0])) == 0
+    assert "4 of 8 measurements have not ended, 4 of them broke; " in capsys.readouterr().err
 
 
 def test_a_campaign_of_which_everything_broke_has_no_report(
@@ -101,6 +105,24 @@ def test_the_way_on_after_a_signal_has_all_options_that_its_session_had(
     benches.killed = Dies()
     assert run(words[1:]) == 0
     assert len({(device, connections) for device, connections in benches.cells}) == 3
+
+
+def test_a_signal_before_the_campaign_has_a_folder_names_a_command_that_is_not_refused(
+    benches: Benches, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: it named one with --resume, and there was nothing to resume."""
+
+    def end(*_: object) -> None:
+        raise EndedBySignal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(campaign, "checked_estimate", end)
+        assert run(["run", "small.toml", "--only", "nft*"]) == 130
+    (way_on,) = [line for line in capsys.readouterr().err.splitlines() if " with: " in line]
+    words = shlex.split(way_on.partition("begin again with: ")[2])
+    assert words == ["natgauge", "run", "small.toml", "--only", "nft*"]
+    assert not benches.cells
+    assert run(words[1:]) == 0
 
 
 @pytest.mark.parametrize("options", [[], ["--only", "nothing"]], ids=["lab", "cell"])

@@ -123,6 +123,14 @@ def orders(plans_of: Sequence[Path], order: RunOrder) -> list[RunOrder]:
     return list(every.values())
 
 
+def has_begun(order: RunOrder) -> bool:
+    """Whether the folder of an order holds a campaign; false where its plan cannot be read."""
+    with suppress(NatgaugeError):
+        folder = order.out or RESULTS / plans.read(order.plan).name
+        return (folder / CAMPAIGN).exists()
+    return False
+
+
 def run(
     order: RunOrder, observer: Observer | None = None, *, make_bench: MakeBench | None = None
 ) -> tuple[Path, CampaignState]:
