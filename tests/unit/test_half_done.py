@@ -104,6 +104,10 @@ def test_what_broke_after_some_repetitions_has_not_ended_and_is_broken_until_it_
     said = not_ended(folder)
     assert said.startswith("1 of 1 measurements have not ended; ")
     assert said.endswith("--resume")
+    (found,) = find([folder]).results
+    words = {note.word for note in (*found.notes, *found.doubts)}
+    # Seen: reports still had the result from before, and why it had broken.
+    assert ("incomplete" in words, "ended early" in words) == (True, False)
     campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
     assert not not_ended(folder)
 
