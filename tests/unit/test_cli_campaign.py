@@ -158,6 +158,26 @@ def test_a_campaign_without_a_trial_is_begun_again_unless_another_natgauge_measu
     assert [line["event"] for line in entries(folder)].count("session") == 1
 
 
+def test_a_campaign_that_began_in_the_folder_meanwhile_is_not_overwritten(
+    benches: Benches, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: its plan and its machine were replaced, and its journal stayed."""
+    del benches
+    estimate = campaign.checked_estimate
+
+    def meanwhile(*given: Any) -> Any:
+        monkeypatch.setattr(campaign, "checked_estimate", estimate)
+        campaign.run(campaign.RunOrder(plan=Path("small.toml"), only=["nft*-1000"]))
+        return estimate(*given)
+
+    monkeypatch.setattr(campaign, "checked_estimate", meanwhile)
+    Path("other.toml").write_text(PLAN.replace("seed = 5", "seed = 6"))
+    assert run(["run", "other.toml"]) == 2
+    assert "campaign: results/small holds one already; " in capsys.readouterr().err
+    assert json.loads(Path("results/small/campaign.json").read_text())["seed"] == 5
+    assert run(["run", "small.toml", "--resume"]) == 0
+
+
 def test_why_nothing_could_be_measured_is_kept(benches: Benches) -> None:
     benches.breaks = dict.fromkeys(("linux-ipv4", "nftables-nat44"), BrokenError("does not come up"))
     assert run(["run", "small.toml"]) == 4

@@ -51,6 +51,9 @@ class Journal:
         try:
             self._file = os.open(self.path, flags, 0o644)
             _lock(self._file)
+            if not os.fstat(self._file).st_nlink:
+                # Whoever had the lock has removed the file.
+                raise BlockingIOError  # noqa: TRY301 - as if it still had it
             self._length = _whole_lines(self.path)
             os.ftruncate(self._file, self._length)
         except BlockingIOError:
@@ -73,6 +76,14 @@ class Journal:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+    def clear(self) -> None:
+        """Remove all lines."""
+        try:
+            os.ftruncate(self._file, 0)
+        except OSError as error:
+            raise unwritable_journal(self.path, error) from error
+        self._length = 0
 
     def append(self, lines: Sequence[str], *, sync: bool = True) -> None:
         """Append lines as they are; `sync`: return when they are on the disk."""
