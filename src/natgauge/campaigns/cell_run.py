@@ -120,7 +120,7 @@ class CellRun:
         recorder, given = Memory(), self._given(measurement)
 
         def broke(scope: str, error: NatgaugeError) -> None:
-            evidence: dict[str, Any] = {EVIDENCE: recorder.trials} if scope == "measurement" else {}
+            evidence: dict[str, Any] = {EVIDENCE: recorder} if scope == "measurement" else {}
             cause = self._cause(error)
             self.append_line("broken", scope=scope, device=self.point.device, **where, cause=cause, **evidence)
 
@@ -159,7 +159,7 @@ class CellRun:
         known = {name for repetition in self._ended(measurement) for name in repetition.own_part}
         self.append_line(
             "repetition",
-            **{**where, EVIDENCE: recorder.trials},
+            **{**where, EVIDENCE: recorder},
             given=given,
             parameters=parameters.model_dump(mode="json"),
             machine=self.facts,

@@ -101,8 +101,12 @@ class _Worker(_Part):
 
 
 class _Stored(_Part):
+    """The extent of the files of evidence (`evidence.Extent`)."""
+
     trials: Annotated[int, Field(ge=0)]
     octets: Annotated[int, Field(ge=0)]
+    rounds: Annotated[int, Field(ge=0)]
+    round_octets: Annotated[int, Field(ge=0)]
 
 
 class RepetitionLine(_OfRepetition):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from natgauge.campaigns.evidence import EVIDENCE, Extent, stored_apart
+from natgauge.campaigns.evidence import EVIDENCE, NO_EVIDENCE, EvidenceLines, Extent, stored_apart
 from natgauge.campaigns.journal import JournalLine, entries, entry_of
 from natgauge.campaigns.journal_lines import (
     REMEDY,
@@ -69,8 +69,8 @@ class MeasurementState:
             self.folder, self.partial = "", False
 
     def _store(self, line: RepetitionLine | MeasurementBroken) -> None:
-        stored = Extent(line.stored.trials, line.stored.octets)
-        shrinks = min(stored.trials - self.stored.trials, stored.octets - self.stored.octets) < 0
+        stored = Extent(**line.stored.model_dump())
+        shrinks = any(now < before for now, before in zip(stored, self.stored, strict=True))
         if line.repetition != len(self.ended) + 1 or shrinks:
             raise UsageError(f"campaign: {line.name}: lines before it are missing, or it is there twice; {REMEDY}")
         self.stored = stored
@@ -152,9 +152,9 @@ class CampaignState:
             case DeviceBroken():
                 self.broken_devices.setdefault(line.device, line.cause)
 
-    def line_of(self, event: str, fields: Mapping[str, Any]) -> tuple[JournalLine, bytes]:
-        """Return the next line of the journal, and the lines of trials that go with it to the file of evidence."""
-        evidence = b""
+    def line_of(self, event: str, fields: Mapping[str, Any]) -> tuple[JournalLine, EvidenceLines]:
+        """Return the next line of the journal, and the lines that go with it to the files of evidence."""
+        evidence = NO_EVIDENCE
         if EVIDENCE in fields:
             fields, evidence = stored_apart(fields, self.measurement(fields["cell"], fields["measurement"]).stored)
         return entry_of(event, fields), evidence
