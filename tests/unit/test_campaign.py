@@ -386,3 +386,18 @@ def test_a_measurement_that_has_ended_is_not_broken_by_what_its_device_does_late
     found = status(tmp_path / "out").measurements
     assert [(one.measurement, one.done) for one in found if not one.broken] == [("connection-rate", 2)]
     assert not_ended(tmp_path / "out").startswith("7 of 8 measurements have not ended, 7 of them broke; ")
+
+
+def test_the_time_left_has_what_labs_took(tmp_path: Path) -> None:
+    """Seen: where a guest boots before each repetition, only the seconds of its trials counted."""
+    campaign(tmp_path, Benches(), only=["nft*-1000"])
+    path = tmp_path / "out" / "journal.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if line["event"] == "visit":
+            line["at"] -= 100
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    left = status(tmp_path / "out").seconds_left
+    assert left is not None
+    # Three cells with two rounds each.
+    assert 599 < left < 660

@@ -40,6 +40,7 @@ class MeasurementState:
         stored: how much of the evidence counts: that of these repetitions, and of the one in which it broke.
         folder: folder of the result, below the campaign's; empty = there is none yet.
         broken: first reason why the measurement cannot continue; empty = it can.
+        around: seconds that its repetitions took beside their own: to make a lab, to start a device.
     """
 
     ended: list[RepetitionLine] = field(default_factory=list)
@@ -47,6 +48,7 @@ class MeasurementState:
     folder: str = ""
     partial: bool = False
     broken: str = ""
+    around: float = 0.0
     _of_ended: Extent = field(default_factory=Extent)
 
     def take(self, line: RepetitionLine) -> None:
@@ -106,6 +108,7 @@ class CampaignState:
     began: float | None = None
     last: float | None = None
     visits: int = 0
+    _since: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, folder: Path) -> CampaignState:
@@ -139,9 +142,14 @@ class CampaignState:
                 self._retry(line)
             case VisitLine():
                 self.visits += 1
+                self._since[line.cell] = line.at
                 self.workers.add(line.worker)
             case RepetitionLine():
-                self.measurement(line.cell, line.measurement).take(line)
+                known = self.measurement(line.cell, line.measurement)
+                known.take(line)
+                # Clocks of workers may differ from that of the visit.
+                known.around += max(line.at - self._since.get(line.cell, line.at) - line.seconds, 0.0)
+                self._since[line.cell] = line.at
             case MeasurementBroken():
                 self.measurement(line.cell, line.measurement).take_broken(line)
             case ResultLine():
