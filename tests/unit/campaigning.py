@@ -21,6 +21,7 @@ from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.question import Cell, Question
 from natgauge.measurements.prepared import Prepared
 from natgauge.measurer import Ability, Measurer, TearDown
+from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import plain
 from natgauge.stored.find_results import read_summary
@@ -29,6 +30,7 @@ from natgauge.trial.lab_measurer import Recorder
 from natgauge.trial.observer import Observer
 from natgauge.trial.planned import Planned
 from natgauge.trial.question import command
+from natgauge.trials import Period
 
 PLAN = """
 name = "small"
@@ -202,6 +204,21 @@ class Recorded(Measurer):
         self.held = outcome.stored
         self.recorder.add_trial({"verdict": outcome.verdict, "plan": plan})
         return outcome
+
+    def periods(self, plan: PlanOfTrial, heard: Callable[[Period], bool]) -> tuple[Period, ...]:
+        """Run a trial of many periods in no time."""
+
+        def recorded(period: Period) -> bool:
+            self.recorder.add_trial({"verdict": period.outcome.verdict, "plan": period.outcome.plan})
+            return heard(period)
+
+        return self.gateway.periods(plan, recorded)
+
+    def costs(self, plan: RoundPlan) -> TimedRound:
+        """Run a round of slices in no time."""
+        self.stand.benches.killed.moment()
+        self.recorder.add_round({"seed": plan.seed})
+        return self.gateway.costs(plan)
 
     def empty_timed(self) -> TearDown:
         """A microsecond a connection."""

@@ -5,20 +5,26 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.campaigning import ONE_CONNECTION_RATE, PLAN, Benches, Dies, Goes, Killed, asked, campaign, quick_disk
+from tests.unit.counted import change_trial
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
+from natgauge import foreign
+from natgauge.campaigns import cell_run
 from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.status import status
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.inputs.question import Cell
+from natgauge.measurer import Ability
 from natgauge.records.reading import read_lines
 from natgauge.records.store import TRIAL_SCHEMA
+from natgauge.reports.failures import not_ended
 from natgauge.stored.find_results import read_summary
 
 __all__ = ["quick_disk"]
@@ -282,3 +288,116 @@ def test_what_one_metric_wants_in_vain_leaves_the_other_metrics_of_its_cell(tmp_
     found = status(tmp_path / "out").measurements
     assert {one.measurement for one in found if one.broken} == {"throughput"}
     assert {one.measurement for one in found if one.folder} == {"connection-rate"}
+
+
+#: 2,160 periods of a second.
+PERIODS = """
+name = "small"
+gateways = ["nftables-nat44"]
+profile = "quick"
+repetitions = 1
+seed = 5
+
+[traffic]
+connections = 1000
+
+[[measure]]
+metric = "stability"
+hours = 0.6
+throughput_rate = 1e6
+connection_rate = 1e6
+"""
+
+
+def test_very_many_periods_are_few_in_the_journal_and_say_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: a day of them was a line of more than 64 MiB, which status, --resume and report refused for ever."""
+
+    def gateway(_cell: Cell) -> Gateway:
+        abilities = frozenset({Ability.PERIODS})
+        return Gateway(abilities=abilities, disturbed=0.1, alters=foreign_in_some)
+
+    def foreign_in_some(number: int, trial: OneTrial) -> OneTrial:
+        return change_trial(trial, foreign=20_000 + number) if number % 50 == 3 else trial
+
+    said, longest = [], []
+    for most in (cell_run.MOST_ATTEMPTS, 10_000):
+        monkeypatch.setattr(cell_run, "MOST_ATTEMPTS", most)
+        folder = tmp_path / str(most)
+        folder.mkdir()
+        campaign(folder, Benches(gateway=gateway), plan=PERIODS)
+        found = read_summary(folder / "out" / "results" / "nftables-nat44-stability")
+        assert found.figures["periods"].median == 2160
+        said.append((found.median, found.trials, found.disturbed, found.figures, found.doubts, found.notes))
+        longest.append(max(map(len, (folder / "out" / "journal.jsonl").read_text().splitlines())))
+    assert said[0] == said[1]
+    assert {doubt.word for doubt in said[0][4]} >= {"other traffic", "disturbed trials", "INVALID trials"}
+    # The rows of the periods stay.
+    assert longest[0] < longest[1] / 3
+
+
+def test_a_line_that_nobody_could_read_is_refused_before_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign, "LINES", replace(foreign.LINES, line_octets=8000))
+    with pytest.raises(UsageError, match=r"the most of a line is .* MiB; give it fewer trials or periods$"):
+        campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
+    assert [entry["event"] for entry in entries(tmp_path / "out")][-2:] == ["trial", "session-ended"]
+
+
+def broken_cells(folder: Path) -> list[str]:
+    """The cells of which a measurement is broken."""
+    return sorted({one.cell for one in status(folder / "out").measurements if one.broken})
+
+
+def test_what_broke_in_cells_that_a_session_leaves_out_stays_broken(tmp_path: Path) -> None:
+    """Seen: --retry-broken --only X took nothing for broken any more, and the session ended with status 0."""
+    missing = HostError("nft is not installed")
+    benches = Benches(breaks=dict.fromkeys(("linux-ipv4", "nftables-nat44"), missing))
+    campaign(tmp_path, benches)
+    benches.breaks = {}
+    campaign(tmp_path, benches, only=["nft*-1000"], retry_broken=True)
+    assert broken_cells(tmp_path) == [
+        "linux-ipv4-connections-1000", "linux-ipv4-connections-2000", "nftables-nat44-connections-2000"
+    ]  # fmt: skip
+    assert not_ended(tmp_path / "out").startswith("6 of 8 measurements have not ended, 6 of them broke; ")
+    campaign(tmp_path, benches, retry_broken=True)
+    assert not broken_cells(tmp_path)
+    assert not not_ended(tmp_path / "out")
+
+
+def test_a_device_that_is_tried_again_in_one_cell_is_not_broken_in_its_other_cells(tmp_path: Path) -> None:
+    gateway = Goes(8)
+    benches = Benches(gateway=gateway)
+    campaign(tmp_path, benches)
+    gateway.left = 100
+    campaign(tmp_path, benches, only=["nft*-1000"], retry_broken=True)
+    assert broken_cells(tmp_path) == ["linux-ipv4-connections-1000", "linux-ipv4-connections-2000"]
+    assert not_ended(tmp_path / "out").startswith("6 of 8 measurements have not ended, 4 of them broke; ")
+    campaign(tmp_path, benches)
+    done = {one.cell: one.done for one in status(tmp_path / "out").measurements}
+    assert done == {name: 2 if name.startswith("nft") else 1 for name in done}
+
+
+def test_a_measurement_that_has_ended_is_not_broken_by_what_its_device_does_later(tmp_path: Path) -> None:
+    """Seen: status and the end of the session counted it as broken, the report did not."""
+    campaign(tmp_path, Benches(gateway=Goes(9)))
+    found = status(tmp_path / "out").measurements
+    assert [(one.measurement, one.done) for one in found if not one.broken] == [("connection-rate", 2)]
+    assert not_ended(tmp_path / "out").startswith("7 of 8 measurements have not ended, 7 of them broke; ")
+
+
+def test_the_time_left_has_what_labs_took(tmp_path: Path) -> None:
+    """Seen: where a guest boots before each repetition, only the seconds of its trials counted."""
+    campaign(tmp_path, Benches(), only=["nft*-1000"])
+    path = tmp_path / "out" / "journal.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if line["event"] == "visit":
+            line["at"] -= 100
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    left = status(tmp_path / "out").seconds_left
+    assert left is not None
+    # Three cells with two rounds each.
+    assert 599 < left < 660

@@ -14,11 +14,16 @@ from typing import Any
 import pytest
 from tests.unit.campaigning import ONE_CONNECTION_RATE, Benches, Dies, Killed, campaign, quick_disk, results
 from tests.unit.golden import Golden
+from tests.unit.simulated import Gateway
 
 from natgauge.campaigns import evidence, journal
 from natgauge.campaigns.evidence import EvidenceFile, Extent
 from natgauge.campaigns.journal import entries
 from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.inputs.question import Cell
+from natgauge.measurer import Ability
+from natgauge.records.reading import read_lines
+from natgauge.records.store import ROUND_SCHEMA
 from natgauge.stored.find_results import find
 
 __all__ = ["quick_disk"]
@@ -231,3 +236,35 @@ def test_evidence_that_a_kill_cut_off_does_not_keep_the_rest_from_being_reported
         file.write('{"schema": "natgauge-tri')
     (found,) = find([tmp_path / "out"]).results
     assert len(found.repetitions) == 2
+
+
+#: Of which nothing but rounds of slices is recorded.
+COST = (
+    ONE_CONNECTION_RATE.replace("linux-ipv4", "nftables-nat44").replace(
+        'metric = "connection-rate"\nerror = "30%"', 'metric = "cost"'
+    )
+    + '[lab]\nplacement = "shared"\n'
+)
+
+
+def test_the_rounds_of_a_cost_are_kept_like_trials(tmp_path: Path) -> None:
+    """Seen: the folder of a cost had neither rounds nor trials, though all slices were promised."""
+
+    def gateway(_cell: Cell) -> Gateway:
+        return Gateway(placement="shared", abilities=frozenset({Ability.COSTS}), slice_noise=0.05)
+
+    # Killed in the second of three rounds of the second repetition.
+    with pytest.raises(Killed):
+        campaign(tmp_path, Benches(gateway=gateway, killed=Dies(4)), plan=COST)
+    path = result(tmp_path) / "rounds.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:10])
+    with pytest.raises(UsageError, match=r"rounds\.jsonl: has 10 octets, but the journal counts .* of 3 rounds; "):
+        campaign(tmp_path, Benches(gateway=gateway), plan=COST)
+    path.write_bytes(whole + b'{"schema": "natgauge-comp')
+    campaign(tmp_path, Benches(gateway=gateway), plan=COST)
+    lines = read_lines(result(tmp_path) / "rounds.jsonl", ROUND_SCHEMA)
+    found = [(line["round"], line["repetition"]) for line in lines]
+    assert found == [(number, 1 + (number - 1) // 3) for number in range(1, 10)]
+    assert not (result(tmp_path) / "trials.jsonl").exists()
+    assert len(find([tmp_path / "out"]).results) == 1

@@ -17,6 +17,7 @@ from natgauge.campaigns.estimate import CELL_RUN_SECONDS, estimate, repetitions
 from natgauge.campaigns.keys import evaluate
 from natgauge.campaigns.plan import PlanError, at_path, parse, read
 from natgauge.cli import run
+from natgauge.durations import likely
 from natgauge.errors import UsageError
 from natgauge.host import limits
 from natgauge.host.cpus import as_if, usable_cpus
@@ -428,6 +429,15 @@ def test_a_number_of_cores_is_that_of_the_device_wherever_it_is(lab: dict[str, A
     found = cells(lab=lab, series={"cores": [1, 48]}, **ONE)
     assert [point.name for point in found] == ["nftables-nat44-cores-1", "nftables-nat44-cores-48"]
     assert [getattr(point.cell.kind_options, option) for point in found] == [1, 48]
+
+
+@pytest.mark.parametrize(("lab", "left_out"), [({"lab": "vm"}, ", without making labs (vm)"), ({}, "")])
+def test_an_estimate_says_which_labs_are_made_in_a_time_that_it_does_not_know(
+    lab: dict[str, Any], left_out: str
+) -> None:
+    """Seen: a plan whose guests boot for most of its time was said to take minutes."""
+    found = estimate(cells(lab=lab, series={"connections": [1000, 5000]}, **ONE))
+    assert found.likely == likely(found.seconds, found.most_seconds) + left_out
 
 
 def test_a_device_on_two_machines_is_two_devices() -> None:

@@ -58,7 +58,11 @@ def test_what_broke_is_told_and_ends_with_its_own_status(
 ) -> None:
     benches.breaks = {"linux-ipv4": BrokenError("linux-ipv4: does not come up")}
     assert run(["run", "small.toml"]) == 4
-    golden(capsys.readouterr().out, passing=TIMES)
+    told = capsys.readouterr().out
+    golden(told, passing=TIMES)
+    # Seen: the command that it named had results only, and said nothing of what is missing.
+    assert run(shlex.split(told.partition("Tables: natgauge ")[2].splitlines()[0])) == 0
+    assert "4 of 8 measurements have not ended, 4 of them broke; " in capsys.readouterr().err
 
 
 def test_a_campaign_of_which_everything_broke_has_no_report(
@@ -103,6 +107,24 @@ def test_the_way_on_after_a_signal_has_all_options_that_its_session_had(
     assert len({(device, connections) for device, connections in benches.cells}) == 3
 
 
+def test_a_signal_before_the_campaign_has_a_folder_names_a_command_that_is_not_refused(
+    benches: Benches, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: it named one with --resume, and there was nothing to resume."""
+
+    def end(*_: object) -> None:
+        raise EndedBySignal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(campaign, "checked_estimate", end)
+        assert run(["run", "small.toml", "--only", "nft*"]) == 130
+    (way_on,) = [line for line in capsys.readouterr().err.splitlines() if " with: " in line]
+    words = shlex.split(way_on.partition("begin again with: ")[2])
+    assert words == ["natgauge", "run", "small.toml", "--only", "nft*"]
+    assert not benches.cells
+    assert run(words[1:]) == 0
+
+
 @pytest.mark.parametrize("options", [[], ["--only", "nothing"]], ids=["lab", "cell"])
 def test_a_campaign_that_was_refused_before_its_first_trial_leaves_nothing(
     benches: Benches, options: list[str]
@@ -134,6 +156,26 @@ def test_a_campaign_without_a_trial_is_begun_again_unless_another_natgauge_measu
     (folder / "notes.txt").unlink()
     assert run(["run", "small.toml"]) == 0
     assert [line["event"] for line in entries(folder)].count("session") == 1
+
+
+def test_a_campaign_that_began_in_the_folder_meanwhile_is_not_overwritten(
+    benches: Benches, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: its plan and its machine were replaced, and its journal stayed."""
+    del benches
+    estimate = campaign.checked_estimate
+
+    def meanwhile(*given: Any) -> Any:
+        monkeypatch.setattr(campaign, "checked_estimate", estimate)
+        campaign.run(campaign.RunOrder(plan=Path("small.toml"), only=["nft*-1000"]))
+        return estimate(*given)
+
+    monkeypatch.setattr(campaign, "checked_estimate", meanwhile)
+    Path("other.toml").write_text(PLAN.replace("seed = 5", "seed = 6"))
+    assert run(["run", "other.toml"]) == 2
+    assert "campaign: results/small holds one already; " in capsys.readouterr().err
+    assert json.loads(Path("results/small/campaign.json").read_text())["seed"] == 5
+    assert run(["run", "small.toml", "--resume"]) == 0
 
 
 def test_why_nothing_could_be_measured_is_kept(benches: Benches) -> None:

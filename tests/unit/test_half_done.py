@@ -104,6 +104,10 @@ def test_what_broke_after_some_repetitions_has_not_ended_and_is_broken_until_it_
     said = not_ended(folder)
     assert said.startswith("1 of 1 measurements have not ended; ")
     assert said.endswith("--resume")
+    (found,) = find([folder]).results
+    words = {note.word for note in (*found.notes, *found.doubts)}
+    # Seen: reports still had the result from before, and why it had broken.
+    assert ("incomplete" in words, "ended early" in words) == (True, False)
     campaign(tmp_path, Benches(), plan=ONE_CONNECTION_RATE)
     assert not not_ended(folder)
 
@@ -127,3 +131,12 @@ def test_a_folder_of_which_nothing_can_be_said_is_refused_in_one_line(
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     golden(told)
+
+
+def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """Seen: the report said nothing of it, as if all had ended."""
+    folder = killed(tmp_path)
+    with (folder / "journal.jsonl").open("a") as file:
+        file.write("[\n")
+    said = not_ended(folder)
+    assert said.startswith(f"what has not ended or broke is not known: results: {folder / 'journal.jsonl'}:")

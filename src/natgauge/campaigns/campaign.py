@@ -48,8 +48,9 @@ from natgauge.system_errors import fault, unwritable
 from natgauge.trial.observer import Observer, Silent
 from natgauge.version import VERSION
 
-#: All that a campaign writes before its first trial; the last one first, so that what is left never looks like one.
-_FILES: Final = (CAMPAIGN, ENVIRONMENT, JOURNAL)
+#: What a campaign writes beside its journal before its first trial; the last one first, so that what is left never
+#: looks like one.
+_FILES: Final = (CAMPAIGN, ENVIRONMENT)
 #: Events of the journal from which on there is something to keep: what was measured, or why it could not be.
 _KEPT: Final = frozenset({"trial", "repetition", "result", "broken", "device-failed"})
 
@@ -123,6 +124,14 @@ def orders(plans_of: Sequence[Path], order: RunOrder) -> list[RunOrder]:
     return list(every.values())
 
 
+def has_begun(order: RunOrder) -> bool:
+    """Whether the folder of an order holds a campaign; false where its plan cannot be read."""
+    with suppress(NatgaugeError):
+        folder = order.out or RESULTS / plans.read(order.plan).name
+        return (folder / CAMPAIGN).exists()
+    return False
+
+
 def run(
     order: RunOrder, observer: Observer | None = None, *, make_bench: MakeBench | None = None
 ) -> tuple[Path, CampaignState]:
@@ -153,8 +162,10 @@ def run(
                 _refuse_other_machine(folder, setup.machines[0])
         with begins, _marked_as_begun():
             if begun is None:
-                _begin(folder, plan, setup, seed)
+                _make_folder(folder)
             with Journal(folder) as journal:
+                if begun is None:
+                    _begin(journal, plan, setup, seed)
                 session = Session(
                     folder=folder,
                     points=setup.cells,
@@ -193,10 +204,10 @@ def _undo_left_behind(observer: Observer) -> None:
 
 def _run(session: Session, *, retry_broken: bool) -> None:
     session.append_line("session", natgauge=VERSION, only=list(session.only))
-    if retry_broken:
-        session.append_line("retried")
     how = "ended"
     try:
+        if retry_broken:
+            session.retry()
         session.run()
     except BaseException as error:
         how = str(error) if isinstance(error, NatgaugeError) else type(error).__name__.lstrip("_")
@@ -218,23 +229,33 @@ def _begun(folder: Path, *, resume: bool) -> CampaignRecord | None:
                 f"--resume: {folder} holds no campaign; leave it out to begin one, or name its folder: --out"
             )
         return read_record(folder / CAMPAIGN, CampaignRecord)
-    if is_unused(folder):
-        return None
-    if exists:
-        raise UsageError(f"campaign: {folder} holds one already; go on with it by --resume, or name another: --out")
     if folder.exists():
-        raise UsageError(f"campaign: {folder} is there and is no empty folder; name another: --out")
+        _refuse_used(folder)
     return None
 
 
-def _begin(folder: Path, plan: plans.Plan, setup: Means, seed: int) -> None:
+def _refuse_used(folder: Path) -> None:
+    """Refuse what is there, unless it is a folder that a campaign may begin in."""
+    if is_unused(folder):
+        return
+    if (folder / CAMPAIGN).exists():
+        raise UsageError(f"campaign: {folder} holds one already; go on with it by --resume, or name another: --out")
+    raise UsageError(f"campaign: {folder} is there and is no empty folder; name another: --out")
+
+
+def _make_folder(folder: Path) -> None:
     refuse_name(folder)
-    if folder.exists():
-        discard(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise unwritable(folder, error, what="campaign", remedy="name another: --out") from error
+
+
+def _begin(journal: Journal, plan: plans.Plan, setup: Means, seed: int) -> None:
+    """Write what a campaign begins with into the folder of a journal, which no other natgauge has open."""
+    folder = journal.path.parent
+    # Another natgauge may have measured there since this one looked.
+    _discard(journal)
     others = {"other_machines": setup.machines[1:]} if len(setup.machines) > 1 else {}
     Store(folder).write_environment({"machine": setup.machines[0], **others})
     # Written last: a folder with this file has a campaign that can be resumed.
@@ -313,16 +334,18 @@ def _refuse_other_machine(folder: Path, facts: Mapping[str, Any]) -> None:
 
 def is_unused(folder: Path) -> bool:
     """Whether a folder is empty, or has a campaign without a trial, and nothing else."""
-    if not folder.is_dir() or {path.name for path in folder.iterdir()} - {*_FILES}:
+    if not folder.is_dir() or {path.name for path in folder.iterdir()} - {*_FILES, JOURNAL}:
         return False
     return not (folder / JOURNAL).exists() or not any(line.get("event") in _KEPT for line in entries(folder))
 
 
-def discard(folder: Path) -> None:
-    """Remove the files of a campaign whose folder is unused."""
-    with Journal(folder):
-        for name in _FILES if is_unused(folder) else ():
-            (folder / name).unlink(missing_ok=True)
+def _discard(journal: Journal) -> None:
+    """Remove what is beside a journal, and its lines; a folder that is used is refused."""
+    folder = journal.path.parent
+    _refuse_used(folder)
+    for name in _FILES:
+        (folder / name).unlink(missing_ok=True)
+    journal.clear()
 
 
 @contextmanager
@@ -342,7 +365,9 @@ def left_unless_used(folder: Path) -> Iterator[None]:
         yield
     except NatgaugeError:
         with suppress(NatgaugeError, OSError):
-            discard(folder)
+            with Journal(folder) as journal:
+                _discard(journal)
+                journal.path.unlink()
             for path in made:
                 path.rmdir()
         raise

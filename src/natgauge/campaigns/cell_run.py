@@ -6,8 +6,9 @@ A cell run only hands out lines for the journal, so it may be made in this proce
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -37,6 +38,8 @@ from natgauge.trials import Trial
 _KNOWN_LIMITS: Final = frozenset({"device", "tester"})
 #: The parameter with the device's version.
 _VERSION: Final = "version"
+#: The most trials of a repetition that its line of the journal has one by one; no search has as many.
+MOST_ATTEMPTS: Final = 1000
 
 
 def is_open(state: CampaignState, point: PlannedCell, measurement: CellMeasurement) -> bool:
@@ -117,7 +120,7 @@ class CellRun:
         recorder, given = Memory(), self._given(measurement)
 
         def broke(scope: str, error: NatgaugeError) -> None:
-            evidence: dict[str, Any] = {EVIDENCE: recorder.trials} if scope == "measurement" else {}
+            evidence: dict[str, Any] = {EVIDENCE: recorder} if scope == "measurement" else {}
             cause = self._cause(error)
             self.append_line("broken", scope=scope, device=self.point.device, **where, cause=cause, **evidence)
 
@@ -156,7 +159,7 @@ class CellRun:
         known = {name for repetition in self._ended(measurement) for name in repetition.own_part}
         self.append_line(
             "repetition",
-            **{**where, EVIDENCE: recorder.trials},
+            **{**where, EVIDENCE: recorder},
             given=given,
             parameters=parameters.model_dump(mode="json"),
             machine=self.facts,
@@ -236,13 +239,44 @@ def _untimed(counts: StreamCounts) -> StreamCounts:
 
 
 def _slim(measured: MeasurementResult) -> MeasurementResult:
-    """Slim each trial, also those of the measurements made first."""
+    """Slim each trial, also those of the measurements made first, and keep few of very many."""
 
     def without(attempt: Attempt) -> Attempt:
         return replace(attempt, outcome=slim(attempt.outcome))
 
     measurements = tuple(
-        replace(measurement, attempts=tuple(map(without, measurement.attempts)))
+        replace(measurement, attempts=tuple(map(without, _few(measurement.attempts))))
         for measurement in measured.measurements
     )
     return replace(measured, measurements=measurements, first=tuple(map(_slim, measured.first)))
+
+
+def _few(attempts: Sequence[Attempt]) -> Iterable[Attempt]:
+    """Of very many attempts keep those that stand for others, from which the same figures and doubts follow.
+
+    A day has 86,400 periods of a second, and a line of the journal is read as a whole.
+    """
+    if len(attempts) <= MOST_ATTEMPTS:
+        return attempts
+    alike: dict[tuple[Hashable, ...], list[Attempt]] = {}
+    for attempt in attempts:
+        alike.setdefault(_kind(attempt), []).append(attempt)
+    return itertools.chain.from_iterable(map(_standing_for, alike.values()))
+
+
+def _kind(attempt: Attempt) -> tuple[Hashable, ...]:
+    """Return all that figures and doubts count of a trial."""
+    outcome, readings = attempt.outcome, attempt.outcome.readings
+    judged = (outcome.verdict, outcome.disturbed, outcome.excused, outcome.raised_timeout, outcome.begun)
+    read = (outcome.other_traffic.is_doubted, bool(readings.core_work), readings.count_in_churn)
+    return (attempt.load, attempt.short, attempt.is_aside, *judged, *read)
+
+
+def _standing_for(alike: Sequence[Attempt]) -> Iterator[Attempt]:
+    """Yield the worst of trials that are alike, as doubts name these; the first one stands for the others, too."""
+    most_foreign = max(alike, key=lambda attempt: attempt.outcome.other_traffic.share)
+    most_asked = max(alike, key=lambda attempt: sum(each.asked or 0 for each in attempt.outcome.phase2.values()))
+    apart = most_asked is not most_foreign
+    yield replace(most_foreign, times=len(alike) - apart)
+    if apart:
+        yield most_asked

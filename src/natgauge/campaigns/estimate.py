@@ -22,6 +22,7 @@ from natgauge.figure_text import number as written
 from natgauge.gateways.limits import choose, octets_needed
 from natgauge.gateways.recipe import load
 from natgauge.inputs.question import Question
+from natgauge.labs import kinds
 from natgauge.measurer import Ability, CountAt, Measurer, TearDown
 from natgauge.paired.slices import LEAD_FRAMES, BlockWork, RoundPlan, TimedRound
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
@@ -77,6 +78,7 @@ class Estimate:
         most_seconds: when --most-seconds ends it; infinite = never.
         device_octets: largest memory of the device; None = not known, because a recipe does not state it.
         outlasting: a line for each cell whose device would expire connections in the middle of a trial.
+        unmade: kinds of labs that are made anew for each repetition of a cell, in a time that nobody knows.
     """
 
     trials: int = 0
@@ -86,11 +88,13 @@ class Estimate:
     device_octets: int | None = 0
     cut: int = 0
     outlasting: tuple[str, ...] = ()
+    unmade: frozenset[str] = frozenset()
 
     @property
     def likely(self) -> str:
         """The likely range of the time, in words."""
-        return likely(self.seconds, self.most_seconds)
+        without = f", without making labs ({', '.join(sorted(self.unmade))})" if self.unmade else ""
+        return f"{likely(self.seconds, self.most_seconds)}{without}"
 
 
 def estimate(points: Sequence[PlannedCell]) -> Estimate:
@@ -105,16 +109,17 @@ def estimate(points: Sequence[PlannedCell]) -> Estimate:
         device_octets=max(octets) if len(octets) == len(every) else None,
         cut=sum(cell.cut for cell in every),
         outlasting=tuple(line for cell in every for line in cell.outlasting),
+        unmade=frozenset(kind for cell in every for kind in cell.unmade),
     )
 
 
 def of_question(question: Question) -> Estimate:
-    """Estimate a measurement, whose repetitions share its time."""
+    """Estimate a measurement, whose repetitions share its time, in a lab that is there."""
     planned = Bench(question.cell).plan(question.metric, question.settings)
     recipe = load(question.cell.gateway)
     only = CellMeasurement(question.metric, question.settings, planned)
     cell = PlannedCell(question.metric, recipe.name, {}, question.cell, recipe, planned.settings.connections, (only,))
-    estimated, most = of_cell(cell), planned.settings.most_seconds
+    estimated, most = replace(of_cell(cell), unmade=frozenset()), planned.settings.most_seconds
     return estimated if most is None else replace(estimated, most_seconds=most + _MOST_FOR_CELL_RUN)
 
 
@@ -151,7 +156,7 @@ def _chosen(point: PlannedCell) -> Mapping[str, int]:
 
 def of_cell(point: PlannedCell) -> Estimate:
     """Return the estimate of one cell: all measurements, each with all its repetitions."""
-    each = repetitions(point)
+    each, kind = repetitions(point), point.cell.lab.lab
     visits = max(measurement.most_repetitions for measurement in point.measurements)
     trials, seconds, most, cut = 0, visits * CELL_RUN_SECONDS, visits * _MOST_FOR_CELL_RUN, 0
     for measurement in point.measurements:
@@ -172,6 +177,7 @@ def of_cell(point: PlannedCell) -> Estimate:
         device_octets=_device_octets(point),
         cut=cut,
         outlasting=(_outlasting(point),) if any(once.outlasts for once in each.values()) else (),
+        unmade=frozenset() if kinds.get(kind).quick else frozenset({kind}),
     )
 
 

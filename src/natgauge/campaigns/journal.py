@@ -23,6 +23,8 @@ from natgauge.records.reading import read_lines
 from natgauge.records.store import JOURNAL, JOURNAL_SCHEMA, plain
 
 _PATIENCE_SECONDS: Final = 0.3
+#: Size of a unit in messages, octets.
+_MIB: Final = 1 << 20
 
 JournalLine = Mapping[str, Any]
 
@@ -49,6 +51,9 @@ class Journal:
         try:
             self._file = os.open(self.path, flags, 0o644)
             _lock(self._file)
+            if not os.fstat(self._file).st_nlink:
+                # Whoever had the lock has removed the file.
+                raise BlockingIOError  # noqa: TRY301 - as if it still had it
             self._length = _whole_lines(self.path)
             os.ftruncate(self._file, self._length)
         except BlockingIOError:
@@ -72,9 +77,25 @@ class Journal:
             os.close(self._file)
             self._file = -1
 
+    def clear(self) -> None:
+        """Remove all lines."""
+        try:
+            os.ftruncate(self._file, 0)
+        except OSError as error:
+            raise unwritable_journal(self.path, error) from error
+        self._length = 0
+
     def append(self, lines: Sequence[str], *, sync: bool = True) -> None:
         """Append lines as they are; `sync`: return when they are on the disk."""
         octets = "".join(f"{line}\n" for line in lines).encode()
+        longest = max((len(line) for line in lines), default=0)
+        most = foreign.LINES.line_octets
+        if longest > most:
+            # Nobody could read the journal any more.
+            raise UsageError(
+                f"campaign: {self.path}: a repetition has {longest / _MIB:,.0f} MiB, and the most of a line is "
+                f"{most / _MIB:,.0f} MiB; give it fewer trials or periods"
+            )
         try:
             write(self._file, octets)
             if sync:

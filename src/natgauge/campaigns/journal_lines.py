@@ -52,6 +52,18 @@ class _OfCell(Line):
     cell: str
 
 
+class RetriedLine(Line):
+    """What broke in cells is tried again.
+
+    Attributes:
+        cells: names of the cells that a session chose.
+        devices: all cells of each of their devices, which is not broken any more.
+    """
+
+    cells: list[str]
+    devices: dict[str, list[str]]
+
+
 class VisitLine(_OfCell):
     """The turn of a cell; `worker`: name of the one that measures it, empty = the session's process does."""
 
@@ -89,8 +101,12 @@ class _Worker(_Part):
 
 
 class _Stored(_Part):
+    """The extent of the files of evidence (`evidence.Extent`)."""
+
     trials: Annotated[int, Field(ge=0)]
     octets: Annotated[int, Field(ge=0)]
+    rounds: Annotated[int, Field(ge=0)]
+    round_octets: Annotated[int, Field(ge=0)]
 
 
 class RepetitionLine(_OfRepetition):
@@ -157,7 +173,7 @@ class MeasurementBroken(_OfRepetition):
 
 _LINES: Final[Mapping[str, type[Line]]] = {
     "session": Line,
-    "retried": Line,
+    "retried": RetriedLine,
     "session-ended": Line,
     "visit": VisitLine,
     "repetition": RepetitionLine,

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from natgauge.campaigns.cell_run import CellRun, is_open, pending
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell
 from natgauge.campaigns.estimate import Once, repetitions
-from natgauge.campaigns.evidence import STORED, EvidenceFile
+from natgauge.campaigns.evidence import NO_EVIDENCE, STORED, EvidenceFile, EvidenceLines
 from natgauge.campaigns.journal import Journal, JournalLine, text_of
 from natgauge.campaigns.state import CampaignState, MeasurementState
 from natgauge.durations import duration, likely
@@ -123,6 +123,15 @@ class Session:
         for point in points:
             self.finish_all(point)
 
+    def retry(self) -> None:
+        """Note that what broke in this session's cells is tried again, and that their devices are not broken."""
+        chosen = self._chosen()
+        devices: dict[str, list[str]] = {point.device: [] for point in chosen}
+        for point in self.points:
+            if point.device in devices:
+                devices[point.device].append(point.name)
+        self.append_line("retried", cells=[point.name for point in chosen], devices=devices)
+
     def check(self) -> None:
         """Refuse to go on where evidence is missing; nothing is measured or written then."""
         for (cell, measurement), known in self.state.measurements.items():
@@ -147,9 +156,11 @@ class Session:
         line, evidence = self.state.line_of(event, fields)
         self.append([line], evidence, sync=sync)
 
-    def append(self, lines: Sequence[JournalLine], evidence: bytes = b"", *, sync: bool = True) -> None:
+    def append(
+        self, lines: Sequence[JournalLine], evidence: EvidenceLines = NO_EVIDENCE, *, sync: bool = True
+    ) -> None:
         """Append lines of one measurement to the journal, after the evidence that they count, and update the state."""
-        for line in lines if evidence else ():
+        for line in lines if any(evidence) else ():
             if STORED in line:
                 known = self.state.measurement(line["cell"], line["measurement"]).stored
                 EvidenceFile(self.folder, result_name(line["cell"], line["measurement"])).append(evidence, known)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from natgauge.campaigns.evidence import EVIDENCE, Extent, stored_apart
+from natgauge.campaigns.evidence import EVIDENCE, NO_EVIDENCE, EvidenceLines, Extent, stored_apart
 from natgauge.campaigns.journal import JournalLine, entries, entry_of
 from natgauge.campaigns.journal_lines import (
     REMEDY,
@@ -17,6 +17,7 @@ from natgauge.campaigns.journal_lines import (
     MeasurementBroken,
     RepetitionLine,
     ResultLine,
+    RetriedLine,
     VisitLine,
     typed,
 )
@@ -39,6 +40,7 @@ class MeasurementState:
         stored: how much of the evidence counts: that of these repetitions, and of the one in which it broke.
         folder: folder of the result, below the campaign's; empty = there is none yet.
         broken: first reason why the measurement cannot continue; empty = it can.
+        around: seconds that its repetitions took beside their own: to make a lab, to start a device.
     """
 
     ended: list[RepetitionLine] = field(default_factory=list)
@@ -46,6 +48,7 @@ class MeasurementState:
     folder: str = ""
     partial: bool = False
     broken: str = ""
+    around: float = 0.0
     _of_ended: Extent = field(default_factory=Extent)
 
     def take(self, line: RepetitionLine) -> None:
@@ -68,8 +71,8 @@ class MeasurementState:
             self.folder, self.partial = "", False
 
     def _store(self, line: RepetitionLine | MeasurementBroken) -> None:
-        stored = Extent(line.stored.trials, line.stored.octets)
-        shrinks = min(stored.trials - self.stored.trials, stored.octets - self.stored.octets) < 0
+        stored = Extent(**line.stored.model_dump())
+        shrinks = any(now < before for now, before in zip(stored, self.stored, strict=True))
         if line.repetition != len(self.ended) + 1 or shrinks:
             raise UsageError(f"campaign: {line.name}: lines before it are missing, or it is there twice; {REMEDY}")
         self.stored = stored
@@ -105,6 +108,7 @@ class CampaignState:
     began: float | None = None
     last: float | None = None
     visits: int = 0
+    _since: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, folder: Path) -> CampaignState:
@@ -133,14 +137,19 @@ class CampaignState:
             if line.event == "trial":
                 self.running[cell] = entry
         self.workers = set() if line.event == "session" else self.workers
-        if line.event == "retried":
-            self._retry()
         match line:
+            case RetriedLine():
+                self._retry(line)
             case VisitLine():
                 self.visits += 1
+                self._since[line.cell] = line.at
                 self.workers.add(line.worker)
             case RepetitionLine():
-                self.measurement(line.cell, line.measurement).take(line)
+                known = self.measurement(line.cell, line.measurement)
+                known.take(line)
+                # Clocks of workers may differ from that of the visit.
+                known.around += max(line.at - self._since.get(line.cell, line.at) - line.seconds, 0.0)
+                self._since[line.cell] = line.at
             case MeasurementBroken():
                 self.measurement(line.cell, line.measurement).take_broken(line)
             case ResultLine():
@@ -151,19 +160,25 @@ class CampaignState:
             case DeviceBroken():
                 self.broken_devices.setdefault(line.device, line.cause)
 
-    def line_of(self, event: str, fields: Mapping[str, Any]) -> tuple[JournalLine, bytes]:
-        """Return the next line of the journal, and the lines of trials that go with it to the file of evidence."""
-        evidence = b""
+    def line_of(self, event: str, fields: Mapping[str, Any]) -> tuple[JournalLine, EvidenceLines]:
+        """Return the next line of the journal, and the lines that go with it to the files of evidence."""
+        evidence = NO_EVIDENCE
         if EVIDENCE in fields:
             fields, evidence = stored_apart(fields, self.measurement(fields["cell"], fields["measurement"]).stored)
         return entry_of(event, fields), evidence
 
-    def _retry(self) -> None:
+    def _retry(self, line: RetriedLine) -> None:
         """Broken measurements begin their repetition again; results that lack repetitions are written again."""
-        self.broken_cells.clear()
-        self.broken_devices.clear()
-        for known in self.measurements.values():
-            known.retry()
+        freed = {cell for device in line.devices if device in self.broken_devices for cell in line.devices[device]}
+        for device in line.devices:
+            self.broken_devices.pop(device, None)
+        for cell in line.cells:
+            self.broken_cells.pop(cell, None)
+        for (cell, _), known in self.measurements.items():
+            # In other cells of a device that is tried again, only what broke with it goes on.
+            by_device = cell in freed and not (known.broken or cell in self.broken_cells)
+            if cell in line.cells or by_device:
+                known.retry()
 
     def broken(self, cell: str, device: str, measurement: str) -> str:
         """Reason why a measurement cannot go on; empty = it can."""

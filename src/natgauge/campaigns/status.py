@@ -95,6 +95,7 @@ def _measurement(state: CampaignState, cell: CampaignCell, measurement: Campaign
     ended = known.ended
     every = [one for each in ended for one in each.result.measurements]
     complete = [one for one in every if one.limited_by != TIME]
+    has_all = known.folder and not known.partial
     return MeasurementStatus(
         cell=cell.name,
         measurement=measurement.name,
@@ -105,18 +106,24 @@ def _measurement(state: CampaignState, cell: CampaignCell, measurement: Campaign
         cut_off=len(every) - len(complete),
         unit=ended[0].result.unit if ended else "",
         folder=known.folder,
-        broken=state.broken(cell.name, cell.device, measurement.name),
+        # A device may break after some of its measurements have ended.
+        broken="" if has_all else state.broken(cell.name, cell.device, measurement.name),
     )
 
 
 def _seconds_left(state: CampaignState, measurements: tuple[MeasurementStatus, ...]) -> float | None:
     """Scale the estimates by the time that the same measurement took in other cells, if it is known.
 
+    What its repetitions took beside that, to make labs, does not grow with the estimate.
     As many workers go on as the last session had, each with a cell of its own: so no less is left than of one cell.
     """
     measured, estimated = defaultdict[str, float](float), defaultdict[str, float](float)
+    around, number = defaultdict[str, float](float), defaultdict[str, int](int)
     for one in measurements:
-        for ended in state.measurement(one.cell, one.measurement).ended:
+        known = state.measurement(one.cell, one.measurement)
+        around[one.measurement] += known.around
+        number[one.measurement] += len(known.ended)
+        for ended in known.ended:
             measured[one.measurement] += ended.seconds
             estimated[one.measurement] += one.estimated_seconds
     if not measured:
@@ -125,5 +132,6 @@ def _seconds_left(state: CampaignState, measurements: tuple[MeasurementStatus, .
     times = {name: seconds / estimated[name] for name, seconds in measured.items()}
     left = defaultdict[str, float](float)
     for one in measurements:
-        left[one.cell] += one.left * one.estimated_seconds * times.get(one.measurement, usual)
+        each = one.estimated_seconds * times.get(one.measurement, usual)
+        left[one.cell] += one.left * (each + around[one.measurement] / max(number[one.measurement], 1))
     return max(sum(left.values()) / max(len(state.workers), 1), *left.values())

@@ -113,9 +113,12 @@ def command(
         values = {"--out": out, "--on": on, "--certificates": certificates}
         words = [word for name, value in values.items() if value is not None for word in (name, str(value))]
         words += [word for cell in only for word in ("--only", cell)]
-        switches = {"--insecure": insecure, "--host-name": host_name, "--verbose": verbose, "--resume": True}
+        # Of several plans, those that have not begun begin.
+        goes_on = len(plans) > 1 or campaign.has_begun(order)
+        switches = {"--insecure": insecure, "--host-name": host_name, "--verbose": verbose, "--resume": goes_on}
         words += [name for name, is_on in switches.items() if is_on]
-        say(f"natgauge: continue with: natgauge run {shlex.join([*map(str, plans), *words])}", err=True)
+        how = "continue" if goes_on else "begin again"
+        say(f"natgauge: {how} with: natgauge run {shlex.join([*map(str, plans), *words])}", err=True)
         raise
     # An error weighs more than a verdict.
     return max(statuses, key=lambda status: (status in _ERRORS, status))
@@ -155,5 +158,5 @@ def _ended(campaign_status: CampaignStatus, *, verbose: bool) -> str:
         found = answers(results)
         sentences = [*(sentence.text for sentence in found), *filter(None, [not_sure(found)])]
         shown = [*sentences, *doubt_lines(results, brief=not verbose), *shown]
-        shown.append(f"  Tables: natgauge report {shlex.quote(str(campaign_status.folder))}/results/*")
+        shown.append(f"  Tables: natgauge report {shlex.quote(str(campaign_status.folder))}")
     return "\n".join(shown)

@@ -23,7 +23,7 @@ from typing import Final, Self, cast
 
 from natgauge.analysis.ratio_verdicts import is_alike, is_open
 from natgauge.comparisons.estimates import Subject, estimate_of, margin_of
-from natgauge.comparisons.method import Findings, making_again, named, sharing
+from natgauge.comparisons.method import Findings, NotMadeAgainError, making_again, named, sharing
 from natgauge.comparisons.request import ComparedGateway, CompareOptions, ComparisonGoal, differing_knob, goal_of
 from natgauge.comparisons.searched import Searched, pairs, ratio_of, refuse_too_few
 from natgauge.errors import BrokenError, UsageError
@@ -302,6 +302,12 @@ class ByRates:
             with making_again(number):
                 labs.begin(number + 1)
             yield
+        except NotMadeAgainError:
+            # The rounds before it count, and some gateways have a search of this one already.
+            for each in self._all:
+                for searched in each.searched.values():
+                    searched.cut_back(number)
+            raise
         finally:
             labs.leave()
 

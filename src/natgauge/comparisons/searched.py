@@ -98,6 +98,12 @@ class Searched:
         """
         self.rounds.append(None if math.isinf(failed) else RateBounds(0.0, 0.0, failed))
 
+    def cut_back(self, rounds: int) -> None:
+        """Forget the searches after this number of rounds."""
+        del self.rounds[rounds:]
+        # A void search left no measurement.
+        del self.measurements[len(self.bounds) :]
+
     @property
     def bounds(self) -> list[RateBounds]:
         """Bounds of the searches that are not void."""

@@ -35,8 +35,9 @@ class Facts:
 
         A result that was read from its folder has none: the folder does not have the outcomes.
         """
-        every = (attempt.outcome for repetition in self.measured.measurements for attempt in repetition.attempts)
-        return [outcome for outcome in every if outcome.verdict is not Verdict.INVALID]
+        every = (attempt for repetition in self.measured.measurements for attempt in repetition.attempts)
+        counted = (attempt for attempt in every if attempt.outcome.verdict is not Verdict.INVALID)
+        return [outcome for attempt in counted for outcome in [attempt.outcome] * attempt.times]
 
 
 @dataclass(frozen=True, slots=True)

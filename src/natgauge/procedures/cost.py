@@ -161,9 +161,12 @@ class _Cost(Repetitions[CostSettings]):
         )
 
     def _plan(self, blocks: Mapping[Quantity, int], **others: Any) -> RoundPlan:
-        """Return the plan of the next round, which has a seed of its own."""
+        """Return the plan of the next round, which has a seed of its own.
+
+        No two repetitions, cells or runs have the same orders of visits, so that what favours an order shows as spread.
+        """
         self._requested_rounds += 1
-        settings, seed = self.settings, self._requested_rounds
+        settings, seed = self.settings, (self.runner.measurer.seed + self._requested_rounds) % 2**64
         return RoundPlan(settings.connections, blocks, frames=settings.slice_frames, seed=seed, **others)
 
     def _begun(self, first: TimedRound) -> RoundSums:

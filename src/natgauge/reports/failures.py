@@ -115,16 +115,25 @@ def _trials(folder: Path) -> Iterator[str]:
 
 
 def not_ended(folder: Path) -> str:
-    """Return how many measurements of a campaign have not ended, and how to go on; empty where all have."""
-    with suppress(UsageError):
+    """Return how many measurements of a campaign have not ended, and how to go on.
+
+    Empty where all have ended, or the record of the campaign cannot be read.
+    """
+    try:
         record = read_record(folder / CAMPAIGN, CampaignRecord)
+    except UsageError:
+        # Results may be copied without what says how many belong to them.
+        return ""
+    try:
         missing, causes = _missing(folder, record)
-        if missing:
-            broken = sum(map(len, causes.values()))
-            what = f"{len(missing)} of {len(_places(record))} measurements have not ended"
-            command = _resuming(folder, broken=bool(broken))
-            return f"{what}{f', {broken} of them broke' if broken else ''}; continue by {command}"
-    return ""
+    except UsageError as error:
+        return f"what has not ended or broke is not known: {error}"
+    if not missing:
+        return ""
+    broken = sum(map(len, causes.values()))
+    what = f"{len(missing)} of {len(_places(record))} measurements have not ended"
+    command = _resuming(folder, broken=bool(broken))
+    return f"{what}{f', {broken} of them broke' if broken else ''}; continue by {command}"
 
 
 def _resuming(folder: Path, *, broken: bool) -> str:
@@ -168,11 +177,18 @@ def _journaled(folder: Path) -> tuple[list[Mapping[str, Any]], _Names]:
             if event == "broken":
                 broken.append(line)
             elif event == "retried":
-                broken.clear()
+                broken = [each for each in broken if not _is_tried_again(each, line)]
             elif event == "result":
                 # Whatever broke after some repetitions has a result of these, with the cause.
                 (lacking.add if line.get("cause") else lacking.discard)(own)
     return broken, lacking
+
+
+def _is_tried_again(broken: Mapping[str, Any], retried: Mapping[str, Any]) -> bool:
+    """Whether a line on what broke does not hold after a later line, of a session that tries it again."""
+    key, of = ("device", "devices") if broken.get("scope") == "device" else ("cell", "cells")
+    names = retried.get(of)
+    return isinstance(names, dict | list) and str(broken.get(key)) in names
 
 
 def of_campaign(folder: Path) -> Iterator[MeasurementFailure]:

@@ -19,6 +19,7 @@ from distributed import Worker as DaskWorker
 
 from natgauge.campaigns.cell_run import CellRun, slim
 from natgauge.campaigns.cells import PlannedCell
+from natgauge.campaigns.evidence import EvidenceLines
 from natgauge.campaigns.journal import JournalLine
 from natgauge.campaigns.state import CampaignState, MeasurementState
 from natgauge.errors import UsageError
@@ -117,10 +118,10 @@ class RepetitionTask:
 
 
 class Made(NamedTuple):
-    """Lines of a repetition: those of the journal, and those of the file with the evidence of its trials."""
+    """Lines of a repetition: those of the journal, and those of the files with its evidence."""
 
     lines: list[JournalLine]
-    evidence: bytes
+    evidence: EvidenceLines
 
 
 def measure(task: RepetitionTask) -> Made:
@@ -133,13 +134,13 @@ def measure(task: RepetitionTask) -> Made:
     if digest(load(point.cell.gateway).carrying(point.cell.traffic.transport)) != digest(point.recipe):
         raise UsageError(f"the recipe {point.device} is another one than where the campaign was begun; copy that one")
     facts = machine.facts(host_name=task.host_name)
-    state, lines, evidence = CampaignState(measurements=task.known), list[JournalLine](), list[bytes]()
+    state, lines, evidence = CampaignState(measurements=task.known), list[JournalLine](), list[EvidenceLines]()
 
     def append(event: str, *, sync: bool = True, **fields: Any) -> None:
         del sync
         run.check_wanted()
-        entry, of_trials = state.line_of(event, fields)
-        evidence.append(of_trials)
+        entry, recorded = state.line_of(event, fields)
+        evidence.append(recorded)
         state.take(entry)
         if event == "trial":
             run.send("trial", entry)
@@ -164,7 +165,8 @@ def measure(task: RepetitionTask) -> Made:
     )
     with waits_told(run.stage, run.check_wanted):
         cell_run.run()
-    return Made(lines, b"".join(evidence))
+    trials, rounds = (each.trials for each in evidence), (each.rounds for each in evidence)
+    return Made(lines, EvidenceLines(b"".join(trials), b"".join(rounds)))
 
 
 class _Run(Silent):

@@ -189,10 +189,19 @@ def _as_planned(campaign: Path) -> list[Path]:
         ]
         place = {name: number for number, name in enumerate(names)}
     by_name: dict[str, Path] = {}
-    # A folder that is being made goes only where there is none that was.
-    for folder in sorted((campaign / CAMPAIGN_RESULTS).iterdir(), key=lambda each: each.name.startswith(MAKING)):
+    for folder in sorted((campaign / CAMPAIGN_RESULTS).iterdir(), key=_age):
         by_name.setdefault(folder.name.removeprefix(MAKING), folder)
     return [by_name[name] for name in sorted(by_name, key=lambda name: (place.get(name, len(place)), name))]
+
+
+def _age(folder: Path) -> int:
+    """Return the place of a results folder among those of one measurement, the newest with a result first.
+
+    A measurement that broke keeps its result while it is tried again; what it has by then is in the folder being made.
+    """
+    if not folder.name.startswith(MAKING):
+        return 1
+    return 0 if foreign.is_there(folder / SUMMARY) else 2
 
 
 def _is_results_folder(folder: Path) -> bool:

@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any, Final
+
+from annotated_types import Ge, Le
 
 from natgauge.metrics import figures
 from natgauge.notes import Note
@@ -15,6 +17,9 @@ from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.summary import LEAST_AUTOCORRELATED, VALUES_FOR_PERCENTILES, summarize
 from natgauge.trials import Trial
 from natgauge.words import LimitedBy, Verdict
+
+#: The most trials that one stands for; no measurement has as many.
+MOST_ALIKE: Final = 1_000_000
 
 
 def repetition_notes(number: int, *, sampled: bool) -> list[Note]:
@@ -46,12 +51,14 @@ class Attempt:
     Attributes:
         is_aside: whether its load is another one than those of the search, whatever the number: a part of the
             connections or frames, or without the flood beside them. It is no bound of the value.
+        times: how many trials it stands for, 1 to `MOST_ALIKE`: a campaign's journal has one of many that are alike.
     """
 
     load: float
     short: bool
     outcome: Trial
     is_aside: bool = False
+    times: Annotated[int, Ge(1), Le(MOST_ALIKE)] = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +96,7 @@ class Measurement(Repetition):
     @property
     def disturbed(self) -> int:
         """Trials in which stalls or stolen time were seen, whatever their verdict."""
-        return sum(attempt.outcome.disturbed for attempt in self.attempts)
+        return sum(attempt.times for attempt in self.attempts if attempt.outcome.disturbed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +149,8 @@ class MeasurementResult:
     @property
     def excused(self) -> int:
         """Trials that would have failed, and are INVALID because disturbances explain that."""
-        return sum(attempt.outcome.excused for repetition in self.measurements for attempt in repetition.attempts)
+        attempts = [attempt for repetition in self.measurements for attempt in repetition.attempts]
+        return sum(attempt.times for attempt in attempts if attempt.outcome.excused)
 
     @property
     def raised_timeout(self) -> int | None:
