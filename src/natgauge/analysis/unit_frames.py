@@ -300,7 +300,7 @@ def _of_frames(parameters: Parameters, way: str = "up") -> Mapping[Side, float]:
 
 def _least(parameters: Parameters) -> Mapping[Side, float]:
     """Octets of the Initiator's shortest frame on the link of each side: it opens connections beside others."""
-    # Before 2026-11-27 they were not stored with a mix, so that its mean takes their place.
+    # Without a mix all frames from the Initiator have one size.
     return _of_sides(parameters.get("least_frame_octets")) or _of_frames(parameters)
 
 

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from natgauge import foreign
 from natgauge.analysis.between_runs import judged
-from natgauge.analysis.contrast import median_interval_of, widened_interval
+from natgauge.analysis.contrast import median_interval_of
 from natgauge.analysis.unit_frames import most_units
 from natgauge.causes.cause import most_frequent
 from natgauge.doubts import doubts, find
@@ -29,17 +29,15 @@ from natgauge.metrics import figures
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
-from natgauge.records.measurement import REPETITION, SHARE_OF_LINK, STATISTICS, MedianInterval, Result
+from natgauge.records.measurement import REPETITION, SHARE_OF_LINK, STATISTICS, Result
 from natgauge.records.parameters import SEVERAL
 from natgauge.records.reading import read_document, read_lines
-from natgauge.records.record import first_fault
+from natgauge.records.record import RecordPart, first_fault
 from natgauge.records.repetition import Repetition
 from natgauge.records.store import MEASUREMENT_SCHEMA, MEASUREMENTS, PLAN, PLAN_SCHEMA, SUMMARY, TRIALS
 from natgauge.statistics.figure import FigureSummary
-from natgauge.statistics.interval import ConfidenceInterval
-from natgauge.statistics.order_statistics import median_interval
-from natgauge.statistics.summary import interval_of, summarize
-from natgauge.stored.contradiction import ContradictionError, agree, compare, expect, is_number, same
+from natgauge.statistics.summary import summarize
+from natgauge.stored.contradiction import ContradictionError, compare, expect, is_number, same
 from natgauge.stored.parameter_consistency import check_metric, check_values
 from natgauge.stored.trial_consistency import check_counts
 from natgauge.words import Verdict
@@ -63,15 +61,12 @@ def refuse_contradictions(result: Result, folder: Path) -> None:
     _check_plan(result, folder)
     check_counts(result.trials, result.metric, folder)
     check_doubts(result, folder)
-    stored, now = (None if one is None else one.model_dump() for one in (result.threshold, judged(result)))
-    if not _has_former_verdict(result):
-        compare(stored, now, summary, "the verdict on the threshold", "its repetitions give")
+    _compare_parts(result.threshold, judged(result), summary, "the verdict on the threshold")
 
 
-def _has_former_verdict(result: Result) -> bool:
-    """Whether the threshold may have been judged before 2026-11-27, when undecided figures had no open end."""
-    is_undecided = any(doubt.word == "undecided" for doubt in result.doubts)
-    return is_undecided and any(repetition.upper is None for repetition in result.repetitions)
+def _compare_parts(said: RecordPart | None, now: RecordPart | None, where: Path, field: str) -> None:
+    stored, computed = (None if one is None else one.model_dump() for one in (said, now))
+    compare(stored, computed, where, field, "its repetitions give")
 
 
 def _repetitions(result: Result, folder: Path) -> list[dict[str, Any]]:
@@ -107,14 +102,8 @@ def _check_statistics(result: Result, where: Path) -> None:
     actual = summarize(result.values)
     for name in STATISTICS:
         _expect(result, name, getattr(actual, name), where)
-    interval = None if result.median_interval is None else _ends(result.median_interval)
-    uppers = [repetition.upper for repetition in result.repetitions]
     now = median_interval_of(result.metric, result.repetitions, result.doubts)
-    # Before 2026-11-27 limits and doubts opened no end of it; before 2026-11-25 the interval was of the values alone.
-    before = widened_interval(interval_of(result.values, uppers), result.doubts), median_interval(result.values)
-    known = [None if one is None else _ends(one) for one in (now, *before)]
-    if not any(agree(interval, one, where) for one in known):
-        compare(interval, known[0], where, "the median's interval", "its repetitions give")
+    _compare_parts(result.median_interval, now, where, "the median's interval")
 
 
 def _check_sums(result: Result, where: Path) -> None:
@@ -147,7 +136,7 @@ def _check_figures(result: Result, where: Path, samples: Sequence[Any]) -> None:
         raise ContradictionError(where, f"figure {name}", f"{said} the summary", "it is", f"{other} its repetitions")
     for name, figure in result.figures.items():
         if name == SHARE_OF_LINK and name not in names:
-            _check_figure(name, figure, _shares(result, figure), where)
+            _check_figure(name, figure, _shares(result), where)
             continue
         values = [repetition.figures[name] for repetition in result.repetitions if name in repetition.figures]
         sampled = _sampled(name, result, samples)
@@ -159,21 +148,10 @@ def _check_figures(result: Result, where: Path, samples: Sequence[Any]) -> None:
             _check_figure(name, figure, sampled, where)
 
 
-def _shares(result: Result, figure: FigureSummary) -> list[float] | None:
-    """Shares of the link's theoretical maximum, as `making` computes them; None = it is not known.
-
-    Before 2026-11-27 the parameter was another maximum where a unit is one frame, and the shares were those of the
-    frames under test alone, of a mixed load the upward ones.
-    """
-    former = {"foreground_share": 1.0, "directions": result.parameter("directions") or "up"}
-    known = [
-        result.number("theoretical_maximum"),
-        most_units(result.metric, result.parameters, result.figures),
-        most_units("throughput", result.parameters.with_settings(former)),
-    ]
-    of_each = [[value / most for value in result.values] for most in known if most]
-    agreed = [shares for shares in of_each if same(figure.median, summarize(shares).median)]
-    return next(iter([*agreed, *of_each]), None)
+def _shares(result: Result) -> list[float] | None:
+    """Shares of the link's theoretical maximum, as `making` computes them; None = it is not known."""
+    most = most_units(result.metric, result.parameters, result.figures)
+    return [value / most for value in result.values] if most else None
 
 
 def _sampled(name: str, result: Result, samples: Sequence[Any]) -> list[float] | None:
@@ -204,7 +182,7 @@ def _check_figure(name: str, figure: FigureSummary, values: Sequence[float] | No
 
 
 def _check_order(name: str, figure: FigureSummary, values: Sequence[float], where: Path) -> None:
-    """Check a figure whose single values an earlier natgauge did not store."""
+    """Check a figure whose single values the folder does not have."""
     rising = [figure.minimum, figure.p1, figure.median, figure.p99, figure.maximum]
     for lower, upper in itertools.pairwise(rising):
         if lower > upper:
@@ -239,19 +217,12 @@ def _check_plan(result: Result, folder: Path) -> None:
     if plan.get("metric", result.metric) != result.metric:
         raise ContradictionError(folder / SUMMARY, "metric", result.metric, f"{PLAN} says", plan["metric"])
     for group, name, value in result.parameters.items():
-        # Before 2026-11-27 plans had the links' maximum, in frames/s.
-        if name == "theoretical_maximum":
-            continue
         if group in _PLANNED and name in plan and not (isinstance(value, dict) and SEVERAL in value):
             compare(value, plan[name], folder / SUMMARY, f"parameter {name}", f"{PLAN} says")
 
 
 def _expect(result: Result, name: str, expected: object, where: Path) -> None:
     expect(name.replace("_", " "), getattr(result, name), expected, "its repetitions give", where)
-
-
-def _ends(interval: ConfidenceInterval | MedianInterval) -> list[float | None]:
-    return [interval.lower, interval.upper, interval.coverage]
 
 
 #: Doubts that a folder's other files do not show, and why.
@@ -268,20 +239,13 @@ def check_doubts(result: Result, folder: Path) -> None:
         return
     stored = {doubt.word: doubt for doubt in result.doubts}
     for doubt in following(result):
-        if doubt.word not in stored and not (doubt.word == "link limited" and _has_former_maximum(result)):
+        if doubt.word not in stored:
             named = ", ".join(stored) or "none"
             raise ContradictionError(where, "the list of doubts", named, "its figures and parameters give", doubt.word)
         alike = [each for each in result.doubts if each.word == doubt.word]
-        # An earlier natgauge stored no values of doubts.
-        if len(alike) == 1 and alike[0].value is not None:
+        if len(alike) == 1:
             expect(f"doubt {doubt.word}: value", alike[0].value, doubt.value, "its figures give", where)
             expect(f"doubt {doubt.word}: grade", alike[0].grade, doubt.grade, "its figures give", where)
-
-
-def _has_former_maximum(result: Result) -> bool:
-    """Whether an earlier natgauge took another rate for the most that the links carry, as `_shares` says."""
-    now = most_units(result.metric, result.parameters, result.figures)
-    return not same(result.parameter("theoretical_maximum"), now)
 
 
 def following(result: Result) -> list[Note]:
