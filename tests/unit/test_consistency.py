@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
@@ -16,6 +17,7 @@ import pytest
 from tests.labs.storms.stored import STORED, figures_of
 from tests.labs.storms.storm import Tally
 from tests.unit.golden import Golden
+from tests.unit.made_comparisons import CONTROL, compared, estimate
 from tests.unit.made_corpus import corpus
 from tests.unit.made_results import made
 from tests.unit.mutants import replaced
@@ -29,6 +31,7 @@ from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
 from natgauge.statistics.interval import relative_half_width
 from natgauge.statistics.summary import summarize
+from natgauge.stored.comparison_consistency import check_verdicts
 from natgauge.stored.consistency import NOT_STORED
 from natgauge.stored.find_results import find
 from natgauge.words import Verdict
@@ -210,6 +213,29 @@ def test_a_share_of_the_link_that_the_parameters_do_not_give_is_refused(tmp_path
         record["figures"]["share_of_theoretical_maximum"] = share
 
     golden(changed(tmp_path, "summary.json", of_64_octets_alone))
+    golden(changed(tmp_path, "summary.json", lambda it: it["figures"].pop("share_of_theoretical_maximum")))
+
+
+def test_a_sample_that_is_not_finite_is_refused_in_one_line(folders: dict[str, Path], golden: Golden) -> None:
+    path = folders["sampled"] / "measurements.jsonl"
+    before = path.read_text()
+    path.write_text(before.replace("[0.002,", "[1e999,"))
+    try:
+        with golden.raises(NatgaugeError):
+            find([folders["sampled"]])
+    finally:
+        path.write_text(before)
+
+
+@pytest.mark.parametrize(
+    ("by", "low", "is_read"), [("rates", 0.0, True), ("rates", None, False), ("slices", 0.0, False)]
+)
+def test_only_by_rates_a_gateway_may_differ_though_the_control_shows_no_noise(
+    by: str, low: float | None, *, is_read: bool
+) -> None:
+    record = compared([estimate()], [estimate(CONTROL, None, low, None)], by=by)
+    with nullcontext() if is_read else pytest.raises(NatgaugeError, match="verdict is costs more"):
+        check_verdicts(record, Path("comparison.json"))
 
 
 @pytest.mark.parametrize("method", ["rates", "slices"])

@@ -32,6 +32,7 @@ from natgauge.metrics.metric import Counted
 from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, IN_ALL
 from natgauge.records.parameters import Parameters
 from natgauge.statistics.figure import FigureSummary
+from natgauge.statistics.summary import summarize
 from natgauge.words import Query, Side
 
 _SIDES: Final[tuple[Side, ...]] = get_args(Side)
@@ -129,6 +130,14 @@ def most_units(
     ]
     known = [units for units in most if units is not None]
     return min(known) if len(known) == len(most) else None
+
+
+def share_of_link(
+    metric: str, values: Sequence[float], parameters: Parameters, figures: Mapping[str, FigureSummary]
+) -> FigureSummary | None:
+    """Return the share of the rate that the links carry at most, where that is known (RFC 2544 section 26.1)."""
+    most = most_units(metric, parameters, figures)
+    return summarize([value / most for value in values]) if most else None
 
 
 def most_frames(parameters: Parameters) -> float | None:
