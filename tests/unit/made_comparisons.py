@@ -85,6 +85,7 @@ def compared(
         "seed": 7,
         "slices": SliceCounts(core=1, frames=128, slices=9000, interrupted=3, waited=0),
         "results": "results/2026-11-23-120000-compare",
+        "began": 1_795_435_200.0,
     }
     return ComparisonRecord(**{**fields, **changed})
 

@@ -19,10 +19,10 @@ from natgauge.analysis.ratio_verdicts import is_decided
 from natgauge.audits.kit.pcapng import CapturedFrame, pcapng
 from natgauge.comparisons.estimates import Subject, estimate_of, estimates_of, margin_of
 from natgauge.comparisons.request import ComparisonGoal
-from natgauge.comparisons.searched import RateBounds, Searched, ratio_of
 from natgauge.errors import BrokenError
 from natgauge.measurements.making import make
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
+from natgauge.paired.rates import RateBounds, RateRounds, ratio_of
 from natgauge.paired.ratios import PairedRatios, RoundPlace, work_of_block
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.audit import AuditRecord
@@ -164,7 +164,7 @@ def by_rates(folder: Path) -> Path:
     store, chance = Store(folder), random.Random(7)  # noqa: S311 - made up
     made_up = compared_by_rates()
     labels = [gateway.label for gateway in made_up.gateways]
-    searches = {label: Searched(label, "new") for label in labels}
+    searches = {label: RateRounds(label, "new") for label in labels}
     store.write_plan({"gateways": {label: {"recipe": label} for label in labels}, "control": labels[-1]})
     for _ in range(8):
         for label, rate in zip(labels, (100_000, 80_000, 100_000), strict=True):
@@ -173,7 +173,7 @@ def by_rates(folder: Path) -> Path:
         last = {label: searched.rounds[-1] for label, searched in searches.items()}
         rates = {label: {"new": [bounds.lower, bounds.upper]} for label, bounds in last.items() if bounds}
         passed = {label: {"new": bounds.passed} for label, bounds in last.items() if bounds}
-        store.add_round({"rates": rates, "passed": passed})
+        store.add_round({"rates": rates, "passed": passed, "failed": {}})
     baseline, other, control = searches.values()
     goal, alpha = ComparisonGoal(0.95, 0.05, None), alpha_spent(1, 1 - 0.95)
     bias = ratio_of(baseline, control, alpha)

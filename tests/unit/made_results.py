@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from natgauge.analysis.contrast import median_interval_of
 from natgauge.doubts import find
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement, make_result, verdict_counts
 from natgauge.records.measurement import REPETITION, Result
 from natgauge.records.parameters import Parameters, descriptions
 from natgauge.records.store import Store
-from natgauge.statistics.order_statistics import median_interval
 from natgauge.statistics.summary import summarize
 from natgauge.stored.consistency import following
 
@@ -55,9 +55,9 @@ def made(
     **changed: Any,
 ) -> Result:
     """A result with these repetitions; fields and parameters by name, figures by a value or by those of repetitions."""
-    actual, interval = summarize(values), median_interval(values)
+    actual = summarize(values)
     document = {
-        "schema": "natgauge-summary-5",
+        "schema": "natgauge-summary-6",
         "metric": "throughput",
         "unit": "frames/s",
         "median": actual.median if median is None else median,
@@ -67,7 +67,7 @@ def made(
         "maximum": actual.maximum,
         "mean": actual.mean,
         "standard_deviation": actual.standard_deviation,
-        "median_interval": interval and asdict(interval),
+        "median_interval": None,
         "error": None,
         "limited_by": "device",
         "doubts": [],
@@ -94,7 +94,13 @@ def made(
         "notes": [],
         **changed,
     }
-    return Result.from_document(document)
+    result = Result.from_document(document)
+    return result if "median_interval" in changed else _with_interval(result)
+
+
+def _with_interval(result: Result) -> Result:
+    interval = median_interval_of(result.metric, result.repetitions, result.doubts)
+    return result.model_copy(update={"median_interval": interval})
 
 
 def doubted_for(word: str, parameters: Parameters) -> list[Note]:
@@ -110,4 +116,4 @@ def keep(store: Store, result: Result) -> None:
         store.add_measurements([{**of_all, **REPETITION.dump_python(repetition, mode="json"), "samples": {}}])
     words = {doubt.word for doubt in result.doubts}
     more = [doubt for doubt in following(result) if doubt.word not in words]
-    store.write_summary(result.model_copy(update={"doubts": (*result.doubts, *more)}).document())
+    store.write_summary(_with_interval(result.model_copy(update={"doubts": (*result.doubts, *more)})).document())

@@ -113,7 +113,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "trial_record", "trials", "verdicts", "words",
     },
     "measurements": {
-        "analysis", "causes", "doubts", "ethernet", "figure_text", "gateways", "host", "inputs", "keywords", "labs",
+        "analysis", "doubts", "ethernet", "figure_text", "gateways", "host", "inputs", "keywords", "labs",
         "measurer", "metrics", "notes", "procedures", "records", "setup", "statistics", "tester", "trial",
         "words",
     },
@@ -142,7 +142,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "statistics", "table_memory", "tables", "words",
     },
     "stored": {
-        "analysis", "causes", "doubts", "errors", "foreign", "inputs", "labs", "metrics", "notes", "paired",
+        "analysis", "doubts", "errors", "foreign", "inputs", "labs", "metrics", "notes", "paired",
         "procedures", "records", "reports", "statistics", "words",
     },
 }  # fmt: skip

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
@@ -16,6 +17,7 @@ import pytest
 from tests.labs.storms.stored import STORED, figures_of
 from tests.labs.storms.storm import Tally
 from tests.unit.golden import Golden
+from tests.unit.made_comparisons import CONTROL, compared, estimate
 from tests.unit.made_corpus import corpus
 from tests.unit.made_results import made
 from tests.unit.mutants import replaced
@@ -29,6 +31,7 @@ from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
 from natgauge.statistics.interval import relative_half_width
 from natgauge.statistics.summary import summarize
+from natgauge.stored.comparison_consistency import check_verdicts
 from natgauge.stored.consistency import NOT_STORED
 from natgauge.stored.find_results import find
 from natgauge.words import Verdict
@@ -110,6 +113,7 @@ def changed(folder: Path, name: str, change: Callable[[Any], None]) -> str:
         ("rates", "comparison.json", lambda it: it.update(rounds=1)),
         ("rates", "rounds.jsonl", lambda it: it[0]["rates"].pop("nat")),
         ("rates", "rounds.jsonl", lambda it: it.clear()),
+        ("rates", "rounds.jsonl", lambda it: it[0]["passed"].pop("nat")),
         ("rates", "trials.jsonl", lambda it: it[1].update(gateway="x")),
         ("slices", "rounds.jsonl", lambda it: it.pop()),
         ("slices", "rounds.jsonl", lambda it: it[0]["result"]["blocks"][0].update(ns=[1])),
@@ -124,16 +128,10 @@ def test_a_contradiction_is_refused_with_file_field_and_both_values(
     assert said.endswith(("measure again", "measure again."))
 
 
-@pytest.mark.parametrize("old", [False, True], ids=["as now", "without the rates that passed"])
 def test_a_ratio_by_rates_that_is_changed_with_its_interval_contradicts_the_rounds(
-    *, old: bool, folders: dict[str, Path], tmp_path: Path, golden: Golden
+    folders: dict[str, Path], tmp_path: Path, golden: Golden
 ) -> None:
     shutil.copytree(folders["rates"], tmp_path / "edited")
-    rounds = tmp_path / "edited" / "rounds.jsonl"
-    if old:
-        lines = [json.loads(line) for line in rounds.read_text().splitlines()]
-        rounds.write_text("".join(json.dumps({**line, "passed": {}}) + "\n" for line in lines))
-        assert find([tmp_path / "edited"])
     path = tmp_path / "edited" / "comparison.json"
     document = json.loads(path.read_bytes())
     estimate = document["estimates"][0]
@@ -197,51 +195,59 @@ def test_a_doubt_whose_value_is_changed_is_refused(tmp_path: Path, golden: Golde
     golden(changed(tmp_path, "summary.json", less))
 
 
-@pytest.mark.parametrize(
-    ("metric", "value", "given", "former"),
-    [
-        # 87 % of what 64-octet frames alone may have: with 200,000 openings/s the link is full.
-        ("mixed-load", 1_288_000.0, {"new_rate": 2e5}, 1e9 / 8 / 84),
-        ("throughput", 1_225_000.0, {"directions": "both", "foreground_share": 0.1}, 1e9 / 8 / 84),
-    ],
-)
-def test_a_folder_with_the_maximum_of_an_earlier_natgauge_is_read(
-    metric: str, value: float, given: dict[str, Any], former: float, tmp_path: Path
-) -> None:
+def test_a_share_of_the_link_that_the_parameters_do_not_give_is_refused(tmp_path: Path, golden: Golden) -> None:
     families = {"initiator_family": "ipv4", "responder_family": "ipv4"}
-    own = {**given, **families, "frame_size": 64, "link_speeds": [1000, 1000], "placement": "external"}
-    one = Measurement(value, value * 1.01, "device", {Verdict.PASS: 1})
-    now = make(make_result(metric, "frames/s", {}, [one]), Parameters.grouped(settings=own), str(tmp_path))
-    assert "link limited" in {doubt.word for doubt in now.doubts}
+    given: dict[str, Any] = {"new_rate": 2e5, "frame_size": 64, "link_speeds": [1000, 1000], "placement": "external"}
+    one = Measurement(1_288_000.0, 1_300_000.0, "device", {Verdict.PASS: 1})
+    parameters = Parameters.grouped(settings={**given, **families})
+    result = make(make_result("mixed-load", "frames/s", {}, [one]), parameters, str(tmp_path))
     store = Store(tmp_path)
-    of_all = {"metric": metric, "unit": "frames/s", "repetition": 1, "samples": {}, "disturbed": 0}
-    store.add_measurements([{**of_all, **REPETITION.dump_python(now.repetitions[0], mode="json")}])
-    store.write_plan({**now.parameters.flat(), "theoretical_maximum": former})
-    store.write_summary(now.document())
+    of_all = {"metric": "mixed-load", "unit": "frames/s", "repetition": 1, "samples": {}, "disturbed": 0}
+    store.add_measurements([{**of_all, **REPETITION.dump_python(result.repetitions[0], mode="json")}])
+    store.write_plan(parameters.flat())
+    store.write_summary(result.document())
     assert find([tmp_path])
 
-    def older(record: Any) -> None:
-        record["parameters"]["place"]["theoretical_maximum"] = former
-        record["figures"]["share_of_theoretical_maximum"] = asdict(summarize([value / former]))
-        record["doubts"] = [doubt for doubt in record["doubts"] if doubt["word"] != "link limited"]
+    def of_64_octets_alone(record: Any) -> None:
+        share = asdict(summarize([one.value / (1e9 / 8 / 84)]))
+        record["figures"]["share_of_theoretical_maximum"] = share
 
-    def wrong(record: Any) -> None:
-        older(record)
-        record["figures"]["share_of_theoretical_maximum"] = asdict(summarize([0.5]))
-
-    assert changed(tmp_path, "summary.json", older) == "read"
-    assert "share_of_theoretical_maximum" in changed(tmp_path, "summary.json", wrong)
+    golden(changed(tmp_path, "summary.json", of_64_octets_alone))
+    golden(changed(tmp_path, "summary.json", lambda it: it["figures"].pop("share_of_theoretical_maximum")))
 
 
-def test_a_ratio_by_rates_inside_of_its_interval_is_that_of_the_rates_that_passed(
-    folders: dict[str, Path], golden: Golden
+def test_a_sample_that_is_not_finite_is_refused_in_one_line(folders: dict[str, Path], golden: Golden) -> None:
+    path = folders["sampled"] / "measurements.jsonl"
+    before = path.read_text()
+    path.write_text(before.replace("[0.002,", "[1e999,"))
+    try:
+        with golden.raises(NatgaugeError):
+            find([folders["sampled"]])
+    finally:
+        path.write_text(before)
+
+
+@pytest.mark.parametrize(
+    ("by", "low", "is_read"), [("rates", 0.0, True), ("rates", None, False), ("slices", 0.0, False)]
+)
+def test_only_by_rates_a_gateway_may_differ_though_the_control_shows_no_noise(
+    by: str, low: float | None, *, is_read: bool
+) -> None:
+    record = compared([estimate()], [estimate(CONTROL, None, low, None)], by=by)
+    with nullcontext() if is_read else pytest.raises(NatgaugeError, match="verdict is costs more"):
+        check_verdicts(record, Path("comparison.json"))
+
+
+@pytest.mark.parametrize("method", ["rates", "slices"])
+def test_a_ratio_inside_of_its_interval_is_that_of_the_rounds(
+    method: str, folders: dict[str, Path], golden: Golden
 ) -> None:
     def a_little_more(record: Any) -> None:
         estimate = record["estimates"][0]
         estimate["ratio"] *= 1.001
         estimate["half_width"] = relative_half_width(estimate["ratio"], estimate["low"], estimate["high"])
 
-    golden(changed(folders["rates"], "comparison.json", a_little_more))
+    golden(changed(folders[method], "comparison.json", a_little_more))
 
 
 def test_a_passed_trial_that_lost_frames_is_refused(folders: dict[str, Path], golden: Golden) -> None:

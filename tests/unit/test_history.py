@@ -20,6 +20,7 @@ from tests.unit.golden import FOLDER, Golden
 from natgauge.analysis.history import Dated, HistorySeries, history
 from natgauge.analysis.ratio_verdicts import verdict_of
 from natgauge.cli import run
+from natgauge.errors import UsageError
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.reports.collected import StoredComparison
 from natgauge.reports.history import dated, groups, sentences
@@ -72,11 +73,16 @@ def test_a_change_is_marked_where_it_happened_and_only_there() -> None:
     assert series.points[3].factor == pytest.approx(1.25 / 1.10, rel=0.01)
 
 
-@pytest.mark.parametrize("began", [1e300, -1e300, -1.0, 253_402_300_800.0])
-def test_a_moment_that_no_date_has_gives_way_to_that_of_the_folder(began: float) -> None:
-    found = ComparisonRecord.from_document(record(1.1, 0, began=began))
-    (at,) = dated([StoredComparison(Path("results/2026-11-26-010029-cost"), found)])
-    assert at.date == datetime(2026, 11, 26, 1, 0, 29, tzinfo=UTC)
+@pytest.mark.parametrize("began", [1e300, -1e300, -1.0, 253_402_300_800.0, None])
+def test_a_moment_that_no_date_has_is_refused(began: float | None) -> None:
+    with pytest.raises(UsageError, match="began"):
+        ComparisonRecord.from_document(record(1.1, 0, began=began))
+
+
+def test_the_last_moment_that_dates_have_is_one() -> None:
+    found = ComparisonRecord.from_document(record(1.1, 0, began=253_402_300_799.0))
+    (at,) = dated([StoredComparison(Path("results/0"), found)])
+    assert at.date == datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("date", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"])
@@ -220,14 +226,6 @@ def test_every_form_has_the_points_and_the_change(
     assert len(list((tmp_path / "figures").glob("*.svg"))) == 1
 
 
-def test_a_comparison_of_an_earlier_natgauge_has_the_date_of_its_folder(tmp_path: Path) -> None:
-    old = record(1.1, 0)
-    del old["began"], old["commit"]
-    folder = folders(tmp_path, [old]) / "2026-10-01-120000-compare-mine"
-    (one,) = dated([StoredComparison(folder, ComparisonRecord.from_document(old))])
-    assert one.date.isoformat() == "2026-10-01T12:00:00+00:00"
-
-
 def test_a_folder_that_is_named_twice_is_one_point(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = folders(tmp_path, [record(1.1, 0)])
     assert run(["report", "--history", str(folder), str(next(folder.iterdir())), "--format", "json"]) == 0
@@ -272,15 +270,9 @@ def test_an_unknown_end_is_drawn_to_the_edge_with_an_arrow_and_what_is_not_drawn
 def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
     good = str(folders(tmp_path, [record(1.1, 0)]))
     (tmp_path / "empty").mkdir()
-    undated = tmp_path / "undated"
-    undated.mkdir()
-    old = record(1.1, 0)
-    del old["began"]
-    (undated / "comparison.json").write_text(json.dumps(old))
     for words in (
         ["--history", str(tmp_path / "empty")],
         ["--history", str(tmp_path / "absent")],
-        ["--history", str(undated)],
         ["--history", good, "--against", "cores"],
         ["--history", good, "--junit", "x.xml"],
         ["--history", good, "--margin", "100%"],

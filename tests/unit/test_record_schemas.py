@@ -54,10 +54,10 @@ NOTED = [Note("trials", "a round of cable is void: lost", 2)]
 @pytest.mark.parametrize(
     ("name", "document"),
     [
-        ("summary-5", made([1.0, 2.0], median=1.5).document()),
-        ("comparison-4", compared(notes=NOTED).document()),
-        ("comparison-4", compared([estimate(), estimate("third", None, 0.97, None)]).document()),
-        ("comparison-4", compared_by_rates().document()),
+        ("summary-6", made([1.0, 2.0], median=1.5).document()),
+        ("comparison-5", compared(notes=NOTED).document()),
+        ("comparison-5", compared([estimate(), estimate("third", None, 0.97, None)]).document()),
+        ("comparison-5", compared_by_rates().document()),
     ],
 )
 def test_a_stored_record_keeps_its_schema(name: str, document: Any) -> None:

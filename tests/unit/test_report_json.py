@@ -39,7 +39,7 @@ def test_comparisons_and_results_are_in_one_object(
     by_rates(tmp_path / "results" / "compared")
     assert run(["report", str(folder), "--format", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert document["comparisons"][0]["record"]["schema"] == "natgauge-comparison-4"
+    assert document["comparisons"][0]["record"]["schema"] == "natgauge-comparison-5"
     assert document["table"] is not None
 
 

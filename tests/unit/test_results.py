@@ -78,7 +78,7 @@ def test_what_was_stored_is_read_back_the_same(tmp_path: Path) -> None:
     )
     Store(tmp_path).write_summary(found.document())
     assert read_summary(tmp_path).document() == found.document()
-    assert json.loads((tmp_path / "summary.json").read_text())["schema"] == "natgauge-summary-5"
+    assert json.loads((tmp_path / "summary.json").read_text())["schema"] == "natgauge-summary-6"
 
 
 WRONG: list[tuple[str, Change, str]] = [

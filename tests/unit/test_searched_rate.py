@@ -17,10 +17,11 @@ from tests.unit.test_rare_loss import LosesAFew
 
 from natgauge.comparisons.estimates import Subject, estimate_of
 from natgauge.comparisons.request import ComparisonGoal
-from natgauge.comparisons.searched import Searched, most_too_high, ratio_of, refuse_too_few
+from natgauge.comparisons.searched import Searched, most_too_high, refuse_too_few
 from natgauge.errors import UsageError
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note
+from natgauge.paired.rates import ratio_of
 from natgauge.procedures import get
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.procedures.kit.time_budget import TimeUpError

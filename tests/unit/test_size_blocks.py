@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.golden import Golden
-from tests.unit.made_results import keep, made
+from tests.unit.made_results import made
 
 from natgauge.analysis.sizing import (
     Fits,
@@ -26,17 +24,14 @@ from natgauge.analysis.sizing import (
     sizings,
     takes_addresses,
 )
-from natgauge.cli import run
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.port_sets import PortSets
-from natgauge.gateways.recipe import as_played, digest, load
+from natgauge.gateways.recipe import load
 from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.host import machine
 from natgauge.measurements.prepared import parameters_of
 from natgauge.port_blocks import PortBlocks
 from natgauge.records.measurement import Result
-from natgauge.records.parameters import Parameters
-from natgauge.records.store import Store
 from natgauge.reports.sizing import document, exit_status, text
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench, Ready
@@ -279,29 +274,3 @@ def test_gateways_that_give_blocks_or_sets_are_known_by_their_kind_or_by_what_is
             assert PortBlocks.model_validate(blocks) == limits
         if sets is not None:
             assert recorded.get("shared_addresses") == sets.shared_addresses
-
-
-def stored(folder: Path, result: Result, gateway: str) -> None:
-    store = Store.create(folder, result.metric, result.gateway)
-    keep(store, result)
-    recipe = load(gateway)
-    store.write_recipe(as_played(recipe), digest(recipe))
-
-
-@pytest.mark.parametrize(("number", "status"), [(504, 0), (505, 1)])
-def test_blocks_of_an_older_result_are_those_of_the_recipe_beside_it(
-    number: int, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stored(tmp_path, capacity(), "cgn-port-blocks")
-    asked = ["size", str(tmp_path), "--subscribers", str(number), "--connections-each", "60", "--json"]
-    assert run(asked) == status
-    (gateway,) = json.loads(capsys.readouterr().out)["gateways"]
-    assert gateway["limits"][0]["subscribers"] == [504.0, 504.0]
-
-
-def test_the_recipe_says_nothing_of_the_blocks_of_an_external_device(tmp_path: Path) -> None:
-    result = capacity()
-    device = {name: value for name, value in result.parameters.device.items() if name != "version"}
-    parameters = Parameters(**{**result.parameters.model_dump(), "device": device})
-    stored(tmp_path, result.model_copy(update={"parameters": parameters}), "cgn-port-blocks")
-    assert run(["size", str(tmp_path), "--subscribers", "505", "--connections-each", "60"]) == 0

@@ -127,7 +127,7 @@ def control_margin(record: ComparisonRecord, quantity: str) -> float:
     control = next((estimate for estimate in record.control if estimate.quantity == quantity), None)
     if control is None or control.low is None:
         return math.inf
-    return margin_of(control.low, math.inf if control.high is None else control.high)
+    return margin_of(*control.ends)
 
 
 def _differences(

@@ -51,7 +51,7 @@ def is_open(lower: float, upper: float) -> bool:
 
 def says_nothing(control: RatioEstimate) -> bool:
     """Whether an A/A control has an interval with two open ends, which shows nothing of the noise."""
-    return control.low is not None and is_open(control.low, math.inf if control.high is None else control.high)
+    return control.low is not None and is_open(*control.ends)
 
 
 def is_alike(one: tuple[float, float], other: tuple[float, float], resolve: float, fail_above: float | None) -> bool:

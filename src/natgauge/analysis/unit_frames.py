@@ -32,6 +32,7 @@ from natgauge.metrics.metric import Counted
 from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, IN_ALL
 from natgauge.records.parameters import Parameters
 from natgauge.statistics.figure import FigureSummary
+from natgauge.statistics.summary import summarize
 from natgauge.words import Query, Side
 
 _SIDES: Final[tuple[Side, ...]] = get_args(Side)
@@ -129,6 +130,14 @@ def most_units(
     ]
     known = [units for units in most if units is not None]
     return min(known) if len(known) == len(most) else None
+
+
+def share_of_link(
+    metric: str, values: Sequence[float], parameters: Parameters, figures: Mapping[str, FigureSummary]
+) -> FigureSummary | None:
+    """Return the share of the rate that the links carry at most, where that is known (RFC 2544 section 26.1)."""
+    most = most_units(metric, parameters, figures)
+    return summarize([value / most for value in values]) if most else None
 
 
 def most_frames(parameters: Parameters) -> float | None:
@@ -300,7 +309,7 @@ def _of_frames(parameters: Parameters, way: str = "up") -> Mapping[Side, float]:
 
 def _least(parameters: Parameters) -> Mapping[Side, float]:
     """Octets of the Initiator's shortest frame on the link of each side: it opens connections beside others."""
-    # Before 2026-11-27 they were not stored with a mix, so that its mean takes their place.
+    # Without a mix all frames from the Initiator have one size.
     return _of_sides(parameters.get("least_frame_octets")) or _of_frames(parameters)
 
 

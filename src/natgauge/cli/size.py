@@ -68,7 +68,6 @@ def command(
     from natgauge.analysis.sizing import Subscribers, takes_addresses
     from natgauge.reports import sizing
     from natgauge.stored import find_results
-    from natgauge.stored.blocks import with_blocks
 
     asked = Subscribers(subscribers, connections_each, new_each, mbit_each, mean_frame, outside_addresses)
     if not asked.needs():
@@ -84,7 +83,7 @@ def command(
         raise UsageError(
             f"--mean-frame: {mean_frame} says nothing without bits; add --mbit-each, or leave it out", at="mean_frame"
         )
-    results = [with_blocks(stored) for stored in find_results.find(folders).stored]
+    results = [stored.result for stored in find_results.find(folders).stored]
     found = sizing.sized(results, asked)
     if found and outside_addresses is not None and connections_each is None and not any(map(takes_addresses, found)):
         raise UsageError(

@@ -25,12 +25,13 @@ from natgauge.analysis.ratio_verdicts import is_alike, is_open
 from natgauge.comparisons.estimates import Subject, estimate_of, margin_of
 from natgauge.comparisons.method import Findings, NotMadeAgainError, making_again, named, sharing
 from natgauge.comparisons.request import ComparedGateway, CompareOptions, ComparisonGoal, differing_knob, goal_of
-from natgauge.comparisons.searched import Searched, pairs, ratio_of, refuse_too_few
+from natgauge.comparisons.searched import Searched, refuse_too_few
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host import machine
 from natgauge.inputs.question import Cell
 from natgauge.measurements.conditions import with_receiver, without_search
 from natgauge.measurements.prepared import parameters_of
+from natgauge.paired.rates import pairs, ratio_of
 from natgauge.paired.rounds import Void, VoidRounds
 from natgauge.procedures.kit.result.frame_counts import losses
 from natgauge.procedures.kit.result.notes import tolerance_note

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searches for one rate of one gateway: their bounds and doubts, and the ratio to another gateway's rate."""
+"""Searches for one rate of one gateway as they are run: their bounds, limits and doubts."""
 
 from __future__ import annotations
 
 import math
-import statistics as plain
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
@@ -16,6 +16,7 @@ from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
 from natgauge.metrics.shared_figures import TRIAL_SECONDS
 from natgauge.notes import Note
+from natgauge.paired.rates import RateBounds, RateRounds, pairs
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.procedures.kit.search import late_frames, permanent_loss, queues
@@ -23,49 +24,21 @@ from natgauge.procedures.kit.search.late_frames import rounded_up
 from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.records.comparison import SearchLimit
 from natgauge.records.parameters import Parameters
-from natgauge.statistics.interval import ConfidenceInterval, MedianEstimate, relative_half_width
-from natgauge.statistics.order_statistics import median_estimate
-from natgauge.words import Quantity, SearchLimitedBy
+from natgauge.statistics.interval import relative_half_width
+from natgauge.words import SearchLimitedBy
 
 #: A doubt that is the reason why no rate passed.
 _NO_RATE: Final = permanent_loss.WORDS
 
 
-@dataclass(frozen=True, slots=True)
-class RateBounds:
-    """Bounds of the device's rate after one search, in frames/s of each direction.
-
-    Attributes:
-        lower: a rate that the device surely does; 0 where no rate passed.
-        passed: the highest rate that passed; queues and tolerated lag may have raised it above the device's own. 0 =
-            none passed.
-        upper: the lowest rate that the device failed; infinite where it failed none.
-        limit: what ended the search instead of the device; "" = the device did.
-    """
-
-    lower: float
-    passed: float
-    upper: float
-    limit: SearchLimitedBy | Literal[""] = ""
-
-    @property
-    def middle(self) -> float:
-        """Geometric mean of the passed rate and the bound; the passed rate where there is no bound."""
-        return self.passed if math.isinf(self.upper) else math.sqrt(self.passed * self.upper)
-
-
 @dataclass(slots=True)
-class Searched:
-    """The searches for one rate of one gateway, round by round.
+class Searched(RateRounds):
+    """The searches for one rate of one gateway as they are run, with what they measured.
 
     Attributes:
-        rounds: bounds of each search; None = the tester, the host or the time voided it, so nothing is known.
         parameters: parameters of the searches; None before the first.
     """
 
-    label: str
-    quantity: Quantity
-    rounds: list[RateBounds | None] = field(default_factory=list)
     measurements: list[Measurement] = field(default_factory=list)
     procedure: Procedure[SearchSettings] | None = None
     parameters: Parameters | None = None
@@ -105,30 +78,11 @@ class Searched:
         del self.measurements[len(self.bounds) :]
 
     @property
-    def bounds(self) -> list[RateBounds]:
-        """Bounds of the searches that are not void."""
-        return [bounds for bounds in self.rounds if bounds is not None and bounds.passed]
-
-    @property
     def failures(self) -> str:
         """The searches in which the gateway passed no rate, as a sentence without its full stop; empty = none."""
         known = [bounds for bounds in self.rounds if bounds is not None]
         failed = len(known) - len(self.bounds)
         return f"{self.label} passed no rate in {failed} of {len(known)} searches" if failed else ""
-
-    @property
-    def rate(self) -> float | None:
-        """Median over rounds, in frames/s of each direction; None before there is one."""
-        return plain.median(bounds.middle for bounds in self.bounds) if self.bounds else None
-
-    @property
-    def nanoseconds(self) -> float | None:
-        """Time for a frame at the highest rate, ns; None if the rate is unknown, or only a lower bound is known."""
-        rate = self.rate
-        if rate is None or math.isinf(plain.median_high(bounds.upper for bounds in self.bounds)):
-            return None
-        # Both directions have frames, and the rate is that of each.
-        return 1e9 / rate / (2 if self.quantity == "both" else 1)
 
     @property
     def limits(self) -> tuple[SearchLimit, ...]:
@@ -144,7 +98,7 @@ class Searched:
                 limited_by=by,
                 searches=len(rates),
                 of=len(self.bounds),
-                at_least=plain.median(rates),
+                at_least=statistics.median(rates),
             )
             for by, rates in of.items()
         )
@@ -173,31 +127,6 @@ def _once_each(notes: Sequence[Note], searches: int) -> Iterator[Note]:
         alike = [note for note in notes if note.word == word]
         first, number = alike[0], len(alike)
         yield first if number == 1 else replace(first, text=f"{first.text} (so in {number} of {searches} searches)")
-
-
-def pairs(baseline: Searched, other: Searched) -> list[tuple[RateBounds, RateBounds]]:
-    """Return the bounds of both gateways in the rounds in which both have some."""
-    both = zip(baseline.rounds, other.rounds, strict=False)
-    return [(first, second) for first, second in both if first is not None and second is not None]
-
-
-def ratio_of(baseline: Searched, other: Searched, alpha: float) -> MedianEstimate | None:
-    """Estimate the median ratio of costs; the interval covers the lowest and highest ratios that the bounds allow.
-
-    A gateway that passed no rate has an infinite cost. Where neither passed one, the ratio may be any.
-    """
-    both = pairs(baseline, other)
-    middles = [_quotient(first.middle, second.middle) for first, second in both if first.passed or second.passed]
-    lowest = median_estimate([first.lower / second.upper for first, second in both], alpha)
-    highest = median_estimate([_quotient(first.upper, second.lower) for first, second in both], alpha)
-    if not middles or lowest is None or highest is None:
-        return None
-    interval = ConfidenceInterval(lowest.lower, highest.upper, lowest.interval.coverage)
-    return MedianEstimate(plain.median(middles), interval, len(both))
-
-
-def _quotient(first: float, second: float) -> float:
-    return first / second if second else math.inf
 
 
 def refuse_too_few(baseline: Searched, other: Searched, connections: Mapping[str, int], goal: ComparisonGoal) -> None:

@@ -10,8 +10,7 @@ from typing import Any, Final
 from natgauge.analysis.between_runs import judged
 from natgauge.analysis.contrast import median_interval_of
 from natgauge.analysis.own_work import limiting_device, log_work, own_work
-from natgauge.analysis.unit_frames import frames_in_all, frames_of, most_frames, most_units
-from natgauge.causes.cause import Cause, most_frequent
+from natgauge.analysis.unit_frames import frames_in_all, frames_of, most_frames, most_units, share_of_link
 from natgauge.doubts import find
 from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
@@ -25,7 +24,6 @@ from natgauge.records.measurement import REPETITION, SHARE_OF_LINK, STATISTICS, 
 from natgauge.records.parameters import METHODS, RAISED_TIMEOUT, Parameters, joined
 from natgauge.records.store import Store
 from natgauge.statistics.figure import FigureSummary
-from natgauge.statistics.summary import summarize
 
 #: Cores of a device over which frames can be spread.
 _SEVERAL: Final = 2
@@ -50,7 +48,7 @@ def make(
     parameters = _with_link(measured, parameters)
     summary = measured.summary
     figures = measured.figures
-    if (share := _share_of_link(measured, parameters)) is not None:
+    if (share := share_of_link(measured.metric, measured.values, parameters, figures)) is not None:
         figures[SHARE_OF_LINK] = share
     found = find(measured, parameters)
     result = Result(
@@ -60,7 +58,7 @@ def make(
         median_interval=median_interval_of(measured.metric, measured.measurements, found),
         error=measured.error,
         limited_by=measured.limited_by,
-        cause=_cause(measured),
+        cause=measured.cause,
         doubts=found,
         trials=measured.trials,
         disturbed=measured.disturbed,
@@ -138,19 +136,6 @@ def _with_link(measured: MeasurementResult, parameters: Parameters) -> Parameter
     of_units = bool(frames_of(measured.metric, parameters))
     most = most_units(measured.metric, parameters, measured.figures) if of_units else most_frames(parameters)
     return parameters.model_copy(update={"place": {**parameters.place, "theoretical_maximum": most}})
-
-
-def _share_of_link(measured: MeasurementResult, parameters: Parameters) -> FigureSummary | None:
-    """Share of the rate that the links carry at most, where that is known (RFC 2544 section 26.1)."""
-    most = most_units(measured.metric, parameters, measured.figures)
-    return summarize([value / most for value in measured.values]) if most else None
-
-
-def _cause(measured: MeasurementResult) -> Cause | None:
-    """Return the most frequent cause of the repetitions that the most frequent limit limited."""
-    limited = [repetition for repetition in measured.measurements if repetition.limited_by == measured.limited_by]
-    causes = [repetition.cause for repetition in limited if repetition.cause is not None]
-    return most_frequent(causes) if causes else None
 
 
 def of_repetitions(

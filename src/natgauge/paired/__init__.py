@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paired timing of devices in alternating slices: plan of a round, ratios of work, void rounds."""
+"""Paired timing of devices in rounds, by alternating slices or by rates: plan of a round, ratios, void rounds."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, ClassVar, Final, Literal, Self
@@ -13,9 +14,10 @@ from natgauge.figure_text import at_least
 from natgauge.notes import Note
 from natgauge.records.parameters import Parameters
 from natgauge.records.record import Record, RecordPart
+from natgauge.records.store import LAST_SECOND
 from natgauge.words import Quantity, SearchLimitedBy
 
-COMPARISON_SCHEMA: Final = "natgauge-comparison-4"
+COMPARISON_SCHEMA: Final = "natgauge-comparison-5"
 
 #: What a confidence interval of a ratio of costs means.
 CostVerdict = Literal["costs more", "costs less", "no difference", "undecided"]
@@ -125,6 +127,11 @@ class RatioEstimate(RecordPart):
         return self
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """Both ends of the interval; 0 and infinite where they are not known."""
+        return self.low or 0.0, math.inf if self.high is None else self.high
+
+    @property
     def is_bounded(self) -> bool:
         """Whether both ends of the interval are known."""
         return bool(self.low) and self.high is not None
@@ -206,13 +213,13 @@ class ComparisonRecord(Record):
         slices: None by rates.
         notes: facts that a reader must know.
         results: folder of the evidence, as it was called when it was made.
-        began: when the first round began, s since the epoch; None = the record is of an earlier natgauge.
+        began: when the first round began, s since the epoch.
         commit: name of the commit that was compared, with its date if that was given: "NAME@DATE".
     """
 
     schema_version: ClassVar = COMPARISON_SCHEMA
 
-    schema_name: Literal["natgauge-comparison-4"] = Field(default=COMPARISON_SCHEMA, alias="schema")
+    schema_name: Literal["natgauge-comparison-5"] = Field(default=COMPARISON_SCHEMA, alias="schema")
     by: Method
     gateways: Annotated[tuple[GatewayRecord, ...], Field(min_length=3)]
     estimates: Annotated[tuple[RatioEstimate, ...], Field(min_length=1)]
@@ -229,7 +236,7 @@ class ComparisonRecord(Record):
     slices: SliceCounts | None = None
     notes: tuple[Note, ...] = ()
     results: str | None = None
-    began: float | None = None
+    began: Annotated[float, Field(ge=0, le=LAST_SECOND)]
     commit: str | None = None
 
     @model_validator(mode="after")

@@ -30,8 +30,7 @@ class Repetition:
         figures: further figures by name, units in the names.
         notes: notes of this repetition.
         series: rows of a table or graph, one per load or step; units in the names.
-        cause: why the device failed above the value; None = not a matter of lost or late frames, not the device, or a
-            result of an earlier natgauge.
+        cause: why the device failed above the value; None = not a matter of lost or late frames, or not the device.
         error: `upper` - `value`; None without an upper bound. It always follows from the two.
     """
 

@@ -30,7 +30,7 @@ ENVIRONMENT_SCHEMA = "natgauge-environment-1"
 TRIAL_SCHEMA = "natgauge-trial-2"
 MEASUREMENT_SCHEMA = "natgauge-measurement-2"
 RECIPE_SCHEMA = "natgauge-recipe-1"
-ROUND_SCHEMA = "natgauge-comparison-round-1"
+ROUND_SCHEMA = "natgauge-comparison-round-2"
 FAILURE_SCHEMA = "natgauge-failure-1"
 JOURNAL_SCHEMA = "natgauge-journal-6"
 
@@ -65,7 +65,7 @@ _MAXIMUM_NAMES = 1000
 #: Date at the beginning of a folder's name, in UTC.
 _STAMP = "%Y-%m-%d-%H%M%S"
 #: The last second of the year 9999, the last one that dates have, in s since 1970.
-_LAST_SECOND = 253_402_300_799
+LAST_SECOND = 253_402_300_799
 #: Types that JSON has; most of every document, so they are tried first. Enumerators are none of these types themselves.
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 
@@ -260,7 +260,7 @@ def date_of(folder: Path) -> datetime | None:
 
 def moment_of(seconds: object) -> datetime | None:
     """Return the date of seconds since 1970, which a stranger may have written; None = no date has them."""
-    if not isinstance(seconds, int | float) or not 0 <= seconds <= _LAST_SECOND:
+    if not isinstance(seconds, int | float) or not 0 <= seconds <= LAST_SECOND:
         return None
     return datetime.fromtimestamp(seconds, UTC)
 

@@ -94,7 +94,6 @@ class _Phase2(_Part):
     initiator_rate: _Rate
     responder_rate: _Rate
     seconds: _Rate | None = None
-    periods: Annotated[int, Field(ge=1, le=_MOST)] | None = None
 
 
 class _Plan(_Part):
@@ -127,12 +126,6 @@ class _Trial(_Part):
     dropped: dict[str, _Counter] | None = None
     taps: bool | None = None
     counts_taken: list[str] | None = None
-
-
-def periods(trial: Mapping[str, Any]) -> int:
-    """Return the number of runs of phase 2 in a checked trial, each of which is judged as a trial of its own."""
-    plan = trial.get("plan") or {}
-    return int((plan.get("phase2") or {}).get("periods") or 1)
 
 
 def checked(trial: Mapping[str, Any], where: str) -> Mapping[str, Any]:

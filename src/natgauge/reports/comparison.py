@@ -66,7 +66,7 @@ def sentences(record: ComparisonRecord) -> list[Sentence]:
             of = f"how far equal gateways differ ({FRAME_OF[estimate.quantity]}, A/A control)"
             itself = f"Compared with itself, {record.baseline.label} does not show {of}"
             found.append(Sentence(f"{itself}: both ends of its interval are open.", "cannot tell"))
-        low, high = _ends(estimate)
+        low, high = estimate.ends
         if estimate.is_bounded and not low <= 1 <= high:
             ratios = f"{ratio(low, 'down')} to {ratio(high, 'up')}"
             of = f"Compared with itself, {record.baseline.label} seems to differ, too ({FRAME_OF[estimate.quantity]}"
@@ -95,14 +95,14 @@ def _in_order(record: ComparisonRecord, quantity: Quantity, known: Sequence[Rati
     margin = control_margin(record, quantity)
 
     def middle(one: RatioEstimate | None) -> float:
-        return 1.0 if one is None else math.prod(_ends(one))
+        return 1.0 if one is None else math.prod(one.ends)
 
     def is_less(one: RatioEstimate | None, other: RatioEstimate | None) -> bool:
         if one is None:
             return other is not None and other.verdict == "costs more"
         if other is None:
             return one.verdict == "costs less"
-        return _ends(one)[1] * margin < _ends(other)[0]
+        return one.ends[1] * margin < other.ends[0]
 
     # None = the baseline.
     ordered = sorted([None, *known], key=middle)
@@ -139,9 +139,9 @@ def _compared(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sente
 
 
 def _same_cost(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
-    largest = max(max(high - 1, 1 - low) for low, high in map(_ends, group))
+    largest = max(max(high - 1, 1 - low) for low, high in (one.ends for one in group))
     control = control_margin(record, group[0].quantity)
-    # An earlier natgauge gave this verdict without a control, too.
+    # By rates a gateway that differs alike from both copies is judged although the control shows no noise.
     largest = max(largest, control - 1) if math.isfinite(control) else largest
     what, names = FRAME_OF[group[0].quantity], listed([_through(estimate, record) for estimate in group])
     within = f"at most {percent(largest, 'up')} ({_level(group)})"
@@ -168,8 +168,8 @@ def _costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence
     sign = -1 if verdict == "costs less" else 1
     direction = "" if undecided else f"{verdict.removeprefix('costs ')} "
     parts = []
-    for estimate in sorted(group, key=lambda each: each.ratio or _ends(each)[0]):
-        low, high = sorted(sign * (end - 1) for end in _ends(estimate))
+    for estimate in sorted(group, key=lambda each: each.ratio or each.ends[0]):
+        low, high = sorted(sign * (end - 1) for end in estimate.ends)
         share = partial(percent, width=high - low, sign=undecided)
         middle = "" if estimate.ratio is None else f"{share(sign * (estimate.ratio - 1))} "
         ends = f"{share(low, 'down').removesuffix(' %')} to {share(high, 'up')}"
@@ -184,10 +184,6 @@ def _costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence
         head = f"Cannot tell whether a {what} costs more or less than {against}"
         return Sentence(f"{head}: {', '.join(parts)}; {intervals}.", "cannot tell")
     return Sentence(f"A {what} costs {', '.join(parts)} than {against}; {intervals}.", "sure")
-
-
-def _ends(estimate: RatioEstimate) -> tuple[float, float]:
-    return estimate.low or 0.0, math.inf if estimate.high is None else estimate.high
 
 
 def _level(group: Sequence[RatioEstimate]) -> str:
@@ -246,7 +242,7 @@ def sheet(record: ComparisonRecord, *, brief: bool = True) -> Sheet:
 
 def change(estimate: RatioEstimate, end: float, way: Way = "near") -> str:
     """Return a ratio as the change in percent, with the digits that the interval of the estimate resolves."""
-    low, high = _ends(estimate)
+    low, high = estimate.ends
     return percent(end - 1, way, width=high - low, sign=True)
 
 
@@ -256,7 +252,7 @@ def _of_control(estimate: RatioEstimate) -> str:
         return "-"
     if says_nothing(estimate):
         return "cannot tell"
-    low, high = _ends(estimate)
+    low, high = estimate.ends
     return "as expected" if low <= 1 <= high else "seems to differ"
 
 

@@ -9,12 +9,10 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from natgauge.analysis.history import Dated, HistoryPoint, HistorySeries
-from natgauge.errors import UsageError
 from natgauge.figure_text import given
 from natgauge.interval_text import percent
 from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, commit_of
-from natgauge.records.store import date_of, moment_of
 from natgauge.reports.answers import Sentence, listed
 from natgauge.reports.collected import StoredComparison
 from natgauge.reports.comparison import change, interval
@@ -36,20 +34,12 @@ _COLUMNS: Final = (
 
 
 def dated(every: Sequence[StoredComparison]) -> list[Dated]:
-    """Return each comparison with its date: of the commit, of the record, or in the name of its folder.
-
-    One without any date is refused.
-    """
+    """Return each comparison with its date: of the commit, or else of its first round."""
     found = {}
     for stored in every:
         record, folder = stored.record, stored.folder
         name, date = ("", None) if record.commit is None else _commit(record.commit)
-        date = date or moment_of(record.began) or date_of(folder.resolve())
-        if date is None:
-            raise UsageError(
-                f"report: --history: {folder} has no date: its comparison is of an earlier natgauge, and its name does "
-                "not begin with one (2026-11-26-010029-...); give the folder its own name again, or leave it out"
-            )
+        date = date or datetime.fromtimestamp(record.began, UTC)
         found[folder.resolve()] = Dated(record, date, name, str(folder))
     return list(found.values())
 

@@ -3,30 +3,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from natgauge.analysis.ratio_verdicts import above, is_decided, margin_of, verdict_of
+from natgauge.analysis.ratio_changes import control_margin
+from natgauge.analysis.ratio_verdicts import above, is_decided, says_nothing, verdict_of
 from natgauge.foreign import is_there
 from natgauge.paired.ratios import PairedRatios, RoundPlace, Seat, Seating, work_of_block
 from natgauge.records.comparison import ComparisonRecord, CostVerdict, RatioEstimate
 from natgauge.records.reading import read_document, read_lines
 from natgauge.records.record import damaged, parsed
 from natgauge.records.store import COMPARISON, PLAN, PLAN_SCHEMA, ROUND_SCHEMA, ROUNDS, TRIALS
-from natgauge.statistics.interim import alpha_spent
 from natgauge.statistics.interval import finite, relative_half_width
-from natgauge.stored.contradiction import ContradictionError, expect
+from natgauge.stored.contradiction import expect
 from natgauge.stored.parameter_consistency import check_values
 from natgauge.stored.rates_consistency import check_rates
+from natgauge.stored.ratio_consistency import check_ratio
 from natgauge.stored.trial_consistency import check_trials
 from natgauge.words import Quantity
 
-#: The most interim analyses that are tried: the rounds grow by half from one to the next.
-_MOST_ANALYSES: Final = 40
 _Count = Annotated[int, Field(ge=0, lt=2**63)]
 #: Kind of a gateway that is its own plain forwarding.
 _ROUTING: Final = "routing"
@@ -171,7 +170,7 @@ def _check_ratios(record: ComparisonRecord, ratios: PairedRatios, where: Path) -
         expect(f"{name}: nanoseconds", estimate.nanoseconds, ratios.nanoseconds(place, quantity), source, where)
         forwarding = finite(ratios.ratio_to_forwarding(place, quantity))
         expect(f"{name}: ratio to plain forwarding", estimate.ratio_to_forwarding, forwarding, source, where)
-        _check_interval(estimate, ratios, place, where)
+        check_ratio(estimate, partial(ratios.estimate, place, quantity), where)
     for cost in record.baseline_costs:
         name, baseline = f"{record.baseline.label}, {cost.quantity}", ratios.places[0]
         forwarding = finite(ratios.ratio_to_forwarding(baseline, cost.quantity))
@@ -182,47 +181,15 @@ def _check_ratios(record: ComparisonRecord, ratios: PairedRatios, where: Path) -
         expect(f"plain forwarding, {quantity}", nanoseconds, ratios.forwarding(quantity), source, where)
 
 
-def _check_interval(estimate: RatioEstimate, ratios: PairedRatios, place: RoundPlace, where: Path) -> None:
-    """Check a ratio and its interval, of whichever interim analysis they are."""
-    if estimate.ratio is None or estimate.low is None:
-        return
-    said = (estimate.ratio, estimate.low, estimate.high)
-    closest: tuple[float | None, ...] = ()
-    for analysis in range(1, _MOST_ANALYSES):
-        for last in (True, False):
-            found = ratios.estimate(place, estimate.quantity, alpha_spent(analysis, 1 - estimate.level, last=last))
-            if found is None:
-                continue
-            actual = (finite(found.value), finite(found.lower), finite(found.upper))
-            if all(_near(one, other) for one, other in zip(said, actual, strict=True)):
-                return
-            closest = closest or actual
-    if closest:
-        texts = [", ".join("none" if value is None else f"{value:.6g}" for value in each) for each in (said, closest)]
-        field = f"{estimate.gateway}, {estimate.quantity}: the ratio with its interval"
-        raise ContradictionError(where, field, texts[0], "its rounds give, at the first analysis,", texts[1])
-
-
-def _near(one: float | None, other: float | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
-
-
 def check_verdicts(record: ComparisonRecord, where: Path) -> None:
     """Check the verdicts of a comparison by its ratios, and its answers by its verdicts."""
-    controls = {control.quantity: control for control in record.control}
+    open_controls = {control.quantity for control in record.control if says_nothing(control)}
     for estimate in (*record.estimates, *record.control):
-        control = controls.get(estimate.quantity)
-        margin = 1.0
-        if control is not estimate:
-            margin = math.inf if control is None or _unknown(control) else margin_of(*_ends(control))
-        # An earlier natgauge took a control without an interval for one that does not differ. By rates a control that
-        # is open at both ends decides nothing where the gateway differs alike from both copies.
-        margins = (margin, 1.0) if math.isinf(margin) else (margin,)
-        said = (estimate.verdict, estimate.above)
-        found = [(_verdict(estimate, each, record), _above(estimate, each, record)) for each in margins]
-        if said in found:
+        margins = [1.0 if estimate in record.control else control_margin(record, estimate.quantity)]
+        # A control that shows no noise decides nothing where the gateway differs alike from both copies.
+        margins += [1.0] if record.by == "rates" and estimate.quantity in open_controls else []
+        found = [_judged(estimate, margin, record) for margin in margins]
+        if (estimate.verdict, estimate.above) in found:
             continue
         name = f"{estimate.gateway}, {estimate.quantity}"
         expect(f"{name}: verdict", estimate.verdict, found[0][0], "its interval gives", where)
@@ -233,25 +200,9 @@ def check_verdicts(record: ComparisonRecord, where: Path) -> None:
     expect("above", record.above, any_above, "its verdicts give", where)
 
 
-def _verdict(estimate: RatioEstimate, margin: float, record: ComparisonRecord) -> CostVerdict:
-    if _unknown(estimate):
-        return "undecided"
-    lower, upper = _ends(estimate)
-    if estimate.limits and not 0 < lower <= upper < math.inf:
-        return "costs more" if lower > margin else "costs less" if upper < 1 / margin else "undecided"
-    return verdict_of(lower, upper, margin, record.resolve)
-
-
-def _above(estimate: RatioEstimate, margin: float, record: ComparisonRecord) -> bool | None:
-    if record.fail_above is None or _unknown(estimate):
-        return None
-    return above(*_ends(estimate), margin, record.fail_above)
-
-
-def _unknown(estimate: RatioEstimate) -> bool:
-    """Whether there are too few blocks for an interval: an interval with an open upper end has a lower one."""
-    return estimate.low is None
-
-
-def _ends(estimate: RatioEstimate) -> tuple[float, float]:
-    return estimate.low or 0.0, math.inf if estimate.high is None else estimate.high
+def _judged(estimate: RatioEstimate, margin: float, record: ComparisonRecord) -> tuple[CostVerdict, bool | None]:
+    """Return the verdict, and the answer to `fail_above`; of too few blocks for an interval nothing follows."""
+    if estimate.low is None:
+        return "undecided", None
+    answer = None if record.fail_above is None else above(*estimate.ends, margin, record.fail_above)
+    return verdict_of(*estimate.ends, margin, record.resolve), answer

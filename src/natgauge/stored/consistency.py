@@ -1,53 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a results folder agrees with itself: what its summary says follows from what it says elsewhere.
 
-A summary can be edited, damaged, or copied from another folder. Its statistics are computed again from its repetitions,
-the repetitions are compared with their own file, the parameters with the plan, and the number of trials with their
-file. Its doubts are found again with the same rules (`doubts`).
+A summary can be edited, damaged, or copied from another folder. All that follows from its repetitions is made again, as
+`measurements.making` does it. The repetitions are compared with their own file, the parameters with the plan, and the
+number of trials with their file. Its doubts are found again with the same rules (`doubts`).
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pydantic import ValidationError
 
 from natgauge import foreign
 from natgauge.analysis.between_runs import judged
-from natgauge.analysis.contrast import median_interval_of, widened_interval
-from natgauge.analysis.unit_frames import most_units
-from natgauge.causes.cause import most_frequent
+from natgauge.analysis.contrast import median_interval_of
+from natgauge.analysis.unit_frames import share_of_link
 from natgauge.doubts import doubts, find
 from natgauge.errors import UsageError
-from natgauge.metrics import figures
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Measurement, MeasurementResult, make_result
-from natgauge.records.measurement import REPETITION, SHARE_OF_LINK, STATISTICS, MedianInterval, Result
+from natgauge.records.measurement import REPETITION, SHARE_OF_LINK, STATISTICS, Result
 from natgauge.records.parameters import SEVERAL
 from natgauge.records.reading import read_document, read_lines
 from natgauge.records.record import first_fault
 from natgauge.records.repetition import Repetition
 from natgauge.records.store import MEASUREMENT_SCHEMA, MEASUREMENTS, PLAN, PLAN_SCHEMA, SUMMARY, TRIALS
 from natgauge.statistics.figure import FigureSummary
-from natgauge.statistics.interval import ConfidenceInterval
-from natgauge.statistics.order_statistics import median_interval
-from natgauge.statistics.summary import interval_of, summarize
-from natgauge.stored.contradiction import ContradictionError, agree, compare, expect, is_number, same
+from natgauge.stored.contradiction import ContradictionError, compare, expect, is_number
 from natgauge.stored.parameter_consistency import check_metric, check_values
 from natgauge.stored.trial_consistency import check_counts
-from natgauge.words import Verdict
 
 #: Fields of a line of a repetition that are not its own.
 _OF_ALL: Final = ("schema", "metric", "unit", "repetition", "samples", "disturbed")
 #: Groups whose parameters are known when the plan is written; settings may change with the first trials.
 _PLANNED: Final = ("traffic", "place", "device")
+
+#: Single values of the figures of which a repetition has several.
+_Sample: TypeAlias = Mapping[str, tuple[float, ...]]
 
 
 def refuse_contradictions(result: Result, folder: Path) -> None:
@@ -56,22 +54,11 @@ def refuse_contradictions(result: Result, folder: Path) -> None:
     check_metric(result, summary)
     check_values(result.parameters, result.metric, summary)
     lines = _repetitions(result, folder)
-    _check_statistics(result, summary)
-    _check_sums(result, summary)
-    _check_figures(result, summary, [line.get("samples") for line in lines])
+    _check_derived(result, summary, [_sample(line) for line in lines])
     _check_disturbed(result, summary, [line.get("disturbed") for line in lines])
     _check_plan(result, folder)
     check_counts(result.trials, result.metric, folder)
     check_doubts(result, folder)
-    stored, now = (None if one is None else one.model_dump() for one in (result.threshold, judged(result)))
-    if not _has_former_verdict(result):
-        compare(stored, now, summary, "the verdict on the threshold", "its repetitions give")
-
-
-def _has_former_verdict(result: Result) -> bool:
-    """Whether the threshold may have been judged before 2026-11-27, when undecided figures had no open end."""
-    is_undecided = any(doubt.word == "undecided" for doubt in result.doubts)
-    return is_undecided and any(repetition.upper is None for repetition in result.repetitions)
 
 
 def _repetitions(result: Result, folder: Path) -> list[dict[str, Any]]:
@@ -103,108 +90,56 @@ def _repetitions(result: Result, folder: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def _check_statistics(result: Result, where: Path) -> None:
-    actual = summarize(result.values)
-    for name in STATISTICS:
-        _expect(result, name, getattr(actual, name), where)
-    interval = None if result.median_interval is None else _ends(result.median_interval)
-    uppers = [repetition.upper for repetition in result.repetitions]
-    now = median_interval_of(result.metric, result.repetitions, result.doubts)
-    # Before 2026-11-27 limits and doubts opened no end of it; before 2026-11-25 the interval was of the values alone.
-    before = widened_interval(interval_of(result.values, uppers), result.doubts), median_interval(result.values)
-    known = [None if one is None else _ends(one) for one in (now, *before)]
-    if not any(agree(interval, one, where) for one in known):
-        compare(interval, known[0], where, "the median's interval", "its repetitions give")
+def _check_derived(result: Result, where: Path, samples: Sequence[_Sample]) -> None:
+    """Check all that follows from the repetitions by making it again."""
+    measured = _measured(result, samples)
+    summary, trials = measured.summary, measured.trials.items()
+    again = {
+        **{name: getattr(summary, name) for name in STATISTICS},
+        **{name: getattr(measured, name) for name in ("error", "limited_by", "cause")},
+        "median_interval": median_interval_of(result.metric, result.repetitions, result.doubts),
+        "trials": {verdict: number for verdict, number in trials if number or verdict in result.trials},
+        "figures": _figures(result, measured, where, has_samples=bool(samples)),
+    }
+    made = result.model_copy(update=again)
+    made = made.model_copy(update={"threshold": judged(made)})
+    stored, now = (one.model_dump(mode="json", include={*again, "threshold"}) for one in (result, made))
+    for name, said in stored.items():
+        compare(said, now[name], where, name.replace("_", " "), "its repetitions give")
 
 
-def _check_sums(result: Result, where: Path) -> None:
-    """Check what the summary derives from single repetitions: errors, causes, counts of trials."""
-    errors = [repetition.error for repetition in result.repetitions]
-    known = [error for error in errors if error is not None]
-    _expect(result, "error", max(known) if len(known) == len(errors) else None, where)
-    causes = Counter(repetition.limited_by for repetition in result.repetitions)
-    _expect(result, "limited_by", causes.most_common(1)[0][0], where)
-    own = [each.cause for each in result.repetitions if each.limited_by == result.limited_by and each.cause is not None]
-    expect("cause", result.cause, most_frequent(own) if own else None, "its repetitions give", where)
-    counts: Counter[Verdict] = Counter()
-    for repetition in result.repetitions:
-        counts.update(repetition.trials)
-    for verdict in Verdict:
-        if result.trials.get(verdict, 0) != counts[verdict]:
-            field = f"the number of {verdict} trials"
-            raise ContradictionError(
-                where, field, result.trials.get(verdict, 0), "its repetitions have", counts[verdict]
-            )
-
-
-def _check_figures(result: Result, where: Path, samples: Sequence[Any]) -> None:
-    names = dict.fromkeys(name for repetition in result.repetitions for name in repetition.figures)
-    unknown = [name for name in result.figures if name not in names and name != SHARE_OF_LINK]
-    missing = [name for name in names if name not in result.figures]
-    if unknown or missing:
-        name = (unknown or missing)[0]
-        said, other = ("in", "not in") if unknown else ("not in", "in")
+def _figures(
+    result: Result, measured: MeasurementResult, where: Path, *, has_samples: bool
+) -> dict[str, FigureSummary]:
+    """Return the figures as they are made again; those whose single values the folder does not have as they are."""
+    found = measured.figures
+    if (share := share_of_link(result.metric, result.values, result.parameters, result.figures)) is not None:
+        found[SHARE_OF_LINK] = share
+    if odd := found.keys() ^ result.figures.keys():
+        name = min(odd)
+        said, other = ("in", "not in") if name in result.figures else ("not in", "in")
         raise ContradictionError(where, f"figure {name}", f"{said} the summary", "it is", f"{other} its repetitions")
     for name, figure in result.figures.items():
-        if name == SHARE_OF_LINK and name not in names:
-            _check_figure(name, figure, _shares(result, figure), where)
-            continue
-        values = [repetition.figures[name] for repetition in result.repetitions if name in repetition.figures]
-        sampled = _sampled(name, result, samples)
-        if sampled is None and figure.count <= len(values):
-            sampled = values
-        if sampled is None:
+        if not has_samples and figure.count > found[name].count:
+            values = [repetition.figures[name] for repetition in result.repetitions if name in repetition.figures]
             _check_order(name, figure, values, where)
-        else:
-            _check_figure(name, figure, sampled, where)
+            found[name] = figure
+    return found
 
 
-def _shares(result: Result, figure: FigureSummary) -> list[float] | None:
-    """Shares of the link's theoretical maximum, as `making` computes them; None = it is not known.
-
-    Before 2026-11-27 the parameter was another maximum where a unit is one frame, and the shares were those of the
-    frames under test alone, of a mixed load the upward ones.
-    """
-    former = {"foreground_share": 1.0, "directions": result.parameter("directions") or "up"}
-    known = [
-        result.number("theoretical_maximum"),
-        most_units(result.metric, result.parameters, result.figures),
-        most_units("throughput", result.parameters.with_settings(former)),
-    ]
-    of_each = [[value / most for value in result.values] for most in known if most]
-    agreed = [shares for shares in of_each if same(figure.median, summarize(shares).median)]
-    return next(iter([*agreed, *of_each]), None)
-
-
-def _sampled(name: str, result: Result, samples: Sequence[Any]) -> list[float] | None:
-    """Values of a figure of which repetitions have several; None where the folder does not have all of them."""
-    values: list[float] = []
-    for repetition, sample in zip(result.repetitions, samples, strict=False):
-        if name not in repetition.figures:
-            continue
-        own = sample.get(name, [repetition.figures[name]]) if isinstance(sample, dict) else None
-        if not isinstance(own, list) or not all(is_number(value) for value in own):
-            return None
-        values += own
-    return values or None
-
-
-def _check_figure(name: str, figure: FigureSummary, values: Sequence[float] | None, where: Path) -> None:
-    if not values:
-        raise ContradictionError(where, f"figure {name}", figure.median, "its repetitions give", "none")
-    known = figures().get(name)
-    actual = summarize(values, is_tried=known is not None and known.is_tried)
-    for statistic in STATISTICS:
-        expected = getattr(actual, statistic)
-        if not same(getattr(figure, statistic), expected):
-            field = f"{statistic.replace('_', ' ')} of {name}"
-            raise ContradictionError(where, field, getattr(figure, statistic), "its values give", expected)
-    if figure.count != len(values):
-        raise ContradictionError(where, f"the number of values of {name}", figure.count, "there are", len(values))
+def _sample(line: Mapping[str, Any]) -> _Sample:
+    """Return the sample of a repetition by figure; a stranger may have written something else than numbers."""
+    sample = line.get("samples")
+    lists = {name: own for name, own in sample.items() if isinstance(own, list)} if isinstance(sample, dict) else {}
+    return {
+        name: tuple(own)
+        for name, own in lists.items()
+        if own and all(is_number(value) and math.isfinite(value) for value in own)
+    }
 
 
 def _check_order(name: str, figure: FigureSummary, values: Sequence[float], where: Path) -> None:
-    """Check a figure whose single values an earlier natgauge did not store."""
+    """Check a figure whose single values the folder does not have."""
     rising = [figure.minimum, figure.p1, figure.median, figure.p99, figure.maximum]
     for lower, upper in itertools.pairwise(rising):
         if lower > upper:
@@ -239,19 +174,8 @@ def _check_plan(result: Result, folder: Path) -> None:
     if plan.get("metric", result.metric) != result.metric:
         raise ContradictionError(folder / SUMMARY, "metric", result.metric, f"{PLAN} says", plan["metric"])
     for group, name, value in result.parameters.items():
-        # Before 2026-11-27 plans had the links' maximum, in frames/s.
-        if name == "theoretical_maximum":
-            continue
         if group in _PLANNED and name in plan and not (isinstance(value, dict) and SEVERAL in value):
             compare(value, plan[name], folder / SUMMARY, f"parameter {name}", f"{PLAN} says")
-
-
-def _expect(result: Result, name: str, expected: object, where: Path) -> None:
-    expect(name.replace("_", " "), getattr(result, name), expected, "its repetitions give", where)
-
-
-def _ends(interval: ConfidenceInterval | MedianInterval) -> list[float | None]:
-    return [interval.lower, interval.upper, interval.coverage]
 
 
 #: Doubts that a folder's other files do not show, and why.
@@ -268,20 +192,13 @@ def check_doubts(result: Result, folder: Path) -> None:
         return
     stored = {doubt.word: doubt for doubt in result.doubts}
     for doubt in following(result):
-        if doubt.word not in stored and not (doubt.word == "link limited" and _has_former_maximum(result)):
+        if doubt.word not in stored:
             named = ", ".join(stored) or "none"
             raise ContradictionError(where, "the list of doubts", named, "its figures and parameters give", doubt.word)
         alike = [each for each in result.doubts if each.word == doubt.word]
-        # An earlier natgauge stored no values of doubts.
-        if len(alike) == 1 and alike[0].value is not None:
+        if len(alike) == 1:
             expect(f"doubt {doubt.word}: value", alike[0].value, doubt.value, "its figures give", where)
             expect(f"doubt {doubt.word}: grade", alike[0].grade, doubt.grade, "its figures give", where)
-
-
-def _has_former_maximum(result: Result) -> bool:
-    """Whether an earlier natgauge took another rate for the most that the links carry, as `_shares` says."""
-    now = most_units(result.metric, result.parameters, result.figures)
-    return not same(result.parameter("theoretical_maximum"), now)
 
 
 def following(result: Result) -> list[Note]:
@@ -290,16 +207,18 @@ def following(result: Result) -> list[Note]:
     return [doubt for doubt in every if doubt.word not in NOT_STORED]
 
 
-def _measured(result: Result) -> MeasurementResult:
+def _measured(result: Result, samples: Sequence[_Sample] = ()) -> MeasurementResult:
     """Return a result as the procedure handed it over, as far as it is stored."""
-    sampled = _is_sampled(result)
-    repetitions = [_repetition(repetition, sampled=sampled) for repetition in result.repetitions]
+    sampled, each_sample = _is_sampled(result), samples or [dict[str, tuple[float, ...]]()] * len(result.repetitions)
+    repetitions = [
+        Measurement(
+            **{each.name: getattr(repetition, each.name) for each in fields(Repetition)},
+            sample=sample,
+            is_sampled=sampled,
+        )
+        for repetition, sample in zip(result.repetitions, each_sample, strict=True)
+    ]
     return make_result(result.metric, result.unit, {}, repetitions, result.notes)
-
-
-def _repetition(repetition: Repetition, *, sampled: bool) -> Measurement:
-    stored = {each.name: getattr(repetition, each.name) for each in fields(Repetition)}
-    return Measurement(**stored, is_sampled=sampled)
 
 
 def _is_sampled(result: Result) -> bool:

@@ -44,15 +44,6 @@ def compare(said: Any, other: Any, where: Path, field: str, source: str) -> None
         raise ContradictionError(where, field, said, source, other)
 
 
-def agree(said: Any, other: Any, where: Path) -> bool:
-    """Whether two values differ in nothing, as `compare` does it."""
-    try:
-        compare(said, other, where, "", "")
-    except ContradictionError:
-        return False
-    return True
-
-
 def same(said: JsonValue | object, other: object) -> bool:
     """Whether two values are equal, numbers but for rounding."""
     if (isinstance(said, float) and is_number(other)) or (isinstance(other, float) and is_number(said)):

@@ -21,7 +21,7 @@ from natgauge import foreign
 from natgauge.metrics import declared
 from natgauge.records.reading import read_lines
 from natgauge.records.store import MAKING, SUMMARY, TRIAL_SCHEMA, TRIALS
-from natgauge.records.trial import checked, periods
+from natgauge.records.trial import checked
 from natgauge.stored.contradiction import ContradictionError, expect
 from natgauge.words import Verdict
 
@@ -35,7 +35,6 @@ class _Seen:
 
     verdict: Verdict
     failed_phase: int | None
-    periods: int
 
 
 def check_counts(counted: Mapping[Verdict, int], metric: str, folder: Path) -> None:
@@ -44,12 +43,8 @@ def check_counts(counted: Mapping[Verdict, int], metric: str, folder: Path) -> N
     if not foreign.is_there(path):
         return
     seen = check_trials(path)
-    stored = max(len(seen), sum(each.periods for each in seen))
-    if total > stored:
-        raise ContradictionError(where, "the number of trials", total, f"{path} has", stored)
-    if len(seen) < total:
-        # An earlier natgauge stored all periods of a trial as one.
-        return
+    if total > len(seen):
+        raise ContradictionError(where, "the number of trials", total, f"{path} has", len(seen))
     found = Counter(each.verdict for each in seen)
     failed_phase1 = sum(each.verdict is Verdict.FAIL and each.failed_phase == 1 for each in seen)
     tolerated = failed_phase1 if declared(metric).measures_loss else 0
@@ -82,7 +77,7 @@ def check_trials(path: Path, gateways: Sequence[str] = ()) -> list[_Seen]:
         _check_verdict(trial, Path(at))
         if gateways and trial.get("gateway") not in gateways:
             raise ContradictionError(Path(at), "gateway", trial.get("gateway"), "the record has", ", ".join(gateways))
-        seen.append(_Seen(Verdict(trial["verdict"]), trial.get("failed_phase"), periods(trial)))
+        seen.append(_Seen(Verdict(trial["verdict"]), trial.get("failed_phase")))
     if together := {began for began, count in begun.items() if count > 1}:
         _refuse_twice(path, together)
     return seen

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 from annotated_types import Ge, Le
 
+from natgauge.causes.cause import Cause, most_frequent
 from natgauge.metrics import figures
 from natgauge.notes import Note
 from natgauge.records.repetition import Repetition
@@ -135,6 +136,13 @@ class MeasurementResult:
     def limited_by(self) -> LimitedBy:
         """Most frequent cause that limited a repetition."""
         return Counter(measurement.limited_by for measurement in self.measurements).most_common(1)[0][0]
+
+    @property
+    def cause(self) -> Cause | None:
+        """The most frequent cause of the repetitions that the most frequent limit limited."""
+        limited = [repetition for repetition in self.measurements if repetition.limited_by == self.limited_by]
+        causes = [repetition.cause for repetition in limited if repetition.cause is not None]
+        return most_frequent(causes) if causes else None
 
     @property
     def trials(self) -> dict[Verdict, int]:
