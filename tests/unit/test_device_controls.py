@@ -159,7 +159,7 @@ class Forgetful(FakeTable):
     def _answers(self) -> None:
         if len(self.engine.requests) in self.deaf or self.random.random() < self.chance:
             self.failed += 1
-            raise BrokenError("count command: ended with status 255")
+            raise BrokenError("count command: failed with exit status 255")
 
     def empty(self) -> None:
         """Forget all."""
@@ -301,7 +301,7 @@ class Booting:
     def count(self) -> int:
         """What was opened since it was emptied."""
         if self.gone:
-            raise BrokenError("count command: ended with status 255")
+            raise BrokenError("count command: failed with exit status 255")
         return self.engine.requests[-1].connections if len(self.engine.requests) > self.seen else 0
 
     def confirm_ready(self) -> None:

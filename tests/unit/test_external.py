@@ -318,7 +318,7 @@ def test_the_result_says_that_the_testers_rate_is_not_known_and_whether_it_came_
 def test_commands_have_time_for_the_largest_table_that_a_trial_filled(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[float] = []
 
-    def run(_command: str, seconds: float, _name: str) -> CommandResult:
+    def run(_command: str, seconds: float, _name: str, **_: object) -> CommandResult:
         given.append(seconds)
         return CommandResult(0, "0", "", 0.0)
 

@@ -353,7 +353,7 @@ def test_a_command_of_the_user_restarts_the_device_in_place_of_natgauge(tmp_path
 def test_a_command_that_fails_ends_the_measurement_with_its_words(tmp_path: Path) -> None:
     engine, mark = FakeEngine(), tmp_path / "mark"
     engine.phase2_ends = Written(mark)
-    with pytest.raises(HostError, match="reset command: failed: no such outlet"):
+    with pytest.raises(HostError, match="reset command: failed with exit status 3: no such outlet"):
         measurer(engine, None).measure(replace(RESET, restart_command=f"touch {mark}; echo no such outlet >&2; exit 3"))
 
 
