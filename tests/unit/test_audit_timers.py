@@ -185,7 +185,6 @@ class Told(Silent):
         self.said: list[str] = []
 
     def stage(self, text: str) -> None:
-        """Keep a stage of the work."""
         self.said.append(text)
 
 

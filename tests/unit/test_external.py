@@ -45,15 +45,12 @@ class Clock(Silent):
     told: list[str] = field(default_factory=list)
 
     def __call__(self) -> float:
-        """What time it is."""
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass."""
         self.now += seconds
 
     def stage(self, text: str) -> None:
-        """Note it."""
         self.told.append(text)
 
 

@@ -77,12 +77,10 @@ class Played(FakeTable):
         return 3 if "back" in self.log and self.log[-2] != "empty" else super().count()
 
     def empty(self) -> None:
-        """Forget all."""
         self.log.append("empty")
         super().empty()
 
     def restart_under_load(self) -> None:
-        """Stop, and come back."""
         self.log.append("stop")
         self.down.set()
         assert self.returns is None or self.returns.wait(10), "what it waits for did not happen"
@@ -381,7 +379,6 @@ class Losing:
         self.engine = engine
 
     def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
-        """Answer one request."""
         result = self.engine(request, *others)
         assert result.phase2 is not None
         assert result.phase2.initiator is not None
@@ -404,7 +401,6 @@ class _DeadSince(FakeEngine):
     """Forwards nothing from the second request on."""
 
     def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
-        """Answer one request."""
         self.dead = bool(self.requests)
         self.phase2_ends = None if self.dead else self.phase2_ends
         return super().__call__(request, *others)

@@ -59,22 +59,18 @@ class Mixed(Gateway):
 
     @property
     def timeout_seconds(self) -> int | None:
-        """What the device says."""
         return self.forgets
 
     @property
     def replied_timeout_seconds(self) -> int | None:
-        """What the device says."""
         return self.replied or self.forgets
 
     @property
     def table_limit(self) -> int:
-        """What the device says."""
         return self.table_size
 
     @property
     def hosts(self) -> int:
-        """The Initiator's addresses."""
         return self.addresses
 
     def trial(self, plan: TrialPlan) -> Trial:
@@ -107,7 +103,6 @@ class Blocks(Mixed):
     ports: int = 256
 
     def trial(self, plan: TrialPlan) -> Trial:
-        """A trial of so many hosts."""
         self.table_size = self.ports * (plan.sources or self.addresses)
         return Mixed.trial(self, plan)
 
