@@ -76,10 +76,16 @@ def resolved(value: float, low: float, high: float) -> str:
 
 def within(value: float, low: float, high: float) -> str:
     """Return a figure with its interval, such as "465 k ± 11 %" or "465 k (430 k to 520 k)"."""
+    return "".join(figure_and_interval(value, low, high))
+
+
+def figure_and_interval(value: float, low: float, high: float) -> tuple[str, str]:
+    """Return the parts of `within`, between which the unit is written; the interval begins with a blank or is empty."""
+    figure = resolved(value, low, high)
     if low == high == value:
-        return resolved(value, low, high)
+        return figure, ""
     text = margin(value, low, high)
-    return f"{resolved(value, low, high)} {text if text.startswith('±') else f'({text})'}"
+    return figure, f" {text if text.startswith('±') else f'({text})'}"
 
 
 def with_ends(value: float, low: float, high: float) -> str:

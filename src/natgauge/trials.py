@@ -159,6 +159,12 @@ class TrialPlan:
         return not self.stateless or self.cached_share > 0
 
     @property
+    def opened_in_phase2(self) -> int:
+        """Connections that phase 2 opens, each with a four tuple of its own; the host of a flood opens others."""
+        phase2 = self.phase2
+        return 0 if phase2 is None or phase2.churn is None else phase2.churn.openings(phase2.seconds)
+
+    @property
     def opened(self) -> str:
         """What the frames of phase 1 begin, in words."""
         return "connections" if self.request_octets is None else "transactions"

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 from typing import Final, Literal
@@ -112,3 +112,8 @@ DEFAULT_CONNECTIONS: Final = 100_000
 Address = IPv4Address | IPv6Address
 Interface = IPv4Interface | IPv6Interface
 Network = IPv4Network | IPv6Network
+
+
+def enumerated(names: Sequence[str]) -> str:
+    """Return names as a sentence has them, such as "a, b and c"; empty without any."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

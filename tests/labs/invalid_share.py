@@ -68,7 +68,6 @@ class Found:
         return self.invalid_share <= MOST_INVALID and not self.holes and bool(self.verdicts)
 
     def lines(self) -> Iterable[str]:
-        """For a reader."""
         counted = ", ".join(f"{count} {verdict}" for verdict, count in sorted(self.verdicts.items()))
         holes = f"; no figure at {', '.join(f'{load:g} %' for load in self.holes)}" if self.holes else ""
         mark = "  " if self.good else "! "

@@ -117,7 +117,6 @@ class Killed:
                 return
 
     def lines(self) -> Iterator[str]:
-        """For a reader."""
         yield f"{self.kills} kills of {'a worker' if self.workers else 'the campaign'}, {self.campaigns} campaigns"
         for what, number in self.caught.most_common():
             yield f"  {number:>4}  {what}"

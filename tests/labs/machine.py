@@ -184,7 +184,6 @@ class Machine:
         self.end()
 
     def start(self) -> None:
-        """Start QEMU."""
         linux = kernel()
         self._exchange.mkdir(parents=True)
         (self._exchange / "modules").write_text(str(linux.folder))
@@ -212,7 +211,6 @@ class Machine:
             self.sh(f"ip link set dev $(basename {place}) name {card.name} && {quiet} && ip link set {card.name} up")
 
     def end(self) -> None:
-        """Kill QEMU."""
         process, self._process = self._process, None
         if process is not None:
             end_processes([process.pid], patience=0.2)

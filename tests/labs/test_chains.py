@@ -63,7 +63,6 @@ class Stand:
 
     @property
     def plan(self) -> DeviceDemand:
-        """What the tests do."""
         return DeviceDemand(connections=FLOWS, phase1_seconds=5, after_seconds=5, port_sets=self.recipe.port_sets)
 
     @property

@@ -18,7 +18,7 @@ ELSEWHERE = (
 
 def test_a_thousand_frames_go_over_a_cable_that_is_gone_afterwards() -> None:
     proof = send_over_a_cable()
-    assert proof.offered == proof.received == 1000
+    assert proof.offered_frames == proof.received_frames == 1000
     assert f"ng-doctor-{os.getpid()}-tester" not in namespaces.names()
 
 

@@ -205,14 +205,11 @@ class Killing:
     def __init__(self) -> None:
         self.pid = 0
 
-    def stage(self, text: str) -> None:
-        """Not asked."""
+    def stage(self, text: str) -> None: ...
 
-    def event(self, event: Event) -> None:
-        """Not asked."""
+    def event(self, event: Event) -> None: ...
 
     def running(self, _: Progress) -> None:
-        """Now frames flow."""
         if self.pid:
             os.kill(self.pid, signal.SIGKILL)
             self.pid = 0

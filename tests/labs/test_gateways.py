@@ -70,7 +70,6 @@ class Bench:
 
     @property
     def device(self) -> Device:
-        """The only one."""
         device = self.lab.devices[0]
         if self.cpus is None:
             return device

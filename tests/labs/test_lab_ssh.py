@@ -264,15 +264,12 @@ class Cutting:
         self.act, self.trial, self.acted = act, trial, threading.Event()
         self.now = 0
 
-    def stage(self, text: str) -> None:
-        """Not asked."""
+    def stage(self, text: str) -> None: ...
 
     def event(self, event: Event) -> None:
-        """Which trial it is."""
         self.now = event.trial
 
     def running(self, _: Progress) -> None:
-        """Now frames flow."""
         if self.now >= self.trial and not self.acted.is_set():
             self.acted.set()
             self.act()

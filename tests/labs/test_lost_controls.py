@@ -101,7 +101,6 @@ class Cutting(Silent):
     _now: Event | None = None
 
     def event(self, event: Event) -> None:
-        """Which trial it is."""
         self._began.setdefault(event.repetition, event.trial)
         self._now = event
 

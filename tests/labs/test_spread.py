@@ -119,7 +119,6 @@ class _EndsAfter(Silent):
         self.left = trials
 
     def event(self, event: Event) -> None:
-        """One more trial has ended."""
         self.left -= event.outcome is not None
         if self.left < 0:
             raise _Ends

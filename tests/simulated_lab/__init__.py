@@ -76,12 +76,10 @@ class Measured:
 
     @property
     def median(self) -> float:
-        """Of the repetitions."""
         return float(self.document["median"])
 
     @property
     def limited_by(self) -> str:
-        """What ended the search."""
         return str(self.document["limited_by"])
 
     @property
@@ -131,7 +129,6 @@ class Simulation:
     slept: list[float] = field(default_factory=list)
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass, and note it."""
         self.slept.append(seconds)
         CLOCK.sleep(seconds)
 

@@ -65,11 +65,9 @@ class Restarting:
     def __exit__(self, *_exception: object) -> None:
         self._act()
 
-    def take(self, progress: Progress) -> None:
-        """The time is known."""
+    def take(self, progress: Progress) -> None: ...
 
     def ended(self) -> Restart:
-        """When it began and ended."""
         late = max(lab.device.truth.restart_late for lab in LABS.values() if lab.device.truth is not None)
         return Restart(self._seconds + late, self._seconds + late + 0.125)
 

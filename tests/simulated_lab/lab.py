@@ -55,7 +55,6 @@ class Clock:
         return self.seconds
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass."""
         self.seconds += seconds
 
 
@@ -70,11 +69,9 @@ class SimulatedSetting(MachineSetting):
         self.held = {path.name: 1024 for path in self.paths}
 
     def available(self) -> bool:
-        """It is there."""
         return True
 
     def values(self) -> dict[str, int]:
-        """What was set last."""
         return dict(self.held)
 
     def _put(self, path: Path, value: int) -> None:
@@ -93,7 +90,6 @@ class SimulatedMachine:
     has_tester_files: bool = False
 
     def free_octets(self) -> int:
-        """Octets of available memory."""
         return self.memory
 
     def object_caches(self) -> ObjectCaches:
@@ -101,7 +97,6 @@ class SimulatedMachine:
         return {}
 
     def setting(self, name: str, paths: Sequence[str], module: str | None) -> MachineSetting:
-        """A global setting of it."""
         return SimulatedSetting(name, paths, module)
 
 
@@ -133,13 +128,11 @@ class SimulatedDevice:
     ran: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Keep its commands."""
         COMMANDS.append(self.ran)
 
     def run(
         self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0
     ) -> CommandResult:
-        """Run one word."""
         del environment, timeout
         self.ran.append(snippet)
         seconds = 0.0
@@ -190,7 +183,6 @@ class SimulatedDevice:
         return 0 if self.truth is None else self.truth.left_open
 
     def frame_processes(self) -> tuple[str, ...]:
-        """None handles its frames."""
         return ()
 
 
@@ -228,15 +220,12 @@ class SimulatedLab:
         del LABS[self.name]
 
     def dropped(self) -> Mapping[str, int]:
-        """Nothing is dropped where nobody counts."""
         return {}
 
     def counters(self) -> LabCounters:
-        """Nobody counts."""
         return LabCounters({})
 
-    def keep(self) -> None:
-        """It goes with its process."""
+    def keep(self) -> None: ...
 
     def parameters(self) -> Mapping[str, Any]:
         """What the tester knows of the queue before the device."""

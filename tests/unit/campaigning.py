@@ -94,7 +94,6 @@ class Goes:
     left: int
 
     def __call__(self, _cell: Cell) -> Gateway:
-        """Make the gateway once more, or fail."""
         self.left -= 1
         if self.left < 0:
             raise BrokenError("the device is gone")
@@ -126,7 +125,6 @@ class Benches:
     timed: list[set[str]] = field(default_factory=list)
 
     def __call__(self, cell: Cell, _observer: Observer) -> Simulated:
-        """Plan the bench of a cell."""
         return Simulated(self, cell)
 
 
@@ -139,11 +137,9 @@ class Simulated:
         self.name = (str(cell.gateway), cell.traffic.connections)
 
     def plan(self, metric: str, asked: Mapping[str, object]) -> Planned:
-        """What the real bench plans."""
         return Bench(self.cell).plan(metric, asked)
 
     def prepare(self, planned: Planned, recorder: Recorder) -> Prepared:
-        """A gateway of the known rates."""
         if str(self.cell.gateway) in self.benches.breaks:
             raise self.benches.breaks[str(self.cell.gateway)]
         if planned.procedure.metric == self.benches.refuses:
@@ -168,8 +164,7 @@ class Simulated:
         self.benches.cells.append(self.name)
         return self
 
-    def __exit__(self, *_exception: object) -> None:
-        """Nothing was made."""
+    def __exit__(self, *_exception: object) -> None: ...
 
 
 class Recorded(Measurer):
@@ -188,16 +183,13 @@ class Recorded(Measurer):
 
     @property
     def highest_rate(self) -> float:
-        """The tester's own word."""
         return self.gateway.highest_rate
 
     @property
     def ring(self) -> int | None:
-        """What the tester knows of it."""
         return self.gateway.ring
 
     def measure(self, plan: PlanOfTrial) -> OneTrial:
-        """Run a trial in no time."""
         self.stand.benches.killed.moment()
         self.stand.benches.trials[self.stand.name] += 1
         outcome = self.gateway.measure(plan)
@@ -221,7 +213,6 @@ class Recorded(Measurer):
         return self.gateway.costs(plan)
 
     def empty_timed(self) -> TearDown:
-        """A microsecond a connection."""
         self.stand.benches.killed.moment()
         held, self.held = self.held, 0
         return TearDown(0.001 + held / 1e6, held, 0)

@@ -74,13 +74,11 @@ class Judge:
     """One engine that is asked about one request after the other."""
 
     def __enter__(self) -> Self:
-        """Start it."""
         command = [str(programs.find("natgauge-engine")), "--check-lines"]
         self._engine = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Let it end."""
         self._engine.communicate(timeout=60)
 
     def refusal(self, request: Any) -> str | None:

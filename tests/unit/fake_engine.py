@@ -81,7 +81,6 @@ class FakeEngine:
     def __call__(
         self, request: TrialRequest, progress: Callable[[Progress], None] | None = None, *_others: object
     ) -> TrialResult:
-        """Answer one request."""
         self.requests.append(request)
         tell = progress if progress is not None else quiet
         phase1 = None

@@ -60,7 +60,6 @@ class MadeMachine(TunedMachine):
     file: Path = Path()
 
     def port_values(self, port: str, part: Part) -> dict[str, str]:
-        """What the driver has."""
         found = json.loads(self.file.read_text())[port].get(part, {})
         return {name: str(value) for name, value in found.items()}
 
@@ -111,7 +110,6 @@ class Made:
         self.ports = ports
 
     def state(self) -> dict[str, Any]:
-        """Everything that can be set."""
         files = {name: (self.root / name).read_text().strip() for name in FILES}
         return {**files, **self.ports}
 
@@ -131,12 +129,10 @@ class Memory:
         self.known: dict[Path, str] = {}
 
     def remember_global(self, path: str | Path, value: str) -> None:
-        """As `natgauge.host.settings.Remembers`."""
         assert Path(path).read_text().strip() == value, "remembered before it is changed"
         self.known.setdefault(Path(path), value)
 
     def confirm_global(self, path: str | Path, value: str) -> None:
-        """As `natgauge.host.settings.Remembers`."""
         assert Path(path).read_text().strip() == value, "the value that was accepted"
 
     def share_global(self, path: str | Path, value: str) -> None:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
+from operator import sub, truediv
 from pathlib import Path
 from typing import Final, Literal
 
@@ -202,13 +203,15 @@ def _to_previous(table: Table, quantity: str | None, column: int) -> _Formula | 
 
 
 def _deletion_time(table: Table, _quantity: str | None, column: int) -> _Formula | None:
-    return _formula(derived.deletion_time, *(_number(table, column, "median", each) for each in (_FILLED, _EMPTY)))
+    """What a full table takes without what an empty one takes (section 2.5 of the draft, 8.6 of the paper)."""
+    return _formula(sub, *(_number(table, column, "median", each) for each in (_FILLED, _EMPTY)))
 
 
 def _tear_down_rate(table: Table, quantity: str | None, column: int) -> _Formula | None:
+    """N / T (RFC 9693 section 4.8): T is the time for deleting all connections."""
     per = 1.0 if quantity is None else float(table.quantities[quantity].times)
     seconds = _number(table, column, "deletion-time", _NET)
-    return _formula(derived.tear_down_rate, _connections(table, column), seconds, per=per)
+    return _formula(truediv, _connections(table, column), seconds, per=per)
 
 
 def _new_connection_share(table: Table, _quantity: str | None, column: int) -> _Formula | None:

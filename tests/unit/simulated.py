@@ -157,12 +157,10 @@ class Gateway(Measurer):
     expires: Callable[[float], int] | None = None
 
     def __post_init__(self) -> None:
-        """Seed the random choices."""
         self._random = random.Random(self.seed)  # noqa: S311 - a simulation, nothing secret
 
     @property
     def highest_rate(self) -> float:
-        """The tester's own word."""
         return self.ceiling
 
     def clock(self) -> float:
@@ -170,11 +168,9 @@ class Gateway(Measurer):
         return sum(map(nominal_seconds, self.plans))
 
     def limits(self) -> Limits:
-        """What is known of its limits."""
         return Limits(self.table_size if self.knows_count and self.knows_limit else None)
 
     def measure(self, plan: TrialPlan) -> Trial:
-        """Run a trial in no time."""
         trial = judge(self.trial(plan), self.limits())
         if plan.record_delays:
             if trial.phase2:
@@ -295,7 +291,6 @@ class Gateway(Measurer):
         )
 
     def _counted(self, held: int) -> int | None:
-        """The device's own word."""
         if not self.knows_count:
             return None
         return held if self.counts is None else self.counts

@@ -206,12 +206,10 @@ class _Mappings:
         return self._of_host[address].values()
 
     def add(self, mapping: _Mapping) -> None:
-        """Make a mapping."""
         for index in self._indexes(mapping):
             index[mapping.key] = mapping
 
     def remove(self, mapping: _Mapping) -> None:
-        """Forget a mapping."""
         for index in self._indexes(mapping):
             del index[mapping.key]
 
@@ -254,15 +252,12 @@ class SimulatedNat:
     # The tester's ports
 
     def now(self) -> float:
-        """Return the seconds of the NAT's own clock."""
         return self._time
 
     def mac(self, side: Side) -> bytes:
-        """Return the address of a port of the tester."""
         return _MACS[side]
 
     def send(self, side: Side, octets: bytes) -> None:
-        """Take a frame of the tester."""
         self._frames += 1
         self._time += _FRAME_SECONDS
         if octets[12:14] == b"\x08\x06":
@@ -292,7 +287,6 @@ class SimulatedNat:
         return None
 
     def missed(self) -> Missed:
-        """Return that all frames are read."""
         return Missed()
 
     def _emit(self, side: Side, packet: Packet) -> None:

@@ -41,7 +41,6 @@ class Slow(Gateway):
     """A gateway whose trials take a moment."""
 
     def measure(self, plan: PlanOfTrial) -> OneTrial:
-        """Run a trial."""
         time.sleep(TRIAL_SECONDS)
         return super().measure(plan)
 

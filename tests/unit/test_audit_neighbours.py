@@ -20,27 +20,21 @@ class SilentPorts:
         self.sent: list[tuple[Side, bytes]] = []
 
     def now(self) -> float:
-        """Always the same time."""
         return 0.0
 
     def epoch(self) -> float:
-        """No time of day."""
         return 0.0
 
     def mac(self, side: Side) -> bytes:
-        """One address for each side."""
         return bytes.fromhex("026e67000001" if side == "initiator" else "026e67000102")
 
     def send(self, side: Side, octets: bytes) -> None:
-        """Record a frame."""
         self.sent.append((side, octets))
 
     def receive(self, until: float) -> None:
-        """No frame arrives."""
         assert until >= 0
 
     def missed(self) -> Missed:
-        """No frame arrives."""
         return Missed()
 
 

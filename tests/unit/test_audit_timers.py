@@ -186,7 +186,6 @@ class Told(Silent):
         self.said: list[str] = []
 
     def stage(self, text: str) -> None:
-        """Keep a stage of the work."""
         self.said.append(text)
 
 

@@ -40,49 +40,38 @@ class Part(Gateway):
             raise BrokenError(f"{self.device.name}: out of order")
 
     def prepare(self, plan: Any) -> None:
-        """Noted."""
         super().prepare(plan)
         self._note("prepare")
 
     def start(self) -> None:
-        """Noted."""
         self._note("start")
 
     def stop(self) -> None:
-        """Noted."""
         self._note("stop")
 
     def fit(self, plan: Any) -> None:
-        """Noted."""
         assert plan
         self._note("fit")
 
     def empty(self) -> None:
-        """Noted."""
         self._note("empty")
 
     def empty_timed(self) -> float:
-        """Takes its number of connections in seconds."""
         return float(self.holds)
 
     def count(self) -> int:
-        """What it was told."""
         return self.holds
 
     def faults(self) -> dict[str, int]:
-        """One for each connection."""
         return {"drop": self.holds}
 
     def confirm_ready(self) -> None:
-        """Noted."""
         self._note("confirm")
 
     def restart(self) -> None:
-        """Noted."""
         self._note("restart")
 
     def restart_under_load(self) -> None:
-        """Noted."""
         self._note("restart under load")
 
 
@@ -110,11 +99,9 @@ class Told(Part):
         self._told = version
 
     def version(self) -> tuple[str, ...]:
-        """As told."""
         return (self._told,)
 
     def settings(self) -> DeviceSettings:
-        """With its own version."""
         return DeviceSettings(self.recipe.name, self.version(), 1000, {})
 
 

@@ -125,18 +125,15 @@ class Counted(Played):
         self.read, self.keeps, self.was_read = count, keeps, threading.Event()
 
     def count_unexpired(self) -> int:
-        """Report it, or that nothing answers."""
         self.was_read.set()
         if self.read is None:
             raise BrokenError("device: gone")
         return self.read
 
     def lingering(self) -> Mapping[str, int]:
-        """The times that it keeps closed connections."""
         return self.keeps
 
     def count_established(self) -> int:
-        """Not of interest here."""
         return 0
 
 
@@ -276,7 +273,6 @@ class Forgetful(Gateway):
         self._verdicts = verdicts
 
     def measure(self, plan: PlanOfTrial) -> OneTrial:
-        """Measure as usual, with the count."""
         outcome = super().measure(plan)
         return change_trial(outcome, count_in_churn=self._read) if outcome.verdict in self._verdicts else outcome
 

@@ -141,7 +141,6 @@ class Job:
         )
 
     def asked(self) -> str:
-        """What was noted."""
         return self.log.read_text()
 
 

@@ -65,7 +65,6 @@ class Engine:
         self._random = random.Random(1)  # noqa: S311 - a simulation
 
     def __call__(self, request: ComparisonRequest, **_others: object) -> ComparisonResult:
-        """Answer one round."""
         self.rounds.append(request)
         self.labs.append("round")
         contestants = [self._counts(one.name, one.trial.connections) for one in request.contestants]
@@ -129,7 +128,6 @@ class Ready:
         self.settings = SimpleNamespace(udp_timeout=None)
 
     def request(self, plan: Any) -> Any:
-        """As `LabMeasurer` writes it."""
         from natgauge.trial.pacing import pacing  # noqa: PLC0415
         from natgauge.trial.requests import Requests, TrialConstants  # noqa: PLC0415
 

@@ -71,12 +71,6 @@ def test_tables_and_buckets_are_ratios_of_counts(sources: int, destinations: int
     assert derived.table_per_connection(size, tuples) * derived.connections_per_bucket(tuples, size) == pytest.approx(1)
 
 
-def test_a_tear_down_leaves_out_what_an_empty_table_takes() -> None:
-    seconds = derived.deletion_time(filled=4.33, empty=0.55)
-    assert seconds == pytest.approx(3.78)
-    assert derived.tear_down_rate(1_562_500, seconds) == pytest.approx(413_360, abs=0.5)
-
-
 @pytest.mark.parametrize(("opened", "percent"), [(0, 100.0), (2_528_332, 36.7917), (4_000_000, 0.0)])
 def test_four_tuples_drawn_at_random_are_new_as_long_as_some_are_left(opened: int, percent: float) -> None:
     assert derived.new_connection_share(opened, 4_000_000) == pytest.approx(percent)
@@ -89,7 +83,6 @@ def test_four_tuples_drawn_at_random_are_new_as_long_as_some_are_left(opened: in
         partial(derived.percent_of_forwarding, 1.0, 0.0),
         partial(derived.to_previous, 1.0, 0.0),
         partial(derived.degradation, 0.0, 1.0, "lower"),
-        partial(derived.tear_down_rate, 1.0, 0.0),
     ],
 )
 def test_nothing_is_relative_to_nothing(compute: Callable[[], float]) -> None:

@@ -101,14 +101,12 @@ class Connection:
     scripts: list[str] = field(default_factory=list)
 
     def run(self, script: str, _seconds: float) -> CommandResult:
-        """Run nothing; say how many connections there are."""
         self.scripts.append(script)
         if len(self.scripts) in self.lost:
             return CommandResult(LOST, "", "client_loop: send disconnect: Broken pipe", 0.1)
         return CommandResult(0, "natgauge-answer 0 1 1\n\nnatgauge-output\n1000\n", "", 0.1)
 
-    def close(self) -> None:
-        """Nothing is open."""
+    def close(self) -> None: ...
 
 
 def over_ssh(connection: Any, folder: Path) -> Gateway:
@@ -151,7 +149,6 @@ class Forgetful(FakeTable):
     failed: int = 0
 
     def __post_init__(self) -> None:
-        """Seed the chance."""
         super().__init__(self.engine)
         self.random = random.Random(20261123)  # noqa: S311 - a simulation, nothing secret
         self.seen = 0
@@ -159,33 +156,27 @@ class Forgetful(FakeTable):
     def _answers(self) -> None:
         if len(self.engine.requests) in self.deaf or self.random.random() < self.chance:
             self.failed += 1
-            raise BrokenError("count command: ended with status 255")
+            raise BrokenError("count command: failed with exit status 255")
 
     def empty(self) -> None:
-        """Forget all."""
         self._answers()
         self.seen = len(self.engine.requests)
 
     def count(self) -> int:
-        """What was opened since."""
         self._answers()
         return self.engine.requests[-1].connections if len(self.engine.requests) > self.seen else 0
 
     def found_changed(self) -> str:
-        """Nothing is."""
         return ""
 
     def confirm_ready(self) -> None:
-        """It stands, where it answers."""
         self._answers()
 
     def faults(self) -> Mapping[str, int]:
-        """None."""
         self._answers()
         return {}
 
     def restart(self) -> None:
-        """It comes back."""
         self.restarts += 1
 
 
@@ -294,14 +285,12 @@ class Booting:
     seen: int = 0
 
     def empty(self) -> None:
-        """Forget all."""
         self.count()
         self.seen = len(self.engine.requests)
 
     def count(self) -> int:
-        """What was opened since it was emptied."""
         if self.gone:
-            raise BrokenError("count command: ended with status 255")
+            raise BrokenError("count command: failed with exit status 255")
         return self.engine.requests[-1].connections if len(self.engine.requests) > self.seen else 0
 
     def confirm_ready(self) -> None:
@@ -312,11 +301,9 @@ class Booting:
         self.count()
 
     def strays(self) -> Mapping[str, int]:
-        """None."""
         return {}
 
     def object_caches(self) -> ObjectCaches:
-        """Not known."""
         return {}
 
     outlive = ExternalControls.outlive

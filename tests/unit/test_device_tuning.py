@@ -53,7 +53,6 @@ class Machine:
         return done.stdout.replace(str(self.folder), "/sys/devices/system/cpu")
 
     def now(self) -> str:
-        """What its settings are now."""
         return self.run(recorded.script(PORTS))
 
 

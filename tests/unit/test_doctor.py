@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.unit.golden import Golden
 
+from natgauge.agreement.generated import StreamCounts
 from natgauge.cleaning import cleanup
 from natgauge.errors import HostError, UsageError
 from natgauge.finding import Finding
@@ -21,7 +22,7 @@ from natgauge.labs.common import locks, namespaces
 from natgauge.labs.netns import lab
 from natgauge.tester import doctor
 from natgauge.tester.doctor import examine, worst_state
-from natgauge.tester.finding import CableProof, Host
+from natgauge.tester.finding import Host
 
 #: The real one, which `root` replaces.
 STATUS = cleanup.status
@@ -65,11 +66,15 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def counted(offered: int, received: int) -> StreamCounts:
+    return StreamCounts.model_construct(offered_frames=offered, received_frames=received)
+
+
 def host(root: Path, **changes: object) -> Host:
     facts: dict[str, object] = {
         "root": root,
         "release": "6.12.1-amd64",
-        "prove": lambda: CableProof(1000, 1000),
+        "prove": lambda: counted(1000, 1000),
         "find": lambda program: f"/usr/bin/{program}",
     }
     return Host(**(facts | changes))  # type: ignore[arg-type]
@@ -198,20 +203,22 @@ def test_programs_are_looked_for_where_a_device_finds_them(root: Path, monkeypat
     assert place.find("natgauge-softwire") == str(own)
 
 
-def failing() -> CableProof:
+def failing() -> StreamCounts:
     raise HostError("interface ng0i: cannot redirect")
 
 
 @pytest.mark.parametrize(
     ("prove", "state"),
     [
-        (lambda: CableProof(1000, 999), "warning"),
-        (lambda: CableProof(1000, 0), "missing"),
-        (lambda: CableProof(0, 0), "missing"),
+        (lambda: counted(1000, 999), "warning"),
+        (lambda: counted(1000, 0), "missing"),
+        (lambda: counted(0, 0), "missing"),
         (failing, "missing"),
     ],
 )
-def test_frames_are_tried_not_believed(root: Path, prove: Callable[[], CableProof], state: str, golden: Golden) -> None:
+def test_frames_are_tried_not_believed(
+    root: Path, prove: Callable[[], StreamCounts], state: str, golden: Golden
+) -> None:
     found = finding(host(root, prove=prove), "frames")
     assert found.state == state
     golden(found.what)

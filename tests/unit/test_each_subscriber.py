@@ -24,7 +24,6 @@ class Relay:
         self.trials = self.largest = 0
 
     def __call__(self, first: int, number: int) -> Missing:
-        """Try them."""
         self.trials += 1
         self.largest = max(self.largest, number)
         missing = sum(self.fault(one) for one in range(first, first + number))

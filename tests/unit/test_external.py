@@ -45,15 +45,12 @@ class Clock(Silent):
     told: list[str] = field(default_factory=list)
 
     def __call__(self) -> float:
-        """What time it is."""
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass."""
         self.now += seconds
 
     def stage(self, text: str) -> None:
-        """Note it."""
         self.told.append(text)
 
 
@@ -347,7 +344,7 @@ def test_the_result_says_that_the_testers_rate_is_not_known_and_whether_it_came_
 def test_commands_have_time_for_the_largest_table_that_a_trial_filled(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[float] = []
 
-    def run(_command: str, seconds: float, _name: str) -> CommandResult:
+    def run(_command: str, seconds: float, _name: str, **_: object) -> CommandResult:
         given.append(seconds)
         return CommandResult(0, "0", "", 0.0)
 

@@ -268,7 +268,6 @@ class Metered(Flooded):
     __slots__ = ()
 
     def trial(self, plan: TrialPlan) -> Trial:
-        """The same trial, with its energy."""
         trial, phase2 = Flooded.trial(self, plan), plan.phase2
         if phase2 is None:
             return trial

@@ -29,7 +29,6 @@ class Engine:
         self.random = random.Random(1)  # noqa: S311 - a host that wanders, no secret
 
     def __call__(self, request: ComparisonRequest, *, seconds: float) -> ComparisonResult:
-        """Answer one request."""
         self.requests.append(request)
         assert request.limits is not None
         assert request.limits.seconds is not None

@@ -56,7 +56,6 @@ class Conditioned(Simulated):
     """A bench whose results have the parameters of its place, traffic and device."""
 
     def prepare(self, planned: Planned, recorder: Recorder) -> Prepared:
-        """Add what a lab would record."""
         prepared = super().prepare(planned, recorder)
         bench, knobs = Bench(self.cell), self.cell.device
         sizes = {"table_size": knobs.table_size, "hash_size": knobs.hash_size, "udp_timeout": knobs.udp_timeout or 100}
@@ -74,7 +73,6 @@ class ConditionedBenches(Benches):
     """Makes such benches; a gateway scales with its cores and is slower than plain forwarding."""
 
     def __call__(self, cell: Cell, _observer: Observer) -> Conditioned:
-        """Plan the bench of a cell."""
         return Conditioned(self, cell)
 
 

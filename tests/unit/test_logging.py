@@ -320,16 +320,13 @@ class LogDevice:
 
     @property
     def machine(self) -> Any:
-        """Of this machine, or another one."""
         return SimpleNamespace(has_tester_files=self.here)
 
     @property
     def environment(self) -> dict[str, str]:
-        """Where its log is."""
         return {"NG_WORK": str(self.folder)}
 
     def run(self, snippet: str, **_others: object) -> CommandResult:
-        """As `natgauge.labs.contract.Device.run`."""
         self.ran.append(snippet)
         made = subprocess.run(
             ["/bin/sh", "-euc", snippet], env={"PATH": "/usr/bin:/bin", **self.environment}, capture_output=True,
@@ -346,7 +343,6 @@ class LoggingEngine(FakeEngine):
     filtered: Callable[[list[str]], list[str]] = list
 
     def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
-        """Answer one request."""
         if request.connections_file is not None:
             entries = [entry(number) for number in range(request.connections)]
             Path(request.connections_file).write_bytes(b"".join(entries))
@@ -482,11 +478,9 @@ class Unread:
 
     error: NatgaugeError
 
-    def empty(self) -> None:
-        """As `natgauge.setup.log_collector.Collector.empty`."""
+    def empty(self) -> None: ...
 
     def size(self) -> int:
-        """Octets so far."""
         return 0
 
     def text(self) -> str:

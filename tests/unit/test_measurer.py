@@ -41,7 +41,6 @@ class FakeLab:
         self.work: dict[int, CoreWork] = {}
 
     def counters(self) -> LabCounters:
-        """What the test put there."""
         return LabCounters(self.drops, self.work)
 
 
@@ -78,20 +77,16 @@ class FakeTable:
         return self.timeout if self.timeout and self.timeout > seconds else None
 
     def empty(self) -> None:
-        """Forget all."""
         self.emptied += 1
         self.held = 0
 
     def empty_timed(self) -> float:
-        """Not asked for here."""
         raise NotImplementedError
 
     def strays(self) -> Mapping[str, int]:
-        """Nothing is where it should not be."""
         return {}
 
     def found_changed(self) -> str:
-        """Nothing is."""
         return ""
 
     def object_caches(self) -> ObjectCaches:
@@ -99,20 +94,16 @@ class FakeTable:
         return {"conntrack": ObjectCache(self.count(), 256), "extension": ObjectCache(500 + self.count(), 64)}
 
     def confirm_ready(self) -> None:
-        """It does as long as it is not dead."""
         if self.dead:
             raise BrokenError("device: gone")
 
     def restart(self) -> None:
-        """Not asked for here."""
         raise NotImplementedError
 
     def restart_under_load(self) -> None:
-        """Not asked for here."""
         raise NotImplementedError
 
     def count(self) -> int:
-        """What the trial before opened."""
         if self.dead:
             raise BrokenError("device: gone")
         if self.engine.requests and self.held == 0 and len(self.engine.requests) == self.emptied:
@@ -120,7 +111,6 @@ class FakeTable:
         return self.held
 
     def free_octets(self) -> int:
-        """A gigabyte."""
         return 1 << 30
 
     def faults(self) -> Mapping[str, int]:
@@ -136,11 +126,9 @@ class Recorder:
         self.rounds: list[Mapping[str, Any]] = []
 
     def add_trial(self, trial: Mapping[str, object]) -> None:
-        """Keep one."""
         self.trials.append(plain(trial))
 
     def add_round(self, comparison_round: Mapping[str, object]) -> None:
-        """Keep one of slices."""
         self.rounds.append(plain(comparison_round))
 
 
@@ -262,7 +250,6 @@ class SilentLab(FakeLab):
     """A lab whose machine does not answer for its work."""
 
     def counters(self) -> LabCounters:
-        """Not reached."""
         return replace(super().counters(), error="far: no counts")
 
 
@@ -270,7 +257,6 @@ class SilentTable(FakeTable):
     """A device whose machine does not answer for its memory."""
 
     def object_caches(self) -> ObjectCaches:
-        """Not reached."""
         raise HostError("far: no memory")
 
 
@@ -421,7 +407,6 @@ class Spoiling:
     frames: int
 
     def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
-        """Answer one request."""
         result = self.engine(request, *others)
         assert result.phase1 is not None
         return result.model_copy(update={"phase1": result.phase1.model_copy(update={self.how: self.frames})})

@@ -77,12 +77,10 @@ class Played(FakeTable):
         return 3 if "back" in self.log and self.log[-2] != "empty" else super().count()
 
     def empty(self) -> None:
-        """Forget all."""
         self.log.append("empty")
         super().empty()
 
     def restart_under_load(self) -> None:
-        """Stop, and come back."""
         self.log.append("stop")
         self.down.set()
         assert self.returns is None or self.returns.wait(10), "what it waits for did not happen"
@@ -353,7 +351,7 @@ def test_a_command_of_the_user_restarts_the_device_in_place_of_natgauge(tmp_path
 def test_a_command_that_fails_ends_the_measurement_with_its_words(tmp_path: Path) -> None:
     engine, mark = FakeEngine(), tmp_path / "mark"
     engine.phase2_ends = Written(mark)
-    with pytest.raises(HostError, match="reset command: failed: no such outlet"):
+    with pytest.raises(HostError, match="reset command: failed with exit status 3: no such outlet"):
         measurer(engine, None).measure(replace(RESET, restart_command=f"touch {mark}; echo no such outlet >&2; exit 3"))
 
 
@@ -381,7 +379,6 @@ class Losing:
         self.engine = engine
 
     def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
-        """Answer one request."""
         result = self.engine(request, *others)
         assert result.phase2 is not None
         assert result.phase2.initiator is not None
@@ -404,7 +401,6 @@ class _DeadSince(FakeEngine):
     """Forwards nothing from the second request on."""
 
     def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
-        """Answer one request."""
         self.dead = bool(self.requests)
         self.phase2_ends = None if self.dead else self.phase2_ends
         return super().__call__(request, *others)

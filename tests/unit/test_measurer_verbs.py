@@ -41,15 +41,12 @@ class Played(FakeTable):
         self.restarts = 0
 
     def count(self) -> int:
-        """The next of the readings."""
         return self.holds.pop(0)
 
     def empty_timed(self) -> float:
-        """Takes a quarter of a second."""
         return 0.25
 
     def restart(self) -> None:
-        """Once more."""
         self.restarts += 1
         self.holds = [0] * 10
 
@@ -244,7 +241,6 @@ class Rounds:
         self.breaks = breaks
 
     def round(self, _measurer: LabMeasurer, _plan: RoundPlan) -> TimedRound:
-        """One round."""
         if self.breaks:
             raise BrokenError("the engine was interrupted")
         return TimedRound((), {0: self.fault} if self.fault else {}, 0, 0)

@@ -113,7 +113,6 @@ class Versioned(Benches):
     governors: Sequence[str] = ()
 
     def __call__(self, cell: Any, observer: Any) -> Any:
-        """One that tells its version."""
         self.visits = getattr(self, "visits", 0) + 1
         plain = super().__call__(cell, observer)
         return VersionedStand(plain.benches, cell)
@@ -123,7 +122,6 @@ class VersionedStand(Simulated):
     """Tells version and governor."""
 
     def prepare(self, planned: Any, recorder: Any) -> Prepared:
-        """What the plain one says, and these two."""
         benches: Any = self.benches
         found = super().prepare(planned, recorder)
         groups: Mapping[str, Any] = found.parameters.model_dump()

@@ -45,7 +45,6 @@ class Isolated(Benches):
     """Benches whose device has a core of its own, and a server behind it."""
 
     def __call__(self, cell: Any, observer: Any) -> Any:
-        """One that says so."""
         return IsolatedStand(super().__call__(cell, observer).benches, cell)
 
 
@@ -53,7 +52,6 @@ class IsolatedStand(Simulated):
     """Says where its device works, and what answers."""
 
     def prepare(self, planned: Any, recorder: Any) -> Prepared:
-        """As the plain one, in placement isolated with a server."""
         found = super().prepare(planned, recorder)
         groups: Mapping[str, Any] = found.parameters.model_dump()
         settings = {**groups["settings"], "far_side": "knot"}

@@ -26,6 +26,7 @@ from natgauge.labs.wire import drivers
 from natgauge.labs.wire.drivers import Attached, Media
 from natgauge.labs.wire.lab import port_lock
 from natgauge.labs.wire.port_state import counts_taken, driver_facts, findings, refuse
+from natgauge.tester import cable as over_a_cable
 from natgauge.tester import port_probe
 from natgauge.tester.port_probe import of_peer, probe
 
@@ -342,8 +343,8 @@ def test_frames_across_the_cable_decide(
         assert request.connections == 1000
         return StreamCounts.model_construct(offered_frames=offered, received_frames=received)
 
-    monkeypatch.setattr(port_probe, "run", send)
-    monkeypatch.setattr(port_probe, "phase1_of", lambda counts: counts)
+    monkeypatch.setattr(over_a_cable, "run", send)
+    monkeypatch.setattr(over_a_cable, "phase1_of", lambda counts: counts)
     reports = probe(["eth0", "eth1"], machine=made.machine)
     for report in reports:
         (cable,) = (finding for finding in report.findings if finding.name == "cable")
@@ -360,8 +361,8 @@ def test_a_tester_that_does_not_start_is_an_obstacle_of_the_port_that_it_names(
             return StreamCounts.model_construct(offered_frames=1000, received_frames=1000)
         raise BrokenError("initiator: eth1: self-test: CPU 0 sent 3 frames and the port accepted none", at="initiator")
 
-    monkeypatch.setattr(port_probe, "run", fail)
-    monkeypatch.setattr(port_probe, "phase1_of", lambda counts: counts)
+    monkeypatch.setattr(over_a_cable, "run", fail)
+    monkeypatch.setattr(over_a_cable, "phase1_of", lambda counts: counts)
     first, second = probe(["eth0", "eth1"], machine=made.machine)
     assert (first.usable, second.usable) == (True, False)
     (cable,) = (finding for finding in first.findings if finding.name == "cable")

@@ -37,12 +37,10 @@ class Meter:
     now: float = 0.0
 
     def __call__(self) -> str:
-        """Return what it shows now."""
         self.now += self.seconds
         return self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]
 
     def clock(self) -> float:
-        """Return the time of the last reading."""
         return self.now
 
 
@@ -159,7 +157,6 @@ class Metered(Gateway):
     seconds: float = 10.0
 
     def measure(self, plan: PlanOfTrial) -> OneTrial:
-        """The same trial, with its energy."""
         outcome = Gateway.measure(self, plan)
         frames = outcome.phase1.received_frames + sum(counts.received_frames for counts in outcome.phase2.values())
         return reading(outcome, energy=Energy(40 * self.seconds + 1e-3 * frames, self.seconds))
@@ -212,7 +209,6 @@ class MeteredPolicer(Policed):
     """A gateway that takes a watt for each connection of a trial."""
 
     def measure(self, plan: PlanOfTrial) -> OneTrial:
-        """The same trial, with its energy."""
         return reading(Policed.measure(self, plan), energy=Energy(plan.connections, 1.0))
 
 

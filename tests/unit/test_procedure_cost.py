@@ -134,7 +134,6 @@ class OneRoundWithoutWork(Gateway):
     place = "device"
 
     def costs(self, plan: RoundPlan) -> TimedRound:
-        """A round of slices."""
         found = super().costs(plan)
         if len(self.rounds) != 2:
             return found
@@ -183,7 +182,6 @@ class BetweenFamilies(Gateway):
     """Between IPv6 and IPv4: it has plain forwarding and a cable of each, 200 ns apart."""
 
     def costs(self, plan: RoundPlan) -> TimedRound:
-        """A round of slices."""
         found = super().costs(plan)
         return replace(found, work=tuple(map(self._of_two, found.work)))
 

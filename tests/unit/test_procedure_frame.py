@@ -79,7 +79,6 @@ class _Least(Measurer):
 
     @property
     def highest_rate(self) -> float:
-        """Of the tester."""
         return 1e6
 
     def measure(self, plan: PlanOfTrial) -> OneTrial:

@@ -12,6 +12,7 @@ from tests.simulated_lab import Measured
 from tests.unit.golden import Golden
 from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
+from tests.unit.test_procedure_connection_rate import Observed
 
 from natgauge.analysis.contrast import Span, spans
 from natgauge.errors import BrokenError, UsageError
@@ -151,20 +152,6 @@ def test_a_time_limit_leaves_periods_out(golden: Golden) -> None:
     golden(notes(result))
     with golden.raises(BrokenError):
         measure(most_seconds=0.5)
-
-
-class Observed:
-    """Keeps the events."""
-
-    def __init__(self) -> None:
-        self.events: list[Any] = []
-        self.event = self.events.append
-
-    def stage(self, text: str) -> None:
-        """Not looked at."""
-
-    def running(self, progress: object) -> None:
-        """Not looked at."""
 
 
 def test_each_period_is_an_event_with_its_number_and_the_time_that_is_left() -> None:

@@ -63,13 +63,11 @@ class HereDevice:
     outside: str = "em2"
 
     def frame_processes(self) -> tuple[str, ...]:
-        """None that natgauge could see."""
         return ()
 
     def run(
         self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0
     ) -> CommandResult:
-        """As `natgauge.labs.contract.Device.run`."""
         began = time.monotonic()
         done = subprocess.run(
             [*self.shell.split(), "-eu", "-c", snippet.replace("/bin/sh", self.shell)],

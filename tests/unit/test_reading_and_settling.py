@@ -34,7 +34,6 @@ class Seen(Gateway):
         self.plans: list[PlanOfTrial] = []
 
     def measure(self, plan: PlanOfTrial) -> OneTrial:
-        """As the gateway does."""
         self.plans.append(plan)
         return super().measure(plan)
 

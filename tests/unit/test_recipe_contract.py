@@ -90,13 +90,11 @@ class FakeDevice:
     asked: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
 
     def frame_processes(self) -> tuple[str, ...]:
-        """The kernel works alone."""
         return ()
 
     def run(
         self, snippet: str, *, environment: Mapping[str, str] | None = None, timeout: float = 60.0
     ) -> CommandResult:
-        """As `natgauge.labs.contract.Device.run`."""
         assert timeout > 0
         self.asked.append((snippet, environment or {}))
         for part, answer in self.answers.items():
@@ -128,7 +126,6 @@ class FakeDevice:
         return said("30" if "cat /proc/sys/net/netfilter" in snippet or "threads" in snippet else "Linux 6.18")
 
     def snippets(self) -> list[str]:
-        """What it was asked, in order."""
         return [snippet for snippet, _ in self.asked]
 
 

@@ -87,7 +87,6 @@ class Place:
         self.program("conntrackd", "#!/bin/sh\n")
 
     def program(self, name: str, text: str) -> None:
-        """Put a program there."""
         file = self.programs / name
         file.write_text(text)
         file.chmod(0o755)

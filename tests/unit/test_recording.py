@@ -334,7 +334,6 @@ class _Raised(Gateway):
     """A gateway whose time-out natgauge raises for the second trial."""
 
     def measure(self, plan: PlanOfTrial) -> OneTrial:
-        """Report the time-out of each trial."""
         outcome = Gateway.measure(self, plan)
         return replace(outcome, raised_timeout=40 if len(self.plans) > 1 else None)
 

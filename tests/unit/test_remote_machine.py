@@ -36,7 +36,6 @@ class Here:
     def run(
         self, snippet: str, _seconds: float, *, variables: Mapping[str, str] | None = None, netns: str | None = None
     ) -> CommandResult:
-        """In a shell of ours."""
         assert netns in {None, "natgauge-x-gateway"}
         if self.fails:
             raise self.fails

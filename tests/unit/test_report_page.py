@@ -398,7 +398,6 @@ class _Looped(Gateway):
     """Its tester knows its own delay."""
 
     def own_delays(self, plan: PlanOfTrial) -> dict[Direction, Delays]:
-        """Both ways 3.21 us."""
         del plan
         own = 3.21e-6
         return dict.fromkeys(Direction, Delays(1, own, own, own, 0, ((own, own, 1),)))

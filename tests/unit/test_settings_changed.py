@@ -22,7 +22,6 @@ class Shared(Memory):
         self.value = value
 
     def value_set(self, _path: str | Path) -> str | None:
-        """As `natgauge.host.settings.Remembers`."""
         return self.value
 
 

@@ -147,7 +147,6 @@ class Standing(Gateway):
         self.continued: list[Standing] = []
 
     def continue_after(self, before: Standing) -> None:
-        """Remember which measurer it goes on after."""
         self.continued = [*before.continued, before]
 
 
@@ -172,7 +171,6 @@ class FakeBench:
         self.log.append(f"undone {self.number}")
 
     def ready(self, planned: Planned, _recorder: object) -> Ready:
-        """A gateway for this procedure."""
         return Ready(planned, cast("Any", Standing(300_000.0 + self.number)), None, cast("Any", None))
 
 

@@ -182,7 +182,6 @@ class _Scheduler:
         }
 
     async def get_versions(self) -> Any:
-        """Tell the versions of all sides."""
         here = {"packages": {"dask": "1", "distributed": "1", "python": "3.11.7.final.0"}}
         there = {"packages": {**here["packages"], "python": self.python}}
         return {"client": here, "scheduler": here, "workers": dict.fromkeys(self.workers, there)}

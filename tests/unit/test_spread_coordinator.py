@@ -80,7 +80,6 @@ class Future:
         return not (self._ended or self.released)
 
     def release(self) -> None:
-        """Drop it."""
         self.released = True
 
 
@@ -111,23 +110,19 @@ class Dask:
     # The client
 
     def sync(self, request: Callable[[], Coroutine[Any, Any, Any]], *, callback_timeout: float) -> Any:
-        """Run a coroutine."""
         return asyncio.run(asyncio.wait_for(request(), callback_timeout))
 
     async def identity(self, *, n_workers: int) -> Any:
-        """Tell the workers."""
         assert n_workers == -1
         offered = self.offer.resources(machine.facts())
         second = {"tcp://v": {"name": "w1", "resources": offered}} if self.joined else {}
         return {"workers": {"tcp://w": {"name": "w0", "resources": offered}, **second}}
 
     async def get_versions(self) -> Any:
-        """Tell the versions."""
         here = {"packages": {"dask": "1", "distributed": "1", "python": "3.11"}}
         return {"client": here, "scheduler": here, "workers": {"tcp://w": here}}
 
     async def run(self, function: Callable[..., Any], *given: Any, host_name: bool, **_: Any) -> Any:
-        """Run a function on the worker."""
         return {"tcp://w": function(*given, host_name=host_name, dask_worker=self)}
 
     def subscribe_topic(self, topic: str, handler: Callable[[Any], None]) -> None:
@@ -166,7 +161,6 @@ class Dask:
     # The worker
 
     def get_current_task(self) -> str:
-        """The task that runs."""
         return self.key
 
     def log_event(self, _topic: str, message: Any) -> None:
@@ -175,7 +169,6 @@ class Dask:
 
     @property
     def state(self) -> Any:
-        """Tasks of the worker."""
         return SimpleNamespace(tasks={self.key: SimpleNamespace(state=self.task_state)})
 
 
@@ -338,7 +331,6 @@ class LosesItsHost(Gateway):
         self.trials_left = trials
 
     def measure(self, plan: PlanOfTrial) -> OneTrial:
-        """Run a trial."""
         self.trials_left -= 1
         if self.trials_left < 0:
             raise HostError("no memory")

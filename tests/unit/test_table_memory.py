@@ -102,7 +102,6 @@ class _Remembering(Gateway):
     """Reports the memory of a connection in every trial, with a little noise."""
 
     def measure(self, plan: PlanOfTrial) -> OneTrial:
-        """Add the memory."""
         outcome = Gateway.measure(self, plan)
         return reading(outcome, octets_per_connection=384.0 + len(self.plans) % 3)
 

@@ -26,11 +26,9 @@ class Routes:
         self.links = [Message(link) for link in links]
 
     def get_default_routes(self) -> list[Message]:
-        """As `pyroute2.IPRoute` does."""
         return [self.route]
 
     def get_links(self) -> list[Message]:
-        """As `pyroute2.IPRoute` does."""
         return self.links
 
 

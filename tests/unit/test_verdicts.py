@@ -45,7 +45,6 @@ class Given:
 
     @property
     def judged(self) -> OneTrial:
-        """What is said of it."""
         return judge(change_trial(CLEAN, **self.changes), self.limits)
 
 

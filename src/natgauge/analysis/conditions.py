@@ -20,6 +20,7 @@ from natgauge.figure_text import given
 from natgauge.records.comparison import GatewayRecord
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import TRANSPORT_NAMES, Parameters, describe, differing, shown
+from natgauge.words import enumerated
 
 #: Parameters of the machines, which together are the host.
 _HOST: Final = (
@@ -228,4 +229,4 @@ def _host(figure: RankedFigure) -> str:
 def _listed(names: Sequence[str]) -> str:
     if len(names) > _MOST_NAMES:
         return f"{len(names)} gateways"
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    return enumerated(names)

@@ -64,19 +64,6 @@ def four_tuples(source_ports: float, destination_ports: float) -> float:
     return source_ports * destination_ports
 
 
-def deletion_time(filled: float, empty: float) -> float:
-    """Time for deleting the connections alone: that of a filled table without that of an empty one, same unit.
-
-    Source: section 2.5 of the draft, section 8.6 of 10.1016/j.comcom.2023.08.009.
-    """
-    return filled - empty
-
-
-def tear_down_rate(connections: float, seconds: float) -> float:
-    """N / T, connections/s (RFC 9693 section 4.8): T is the time for deleting all connections."""
-    return connections / seconds
-
-
 def new_connection_share(connections: float, tuples: float) -> float:
     """Return the percentage of unused four tuples after `connections` of `tuples` have been opened.
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any, Final, Literal
 
+from natgauge.words import enumerated
+
 #: Hosts that are named; of more, only their number.
 _MOST_NAMES: Final = 4
 #: Share by which the numbers of connections that hosts keep may differ, where each host has the same limit.
@@ -73,9 +75,7 @@ class HostLosses:
             return ""
         if len(losing) > _MOST_NAMES or len(losing) == len(self.hosts):
             return f"{len(losing)} of {len(self.hosts)} inside hosts"
-        *names, last = (host.address for host in losing)
-        named = f"{', '.join(names)} and {last}" if names else last
-        return f"{named} of {len(self.hosts)} inside hosts"
+        return f"{enumerated([host.address for host in losing])} of {len(self.hosts)} inside hosts"
 
     @property
     def have_blocks(self) -> bool:

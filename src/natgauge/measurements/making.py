@@ -24,6 +24,7 @@ from natgauge.records.measurement import REPETITION, SHARE_OF_LINK, STATISTICS, 
 from natgauge.records.parameters import METHODS, RAISED_TIMEOUT, Parameters, joined
 from natgauge.records.store import Store
 from natgauge.statistics.figure import FigureSummary
+from natgauge.words import enumerated
 
 #: Cores of a device over which frames can be spread.
 _SEVERAL: Final = 2
@@ -191,8 +192,8 @@ def chain_notes(unit: str, figures: Mapping[str, FigureSummary], parameters: Par
     if unit.endswith("/s") and parameters.get("cores_of_devices") is None:
         rates = " + ".join(f"1/{name}" for name in names)
         text = (
-            f"the devices {_listed(names)} shared their cores: the rate is 1 / ({rates}), where a name is the rate of "
-            "that device alone; of devices with cores of their own it is the smallest of these rates"
+            f"the devices {enumerated(names)} shared their cores: the rate is 1 / ({rates}), where a name is the rate "
+            "of that device alone; of devices with cores of their own it is the smallest of these rates"
         )
         yield Note("device", text)
     hops = [
@@ -202,8 +203,8 @@ def chain_notes(unit: str, figures: Mapping[str, FigureSummary], parameters: Par
     ]
     if hops:
         text = (
-            f"the cost is that of {len(names)} devices in a row ({_listed(names)}), and each is a hop; the hop of one "
-            f"device that only forwards takes {', '.join(hops)} a frame"
+            f"the cost is that of {len(names)} devices in a row ({enumerated(names)}), and each is a hop; the hop of "
+            f"one device that only forwards takes {', '.join(hops)} a frame"
         )
         yield Note("device", text)
     if limit := limiting_device({name: figure.median for name, figure in figures.items()}):
@@ -211,7 +212,3 @@ def chain_notes(unit: str, figures: Mapping[str, FigureSummary], parameters: Par
         of = f"{written(share)} % of the frames lost in deciding trials"
         text = f"the bottleneck of the chain was {device}: it dropped {of}"
         yield Note("device", text, value=share)
-
-
-def _listed(names: list[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -228,9 +228,7 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
 
     def _sources(self, plan: TrialPlan, subscribers: float) -> int:
         """One address for each subscriber, or one more where a rounded number of connections needs it."""
-        churn = None if plan.phase2 is None else plan.phase2.churn
-        opened = 0 if plan.phase2 is None or churn is None else churn.openings(plan.phase2.seconds)
-        needed = math.ceil((plan.connections + opened) / max(1, self.settings.space // self.hosts))
+        needed = math.ceil((plan.connections + plan.opened_in_phase2) / max(1, self.settings.space // self.hosts))
         return min(self.hosts, max(1, round(subscribers), needed))
 
     @property

@@ -34,7 +34,7 @@ from natgauge.analysis.contrast import better, least_repetitions
 from natgauge.analysis.scalability import CORES, SESSIONS, WITH_TESTER, Axis, of_forwarding, varied_with
 from natgauge.analysis.unit_frames import Way, bits_of_unit
 from natgauge.figure_text import at_least, at_most, given, in_full, number
-from natgauge.interval_text import in_bits, ratio, resolved, signed, span, within
+from natgauge.interval_text import figure_and_interval, in_bits, ratio, signed, span
 from natgauge.metrics import declared, figures
 from natgauge.metrics.loads import JUDGED, KEPT, KEPT_LEAST, KEPT_MOST, MIXED_LOAD
 from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, IN_ALL, OPEN_CONNECTIONS
@@ -47,6 +47,7 @@ from natgauge.reports.doubtful import bottleneck
 from natgauge.reports.rows import UNIT_IN_ALL, unit_of, unit_of_frames
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.interval import CONFIDENCE
+from natgauge.words import enumerated
 
 #: Meaning of each certainty, for a legend.
 CERTAINTY_MEANINGS: Final[Mapping[Certainty, str]] = {
@@ -194,8 +195,7 @@ def _with_range(result: Result, name: str) -> tuple[str, str]:
         return number(figure.median), ""
     if name == KEPT:
         return _kept(result, figure)
-    ends = figure.median, figure.minimum, figure.maximum
-    return resolved(*ends), within(*ends).removeprefix(resolved(*ends))
+    return figure_and_interval(figure.median, figure.minimum, figure.maximum)
 
 
 def _had(figure: FigureSummary, result: Result) -> str:
@@ -221,8 +221,7 @@ def _kept(result: Result, figure: FigureSummary) -> tuple[str, str]:
     if least is None or most is None:
         known = "" if most is None else f"at most {at_most(most.maximum)}"
         return known or ("an unknown share" if least is None else f"at least {at_least(least.minimum)}"), ""
-    ends = figure.median, least.minimum, most.maximum
-    return resolved(*ends), within(*ends).removeprefix(resolved(*ends))
+    return figure_and_interval(figure.median, least.minimum, most.maximum)
 
 
 def _in_bits(*results: Result) -> str:
@@ -701,4 +700,4 @@ def _point(result: Result, results: Sequence[Result]) -> str:
 def listed(names: Sequence[str]) -> str:
     """Return names in words; of more than four, the first three and the number of the others."""
     shown = list(names) if len(names) <= MOST_NAMES else [*names[: MOST_NAMES - 1], f"{len(names) - 3} more"]
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    return enumerated(shown)

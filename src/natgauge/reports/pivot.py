@@ -24,7 +24,7 @@ from natgauge.reports import main_figure
 from natgauge.reports.doubtful import missing
 from natgauge.reports.graded_doubts import mark, of_columns
 from natgauge.reports.labels import in_words, text_of
-from natgauge.reports.rows import EACH_THAT_SENDS, IN_UNIT, Cell, ResultRow, row_of, rows, unit_of
+from natgauge.reports.rows import IN_UNIT, Cell, ResultRow, row_of, rows, unit_of, unit_of_all
 from natgauge.reports.sheet import Sheet, SheetRow, notes
 
 #: What the heading of a block says.
@@ -112,8 +112,7 @@ def of_metrics(results: Sequence[Result]) -> Sheet:
 
 def _unit(results: Sequence[Result], *, many: bool) -> str:
     """The unit of a block; directions that differ between its columns are not named."""
-    units = {unit_of(result) for result in results}
-    unit = units.pop() if len(units) == 1 else f"{results[0].unit} {EACH_THAT_SENDS}"
+    unit = unit_of_all(results) if results[0].unit == "frames/s" else results[0].unit
     return f"{_THOUSAND:,} {unit}" if many else unit
 
 

@@ -152,7 +152,7 @@ IN_UNIT: Final = frozenset(
 #: Unit of the rate of all directions together.
 UNIT_IN_ALL: Final = "frames/s all directions together"
 #: What rates of frames of several results refer to.
-EACH_THAT_SENDS: Final = "of each direction that sends"
+_EACH_THAT_SENDS: Final = "of each direction that sends"
 
 
 def unit_of(result: Result) -> str:
@@ -170,7 +170,7 @@ def unit_of_frames(result: Result) -> str:
 def unit_of_all(results: Sequence[Result]) -> str:
     """Return the unit of rates of frames of several results."""
     units = {unit_of_frames(result) for result in results}
-    return units.pop() if len(units) == 1 else f"frames/s {EACH_THAT_SENDS}"
+    return units.pop() if len(units) == 1 else f"frames/s {_EACH_THAT_SENDS}"
 
 
 #: The unit of a rate of frames where both directions have the same.
@@ -478,7 +478,7 @@ _BEFORE: Final = (
     _Described("of IP packets", _gigabits("packets"), "Gbit/s", text=number, measured=True),
     *_delays(),
     *(
-        _Described(label, _rate_of_loss(name), f"frames/s {EACH_THAT_SENDS}", text=number, measured=True)
+        _Described(label, _rate_of_loss(name), f"frames/s {_EACH_THAT_SENDS}", text=number, measured=True)
         for name, label in ((WITHOUT_LOSS, "highest rate without loss"), (WITHIN_TOLERANCE, _TOLERATED))
     ),
     _Described("established", _figure(ESTABLISHED), "connections", text=number, measured=True),

@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from natgauge.analysis.between_runs import drift
 from natgauge.analysis.loads import LOADS, by_load
 from natgauge.figure_text import in_full, in_percent, number
-from natgauge.interval_text import resolved, within
+from natgauge.interval_text import figure_and_interval
 from natgauge.metrics import declared
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
 from natgauge.notes import NoteWord
@@ -275,8 +275,7 @@ def _spread(figure: FigureSummary, unit: str) -> str:
     """The median of a figure with its unit, and the range where there are several values."""
     if figure.count == 1:
         return f"{number(figure.median)} {unit}"
-    median = resolved(figure.median, figure.minimum, figure.maximum)
-    interval = within(figure.median, figure.minimum, figure.maximum).removeprefix(median)
+    median, interval = figure_and_interval(figure.median, figure.minimum, figure.maximum)
     return f"{median} {unit}{interval}"
 
 

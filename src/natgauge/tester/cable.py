@@ -30,6 +30,7 @@ from natgauge.agreement.trial import frame_of, phase1_of
 from natgauge.counts import is_disturbed
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError
+from natgauge.host.cpus import usable_cpus
 from natgauge.inputs.question import USUAL_FRAMES, FrameOptions
 from natgauge.labs.common.addresses import INSIDE, OUTSIDE
 from natgauge.labs.contract import Port
@@ -45,6 +46,8 @@ LEAST_CONNECTIONS: Final = 10_000
 MOST_CONNECTIONS: Final = 10_000_000
 #: Share of the highest rate at which no frame may be lost.
 SAFE_SHARE: Final = 0.9
+#: Frames that show whether a cable passes any.
+HANDFUL: Final = 1000
 #: Nominal seconds of sending in each trial.
 TRIAL_SECONDS: Final = 0.5
 _REPEATS: Final = 3
@@ -163,6 +166,25 @@ def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but th
         record_variation=record_variation,
         senders=Senders(cpus=tuple(sender_cpus)),
     )
+
+
+def handful(initiator: Port, responder: Port, *, rate: float, grace_ms: int, seconds: float) -> StreamCounts:
+    """Send 1000 of the smallest IPv4 frames at `rate` frames/s over a cable, and return what the engine counted.
+
+    Args:
+        seconds: after them the engine is ended.
+    """
+    request = untranslated_request(
+        initiator,
+        responder,
+        family="ipv4",
+        frame_size=64,
+        connections=HANDFUL,
+        phase1=Phase1(rate=rate, grace_ms=grace_ms),
+        phase2=None,
+        sender_cpus=usable_cpus()[:1],
+    )
+    return phase1_of(run(request, seconds=seconds))
 
 
 @dataclass(frozen=True, slots=True)

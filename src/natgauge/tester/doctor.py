@@ -144,11 +144,12 @@ def _frames(host: Host) -> Iterator[Finding]:
     except NatgaugeError as error:
         yield Finding("frames", "missing", f"no trial can be run: {error}", "natgauge selftest --quick")
         return
-    if proof.received == proof.offered > 0:
-        yield Finding("frames", "ok", f"{proof.received} live frames over a virtual cable, none lost")
+    received = proof.received_frames
+    if received == proof.offered_frames > 0:
+        yield Finding("frames", "ok", f"{received} live frames over a virtual cable, none lost")
     else:
-        what = f"{proof.received} of {proof.offered} live frames came over a virtual cable"
-        yield Finding("frames", "warning" if proof.received else "missing", what, "natgauge selftest --quick")
+        what = f"{received} of {proof.offered_frames} live frames came over a virtual cable"
+        yield Finding("frames", "warning" if received else "missing", what, "natgauge selftest --quick")
 
 
 def _clock(host: Host) -> Iterator[Finding]:

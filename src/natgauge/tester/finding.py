@@ -9,48 +9,21 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from natgauge.agreement.generated import Phase1
-from natgauge.agreement.process import run
-from natgauge.agreement.trial import phase1_of
+from natgauge.agreement.generated import StreamCounts
 from natgauge.errors import HostError
 from natgauge.finding import Finding
 from natgauge.gateways.support import has_module
 from natgauge.host import capabilities, limits, programs
-from natgauge.host.cpus import usable_cpus
 from natgauge.host.limits import ControlGroups
-from natgauge.tester.cable import untranslated_request
+from natgauge.tester.cable import handful
 from natgauge.tester.cable_lab import CableLab
 
-_FRAMES = 1000
-_RATE = 100_000.0
-_GRACE_MS = 50
-_SECONDS = 20.0
 
-
-@dataclass(frozen=True, slots=True)
-class CableProof:
-    """Frame counts of the probe."""
-
-    offered: int
-    received: int
-
-
-def send_over_a_cable() -> CableProof:
+def send_over_a_cable() -> StreamCounts:
     """Make a cable, send 1000 IPv4 frames over it at 100000 frames/s, and remove the cable."""
     # The name contains the process: two processes may probe a host at the same time.
     with CableLab(f"doctor-{os.getpid()}") as cable:
-        request = untranslated_request(
-            cable.initiator,
-            cable.responder,
-            family="ipv4",
-            frame_size=64,
-            connections=_FRAMES,
-            phase1=Phase1(rate=_RATE, grace_ms=_GRACE_MS),
-            phase2=None,
-            sender_cpus=usable_cpus()[:1],
-        )
-        counts = phase1_of(run(request, seconds=_SECONDS))
-    return CableProof(counts.offered_frames, counts.received_frames)
+        return handful(cable.initiator, cable.responder, rate=100_000.0, grace_ms=50, seconds=20.0)
 
 
 class NoText(Enum):
@@ -78,7 +51,7 @@ class Host:
 
     root: Path = Path("/")
     release: str = field(default_factory=lambda: os.uname().release)
-    prove: Callable[[], CableProof] | None = send_over_a_cable
+    prove: Callable[[], StreamCounts] | None = send_over_a_cable
     find: Callable[[str], str | None] = programs.find_of_devices
     has: Callable[[str], bool] = has_module
 

@@ -16,9 +16,7 @@ from typing import Final
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
-from natgauge.agreement.generated import Phase1, StreamCounts
-from natgauge.agreement.process import run
-from natgauge.agreement.trial import phase1_of
+from natgauge.agreement.generated import StreamCounts
 from natgauge.cleaning.cleanup import status
 from natgauge.errors import HostError, NatgaugeError, UsageError
 from natgauge.ethernet import LARGEST_FRAME, LEAST_OCTETS, ONE_PAGE
@@ -34,11 +32,10 @@ from natgauge.labs.wire import drivers
 from natgauge.labs.wire.drivers import bpf
 from natgauge.labs.wire.lab import port_lock
 from natgauge.labs.wire.port_state import PortState, findings, harmless, read_port, shell
-from natgauge.tester.cable import untranslated_request
+from natgauge.tester.cable import HANDFUL, handful
 
 #: RFC 2544 section 9.1: the smallest and the largest frame of Ethernet.
 FRAME_SIZES: Final = (64, 1518)
-_FRAMES: Final = 1000
 #: Low enough for emulated and shared cards, too: no transmit ring overflows.
 _RATE: Final = 10_000.0
 #: Twisted pair links take three seconds to come back when a driver takes them down to attach a program.
@@ -206,18 +203,9 @@ def _of_start(state: PortState, faulty: Sequence[PortState], error: NatgaugeErro
 
 
 def _sent(here: PortState, far: PortState) -> StreamCounts:
-    request = untranslated_request(
-        Port(here.name, None, far.mac, None),
-        Port(far.name, None, here.mac, None),
-        family="ipv4",
-        frame_size=FRAME_SIZES[0],
-        connections=_FRAMES,
-        phase1=Phase1(rate=_RATE, grace_ms=_GRACE_MS),
-        phase2=None,
-        sender_cpus=usable_cpus()[:1],
-    )
+    ends = Port(here.name, None, far.mac, None), Port(far.name, None, here.mac, None)
     try:
-        return phase1_of(run(request, seconds=_SECONDS))
+        return handful(*ends, rate=_RATE, grace_ms=_GRACE_MS, seconds=_SECONDS)
     except NatgaugeError as error:
         # The engine names a port by its side of the trial, which is another one each way.
         error.at = {"initiator": here.name, "responder": far.name}.get(error.at, error.at)
@@ -238,9 +226,9 @@ def _of_counts(counts: Sequence[tuple[str, str, StreamCounts]]) -> Finding:
         return Finding(
             "cable", "obstacle", f"frames were lost on the cable; what arrived: {ways}; see to the cable and both ports"
         )
-    if offered < 2 * _FRAMES:
+    if offered < 2 * HANDFUL:
         what = f"all frames that the ports accepted arrived ({ways}); the transmit rings had no room for the others"
-        return Finding("cable", "warning", f"{what} of {_FRAMES} at {_RATE:g} frames/s")
+        return Finding("cable", "warning", f"{what} of {HANDFUL} at {_RATE:g} frames/s")
     return Finding("cable", "ok", f"all frames arrived: {ways}")
 
 

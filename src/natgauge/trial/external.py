@@ -14,7 +14,7 @@ from natgauge.agreement.trial import all_connections
 from natgauge.errors import BrokenError, NatgaugeError, NotEmptyError, UsageError
 from natgauge.gateways.recipe import Recipe
 from natgauge.labs.common.shell import run_of_user
-from natgauge.labs.contract import CommandResult, ExternalDevice, Lab
+from natgauge.labs.contract import ExternalDevice, Lab
 from natgauge.measurer import Ability
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.setup.traffic import Range, TrafficPlan
@@ -70,13 +70,14 @@ class ExternalControls(DeviceControl):
 
     def empty_timed(self) -> float:
         """Empty the table once, and return the command's seconds, the connection to the device included."""
-        return _shell("empty command", self.empty_command, self._seconds).seconds
+        return run_of_user(self.empty_command, self._seconds, "empty command", error=BrokenError).seconds
 
     def count(self) -> int | None:
         """Return the number of connections; None where it is not known."""
         if self.count_command is None:
             return None
-        output = _shell("count command", self.count_command, self._seconds).stdout.strip()
+        result = run_of_user(self.count_command, self._seconds, "count command", error=BrokenError)
+        output = result.stdout.strip()
         if not output.isdecimal():
             raise BrokenError(f"count command: printed {output[:60]!r} instead of one whole number")
         return int(output)
@@ -198,13 +199,3 @@ def measurer(lab: Lab, recipe: Recipe, *, named_ports: bool, **arguments: Any) -
             table_limit=arguments["settings"].table_limit,
         )
     return ExternalMeasurer(device=None, fresh=fresh, **arguments)
-
-
-def _shell(name: str, command: str, seconds: float) -> CommandResult:
-    result = run_of_user(command, seconds, name)
-    if result is None:
-        raise BrokenError(f"{name}: did not end within {seconds:.0f} s; see that it asks nothing")
-    if result.status:
-        last = f": {result.said[:200]}" if result.said else ""
-        raise BrokenError(f"{name}: ended with status {result.status}{last}")
-    return result

@@ -254,10 +254,8 @@ def _refuse_long(plan: TrialPlan) -> None:
 
 def _refuse_few_four_tuples(plan: TrialPlan, space: int) -> None:
     """Refuse churn that needs more four tuples than the ranges have: each connection has one of its own."""
-    if plan.phase2 is None or plan.phase2.churn is None:
-        return
-    opened = plan.phase2.churn.openings(plan.phase2.seconds)
-    if plan.connections + opened > space:
+    opened = plan.opened_in_phase2
+    if plan.phase2 is not None and opened and plan.connections + opened > space:
         raise UsageError(
             f"connections: {plan.connections} open ones, and {opened} more in {plan.phase2.seconds:g} s of phase 2, "
             f"need as many four tuples, and the ranges have {space}; choose wider ranges, fewer new connections or "
@@ -268,11 +266,10 @@ def _refuse_few_four_tuples(plan: TrialPlan, space: int) -> None:
 
 def _of_each_source(plan: TrialPlan, sources: int) -> int:
     """Four tuples that a source needs, if all have as many; the host of a flood has as many as a source."""
+    taken = math.ceil((plan.connections + plan.opened_in_phase2) / sources)
     if plan.phase2 is None or plan.phase2.churn is None:
-        return math.ceil(plan.connections / sources)
-    churn, seconds = plan.phase2.churn, plan.phase2.seconds
-    taken = math.ceil((plan.connections + churn.openings(seconds)) / sources)
-    return max(taken, math.ceil(churn.flood_per_second * seconds))
+        return taken
+    return max(taken, math.ceil(plan.phase2.churn.flood_per_second * plan.phase2.seconds))
 
 
 def longest_seconds(request: TrialRequest) -> float:

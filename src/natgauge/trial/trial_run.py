@@ -16,7 +16,7 @@ from natgauge.agreement.generated import Progress, TrialRequest, TrialResult
 from natgauge.churn import CountInChurn
 from natgauge.core_work import CoreWork, WorkByCore
 from natgauge.counts import received_in_all, streams_of
-from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
+from natgauge.errors import BrokenError, NatgaugeError, UsageError
 from natgauge.host.limits import ControlGroups, Throttling
 from natgauge.labs.common.links import carrier_losses
 from natgauge.labs.common.shell import run_of_user
@@ -104,19 +104,9 @@ _METER_SECONDS: Final = 10.0
 _COMMAND_SECONDS: Final = 120.0
 
 
-def _printed(what: str, command: str, seconds: float, variables: Mapping[str, str] | None = None) -> str:
-    """Run a command of the user, for at most these seconds, and return what it printed."""
-    result = run_of_user(command, seconds, what, variables)
-    if result is None:
-        raise HostError(f"{what}: did not end within {seconds:.0f} s; see that it asks nothing")
-    if result.status:
-        raise HostError(f"{what}: failed: {result.said[:200] or f'exit status {result.status}'}")
-    return result.stdout
-
-
 def meter_of(command: str) -> Meter:
     """Return what reads a power meter by a command of the user."""
-    return partial(_printed, "power command", command, _METER_SECONDS)
+    return lambda: run_of_user(command, _METER_SECONDS, "power command").stdout
 
 
 class _LabState(NamedTuple):
@@ -289,7 +279,7 @@ class TrialRun:
             longest = _COMMAND_SECONDS + (plan.phase2.seconds if plan.phase2 else 0.0)
             own = [device.environment for device in self.place.devices]
             variables = {**os.environ, **(own[0] if own else {})}
-            return partial(_printed, "reset command", plan.restart_command, longest, variables)
+            return partial(run_of_user, plan.restart_command, longest, "reset command", variables)
         if self.device is None:
             raise UsageError(NOT_OURS)
         return self.device.restart_under_load

@@ -53,7 +53,6 @@ class Finding:
         return "right" if kind == "not known" else "not known"
 
     def __str__(self) -> str:
-        """As a row of the table."""
         cells = (
             self.planted.name,
             self.planted.kind,

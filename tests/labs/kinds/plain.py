@@ -75,7 +75,6 @@ class PlainLab:
         return LabCounters(self.dropped())
 
     def keep(self) -> None:
-        """Not thought of."""
         raise NotImplementedError
 
     def parameters(self) -> Mapping[str, Any]:

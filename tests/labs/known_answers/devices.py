@@ -82,12 +82,10 @@ class Logbook(Silent):
     trial_ended: float = 0.0
 
     def add_trial(self, trial: Mapping[str, Any]) -> None:
-        """Keep it."""
         self.trials.append(trial)
         self.trial_ended = time.monotonic()
 
-    def add_round(self, comparison_round: Mapping[str, Any]) -> None:
-        """No trial."""
+    def add_round(self, comparison_round: Mapping[str, Any]) -> None: ...
 
     def running(self, progress: Progress) -> None:
         """The first word of a phase comes at its beginning."""
@@ -206,7 +204,6 @@ class Device:
                 yield standing
 
     def player(self) -> Player:
-        """What plays the recipe."""
         return Gateway
 
     @contextmanager
@@ -449,7 +446,6 @@ class Pausing(Device):
     pause_seconds: float
 
     def player(self) -> Player:
-        """One that pauses."""
         return partial(_PausingGateway, self.pause_seconds)
 
     @contextmanager

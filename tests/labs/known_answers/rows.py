@@ -61,7 +61,6 @@ class Evidence:
 
     @property
     def measured(self) -> MeasurementResult:
-        """The procedure's result."""
         assert self.result is not None
         return self.result
 

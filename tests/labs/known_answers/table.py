@@ -35,14 +35,12 @@ class Finding:
 
     @property
     def within(self) -> bool:
-        """Whether it is near enough."""
         if isinstance(self.truth, str) or isinstance(self.found, str):
             return self.truth == self.found
         below, above = self.margins
         return self.truth - below <= self.found <= self.truth + above
 
     def __str__(self) -> str:
-        """As a line of the table."""
         look = self.look
         cells = (
             self.row.device.words,

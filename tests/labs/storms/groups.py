@@ -68,7 +68,6 @@ class Group:
         self._folders += [folder for folder in limited if folder not in self._folders]
 
     def __enter__(self) -> Self:
-        """Make it."""
         for folder in self._folders:
             folder.mkdir()
         if self._octets is not None:

@@ -53,7 +53,6 @@ class Foreign:
     """Namespaces, processes, rules and links of other people, some of them with names such as natgauge gives."""
 
     def __enter__(self) -> Self:
-        """Make them."""
         self._held: list[subprocess.Popen[bytes]] = []
         for name in _NAMED:
             _do("ip", "netns", "add", name)
@@ -67,7 +66,6 @@ class Foreign:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Remove them."""
         for process in self._held:
             process.kill()
             process.wait()

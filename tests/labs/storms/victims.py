@@ -130,7 +130,6 @@ class Victim:
 
     @property
     def command(self) -> str:
-        """For a reader."""
         return f"natgauge {' '.join(word for word in self.arguments[:3] if not word.startswith('--out'))}"
 
 

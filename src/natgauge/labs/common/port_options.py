@@ -65,14 +65,8 @@ class BootCommand:
 
     def _run_command(self, cores: int | None) -> None:
         environment = {**os.environ, **({} if cores is None else {CORES_VARIABLE: str(cores)})}
-        result = run_of_user(self.command, self.seconds, f"{self.name}: {self.command!r}", environment)
-        if result is None:
-            raise HostError(
-                f"{self.name}: {self.command!r} did not end within {self.seconds:g} s; see to it, or give it more "
-                "--boot-seconds"
-            )
-        if result.status:
-            raise HostError(f"{self.name}: {self.command!r} failed: {result.said or f'exit status {result.status}'}")
+        remedy = "see to it, or give it more --boot-seconds"
+        run_of_user(self.command, self.seconds, f"{self.name}: {self.command!r}", environment, remedy=remedy)
 
 
 _DAY_SECONDS: Final = 86_400

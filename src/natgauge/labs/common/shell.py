@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from natgauge.bounded_output import BoundedOutput, size_in_words
-from natgauge.errors import BrokenError
+from natgauge.errors import BrokenError, HostError, NatgaugeError
 from natgauge.labs.contract import CommandResult
 
 #: Variables of every snippet of a device beside PATH. No name server answers in a lab's namespace, and a program that
@@ -45,16 +45,34 @@ def run_shell(
         return CommandResult(process.returncode, out.text(), err.text(), seconds) if ended else None
 
 
-def run_of_user(
-    command: str, timeout: float, name: str, environment: Mapping[str, str] | None = None
-) -> CommandResult | None:
-    """Run a shell command of the user on this host, as `run_shell`; None when it did not end in time."""
+def run_of_user(  # noqa: PLR0913 - one argument per choice, the rare ones by keyword
+    command: str,
+    timeout: float,
+    name: str,
+    environment: Mapping[str, str] | None = None,
+    *,
+    error: type[NatgaugeError] = HostError,
+    remedy: str = "see that it asks nothing",
+) -> CommandResult:
+    """Run a shell command of the user on this host, as `run_shell`, and return the result of one that succeeded.
+
+    Args:
+        name: what the command is, in errors.
+        error: raised where it failed, or did not end in `timeout` seconds.
+        remedy: what to do then about one that did not end.
+    """
     own: dict[str, Any] = {"stdin": subprocess.DEVNULL, "env": environment, "start_new_session": True}
 
     def start(out: int, err: int) -> subprocess.Popen[bytes]:
         return subprocess.Popen(["/bin/sh", "-c", command], stdout=out, stderr=err, **own)
 
-    return run_shell(start, timeout, name)
+    result = run_shell(start, timeout, name)
+    if result is None:
+        raise error(f"{name}: did not end within {timeout:g} s; {remedy}")
+    if result.status:
+        said = f": {result.said[:200]}" if result.said else ""
+        raise error(f"{name}: failed with exit status {result.status}{said}")
+    return result
 
 
 def title(snippet: str) -> str:

@@ -18,7 +18,7 @@ from natgauge.analysis.contrast import better, bounds
 from natgauge.analysis.loads import loss_figure
 from natgauge.analysis.scalability import CORES, NEW, SESSIONS, Axis, varied_with
 from natgauge.figure_text import given, in_full, number, of_whole
-from natgauge.interval_text import resolved, span, with_ends, within
+from natgauge.interval_text import figure_and_interval, span, with_ends
 from natgauge.metrics import declared
 from natgauge.metrics.loads import WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.plain_text import capital
@@ -484,10 +484,9 @@ def _highest_free(result: Result) -> str:
     free = result.figures.get(WITHIN_TOLERANCE if lost else WITHOUT_LOSS, result.figures.get(WITHOUT_LOSS))
     if free is None:
         return f"{'loss' if lost is None else f'more than {criterion.percent(lost)} lost'} at the lowest load"
-    ends = free.median, free.minimum, free.maximum
-    highest = resolved(*ends)
+    highest, interval = figure_and_interval(free.median, free.minimum, free.maximum)
     some = f" in {free.count} of {len(result.repetitions)} repetitions" * (free.count < len(result.repetitions))
-    return f"{criterion.most_lost(result)} up to {highest} frames/s{within(*ends).removeprefix(highest)}{some}"
+    return f"{criterion.most_lost(result)} up to {highest} frames/s{interval}{some}"
 
 
 def _of_loads(trials: Sequence[Timed]) -> Iterator[Sequence[Timed]]:

@@ -8,6 +8,7 @@ unfolds what is linked or printed.
 from __future__ import annotations
 
 import math
+import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -15,18 +16,20 @@ from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
-from natgauge import outputs
+from natgauge import foreign, outputs
 from natgauge.plain_text import visible
+from natgauge.records.audit import AuditedRequirement
 from natgauge.records.comparison import FRAME_OF
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, describe, shown
 from natgauge.records.store import TRIALS
 from natgauge.reports import answers, audit, comparison, graded_doubts, labels, text
-from natgauge.reports.collected import Stored, StoredComparison, StoredResults
+from natgauge.reports.collected import Stored, StoredAudit, StoredComparison, StoredResults
 from natgauge.reports.failures import CommandAgain, failures_of, shell_options
 from natgauge.reports.heading import NO_WORDS, Heading, OwnWords, heading
-from natgauge.reports.html import audits, charts, evidence, figures, metrics_table
+from natgauge.reports.html import charts, evidence, figures, metrics_table
 from natgauge.reports.html.evidence import Trials
 from natgauge.reports.html.figures import FigureGroup, Looks
 from natgauge.reports.html.metrics_table import ratio_table, tabled_of
@@ -45,6 +48,8 @@ _IN_FIGURE: Final = re.compile(r"(?<=[\dkMGT]) (?=±)|(?<=±) (?=\d)|(?<=\d) (?=
 _HERE: Final = "natgauge.reports.html"
 #: Parameter with the command as it was stored, which is shown only where it can be made again.
 _COMMAND: Final = "command"
+#: A cell of the table of audits without a verdict.
+_NO_VERDICT: Final = {"kind": "", "said": "-", "href": "", "measured": ""}
 
 #: Parts of a page that has none of them.
 _NOTHING: Final[dict[str, Any]] = {
@@ -93,7 +98,7 @@ def page(collected: StoredResults, again: CommandAgain, at: Path = Path(), own: 
             for at, each in enumerate(zip(names, collected.stored, trials, strict=True), start=1)
         ],
         records=[_comparison(at, stored) for at, stored in enumerate(collected.comparisons, start=1)],
-        audits=audits.shown(collected.audits, at) if collected.audits else None,
+        audits=_audits(collected.audits, at) if collected.audits else None,
         tables=list(_parts([SheetRow("result", tuple(names)), *lines_of(results)[1:]])) if results else [],
         below=notes(results, lambda at, result: f"{names[at - 1]}, {result.metric}") if results else (),
         common=common,
@@ -259,6 +264,43 @@ def _comparison(at: int, stored: StoredComparison) -> dict[str, Any]:
     title = f"Comparison {at}: {compared} compared with {record.baseline.label}"
     parameters = {"common": common, "parameters": list(_parts(differing))}
     return {**_table(title, comparison.sheet(record), stored.folder), **parameters}
+
+
+def _audits(stored: Sequence[StoredAudit], at: Path) -> dict[str, Any]:
+    """A row for each requirement, a column for each gateway, and links to captures from the folder `at`."""
+    records = [each.record for each in stored]
+    names = audit.names_of(records)
+    rows = [
+        (row.heading, [_cell(one, each.folder, at) for one, each in zip(row.verdicts, stored, strict=True)])
+        for row in audit.rows_of(records)
+    ]
+    classes = [(line.heading, [_NO_VERDICT | {"said": cell} for cell in line.cells]) for line in audit.classes(records)]
+    return {
+        "title": f"{'Audit' if len(records) == 1 else 'Audits'} of {answers.listed(names)}",
+        "head": ["requirement", *names],
+        "rows": [*rows, *classes],
+        "below": audit.chart(records).notes,
+        "folders": [str(each.folder) for each in stored],
+    }
+
+
+def _cell(one: AuditedRequirement | None, folder: Path, at: Path) -> dict[str, Any]:
+    if one is None:
+        return _NO_VERDICT
+    return {
+        "kind": one.verdict.replace(" ", "-"),
+        "said": audit.said(one, marked=True),
+        "href": _link(one, folder, at),
+        "measured": one.measured,
+    }
+
+
+def _link(one: AuditedRequirement, folder: Path, at: Path) -> str:
+    """The path of the capture from the folder of the page, as an address; empty where there is no capture."""
+    capture = None if one.evidence.file is None else folder / one.evidence.file
+    if capture is None or not foreign.is_there(capture):
+        return ""
+    return quote(os.path.relpath(capture, at))
 
 
 def _table(title: str, shown: Sheet, folder: Path) -> dict[str, Any]:
