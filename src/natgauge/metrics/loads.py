@@ -137,7 +137,7 @@ SUBSCRIBERS: Final = Metric(
     name="subscribers",
     unit="subscribers",
     summary="highest number of subscribers of one profile: new connections, open ones and frames at once",
-    source="after RFC 9693 sections 4.5 and 4.7, both at once",
+    source="RFC 9693 sections 4.5 and 4.7, combined by natgauge",
     better="higher",
     does="carries {value}",
     criterion=Criterion(strict=" without losing a frame or a new connection"),
