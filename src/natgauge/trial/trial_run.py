@@ -361,9 +361,7 @@ class TrialRun:
             core_work=since(before.counters.core_work, after.counters.core_work),
             network_counters=risen(before.counters.network, after.counters.network),
             taps=self.place.initiator.tap,
-            counts_taken=tuple(
-                name for name, port in self._ports.items() if counts_taken(port.netns, port.interface)
-            ),
+            counts_taken=tuple(name for name, port in self._ports.items() if counts_taken(port.netns, port.interface)),
             link_losses={name: number for name, number in lost.items() if number > 0},
             throttled_seconds=after.throttled.since(before.throttled).seconds,
         )
