@@ -142,8 +142,7 @@ class TrialRun:
         device: controls of the device; None = it cannot be reached.
         server: the real server behind the device; None = the tester answers.
         own_drops: frames of the engine's self-test that the lab counts as dropped, by place.
-        meter: what reads the device's power meter; None = there is none.
-        metered: whether a trial has read it.
+        meter: what reads the device's power meter; None = there is none. `metered` tells that a trial has read it.
         own_link_losses: how often the engine itself takes the link of a port down in a trial, by the port's name.
         log: the device's log; None = it does not log.
     """
