@@ -59,7 +59,7 @@ class StreamFigures(WrongFigures):
     @property
     def sent_messages(self) -> int:
         """Frames that both sides sent: what was offered, and a reaction to each message that arrived but the last."""
-        return self.offered_frames + sum(message.received for message in self.messages[:-1])
+        return self.offered_frames + sum(int(message.received) for message in self.messages[:-1])
 
     @property
     def nominal_seconds(self) -> float:

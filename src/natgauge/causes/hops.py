@@ -93,7 +93,7 @@ class TrialHops:
         hops: from the sending to the receiving tester; of a device whose kernel was not read, those with counters.
         sent: frames of the test, as are the lost ones; those of a flood are not.
         late_delays: delays of the late frames; None = no frame was late, or they are not known.
-        flood_lost: frames of a flood that were lost, which the counters count, too.
+        flood_lost: frames of a flood that were lost, >= 0; the counters have them, too.
     """
 
     sent: int

@@ -118,13 +118,13 @@ def _by_counters(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
     named = _with(_named(common, counter, hops), (hop, counter))
     if named.kind == "forgotten" and hop.hop == "conntrack" and table.is_cleared:
         return _with(replace(full, certainty="guess", frames=named.frames), (hop, counter))
-    if named.kind == "table" and table.was_never_full:
-        return _with(common, (hop, counter))
-    if named.limited_by in FULL and counter.lost <= hops.flood_lost:
-        # A host that has used up its own share fills nothing for the others.
+    # A host that floods and has used up its own share fills nothing for the others.
+    if (named.kind == "table" and table.was_never_full) or (
+        named.limited_by in FULL and counter.lost <= hops.flood_lost
+    ):
         return _with(common, (hop, counter))
     if counter.name == _NOT_ENTERED and counter.lost < PORTS_SHARE * hops.sent:
-        return replace(named, kind="clash", certainty="guess")
+        named = replace(named, kind="clash", certainty="guess")
     return replace(named, certainty="guess") if named.limited_by != "device" and not opens else named
 
 

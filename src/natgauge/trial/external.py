@@ -103,7 +103,6 @@ class ExternalMeasurer(LabMeasurer):
 
     Attributes:
         fresh: gives each trial four tuples that the device has forgotten; None = not needed, or the table is emptied.
-        reuses: whether frames may have four tuples that the device remembers.
     """
 
     fresh: FreshTuples | None = None

@@ -345,7 +345,8 @@ class LabMeasurer(Measurer):
 
     def time_receivers(self, plan: TrialPlan) -> ReceiverTime | None:
         """Return the receivers' run time in a trial of this plan, without a verdict; None = not known."""
-        self._brought_back()
+        if self.collapsed:
+            self.restart()
         self.number += 1
         request = self.request(plan).model_copy(update={"record_receiver_time": True})
         return self.trial_run.perform(plan, request).counted.receiver_time
@@ -456,7 +457,8 @@ class LabMeasurer(Measurer):
         """Time the device's work for a frame, in one round of slices."""
         if self.slice_rounds is None:
             return Measurer.costs(self, plan)
-        self._brought_back()
+        if self.collapsed:
+            self.restart()
         self._note_unlogged()
         try:
             cost_round = self.slice_rounds.round(self, plan)

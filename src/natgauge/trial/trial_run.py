@@ -132,8 +132,7 @@ class TrialRun:
         device: controls of the device; None = it cannot be reached.
         server: the real server behind the device; None = the tester answers.
         own_drops: frames of the engine's self-test that the lab counts as dropped, by place.
-        meter: what reads the device's power meter; None = there is none.
-        metered: whether a trial has read it.
+        meter: what reads the device's power meter; None = there is none. `metered` tells that a trial has read it.
         own_link_losses: how often the engine itself takes the link of a port down in a trial, by the port's name.
         log: the device's log; None = it does not log.
     """
@@ -351,9 +350,7 @@ class TrialRun:
             core_work=since(before.counters.core_work, after.counters.core_work),
             network_counters=risen(before.counters.network, after.counters.network),
             taps=self.place.initiator.tap,
-            counts_taken=tuple(
-                name for name, port in self._ports.items() if counts_taken(port.netns, port.interface)
-            ),
+            counts_taken=tuple(name for name, port in self._ports.items() if counts_taken(port.netns, port.interface)),
             link_losses={name: number for name, number in lost.items() if number > 0},
             throttled_seconds=after.throttled.since(before.throttled).seconds,
         )

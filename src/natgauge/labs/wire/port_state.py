@@ -41,7 +41,6 @@ class DriverFacts(BaseModel):
         own_queue: whether a core sends through the transmit queue of its own number, and cannot send without one.
         further_queues: whether a program takes a further queue for each core. Without enough of them, the driver shares
             the present ones, of which there must not be more than cores.
-        counts_taken: whether it counts frames as dropped that a receiver took.
         if_refused: action where it refuses an XDP program; empty = none is known.
     """
 
