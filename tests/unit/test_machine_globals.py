@@ -164,8 +164,7 @@ def labs_of(monkeypatch: pytest.MonkeyPatch, knob: Path, **hosts: int) -> tuple[
     """Labs by name that are up, whose devices need one neighbour limit of the machine: as large as they have hosts."""
     monkeypatch.setattr(netns_lab, "neighbour_limits", lambda _families, number: [(str(knob), number)])
     labs = tuple(
-        NetnsLab(name, initiator_family="ipv4", responder_family="ipv4", hosts=number)
-        for name, number in hosts.items()
+        NetnsLab(name, initiator_family="ipv4", responder_family="ipv4", hosts=number) for name, number in hosts.items()
     )
     for each in labs:
         each._register = Register.begin(each.name, "netns", {})

@@ -101,9 +101,7 @@ class RemoteLab(Lab):
         self._boot_seconds: float | None = None
         self._register: Register | None = None
 
-    def _planned(
-        self, machines: Sequence[ChosenMachine], far: FarSettings | None, token: str
-    ) -> tuple[Segment, ...]:
+    def _planned(self, machines: Sequence[ChosenMachine], far: FarSettings | None, token: str) -> tuple[Segment, ...]:
         limits = dict(neighbour_limits(self._blueprint.families, self._blueprint.hosts))
         segments: list[Segment] = []
         first = 0
