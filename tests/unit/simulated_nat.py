@@ -228,8 +228,7 @@ class SimulatedNat:
         self._later: list[tuple[float, Side, Packet]] = []
         self._acknowledged: set[int] = set()
         self._random = random.Random(seed)  # noqa: S311 - a simulation
-        self._next_port = 1024
-        self._next_of_worker = [20_000, 40_000]
+        self._next_ports = [1024, 40_000]
         self._frames = 0
         self.mtu = 1500
         self._expiries: list[tuple[float, int, _Mapping]] = []
@@ -677,10 +676,10 @@ class SimulatedNat:
             answered = rule.udp_answered_seconds
             return answered if answered is not None and mapping.answered else rule.udp_seconds
         both = mapping.up_flags & mapping.down_flags
-        if rule.reset_seconds is not None and (mapping.up_flags | mapping.down_flags) & RST:
-            return rule.reset_seconds
-        if rule.closed_seconds is not None and mapping.closed:
-            return rule.closed_seconds
+        is_reset = (mapping.up_flags | mapping.down_flags) & RST
+        ended = rule.reset_seconds if is_reset else rule.closed_seconds if mapping.closed else None
+        if ended is not None:
+            return ended
         if rule.established_at_once:
             return rule.established_seconds
         closing = (mapping.up_flags | mapping.down_flags) & RST or both & FIN
@@ -745,6 +744,12 @@ class SimulatedNat:
         self._holding.append(host)
         return True
 
+    def _counted_port(self) -> int:
+        """Return the next port of the only counter, or of one of two."""
+        counter = self._random.randrange(2) if self.behaviour.ports == "workers" else 0
+        self._next_ports[counter] = self._next_ports[counter] + 1 if self._next_ports[counter] < 65535 else 1024
+        return self._next_ports[counter]
+
     def _outside(self, protocol: int, inside: Endpoint, remote: Endpoint) -> Endpoint | None:
         rule = self.behaviour
         index = int(inside.address) if rule.paired else self._random.randrange(rule.addresses)
@@ -753,8 +758,9 @@ class SimulatedNat:
             index += len(self.mappings.of_host(inside.address)) // (rule.host_ports // 2)
         address = OUTSIDE + 256 * (index % rule.addresses)
 
+        counts = rule.ports in ("contiguous", "workers")
+
         def is_taken(port: int) -> bool:
-            counts = rule.ports in ("contiguous", "workers")
             has_other_parity = not counts and rule.parity and port % 2 != inside.port % 2
             if has_other_parity or rule.overlaps:
                 return has_other_parity
@@ -767,26 +773,16 @@ class SimulatedNat:
                 for one in self.mappings.of_port(port)
             )
 
-        if rule.ports in ("preserving", "overloading") and not is_taken(inside.port):
-            return Endpoint(address, inside.port)
         low, high = (1, 1024) if inside.port < 1024 else (1024, 1024 + rule.port_range)
-        moved = low + (inside.port - low + 100) % (high - low)
-        if rule.ports == "offset" and not is_taken(moved):
-            return Endpoint(address, moved)
+        wished = low + (inside.port - low + 100) % (high - low) if rule.ports == "offset" else inside.port
+        if rule.ports in ("preserving", "overloading", "offset") and not is_taken(wished):
+            return Endpoint(address, wished)
         if rule.host_ports is not None and low == 1024:
             number = int(inside.address) - int(INSIDE)
             low = 1024 + (0 if number - 1 == rule.misplaced else number) * rule.host_ports
             high = low + rule.host_ports
         for _ in range(_PORT_TRIES if rule.port_tries is None else rule.port_tries):
-            if rule.ports == "workers":
-                worker = self._random.randrange(len(self._next_of_worker))
-                self._next_of_worker[worker] += 1
-                port = self._next_of_worker[worker]
-            elif rule.ports != "contiguous":
-                port = self._random.randrange(low, high)
-            else:
-                self._next_port = self._next_port + 1 if self._next_port < 65535 else 1024
-                port = self._next_port
+            port = self._counted_port() if counts else self._random.randrange(low, high)
             if not is_taken(port):
                 return Endpoint(address, port)
         # Without a limit of tries, it finds the last port that is free.

@@ -122,18 +122,19 @@ def test_a_difference_lists_changes_and_its_status_says_what_is_worse(
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "status", "one_sided"),
+    ("before", "after", "told"),
     [
-        ("meets", "not seen", 5, 1),
-        ("meets", "not applicable", 5, 1),
-        ("fails", "not seen", 0, 1),
-        ("not seen", "meets", 0, 1),
-        ("not seen", "not applicable", 0, 0),
+        ("meets", "not seen", (5, 1)),
+        ("meets", "not applicable", (5, 1)),
+        ("fails", "not seen", (0, 1)),
+        ("not seen", "meets", (0, 1)),
+        ("not seen", "not applicable", (0, 0)),
     ],
 )
 def test_a_difference_does_not_take_what_is_undecided_now_for_no_change(
-    before: str, after: str, status: int, one_sided: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    before: str, after: str, told: tuple[int, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    status, one_sided = told
     folders = [
         str(stored(tmp_path, name, record(requirement(verdict=verdict))))
         for name, verdict in (("1", before), ("2", after))

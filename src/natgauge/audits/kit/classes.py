@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Flow, is_same, is_tcp, lone_packet
-from natgauge.audits.kit.observations import AloneError
+from natgauge.audits.kit.observations import AloneError, NotSeenError
 from natgauge.audits.kit.packets import SYN, Endpoint, Packet
 from natgauge.audits.kit.rivals import ALONE, compete, rival_of
 
