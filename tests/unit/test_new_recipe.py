@@ -154,7 +154,7 @@ def test_an_address_with_ports_becomes_the_labs_too() -> None:
 def test_time_outs_that_rules_give_to_connections_are_refused_before_anything_is_made(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """natgauge checked and raised the kernel's time-outs, which such a connection does not have."""
+    """The time-outs of the kernel were checked and raised, and such a connection has others."""
     asked = ["gateways", "new", "mine", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]
     Path("router.conf").write_text(rules('ct timeout set "short"', "masquerade"))
     assert run(asked) == 2
