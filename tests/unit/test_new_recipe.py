@@ -80,9 +80,8 @@ def test_names_of_the_router_become_those_of_the_lab_and_nothing_else_does(tmp_p
         (f'include "/etc/more.nft"\n{RULES}', ["mine", "--inside", "lan0", "--outside", "wan0"]),
         (None, ["mine", "--inside", "lan0", "--outside", "wan0"]),
         (RULES, ["mine", "--inside", "wan0", "--outside", "wan0"]),
-        (RULES.replace("snat", 'ct timeout set "short" snat'), ["mine", "--inside", "lan0", "--outside", "wan0"]),
     ],
-    ids=["no such interface", "name", "translates nothing", "includes", "no file", "one interface", "time-outs"],
+    ids=["no such interface", "name", "translates nothing", "includes", "no file", "one interface"],
 )
 def test_what_makes_no_gateway_is_refused_in_one_line_and_nothing_is_made(
     text: str | None, words: list[str], capsys: pytest.CaptureFixture[str]
@@ -150,6 +149,20 @@ def test_an_address_with_ports_becomes_the_labs_too() -> None:
         check=True,
     )
     assert "snat to 198.19.0.1:10000-19999" in shown.stdout
+
+
+def test_time_outs_that_rules_give_to_connections_are_refused_before_anything_is_made(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The time-outs of the kernel were checked and raised, and such a connection has others."""
+    asked = ["gateways", "new", "mine", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]
+    Path("router.conf").write_text(rules('ct timeout set "short"', "masquerade"))
+    assert run(asked) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "ct timeout set" in said
+    assert not Path("mine").exists()
+    Path("router.conf").write_text(rules("masquerade"))
+    assert run(asked) == 0
 
 
 def test_a_rule_set_with_a_flow_table_is_counted_and_needs_its_module_as_the_built_in_gateway_does() -> None:

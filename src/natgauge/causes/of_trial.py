@@ -106,8 +106,8 @@ def _by_counters(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
     """Return the cause by counters and the limit of the table."""
     common = Cause("not known", lost=hops.lost, held=table.held, limit=table.limit)
     full = replace(common, kind="table", certainty="seen", remedy=_LARGER, frames=hops.lost)
-    if opens and table.is_full and ((refusing := _of_table(hops)) or not table.has_room_for_all):
-        return _with(full, refusing)
+    if opens and _was_full(hops, table):
+        return _with(full, _of_table(hops))
     hop = hops.losing
     if not hops.lost:
         return common
@@ -126,6 +126,11 @@ def _by_counters(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
     if counter.name == _NOT_ENTERED and counter.lost < PORTS_SHARE * hops.sent:
         named = replace(named, kind="clash", certainty="guess")
     return replace(named, certainty="guess") if named.limited_by != "device" and not opens else named
+
+
+def _was_full(hops: TrialHops, table: TableState) -> bool:
+    """Whether the table was full and too small: for the connections that it was offered, or by a counter of its own."""
+    return table.is_full and (not table.has_room_for_all or _of_table(hops) is not None)
 
 
 def _named(cause: Cause, counter: HopCounter, hops: TrialHops) -> Cause:

@@ -176,7 +176,7 @@ def _refuse_small_pool(recipe: Playable, demand: DeviceDemand) -> None:
         needed = demand.connections
         said = f"{needed} connections need an outside port each"
     elif demand.inside_endpoints is not None:
-        # A source address and port has one outside port, whatever the destination. How many of them the connections have
+        # A source address and port has one outside port, whatever the destination. How many of them N connections have
         # depends on their order.
         needed = min(demand.connections, demand.inside_endpoints)
         said = f"{demand.connections} connections of {demand.inside_endpoints} source addresses x ports need up to "
