@@ -156,9 +156,7 @@ class Session:
         line, evidence = self.state.line_of(event, fields)
         self.append([line], evidence, sync=sync)
 
-    def append(
-        self, lines: Sequence[JournalLine], evidence: EvidenceLines = NO_EVIDENCE, *, sync: bool = True
-    ) -> None:
+    def append(self, lines: Sequence[JournalLine], evidence: EvidenceLines = NO_EVIDENCE, *, sync: bool = True) -> None:
         """Append lines of one measurement to the journal, after the evidence that they count, and update the state."""
         for line in lines if any(evidence) else ():
             if STORED in line:
