@@ -95,10 +95,11 @@ def made(
         **changed,
     }
     result = Result.from_document(document)
-    return result if "median_interval" in changed else _with_interval(result)
+    return result if "median_interval" in changed else with_interval(result)
 
 
-def _with_interval(result: Result) -> Result:
+def with_interval(result: Result) -> Result:
+    """The result with the interval that its repetitions and doubts give."""
     interval = median_interval_of(result.metric, result.repetitions, result.doubts)
     return result.model_copy(update={"median_interval": interval})
 
@@ -116,4 +117,4 @@ def keep(store: Store, result: Result) -> None:
         store.add_measurements([{**of_all, **REPETITION.dump_python(repetition, mode="json"), "samples": {}}])
     words = {doubt.word for doubt in result.doubts}
     more = [doubt for doubt in following(result) if doubt.word not in words]
-    store.write_summary(_with_interval(result.model_copy(update={"doubts": (*result.doubts, *more)})).document())
+    store.write_summary(with_interval(result.model_copy(update={"doubts": (*result.doubts, *more)})).document())

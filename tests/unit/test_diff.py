@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.unit.golden import Golden
-from tests.unit.made_results import in_turns, made
+from tests.unit.made_results import in_turns, made, with_interval
 
 from natgauge.analysis.contrast import contrast
 from natgauge.cli import run
@@ -37,7 +37,7 @@ def result(values: Sequence[float], *, error: float = 0.0, limited_by: str = "de
             one |= {"upper": one["value"] + error, "error": one["value"] + error - one["value"]}
     errors = [one["error"] for one in plain["repetitions"]]
     plain |= {"limited_by": limited_by, "error": None if None in errors else max(errors)}
-    return Result.from_document(plain)
+    return with_interval(Result.from_document(plain))
 
 
 def times(factor: float, values: Sequence[float] = FIRST) -> list[float]:

@@ -66,7 +66,7 @@ _ALONE: Final = (
         r"parameters\.settings\..*|.*\.(?:seed|seeds|begun|labs|lab_stays)(?:\..*)?|(?:doubts|notes)\..*|.*\.notes\..*"
     ),
     re.compile(
-        r"(?:level|resolve|fail_above|seconds|seed)|gateways\..*|.*\.limits\..*|(?:estimates|control)\.\d+\.level"
+        r"(?:level|resolve|fail_above|seconds|seed|began)|gateways\..*|.*\.limits\..*|(?:estimates|control)\.\d+\.level"
     ),
 )
 #: Of an audit, no number follows from others.
