@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 )
 @click.option("--plan", "as_plan", is_flag=True, help="Print a plan of the same measurements, for `natgauge run`.")
 @click.option(
-    "--small", is_flag=True, help="With --plan: the same series with smaller numbers, for two cores, at most 20 minutes."
+    "--small",
+    is_flag=True,
+    help="With --plan: the same series with smaller numbers, for two cores, at most 20 minutes.",
 )
 @click.option(
     "--lab",
