@@ -19,11 +19,11 @@ from tests.unit.test_audit_requirements import OUT_OF_SIGHT, WRONG, examined
 import natgauge
 from natgauge.audits import audit, runner
 from natgauge.audits.audit import Audited
-from natgauge.audits.kit import crowd, examiner
+from natgauge.audits.kit import crowd, errors, examiner
 from natgauge.audits.kit.pcapng import pcapng
 from natgauge.audits.kit.timers import TIMERS
 from natgauge.audits.request import LONG_WAIT_SECONDS
-from natgauge.audits.requirements import requirements
+from natgauge.audits.requirements import icmp_of_gateway, requirements
 from natgauge.cli import run
 from natgauge.labs.common import namespaces
 from natgauge.words import Transport
@@ -43,7 +43,7 @@ def verdicts(done: Audited) -> dict[tuple[str, str], str]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lab on one host delivers a frame at once or never, so that an audit need not wait long for a dropped frame."""
-    for module in (examiner, crowd):
+    for module in (examiner, crowd, errors, icmp_of_gateway):
         monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.3)
 
 
