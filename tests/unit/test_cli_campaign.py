@@ -16,6 +16,7 @@ from tests.unit.campaigning import ONE_CONNECTION_RATE, PLAN, Benches, Dies, Kil
 from tests.unit.golden import Golden
 
 from natgauge.campaigns import campaign
+from natgauge.campaigns.estimate import checked_estimate
 from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.status import CampaignStatus, MeasurementStatus
 from natgauge.cli import run
@@ -163,12 +164,11 @@ def test_a_campaign_that_began_in_the_folder_meanwhile_is_not_overwritten(
 ) -> None:
     """Seen: its plan and its machine were replaced, and its journal stayed."""
     del benches
-    estimate = campaign.checked_estimate
 
     def meanwhile(*given: Any) -> Any:
-        monkeypatch.setattr(campaign, "checked_estimate", estimate)
+        monkeypatch.setattr(campaign, "checked_estimate", checked_estimate)
         campaign.run(campaign.RunOrder(plan=Path("small.toml"), only=["nft*-1000"]))
-        return estimate(*given)
+        return checked_estimate(*given)
 
     monkeypatch.setattr(campaign, "checked_estimate", meanwhile)
     Path("other.toml").write_text(PLAN.replace("seed = 5", "seed = 6"))

@@ -22,6 +22,7 @@ from tests.unit.campaigning import PLAN, Benches, campaign, quick_disk, results
 from tests.unit.simulated import Gateway
 from tests.unit.spreading import SMALL, alone, counted_once, own_run, spread_out
 
+from natgauge.campaigns.evidence import EvidenceLines
 from natgauge.campaigns.journal import JournalLine, entries
 from natgauge.campaigns.state import CampaignState
 from natgauge.campaigns.status import status
@@ -272,7 +273,7 @@ def test_a_campaign_tells_which_cell_no_worker_that_is_left_can_measure(
 @pytest.mark.usefixtures("dask")
 def test_a_line_has_the_time_at_which_it_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Earlier(CampaignState):
-        def line_of(self, event: str, fields: Mapping[str, Any]) -> tuple[JournalLine, bytes]:
+        def line_of(self, event: str, fields: Mapping[str, Any]) -> tuple[JournalLine, EvidenceLines]:
             return super().line_of(event, {**fields, "at": 1000.0})
 
     monkeypatch.setattr(worker, "CampaignState", Earlier)

@@ -171,8 +171,7 @@ def untranslated_request(  # noqa: PLR0913 - one argument per choice, all but th
 def handful(initiator: Port, responder: Port, *, rate: float, grace_ms: int, seconds: float) -> StreamCounts:
     """Send 1000 of the smallest IPv4 frames at `rate` frames/s over a cable, and return what the engine counted.
 
-    Args:
-        seconds: after them the engine is ended.
+    The engine is ended after so many seconds.
     """
     request = untranslated_request(
         initiator,

@@ -56,10 +56,7 @@ def run_of_user(  # noqa: PLR0913 - one argument per choice, the rare ones by ke
 ) -> CommandResult:
     """Run a shell command of the user on this host, as `run_shell`, and return the result of one that succeeded.
 
-    Args:
-        name: what the command is, in errors.
-        error: raised where it failed, or did not end in `timeout` seconds.
-        remedy: what to do then about one that did not end.
+    `error` is raised where it failed, or did not end within `timeout` seconds.
     """
     own: dict[str, Any] = {"stdin": subprocess.DEVNULL, "env": environment, "start_new_session": True}
 

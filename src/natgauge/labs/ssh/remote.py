@@ -55,11 +55,7 @@ class Remote:
     """
 
     def __init__(self, host: SshHost, token: str, control: Path) -> None:
-        """Nothing is done yet.
-
-        Args:
-            token: "TESTER:LAB:DIGITS:NUMBER", names one machine of this lab, without blanks and slashes.
-        """
+        """Nothing is done yet. The token is "TESTER:LAB:DIGITS:NUMBER", without blanks and slashes."""
         self.host = host
         self.forgotten: Callable[[], None] | None = None
         self.token = token

@@ -38,7 +38,6 @@ class AddressPlan:
         answers: whether the device answers DNS queries itself, so that they are sent to its own address.
         tunnelled: whether customer edges tunnel IPv4 over IPv6, so that frames of the IPv6 side have two IP headers.
         port_blocks: blocks of outside ports that hosts have; None = they share the ports.
-        reuses_ports: whether connections to several remote endpoints may have the same outside port.
         embedded: IPv6 network of the Responder's IPv4 addresses as the Initiator writes them, where the Responder's own
             addresses are behind the prefix; None = the Initiator writes the Responder's own addresses, or not known.
     """
