@@ -53,11 +53,9 @@ class _OfCell(Line):
 
 
 class RetriedLine(Line):
-    """What broke in cells is tried again.
+    """What broke in the cells that a session chose is tried again.
 
-    Attributes:
-        cells: names of the cells that a session chose.
-        devices: all cells of each of their devices, which is not broken any more.
+    `devices` has all cells of each of their devices, which is not broken any more.
     """
 
     cells: list[str]

@@ -176,7 +176,7 @@ class Examiner(Observations):
             wanted: whether a packet that arrives is the one; None = its data decide.
             may_drop: whether the gateway may drop it. Then control frames follow it, so that a host that stalls is not
                 taken for a gateway that drops.
-            settle: s to wait for it after control frames that followed it.
+            settle: seconds to wait for it after control frames that followed it.
             since: number of frames that are left out; None = all so far.
         """
         since = self.mark if since is None else since

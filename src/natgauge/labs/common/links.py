@@ -287,11 +287,7 @@ def exceeds_neighbour_limits(hosts: int) -> bool:
 
 
 def refuse_neighbour_limits(least: Mapping[str, int], hosts: int) -> None:
-    """Refuse limits, by their files, that are too low for the hosts and that this network namespace cannot raise.
-
-    Raises:
-        HostError: one is too low.
-    """
+    """Refuse limits, by their files, that are too low for the hosts and that this network namespace cannot raise."""
     present = _shown_neighbour_limits()
     for path, wanted in least.items():
         # Of a table with more neighbours than gc_thresh1 the kernel forgets only those that nobody used for a minute.
