@@ -213,8 +213,9 @@ class LabMeasurer(Measurer):
         return self.settings.lingering_seconds
 
     def continue_after(self, before: LabMeasurer) -> None:
-        """Continue the trial numbers of `before`, and keep its known rates: the device is the same."""
+        """Continue the trial numbers of `before`, and keep its known rates: device and power meter are the same."""
         self.number, self.known_rates = before.number, dict(before.known_rates)
+        self.trial_run.metered = before.trial_run.metered
 
     def measure(self, plan: TrialPlan) -> Trial:
         """Run one trial; a device that collapsed is restarted first, or waited for if natgauge cannot restart it.
