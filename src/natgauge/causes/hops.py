@@ -127,8 +127,10 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
     tested = (result.get("phase1"), *(counts for name, counts in phase2.items() if name != _FLOOD))
     streams = [stream for stream in tested if stream]
     sent, lost = _sent_and_lost(streams)
-    flooded, flood_lost = _sent_and_lost([flood] if (flood := phase2.get(_FLOOD)) else [])
+    floods = [flood] if (flood := phase2.get(_FLOOD)) else []
+    flooded, flood_lost = _sent_and_lost(floods)
     arrived = sent - lost + flooded - flood_lost
+    translated = sum(map(_translated, (*streams, *floods)))
     # What the machine of several devices counts is no device's.
     kernels = [device for device in network or {} if device]
     names = [*kernels, *(place.split()[0] for place in trial.get("dropped") or {})]
@@ -140,7 +142,7 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
     for device, counts in (network or {}).items():
         inside = sum(n for key, n in events.items() if key[0] == device and _is_inside(facts_of(key[2])))
         _add_rest(events, (device, "", _NOT_SENT), _not_sent(counts, arrived=arrived) - inside, lost + flood_lost)
-        for place, kept in tun_kept(counts, arrived=arrived).items():
+        for place, kept in tun_kept(counts, arrived=translated).items():
             _add_rest(events, (device, place, _TUN_KEPT), kept, lost + flood_lost)
     opened = result.get("phase1") or {}
     found = [
@@ -163,6 +165,15 @@ def _sent_and_lost(streams: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
     """Return the frames that streams sent and lost, without those that had no connection."""
     sent = sum(stream["intended_frames"] - sum(stream.get(name) or 0 for name in _UNSENT) for stream in streams)
     return sent, max(0, sent - sum(stream["received_frames"] for stream in streams))
+
+
+def _translated(stream: Mapping[str, Any]) -> int:
+    """Return the packets that the device translated for what arrived of a stream, at least.
+
+    All messages of an exchange are packets, and native IPv6 in the background is only forwarded.
+    """
+    sent, lost = _sent_and_lost([stream])
+    return (sent - lost - (stream.get("background_received") or 0)) * max(1, len(stream.get("messages") or ()))
 
 
 def _late_delays(trial: Mapping[str, Any], streams: Sequence[Mapping[str, Any]]) -> LateDelays | None:
@@ -293,7 +304,8 @@ def _of_kernel(device: str, name: str, count: int) -> Iterator[tuple[_Key, int]]
 def tun_kept(counts: Mapping[str, int], *, arrived: int) -> dict[str, int]:
     """Return the packets that processes read from TUN interfaces and did not write back, by interface and process.
 
-    A process that wrote fewer packets back than frames arrived sends them another way, as a switch does.
+    `arrived` is the number of translated packets that arrived. A process that wrote fewer of them back sends them
+    another way, as a switch does.
     """
     kept = {}
     for name, count in counts.items():
