@@ -31,6 +31,8 @@ _CASE_SHARE: Final = 0.5
 _PLACES: Final = {"card ring": "card ring", "received": "received", "sent": "sent", "backlog": "softnet dropped"}
 #: Fields of a trial's result: of a port, and of a stream, of frames that came late or wrong.
 _PORT: Final = ("refused", "redirect_errors", "tx_dropped", "rx_dropped")
+#: Those of frames that a port could not send.
+_NOT_OUT: Final = frozenset({"refused", "tx_dropped"})
 _ERRORS: Final = ("too_big", "icmp_errors")
 #: Frames of one host that opens more than its share: their loss fails no trial.
 _FLOOD: Final = "flood"
@@ -233,12 +235,15 @@ def _of_tester(
     """Yield the counters of the tester's ports, and the frames that arrived wrong, by the device if there is only one.
 
     A tap refuses frames for which its queue has no room. It counts frames as dropped that receivers took, and so do
-    some drivers (`counts_taken`).
+    some drivers (`counts_taken`). What a port did not send is not the tester's loss where the device's restart took the
+    link down.
     """
+    down = (trial.get("link_losses") or ()) if trial.get("restart") else ()
     tap, device = trial.get("taps"), devices[0] if len(devices) == 1 else ""
     taken = trial.get("counts_taken") or ()
     for side, port in trial["result"]["ports"].items():
         names = [name for name in _PORT if name != "rx_dropped" or side.capitalize() not in taken]
+        names = [name for name in names if name not in _NOT_OUT or side.capitalize() not in down]
         for name in ("refused",) if tap else names:
             key = (device, f"{side} port", "queue full") if tap else ("", f"{side} port", name)
             yield key, port.get(name) or 0
