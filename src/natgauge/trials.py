@@ -200,6 +200,7 @@ class Trial:
             whether it is one.
         failed_phase: number of the phase that failed, from 1. A FAIL of phase 1 says nothing about the rate of phase 2.
         raised_timeout: UDP time-out of the device in s, where natgauge raised it so far; None = it did not.
+        gone_before: whether the device, which an earlier trial reached, was not reached before this one.
     """
 
     plan: TrialPlan
@@ -221,6 +222,7 @@ class Trial:
     remarks: tuple[str, ...] = ()
     command_failures: int = 0
     raised_timeout: int | None = None
+    gone_before: bool = False
 
     @property
     def counted(self) -> TrialResult:

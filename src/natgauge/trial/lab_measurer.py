@@ -245,7 +245,7 @@ class LabMeasurer(Measurer):
             # Frames reached it before: it took the link down, or no longer answers ARP or neighbour solicitations.
             self.collapsed = True
             if not brought:
-                return self.measure(plan)
+                return replace(self.measure(plan), gone_before=True)
             reason = f"the device had collapsed, came back, and can be reached no more ({error})"
             gone = self._unbegun(plan, Verdict.COLLAPSED, reason, limited_by="device")
             return self._ended(gone, began, remarks, device_error="")
