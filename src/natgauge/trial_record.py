@@ -34,12 +34,13 @@ _COUNTED: Final = {
     "skipped": True,
     "unopened": True,
     "received_frames": True,
+    "background_received": True,
+    "messages": True,
     **dict.fromkeys(WRONG, True),
 }
 _ASKED: Final = {"initiator": {"family", "source_addresses"}, "responder": {"family"}, "translation": {"pool"}}
-_OPENING: Final = {**_COUNTED, "messages": True}
 _BOTH_COUNTED: Final = dict.fromkeys(("initiator", "responder", "openings", "closings", "flood"), _COUNTED)
-_RESULT: Final[Any] = {"phase1": _OPENING, "phase2": _BOTH_COUNTED, "ports": True, "state_table": {"by_source"}}
+_RESULT: Final[Any] = {"phase1": _COUNTED, "phase2": _BOTH_COUNTED, "ports": True, "state_table": {"by_source"}}
 
 
 def record_of(trial: Trial, *, began: float, seconds: float) -> dict[str, object]:

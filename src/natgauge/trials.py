@@ -200,6 +200,7 @@ class Trial:
             whether it is one.
         failed_phase: number of the phase that failed, from 1. A FAIL of phase 1 says nothing about the rate of phase 2.
         raised_timeout: UDP time-out of the device in s, where natgauge raised it so far; None = it did not.
+        gone_before: whether the device, which an earlier trial reached, was not reached before this one.
     """
 
     plan: TrialPlan
@@ -221,6 +222,7 @@ class Trial:
     remarks: tuple[str, ...] = ()
     command_failures: int = 0
     raised_timeout: int | None = None
+    gone_before: bool = False
 
     @property
     def counted(self) -> TrialResult:
@@ -240,16 +242,18 @@ class Trial:
         return self._offered(phase1_of(self.result))
 
     @property
-    def device_refuses(self) -> bool:
-        """Whether the device is why a port refuses a frame: its queue is full, or its restart took the link down."""
-        return self.readings.taps or (self.plan.restart_at_seconds is not None and bool(self.readings.link_losses))
+    def device_refused(self) -> int:
+        """Frames that ports refused because of the device: its queue is full, or its restart took their link down."""
+        restarted, down = self.plan.restart_at_seconds is not None, self.readings.link_losses
+        return sum(
+            port.refused for name, port in self.ports.items() if self.readings.taps or (restarted and name in down)
+        )
 
     def _offered(self, counts: StreamCounts) -> StreamCounts:
         """The same counts; frames that a port refused because of the device were offered, and the device lost them."""
         # The engine counts what a port accepted: elsewhere what it did not accept never left the tester.
-        refused = sum(port.refused for port in self.ports.values()) if self.device_refuses else 0
         missing = counts.intended_frames - (counts.unopened or 0) - counts.skipped - counts.offered_frames
-        more = min(refused, missing)
+        more = min(self.device_refused, missing)
         if more <= 0:
             return counts
         # Which of these were due in stalls is not known.

@@ -301,7 +301,7 @@ def _strayed(case: _Case) -> _Ruling | None:
 
 def _refused(case: _Case) -> _Ruling | None:
     # A tap refuses the frames that find the queue before the device full, a port those of a link that is down.
-    refused = 0 if case.trial.device_refuses else sum(port.refused for port in case.trial.ports.values())
+    refused = sum(port.refused for port in case.trial.ports.values()) - case.trial.device_refused
     errors = sum(port.redirect_errors for port in case.trial.ports.values())
     if refused == 0 and errors == 0:
         return None

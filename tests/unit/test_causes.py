@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import pytest
 from tests.plans import OneTrial, PlanOfTrial
-from tests.unit.counted import make_counts, make_outcome
+from tests.unit.counted import arrivals, make_counts, make_outcome, make_trial
 from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway, reading
 from tests.unit.test_explain import ALL, trial
@@ -30,9 +30,12 @@ from natgauge.notes import Note
 from natgauge.procedures import connection_rate, table_capacity
 from natgauge.procedures.kit.procedure import of_search, with_cause
 from natgauge.procedures.kit.result.results import Attempt, Measurement
+from natgauge.readings import Readings
 from natgauge.records.parameters import Parameters
 from natgauge.reports.doubtful import bottleneck
 from natgauge.reports.explanation import refined
+from natgauge.trial_record import hops_in
+from natgauge.trials import Direction, Phase2Plan
 from natgauge.verdicts import Limits
 from natgauge.words import Verdict
 
@@ -222,8 +225,27 @@ def test_a_process_that_sends_frames_another_way_than_it_reads_them_keeps_none()
     # Frames the other way are written to the port.
     assert found({**ALL, **switch, "tun switch:ovs-vswitchd out": 350}).kind == "not known"
     assert found({**ALL, "tun tun0:nat in": 1000, "tun tun0:nat out": 700}).kind == "process"
+    # Each exchange has two packets: the requests went another way.
+    asked = {"messages": [{"name": "query", "received": 1000}, {"name": "response", "received": 700}]}
+    assert found({**ALL, "tun tun0:nat in": 1300, "tun tun0:nat out": 700}, arrived=asked).kind == "not known"
+    # Native IPv6 in the background is no packet of the process.
+    beside = {**ALL, "tun tun0:nat in": 900, "tun tun0:nat out": 600}
+    assert found(beside, arrived={"background_received": 100}).kind == "process"
     every = trial(1000, {**ALL, "tun tun0:nat in": 1000})
     assert cause_of(hops_of(every), NONE, opens=True).kind == "process", "it wrote nothing, and nothing arrived"
+
+
+def test_the_messages_of_a_trial_that_has_just_ended_are_packets_as_those_of_its_record() -> None:
+    """Its cause was found without the messages of phase 2, and differed from what `natgauge explain` said."""
+    asked = make_counts(1000, 1000, 700, messages=(arrivals("query", 1000), arrivals("response", 700)))
+    network = {"gateway": {**ALL, "tun tun0:nat in": 1300, "tun tun0:nat out": 700}}
+    ended = make_trial(
+        PlanOfTrial(1000, 1000.0, Phase2Plan(1000.0, 0.0, 1.0)),
+        phase1=make_counts(0, 0, 0),
+        phase2={Direction.INITIATOR: asked},
+        readings=Readings(network_counters=network),
+    )
+    assert "tun kept" not in {counter.name for hop in hops_in(ended).hops for counter in hop.counters}
 
 
 def test_ports_that_linux_did_not_find_are_not_called_used_up() -> None:

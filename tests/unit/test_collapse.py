@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests import simulated_lab
 from tests.simulated_lab import Measured
-from tests.unit.counted import change_counts, change_trial, make_outcome
+from tests.unit.counted import change_counts, change_trial, make_counts, make_outcome
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.simulated import Gateway
 from tests.unit.test_measurer import Isolated, Recorder, no_time
@@ -273,6 +273,8 @@ def test_a_gateway_that_cannot_be_reached_any_more_is_waited_for() -> None:
     assert "was not restarted, but answers and forwards again" in str(back.remarks)
     assert slept == [0.0, *RECHECK_SECONDS[:2]]
     assert [one["verdict"] for one in recorder.trials] == ["PASS", "PASS"]
+    assert back.gone_before
+    assert not subject.measure(PLAN).gone_before
 
 
 def test_a_gateway_that_comes_back_for_a_moment_only_collapsed() -> None:
@@ -311,3 +313,19 @@ def test_trials_that_could_not_begin_are_a_doubt_without_a_trial_that_collapsed(
     measured = make_result("connection-rate", "connections/s", {}, [repetition])
     (doubt,) = [each for each in find(measured, Parameters()) if each.word == "collapsed"]
     assert doubt.text == "1 of 2 trials could not begin, because the device forwarded nothing any more"
+
+
+@pytest.mark.parametrize("verdict", ["PASS", "INVALID"])
+def test_a_gateway_that_was_gone_between_two_trials_is_a_doubt_although_no_trial_collapsed(verdict: str) -> None:
+    """It crashed and was restarted, and only a remark in the record said so."""
+
+    def doubts(*, gone: bool) -> list[str]:
+        sent = make_counts(1000, 1000, 1000)
+        outcomes = [make_outcome(phase1=sent), make_outcome(verdict, phase1=sent, gone_before=gone)]
+        attempts = tuple(Attempt(900.0, short=False, outcome=outcome) for outcome in outcomes)
+        repetition = Measurement(900.0, 1000.0, "device", verdict_counts(attempts), attempts=attempts)
+        measured = make_result("connection-rate", "connections/s", {}, [repetition])
+        return [each.text for each in find(measured, Parameters()) if each.word == "collapsed"]
+
+    assert doubts(gone=True) == ["the device was gone 1 x between two trials, and came back"]
+    assert doubts(gone=False) == []

@@ -157,6 +157,7 @@ def test_an_event_that_two_counters_count_is_one_lost_frame() -> None:
 def test_the_backlogs_of_a_machine_are_counted_once_for_all_devices_on_it() -> None:
     """Each device of a chain had the drops of the whole machine, so a frame was lost once for each device."""
     assert of_one_machine({"gateway": {"softnet dropped": 300}}, 1) == {"gateway": {"softnet dropped": 300}}
+    assert of_one_machine({}, 2) == {}, "no kernel was read"
     read = {device: {**ALL, "softnet dropped": 300, "softnet processed": 2000} for device in ("ce", "pe")}
     network = of_one_machine(read, 2)
     assert network == {"": {"softnet dropped": 300, "softnet processed": 2000}, "ce": ALL, "pe": ALL}

@@ -165,6 +165,29 @@ def test_named_ports_and_who_wants_an_empty_table_wait_the_time_out_out(others: 
     assert clock.now == 10_000 + TIMEOUT + SPARE_SECONDS
 
 
+@pytest.mark.parametrize(
+    ("gateway", "next_ports"), [(NAT, Range(2, 2)), ("pasta-nat44", Range(1, 1)), ("gvproxy-nat44", Range(1, 1))]
+)
+def test_a_device_that_reuses_no_outside_port_for_another_destination_gets_no_further_ones(
+    gateway: str, next_ports: Range
+) -> None:
+    """Of gvproxy, each connection of an earlier trial has a port of its own until the time-out."""
+    bench, _ = check("connection-rate", gateway, **WIRE, device_timeout=TIMEOUT, connections=1000)
+    subject = external_device.measurer(
+        bench.lab,
+        bench.recipe,
+        named_ports=False,
+        place=FakeLab(),
+        traffic=make_plan(TrafficOptions(connections=1000), AROUND),
+        settings=SETTINGS,
+        recorder=Recorder(),
+        runner=FakeEngine(),
+    )
+    assert subject.fresh is not None
+    subject.fresh.ledger = Ledger(None, [Use(1, 1, 0.0, 1000)])
+    assert subject.fresh.next().destination_ports == next_ports
+
+
 def test_a_table_whose_limit_is_known_is_never_asked_for_more_than_it_has_room_for() -> None:
     clock = Clock()
     fresh = tuples(clock, table_limit=2500)

@@ -199,6 +199,16 @@ def test_source_addresses_and_ports_of_a_plan_are_counted_where_each_has_an_outs
     check("connection-rate", "jool-nat64", connections=64_000, **ranges)
 
 
+def test_source_addresses_and_ports_on_a_wire_are_compared_with_a_pool_that_is_known() -> None:
+    """A translator with several outside addresses was refused, because one was assumed."""
+    wire = {**WIRE, "initiator_gateway": "2001:2::1", "device_timeout": 120, "connections": 100_000}
+    ranges = {"source_addresses": "2001:2::2-2001:2::5", "source_ports": "1024-26023", "destination_ports": "1-4"}
+    check("connection-rate", "jool-nat64", **wire, **ranges)
+    check("connection-rate", "jool-nat64", **wire, **ranges, pool="203.0.113.1-203.0.113.2")
+    with pytest.raises(UsageError, match="1 outside addresses have 64512"):
+        check("connection-rate", "jool-nat64", **wire, **ranges, pool="203.0.113.1-203.0.113.1")
+
+
 def test_a_time_out_of_other_frames_than_udp_is_named_as_theirs() -> None:
     with pytest.raises(UsageError, match="ICMP time-out 1 s is not longer"):
         check("connection-rate", "nftables-nat44", transport="icmp", udp_timeout=1)

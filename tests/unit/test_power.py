@@ -150,6 +150,21 @@ def test_a_command_that_fails_ends_the_measurement_in_one_line(command: str, gol
         measurer(FakeEngine(), settings=replace(SETTINGS, power_command=command)).measure(PLAN)
 
 
+def test_a_meter_that_was_read_in_an_earlier_lab_may_fail_in_the_next_one(tmp_path: Path) -> None:
+    """The first reading of a new lab ended the measurement, although the command had worked for hours."""
+    shown = tmp_path / "shown"
+    shown.write_text("1000 J")
+    settings = replace(SETTINGS, power_command=f"cat {shown}")
+    earlier, later = (measurer(FakeEngine(), settings=settings) for _ in range(2))
+    earlier.measure(PLAN)
+    later.continue_after(earlier)
+    shown.unlink()
+    energy = later.measure(PLAN).readings.energy
+    assert energy is not None
+    assert energy.joules is None
+    assert "a reading failed" in energy.why_unknown
+
+
 @dataclass(slots=True)
 class Metered(Gateway):
     """A gateway that takes 40 W, and 1 mJ for each frame."""

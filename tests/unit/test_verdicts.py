@@ -18,7 +18,8 @@ from natgauge.agreement.generated import Cpu, PortCounters, StreamCounts
 from natgauge.counts import is_disturbed
 from natgauge.modifiers import Modifiers
 from natgauge.readings import Readings
-from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Phase2Plan
+from natgauge.trial_record import hops_in
+from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Phase2Plan, Restart
 from natgauge.verdicts import Limits, judge, lag_tolerance
 from natgauge.words import Placement, Verdict
 
@@ -568,9 +569,18 @@ def test_frames_that_a_port_refused_while_the_restarted_device_had_the_link_down
         link_losses={"Responder": 1},
     )
     assert refused.judged.limited_by == "host"
-    judged = refused.but(restart_at_seconds=0.5).judged
+    restarted = refused.but(restart_at_seconds=0.5, restart=Restart(0.5, 0.7))
+    judged = restarted.judged
     assert (judged.verdict, judged.limited_by, judged.failed_phase) == (Verdict.FAIL, "device", 2)
     assert judged.phase2[DOWN].lost == 20
+    assert judged.cause is not None
+    assert judged.cause.kind != "tester"
+    assert hops_in(judged).without_counter == 20
+    # The restart did not take the link of that port down.
+    other = restarted.but(link_losses={"Initiator": 1}).judged
+    assert (other.verdict, other.device_refused) == (Verdict.INVALID, 0)
+    assert "ports refused 9 frames" in other.reason
+    assert hops_in(other).hops[0].lost > 0
 
 
 @pytest.mark.parametrize(("limit", "limited_by"), [(65_536, "table"), (65_500, "table"), (40_000, "device")])

@@ -31,6 +31,8 @@ _CASE_SHARE: Final = 0.5
 _PLACES: Final = {"card ring": "card ring", "received": "received", "sent": "sent", "backlog": "softnet dropped"}
 #: Fields of a trial's result: of a port, and of a stream, of frames that came late or wrong.
 _PORT: Final = ("refused", "redirect_errors", "tx_dropped", "rx_dropped")
+#: Those of frames that a port could not send.
+_NOT_OUT: Final = frozenset({"refused", "tx_dropped"})
 _ERRORS: Final = ("too_big", "icmp_errors")
 #: Frames of one host that opens more than its share: their loss fails no trial.
 _FLOOD: Final = "flood"
@@ -127,8 +129,10 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
     tested = (result.get("phase1"), *(counts for name, counts in phase2.items() if name != _FLOOD))
     streams = [stream for stream in tested if stream]
     sent, lost = _sent_and_lost(streams)
-    flooded, flood_lost = _sent_and_lost([flood] if (flood := phase2.get(_FLOOD)) else [])
+    floods = [flood] if (flood := phase2.get(_FLOOD)) else []
+    flooded, flood_lost = _sent_and_lost(floods)
     arrived = sent - lost + flooded - flood_lost
+    translated = sum(map(_translated, (*streams, *floods)))
     # What the machine of several devices counts is no device's.
     kernels = [device for device in network or {} if device]
     names = [*kernels, *(place.split()[0] for place in trial.get("dropped") or {})]
@@ -140,7 +144,7 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
     for device, counts in (network or {}).items():
         inside = sum(n for key, n in events.items() if key[0] == device and _is_inside(facts_of(key[2])))
         _add_rest(events, (device, "", _NOT_SENT), _not_sent(counts, arrived=arrived) - inside, lost + flood_lost)
-        for place, kept in tun_kept(counts, arrived=arrived).items():
+        for place, kept in tun_kept(counts, arrived=translated).items():
             _add_rest(events, (device, place, _TUN_KEPT), kept, lost + flood_lost)
     opened = result.get("phase1") or {}
     found = [
@@ -163,6 +167,15 @@ def _sent_and_lost(streams: Sequence[Mapping[str, Any]]) -> tuple[int, int]:
     """Return the frames that streams sent and lost, without those that had no connection."""
     sent = sum(stream["intended_frames"] - sum(stream.get(name) or 0 for name in _UNSENT) for stream in streams)
     return sent, max(0, sent - sum(stream["received_frames"] for stream in streams))
+
+
+def _translated(stream: Mapping[str, Any]) -> int:
+    """Return the packets that the device translated for what arrived of a stream, at least.
+
+    All messages of an exchange are packets, and native IPv6 in the background is only forwarded.
+    """
+    sent, lost = _sent_and_lost([stream])
+    return (sent - lost - (stream.get("background_received") or 0)) * max(1, len(stream.get("messages") or ()))
 
 
 def _late_delays(trial: Mapping[str, Any], streams: Sequence[Mapping[str, Any]]) -> LateDelays | None:
@@ -222,12 +235,15 @@ def _of_tester(
     """Yield the counters of the tester's ports, and the frames that arrived wrong, by the device if there is only one.
 
     A tap refuses frames for which its queue has no room. It counts frames as dropped that receivers took, and so do
-    some drivers (`counts_taken`).
+    some drivers (`counts_taken`). What a port did not send is not the tester's loss where the device's restart took the
+    link down.
     """
+    down = (trial.get("link_losses") or ()) if trial.get("restart") else ()
     tap, device = trial.get("taps"), devices[0] if len(devices) == 1 else ""
     taken = trial.get("counts_taken") or ()
     for side, port in trial["result"]["ports"].items():
         names = [name for name in _PORT if name != "rx_dropped" or side.capitalize() not in taken]
+        names = [name for name in names if name not in _NOT_OUT or side.capitalize() not in down]
         for name in ("refused",) if tap else names:
             key = (device, f"{side} port", "queue full") if tap else ("", f"{side} port", name)
             yield key, port.get(name) or 0
@@ -293,7 +309,8 @@ def _of_kernel(device: str, name: str, count: int) -> Iterator[tuple[_Key, int]]
 def tun_kept(counts: Mapping[str, int], *, arrived: int) -> dict[str, int]:
     """Return the packets that processes read from TUN interfaces and did not write back, by interface and process.
 
-    A process that wrote fewer packets back than frames arrived sends them another way, as a switch does.
+    `arrived` is the number of translated packets that arrived. A process that wrote fewer of them back sends them
+    another way, as a switch does.
     """
     kept = {}
     for name, count in counts.items():

@@ -15,17 +15,25 @@ from natgauge.words import Verdict
 
 
 def _collapsed(facts: Facts) -> Iterator[Said]:
-    """Only trials of which frames were sent show a collapse; a device that did not come back gets no other ones."""
+    """Only trials of which frames were sent show a collapse; a device that did not come back gets no other ones.
+
+    A crash between two trials is in none of them.
+    """
     collapses = [outcome for outcome in facts.counted if outcome.verdict is Verdict.COLLAPSED]
     unbegun = sum(not outcome.begun for outcome in collapses)
     collapsed, number = facts.measured.trials[Verdict.COLLAPSED] - unbegun, _number(facts.measured)
-    if not collapsed:
-        if unbegun:
-            # The trial before lost frames with the link, and is INVALID.
-            yield Said(f"{unbegun} of {number} trials could not begin, because the device forwarded nothing any more")
-        return
-    more = f"; {unbegun} more could not begin, because it did not come back" if unbegun else ""
-    yield Said(f"the device collapsed in {collapsed} of {number - unbegun} trials{more}")
+    said = []
+    if collapsed:
+        more = f"; {unbegun} more could not begin, because it did not come back" if unbegun else ""
+        said.append(f"the device collapsed in {collapsed} of {number - unbegun} trials{more}")
+    elif unbegun:
+        # The trial before lost frames with the link, and is INVALID.
+        said.append(f"{unbegun} of {number} trials could not begin, because the device forwarded nothing any more")
+    every = [attempt.outcome for repetition in facts.measured.measurements for attempt in repetition.attempts]
+    if gone := sum(outcome.gone_before and outcome.begun for outcome in every):
+        said.append(f"the device was gone {gone} x between two trials, and came back")
+    if said:
+        yield Said("; ".join(said))
 
 
 def _invalid(facts: Facts) -> Iterator[Said]:

@@ -39,7 +39,8 @@ class DeviceDemand:
     Attributes:
         connections: N, number of connections in phase 1, >= 1.
         remote_endpoints: Responder addresses times destination ports, >= 1.
-        inside_endpoints: Initiator addresses times source ports, >= 1; None = not known.
+        inside_endpoints: Initiator addresses times source ports, >= 1; None = not compared with the outside ports,
+            because the outside addresses are not known.
         phase1_seconds: longest phase 1 of any trial, N / lowest rate, > 0.
         after_seconds: longest time from the end of phase 1 to the last frame that needs an entry: gap, phase 2 and the
             waiting for late frames; 0 when there is no phase 2.
@@ -176,8 +177,8 @@ def _refuse_small_pool(recipe: Playable, demand: DeviceDemand) -> None:
         needed = demand.connections
         said = f"{needed} connections need an outside port each"
     elif demand.inside_endpoints is not None:
-        # A source address and port has one outside port, whatever the destination. How many of them N connections have
-        # depends on their order.
+        # A source address and port has one outside port, whatever the destination. How many of them the connections
+        # have depends on their order.
         needed = min(demand.connections, demand.inside_endpoints)
         said = f"{demand.connections} connections of {demand.inside_endpoints} source addresses x ports need up to "
         said += f"{needed} outside ports"

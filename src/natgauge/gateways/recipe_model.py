@@ -134,6 +134,11 @@ class GatewayLimits(RecipeTable):
     pool4: Annotated[str, AfterValidator(_pool)] | None = None
     port_blocks: PortBlocks | None = None
 
+    @property
+    def reuses_ports(self) -> bool:
+        """Whether an outside port may serve connections to several remote endpoints at a time."""
+        return self.mapping in (None, "address-and-port-dependent")
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if (self.mapping is None) != (self.pool_ports is None):

@@ -260,6 +260,8 @@ class Bench(Setup):
                 rates.append(given / _SLOWER)
             longest = settings.phase1_frames / min(rates)
         phase2, grace = settings.sent_seconds, self.grace_of(settings)
+        # A device that is not ours may have more outside addresses than the one that is assumed.
+        known = self.address_plan.pool is not None or self.lab.devices
         return DeviceDemand(
             connections=self.traffic.connections,
             phase1_seconds=seconds,
@@ -267,7 +269,7 @@ class Bench(Setup):
             longest_seconds=longest,
             source_addresses=self.traffic.sources + settings.floods,
             remote_endpoints=self.traffic.responder_addresses.count * self.traffic.destination_ports.count,
-            inside_endpoints=self.traffic.sources * self.traffic.source_ports.count,
+            inside_endpoints=self.traffic.sources * self.traffic.source_ports.count if known else None,
             outside_addresses=1 if self.address_plan.pool is None else self.address_plan.pool.count,
             fills_table=settings.fills_table,
             expires=settings.waits_for_expiry,

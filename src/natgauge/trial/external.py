@@ -194,7 +194,7 @@ def measurer(lab: Lab, recipe: Recipe, *, named_ports: bool, **arguments: Any) -
             external.timeout,
             external.fresh_trials,
             Ledger.of("-".join(ports), time.monotonic()),
-            sliced=not named_ports and recipe.limits.mapping != "endpoint-independent",
+            sliced=not named_ports and recipe.limits.reuses_ports,
             table_limit=arguments["settings"].table_limit,
         )
     return ExternalMeasurer(device=None, fresh=fresh, **arguments)

@@ -124,7 +124,7 @@ class FreshTuples:
     Attributes:
         timeout: T, seconds after which the device has forgotten a connection.
         sliced: whether trials may have other destination ports: False where the user named them, or where the device
-            maps endpoint-independently (RFC 4787 section 4.1) and another destination makes no new mapping.
+            reuses no outside port for another destination (RFC 4787 section 4.1): earlier connections keep theirs.
         table_limit: connections that the device can hold; those of earlier trials count until T is over. None = not
             known.
         clock: monotonic clock, seconds.

@@ -213,8 +213,9 @@ class LabMeasurer(Measurer):
         return self.settings.lingering_seconds
 
     def continue_after(self, before: LabMeasurer) -> None:
-        """Continue the trial numbers of `before`, and keep its known rates: the device is the same."""
+        """Continue the trial numbers of `before`, and keep its known rates: device and power meter are the same."""
         self.number, self.known_rates = before.number, dict(before.known_rates)
+        self.trial_run.metered = before.trial_run.metered
 
     def measure(self, plan: TrialPlan) -> Trial:
         """Run one trial; a device that collapsed is restarted first, or waited for if natgauge cannot restart it.
@@ -244,7 +245,7 @@ class LabMeasurer(Measurer):
             # Frames reached it before: it took the link down, or no longer answers ARP or neighbour solicitations.
             self.collapsed = True
             if not brought:
-                return self.measure(plan)
+                return replace(self.measure(plan), gone_before=True)
             reason = f"the device had collapsed, came back, and can be reached no more ({error})"
             gone = self._unbegun(plan, Verdict.COLLAPSED, reason, limited_by="device")
             return self._ended(gone, began, remarks, device_error="")

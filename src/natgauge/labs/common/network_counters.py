@@ -50,9 +50,10 @@ def of_one_machine(counters: NetworkCounters, devices: int) -> NetworkCounters:
 
     Of several, each has those of the whole machine, the backlogs of its processors: they stand once, by no device.
     """
-    if devices < 2:
+    # Without any, none were read: an entry for the machine would say that its kernel was.
+    if devices < 2 or not counters:
         return counters
-    whole = {name: events for name, events in next(iter(counters.values()), {}).items() if _is_of_machine(name)}
+    whole = {name: events for name, events in next(iter(counters.values())).items() if _is_of_machine(name)}
     return {"": whole} | {
         device: {name: events for name, events in own.items() if not _is_of_machine(name)}
         for device, own in counters.items()

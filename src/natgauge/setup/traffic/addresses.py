@@ -124,5 +124,5 @@ def address_plan(ground: Ground, recipe: Recipe) -> AddressPlan:
         answers=recipe.answers_queries,
         tunnelled=recipe.tunnelled,
         port_blocks=recipe.limits.port_blocks,
-        reuses_ports=recipe.limits.mapping in (None, "address-and-port-dependent"),
+        reuses_ports=recipe.limits.reuses_ports,
     )
