@@ -431,7 +431,15 @@ def test_a_number_of_cores_is_that_of_the_device_wherever_it_is(lab: dict[str, A
     assert [getattr(point.cell.kind_options, option) for point in found] == [1, 48]
 
 
-@pytest.mark.parametrize(("lab", "left_out"), [({"lab": "vm"}, ", without making labs (vm)"), ({}, "")])
+@pytest.mark.parametrize(
+    ("lab", "left_out"),
+    [
+        ({"lab": "vm"}, ", without making labs (vm)"),
+        ({**SSH, "device_cores": 2}, ", without making labs (ssh)"),
+        (WIRE, ""),
+        ({}, ""),
+    ],
+)
 def test_an_estimate_says_which_labs_are_made_in_a_time_that_it_does_not_know(
     lab: dict[str, Any], left_out: str
 ) -> None:

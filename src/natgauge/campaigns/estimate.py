@@ -21,8 +21,9 @@ from natgauge.errors import NatgaugeError, UsageError
 from natgauge.figure_text import number as written
 from natgauge.gateways.limits import choose, octets_needed
 from natgauge.gateways.recipe import load
-from natgauge.inputs.question import Question
+from natgauge.inputs.question import Cell, Question
 from natgauge.labs import kinds
+from natgauge.labs.common.register import kept_settings
 from natgauge.measurer import Ability, CountAt, Measurer, TearDown
 from natgauge.paired.slices import LEAD_FRAMES, BlockWork, RoundPlan, TimedRound
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
@@ -177,8 +178,16 @@ def of_cell(point: PlannedCell) -> Estimate:
         device_octets=_device_octets(point),
         cut=cut,
         outlasting=(_outlasting(point),) if any(once.outlasts for once in each.values()) else (),
-        unmade=frozenset() if kinds.get(kind).quick else frozenset({kind}),
+        unmade=frozenset({kind}) if _takes_long(point.cell) else frozenset(),
     )
+
+
+def _takes_long(cell: Cell) -> bool:
+    """Whether labs are made for it in a time that nobody knows: none on a wire, and none where one is kept."""
+    kind = cell.lab.lab
+    if kinds.get(kind).quick or kept_settings(cell.lab.lab_name, kind) is not None:
+        return False
+    return bool(Bench(cell).lab.devices)
 
 
 def _device_octets(point: PlannedCell) -> int | None:

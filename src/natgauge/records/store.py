@@ -32,7 +32,7 @@ MEASUREMENT_SCHEMA = "natgauge-measurement-2"
 RECIPE_SCHEMA = "natgauge-recipe-1"
 ROUND_SCHEMA = "natgauge-comparison-round-2"
 FAILURE_SCHEMA = "natgauge-failure-1"
-JOURNAL_SCHEMA = "natgauge-journal-6"
+JOURNAL_SCHEMA = "natgauge-journal-7"
 
 #: Written when a measurement begins, and when it has ended.
 PLAN = "plan.json"

@@ -177,7 +177,10 @@ def _cpus(host: Host) -> Iterator[Finding]:
         yield Finding("cores", "warning", what, "give the machine more cores; until then use --placement shared")
     elif slow := [cpu for cpu in cpus if cpu not in fast]:
         what = f"{format_cores(slow)} slower than {format_cores(fast)}: rates depend on which of them work"
-        yield Finding("cores", "warning", what, f"start natgauge with taskset -c {format_cores(fast)}")
+        # The isolated placement needs two.
+        several = f"start natgauge with taskset -c {format_cores(fast)}"
+        mend = several if len(fast) > 1 else "name the cores: --sender-cores and --cores"
+        yield Finding("cores", "warning", what, mend)
     else:
         yield Finding("cores", "ok", f"cores {format_cores(cpus)} can be used")
 
@@ -268,8 +271,9 @@ def _conntrack(host: Host) -> Iterator[Finding]:
     if limit is NoText.ABSENT and host.has("nf_conntrack"):
         yield Finding("conntrack", "ok", "module nf_conntrack is loaded when a gateway needs it")
     elif limit is NoText.ABSENT:
-        what = "module nf_conntrack is neither loaded nor installed: gateways that need it cannot run here"
-        yield Finding("conntrack", "warning", what, "modprobe nf_conntrack")
+        what = "module nf_conntrack is not loaded, and not found in /lib/modules: gateways that need it cannot run here"
+        mend = "install the kernel's modules; in a container, modprobe nf_conntrack on its host"
+        yield Finding("conntrack", "warning", what, mend)
     elif isinstance(limit, NoText):
         yield unknown("conntrack", path, limit)
     else:

@@ -103,9 +103,12 @@ def _sysctls(netns: str, values: Mapping[str, int]) -> str:
 
 
 def _restored(path: str, value: str) -> str:
-    """Return a line that gives a setting below /proc/sys/net its value back, where it has another one."""
+    """Return a line that gives a setting below /proc/sys/net its value back, where it has another one.
+
+    The kernel may refuse it, as `addr_gen_mode` 2 without the secret that the interface had: what follows is undone.
+    """
     file = f"/proc/sys/net/{path}"
-    return f'[ ! -e {file} ] || [ "$(cat {file})" = {value} ] || echo {value} > {file}'
+    return f'[ ! -e {file} ] || [ "$(cat {file})" = {value} ] || echo {value} > {file} || true'
 
 
 def _configured(end: End, driver: str) -> str:
