@@ -488,7 +488,7 @@ def test_a_wires_device_is_restarted_with_its_cores_each_time(cable: CableLab, t
             assert (lab.device_cores.count, told["reboot_command"], told["boot_settle_seconds"]) == (4, note, 0.0)
             assert told["boot_took_seconds"] >= 0
     assert (tmp_path / "cores").read_text() == "4\n4\n"
-    with pytest.raises(HostError, match=r"^reboot command: 'false' failed: exit status 1"):
+    with pytest.raises(HostError, match=r"^reboot command: 'false': failed with exit status 1"):
         wire("false").up()
     # The ports are free again.
     with _wire(cable):
