@@ -749,6 +749,14 @@ def test_a_refused_flow_needs_no_code_13_where_it_has_code_1() -> None:
     assert "code 1 ICMP error, which RFC 6888 REQ-11 prefers to code 13" in found["RFC5508-REQ-8"].measured
 
 
+def test_the_code_that_a_translator_gives_instead_of_code_1_is_explained() -> None:
+    """A host on IPv6 gets type 1 code 0 (RFC 7915 section 4.2), while RFC 6888 speaks of type 3 code 1."""
+    examiner = examiner_of(Behaviour(nat64=Nat64(), host_ports=1600, refusal_codes=(1,)))
+    (one,) = examine(examiner, of("RFC5508-REQ-8"))
+    assert one.verdict == "not applicable", one.measured
+    assert "type 1 code 0 ICMP error, which is code 1 as RFC 7915 translates it, which RFC 6888" in one.measured
+
+
 def test_packets_that_are_dropped_show_no_identification(monkeypatch: pytest.MonkeyPatch) -> None:
     examiner = examiner_of(Behaviour())
     send = examiner.network.ports.send
