@@ -73,7 +73,8 @@ class Behaviour:
     nat64: Nat64 | None = None
     mapping: Dependence = "endpoint-independent"
     filtering: Dependence = "endpoint-independent"
-    ports: Literal["preserving", "overloading", "contiguous", "offset", "workers", "random"] = "random"
+    ports: Literal["preserving", "overloading", "contiguous", "offset", "last bits", "workers", "random"] = "random"
+    workers: int = 2
     parity: bool = True
     overlaps: bool = False
     hairpinning: Literal["external source", "internal source", "source on the LAN", "another port", "none"] = (
@@ -228,7 +229,7 @@ class SimulatedNat:
         self._later: list[tuple[float, Side, Packet]] = []
         self._acknowledged: set[int] = set()
         self._random = random.Random(seed)  # noqa: S311 - a simulation
-        self._next_ports = [1024, 40_000]
+        self._next_ports = [1024 + 64_000 // behaviour.workers * worker for worker in range(behaviour.workers)]
         self._frames = 0
         self.mtu = 1500
         self._expiries: list[tuple[float, int, _Mapping]] = []
@@ -745,8 +746,8 @@ class SimulatedNat:
         return True
 
     def _counted_port(self) -> int:
-        """Return the next port of the only counter, or of one of two."""
-        counter = self._random.randrange(2) if self.behaviour.ports == "workers" else 0
+        """Return the next port of the only counter, or of that of a worker."""
+        counter = self._random.randrange(self.behaviour.workers) if self.behaviour.ports == "workers" else 0
         self._next_ports[counter] = self._next_ports[counter] + 1 if self._next_ports[counter] < 65535 else 1024
         return self._next_ports[counter]
 
@@ -783,6 +784,9 @@ class SimulatedNat:
             high = low + rule.host_ports
         for _ in range(_PORT_TRIES if rule.port_tries is None else rule.port_tries):
             port = self._counted_port() if counts else self._random.randrange(low, high)
+            if rule.ports == "last bits":
+                # The last five bits of the inside port, in a range of a host that has ranges all over (RFC 7597 5.1).
+                port = 1024 * (port // 1024) + 96 + inside.port % 32
             if not is_taken(port):
                 return Endpoint(address, port)
         # Without a limit of tries, it finds the last port that is free.

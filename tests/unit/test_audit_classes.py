@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from itertools import product
+from random import Random
 from typing import get_args
 
 import pytest
 from tests.unit.simulated_nat import Behaviour, Dependence, examiner_of
 
-from natgauge.audits.kit.classes import filtering, hairpinning, mapping, ports
+from natgauge.audits.kit.classes import are_random, filtering, hairpinning, mapping, ports
 from natgauge.audits.kit.flows import TRANSPORTS
 from natgauge.audits.kit.observations import NotSeenError
 from natgauge.words import Transport
@@ -66,6 +67,25 @@ def test_ports_that_can_be_computed_are_not_called_random(rule: str, seed: int) 
     for transport in TRANSPORTS:
         examiner = examiner_of(Behaviour(ports=rule), seed=seed, transport=transport)  # type: ignore[arg-type]
         assert ports(examiner).kind == "predictable", transport
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_part_of_the_inside_port_that_is_kept_makes_no_random_port_predictable(seed: int) -> None:
+    """Such a port is one of 63 ranges, which are chosen at random: the tester's own order does not show in it."""
+    assert ports(examiner_of(Behaviour(ports="last bits"), seed=seed)).kind == "random"
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("workers", [4, 6, 8, 12])
+def test_ports_that_a_few_workers_count_are_not_called_random(workers: int, seed: int) -> None:
+    assert ports(examiner_of(Behaviour(ports="workers", workers=workers), seed=seed)).kind != "random"
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("size", [128, 256, 64_512])
+def test_random_ports_of_a_block_are_called_random(size: int, seed: int) -> None:
+    outside = Random(seed).sample(range(1024, 1024 + size), 64)  # noqa: S311 - a simulation
+    assert are_random([(30_000 + 389 * index, port) for index, port in enumerate(outside)]) is True
 
 
 @pytest.mark.parametrize("losing", LOSSY)

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from ipaddress import IPv6Address
+from itertools import cycle
 from random import Random
 from typing import Any
 
@@ -18,6 +19,8 @@ from tests.unit.simulated_nat64 import INSIDE, Nat64
 
 from natgauge.audits.kit.classes import PortsSeen, hairpinned
 from natgauge.audits.kit.crowd import Crowd
+from natgauge.audits.kit.examiner import Examiner
+from natgauge.audits.kit.flows import Flow
 from natgauge.audits.kit.hosts import RESERVED
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import SYN, Endpoint, TcpSegment, read_packet
@@ -543,14 +546,49 @@ def test_ports_that_may_be_random_or_not_are_not_seen(monkeypatch: pytest.Monkey
     assert all("64 flows do not show whether ports are random" in one.measured for one in found)
 
 
-def test_changed_ports_next_to_those_of_other_hosts_are_no_random_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A gateway keeps free ports, and where another host has one, it takes the next."""
+def obscurity(changed: Callable[[int], int], monkeypatch: pytest.MonkeyPatch) -> Iterator[AuditedRequirement]:
+    """Judge a gateway that keeps free ports, and changes each one that another host has as the function says."""
     free = tuple((port, port) for port in range(30_000, 30_064))
     monkeypatch.setattr(port_rules, "ports", lambda *_: PortsSeen("preserving", free, overloads=False, entropy=None))
-    taken = [20_000 + 2 * index + index % 2 for index in range(16)]
-    monkeypatch.setattr(port_rules, "_taken", lambda _: [(port, port + 1) for port in taken])
-    (found,) = examine(examiner_of(Behaviour()), of("RFC7857-9"))
+
+    def compete(_: Examiner, flow: Flow, _remote: Endpoint) -> Flow:
+        return replace(flow, mapped=replace(flow.mapped, port=changed(flow.inside.port)))
+
+    monkeypatch.setattr(port_rules, "compete", compete)
+    return examine(examiner_of(Behaviour(ports="preserving")), of("RFC7857-9"))
+
+
+def test_changed_ports_next_to_those_of_other_hosts_are_no_random_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gateway keeps free ports, and where another host has one, it takes the next."""
+    (found,) = obscurity(lambda port: port + 1, monkeypatch)
     assert found.verdict == "fails", found.measured
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("workers", [4, 8])
+def test_changed_ports_that_a_few_workers_count_are_no_random_ones(
+    workers: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, random = [1024 + 6000 * worker for worker in range(workers)], Random(seed)  # noqa: S311 - a simulation
+
+    def counted(_: int) -> int:
+        worker = random.randrange(workers)
+        rows[worker] += 1
+        return rows[worker]
+
+    (found,) = obscurity(counted, monkeypatch)
+    assert found.verdict in ("fails", "not seen"), found.measured
+
+
+@pytest.mark.parametrize(("number", "verdict"), [(48, "meets"), (30, "not seen")])
+def test_changed_ports_must_be_many_to_show_that_they_are_random(
+    number: int, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = Random(1).sample(range(1024, 1024 + 128), number)  # noqa: S311 - a simulation
+    every = cycle([*random, *[None] * (48 - number)])
+    (found,) = obscurity(lambda port: next(every) or port, monkeypatch)
+    assert found.verdict == verdict, found.measured
+    assert found.measured.startswith(f"{number} ports") or f"{number} flows do not show" in found.measured
 
 
 def test_ports_whose_filter_is_strict_may_be_given_again() -> None:
@@ -747,6 +785,14 @@ def test_a_refused_flow_needs_no_code_13_where_it_has_code_1() -> None:
     assert found["RFC6888-REQ-11b"].verdict == "meets"
     assert found["RFC5508-REQ-8"].verdict == "not applicable"
     assert "code 1 ICMP error, which RFC 6888 REQ-11 prefers to code 13" in found["RFC5508-REQ-8"].measured
+
+
+def test_the_code_that_a_translator_gives_instead_of_code_1_is_explained() -> None:
+    """A host on IPv6 gets type 1 code 0 (RFC 7915 section 4.2), while RFC 6888 speaks of type 3 code 1."""
+    examiner = examiner_of(Behaviour(nat64=Nat64(), host_ports=1600, refusal_codes=(1,)))
+    (one,) = examine(examiner, of("RFC5508-REQ-8"))
+    assert one.verdict == "not applicable", one.measured
+    assert "type 1 code 0 ICMP error, which is code 1 as RFC 7915 translates it, which RFC 6888" in one.measured
 
 
 def test_packets_that_are_dropped_show_no_identification(monkeypatch: pytest.MonkeyPatch) -> None:

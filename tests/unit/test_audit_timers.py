@@ -334,6 +334,14 @@ def test_a_time_out_that_an_option_set_is_no_failure_of_the_gateway(
         assert option in one.measured or wanted == "fails"
 
 
+def test_a_mapping_that_was_gone_long_before_the_chosen_time_out_is_a_failure_of_the_gateway() -> None:
+    examiner = examiner_of(brief(10.0))
+    examiner.knobs = {"timeouts": 100}
+    examiner.timers.update(watch(examiner, TIMERS, 330.0))
+    longer = [each for each in requirements() if each.key in LONGER]
+    assert {one.key: one.verdict for one in examine(examiner, longer)} == {one.key: "fails" for one in longer}
+
+
 def test_a_kind_of_which_one_mapping_was_gone_early_and_another_lived_is_not_known() -> None:
     seen = TimerSeen(UDP[0])
     seen.add(40.0, [], there=False)

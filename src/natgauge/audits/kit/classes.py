@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Literal
@@ -28,11 +28,16 @@ HairpinClass = Literal["external source", "internal source", "another source", "
 PORT_FLOWS: Final = 64
 #: Share of equal steps from port to port from which on the ports are contiguous.
 _CONTIGUOUS_SHARE: Final = 0.8
-#: Shares of the most entropy that steps from port to port can have: from the first one on ports are random, below the
-#: second one they are predictable. Of 64 flows, random ones of 128 ports have 0.9 and more, and of 64 ports 0.84.
-#: A constant offset from the inside port has 0.17; two workers that count at most 0.5, four 0.8.
+#: Shares of the most entropy that steps from port to port, or distances from the inside ports, can have: from the first
+#: one on ports may be random, below the second one they are predictable. Of 40 to 64 flows, random ones of 128 ports
+#: have 0.9 and more, and of 64 ports 0.85. Two workers that count have at most 0.65, three about 0.7, eight up to 0.97.
 _RANDOM_SHARE: Final = 0.89
-_PREDICTABLE_SHARE: Final = 0.82
+_PREDICTABLE_SHARE: Final = 0.7
+#: Share of ports that are next to another one in order, at one distance, from which on workers may have counted them:
+#: up to a dozen workers leave as many rows of ports. Random ones of 128 ports leave half.
+_ROWS_SHARE: Final = 0.7
+#: Fewer flows do not show that ports are random: those of a few workers look alike.
+_LEAST_FLOWS: Final = 40
 _BY_RANDOMNESS: Final[dict[bool | None, PortClass | None]] = {True: "random", False: "predictable", None: None}
 #: Share of kept ports from which on they are preserved.
 _PRESERVED_SHARE: Final = 0.9
@@ -123,7 +128,7 @@ class PortsSeen:
         kind: its class; None = the ports were kept, and no second inside host with the same outside address shows
             whether they are overloaded; or they were not kept, and nothing shows whether they are random.
         pairs: inside and outside ports of flows, in order of opening.
-        entropy: bits of entropy of the outside ports' steps, of at most log2 of their number; None = preserved.
+        entropy: bits of entropy of the outside ports (see `entropy_of`); None = preserved.
     """
 
     kind: PortClass | None
@@ -136,7 +141,7 @@ class PortsSeen:
         """The assignment as a sentence, without its full stop."""
         kept = sum(inside == outside for inside, outside in self.pairs)
         outsides = [outside for _, outside in self.pairs]
-        entropy = "" if self.entropy is None else f"; steps have {self.entropy:.1f} bits of entropy"
+        entropy = "" if self.entropy is None else f"; {self.entropy:.1f} bits of entropy"
         unknown = "preserving or overloading" if self.entropy is None else "predictable or random"
         shared = "; two inside hosts shared one outside endpoint" if self.overloads else ""
         return (
@@ -148,42 +153,60 @@ class PortsSeen:
 def ports(examiner: Examiner) -> PortsSeen:
     """Find the port assignment, from flows with source ports in no order and two hosts on one source port."""
     remote = examiner.remote(0)
-    # Far apart and out of order, so that contiguous outside ports are the gateway's own.
-    insides = [30_000 + 389 * (index * 37 % PORT_FLOWS) for index in range(PORT_FLOWS)]
+    # Far apart, so that contiguous outside ports are the gateway's own. No step from one to the next comes twice,
+    # because 2 is a primitive root of 67 (a Costas array of Welch): steps that repeat are the gateway's own as well.
+    insides = [30_000 + 389 * pow(2, index, 67) for index in range(PORT_FLOWS)]
     pairs = tuple((port, examiner.open(examiner.endpoint(port=port), remote).mapped.port) for port in insides)
     overloads, has_others = False, len(examiner.hosts("initiator")) > 1
     try:
         overloads = has_others and examiner.once(overloading) is not None
     except AloneError:
         has_others = False
-    counts = steps(pairs)
-    entropy: float | None = entropy_of(counts)
-    kind: PortClass | None = "contiguous" if are_contiguous(counts) else _BY_RANDOMNESS[are_random(counts)]
+    entropy: float | None = entropy_of(pairs)
+    kind: PortClass | None = "contiguous" if _are_contiguous(pairs) else _BY_RANDOMNESS[are_random(pairs)]
     if sum(inside == outside for inside, outside in pairs) >= _PRESERVED_SHARE * len(pairs):
         kind, entropy = "preserving" if has_others else None, None
     return PortsSeen("overloading" if overloads else kind, pairs, overloads, entropy)
 
 
-def steps(pairs: Sequence[tuple[int, int]]) -> Counter[int]:
-    """Count the steps from one outside port to the next; `pairs` are inside and outside ports in order of opening."""
-    return Counter((after - before) % 65536 for (_, before), (_, after) in pairwise(pairs))
+def _steps(numbers: Iterable[int]) -> Counter[int]:
+    """Count the steps from one port to the next."""
+    return Counter((after - before) % 65536 for before, after in pairwise(numbers))
 
 
-def entropy_of(counted: Counter[int]) -> float:
-    """Return the bits of entropy of steps, of at most log2 of their number."""
+def _entropy(counted: Counter[int]) -> float:
     number = counted.total()
     return sum(count / number * math.log2(number / count) for count in counted.values())
 
 
-def are_random(counted: Counter[int]) -> bool | None:
-    """Whether steps are those of random ports; False = of predictable ones, None = it cannot be told."""
-    share = entropy_of(counted) / math.log2(counted.total())
-    return True if share >= _RANDOM_SHARE else False if share < _PREDICTABLE_SHARE else None
+def entropy_of(pairs: Sequence[tuple[int, int]]) -> float:
+    """Return the bits of entropy of outside ports, of at most log2 of the number of their steps.
+
+    It is that of the steps from one to the next, or of their distances from the inside ports if that is less.
+
+    Args:
+        pairs: inside and outside ports in order of opening.
+    """
+    distances = Counter((outside - inside) % 65536 for inside, outside in pairs)
+    return min(_entropy(_steps(outside for _, outside in pairs)), _entropy(distances))
 
 
-def are_contiguous(counted: Counter[int]) -> bool:
-    """Whether most steps are the same."""
-    return counted.most_common(1)[0][1] >= _CONTIGUOUS_SHARE * counted.total()
+def are_random(pairs: Sequence[tuple[int, int]]) -> bool | None:
+    """Whether outside ports are random; False = predictable, None = it cannot be told; arguments as of `entropy_of`."""
+    share = entropy_of(pairs) / math.log2(len(pairs) - 1)
+    if share < _PREDICTABLE_SHARE:
+        return False
+    rows = _share_of_one(_steps(sorted(outside for _, outside in pairs)))
+    return True if share >= _RANDOM_SHARE and rows < _ROWS_SHARE and len(pairs) >= _LEAST_FLOWS else None
+
+
+def _are_contiguous(pairs: Sequence[tuple[int, int]]) -> bool:
+    return _share_of_one(_steps(outside for _, outside in pairs)) >= _CONTIGUOUS_SHARE
+
+
+def _share_of_one(counted: Counter[int]) -> float:
+    """Return the share of the most frequent step."""
+    return counted.most_common(1)[0][1] / counted.total()
 
 
 def overloading(examiner: Examiner) -> tuple[Endpoint, bool] | None:

@@ -138,7 +138,9 @@ def _examine_prohibited(examiner: Examiner) -> Finding:
     """RFC 6888 REQ-11 is another form of this requirement. It prefers code 1, after which TCP tries again."""
     met, words = _answered(examiner, _PROHIBITED)
     if not met and _answered(examiner, _HOST_UNREACHABLE)[0]:
-        raise NotApplicableError(f"{words}, which RFC 6888 REQ-11 prefers to code 13")
+        is_ipv4 = (3, 1) in examiner.once(exhausted).errors
+        which = "which" if is_ipv4 else "which is code 1 as RFC 7915 translates it, which"
+        raise NotApplicableError(f"{words}, {which} RFC 6888 REQ-11 prefers to code 13")
     return met, words
 
 

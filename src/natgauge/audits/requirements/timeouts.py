@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
@@ -21,6 +22,8 @@ _UDP: Final = timers.UDP_KINDS
 #: Part of the name of the gateway's setting, for kinds that few wait for.
 _SETTINGS: Final = {timers.ESTABLISHED: "tcp_timeout_established"}
 _TRANSITORY: Final = ("TCP, SYN", timers.HALF_OPEN, timers.CLOSING)
+#: A mapping that is gone before this share of a chosen time-out was not ended by it.
+_MUCH_BEFORE: Final = 0.9
 _TRACKED: Final = (timers.HALF_OPEN, timers.CLOSED, timers.ESTABLISHED)
 
 
@@ -46,13 +49,19 @@ def _refuse_crowded(*every: TimerSeen) -> None:
         )
 
 
+def _lived(every: Iterable[TimerSeen], chosen: float) -> bool:
+    """Whether no mapping of these kinds was gone much before the time-out that the user chose, which explains none."""
+    return all(seen.settled.dead is None or seen.settled.dead >= _MUCH_BEFORE * chosen for seen in every)
+
+
 def _at_least(seconds: float, names: tuple[str, ...], examiner: Examiner) -> Finding:
     """Compare the time-outs of these kinds with the seconds that a mapping must live."""
     every = [_seen(examiner, name) for name in names]
     lives = [seen.lives(seconds) for seen in every]
     if False in lives:
         chosen = timers.set_by_option(examiner, every[0].kind.transport)
-        if chosen is not None and chosen[0] < seconds:
+        failed = [seen for seen, lived in zip(every, lives, strict=True) if lived is False]
+        if chosen is not None and chosen[0] < seconds and _lived(failed, chosen[0]):
             raise NotSeenError(f"time-outs are set to {chosen[0]} s by {chosen[1]} ({_words(*every)})")
         return False, _words(*every)
     if None not in lives:
@@ -127,7 +136,7 @@ def _examine_tracking(examiner: Examiner) -> Finding:
     lacking = [seen for seen in (half, closed) if seen.dead is None or seen.dead >= lasting]
     if any(seen.dead is None and (opened.dead is None or (seen.alive or 0.0) < opened.dead) for seen in lacking):
         raise NotSeenError(f"the wait was too short ({words})")
-    if (chosen := timers.set_by_option(examiner, "tcp")) is not None:
+    if (chosen := timers.set_by_option(examiner, "tcp")) is not None and _lived(lacking, chosen[0]):
         raise NotSeenError(f"all time-outs are set to {chosen[0]} s by {chosen[1]} ({words})")
     return False, words
 
