@@ -396,5 +396,5 @@ def test_cores_of_two_kinds_are_told_apart(root: Path, golden: Golden) -> None:
         (root / f"sys/devices/system/cpu/cpu{core}/cpufreq/cpuinfo_max_freq").write_text(f"{speed}\n")
     found = finding(host(root), "cores")
     assert found.state == "warning"
-    assert "taskset" not in found.mend, "one core is too few for the isolated placement"
+    assert "taskset" not in str(found.mend), "one core is too few for the isolated placement"
     golden(found.what)
