@@ -229,7 +229,9 @@ class SimulatedNat:
         self._later: list[tuple[float, Side, Packet]] = []
         self._acknowledged: set[int] = set()
         self._random = random.Random(seed)  # noqa: S311 - a simulation
-        self._next_ports = [1024 + 64_000 // behaviour.workers * worker for worker in range(behaviour.workers)]
+        # The workers' first ports are at different distances, as they are after some time.
+        share = 60_000 // behaviour.workers
+        self._next_ports = [1024 + share * worker + 31 * worker**2 for worker in range(behaviour.workers)]
         self._frames = 0
         self.mtu = 1500
         self._expiries: list[tuple[float, int, _Mapping]] = []

@@ -569,7 +569,7 @@ def test_changed_ports_next_to_those_of_other_hosts_are_no_random_ones(monkeypat
 def test_changed_ports_that_a_few_workers_count_are_no_random_ones(
     workers: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows, random = [1024 + 6000 * worker for worker in range(workers)], Random(seed)  # noqa: S311 - a simulation
+    rows, random = [1024 + 6000 * worker + 31 * worker**2 for worker in range(workers)], Random(seed)  # noqa: S311 - a simulation
 
     def counted(_: int) -> int:
         worker = random.randrange(workers)
