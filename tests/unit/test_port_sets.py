@@ -311,7 +311,7 @@ def test_a_rule_whose_addresses_are_too_long_is_refused(tmp_path: Path, golden: 
 def test_without_shared_addresses_a_subscriber_is_an_address_and_one_outside_address_is_enough() -> None:
     plan = make_plan(TrafficOptions(subscribers=5000, connections=200_000), NAT44)
     assert plan.subscribers == plan.sources == 5000
-    assert plan.destination_ports.count == 4
+    assert plan.destination_ports.count == 7
     assert make_plan(TrafficOptions(), NAT44).subscribers is None
 
 

@@ -327,7 +327,7 @@ def _ports(
 ) -> tuple[Range, Range]:
     """Return source and destination ports: the user's, otherwise many source ports and few destination ports.
 
-    Half of the ports that a subscriber may have stay free.
+    Half of the ports that a subscriber may have, or that several share, stay free.
     """
     # A device that does not translate ports, such as a B4, needs no free ones.
     sets = around.port_sets if around.translated else None
@@ -346,10 +346,13 @@ def _ports(
     else:
         # Subscribers may share one outside address.
         mapped = sources if options.subscribers is None else 1
-        count = source.count
+        most = mapped * source.count
         if around.port_blocks is not None:
-            count = min(count, max(1, around.port_blocks.ports // 2))
-        destination = Range(1, min(math.ceil(wanted / (mapped * count * responders)), LAST_PORT))
+            most = mapped * min(source.count, max(1, around.port_blocks.ports // 2))
+        elif sources > 1 and around.translated and around.pool is not None:
+            # Hosts use the same ports, and Linux gives up its search for others where few are left.
+            most = min(sources * source.count, around.pool.count * OUTSIDE_PORTS // 2)
+        destination = Range(1, min(math.ceil(wanted / (most * responders)), LAST_PORT))
     if sets is not None and chosen:
         number = connections if connections is not None or _ranges_named(options) else DEFAULT_CONNECTIONS
         source = sharing.source_ports(number, sources, responders * destination.count, sets, FIRST_SOURCE_PORT)
