@@ -66,6 +66,18 @@ def test_the_limit_that_comes_first_is_the_least_number_of_subscribers(
     assert sizing.fits(asked.number) == ("carries" if asked.number <= most else "does not carry")
 
 
+@pytest.mark.parametrize(("directions", "ends"), [("both", (5000, 10_000)), ("up", (2500, 5000))])
+def test_frames_of_the_other_direction_are_between_none_and_as_many(directions: str, ends: tuple[int, int]) -> None:
+    """Seen: 315 to 485 subscribers by both ways alike, where 830 with few frames up were carried."""
+    frames = made([10_000.0, 10_000.0], parameters={"directions": directions, "frame_octets": {"initiator": 84}})
+    asked = Subscribers(1, megabits=2 * A_FRAME)
+    found = limits([frames], asked)["frames"]
+    assert (found.lower, found.upper) == pytest.approx(ends)
+    (sizing,) = sizings([frames], asked)
+    said = [sizing.fits(number) for number in (ends[0] - 1, ends[0] + 1, ends[1] + 1)]
+    assert said == ["carries", "cannot tell", "does not carry"]
+
+
 def test_ports_of_the_outside_addresses_are_a_limit_of_what_translates_ports() -> None:
     asked = Subscribers(20_000, connections=10.0, outside_addresses=2)
     assert limits([OPEN], asked)["outside ports"].upper == 2 * 64_512 / 10

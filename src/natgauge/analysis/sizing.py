@@ -87,6 +87,8 @@ class SubscriberLimit:
         result: the result that says so; None = the arithmetic of ports and of their blocks.
         frame_octets: octets of a frame of the subscribers with FCS, without VLAN tags; None where it is no limit of
             frames.
+        least_share: share of what was measured at which subscribers may reach it, 0.5 or 1, or else at twice as much:
+            their other direction has more or fewer frames. None = at what was measured.
     """
 
     ended: Ended
@@ -95,6 +97,7 @@ class SubscriberLimit:
     measured: Span
     result: Result | None = None
     frame_octets: float | None = None
+    least_share: float | None = None
 
     @property
     def is_of_one(self) -> bool:
@@ -104,7 +107,8 @@ class SubscriberLimit:
     @property
     def subscribers(self) -> Span:
         """Range of the number of subscribers that reaches the limit."""
-        return Span(self.measured.lower / self.each, self.measured.upper / self.each)
+        least, most = (1.0, 1.0) if self.least_share is None else (self.least_share, 2 * self.least_share)
+        return Span(least * self.measured.lower / self.each, most * self.measured.upper / self.each)
 
     def fits(self, number: int) -> Fits:
         """Whether this number of subscribers stays below the limit."""
@@ -309,7 +313,9 @@ def _of_result(result: Result, asked: Subscribers) -> Iterator[SubscriberLimit]:
             octets = asked.mean_frame or bits.frame_octets
             each = asked.megabits * 1e6 / (8 * (octets - FRAME_OVERHEAD))
             carried = Span(measured.lower * bits.frames, measured.upper * bits.frames)
-            yield SubscriberLimit("frames", "frames/s", each, carried, result, octets)
+            # The other direction of subscribers has anything between no frame and as many.
+            share = 0.5 if bits.way == "one" else 1.0
+            yield SubscriberLimit("frames", "frames/s", each, carried, result, octets, share)
 
 
 def _takes_ports(results: Sequence[Result]) -> bool:

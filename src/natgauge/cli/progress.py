@@ -216,10 +216,11 @@ def describe(plan: TrialPlan) -> str:
 def _load(plan: TrialPlan) -> str:
     if plan.phase2 is None:
         return f"{plan.connections:,} {plan.opened} at {number(plan.phase1_rate)}/s"
-    rates = (plan.phase2.initiator_rate, plan.phase2.responder_rate)
-    active = sum(rate > 0 for rate in rates)
-    which = "each way" if active == 2 else ("up" if rates[0] > 0 else "down")
-    return f"{number(max(rates))} frames/s {which}"
+    up, down = plan.phase2.initiator_rate, plan.phase2.responder_rate
+    if up and down and up != down:
+        return f"{number(up)} frames/s up and {number(down)} down"
+    which = "each way" if up and down else ("up" if up else "down")
+    return f"{number(max(up, down))} frames/s {which}"
 
 
 def _figures(outcome: Trial) -> str:

@@ -267,17 +267,21 @@ def _of_frames(sizing: Sizing) -> SubscriberLimit | None:
 
 
 def _chosen_frames(sizing: Sizing, asked: Subscribers) -> list[str]:
-    """Which of several throughputs was used, and why."""
+    """How the throughput was measured, and of several which was used, and why."""
     used = _of_frames(sizing)
-    if used is None or used.result is None or not sizing.other_frames:
+    if used is None or used.result is None:
         return []
+    way = "one way" if used.least_share == 0.5 else "as many both ways"
+    said = f"Frames were measured {way}; their range is that of subscribers whose other direction is idle or as busy."
+    if not sizing.other_frames:
+        return [said]
     why = "they are the largest" if sizing.larger_frames else "they are the next to --mean-frame that are not smaller"
     if asked.mean_frame is None:
         why = "a mix is nearest to what subscribers send" if mix_of(used.result.parameters) else "it carries the least"
         why += "; --mean-frame chooses others"
     others = " and ".join(sizing.other_frames)
     frames = sizes_in_words(used.result)
-    return [f"The throughput with frames of {frames} was used, not that of {others}: {why}."]
+    return [said, f"The throughput with frames of {frames} was used, not that of {others}: {why}."]
 
 
 def _unknown(sizing: Sizing, asked: Subscribers) -> list[str]:
@@ -345,7 +349,9 @@ def _at(limit: SubscriberLimit) -> str:
 
 def _row(limit: SubscriberLimit, asked: Subscribers) -> tuple[str, ...]:
     needed = limit.each * asked.number
-    least, most = (needed / end if end else math.inf for end in (limit.measured.upper, limit.measured.lower))
+    least, most = (
+        asked.number / end if end else math.inf for end in (limit.subscribers.upper, limit.subscribers.lower)
+    )
     return (
         limit.ended if limit.result is None else f"{limit.ended} ({limit.result.metric})",
         _of_unit(number(limit.each), limit),
