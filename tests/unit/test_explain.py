@@ -308,6 +308,17 @@ def test_what_cannot_be_explained_is_one_clear_line(
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize("within", ["one", "results/one"])
+def test_a_folder_of_several_measurements_is_refused_with_the_name_of_one(
+    within: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / within).mkdir(parents=True)
+    stored(tmp_path / within, trial(300))
+    assert run(["explain", str(tmp_path)]) == 2
+    assert f"such as {tmp_path / within}" in capsys.readouterr().err
+    assert run(["explain", str(tmp_path / within)]) == 0
+
+
 def test_a_folder_whose_trials_are_empty_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:

@@ -24,7 +24,16 @@ from natgauge.plain_text import capital
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.measurement import Result
 from natgauge.records.reading import read_document, read_lines, read_record
-from natgauge.records.store import COMPARISON, FAILURE, FAILURE_SCHEMA, SUMMARY, TRIAL_SCHEMA, TRIALS, plain
+from natgauge.records.store import (
+    CAMPAIGN_RESULTS,
+    COMPARISON,
+    FAILURE,
+    FAILURE_SCHEMA,
+    SUMMARY,
+    TRIAL_SCHEMA,
+    TRIALS,
+    plain,
+)
 from natgauge.records.trial import cause_in, checked
 from natgauge.reports import comparison
 from natgauge.reports.answers import answers
@@ -33,6 +42,8 @@ from natgauge.tables import aligned
 from natgauge.words import Verdict
 
 EXPLANATION_SCHEMA: Final = "natgauge-explanation-1"
+#: Where measurements are in a folder of several, and in that of a campaign.
+_WITHIN: Final = ("*", f"{CAMPAIGN_RESULTS}/*")
 #: Said of lost frames that no counter has.
 _NO_COUNTER: Final = (
     "no counter: no counter that natgauge reads has these frames, so what lost them is not known. Rules of a netdev "
@@ -95,7 +106,9 @@ def explain(folder: Path, number: int | None = None) -> TrialExplanation:
     failure = str(read_document(folder / FAILURE, FAILURE_SCHEMA).get("error") or "") if known else ""
     if not has_trials(folder):
         there = "" if folder.is_dir() else "it is no folder; " if folder.exists() else "there is no such folder; "
-        name = f"{there}name the results folder of one measurement"
+        within = sorted(path.parent for pattern in _WITHIN for path in folder.glob(f"{pattern}/{TRIALS}"))
+        such = f", such as {within[0]}" if within else ""
+        name = f"{there}name the results folder of one measurement{such}"
         why = f"no frame was sent ({failure}); measure again" if failure else name
         raise UsageError(f"explain: {folder} holds no {TRIALS}; {why}")
     whole = _of_measurement(folder)
