@@ -249,6 +249,7 @@ def test_a_gateway_that_forwards_nothing_is_not_seen_and_the_exit_status_is_that
     only("RFC4787-REQ-1", "RFC5382-REQ-1", "RFC5508-REQ-1")
     closed = audited(with_rules(tmp_path, "closed-nat", "drop"), tmp_path)
     assert set(verdicts(closed).values()) == {"not seen"}
+    assert closed.exit_status == 5
     only("RFC5382-REQ-4")
     asked = [
         "audit",

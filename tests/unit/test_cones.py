@@ -33,11 +33,11 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "agreement": (1_380, "types of the engine's requests and results, their delays in words, and the process"),
     "analysis": (6_710, "conclusions from records: two runs, many runs, audits, thresholds, scalability, subscribers"),
     # Carrier-grade NATs are audited with a pool, which labs and recipes know.
-    "audits": (23_910, "setups, the records, and the requirements; nothing that measures"),
+    "audits": (23_920, "setups, the records, and the requirements; nothing that measures"),
     "campaigns": (46_390, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
     "causes": (1_290, "facts about hops and counters, and the delays of late frames, with figures in words"),
     "cleaning": (12_130, "the labs of this machine from outside; their registers"),
-    "cli": (74_590, "the edge: reaches everything"),
+    "cli": (74_600, "the edge: reaches everything"),
     "comparisons": (43_950, "measures several gateways, on the bench"),
     "doubts": (6_590, "conditions on what procedures measured, and on the parameters of records; no metric"),
     "gateways": (6_610, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),

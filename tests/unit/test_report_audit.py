@@ -6,14 +6,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from tests.labs.nat44 import variant
 from tests.unit.golden import Golden
 
 import natgauge
-from natgauge.audits.audit import Audited
+from natgauge.audits.audit import Audited, exit_status
 from natgauge.audits.request import audit_request
 from natgauge.cli import run
 from natgauge.errors import UsageError
@@ -343,3 +343,22 @@ def test_an_audit_refuses_what_it_cannot_be_compared_with_before_it_begins(
         (line,) = capsys.readouterr().err.splitlines()
         golden(line.replace(str(tmp_path), "."))
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "fail_on", "status"),
+    [
+        (["not seen", "not applicable"], "must", 5),
+        (["not seen", "not seen"], None, 5),
+        (["not applicable"], "must", 0),
+        (["meets", "not seen"], "must", 0),
+        (["fails", "not seen"], None, 0),
+        (["fails", "not seen"], "must", 12),
+    ],
+)
+def test_an_audit_that_saw_nothing_did_not_pass(
+    verdicts: list[str], fail_on: Literal["must", "should"] | None, status: int
+) -> None:
+    """Seen: a gateway whose new rules forwarded nothing passed with --fail-on must."""
+    of = [requirement(f"REQ-{number}", verdict) for number, verdict in enumerate(verdicts, start=1)]
+    assert exit_status(record(*of), fail_on) == status

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import TYPE_CHECKING, Final, Literal, Unpack
 
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import TRANSPORTS
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 #: Exit status of an audit whose gateway fails a requirement of `fail_on`.
 FAILED: Final = 12
+#: Exit status of an audit that saw nothing: the gateway does not forward, say, so it did not pass either.
+UNSEEN: Final = 5
 #: Addresses of the tester on the outside where natgauge made the links' addresses.
 _OUTSIDE_HOSTS: Final = 3
 #: Outside addresses of a carrier-grade NAT (RFC 6888 REQ-2 is about several).
@@ -57,7 +59,7 @@ class Audited:
 
     Attributes:
         record: its record.
-        exit_status: 0, or 12 if the gateway fails a requirement of `fail_on`.
+        exit_status: 0; 5 if nothing could be seen; 12 if the gateway fails a requirement of `fail_on`.
         folder: the results folder.
     """
 
@@ -153,8 +155,18 @@ def audit(
             results=str(store.folder),
         )
         store.write_audit(record.document())
-    failed = options.fail_on is not None and bool(record.failed(level=options.fail_on))
-    return Audited(record, FAILED if failed else 0, store.folder)
+    return Audited(record, exit_status(record, options.fail_on), store.folder)
+
+
+def exit_status(record: AuditRecord, fail_on: Literal["must", "should"] | None) -> int:
+    """Return 12 if the gateway fails a requirement of this level, 5 if there is no verdict and something was not seen.
+
+    A gateway to which no requirement applies, such as plain forwarding, has 0.
+    """
+    if fail_on is not None and record.failed(level=fail_on):
+        return FAILED
+    verdicts = {one.verdict for one in record.requirements if one.is_decided or one.verdict == "not seen"}
+    return UNSEEN if verdicts == {"not seen"} else 0
 
 
 def _with_pool(setup: Setup, observer: Stages, profile: str) -> Setup:

@@ -89,7 +89,8 @@ def _compared(first: AuditRecord, other: AuditRecord, mine: str, its: str) -> It
     parts = [f"{mine} fails {_counted(found.fails)} that {its} meets"] if found.fails else []
     parts += [f"{mine} meets {_counted(found.meets)} that {its} fails"] if found.meets else []
     verdicts = "1 verdict differs" if found.number == 1 else f"{found.number or 'No'} verdicts differ"
-    yield Sentence(f"{verdicts} from {its}{': ' if parts else ''}{'; '.join(parts)}.", leads=True)
+    where = ", of those that both have" if found.one_sided else ""
+    yield Sentence(f"{verdicts} from {its}{where}{': ' if parts else ''}{'; '.join(parts)}.", leads=True)
     if found.also_fails:
         yield Sentence(f"Both fail {_counted(found.also_fails)}.")
     if found.one_sided:
