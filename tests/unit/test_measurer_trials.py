@@ -30,7 +30,7 @@ from natgauge.labs.contract import Addresses, LabCounters
 from natgauge.procedures import reset, system_recovery
 from natgauge.setup.traffic import make_plan
 from natgauge.trial.lab_measurer import LabMeasurer
-from natgauge.trial.trial_run import RestartInTrial
+from natgauge.trial.trial_run import Own, RestartInTrial
 from natgauge.trials import Direction, Period, Phase2Plan, RateStep
 from natgauge.words import Verdict
 
@@ -604,8 +604,7 @@ def test_what_the_engine_itself_causes_belongs_to_the_first_and_the_last_period(
         "natgauge.trial.trial_run.carrier_losses", lambda _netns, port: next(downs) if port == "ng0i" else 0
     )
     subject = measurer(FakeEngine(), place=Counted())
-    subject.trial_run.own_link_losses = {"Initiator": 2}
-    subject.trial_run.own_drops = {"gateway inside received": 2}
+    subject.trial_run.own = Own({"gateway inside received": 2}, {"Initiator": 2})
     read = [period.outcome.readings for period in subject.periods(MANY, lambda _period: True)]
     assert [each.link_losses for each in read] == [{}, {"Initiator": 1}, {}]
     assert [each.dropped["gateway inside received"] for each in read] == [0, 0, 3]

@@ -28,7 +28,7 @@ from natgauge.trial.observer import Observer, Silent
 from natgauge.trial.pacing import learned, pacing
 from natgauge.trial.protocols import DeviceControl, OwnDelays, Place, ServerControl
 from natgauge.trial.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds
-from natgauge.trial.trial_run import NOT_OURS, TrialRun, emptied, meter_of
+from natgauge.trial.trial_run import NOT_OURS, Own, TrialRun, emptied, meter_of
 from natgauge.trial_record import record_of
 from natgauge.trials import Direction, Period, Phase2Plan, Trial, TrialPlan
 from natgauge.verdicts import Limits
@@ -510,22 +510,17 @@ class LabMeasurer(Measurer):
             request, began = self.request(plan), _Begin.now()
             # No device forwards the self-test's frames, one a sender: where they are counted shows when nothing else is
             # dropped.
-            self.trial_run.own_drops, self.trial_run.own_link_losses = {}, {}
+            self.trial_run.own = Own({}, {})
             trial = self.trial_run.perform(plan, request)
+            drops = {place: min(count, len(request.senders.cpus)) for place, count in trial.readings.dropped.items()}
             # Some drivers (igb, vmxnet3) take the link down when a program is attached or detached.
-            self.trial_run.own_link_losses = trial.readings.link_losses
-            self.trial_run.own_drops = {
-                place: min(count, len(request.senders.cpus)) for place, count in trial.readings.dropped.items()
-            }
+            self.trial_run.own = Own(drops, trial.readings.link_losses)
             emptied(self.device, self.asking)
             try:
                 last, faults = tried == forwarding.HANDFULS, trial.readings.faults
                 forwards = forwarding.whole(trial.counted, last=last, faults=faults, stateless=plan.stateless)
             except BrokenError as error:
-                before = {
-                    place: count + self.trial_run.own_drops[place]
-                    for place, count in trial.readings.dropped_before.items()
-                }
+                before = {place: count + drops[place] for place, count in trial.readings.dropped_before.items()}
                 trial = _read(trial, dropped_before=before)
                 trial = judged(trial, self._limits)
                 if store:

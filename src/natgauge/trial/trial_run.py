@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -117,7 +117,7 @@ class _LabState(NamedTuple):
     throttled: Throttling
 
 
-class _Own(NamedTuple):
+class Own(NamedTuple):
     """What the engine itself causes: dropped frames of its self-test by place, and losses of links by port."""
 
     drops: Mapping[str, int]
@@ -131,9 +131,7 @@ class TrialRun:
     Attributes:
         device: controls of the device; None = it cannot be reached.
         server: the real server behind the device; None = the tester answers.
-        own_drops: frames of the engine's self-test that the lab counts as dropped, by place.
         meter: what reads the device's power meter; None = there is none. `metered` tells that a trial has read it.
-        own_link_losses: how often the engine itself takes the link of a port down in a trial, by the port's name.
         log: the device's log; None = it does not log.
     """
 
@@ -143,13 +141,13 @@ class TrialRun:
     asking: CommandRetries
     run: Callable[[TrialRequest, Callable[[Progress], None]], TrialResult]
     progress: Callable[[Progress], None]
-    own_drops: Mapping[str, int] = field(default_factory=dict)
-    own_link_losses: Mapping[str, int] = field(default_factory=dict)
+    own: Own = field(default_factory=lambda: Own({}, {}))
     meter: Meter | None = None
     metered: bool = False
     sleep: Callable[[float], None] = time.sleep
     throttling: Callable[[], Throttling] = ControlGroups().throttling
     log: ConnectionLog | None = None
+    _taken: Sequence[str] | None = field(default=None, init=False)
 
     def perform(self, plan: TrialPlan, request: TrialRequest) -> Trial:
         """Empty the device's table, run the engine, and read the counters of device and lab, and the device's log."""
@@ -178,7 +176,7 @@ class TrialRun:
         if self.server is not None:
             self.server.confirm_ready()
         readings = replace(
-            self._of_lab(before, after, _Own(self.own_drops, self.own_link_losses)),
+            self._of_lab(before, after),
             count_before=count_before,
             server_refused={cause: n - refused_before.get(cause, 0) for cause, n in self._refused().items()},
             energy=energy,
@@ -217,10 +215,9 @@ class TrialRun:
         def period(result: TrialResult, log: LogCounts | None = None, log_error: LogError | None = None) -> None:
             nonlocal state, number
             before, state, number = state, self._lab_state(), number + 1
-            own = self._own_in(is_first=number == 1, is_last=number == periods)
             count, free_octets, error = self._resources()
             readings = replace(
-                self._of_lab(before, state, own),
+                self._of_lab(before, state, is_first=number == 1, is_last=number == periods),
                 count_before=count_before,
                 count_after=count,
                 device_error=error,
@@ -325,32 +322,35 @@ class TrialRun:
         """The tester's own ports, by the names that readings have for them."""
         return {"Initiator": self.place.initiator, "Responder": self.place.responder}
 
+    def _counts_taken(self) -> Sequence[str]:
+        """Return the ports whose drivers count what receivers took; a driver is asked once, not after each trial."""
+        if self._taken is None:
+            self._taken = [name for name, port in self._ports.items() if counts_taken(port.netns, port.interface)]
+        return self._taken
+
     def _lab_state(self) -> _LabState:
         links = {name: carrier_losses(port.netns, port.interface) for name, port in self._ports.items()}
         return _LabState(self._counters(), links, self.throttling())
 
-    def _own_in(self, *, is_first: bool, is_last: bool) -> _Own:
-        """Return what the engine causes in a period.
+    def _of_lab(self, before: _LabState, after: _LabState, *, is_first: bool = True, is_last: bool = True) -> Readings:
+        """Return what changed in the lab in a period, besides what the engine itself causes.
 
-        It tests itself and attaches its programs before the first one, and detaches them after the last one.
+        It tests itself and attaches its programs before the first period, and detaches them after the last one.
         """
-        links = {name: is_first * (n - n // 2) + is_last * (n // 2) for name, n in self.own_link_losses.items()}
-        return _Own(self.own_drops if is_first else {}, links)
-
-    def _of_lab(self, before: _LabState, after: _LabState, own: _Own) -> Readings:
-        """Return what changed in the lab, besides what the engine itself causes."""
-        lost = {name: n - before.links[name] - own.links.get(name, 0) for name, n in after.links.items()}
+        drops = self.own.drops if is_first else {}
+        links = {name: is_first * (n - n // 2) + is_last * (n // 2) for name, n in self.own.links.items()}
+        lost = {name: n - before.links[name] - links.get(name, 0) for name, n in after.links.items()}
         dropped = after.counters.dropped
         return Readings(
             dropped_before={
-                place: count + min(own.drops.get(place, 0), max(dropped.get(place, count) - count, 0))
+                place: count + min(drops.get(place, 0), max(dropped.get(place, count) - count, 0))
                 for place, count in before.counters.dropped.items()
             },
             dropped_after=dropped,
             core_work=since(before.counters.core_work, after.counters.core_work),
             network_counters=risen(before.counters.network, after.counters.network),
             taps=self.place.initiator.tap,
-            counts_taken=tuple(name for name, port in self._ports.items() if counts_taken(port.netns, port.interface)),
+            counts_taken=self._counts_taken(),
             link_losses={name: number for name, number in lost.items() if number > 0},
             throttled_seconds=after.throttled.since(before.throttled).seconds,
         )
