@@ -115,10 +115,15 @@ class _Case:
 
         What the device exceeds is no limit of the whole: VPP's is that of each worker, and its count is that of all.
         """
-        limit, churn = self.limits.table_limit, self.readings.count_in_churn
+        limit = self.limits.table_limit
+        return None if limit is not None and (self.most_counted or 0) > _EXCEEDED * limit else limit
+
+    @property
+    def most_counted(self) -> int | None:
+        """The device's own highest count; None = it was not read."""
+        churn = self.readings.count_in_churn
         counts = (self.readings.count_after, None if churn is None else churn.count)
-        held = max((count for count in counts if count is not None), default=0)
-        return None if limit is not None and held > _EXCEEDED * limit else limit
+        return max((count for count in counts if count is not None), default=None)
 
     @property
     def left_open(self) -> int | None:
@@ -206,13 +211,10 @@ def _cause(case: _Case, *, opens: bool) -> Cause:
 
 def _table(case: _Case) -> TableState:
     """The device's table when frames were lost; the last openings of a phase 2 may fill it after it was read."""
-    limit, readings = case.table_limit, case.readings
     if not case.churns or case.restarted:
-        return TableState(case.established, limit, offered=case.connections)
-    counted = [readings.count_in_churn.count] if readings.count_in_churn is not None else []
-    counted += [readings.count_after] if readings.count_after is not None else []
+        return TableState(case.established, case.table_limit, offered=case.connections)
     opened = [each.offered_frames for each in (case.trial.openings, case.trial.flood) if each is not None]
-    return TableState(max(counted, default=None), limit, sum(opened))
+    return TableState(case.most_counted, case.table_limit, sum(opened))
 
 
 def lag_tolerance(nominal_seconds: float, lag_share: float = LAG_SHARE) -> float:

@@ -52,21 +52,21 @@ class TableState:
     @property
     def is_cleared(self) -> bool:
         """Whether it was so full that connections may have been removed from it to make room."""
-        return self._may_exceed(CLEARED_SHARE)
+        return self._may_exceed(CLEARED_SHARE) is True
 
     @property
     def has_room(self) -> bool:
         """Whether the known limit was surely not reached."""
-        return self.held is not None and self.limit is not None and not self._may_exceed(FULL_SHARE)
+        return self._may_exceed(FULL_SHARE) is False
 
     @property
     def was_never_full(self) -> bool:
         """Whether it surely was not full before it was read, when Linux may have removed connections again."""
-        return self.held is not None and self.limit is not None and not self.is_cleared
+        return self._may_exceed(CLEARED_SHARE) is False
 
-    def _may_exceed(self, share: float) -> bool:
-        """Whether the table may have reached this share of its limit; False where readings or limit are not known."""
-        return self.held is not None and self.limit is not None and self.held + self.opening >= share * self.limit
+    def _may_exceed(self, share: float) -> bool | None:
+        """Whether the table may have reached this share of its limit; None = readings or limit are not known."""
+        return None if self.held is None or self.limit is None else self.held + self.opening >= share * self.limit
 
 
 def cause_of(hops: TrialHops, table: TableState, *, opens: bool) -> Cause:
