@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from natgauge.analysis.between_runs import left_range
 from natgauge.analysis.contrast import Span
-from natgauge.analysis.unit_frames import bits_of_unit, mix_of
+from natgauge.analysis.unit_frames import Way, bits_of_unit, mix_of
 from natgauge.ethernet import FRAME_OVERHEAD
 from natgauge.figure_text import in_full
 from natgauge.metrics import declared
@@ -47,6 +47,9 @@ Unused = Literal["other metric", "not asked", "no limit", "routed frames", "unkn
 
 #: Resources that only a gateway which keeps connections runs out of.
 _OF_CONNECTIONS: Final[tuple[Resource, ...]] = ("new connections", "open connections")
+#: Shares of what was measured between which subscribers reach it, by the ways of its frames: their other direction has
+#: anything between no frame and as many.
+_OF_OTHER_WAY: Final = {None: (1.0, 1.0), "one": (0.5, 1.0), "each": (1.0, 2.0), "busier": (1.0, 2.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +90,7 @@ class SubscriberLimit:
         result: the result that says so; None = the arithmetic of ports and of their blocks.
         frame_octets: octets of a frame of the subscribers with FCS, without VLAN tags; None where it is no limit of
             frames.
-        least_share: share of what was measured at which subscribers may reach it, 0.5 or 1, or else at twice as much:
-            their other direction has more or fewer frames. None = at what was measured.
+        way: ways in which the frames of the measurement went; None where it is no limit of frames.
     """
 
     ended: Ended
@@ -97,7 +99,7 @@ class SubscriberLimit:
     measured: Span
     result: Result | None = None
     frame_octets: float | None = None
-    least_share: float | None = None
+    way: Way | None = None
 
     @property
     def is_of_one(self) -> bool:
@@ -107,7 +109,7 @@ class SubscriberLimit:
     @property
     def subscribers(self) -> Span:
         """Range of the number of subscribers that reaches the limit."""
-        least, most = (1.0, 1.0) if self.least_share is None else (self.least_share, 2 * self.least_share)
+        least, most = _OF_OTHER_WAY[self.way]
         return Span(least * self.measured.lower / self.each, most * self.measured.upper / self.each)
 
     def fits(self, number: int) -> Fits:
@@ -313,9 +315,7 @@ def _of_result(result: Result, asked: Subscribers) -> Iterator[SubscriberLimit]:
             octets = asked.mean_frame or bits.frame_octets
             each = asked.megabits * 1e6 / (8 * (octets - FRAME_OVERHEAD))
             carried = Span(measured.lower * bits.frames, measured.upper * bits.frames)
-            # The other direction of subscribers has anything between no frame and as many.
-            share = 0.5 if bits.way == "one" else 1.0
-            yield SubscriberLimit("frames", "frames/s", each, carried, result, octets, share)
+            yield SubscriberLimit("frames", "frames/s", each, carried, result, octets, bits.way)
 
 
 def _takes_ports(results: Sequence[Result]) -> bool:

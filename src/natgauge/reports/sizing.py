@@ -271,7 +271,7 @@ def _chosen_frames(sizing: Sizing, asked: Subscribers) -> list[str]:
     used = _of_frames(sizing)
     if used is None or used.result is None:
         return []
-    way = "one way" if used.least_share == 0.5 else "as many both ways"
+    way = "one way" if used.way == "one" else "as many both ways"
     said = f"Frames were measured {way}; their range is that of subscribers whose other direction is idle or as busy."
     if not sizing.other_frames:
         return [said]
