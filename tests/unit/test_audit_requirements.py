@@ -55,6 +55,9 @@ TIMED = (
 LIMITS = ("host_ports", "host_sessions", "room", "blocks", "port_range")
 FILLING = {one.key for one in requirements() if one.strain} - {"RFC4787-REQ-11"}
 TIMED_REQUIREMENTS = {one.key for one in requirements() if one.timers}
+#: What another source than that of the mapping fails, and what errors fail that are dropped or quote another packet.
+EXTERNAL_SOURCE = {"RFC4787-REQ-9a", "RFC5382-REQ-8a", "RFC5508-REQ-7"}
+ERRORS_TRANSLATED = {"RFC4787-REQ-12b", "RFC5382-REQ-9", "RFC5508-REQ-4"}
 #: Blocks of each host that are computed, and blocks of those that ask for one.
 COMPUTED = Behaviour(host_ports=1200, blocks=PortBlocks(size=1200, first_port=2224, deterministic=True))
 ON_DEMAND = Behaviour(blocks=PortBlocks(size=1000))
@@ -86,15 +89,15 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
     "no hairpinning": (Behaviour(hairpinning="none"), {"RFC4787-REQ-9", "RFC5382-REQ-8"}),
     "hairpinning with internal source": (
         Behaviour(hairpinning="internal source"),
-        {"RFC4787-REQ-9a", "RFC5382-REQ-8a", "RFC5508-REQ-7"},
+        EXTERNAL_SOURCE,
     ),
     "hairpinning with the address of its LAN": (
         Behaviour(hairpinning="source on the LAN"),
-        {"RFC4787-REQ-9a", "RFC5382-REQ-8a", "RFC5508-REQ-7"},
+        EXTERNAL_SOURCE,
     ),
     "hairpinning with another port": (
         Behaviour(hairpinning="another port"),
-        {"RFC4787-REQ-9a", "RFC5382-REQ-8a", "RFC5508-REQ-7"},
+        EXTERNAL_SOURCE,
     ),
     "arbitrary pooling": (Behaviour(addresses=4, paired=False), {"RFC4787-REQ-2", "RFC6888-REQ-2", "RFC7857-4-paired"}),
     "pooling by remote host": (
@@ -156,15 +159,15 @@ WRONG: dict[str, tuple[Behaviour, set[str]]] = {
     "ICMP error ends a mapping": (Behaviour(icmp_kills=True), {"RFC4787-REQ-12", "RFC5382-REQ-10"}),
     "ICMP errors dropped": (
         Behaviour(errors="dropped"),
-        {"RFC4787-REQ-12b", "RFC5382-REQ-9", "RFC5508-REQ-4"},
+        ERRORS_TRANSLATED,
     ),
     "quoted packet to another host": (
         Behaviour(errors="another destination"),
-        {"RFC4787-REQ-12b", "RFC5382-REQ-9", "RFC5508-REQ-4"},
+        ERRORS_TRANSLATED,
     ),
     "Fragmentation Needed dropped": (
         Behaviour(errors="too big dropped"),
-        {"RFC4787-REQ-12b", "RFC5382-REQ-9", "RFC5508-REQ-4"},
+        ERRORS_TRANSLATED,
     ),
     "ICMP error of the inside ends a mapping": (
         Behaviour(inside_errors_kill=True),
