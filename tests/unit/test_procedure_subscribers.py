@@ -96,6 +96,14 @@ class Mixed(Gateway):
         return reading(replace(trial, result=result), count_in_churn=held)
 
 
+class Untold(Mixed):
+    """A gateway of whose table nobody knows how many connections it holds."""
+
+    @property
+    def table_limit(self) -> None:  # type: ignore[override]
+        return None
+
+
 @dataclass(slots=True)
 class Blocks(Mixed):
     """A gateway that gives `ports` to each of the hosts that a trial has."""
@@ -163,6 +171,15 @@ def test_a_table_ends_it_by_the_entries_that_its_time_out_makes(tmp_path: Path) 
     assert found.limited_by == "table"
     assert found.measurements[0].cause is not None
     assert found.measurements[0].cause.kind == "table"
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_table_smaller_than_the_first_connections_is_no_reason_to_carry_nobody(*, tmp_path: Path, told: bool) -> None:
+    truth = Mixed(table_size=3000, forgets=30) if told else Untold(table_size=3000, forgets=30)
+    file = profile(tmp_path, 0.1, 1, 1)
+    found = measure("subscribers", truth, connections=20_000, subscriber=file, connection_rate=None, trial_seconds=1.0)
+    assert found.summary.median == pytest.approx(1000, rel=0.01)
+    assert found.limited_by == "table"
 
 
 def test_trials_tell_what_ended_it_where_both_kinds_are_lost(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from natgauge.measurer import Ability
 from natgauge.metrics.loads import SUBSCRIBER_RATES, SUBSCRIBERS
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, unprepared
-from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad, MixedLoad, MixedSettings, prepared
+from natgauge.procedures.kit.measure.mixed_loads import ROOM, CombinedLoad, MixedLoad, MixedSettings, prepared
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Answered
 from natgauge.procedures.kit.result.results import Measurement
@@ -45,9 +45,8 @@ from natgauge.words import MAXIMUM_CONNECTIONS, OUTSIDE_PORTS
 _PHASE1_SHARE = 0.25
 #: A table that holds more than so much of the subscribers' entries too many is told.
 _TOO_MANY: Final = 0.01
-#: Longest phase 1 in s where the device's table is no matter: it holds twice as many connections.
+#: Longest phase 1 in s where the device's table is no matter: it has room for all.
 _LONGEST_PHASE1 = 10.0
-_ROOM = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,7 +213,7 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
     def plan_of(self, load: CombinedLoad, seconds: float) -> TrialPlan:
         """The trial of a load; a table that surely has room is not filled for longer than `_LONGEST_PHASE1`."""
         limit, most = self.runner.measurer.table_limit, math.inf
-        if limit is not None and load.open <= _ROOM * limit:
+        if limit is not None and load.open <= ROOM * limit:
             profile = self.settings.profile_of_one
             used = profile.connections * load.open / self.each.open
             most = max(used, _LONGEST_PHASE1 * self.preparation.rate)

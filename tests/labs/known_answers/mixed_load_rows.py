@@ -169,4 +169,20 @@ MIXED_LOAD_ROWS = (
             "confirm": False,
         },
     ),
+    Row(
+        "subscribers of a small table, by bare defaults",
+        Device(
+            words=f"holds {TABLE:,} connections, and forgets them after {FORGETS} s: no rate of phase 1 is given",
+            connections=20_000,
+            wishes=DeviceOptions(table_size=TABLE, udp_timeout=FORGETS),
+        ),
+        "subscribers",
+        (highest("subscribers", TABLE / (0.1 * FORGETS)), bottleneck("table")),
+        {
+            "subscriber": str(SUBSCRIBER),
+            "trial_seconds": SECONDS,
+            "error": ROUGH,
+            "confirm": False,
+        },
+    ),
 )

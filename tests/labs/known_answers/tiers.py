@@ -71,6 +71,7 @@ REPEATED: Final = {
     "mixed load beside a flood with a limit for all": "as `subscribers of few frames`, searched twice",
     "subscribers of few openings": "the device of `mixed load of few openings`, with ten seconds of phase 1",
     "subscribers of a small table": "`table of a limit that nobody told` has such a limit",
+    "subscribers of a small table, by bare defaults": "the row before, its connection rate measured first",
     "new connections on a wire": "test_external.py counts the same device's connections, trial by trial",
 }
 #: Why a procedure has no row in `make test`.

@@ -56,8 +56,13 @@ _LEAST_OPENINGS: Final = 2.0
 _LEAST_LIFE: Final = 1.0
 #: Where nobody knows how long the device keeps them, phase 1 opens this share of the table's at least.
 _LEAST_SHARE: Final = 0.5
-#: The most connections of the first connection rate, so that the table does not limit it.
+#: The most connections of the first connection rate.
 _FIRST: Final = 10_000
+#: A table has room for this share of the connections that it can hold, even beside those of the trial before.
+ROOM: Final = 0.5
+#: Where a table or ports are full all the same, this share of the connections is tried next, down to so few.
+_FEWER: Final = 0.25
+_FEWEST: Final = 100
 #: A load so high that its numbers are no matter of rounding.
 _MANY: Final = 1e6
 #: Of two shares of lost frames, the smaller one is at least this part of the other where they are alike.
@@ -369,7 +374,15 @@ def prepared(runner: TrialRunner, settings: MixedSettings, most: int = _FIRST) -
 
     `most` is the most connections of any trial, where no address may have more than its share of these.
     """
-    return prepare(runner, replace(settings, connections=min(settings.connections, _FIRST, most)))
+    limit = runner.measurer.table_limit
+    room = _FIRST if limit is None else max(1, math.floor(ROOM * limit))
+    connections = min(settings.connections, _FIRST, most, room)
+    while True:
+        found = prepare(runner, replace(settings, connections=connections))
+        fewer = math.floor(_FEWER * connections)
+        if found.rate or found.rough is None or found.rough.limited_by not in FULL or fewer < _FEWEST:
+            return found
+        connections = fewer
 
 
 def _mean_octets(frame: Frame, down: bool) -> float:  # noqa: FBT001 - a direction
