@@ -145,6 +145,36 @@ def test_a_difference_does_not_take_what_is_undecided_now_for_no_change(
     assert first.endswith(f"; {one_sided} have a verdict in one run only" if one_sided else "0 better)")
 
 
+@pytest.mark.parametrize(
+    ("of_second", "first_lines"),
+    [
+        (
+            "meets",
+            ["Audits of mine: no verdict and no class changed", "Requirements: 2 met in both, 3 seen in neither."],
+        ),
+        (
+            "fails",
+            [
+                "Audits of mine: 1 verdicts differ (1 worse, 0 better)",
+                "Requirements: 1 met in both, 3 seen in neither.",
+            ],
+        ),
+    ],
+)
+def test_a_difference_counts_what_neither_audit_has_seen(
+    of_second: str, first_lines: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A gateway of which 14 requirements could not be told was said to have changed in none."""
+    unseen = [requirement(f"REQ-{number}", "not seen") for number in (1, 2, 3)]
+    alike = [*unseen, requirement("REQ-4"), requirement("REQ-5", "not applicable")]
+    folders = [
+        str(stored(tmp_path, name, record(*alike, requirement("REQ-8", verdict))))
+        for name, verdict in (("1", "meets"), ("2", of_second))
+    ]
+    assert run(["diff", *folders]) == (1 if of_second == "fails" else 0)
+    assert capsys.readouterr().out.splitlines()[:2] == first_lines
+
+
 def test_audits_without_a_common_gateway_are_not_compared(golden: Golden) -> None:
     pair = [record(), record(gateway="other")]
     assert {line.outcome for line in diff(pair, pair).lines} == {"no difference seen"}
