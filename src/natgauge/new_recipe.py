@@ -168,8 +168,8 @@ def unlike_lab(rules: str, names: Mapping[str, str]) -> Iterator[str]:
     code = re.sub(r"#.*", "", rules)
     if others := [name for name in _interfaces(code) if name not in {*names, *_EVERYWHERE}]:
         yield (
-            f"names interfaces that no lab has ({', '.join(others)}), whose rules match nothing there; put the inside or "
-            "the outside interface in their place where that matters"
+            f"names interfaces that no lab has ({', '.join(others)}), whose rules match nothing there; put the inside "
+            "or the outside interface in their place where that matters"
         )
     networks = list(dict.fromkeys(each for each in _SELECTED.findall(code) if each not in names and _is_inside(each)))
     if networks and "NG_INITIATOR_NETWORK4" not in names.values():
