@@ -9,7 +9,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -25,13 +25,19 @@ RULES: Final = "rules.nft"
 _FILE: Final = foreign.FileKind("--from-nft", "name a rule set's file", 1 << 20)
 #: Characters of names and addresses: a name within a longer one is another name.
 _WITHIN: Final = "A-Za-z0-9_.:/-"
-_INTERFACE: Final = re.compile(r"\b[io]if(?:name)?\s+(?:!=\s*|==\s*)?\{?\s*\"?(\$?[A-Za-z0-9_.-]+)")
+_INTERFACE: Final = re.compile(r"\b[io]if(?:name)?\s+(?:!=\s*|==\s*|vmap\s*)?(?:\{([^}]*)\}|\"?(\$?[A-Za-z0-9_.*-]+))")
 _TRANSLATES: Final = re.compile(r"\b(?:masquerade|snat)\b")
 #: What a rule translates to, a name that stands for it, a range of addresses, and one of ports.
 _TARGET: Final = re.compile(r"\bsnat\s+(?:ip\s+)?to\s+([^\s;]+)")
 _MASQUERADE: Final = re.compile(r"\bmasquerade\b(?:\s+to\s+([^\s;]+))?")
 _DEFINED: Final = re.compile(r"^\s*define\s+(\w+)\s*=\s*([^\s;]+)", re.MULTILINE)
 _ADDRESS: Final = re.compile(r"\d+(?:\.\d+){3}")
+#: Networks, and addresses that rules select senders by.
+_SELECTED: Final = re.compile(rf"{_ADDRESS.pattern}/\d+|(?<=\bsaddr ){_ADDRESS.pattern}(?:-{_ADDRESS.pattern})?")
+#: Where hosts behind a NAT are (RFC 1918, RFC 6598); a lab has none of it.
+_INSIDE: Final = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
+#: Interfaces that each lab has by these names.
+_EVERYWHERE: Final = frozenset({"lo"})
 _RANGE: Final = re.compile(rf"{_ADDRESS.pattern}-{_ADDRESS.pattern}")
 _PORTS: Final = re.compile(r"(\d+)(?:-(\d+))?")
 _INCLUDES: Final = re.compile(r"^\s*include\b", re.MULTILINE)
@@ -89,7 +95,10 @@ class NewRecipe:
         try:
             folder.mkdir(parents=True)
         except FileExistsError:
-            raise UsageError(f"{folder}: is there already; choose another name, or remove it", at="name") from None
+            # Nothing but what was made here is named for removal.
+            is_made = folder.is_dir() and {each.name for each in folder.iterdir()} == {RULES, FILE_IN_FOLDER}
+            remedy = f", or first remove it: rm -r {shlex.quote(str(folder))}" if is_made else ""
+            raise UsageError(f"{folder}: is there already; choose another name{remedy}", at="name") from None
         except OSError as error:
             raise UsageError(
                 f"{folder}: cannot be made ({error.strerror}); choose another --into", at="into"
@@ -149,6 +158,36 @@ def from_nft(name: str, source: Path, names: Mapping[str, str]) -> NewRecipe:
     return NewRecipe(name, text, rules)
 
 
+def unlike_lab(rules: str, names: Mapping[str, str]) -> Iterator[str]:
+    """Yield what rules name that no lab has, so that they match nothing there, with what to change.
+
+    Args:
+        rules: text of the rule set.
+        names: as for `from_nft`.
+    """
+    code = re.sub(r"#.*", "", rules)
+    if others := [name for name in _interfaces(code) if name not in {*names, *_EVERYWHERE}]:
+        yield (
+            f"names interfaces that no lab has ({', '.join(others)}), whose rules match nothing there; put the inside "
+            "or the outside interface in their place where that matters"
+        )
+    networks = list(dict.fromkeys(each for each in _SELECTED.findall(code) if each not in names and _is_inside(each)))
+    if networks and "NG_INITIATOR_NETWORK4" not in names.values():
+        yield (
+            f"names networks that no lab has ({', '.join(networks)}), whose rules match nothing there; if one is your "
+            f"inside network, add --inside-network {networks[0]}"
+        )
+
+
+def _is_inside(addresses: str) -> bool:
+    """Whether a network, an address, or the first one of a range is private."""
+    try:
+        network = IPv4Network(addresses.partition("-")[0], strict=False)
+    except ValueError:
+        return False
+    return any(map(network.subnet_of, _INSIDE))
+
+
 def _title(source: Path) -> str:
     """Return the title as TOML writes it: the name of the file, cut where the title would be too long."""
     room = LONGEST_TITLE - len(_TITLE.format(""))
@@ -160,7 +199,14 @@ def _title(source: Path) -> str:
 def _interfaces(code: str) -> dict[str, None]:
     """Names of the interfaces in rules, in their order, also of those that a definition names."""
     defined = {name: value.strip('"') for name, value in _DEFINED.findall(code)}
-    return dict.fromkeys(defined.get(name.removeprefix("$"), name) for name in _INTERFACE.findall(code))
+    # Of a map each element begins with its name.
+    every = (
+        each.partition(":")[0].strip(' \t\n"')
+        for several, one in _INTERFACE.findall(code)
+        for each in (several or one).split(",")
+    )
+    named = (defined.get(name.removeprefix("$"), name) for name in every)
+    return dict.fromkeys(name for name in named if re.fullmatch(r"\$?[A-Za-z0-9_.*-]+", name))
 
 
 def _targets(code: str) -> set[str]:

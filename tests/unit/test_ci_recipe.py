@@ -19,6 +19,8 @@ from natgauge.records.comparison import commit_of
 from natgauge.version import VERSION
 
 PAGE = (Path(__file__).parents[2] / "docs" / "continuous-integration.md").read_text()
+#: The lines that add how audits differ.
+(AUDITS,) = re.findall(r"```sh\n(natgauge audit.*?)\n```\n", PAGE, re.DOTALL)
 GITHUB, GITLAB, GITHUB_NIGHT, GITLAB_NIGHT = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 ACTION = (Path(__file__).parents[2] / "action.yml").read_text()
 #: Inputs of the action that have defaults, as its steps see them.
@@ -27,6 +29,10 @@ INPUTS = {"GATEWAY": "gateway.toml", "FAIL_ABOVE": "3%", "QUANTITIES": "new,up,d
 NATGAUGE = """#!/bin/sh
 echo "natgauge $*" >> "$LOG"
 cat base/gateway.toml gateway.toml >> "$LOG"
+case "$*" in
+  audit*) test "$WANTED" != 4; exit ;;
+  diff*) echo "Audits of gateway: said"; exit "${DIFFERS:-0}" ;;
+esac
 case "$*" in report*html*) touch history.html; exit ;; report*) echo "table"; exit ;; esac
 mkdir -p history
 case "$WANTED" in 0|10|11) echo "### natgauge: said" ;; esac
@@ -181,6 +187,61 @@ def test_the_action_compares_comments_and_judges(tmp_path: Path, status: int, en
     assert job.run(GITHUB_SHELL, action("Judge"), STATUS=told["status"]).returncode == ends
 
 
+#: What the comment has below the costs.
+DIFFERENCE = "```\nAudits of gateway: said\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("shell", "script"),
+    [(GITHUB_SHELL, github("Compare")), (GITLAB_SHELL, gitlab("cost").replace("/opt/natgauge/bin/", ""))],
+    ids=["github", "gitlab"],
+)
+@pytest.mark.parametrize(("compared", "differs", "ends"), [(0, 0, 0), (0, 5, 0), (0, 1, 1), (10, 0, 10), (11, 1, 1)])
+def test_lines_of_the_page_add_how_audits_differ_to_the_comment(
+    tmp_path: Path, shell: list[str], script: str, *, compared: int, differs: int, ends: int
+) -> None:
+    """The behaviour of a change was not in its comment, and nothing said how it gets there."""
+    job = Job(tmp_path, compared)
+    assert script.count("\ncat cost.md") == 1
+    done = job.run(shell, script.replace("\ncat cost.md", f"\n{AUDITS}\ncat cost.md"), DIFFERS=str(differs))
+    told = (tmp_path / "output").read_text() if shell == GITHUB_SHELL else f"status={done.returncode}\n"
+    assert told == f"status={ends}\n", done.stderr
+    assert (job.folder / "cost.md").read_text() == f"### natgauge: said\n{DIFFERENCE}"
+    assert [line.split()[2:6] for line in job.asked().splitlines() if "natgauge audit" in line] == [
+        ["--gateway", f"{where}/gateway.toml", "--wait", "0"] for where in ("base", ".")
+    ]
+    assert "natgauge diff audits/base audits/change" in job.asked()
+
+
+@pytest.mark.parametrize(("differs", "ends"), [(0, 0), (5, 0), (1, 1), (2, 2)])
+def test_the_action_adds_how_audits_differ_to_the_comment_and_judges_it(
+    differs: int, ends: int, tmp_path: Path
+) -> None:
+    job = Job(tmp_path, 0)
+    assert job.run(GITHUB_SHELL, action("Compare"), **INPUTS).returncode == 0
+    done = job.run(GITHUB_SHELL, action("Audit"), **INPUTS, AUDIT="--wait 0 --profile home", DIFFERS=str(differs))
+    assert done.returncode == 0, done.stderr
+    for where, name in (("base", "base"), (".", "change")):
+        asked = f"natgauge audit --gateway {where}/gateway.toml --results audits/{name} --wait 0 --profile home\n"
+        assert asked in job.asked()
+    said = f"### natgauge: said\n{DIFFERENCE}"
+    assert (job.folder / "cost.md").read_text() == (tmp_path / "summary").read_text() == said
+    statuses = [line.partition("=")[2] for line in (tmp_path / "output").read_text().splitlines()]
+    judged = job.run(GITHUB_SHELL, action("Judge"), STATUS=statuses[0], CHANGED=statuses[1])
+    assert judged.returncode == ends
+    assert ("::warning::" in judged.stdout) == (differs == 5)
+
+
+def test_an_audit_of_the_action_that_cannot_be_made_fails_the_job_and_leaves_the_costs(tmp_path: Path) -> None:
+    job = Job(tmp_path, 4)
+    (job.folder / "base").mkdir()
+    assert job.run(GITHUB_SHELL, action("Audit"), **INPUTS, AUDIT="--wait 0").returncode == 0
+    assert job.asked() == ""
+    (job.folder / "base" / "gateway.toml").touch()
+    assert job.run(GITHUB_SHELL, action("Audit"), **INPUTS, AUDIT="--wait 0").returncode == 1
+    assert (job.folder / "cost.md").read_text() == BEFORE
+
+
 @pytest.mark.parametrize("script", [github("Comment"), action("Comment")], ids=["page", "action"])
 def test_a_github_comment_replaces_the_last_one_of_natgauge_and_none_of_anybody_else(
     tmp_path: Path, script: str
@@ -244,7 +305,7 @@ def test_the_action_installs_the_wheel_and_refuses_none(tmp_path: Path) -> None:
 
 def test_no_text_of_a_stranger_is_part_of_a_step_of_the_action() -> None:
     # GitHub pastes what stands between braces into the shell's text; values of the environment are data.
-    for step in ("Install", "Compare", "Judge", "Comment"):
+    for step in ("Install", "Compare", "Audit", "Judge", "Comment"):
         assert "${{" not in action(step)
     assert ACTION.count("github.token") == 1
 

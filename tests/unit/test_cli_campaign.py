@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.unit.campaigning import ONE_CONNECTION_RATE, PLAN, Benches, Dies, Killed, journal_dies, quick_disk
 from tests.unit.golden import Golden
+from tests.unit.simulated import Gateway
 
 from natgauge.campaigns import campaign
 from natgauge.campaigns.estimate import checked_estimate
@@ -52,6 +53,27 @@ def test_a_campaign_ends_with_all_its_values_and_the_way_to_the_table(
     assert "throughput 2/2 trial 1: " in told.err
     assert run(["report", *map(str, sorted(Path("results/small/results").iterdir()))]) == 0
     assert "number of sessions" in capsys.readouterr().out
+
+
+def test_a_gateway_that_carries_nothing_is_told_after_its_first_repetition_and_first_at_the_end(
+    benches: Benches, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seen: a plan went on for an hour of zeros, and its end ranked them."""
+    benches.gateway = lambda cell: Gateway(establishes=30_000, forwards=60_000 * (cell.gateway == "linux-ipv4"))
+    # A result of 0 is one, as of `natgauge measure`.
+    assert run(["run", "small.toml"]) == 0
+    told = capsys.readouterr()
+    assert told.out.startswith("0 in every repetition of 2 of 8 results: throughput of nftables-nat44.\n")
+    rounds = [line for line in told.err.splitlines() if " repetitions done" in line]
+    nothing = [line.startswith("0 in every repetition so far: throughput of nftables-nat44-connec") for line in rounds]
+    first = next(at for at, line in enumerate(rounds) if "cell nftables-nat44" in line)
+    assert nothing == [at > first for at in range(len(rounds))]
+    assert " and 1 more; cell " in rounds[-1]
+    # One gateway of which every frame comes through is no matter of this.
+    benches.gateway = lambda _cell: Gateway(establishes=30_000, forwards=60_000)
+    assert run(["run", "small.toml", "--out", "other"]) == 0
+    told = capsys.readouterr()
+    assert "0 in every repetition" not in told.out + told.err
 
 
 def test_what_broke_is_told_and_ends_with_its_own_status(

@@ -192,8 +192,59 @@ def test_a_recipe_with_another_rule_set_is_another_recipe(tmp_path: Path) -> Non
 def test_a_folder_that_is_there_is_left_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine").mkdir()
     assert run(["gateways", "new", "mine", "--from-nft", "router.conf", *NAMES]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "rm " not in said
     assert list(Path("mine").iterdir()) == []
+
+
+def test_a_second_try_says_how_the_first_one_is_removed(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["gateways", "new", "mine", "--from-nft", "router.conf", "--into", "my routers", *NAMES]
+    assert run(asked) == 0
+    capsys.readouterr()
+    assert run(asked) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.endswith("rm -r 'my routers/mine'")
+    subprocess.run(said.partition("remove it: ")[2], shell=True, check=True)  # noqa: S602 - our own line
+    assert run(asked) == 0
+    # What somebody keeps there, too, is not named for removal.
+    Path("my routers/mine/notes").touch()
+    capsys.readouterr()
+    assert run(asked) == 2
+    assert "rm " not in capsys.readouterr().err
+
+
+ROUTER = """\
+define LAN = 192.168.1.0/24
+table inet router {
+    chain input {
+        type filter hook input priority 0;
+        iifname vmap { "lo" : accept, "lan0" : jump services, "guests" : drop }
+        # iifname "old0" drop
+    }
+    chain post {
+        type nat hook postrouting priority srcnat;
+        iifname { "lan0", "lan1" } oifname "wan0" ip saddr $LAN masquerade
+        oifname "wan0" ip saddr 203.0.113.7 masquerade
+    }
+}
+"""
+
+
+def test_what_no_lab_has_is_told_with_what_to_change(capsys: pytest.CaptureFixture[str]) -> None:
+    """Seen: rules for the network of a house translated nothing in the lab, and nothing had said so."""
+    Path("router.conf").write_text(ROUTER)
+    asked = ["gateways", "new", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]
+    assert run([*asked, "one"]) == 0
+    interfaces, network = capsys.readouterr().err.splitlines()
+    assert "(guests, lan1)" in interfaces
+    assert "(192.168.1.0/24)" in network
+    option = network.rpartition("add ")[2].split()
+    assert run([*asked, "two", *option]) == 0
+    assert capsys.readouterr().err.splitlines() == [interfaces]
+    assert "$NG_INITIATOR_NETWORK4" in Path("two/gateway.toml").read_text()
+    Path("router.conf").write_text(rules("masquerade"))
+    assert run([*asked, "three"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

@@ -145,6 +145,36 @@ def test_a_difference_does_not_take_what_is_undecided_now_for_no_change(
     assert first.endswith(f"; {one_sided} have a verdict in one run only" if one_sided else "0 better)")
 
 
+@pytest.mark.parametrize(
+    ("of_second", "first_lines"),
+    [
+        (
+            "meets",
+            ["Audits of mine: no verdict and no class changed", "Requirements: 2 met in both, 3 seen in neither."],
+        ),
+        (
+            "fails",
+            [
+                "Audits of mine: 1 verdicts differ (1 worse, 0 better)",
+                "Requirements: 1 met in both, 3 seen in neither.",
+            ],
+        ),
+    ],
+)
+def test_a_difference_counts_what_neither_audit_has_seen(
+    of_second: str, first_lines: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A gateway of which 14 requirements could not be told was said to have changed in none."""
+    unseen = [requirement(f"REQ-{number}", "not seen") for number in (1, 2, 3)]
+    alike = [*unseen, requirement("REQ-4"), requirement("REQ-5", "not applicable")]
+    folders = [
+        str(stored(tmp_path, name, record(*alike, requirement("REQ-8", verdict))))
+        for name, verdict in (("1", "meets"), ("2", of_second))
+    ]
+    assert run(["diff", *folders]) == (1 if of_second == "fails" else 0)
+    assert capsys.readouterr().out.splitlines()[:2] == first_lines
+
+
 def test_audits_without_a_common_gateway_are_not_compared(golden: Golden) -> None:
     pair = [record(), record(gateway="other")]
     assert {line.outcome for line in diff(pair, pair).lines} == {"no difference seen"}
@@ -161,6 +191,46 @@ def test_an_audit_that_only_one_run_has_is_named(
             stored(tmp_path / name, gateway, record(gateway=gateway))
     assert run(["diff", str(tmp_path / "a"), str(tmp_path / "b")]) == 5
     golden(capsys.readouterr().out.splitlines())
+
+
+def versions(folder: Path, *names: str) -> list[Path]:
+    """Audits of versions of one recipe, each in a folder of that name."""
+    made = []
+    for number, name in enumerate(names, start=1):
+        (folder / name).mkdir(parents=True)
+        made.append(stored(folder / name, f"2026-11-27-16402{number}-audit-mine", record(filtering=name)))
+        recipe = {"schema": "natgauge-recipe-1", "sha256": f"{number}" * 64, "recipe": {}}
+        (made[-1] / "recipe.json").write_text(json.dumps(recipe))
+    return made
+
+
+def test_a_folder_above_those_of_audits_has_all_of_them_by_the_names_of_their_folders(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seen: `report audits` held no result, and `report audits/*` called both "mine" with a digest."""
+    versions(tmp_path / "mine" / "audits", "base", "change")
+    above, tests, page = str(tmp_path / "mine" / "audits"), tmp_path / "tests.xml", tmp_path / "page.html"
+    assert run(["report", above]) == 0
+    assert capsys.readouterr().out.startswith("No verdicts differ from mine (change).")
+    assert run(["report", above, "--junit", str(tests), "--html", str(page)]) == 0
+    for name in ("mine (base)", "mine (change)"):
+        assert name in tests.read_text()
+        assert name in page.read_text()
+    # What is two levels above holds none.
+    capsys.readouterr()
+    assert run(["report", str(tmp_path)]) == 2
+    assert "holds no result" in capsys.readouterr().err
+
+
+def test_an_audit_against_another_version_has_the_paths_of_both(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, other = versions(tmp_path, "a", "b")
+    mine, other = (path.rename(tmp_path / path.name) for path in (mine, other))
+    made = {"nftables-nat44": mine, "iptables-nat44": other}
+    monkeypatch.setattr("natgauge.audits.audit.audit", lambda gateway, **_choices: Audited(record(), 0, made[gateway]))
+    assert against(tmp_path, "iptables-nat44") == 0
+    assert "No verdicts differ from mine (iptables-nat44)." in capsys.readouterr().out
 
 
 def test_long_is_a_wait_for_open_tcp_connections() -> None:

@@ -25,7 +25,7 @@ def stored(path: Path, *digests: str, gateway: str = "gateway") -> Path:
     """A folder with a connection rate of each version; the command names the recipe."""
     for number, digest in enumerate(digests):
         values = [(2 + number) * 1e5 + more for more in (0.0, 1.0, 2.0, 3.0)]
-        folder = path / f"{number}-{digest}"
+        folder = path / f"2026-11-27-15112{number}-connection-rate-{gateway}"
         folder.mkdir(parents=True)
         parameters = {
             "gateway": gateway, "kind": "nat44", "recipe_digest": digest, "placement": "shared", "connections": 1000,
@@ -55,6 +55,31 @@ def test_all_forms_have_both_names(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "--gateway v1/gateway.toml" in page
 
 
+@pytest.mark.parametrize("renamed", [False, True])
+def test_versions_have_the_names_of_the_folders_that_the_user_gave_them(*, renamed: bool, tmp_path: Path) -> None:
+    """Two columns were called by parts of digests, and nobody knew which was the change."""
+    for name, digest in (("base", FIRST), ("change", SECOND)):
+        folder = stored(tmp_path / "rates" / name, digest)
+        if renamed:
+            (inner,) = folder.iterdir()
+            inner.rename(tmp_path / name)
+    folders = [tmp_path / name if renamed else tmp_path / "rates" / name for name in ("base", "change")]
+    assert [each.gateway for each in find(folders).results] == ["gateway (base)", "gateway (change)"]
+
+
+def test_folders_that_do_not_tell_versions_apart_are_no_names(tmp_path: Path) -> None:
+    """Of one version in two folders, and of two versions in one folder, the digest is the only name of its own."""
+    folders = [stored(tmp_path / "a", FIRST), stored(tmp_path / "b", FIRST, SECOND)]
+    both = ["gateway (1efa1c)", "gateway (51197a)"]
+    assert [each.gateway for each in find(folders).results] == [both[0], *both]
+
+
+@pytest.mark.parametrize("odd", ["x" * 33, "two\nlines", "a|b"])
+def test_names_of_folders_that_a_table_has_no_room_for_are_none_of_versions(odd: str, tmp_path: Path) -> None:
+    folders = [stored(tmp_path / odd, FIRST), stored(tmp_path / "b", SECOND)]
+    assert [each.gateway for each in find(folders).results] == ["gateway (1efa1c)", "gateway (51197a)"]
+
+
 def test_one_version_keeps_its_name_and_so_do_different_gateways(tmp_path: Path) -> None:
     assert {each.gateway for each in find([stored(tmp_path / "a", FIRST, FIRST)]).results} == {"gateway"}
     others = [stored(tmp_path / "b", FIRST), stored(tmp_path / "c", SECOND, gateway="other")]
@@ -81,8 +106,9 @@ def comparison(*digests: str) -> ComparisonRecord:
 
 def compared_folder(path: Path, *records: ComparisonRecord) -> str:
     for number, record in enumerate(records):
-        (path / str(number)).mkdir(parents=True)
-        (path / str(number) / COMPARISON).write_text(json.dumps(record.document()))
+        folder = path / f"2026-11-27-15112{number}-compare-gateway"
+        folder.mkdir(parents=True)
+        (folder / COMPARISON).write_text(json.dumps(record.document()))
     return str(path)
 
 

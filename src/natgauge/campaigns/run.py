@@ -26,6 +26,7 @@ from natgauge.durations import duration, likely
 from natgauge.errors import UsageError
 from natgauge.measurements.making import keep, of_repetitions, write_conditions
 from natgauge.measurements.prepared import MakeBench
+from natgauge.metrics import declared
 from natgauge.notes import Note
 from natgauge.procedures.kit.repetitions import in_rounds
 from natgauge.procedures.kit.result.results import MeasurementResult, make_result
@@ -34,6 +35,7 @@ from natgauge.procedures.kit.time_budget import TIME
 from natgauge.records.store import SUMMARY, Store, result_name
 from natgauge.system_errors import unwritable
 from natgauge.trial.observer import Observer, Silent
+from natgauge.words import NO_DEVICE
 
 
 def most_rounds(points: Sequence[PlannedCell]) -> int:
@@ -149,7 +151,22 @@ class Session:
         where: dict[str, Any] = {"cell": point.name, "round": number, **({"worker": worker} if worker else {})}
         self.append_line("visit", **where)
         who = f"{worker}: " if worker else ""
-        self.observer.stage(f"{who}cell {point.name}, round {number}: {self.left()}")
+        self.observer.stage(f"{self._nothing()}{who}cell {point.name}, round {number}: {self.left()}")
+
+    def _nothing(self) -> str:
+        """Return the beginning of a line where measurements have been 0 in all their repetitions so far; else empty."""
+        ended = {
+            f"{measurement.metric} of {point.name}": [
+                (each.result.summary.median, each.result.limited_by in NO_DEVICE)
+                for each in self.state.measurement(point.name, measurement.name).ended
+            ]
+            for point in self._chosen()
+            for measurement in point.measurements
+            if declared(measurement.metric).better == "higher"
+        }
+        names = [name for name, values in ended.items() if values and not any(map(any, values))]
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        return f"0 in every repetition so far: {names[0]}{more}; " if names else ""
 
     def append_line(self, event: str, *, sync: bool = True, **fields: object) -> None:
         """Append a line to the journal, its evidence to that of the measurement, and update the state."""

@@ -78,7 +78,9 @@ def command(gateway: str, against: str | None, results: Path, as_json: bool, **c
         audited = audit(gateway, results=results, observe=display, notify=display.line, **choices)
         if against is not None and stored is None:
             stored = _stored(audit(against, results=results, observe=display, notify=display.line, **choices))
-    audits = audits_apart([_stored(audited), *([] if stored is None else [stored])])
+    audits: tuple[StoredAudit, ...] = (_stored(audited),)
+    if stored is not None:
+        audits = audits_apart([*audits, stored], [gateway, str(against)])
     if not as_json:
         say(wrapped(text([each.record for each in audits], columns())), colours=COLOURS)
     elif stored is None:

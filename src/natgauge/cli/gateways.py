@@ -194,7 +194,7 @@ def new(
 
     In a lab the interfaces, and the network and the address if they are named, are those of the lab.
     """
-    from natgauge.new_recipe import from_nft
+    from natgauge.new_recipe import from_nft, unlike_lab
 
     given = {"inside": inside, "outside": outside, "inside-network": inside_network, "outside-address": outside_address}
     if empty := next((option for option, word in given.items() if word is not None and not word.strip()), None):
@@ -207,8 +207,11 @@ def new(
         inside_network: "NG_INITIATOR_NETWORK4",
         outside_address: "NG_OUTSIDE_ADDRESS4",
     }
-    made = from_nft(name, source, {own: variable for own, variable in variables.items() if own is not None})
+    names = {own: variable for own, variable in variables.items() if own is not None}
+    made = from_nft(name, source, names)
     folder = made.write(into / name)
+    for unlike in unlike_lab(made.rules, names):
+        say(f"natgauge: {source}: {unlike}", err=True)
     path = folder if folder.is_absolute() else f"./{folder}"
     say(f"{path}/gateway.toml; try it: natgauge compare nftables-nat44 {path}")
 

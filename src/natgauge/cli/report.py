@@ -173,7 +173,8 @@ class _Wanted:
 def command(*, folders: tuple[Path, ...], title: str, note: str, **options: Any) -> None:
     """Print the table of RFC 9693 section 6, one column per result, and a table per comparison and audit.
 
-    FOLDER is a results folder of a measurement, comparison or audit, a folder with several of them, or a campaign's.
+    FOLDER is a results folder of a measurement, comparison or audit, a folder with several of them or with such
+    folders, or a campaign's.
     """
     from natgauge.reports.heading import OwnWords
     from natgauge.stored import find_results

@@ -47,7 +47,7 @@ from natgauge.reports.doubtful import bottleneck
 from natgauge.reports.rows import UNIT_IN_ALL, unit_of, unit_of_frames
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.interval import CONFIDENCE
-from natgauge.words import enumerated
+from natgauge.words import NO_DEVICE, enumerated
 
 #: Meaning of each certainty, for a legend.
 CERTAINTY_MEANINGS: Final[Mapping[Certainty, str]] = {
@@ -98,7 +98,20 @@ def answers(results: Sequence[Result]) -> list[Sentence]:
     found = [replace(sentence, leads=at == 0) for group in every for at, sentence in enumerate(group)]
     # What holds for several metrics is said once.
     found = list({sentence.text: sentence for sentence in reversed(found)}.values())[::-1]
-    return [*found[:1], *_thresholds(results), *found[1:], *([_bottlenecks(results)] if results else [])]
+    above = [*_nothing(results), *found[:1], *_thresholds(results)]
+    return [*above, *found[1:], *([_bottlenecks(results)] if results else [])]
+
+
+def _nothing(results: Sequence[Result]) -> Iterator[Sentence]:
+    """Yield which of several results are 0 in every repetition: ratios to them say nothing."""
+    none = [
+        result
+        for result in results
+        if better(result.metric) == "higher" and not any(result.values) and result.limited_by not in NO_DEVICE
+    ]
+    if none and len(results) > 1:
+        what = listed(list(dict.fromkeys(f"{result.metric} of {result.gateway}" for result in none)))
+        yield Sentence(f"0 in every repetition of {len(none)} of {len(results)} results: {what}.", leads=True)
 
 
 def _thresholds(results: Sequence[Result]) -> Iterator[Sentence]:
@@ -107,9 +120,10 @@ def _thresholds(results: Sequence[Result]) -> Iterator[Sentence]:
     if len(judged) > MOST_NAMES:
         counts = Counter(result.threshold.verdict for result in judged if result.threshold is not None)
         counted = ", ".join(f"{counts[verdict]} {verdict}" for verdict in counts)
-        yield Sentence(f"Thresholds: {counted}.")
+        yield Sentence(f"Thresholds: {counted}.", leads=True)
         judged = [result for result in judged if result.threshold is not None and result.threshold.verdict != "met"]
-    yield from [Sentence(f"{threshold_of(result, _point(result, results))}.") for result in judged]
+    # What the user demanded is read with the answer, before anything is drawn.
+    yield from [Sentence(f"{threshold_of(result, _point(result, results))}.", leads=True) for result in judged]
 
 
 def threshold_of(result: Result, point: str = "") -> str:

@@ -264,12 +264,26 @@ def _audits(changes: Changes[Examined]) -> list[str]:
         counted = f"{outcomes['worse']} worse, {outcomes['better']} better"
         more = f"; {one_sided} have a verdict in one run only" if one_sided else ""
         lines.append(f"Audits of {names}: {outcomes['worse'] + outcomes['better']} verdicts differ ({counted}){more}")
+        lines += _alike(changes)
         lines += [f"  {line}" for line in aligned(rows)]
     elif changes.lines:
-        lines.append(f"Audits of {names}: no verdict and no class changed")
+        lines += [f"Audits of {names}: no verdict and no class changed", *_alike(changes)]
     for which, missing in (("first", changes.only_first), ("second", changes.only_second)):
         lines += [f"Only in the {which} run: audit of {audit.gateway}." for audit in missing]
     return lines
+
+
+def _alike(changes: Changes[Examined]) -> list[str]:
+    """Return the line that counts verdicts that both audits have, and requirements that neither could tell."""
+    seen = [(line.first, line.second) for line in changes.lines]
+    both = Counter(before.seen for before, after in seen if before.is_decided and before.seen == after.seen)
+    neither = sum(
+        "not seen" in (before.seen, after.seen) and not (before.is_decided or after.is_decided)
+        for before, after in seen
+    )
+    counts = {"met in both": both["meets"], "failed in both": both["fails"], "seen in neither": neither}
+    found = ", ".join(f"{number} {what}" for what, number in counts.items() if number)
+    return [f"Requirements: {found}."] if found else []
 
 
 def _changed(changes: Changes[Examined]) -> list[Change[Examined]]:

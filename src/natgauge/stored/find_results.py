@@ -40,6 +40,8 @@ _OUTCOMES: Final = (SUMMARY, COMPARISON, AUDIT)
 def find(folders: Sequence[Path], *, failed: bool = False, as_labelled: bool = False) -> StoredResults:
     """Find every result and comparison of results folders, folders of them, or campaigns (with `results/`).
 
+    Of a folder with none of these, the folders in it are looked into.
+
     Each is found once, also where several names or symbolic links lead to its folder.
 
     Args:
@@ -57,8 +59,12 @@ def find(folders: Sequence[Path], *, failed: bool = False, as_labelled: bool = F
     once = _Once()
     for folder in folders:
         with _readable(folder):
-            below = list(_below(folder))
-            own = [each for each in (folder, *_children(folder)) if foreign.is_there(each / CAMPAIGN)]
+            tops, below = [folder], list(_below(folder))
+            if not (below or _is_results_folder(folder) or foreign.is_there(folder / CAMPAIGN)):
+                # One level above: in it are folders that the user named, such as audits/base.
+                tops += [each for each in _children(folder) if each.is_dir()]
+                below = [each for top in tops for each in _below(top)]
+            own = [each for top in tops for each in (top, *_children(top)) if foreign.is_there(each / CAMPAIGN)]
             if failed and not below and _is_results_folder(folder):
                 below = [folder]
             ended = [each for each in below if _has_ended(each)]
