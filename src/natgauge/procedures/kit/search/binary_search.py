@@ -258,8 +258,8 @@ class _Search:
         for load in failed:
             del self._loads[load.rate]
             text = (
-                f"{written(load.rate)} {self._plan.unit} failed (trials: {load.fails}), but {written(rate)} passed: the "
-                "pass counts"
+                f"{written(load.rate)} {self._plan.unit} failed (trials: {load.fails}), but {written(rate)} passed, "
+                "which counts"
             )
             self._notes.append(Note("contradictions", text))
         return bool(failed)
