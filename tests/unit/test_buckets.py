@@ -7,12 +7,14 @@ import pytest
 from tests import simulated_lab
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import change_counts, change_trial
+from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway, reading
 from tests.unit.simulated_kinds import Logging, Policed
 
 from natgauge import Result, procedures
 from natgauge.errors import NatgaugeError
 from natgauge.inputs.measuring_types import SearchError
+from natgauge.log_counts import LogCounts
 from natgauge.procedures.kit.procedure import make_settings
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.words import Placement
@@ -37,7 +39,7 @@ def test_what_a_bucket_adds_is_told_with_what_lasts(burst: int, metric: str) -> 
     assert "bucket" in {doubt.word for doubt in result.doubts}
 
 
-def measure_log(gateway: Logging) -> MeasurementResult:
+def measure_log(gateway: Gateway) -> MeasurementResult:
     """Measure the rate with a complete log; a simulated lab has none."""
     procedure = procedures.get("connection-rate")
     chosen = {"repeat": 1, "error": SearchError(share=0.005)}
@@ -46,6 +48,26 @@ def measure_log(gateway: Logging) -> MeasurementResult:
         procedure, chosen, connections=10_000, placement=placement, order="permutation", four_tuples=10_000
     )
     return procedure.measure(gateway, settings)
+
+
+class Forgetful(Gateway):
+    """A gateway whose log lacks each hundredth connection."""
+
+    __slots__ = ()
+
+    def _trial(self, plan: PlanOfTrial) -> OneTrial:
+        trial = Gateway._trial(self, plan)
+        opened = trial.phase1.received_frames
+        lost = opened // 100
+        return reading(trial, log=LogCounts(connections=opened, records=opened - lost, octets=opened, lost=lost))
+
+
+def test_a_log_that_lacks_the_same_share_at_every_rate_ends_the_search(golden: Golden) -> None:
+    """It went on down to N/600 connections/s, and advised more time."""
+    result = measure_log(Forgetful())
+    assert (result.summary.median, result.limited_by) == (0, "log")
+    (note,) = (note for note in result.measurements[0].notes if note.word == "loss at every rate")
+    golden(note.text)
 
 
 @pytest.mark.parametrize("burst", [2_000, 5_000])

@@ -71,7 +71,8 @@ def whole(result: TrialResult, *, last: bool, faults: Mapping[str, int], statele
         if counts.received_frames and wrong >= counts.offered_frames:
             raise BrokenError(f"device spoils every frame: {name}: {_received_of(counts)}; look at its rules")
         if counts.received_frames < counts.offered_frames:
-            if not counts.received_frames or (last and counts.received_frames < LEAST_FORWARDED * counts.offered_frames):
+            enough = counts.received_frames >= LEAST_FORWARDED * counts.offered_frames
+            if not counts.received_frames or (last and not enough):
                 raise BrokenError(
                     f"device does not forward: {name}: {_received_of(counts)}{_port_counts(result)}{refused}{signs}"
                 )
