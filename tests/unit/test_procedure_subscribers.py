@@ -19,7 +19,10 @@ from natgauge import procedures
 from natgauge.churn import CountInChurn
 from natgauge.doubts import find
 from natgauge.errors import UsageError
+from natgauge.gateways.limits import choose, refuse_unfit
+from natgauge.gateways.recipe import load as recipe_of
 from natgauge.inputs.measuring_types import SearchError
+from natgauge.inputs.question import DeviceOptions
 from natgauge.measurer import Ability
 from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad
 from natgauge.procedures.kit.procedure import make_settings
@@ -565,6 +568,50 @@ def test_a_device_without_a_table_carries_subscribers_too(tmp_path: Path) -> Non
     chosen = {"subscriber": profile(tmp_path, 0.1, 1, 1), "subscribers": 5000}
     question = ask("subscribers", "map-t-br", chosen)
     assert Bench(question.cell).plan(question.metric, question.settings).demand.source_addresses == 5000
+
+
+@pytest.mark.parametrize(
+    ("chosen", "least", "most"),
+    [
+        # A share of the frames: as many as there are four tuples for, or as the tester can open in 2 s.
+        ({}, 100_000, 129_024),
+        ({"destination_ports": "1-20"}, 100_000, 100_000 + 2 * 39_604),
+        ({"destination_ports": "1-20", "life_seconds": 60.0}, 100_000, 20 * 64_512),
+        # At every frame rate.
+        ({"destination_ports": "1-20", "new_rate": 100_000.0}, 300_000, 300_000),
+        ({"new_rate": 0.0}, 100_000, 100_000),
+    ],
+)
+def test_the_table_has_room_for_what_phase_2_opens(chosen: dict[str, Any], least: int, most: int) -> None:
+    question = ask("mixed-load", "nftables-nat44", {"connections": 100_000, **chosen})
+    demand = Bench(question.cell).plan(question.metric, question.settings).demand
+    assert (demand.connections, demand.least_held) == (100_000, least)
+    assert demand.most_held == pytest.approx(most, rel=0.02)
+    recipe = recipe_of("nftables-nat44")
+    assert choose(recipe, demand, DeviceOptions(), {"table_size": 65_536})["table_size"] >= demand.most_held
+    # A table that the user chose must hold what every load opens.
+    refuse_unfit(recipe, demand, {"table_size": least})
+    with pytest.raises(UsageError, match=f"at least {least}"):
+        refuse_unfit(recipe, demand, {"table_size": least - 1})
+
+
+def test_a_table_too_small_for_what_phase_2_opens_is_refused_before_anything_starts(golden: Golden) -> None:
+    chosen = {"connections": 100_000, "new_rate": 50_000.0, "destination_ports": "1-20", "table_size": 150_000}
+    question = ask("mixed-load", "nftables-nat44", chosen)
+    with golden.raises(UsageError):
+        refuse_unfit(
+            recipe_of("nftables-nat44"),
+            Bench(question.cell).plan(question.metric, question.settings).demand,
+            {"table_size": 150_000},
+        )
+
+
+def test_the_table_has_room_for_more_draws_than_connections() -> None:
+    chosen = {"connections": 10_000, "order": "with-replacement", "draws": 50_000, "source_ports": "1024-50000"}
+    question = ask("connection-rate", "nftables-nat44", chosen)
+    demand = Bench(question.cell).plan(question.metric, question.settings).demand
+    assert demand.connections == 10_000
+    assert 30_000 < demand.least_held < demand.most_held == 48_977
 
 
 def ask_and_plan(choices: dict[str, Any]) -> None:
