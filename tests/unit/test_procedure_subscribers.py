@@ -250,6 +250,17 @@ def test_the_first_connection_rate_fills_no_block_that_the_subscribers_leave_roo
     assert max(plan.connections for plan in truth.plans) <= 20 * 20
 
 
+@pytest.mark.parametrize(("addresses", "each"), [("10.0.0.2-10.0.0.9", 32_256), ("10.0.0.2", 64_512)])
+def test_subscribers_of_several_addresses_leave_half_of_the_outside_ports_free(
+    tmp_path: Path, addresses: str, each: int
+) -> None:
+    """A million connections of all hosts took 97 % of the ports towards each remote endpoint."""
+    chosen = {"subscriber": profile(tmp_path, 0.1, 1, 1), "source_addresses": addresses}
+    traffic = Bench(ask("subscribers", "nftables-nat44", chosen).cell).traffic
+    assert traffic.connections == 1_000_000
+    assert traffic.destination_ports.count == math.ceil(1_000_000 / each)
+
+
 def test_addresses_with_too_few_four_tuples_for_a_subscriber_each_are_refused(tmp_path: Path) -> None:
     file = profile(tmp_path, 0.1, 1, 1, connections=20)
     said = "a subscriber takes 20, each of 100 source addresses has 10 four tuples; give at least 2000 connections"
