@@ -239,7 +239,24 @@ def _refuse_small_blocks(recipe: Playable, demand: DeviceDemand) -> None:
             "or a recipe with larger blocks"
         )
     if blocks.counts_connections:
-        _refuse_few_blocks(recipe, demand, blocks, blocks.each_for(needed))
+        most = _most_of_host(demand, blocks, needed)
+        if most > blocks.ports:
+            raise UsageError(
+                f"{recipe.name}: of {demand.connections} connections in pseudorandom order some of "
+                f"{demand.source_addresses} inside hosts may have {most}, a host has {blocks}; give fewer "
+                f"connections, or ports with which each host has no more than {blocks.ports} four tuples",
+                at="source_ports",
+            )
+        _refuse_few_blocks(recipe, demand, blocks, blocks.each_for(most))
+
+
+def _most_of_host(demand: DeviceDemand, blocks: PortBlocks, mean: int) -> int:
+    """Return the connections that one of the inside hosts may have by chance, `mean` where that is not known."""
+    hosts = demand.source_addresses
+    if demand.inside_endpoints is None:
+        return mean
+    four_tuples = demand.inside_endpoints * demand.remote_endpoints // hosts
+    return blocks.most_of_host(demand.connections, hosts, four_tuples)
 
 
 def _refuse_few_blocks(recipe: Playable, demand: DeviceDemand, blocks: PortBlocks, each: int) -> None:

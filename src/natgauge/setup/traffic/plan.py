@@ -32,6 +32,7 @@ from natgauge.words import DEFAULT_CONNECTIONS, MAXIMUM_CONNECTIONS, OUTSIDE_POR
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
     from natgauge.gateways.port_sets import PortSets
+    from natgauge.port_blocks import PortBlocks
 
 #: RFC 4814 section 4.5: pseudorandom source ports exclude the well-known ports.
 FIRST_SOURCE_PORT = 1024
@@ -362,10 +363,20 @@ def _ports(
         elif sources > 1 and (outside := _outside_ports(around, sources)) is not None:
             most = min(sources * source.count, outside)
         destination = Range(1, min(math.ceil(wanted / (most * responders)), LAST_PORT))
+    if around.port_blocks is not None and options.source_ports is None:
+        source = _ports_of_blocks(source, wanted, sources, responders * destination.count, around.port_blocks)
     if sets is not None and chosen:
         number = connections if connections is not None or _ranges_named(options) else DEFAULT_CONNECTIONS
         source = sharing.source_ports(number, sources, responders * destination.count, sets, FIRST_SOURCE_PORT)
     return source, destination
+
+
+def _ports_of_blocks(source: Range, wanted: int, sources: int, endpoints: int, blocks: PortBlocks) -> Range:
+    """Return the source ports, or as few as each host needs where some would take more blocks than others by chance."""
+    most = blocks.most_of_host(wanted, sources, source.count * endpoints)
+    if not blocks.counts_connections or blocks.each_for(most) == blocks.each_for(math.ceil(wanted / sources)):
+        return source
+    return replace(source, last=source.first + min(source.count, math.ceil(wanted / (sources * endpoints))) - 1)
 
 
 def _ports_of_edges(
