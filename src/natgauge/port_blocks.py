@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 _PORTS = 1 << 16
-#: No host of a plan has more connections than its share and so many standard deviations, except once in some 1000 trials.
+#: No host of a plan has more connections than its share and so many standard deviations, but once in 1000 trials.
 _DEVIATIONS = 5
 
 
