@@ -18,7 +18,7 @@ from tests.unit.simulated import Gateway, reading
 from natgauge import procedures
 from natgauge.churn import CountInChurn
 from natgauge.doubts import find
-from natgauge.errors import UsageError
+from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways.limits import choose, refuse_unfit
 from natgauge.gateways.recipe import load as recipe_of
 from natgauge.inputs.measuring_types import SearchError
@@ -36,6 +36,7 @@ from natgauge.subscriber_profiles import load, profiles
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 from natgauge.trials import Trial, TrialPlan
+from natgauge.verdicts import Limits
 from natgauge.words import Placement
 
 NEW_BOUND, FRAME_BOUND = (1.0, 1.0, 1.0), (0.1, 1.0, 1.0)
@@ -105,6 +106,13 @@ class Untold(Mixed):
     @property
     def table_limit(self) -> None:  # type: ignore[override]
         return None
+
+
+class Capped(Untold):
+    """A gateway that holds fewer connections than its table has room for, as a rule for each host makes it."""
+
+    def limits(self) -> Limits:
+        return Limits(262_144)
 
 
 @dataclass(slots=True)
@@ -183,6 +191,53 @@ def test_a_table_smaller_than_the_first_connections_is_no_reason_to_carry_nobody
     found = measure("subscribers", truth, connections=20_000, subscriber=file, connection_rate=None, trial_seconds=1.0)
     assert found.summary.median == pytest.approx(1000, rel=0.01)
     assert found.limited_by == "table"
+
+
+@pytest.mark.parametrize("rate", [None, 1e5])
+def test_a_table_whose_limit_nobody_told_ends_the_search_as_any_other(
+    tmp_path: Path, rate: float | None, golden: Golden
+) -> None:
+    """The search doubled its loads beyond the table, and ended there with an error."""
+    truth = Untold(table_size=3000, forgets=30, knows_limit=False)
+    file = profile(tmp_path, 0.1, 1, 1)
+    found = measure("subscribers", truth, connections=50_000, subscriber=file, connection_rate=rate, trial_seconds=1.0)
+    assert found.summary.median == pytest.approx(1000, rel=0.01)
+    assert found.limited_by == "table"
+    cause = found.measurements[0].cause
+    assert cause is not None
+    assert cause.is_doubtful
+    # A slower phase 1 was tried at one load, and is of no use at the others.
+    slowed = [plan.phase1_rate for plan in truth.plans if plan.phase2 is not None]
+    assert sum(each < max(slowed) for each in slowed) <= 4
+    golden([note for note in found.measurements[0].notes if note.word == "table inferred"])
+
+
+def test_a_life_is_searched_below_a_table_whose_limit_nobody_told() -> None:
+    truth = Untold(table_size=3000, knows_limit=False)
+    found = measure("mixed-load", truth, new_share=0.05, life_seconds=3.0, four_tuples=500_000)
+    # 3 s of life and 2 s of openings.
+    assert found.figures["connections_per_second"].median == pytest.approx(600, rel=0.01)
+
+
+def test_a_limit_that_is_no_table_is_no_reason_to_carry_nobody(tmp_path: Path) -> None:
+    file = profile(tmp_path, 0, 1, 1)
+    found = measure("subscribers", Capped(table_size=2000), subscriber=file, connection_rate=None)
+    assert found.summary.median == pytest.approx(2000, rel=0.01)
+    assert found.limited_by == "device"
+
+
+def test_a_block_that_a_few_subscribers_fill_is_no_reason_to_carry_nobody(tmp_path: Path) -> None:
+    file = profile(tmp_path, 0, 1, 1, connections=10)
+    found = measure("subscribers", Untold(table_size=128), subscriber=file, connection_rate=None)
+    assert (found.summary.median, found.limited_by) == (12, "table")
+
+
+@pytest.mark.parametrize("lost", [0.01, 0.1])
+def test_a_device_that_loses_a_share_at_every_rate_holds_no_number_of_connections(tmp_path: Path, lost: float) -> None:
+    truth = Untold(loses_share=lost, knows_limit=False)
+    with pytest.raises(BrokenError, match="phase 1 cannot establish"):
+        measure("subscribers", truth, subscriber=profile(tmp_path, 0.1, 1, 1))
+    assert len(truth.plans) <= 12
 
 
 def test_trials_tell_what_ended_it_where_both_kinds_are_lost(tmp_path: Path) -> None:

@@ -195,7 +195,8 @@ def _start(runner: TrialRunner, settings: SubscribersSettings) -> _Subscribers |
     kept = runner.measurer.replied_timeout_seconds if settings.profile_of_one.down else timeout
     settings.refuse_few_four_tuples(hosts, kept)
     each = settings.each(kept)
-    preparation = prepared(runner, settings, math.ceil(hosts * each.open) if hosts > 1 else settings.connections)
+    most = math.ceil(hosts * each.open) if hosts > 1 else settings.connections
+    preparation = prepared(runner, settings, most, each.at_first(settings.trial_seconds))
     if preparation.rate == 0 and preparation.rough is not None:
         return unprepared(preparation.rough, {})
     found = _Subscribers(runner, settings, preparation)
