@@ -448,6 +448,11 @@ def test_new_connections_cost_frames_along_the_surface(new: float, frames: float
     assert found.limited_by == "frames"
 
 
+def test_the_testers_highest_load_has_room_for_new_connections_that_do_not_grow_with_it() -> None:
+    found = measure("mixed-load", Mixed(forwards=1e9, ceiling=4e6), new_rate=1e6, four_tuples=10_000_000)
+    assert (found.summary.median, found.limited_by) == (1.5e6, "tester")
+
+
 def test_a_life_makes_the_open_connections_follow_the_frames() -> None:
     found = measure("mixed-load", Mixed(opens=1000), new_share=0.05, life_seconds=3.0)
     assert found.figures["connections_per_second"].median == pytest.approx(1000, rel=0.006)

@@ -274,6 +274,7 @@ class ThroughputShareSettings(TrialSettings):
 def throughput_of(held: HeldConnections[Any], settings: ThroughputShareSettings, share: float | None = None) -> float:
     """The throughput in frames/s of each direction, over connections that a safe phase 1 is known for.
 
+    Where loss is measured, and the device loses a share at every rate, it is the highest rate with no more than that.
     `share` is of the time that is left, where a lower bound suffices; None = the search must be done, or TimeUpError
     says why it is not.
     """

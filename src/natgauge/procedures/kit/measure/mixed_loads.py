@@ -240,9 +240,10 @@ class MixedLoad(HeldRate[MixedT]):
 
     @property
     def top_of_tester(self) -> float:
-        """The highest load that the tester can send."""
-        load = self.load_of(_MANY)
-        return _MANY * (top_rate(self.runner.measurer) - self.flood) / (load.frames + load.new)
+        """The highest load that the tester can send beside what does not grow with it."""
+        none, many = (load.frames + load.new for load in map(self.load_of, (0.0, _MANY)))
+        left = max(1.0, top_rate(self.runner.measurer) - self.flood - none)
+        return _MANY * left / (many - none)
 
     @property
     def top(self) -> float:
