@@ -266,7 +266,9 @@ def _ranges_named(options: TrafficOptions) -> bool:
 
 
 def _with_connections(plan: TrafficPlan, connections: int | None, around: AddressPlan, *, named: bool) -> TrafficPlan:
-    number = connections if connections is not None else (plan.space if named else DEFAULT_CONNECTIONS)
+    number = connections
+    if number is None:
+        number = min(plan.space, _outside_tuples(plan, around)) if named else DEFAULT_CONNECTIONS
     if number > MAXIMUM_CONNECTIONS:
         raise UsageError(
             f"connections: the ranges hold {plan.space} four tuples, the most is {MAXIMUM_CONNECTIONS} (2^31); "
@@ -285,6 +287,12 @@ def _with_connections(plan: TrafficPlan, connections: int | None, around: Addres
         sharing.refuse_small_sets(plan.source_ports, number, around.port_sets)
     _check_port_pool(plan, around)
     return plan
+
+
+def _outside_tuples(plan: TrafficPlan, around: AddressPlan) -> int:
+    """Return how many connections the outside ports surely hold; all that the ranges hold where none are shared."""
+    ports = _outside_ports(around, plan.sources)
+    return plan.space if ports is None else ports * plan.responder_addresses.count * plan.destination_ports.count
 
 
 def _check_port_pool(plan: TrafficPlan, around: AddressPlan) -> None:
