@@ -17,6 +17,7 @@ from typing import Final, Literal
 from pydantic import JsonValue
 
 from natgauge.analysis import derived
+from natgauge.analysis.contrast import search_error
 from natgauge.analysis.halves import rows_of_halves
 from natgauge.analysis.loads import ByLoad, by_load
 from natgauge.analysis.own_work import limiting_device, own_work
@@ -426,8 +427,9 @@ def _tolerated(result: Result) -> str | None:
 
 
 def experiments(result: Result) -> float:
-    """Return the number of experiments; a tear-down rate has several of them within each repetition."""
-    return len(result.repetitions) * (result.number("sample") or 1)
+    """Return the number of experiments: of a tear-down by a command its deletions, or else the repetitions."""
+    deletions = result.figures.get("full_seconds")
+    return len(result.repetitions) if deletions is None else deletions.count
 
 
 def _planned(result: Result) -> float | None:
@@ -462,7 +464,7 @@ _BEFORE: Final = (
     _Described("frames of", criterion.transport),
     _Described("number of experiments", experiments, text=in_full),
     _Described("experiments planned", _planned, text=in_full),
-    _Described("error of the search", lambda result: result.error, text=number, measured=True),
+    _Described("error of the search", search_error, text=number, measured=True),
     _Described("unit", unit_of),
     _Described("median", lambda result: result.median, text=number, measured=True, in_unit=True),
     _Described("threshold", _threshold, measured=True),
