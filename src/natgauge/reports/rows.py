@@ -157,7 +157,9 @@ _EACH_THAT_SENDS: Final = "of each direction that sends"
 
 
 def unit_of(result: Result) -> str:
-    """Return the unit; that of a rate of frames includes the direction."""
+    """Return the unit; that of a rate, or of a burst, of frames includes the direction."""
+    if result.unit == "frames":
+        return f"frames {_sending(result)}"
     return unit_of_frames(result) if result.unit == "frames/s" else result.unit
 
 
@@ -165,7 +167,11 @@ def unit_of_frames(result: Result) -> str:
     """Return the unit of a rate of frames of each direction that sends."""
     if result.number("down_share") not in (None, 0.5):
         return "frames/s on average of both directions"
-    return f"frames/s {SENDING.get(str(result.parameter('directions')), SENDING['both'])}"
+    return f"frames/s {_sending(result)}"
+
+
+def _sending(result: Result) -> str:
+    return SENDING.get(str(result.parameter("directions")), SENDING["both"])
 
 
 def unit_of_all(results: Sequence[Result]) -> str:
@@ -406,7 +412,11 @@ def _own_percent(result: Result) -> float | None:
     return None if share is None else 100 * share
 
 
-_TOLERATED: Final = "highest rate within the tolerated loss"
+#: Labels of the rates without loss, or within what was tolerated, of a series over loads.
+_RATES_OF_LOSS: Final = {
+    WITHOUT_LOSS: "highest rate without loss",
+    WITHIN_TOLERANCE: "highest rate within the tolerated loss",
+}
 
 
 def _rate_of_loss(name: str) -> Callable[[Result], Cell]:
@@ -418,6 +428,18 @@ def _rate_of_loss(name: str) -> Callable[[Result], Cell]:
         return ranged(result.figures.get(name, result.figures.get(WITHOUT_LOSS)))
 
     return read
+
+
+def _of_some(result: Result) -> str | None:
+    """Return the figures that only some repetitions have, with the number of these; None where there are none."""
+    of = len(result.repetitions)
+    labels = {each.name: each.label for each in figures().values()} | _RATES_OF_LOSS
+    some = [
+        f"{labels[name]}: {figure.count} of {of}"
+        for name, figure in result.figures.items()
+        if labels.get(name) and figure.count < of
+    ]
+    return "; ".join(some) or None
 
 
 def _tolerated(result: Result) -> str | None:
@@ -481,11 +503,12 @@ _BEFORE: Final = (
     *_delays(),
     *(
         _Described(label, _rate_of_loss(name), f"frames/s {_EACH_THAT_SENDS}", text=number, measured=True)
-        for name, label in ((WITHOUT_LOSS, "highest rate without loss"), (WITHIN_TOLERANCE, _TOLERATED))
+        for name, label in _RATES_OF_LOSS.items()
     ),
     _Described("established", _figure(ESTABLISHED), "connections", text=number, measured=True),
 )
 _BEHIND: Final = (
+    _Described("figures that only some repetitions have", _of_some, measured=True),
     *(
         _Described(label, _link_maximum(of_units=of_units), unit, text=number)
         for label, unit, of_units in (
