@@ -23,6 +23,7 @@ from natgauge.inputs.measuring_types import SearchError
 from natgauge.measurer import Ability
 from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad
 from natgauge.procedures.kit.procedure import make_settings
+from natgauge.procedures.kit.result.frame_counts import few_lost
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.subscribers import SubscribersSettings
 from natgauge.records.measurement import Result
@@ -84,12 +85,18 @@ class Mixed(Gateway):
         number = int(new * phase2.seconds)
         room = max(0, self.table_size - plan.connections)
         opened = min(int(number * min(1.0, self.opens / new) * (kept if self.counts_openings else 1.0)), room)
+        # Each of those that are open is replaced in time, so more and more of them were not opened.
+        turns = number / plan.connections
+        unopened = (1 - opened / max(1, number)) * (turns / 2 if turns <= 1 else 1 - 1 / (2 * turns))
         openings = make_counts(number, number, opened, nominal_seconds=phase2.seconds, sending_seconds=phase2.seconds)
         streams: dict[str, Any] = {"openings": openings}
         for way in ("initiator", "responder"):
             counts = getattr(trial.result.phase2, way)
             if counts is not None:
-                streams[way] = change_counts(counts, received=int(counts.received_frames * kept))
+                missing = int(counts.offered_frames * unopened) if way == "responder" else 0
+                back = min(int(counts.received_frames * kept), counts.offered_frames - missing)
+                sent = counts.offered_frames - missing
+                streams[way] = change_counts(counts, offered=sent, received=back, unopened=missing)
         counted = trial.result.phase2.model_copy(update=streams)
         result = trial.result.model_copy(update={"phase2": counted})
         held = CountInChurn(phase2.seconds, min(plan.connections + number, self.table_size))
@@ -385,6 +392,36 @@ def test_a_life_makes_the_open_connections_follow_the_frames() -> None:
     assert found.figures["open_connections"].median == pytest.approx(3000, rel=0.006)
     assert found.figures["frames_per_second_total"].median == pytest.approx(20_000, rel=0.006)
     assert found.limited_by == "new connections"
+
+
+def test_refused_openings_are_no_rare_loss_of_the_frames_that_were_not_sent_for_them() -> None:
+    """100,000 connections are open, and 200 more of 2,200 are not: the 110 frames to these are no tenth of 9 %."""
+    found = measure("mixed-load", Mixed(opens=1000), four_tuples=200_000)
+    assert found.summary.median == pytest.approx(50_000, rel=0.006)
+    assert found.limited_by == "new connections"
+    assert not {note.word for note in found.notes} & {"rare loss", "loss at every rate"}
+
+
+def test_openings_that_are_refused_at_every_rate_are_no_share_of_the_frames() -> None:
+    found = measure("mixed-load", Mixed(opens=1000), new_rate=1100.0, four_tuples=200_000)
+    (one,) = found.measurements
+    assert (one.value, one.limited_by) == (0, "new connections")
+    assert not {note.word for note in found.notes} & {"rare loss", "loss at every rate"}
+    assert not few_lost(one.attempts)
+
+
+def test_a_share_that_frames_and_openings_lose_alike_is_lost_at_every_rate() -> None:
+    class Lossy(Mixed):
+        def trial(self, plan: TrialPlan) -> Trial:
+            phase2 = plan.phase2
+            if phase2 is not None and phase2.churn is not None:
+                frames = phase2.initiator_rate + phase2.responder_rate
+                self.carries = 0.99 * (frames + phase2.churn.new_per_second)
+            return Mixed.trial(self, plan)
+
+    found = measure("mixed-load", Lossy(counts_openings=True), four_tuples=200_000)
+    (note,) = [note for note in found.notes if note.word == "loss at every rate"]
+    assert note.text.startswith("1 % of the frames are lost at every rate")
 
 
 REFUSED = {

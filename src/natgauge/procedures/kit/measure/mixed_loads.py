@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
@@ -30,6 +30,7 @@ from natgauge.procedures.kit.measure.held_connections import HeldRate
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, prepare
 from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS
 from natgauge.procedures.kit.procedure import NEAR, with_cause
+from natgauge.procedures.kit.result.frame_counts import lost_of_sent
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import queues
@@ -334,7 +335,7 @@ class MixedLoad(HeldRate[MixedT]):
         if not deciding or not load.new:
             return ("frames" if deciding else "device"), [], []
         streams = [stream for each in deciding for stream in each.outcome.phase2.values()]
-        opened, frames = _lost_of_sent([each.outcome.openings for each in deciding]), _lost_of_sent(streams)
+        opened, frames = lost_of_sent([each.outcome.openings for each in deciding]), lost_of_sent(streams)
         if bool(opened) != bool(frames):
             return ("new connections" if opened else "frames"), [], []
         relieved = (replace(load, new=_HALF * load.new), replace(load, up=_HALF * load.up, down=_HALF * load.down))
@@ -388,17 +389,6 @@ def prepared(runner: TrialRunner, settings: MixedSettings, most: int = _FIRST) -
 def _mean_octets(frame: Frame, down: bool) -> float:  # noqa: FBT001 - a direction
     mix = (frame.down_frame_sizes if down else None) or frame.frame_sizes
     return frame.size if mix is None else parse_frame_sizes("frame_sizes", mix).mean
-
-
-def _lost_of_sent(streams: Iterable[StreamCounts | None]) -> float:
-    """Share of the offered frames that was lost.
-
-    Those that nobody could send, because their connection was not opened, would make a loss of openings one of both.
-    """
-    counts = [each for each in streams if each is not None]
-    offered = sum(each.offered_frames for each in counts)
-    lost = sum(max(0, each.offered_frames - each.received_frames) for each in counts)
-    return lost / offered if offered else 0.0
 
 
 def _streams(outcome: Trial) -> Iterator[StreamCounts]:
