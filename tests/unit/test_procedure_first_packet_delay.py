@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 from tests import simulated_lab
+from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
+
+from natgauge.records.parameters import describe
 
 US = 1e-6
 
@@ -94,3 +97,20 @@ def test_trials_of_first_frames_too_short_for_a_stall_to_be_seen_say_so(
     doubts = doubted(found, "frames in stalls")
     assert [remedy for text in doubts for remedy in remedies if f"; {remedy} prevent that" in text] == remedies
     assert len(doubts) == len(remedies)
+
+
+def test_a_connection_rate_that_short_trials_cannot_measure_is_not_said_to_be_given(golden: Golden) -> None:
+    gateway = Gateway(establishes=2e6, placement="shared")
+    found = measure(gateway, connections=200, connection_rate=None, placement="shared", loads="100%")
+    (doubt,) = [doubt for doubt in found.document["doubts"] if doubt["word"] == "connection rate doubted"]
+    assert "use more connections" in doubt["text"]
+    golden(doubt["text"])
+    (note,) = [note for note in measure(Gateway(establishes=2e5)).result.notes if "100 % is" in note.text]
+    assert "as given" in note.text
+
+
+def test_delays_at_shares_of_other_connection_rates_are_no_delays_at_the_same_loads() -> None:
+    rate = describe("connection_rate")
+    assert rate.moves_figure_of("first-packet-delay")
+    # There it only makes phase 1 slow enough.
+    assert not rate.moves_figure_of("latency")

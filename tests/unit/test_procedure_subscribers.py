@@ -18,8 +18,11 @@ from tests.unit.simulated import Gateway, reading
 from natgauge import procedures
 from natgauge.churn import CountInChurn
 from natgauge.doubts import find
-from natgauge.errors import UsageError
+from natgauge.errors import BrokenError, UsageError
+from natgauge.gateways.limits import choose, refuse_unfit
+from natgauge.gateways.recipe import load as recipe_of
 from natgauge.inputs.measuring_types import SearchError
+from natgauge.inputs.question import DeviceOptions
 from natgauge.measurer import Ability
 from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad
 from natgauge.procedures.kit.procedure import make_settings
@@ -34,6 +37,7 @@ from natgauge.subscriber_profiles import load, profiles
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 from natgauge.trials import Trial, TrialPlan
+from natgauge.verdicts import Limits
 from natgauge.words import Placement
 
 NEW_BOUND, FRAME_BOUND = (1.0, 1.0, 1.0), (0.1, 1.0, 1.0)
@@ -109,6 +113,13 @@ class Untold(Mixed):
     @property
     def table_limit(self) -> None:  # type: ignore[override]
         return None
+
+
+class Capped(Untold):
+    """A gateway that holds fewer connections than its table has room for, as a rule for each host makes it."""
+
+    def limits(self) -> Limits:
+        return Limits(262_144)
 
 
 @dataclass(slots=True)
@@ -189,6 +200,53 @@ def test_a_table_smaller_than_the_first_connections_is_no_reason_to_carry_nobody
     assert found.limited_by == "table"
 
 
+@pytest.mark.parametrize("rate", [None, 1e5])
+def test_a_table_whose_limit_nobody_told_ends_the_search_as_any_other(
+    tmp_path: Path, rate: float | None, golden: Golden
+) -> None:
+    """The search doubled its loads beyond the table, and ended there with an error."""
+    truth = Untold(table_size=3000, forgets=30, knows_limit=False)
+    file = profile(tmp_path, 0.1, 1, 1)
+    found = measure("subscribers", truth, connections=50_000, subscriber=file, connection_rate=rate, trial_seconds=1.0)
+    assert found.summary.median == pytest.approx(1000, rel=0.01)
+    assert found.limited_by == "table"
+    cause = found.measurements[0].cause
+    assert cause is not None
+    assert cause.is_doubtful
+    # A slower phase 1 was tried at one load, and is of no use at the others.
+    slowed = [plan.phase1_rate for plan in truth.plans if plan.phase2 is not None]
+    assert sum(each < max(slowed) for each in slowed) <= 4
+    golden([note for note in found.measurements[0].notes if note.word == "table inferred"])
+
+
+def test_a_life_is_searched_below_a_table_whose_limit_nobody_told() -> None:
+    truth = Untold(table_size=3000, knows_limit=False)
+    found = measure("mixed-load", truth, new_share=0.05, life_seconds=3.0, four_tuples=500_000)
+    # 3 s of life and 2 s of openings.
+    assert found.figures["connections_per_second"].median == pytest.approx(600, rel=0.01)
+
+
+def test_a_limit_that_is_no_table_is_no_reason_to_carry_nobody(tmp_path: Path) -> None:
+    file = profile(tmp_path, 0, 1, 1)
+    found = measure("subscribers", Capped(table_size=2000), subscriber=file, connection_rate=None)
+    assert found.summary.median == pytest.approx(2000, rel=0.01)
+    assert found.limited_by == "device"
+
+
+def test_a_block_that_a_few_subscribers_fill_is_no_reason_to_carry_nobody(tmp_path: Path) -> None:
+    file = profile(tmp_path, 0, 1, 1, connections=10)
+    found = measure("subscribers", Untold(table_size=128), subscriber=file, connection_rate=None)
+    assert (found.summary.median, found.limited_by) == (12, "table")
+
+
+@pytest.mark.parametrize("lost", [0.01, 0.1])
+def test_a_device_that_loses_a_share_at_every_rate_holds_no_number_of_connections(tmp_path: Path, lost: float) -> None:
+    truth = Untold(loses_share=lost, knows_limit=False)
+    with pytest.raises(BrokenError, match="phase 1 cannot establish"):
+        measure("subscribers", truth, subscriber=profile(tmp_path, 0.1, 1, 1))
+    assert len(truth.plans) <= 12
+
+
 def test_trials_tell_what_ended_it_where_both_kinds_are_lost(tmp_path: Path) -> None:
     file = profile(tmp_path, 1, 1, 1)
     found = measure("subscribers", Mixed(carries=3000, counts_openings=True), subscriber=file)
@@ -252,6 +310,17 @@ def test_the_first_connection_rate_fills_no_block_that_the_subscribers_leave_roo
     found = measure("subscribers", truth, connections=20_000, connection_rate=None, subscriber=file)
     assert found.summary.median == 20
     assert max(plan.connections for plan in truth.plans) <= 20 * 20
+
+
+@pytest.mark.parametrize(("addresses", "each"), [("10.0.0.2-10.0.0.9", 32_256), ("10.0.0.2", 64_512)])
+def test_subscribers_of_several_addresses_leave_half_of_the_outside_ports_free(
+    tmp_path: Path, addresses: str, each: int
+) -> None:
+    """A million connections of all hosts took 97 % of the ports towards each remote endpoint."""
+    chosen = {"subscriber": profile(tmp_path, 0.1, 1, 1), "source_addresses": addresses}
+    traffic = Bench(ask("subscribers", "nftables-nat44", chosen).cell).traffic
+    assert traffic.connections == 1_000_000
+    assert traffic.destination_ports.count == math.ceil(1_000_000 / each)
 
 
 def test_addresses_with_too_few_four_tuples_for_a_subscriber_each_are_refused(tmp_path: Path) -> None:
@@ -602,6 +671,50 @@ def test_a_device_without_a_table_carries_subscribers_too(tmp_path: Path) -> Non
     chosen = {"subscriber": profile(tmp_path, 0.1, 1, 1), "subscribers": 5000}
     question = ask("subscribers", "map-t-br", chosen)
     assert Bench(question.cell).plan(question.metric, question.settings).demand.source_addresses == 5000
+
+
+@pytest.mark.parametrize(
+    ("chosen", "least", "most"),
+    [
+        # A share of the frames: as many as there are four tuples for, or as the tester can open in 2 s.
+        ({}, 100_000, 129_024),
+        ({"destination_ports": "1-20"}, 100_000, 100_000 + 2 * 39_604),
+        ({"destination_ports": "1-20", "life_seconds": 60.0}, 100_000, 20 * 64_512),
+        # At every frame rate.
+        ({"destination_ports": "1-20", "new_rate": 100_000.0}, 300_000, 300_000),
+        ({"new_rate": 0.0}, 100_000, 100_000),
+    ],
+)
+def test_the_table_has_room_for_what_phase_2_opens(chosen: dict[str, Any], least: int, most: int) -> None:
+    question = ask("mixed-load", "nftables-nat44", {"connections": 100_000, **chosen})
+    demand = Bench(question.cell).plan(question.metric, question.settings).demand
+    assert (demand.connections, demand.least_held) == (100_000, least)
+    assert demand.most_held == pytest.approx(most, rel=0.02)
+    recipe = recipe_of("nftables-nat44")
+    assert choose(recipe, demand, DeviceOptions(), {"table_size": 65_536})["table_size"] >= demand.most_held
+    # A table that the user chose must hold what every load opens.
+    refuse_unfit(recipe, demand, {"table_size": least})
+    with pytest.raises(UsageError, match=f"at least {least}"):
+        refuse_unfit(recipe, demand, {"table_size": least - 1})
+
+
+def test_a_table_too_small_for_what_phase_2_opens_is_refused_before_anything_starts(golden: Golden) -> None:
+    chosen = {"connections": 100_000, "new_rate": 50_000.0, "destination_ports": "1-20", "table_size": 150_000}
+    question = ask("mixed-load", "nftables-nat44", chosen)
+    with golden.raises(UsageError):
+        refuse_unfit(
+            recipe_of("nftables-nat44"),
+            Bench(question.cell).plan(question.metric, question.settings).demand,
+            {"table_size": 150_000},
+        )
+
+
+def test_the_table_has_room_for_more_draws_than_connections() -> None:
+    chosen = {"connections": 10_000, "order": "with-replacement", "draws": 50_000, "source_ports": "1024-50000"}
+    question = ask("connection-rate", "nftables-nat44", chosen)
+    demand = Bench(question.cell).plan(question.metric, question.settings).demand
+    assert demand.connections == 10_000
+    assert 30_000 < demand.least_held < demand.most_held == 48_977
 
 
 def ask_and_plan(choices: dict[str, Any]) -> None:

@@ -114,6 +114,16 @@ class MixedLoadSettings(MixedSettings):
         """Connections that come and go, unless none is new."""
         return super().needs() | (set() if self.new_rate == 0 else {Ability.CHURN})
 
+    @property
+    def held_at_least(self) -> int:
+        """N, or all that are opened at every frame rate: those that left are in the table until their time-out."""
+        return max(self.connections, math.ceil(self.load(0.0).four_tuples(self.trial_seconds)))
+
+    def held_at_most(self, top: float) -> int:
+        """The same at the highest frame rate that the tester sends, and that there are four tuples for."""
+        highest = math.ceil(self.load(top / 2).four_tuples(self.trial_seconds))
+        return max(self.held_at_least, min(self.space, highest))
+
     def load(self, rate: float) -> CombinedLoad:
         """The load at a frame rate of each direction."""
         new = self.new_rate if self.new_rate is not None else (self.new_share or NEW_SHARE) * 2 * rate
