@@ -88,9 +88,12 @@ def worst(values: Mapping[Direction, float]) -> float:
 
 def deciding_counts(outcome: Trial) -> list[StreamCounts]:
     """Return the counts that decided a trial: those of phase 1 where it failed or was all, otherwise of phase 2."""
-    if outcome.failed_phase == 1 or not outcome.phase2:
-        return [outcome.phase1]
-    return [*outcome.phase2.values(), *_of_connections(outcome)]
+    return [*frames_of(outcome), *_of_connections(outcome)]
+
+
+def frames_of(outcome: Trial) -> list[StreamCounts]:
+    """Return the same counts without those of the connections that phase 2 opened and closed."""
+    return [outcome.phase1] if outcome.failed_phase == 1 or not outcome.phase2 else list(outcome.phase2.values())
 
 
 def _of_connections(outcome: Trial) -> list[StreamCounts]:

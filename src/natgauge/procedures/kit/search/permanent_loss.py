@@ -27,7 +27,7 @@ from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
 from natgauge.late_delays import LateDelays, merged
 from natgauge.notes import Note, NoteWord
-from natgauge.procedures.kit.result.frame_counts import deciding_counts, deviation, explains, lost_more_connections
+from natgauge.procedures.kit.result.frame_counts import deviation, explains, frames_of, lost_more_connections
 from natgauge.trials import Trial
 from natgauge.words import WRONG_FRAMES, Verdict
 
@@ -280,7 +280,8 @@ class Faults:
 def _seen(rate: float, outcome: Trial) -> _Seen:
     failed = outcome.verdict is not Verdict.PASS
     of_phase1 = outcome.failed_phase == 1 or not outcome.phase2
-    streams = deciding_counts(outcome)
+    # Connections that were all opened would make shares of lost frames alike that are not.
+    streams = frames_of(outcome)
     frames_tell = not failed or (
         # Frames of connections that were not opened are a share, too, but none that the device loses of its frames.
         outcome.verdict is Verdict.FAIL and outcome.limited_by == "device" and not lost_more_connections(outcome)
