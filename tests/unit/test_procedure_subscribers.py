@@ -16,7 +16,7 @@ from tests.unit.made_results import made
 from tests.unit.simulated import Gateway, reading
 
 from natgauge import procedures
-from natgauge.churn import CountInChurn
+from natgauge.churn import Churn, CountInChurn, most_new
 from natgauge.doubts import find
 from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways.limits import choose, refuse_unfit
@@ -28,6 +28,7 @@ from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad
 from natgauge.procedures.kit.procedure import make_settings
 from natgauge.procedures.kit.result.frame_counts import few_lost
 from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.procedures.mixed_load import MixedLoadSettings
 from natgauge.procedures.subscribers import SubscribersSettings
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
@@ -437,7 +438,93 @@ def test_no_trial_opens_more_connections_than_there_are_four_tuples_for(tmp_path
         assert plan.phase2.churn is not None
         churn = plan.phase2.churn
         assert plan.connections + churn.openings(plan.phase2.seconds) <= 20_000
-        assert plan.connections > 2 * churn.new_per_second * churn.guard_seconds + 2
+        assert plan.connections >= engine_needs(churn)
+
+
+def engine_needs(churn: Churn) -> int:
+    """The fewest open connections that the engine takes: of those that are guarded at both ends, and one."""
+    guarded = math.ceil(churn.new_per_second * round(1000 * churn.guard_seconds) / 1000) + 1
+    return 2 * guarded + 1
+
+
+def planned_churn(truth: Mixed) -> list[tuple[int, Churn]]:
+    """The trials in which connections leave: how many are open, and how they are replaced."""
+    phases = [(plan.connections, plan.phase2) for plan in truth.plans if plan.phase2 is not None]
+    found = [(number, phase2.churn) for number, phase2 in phases if phase2.churn is not None]
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("connections", [*range(1, 40), 100, 1000])
+def test_a_plan_leaves_the_engine_connections_for_frames(connections: int) -> None:
+    settings = MixedLoadSettings(connections=1000, placement="isolated")
+    for share in (0.001, 0.1, 0.26, 0.5, 0.76, 1.0):
+        new = share * most_new(max(7, connections))
+        plan = CombinedLoad(new, connections, 1000.0, 1000.0).plan(settings, 1000.0, 10.0)
+        assert plan.phase2 is not None
+        assert plan.phase2.churn is not None
+        assert plan.connections >= engine_needs(plan.phase2.churn)
+
+
+@pytest.mark.parametrize(
+    ("metric", "truth", "chosen"),
+    [
+        ("mixed-load", Mixed(forwards=15_000), {"new_share": 0.0001, "life_seconds": 1.0}),
+        ("mixed-load", Mixed(forwards=2_000), {"life_seconds": 0.1}),
+        ("mixed-load", Mixed(), {"connections": 10, "four_tuples": 10_000_000}),
+        ("subscribers", Mixed(forwards=15), {"subscriber": (1.0, 10.0, 10.0)}),
+    ],
+)
+def test_no_trial_has_fewer_connections_than_the_engine_replaces(
+    tmp_path: Path, metric: str, truth: Mixed, chosen: dict[str, Any]
+) -> None:
+    if "subscriber" in chosen:
+        chosen = {"subscriber": profile(tmp_path, *chosen["subscriber"], connections=5)}
+    assert measure(metric, truth, **chosen).summary.median > 0
+    assert all(number >= engine_needs(churn) for number, churn in planned_churn(truth))
+
+
+def test_the_open_connections_that_end_a_search_are_named(golden: Golden) -> None:
+    found = measure("mixed-load", Mixed(), connections=10, four_tuples=10_000_000)
+    (one,) = found.measurements
+    assert (one.upper, one.limited_by) == (None, "tester")
+    assert one.figures["connections_per_second"] == pytest.approx(3000)
+    golden([note.text for note in one.notes if note.word == "search"])
+
+
+def test_more_open_connections_than_a_life_has_are_told(golden: Golden) -> None:
+    found = measure("mixed-load", Mixed(forwards=15_000), new_share=0.0001, life_seconds=1.0)
+    golden([note.text for note in found.measurements[0].notes if note.word == "method"])
+
+
+@pytest.mark.parametrize(
+    ("chosen", "at"),
+    [
+        ({"connections": 6}, "connections"),
+        ({"connections": 6, "new_rate": 100.0}, "connections"),
+        ({"connections": 10, "new_rate": 3001.0}, "new_rate"),
+    ],
+)
+def test_open_connections_that_cannot_be_replaced_are_refused_before_anything_starts(
+    chosen: dict[str, Any], at: str, golden: Golden
+) -> None:
+    question = ask("mixed-load", "nftables-nat44", {"destination_ports": "1-4", **chosen})
+    with pytest.raises(UsageError) as refused:
+        Bench(question.cell).plan(question.metric, question.settings)
+    assert refused.value.at == at
+    golden(str(refused.value))
+
+
+@pytest.mark.parametrize("chosen", [{"connections": 7}, {"connections": 10, "new_rate": 3000.0}])
+def test_open_connections_that_can_be_replaced_are_planned(chosen: dict[str, Any]) -> None:
+    question = ask("mixed-load", "nftables-nat44", {"destination_ports": "1-4", **chosen})
+    Bench(question.cell).plan(question.metric, question.settings)
+
+
+def test_without_new_connections_any_number_is_open() -> None:
+    truth = Mixed(forwards=5000)
+    assert measure("mixed-load", truth, connections=2, new_rate=0.0).limited_by == "frames"
+    assert {plan.connections for plan in truth.plans} == {2}
 
 
 @pytest.mark.parametrize(("new", "frames"), [(0.0, 200_000), (1000.0, 190_000), (10_000.0, 100_000)])

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from natgauge.causes.cause import FULL, of_share
-from natgauge.churn import Churn
+from natgauge.churn import LEAST_GUARD_SECONDS, Churn
 from natgauge.errors import BrokenError, UsageError
 from natgauge.ethernet import FRAME_OVERHEAD, tag_octets
 from natgauge.figure_text import number
@@ -56,8 +56,9 @@ if TYPE_CHECKING:
 #: its life.
 GUARD_SECONDS: Final = 0.1
 _GUARD_SHARE: Final = 0.25
-#: The fewest connections of a trial in which connections leave.
-_LEAST_OPEN: Final = 4
+#: The fewest connections of a trial in which connections leave. From so many on some get frames, although a quarter of
+#: them (rounded up) and one more are too young for these, and as many are about to leave.
+LEAST_OPEN: Final = 7
 #: The fewest openings of a trial in which connections are opened.
 _LEAST_OPENINGS: Final = 2.0
 #: Where phase 2 opens nearly as many as the table holds, connections are open for so long, in s.
@@ -115,7 +116,12 @@ class CombinedLoad:
 
     def at_first(self, seconds: float) -> int:
         """Number of connections that phase 1 opens for a trial of so many seconds."""
-        return max(_LEAST_OPEN, round(self._at_first(seconds)))
+        return max(self._least_open, round(self._at_first(seconds)))
+
+    @property
+    def _least_open(self) -> int:
+        """The fewest connections of a trial."""
+        return LEAST_OPEN if self.new or self.flood else 1
 
     def beyond(self, seconds: float) -> float:
         """Number of connections that the table holds beyond `open` at the end of such a trial; 0 = none."""
@@ -141,14 +147,15 @@ class CombinedLoad:
 
     def plan(self, settings: TrialSettings, phase1_rate: float, seconds: float, most: float = math.inf) -> TrialPlan:
         """Return the trial of this load; of its connections phase 1 opens no more than `most`."""
-        connections = round(max(_LEAST_OPEN, min(self.at_first(seconds), most)))
+        connections = round(max(self._least_open, min(self.at_first(seconds), most)))
         churn, new, flood = None, self.new, self.flood
         if flood:
             # Without openings there is none.
             new, flood = max(new, _LEAST_OPENINGS / seconds), max(flood, _LEAST_OPENINGS / seconds)
         if flood or self.opens(seconds):
-            # Whole milliseconds, of which the engine wants one at least.
-            guard = max(1, math.floor(1000 * min(GUARD_SECONDS, _GUARD_SHARE * connections / new))) / 1000
+            # Whole milliseconds.
+            most = math.floor(1000 * min(GUARD_SECONDS, _GUARD_SHARE * connections / new)) / 1000
+            guard = max(LEAST_GUARD_SECONDS, most)
             churn = Churn(new_per_second=new, leave=self.leave, guard_seconds=guard, flood_per_second=flood)
         phase2 = Phase2Plan(initiator_rate=self.up, responder_rate=self.down, seconds=seconds, churn=churn)
         return replace(settings.phase1_plan(phase1_rate), connections=connections, phase2=phase2)
