@@ -227,6 +227,27 @@ def test_a_life_is_searched_below_a_table_whose_limit_nobody_told() -> None:
     assert found.figures["connections_per_second"].median == pytest.approx(600, rel=0.01)
 
 
+#: More connections than the first connection rate is measured with, at every frame rate.
+MANY: dict[str, Any] = {"connections": 50_000, "four_tuples": 200_000, "new_rate": 100.0, "connection_rate": None}
+
+
+def test_a_table_whose_limit_nobody_told_may_be_too_small_for_every_frame_rate() -> None:
+    truth = Untold(table_size=20_000, knows_limit=False)
+    found = measure("mixed-load", truth, **MANY)
+    assert (found.summary.median, found.limited_by) == (0, "table")
+    assert len([plan for plan in truth.plans if plan.phase2 is not None]) <= 30
+
+
+def test_no_lower_frame_rate_is_tried_where_all_have_the_connections_that_cannot_be_opened() -> None:
+    def becomes(gateway: Any, plan: TrialPlan) -> None:
+        gateway.establishes = 1e6 if plan.connections <= 10_000 else 10.0
+
+    truth = Untold(knows_limit=False, becomes=becomes)
+    with pytest.raises(BrokenError, match="phase 1 cannot establish"):
+        measure("mixed-load", truth, **MANY)
+    assert len([plan for plan in truth.plans if plan.phase2 is not None]) == 5
+
+
 def test_a_limit_that_is_no_table_is_no_reason_to_carry_nobody(tmp_path: Path) -> None:
     file = profile(tmp_path, 0, 1, 1)
     found = measure("subscribers", Capped(table_size=2000), subscriber=file, connection_rate=None)
@@ -540,6 +561,11 @@ def test_new_connections_cost_frames_along_the_surface(new: float, frames: float
     assert 2 * found.summary.median == pytest.approx(frames, rel=0.006)
     assert found.figures["connections_per_second"].median == new
     assert found.limited_by == "frames"
+
+
+def test_the_testers_highest_load_has_room_for_new_connections_that_do_not_grow_with_it() -> None:
+    found = measure("mixed-load", Mixed(forwards=1e9, ceiling=4e6), new_rate=1e6, four_tuples=10_000_000)
+    assert (found.summary.median, found.limited_by) == (1.5e6, "tester")
 
 
 def test_a_life_makes_the_open_connections_follow_the_frames() -> None:

@@ -276,14 +276,16 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         return [Note("frames in stalls", text)]
 
     def _own_note(self) -> Note:
-        """The tester's own part, which is never subtracted silently."""
+        """The tester's own part at the load of the value, which is never subtracted silently."""
         measurer = self.runner.measurer
         if Ability.OWN_DELAYS not in measurer.abilities:
             return Note("own delay", "the tester's own delay was not measured; it is part of the figures")
-        own = measurer.own_delays(self.settings.timed_plan(self.preparation.rate, self.throughput, 1.0))
+        share = shares("loads", self.settings.loads)[0]
+        own = measurer.own_delays(self.settings.timed_plan(self.preparation.rate, self.throughput * share, share))
         largest = max(self.timing.read(delays)[self.timing.headline] for delays in own.values())
         text = (
-            f"the tester's own part, its ports joined without a device, is {written(largest)} us; it is not subtracted"
+            f"the tester's own part at {in_percent(share)} of the throughput, its ports joined without a device, is "
+            f"{written(largest)} us; it is not subtracted"
         )
         return Note("own delay", text, value=largest)
 

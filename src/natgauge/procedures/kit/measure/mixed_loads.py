@@ -248,9 +248,10 @@ class MixedLoad(HeldRate[MixedT]):
 
     @property
     def top_of_tester(self) -> float:
-        """The highest load that the tester can send."""
-        load = self.load_of(_MANY)
-        return _MANY * (top_rate(self.runner.measurer) - self.flood) / (load.frames + load.new)
+        """The highest load that the tester can send beside what does not grow with it."""
+        none, many = (load.frames + load.new for load in map(self.load_of, (0.0, _MANY)))
+        left = max(1.0, top_rate(self.runner.measurer) - self.flood - none)
+        return _MANY * left / (many - none)
 
     @property
     def top(self) -> float:
@@ -289,12 +290,15 @@ class MixedLoad(HeldRate[MixedT]):
     def _infer_held(self, outcome: Trial) -> None:
         """Take a load whose phase 1 fails at every rate for one with too many connections, and search below it.
 
-        BrokenError where no fewer connections were ever opened, and nothing shows that their number is the reason.
+        Where the failed ones kept the same number, that is the reason. BrokenError where they did not, and no lower
+        load has fewer connections, or none were ever opened; and where that number was another one before.
         """
-        most, is_known = max(self._kept), self._safe_rate is not None or self.preparation.rough is not None
-        are_all = len(self._kept) > MOST_FAILED_PREPARATIONS
-        is_number = are_all and most <= _SAME * min(self._kept) and most < _NOT_ALL * outcome.plan.connections
-        if not is_known and (not is_number or self.held is not None):
+        number, most = outcome.plan.connections, max(self._kept)
+        are_alike = len(self._kept) > MOST_FAILED_PREPARATIONS and most <= _SAME * min(self._kept)
+        is_number = are_alike and most < _NOT_ALL * number
+        has_opened = self._safe_rate is not None or self.preparation.rough is not None
+        has_fewer = self.load_of(0.0).at_first(self.settings.trial_seconds) < number
+        if not (is_number or (has_opened and has_fewer)) or (self.held is not None and not has_opened):
             raise BrokenError(f"{self.runner.metric}: phase 1 cannot establish the connections: {outcome.reason}")
         self.held = most if is_number else self.held
         # A slower phase 1 was no remedy, and would only take longer.
