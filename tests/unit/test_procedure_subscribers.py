@@ -16,7 +16,7 @@ from tests.unit.made_results import made
 from tests.unit.simulated import Gateway, reading
 
 from natgauge import procedures
-from natgauge.churn import CountInChurn
+from natgauge.churn import Churn, CountInChurn, most_new
 from natgauge.doubts import find
 from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways.limits import choose, refuse_unfit
@@ -26,7 +26,9 @@ from natgauge.inputs.question import DeviceOptions
 from natgauge.measurer import Ability
 from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad
 from natgauge.procedures.kit.procedure import make_settings
+from natgauge.procedures.kit.result.frame_counts import few_lost
 from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.procedures.mixed_load import MixedLoadSettings
 from natgauge.procedures.subscribers import SubscribersSettings
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
@@ -88,12 +90,18 @@ class Mixed(Gateway):
         number = int(new * phase2.seconds)
         room = max(0, self.table_size - plan.connections)
         opened = min(int(number * min(1.0, self.opens / new) * (kept if self.counts_openings else 1.0)), room)
+        # Each of those that are open is replaced in time, so more and more of them were not opened.
+        turns = number / plan.connections
+        unopened = (1 - opened / max(1, number)) * (turns / 2 if turns <= 1 else 1 - 1 / (2 * turns))
         openings = make_counts(number, number, opened, nominal_seconds=phase2.seconds, sending_seconds=phase2.seconds)
         streams: dict[str, Any] = {"openings": openings}
         for way in ("initiator", "responder"):
             counts = getattr(trial.result.phase2, way)
             if counts is not None:
-                streams[way] = change_counts(counts, received=int(counts.received_frames * kept))
+                missing = int(counts.offered_frames * unopened) if way == "responder" else 0
+                back = min(int(counts.received_frames * kept), counts.offered_frames - missing)
+                sent = counts.offered_frames - missing
+                streams[way] = change_counts(counts, offered=sent, received=back, unopened=missing)
         counted = trial.result.phase2.model_copy(update=streams)
         result = trial.result.model_copy(update={"phase2": counted})
         held = CountInChurn(phase2.seconds, min(plan.connections + number, self.table_size))
@@ -451,7 +459,93 @@ def test_no_trial_opens_more_connections_than_there_are_four_tuples_for(tmp_path
         assert plan.phase2.churn is not None
         churn = plan.phase2.churn
         assert plan.connections + churn.openings(plan.phase2.seconds) <= 20_000
-        assert plan.connections > 2 * churn.new_per_second * churn.guard_seconds + 2
+        assert plan.connections >= engine_needs(churn)
+
+
+def engine_needs(churn: Churn) -> int:
+    """The fewest open connections that the engine takes: of those that are guarded at both ends, and one."""
+    guarded = math.ceil(churn.new_per_second * round(1000 * churn.guard_seconds) / 1000) + 1
+    return 2 * guarded + 1
+
+
+def planned_churn(truth: Mixed) -> list[tuple[int, Churn]]:
+    """The trials in which connections leave: how many are open, and how they are replaced."""
+    phases = [(plan.connections, plan.phase2) for plan in truth.plans if plan.phase2 is not None]
+    found = [(number, phase2.churn) for number, phase2 in phases if phase2.churn is not None]
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("connections", [*range(1, 40), 100, 1000])
+def test_a_plan_leaves_the_engine_connections_for_frames(connections: int) -> None:
+    settings = MixedLoadSettings(connections=1000, placement="isolated")
+    for share in (0.001, 0.1, 0.26, 0.5, 0.76, 1.0):
+        new = share * most_new(max(7, connections))
+        plan = CombinedLoad(new, connections, 1000.0, 1000.0).plan(settings, 1000.0, 10.0)
+        assert plan.phase2 is not None
+        assert plan.phase2.churn is not None
+        assert plan.connections >= engine_needs(plan.phase2.churn)
+
+
+@pytest.mark.parametrize(
+    ("metric", "truth", "chosen"),
+    [
+        ("mixed-load", Mixed(forwards=15_000), {"new_share": 0.0001, "life_seconds": 1.0}),
+        ("mixed-load", Mixed(forwards=2_000), {"life_seconds": 0.1}),
+        ("mixed-load", Mixed(), {"connections": 10, "four_tuples": 10_000_000}),
+        ("subscribers", Mixed(forwards=15), {"subscriber": (1.0, 10.0, 10.0)}),
+    ],
+)
+def test_no_trial_has_fewer_connections_than_the_engine_replaces(
+    tmp_path: Path, metric: str, truth: Mixed, chosen: dict[str, Any]
+) -> None:
+    if "subscriber" in chosen:
+        chosen = {"subscriber": profile(tmp_path, *chosen["subscriber"], connections=5)}
+    assert measure(metric, truth, **chosen).summary.median > 0
+    assert all(number >= engine_needs(churn) for number, churn in planned_churn(truth))
+
+
+def test_the_open_connections_that_end_a_search_are_named(golden: Golden) -> None:
+    found = measure("mixed-load", Mixed(), connections=10, four_tuples=10_000_000)
+    (one,) = found.measurements
+    assert (one.upper, one.limited_by) == (None, "tester")
+    assert one.figures["connections_per_second"] == pytest.approx(3000)
+    golden([note.text for note in one.notes if note.word == "search"])
+
+
+def test_more_open_connections_than_a_life_has_are_told(golden: Golden) -> None:
+    found = measure("mixed-load", Mixed(forwards=15_000), new_share=0.0001, life_seconds=1.0)
+    golden([note.text for note in found.measurements[0].notes if note.word == "method"])
+
+
+@pytest.mark.parametrize(
+    ("chosen", "at"),
+    [
+        ({"connections": 6}, "connections"),
+        ({"connections": 6, "new_rate": 100.0}, "connections"),
+        ({"connections": 10, "new_rate": 3001.0}, "new_rate"),
+    ],
+)
+def test_open_connections_that_cannot_be_replaced_are_refused_before_anything_starts(
+    chosen: dict[str, Any], at: str, golden: Golden
+) -> None:
+    question = ask("mixed-load", "nftables-nat44", {"destination_ports": "1-4", **chosen})
+    with pytest.raises(UsageError) as refused:
+        Bench(question.cell).plan(question.metric, question.settings)
+    assert refused.value.at == at
+    golden(str(refused.value))
+
+
+@pytest.mark.parametrize("chosen", [{"connections": 7}, {"connections": 10, "new_rate": 3000.0}])
+def test_open_connections_that_can_be_replaced_are_planned(chosen: dict[str, Any]) -> None:
+    question = ask("mixed-load", "nftables-nat44", {"destination_ports": "1-4", **chosen})
+    Bench(question.cell).plan(question.metric, question.settings)
+
+
+def test_without_new_connections_any_number_is_open() -> None:
+    truth = Mixed(forwards=5000)
+    assert measure("mixed-load", truth, connections=2, new_rate=0.0).limited_by == "frames"
+    assert {plan.connections for plan in truth.plans} == {2}
 
 
 @pytest.mark.parametrize(("new", "frames"), [(0.0, 200_000), (1000.0, 190_000), (10_000.0, 100_000)])
@@ -480,6 +574,36 @@ def test_a_life_makes_the_open_connections_follow_the_frames() -> None:
     assert found.figures["open_connections"].median == pytest.approx(3000, rel=0.006)
     assert found.figures["frames_per_second_total"].median == pytest.approx(20_000, rel=0.006)
     assert found.limited_by == "new connections"
+
+
+def test_refused_openings_are_no_rare_loss_of_the_frames_that_were_not_sent_for_them() -> None:
+    """100,000 connections are open, and 200 more of 2,200 are not: the 110 frames to these are no tenth of 9 %."""
+    found = measure("mixed-load", Mixed(opens=1000), four_tuples=200_000)
+    assert found.summary.median == pytest.approx(50_000, rel=0.006)
+    assert found.limited_by == "new connections"
+    assert not {note.word for note in found.notes} & {"rare loss", "loss at every rate"}
+
+
+def test_openings_that_are_refused_at_every_rate_are_no_share_of_the_frames() -> None:
+    found = measure("mixed-load", Mixed(opens=1000), new_rate=1100.0, four_tuples=200_000)
+    (one,) = found.measurements
+    assert (one.value, one.limited_by) == (0, "new connections")
+    assert not {note.word for note in found.notes} & {"rare loss", "loss at every rate"}
+    assert not few_lost(one.attempts)
+
+
+def test_a_share_that_frames_and_openings_lose_alike_is_lost_at_every_rate() -> None:
+    class Lossy(Mixed):
+        def trial(self, plan: TrialPlan) -> Trial:
+            phase2 = plan.phase2
+            if phase2 is not None and phase2.churn is not None:
+                frames = phase2.initiator_rate + phase2.responder_rate
+                self.carries = 0.99 * (frames + phase2.churn.new_per_second)
+            return Mixed.trial(self, plan)
+
+    found = measure("mixed-load", Lossy(counts_openings=True), four_tuples=200_000)
+    (note,) = [note for note in found.notes if note.word == "loss at every rate"]
+    assert note.text.startswith("1 % of the frames are lost at every rate")
 
 
 REFUSED = {

@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from natgauge.agreement.trial import LEAST_STALL_SECONDS
 from natgauge.procedures.kit.result.delay_statistics import ABOVE_WORST_CASE
-from natgauge.trials import BATCH_SECONDS, LEAST_WATCHED_SECONDS, MOST_TOGETHER, Trial, TrialPlan
+from natgauge.trials import LEAST_WATCHED_SECONDS, MOST_TOGETHER, Trial, TrialPlan, together
 from natgauge.words import Placement
 
 #: A CPU that did nothing of its task for longer than this was disturbed. These are the gaps the engine starts to count
@@ -60,7 +60,7 @@ def pacing(plan: TrialPlan, placement: Placement, ring: int | None = None, known
         return Pacing(MOST_TOGETHER, stall_seconds, phase1, CATCH_UP_PERCENT)
     rate = _deciding_rate(plan)
     device = rate if known_rate is None else min(rate, known_rate)
-    batch = 1 if plan.single_frames else min(max(int(device * BATCH_SECONDS), 1), MOST_TOGETHER)
+    batch = 1 if plan.single_frames else together(device)
     return Pacing(batch, max(usual, min(STALL_BATCHES * batch / device, LONGEST_FRAME_SECONDS)))
 
 

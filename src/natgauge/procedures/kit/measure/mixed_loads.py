@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from natgauge.causes.cause import FULL, of_share
-from natgauge.churn import Churn
+from natgauge.churn import LEAST_GUARD_SECONDS, Churn
 from natgauge.errors import BrokenError, UsageError
 from natgauge.ethernet import FRAME_OVERHEAD, tag_octets
 from natgauge.figure_text import number
@@ -36,6 +36,7 @@ from natgauge.procedures.kit.measure.phase1 import (
 )
 from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS
 from natgauge.procedures.kit.procedure import NEAR, with_cause
+from natgauge.procedures.kit.result.frame_counts import lost_of_sent
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import queues
@@ -55,8 +56,9 @@ if TYPE_CHECKING:
 #: its life.
 GUARD_SECONDS: Final = 0.1
 _GUARD_SHARE: Final = 0.25
-#: The fewest connections of a trial in which connections leave.
-_LEAST_OPEN: Final = 4
+#: The fewest connections of a trial in which connections leave. From so many on some get frames, although a quarter of
+#: them (rounded up) and one more are too young for these, and as many are about to leave.
+LEAST_OPEN: Final = 7
 #: The fewest openings of a trial in which connections are opened.
 _LEAST_OPENINGS: Final = 2.0
 #: Where phase 2 opens nearly as many as the table holds, connections are open for so long, in s.
@@ -114,7 +116,12 @@ class CombinedLoad:
 
     def at_first(self, seconds: float) -> int:
         """Number of connections that phase 1 opens for a trial of so many seconds."""
-        return max(_LEAST_OPEN, round(self._at_first(seconds)))
+        return max(self._least_open, round(self._at_first(seconds)))
+
+    @property
+    def _least_open(self) -> int:
+        """The fewest connections of a trial."""
+        return LEAST_OPEN if self.new or self.flood else 1
 
     def beyond(self, seconds: float) -> float:
         """Number of connections that the table holds beyond `open` at the end of such a trial; 0 = none."""
@@ -140,14 +147,15 @@ class CombinedLoad:
 
     def plan(self, settings: TrialSettings, phase1_rate: float, seconds: float, most: float = math.inf) -> TrialPlan:
         """Return the trial of this load; of its connections phase 1 opens no more than `most`."""
-        connections = round(max(_LEAST_OPEN, min(self.at_first(seconds), most)))
+        connections = round(max(self._least_open, min(self.at_first(seconds), most)))
         churn, new, flood = None, self.new, self.flood
         if flood:
             # Without openings there is none.
             new, flood = max(new, _LEAST_OPENINGS / seconds), max(flood, _LEAST_OPENINGS / seconds)
         if flood or self.opens(seconds):
-            # Whole milliseconds, of which the engine wants one at least.
-            guard = max(1, math.floor(1000 * min(GUARD_SECONDS, _GUARD_SHARE * connections / new))) / 1000
+            # Whole milliseconds.
+            most = math.floor(1000 * min(GUARD_SECONDS, _GUARD_SHARE * connections / new)) / 1000
+            guard = max(LEAST_GUARD_SECONDS, most)
             churn = Churn(new_per_second=new, leave=self.leave, guard_seconds=guard, flood_per_second=flood)
         phase2 = Phase2Plan(initiator_rate=self.up, responder_rate=self.down, seconds=seconds, churn=churn)
         return replace(settings.phase1_plan(phase1_rate), connections=connections, phase2=phase2)
@@ -399,7 +407,7 @@ class MixedLoad(HeldRate[MixedT]):
         if not load.new:
             return "frames", [], []
         streams = [stream for each in deciding for stream in each.outcome.phase2.values()]
-        opened, frames = _lost_of_sent([each.outcome.openings for each in deciding]), _lost_of_sent(streams)
+        opened, frames = lost_of_sent([each.outcome.openings for each in deciding]), lost_of_sent(streams)
         if bool(opened) != bool(frames):
             return ("new connections" if opened else "frames"), [], []
         relieved = (replace(load, new=_HALF * load.new), replace(load, up=_HALF * load.up, down=_HALF * load.down))
@@ -466,17 +474,6 @@ def _kept(outcome: Trial) -> int:
 def _mean_octets(frame: Frame, down: bool) -> float:  # noqa: FBT001 - a direction
     mix = (frame.down_frame_sizes if down else None) or frame.frame_sizes
     return frame.size if mix is None else parse_frame_sizes("frame_sizes", mix).mean
-
-
-def _lost_of_sent(streams: Iterable[StreamCounts | None]) -> float:
-    """Share of the offered frames that was lost.
-
-    Those that nobody could send, because their connection was not opened, would make a loss of openings one of both.
-    """
-    counts = [each for each in streams if each is not None]
-    offered = sum(each.offered_frames for each in counts)
-    lost = sum(max(0, each.offered_frames - each.received_frames) for each in counts)
-    return lost / offered if offered else 0.0
 
 
 def _streams(outcome: Trial) -> Iterator[StreamCounts]:

@@ -27,7 +27,7 @@ from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
 from natgauge.late_delays import LateDelays, merged
 from natgauge.notes import Note, NoteWord
-from natgauge.procedures.kit.result.frame_counts import deciding_counts
+from natgauge.procedures.kit.result.frame_counts import deviation, explains, frames_of, lost_more_connections
 from natgauge.trials import Trial
 from natgauge.words import WRONG_FRAMES, LimitedBy, Verdict
 
@@ -45,9 +45,6 @@ LEAST_BAD: Final = 10
 #: Least number of frames that came through in each failed trial: that they are as large a share at every rate is what
 #: excludes an overload, and of fewer the share is not known well enough. Wrong frames are no matter of overload.
 LEAST_GOOD: Final = 20
-#: Two shares agree within this number of standard deviations, and one frame for a loss that counts instead of drawing
-#: lots.
-DEVIATIONS: Final = 3.0
 #: With this expected number of bad frames, the probability of none at all is 1 %.
 MOST_MISSED: Final = 4.6
 #: A passing trial had too few frames to prove anything if it had at most this share of the frames of a failed one.
@@ -237,7 +234,7 @@ class PermanentLoss:
         checked = replace(self, checked=count, bad_of_checked=bad / (trials * count))
         if not bad:
             return replace(checked, reason=Reason.NUMBER)
-        alike = abs(bad - trials * expected) <= _doubt(trials * expected, self.share)
+        alike = abs(bad - trials * expected) <= deviation(trials * expected, self.share)
         return replace(checked, reason=Reason.SHARE) if alike else self
 
 
@@ -291,8 +288,12 @@ class Faults:
 def _seen(rate: float, outcome: Trial) -> _Seen:
     failed = outcome.verdict is not Verdict.PASS
     of_phase1 = outcome.failed_phase == 1 or not outcome.phase2
-    streams = deciding_counts(outcome)
-    frames_tell = not failed or (outcome.verdict is Verdict.FAIL and outcome.limited_by in _OF_DEVICE)
+    # Connections that were all opened would make shares of lost frames alike that are not.
+    streams = frames_of(outcome)
+    frames_tell = not failed or (
+        # Frames of connections that were not opened are a share, too, but none that the device loses of its frames.
+        outcome.verdict is Verdict.FAIL and outcome.limited_by in _OF_DEVICE and not lost_more_connections(outcome)
+    )
     bad = {kind: _bad_of(kind, outcome, streams) for kind in _KINDS} if frames_tell else {}
     late = merged(counts.late_delays(outcome.plan.frame_timeout_seconds) for counts in streams if counts.late)
     return _Seen(rate, sum(counts.due_frames for counts in streams), failed, of_phase1, bad, outcome.cause, late)
@@ -335,20 +336,15 @@ def _agree(run: Sequence[_Seen], kind: str) -> bool:
             return False
         if bad == 0 and (expected > MOST_MISSED or trial.frames > few):
             return False
-        if bad and abs(bad - expected) > _doubt(expected, share):
+        if bad and abs(bad - expected) > deviation(expected, share):
             return False
     return True
-
-
-def _doubt(expected: float, share: float) -> float:
-    return DEVIATIONS * math.sqrt(expected * (1 - share)) + 1
 
 
 def no_more_than(counts: StreamCounts, share: float) -> bool:
     """Whether this share explains the number of lost frames, and none came back wrong."""
     wrong = sum(_bad([counts], kind) for kind in _KINDS if kind not in _OVERLOADED)
-    expected = counts.due_frames * share
-    return wrong == 0 and counts.lost <= expected + _doubt(expected, share)
+    return wrong == 0 and explains(share, counts.lost, counts.due_frames)
 
 
 def _incurable_of(run: Sequence[_Seen], failed: Sequence[_Seen], kind: str) -> PermanentLoss:
