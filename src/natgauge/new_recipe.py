@@ -159,12 +159,7 @@ def from_nft(name: str, source: Path, names: Mapping[str, str]) -> NewRecipe:
 
 
 def unlike_lab(rules: str, names: Mapping[str, str]) -> Iterator[str]:
-    """Yield what rules name that no lab has, so that they match nothing there, with what to change.
-
-    Args:
-        rules: text of the rule set.
-        names: as for `from_nft`.
-    """
+    """Yield what rules name that no lab has, so that they match nothing there, with what to change."""
     code = re.sub(r"#.*", "", rules)
     if others := [name for name in _interfaces(code) if name not in {*names, *_EVERYWHERE}]:
         yield (

@@ -147,7 +147,7 @@ def test_no_host_draws_more_connections_than_its_blocks_have_ports(hosts: int, e
 
 def test_source_ports_that_give_a_host_too_many_connections_by_chance_are_refused(golden: Golden) -> None:
     hosts = "10.0.0.2-10.0.1.145"
-    chosen = {"connections": 100_000, "source_addresses": hosts, "outside_addresses": 2}
+    chosen: dict[str, Any] = {"connections": 100_000, "source_addresses": hosts, "outside_addresses": 2}
     with golden.raises(UsageError) as refused:
         plan("cgn-port-blocks", **chosen, source_ports="1024-2023", destination_ports="1")
     assert refused.value.at == "source_ports"

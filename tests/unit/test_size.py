@@ -195,7 +195,7 @@ def test_the_first_line_names_what_a_limit_was_measured_with_where_that_is_unusu
     def first(*results: Result) -> str:
         asked = Subscribers(1, connections=1.0, new=0.001, megabits=A_FRAME)
         (sizing,) = sizings(results, asked)
-        answer = document([sizing], asked)["gateways"][0]["text"]
+        answer = str(document([sizing], asked)["gateways"][0]["text"])
         assert text([sizing], asked).startswith(answer)
         return answer
 
