@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from natgauge.analysis.between_runs import drift
 from natgauge.analysis.loads import LOADS, by_load
+from natgauge.analysis.unit_frames import drawn_frames
 from natgauge.figure_text import in_full, in_percent, number
 from natgauge.interval_text import figure_and_interval
 from natgauge.metrics import declared
@@ -280,7 +281,12 @@ def _spread(figure: FigureSummary, unit: str) -> str:
 
 def _conditions(result: Result) -> str:
     parameters = result.parameters.flat()
-    parts = [f"{in_full(parameters.get('connections', '-'))} connections"]
+    drawn = drawn_frames(result.metric, result.parameters)
+    parts = [
+        f"{in_full(parameters.get('connections', '-'))} connections"
+        if drawn is None
+        else f"{in_full(drawn)} frames of drawn four tuples"
+    ]
     if frames := criterion.frames_in_words(result):
         parts.append(frames)
     cpus, by_device = parameters.get("device_cpus"), parameters.get("cpus_of_devices")
