@@ -564,6 +564,68 @@ def test_doubts_of_many_results_are_told_once_with_their_results(golden: Golden)
     assert found["information"] == []
 
 
+def test_a_gateway_that_is_not_ranked_may_be_better_or_worse_than_measured_as_its_doubts_say() -> None:
+    """Seen: one that queues may have flattered was called maybe better than measured."""
+
+    def doubted_by(word: str) -> list[dict[str, Any]]:
+        return [{"word": word, "text": "x", "grade": "answer"}]
+
+    better_ones = [drawn("a", 2e5), drawn("b", 1e5)]
+    for word, how in (("queues", "worse"), ("taking turns", "better"), ("idle cores", "other")):
+        text = texts([*better_ones, drawn("c", 5e4, doubts=doubted_by(word))])[0]
+        assert f"Not ranked: c, maybe {how} than measured ({word})" in text
+    three = [drawn("c", 5e4, doubts=doubted_by("bucket")), drawn("d", 4e4, doubts=doubted_by("taking turns"))]
+    text = texts([*better_ones, *three])[0]
+    assert "c, maybe worse than measured (bucket); d, maybe better than measured (taking turns)" in text
+
+
+def test_each_value_of_an_emulated_machine_has_its_stamp() -> None:
+    """Seen: reports of several results, pages and JUnit printed it like any other."""
+    doubt = [{"word": "functional", "text": "x", "grade": "answer"}]
+    stamp = "(functional, not performance)"
+    parameters = {"gateway": "a", "placement": "isolated"}
+    emulated = [made([1e5], doubts=doubt, parameters={**parameters, "connections": 2**at}) for at in range(6)]
+    real = made([1e5], parameters={"gateway": "b"})
+    assert texts([emulated[0], real])[0].count(stamp) == 1
+    assert one(emulated[0]).text.startswith(f"a forwards 100 k frames/s in each direction without loss {stamp}: ")
+    assert stamp not in one(real).text
+    # Of many results, both ends have it.
+    alone = [made([1e5 + at], doubts=doubt, parameters={**parameters, "seed": at, "ring": at}) for at in range(6)]
+    for every in (emulated, alone):
+        values = [text for text in texts(every) if "frames/s" in text]
+        assert values
+        assert all(stamp in text for text in values)
+
+
+def test_a_comparison_by_rates_is_not_sure_beside_a_doubt_that_could_change_it() -> None:
+    """Seen: a page called it sure, and told below that the tester's own work could change the answer."""
+    doubt = Note("tester on device cores", "x", value=0.2, grade="answer")
+
+    def by_rates(**doubts: Sequence[Note]) -> list[Sentence]:
+        gateways = [
+            compared_gateway(label, role, doubts={"new": tuple(doubts.get(of, ()))})
+            for label, role, of in (
+                ("nftables-nat44", "baseline", "baseline"),
+                ("dear", "compared", "dear"),
+                ("alike", "compared", "alike"),
+                ("nftables-nat44 (A/A control)", "control", "control"),
+            )
+        ]
+        found = [
+            estimate("dear", quantity="new", ratio_to_forwarding=None),
+            estimate("alike", 1.0, 0.99, 1.01, quantity="new", ratio_to_forwarding=None),
+        ]
+        record = compared(found, by="rates", slices=None, forwarding_nanoseconds={}, gateways=tuple(gateways))
+        return [one for one in sentences(record) if one.certainty is not None]
+
+    assert [one.certainty for one in by_rates()] == ["sure", "sure"]
+    dear, alike = by_rates(dear=[doubt])
+    assert (dear.certainty, dear.doubts, alike.certainty) == ("seen", ("tester on device cores",), "sure")
+    assert {one.certainty for one in by_rates(baseline=[doubt])} == {"seen"}
+    assert not_sure(by_rates(dear=[doubt])) == "Not sure because: doubts: tester on device cores."
+    assert {one.certainty for one in by_rates(dear=[Note("queues", "x", value=0.01, grade="interval")])} == {"sure"}
+
+
 def test_an_a_a_control_that_seems_to_differ_is_an_answer_of_its_own(golden: Golden) -> None:
     control = [estimate("nftables-nat44 (A/A control)", 1.02, 1.011, 1.029)]
     *_, found = sentences(compared(control=control))

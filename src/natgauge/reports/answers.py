@@ -285,7 +285,7 @@ def _does(result: Result, *, sized: bool) -> str:
 def _value(result: Result, *, bits: bool = False) -> str:
     """The value with its unit, and with `bits` those of its frames where it is a rate of known frames."""
     text = _in_bits(result) if bits else ""
-    return f"{_figure(result)}{f' ({text})' if text else ''}{doubtful.missing(result)}"
+    return f"{_figure(result)}{doubtful.stamp(result)}{f' ({text})' if text else ''}{doubtful.missing(result)}"
 
 
 def _figure(result: Result) -> str:
@@ -417,7 +417,7 @@ def _undecided(every: Sequence[Ranking], best: str, points: str) -> Sentence:
 
 def _ranked_once(ranking: Ranking) -> Sentence:
     first = ranking.results[0]
-    # A gateway that may be better than measured makes the order of the others no less sure.
+    # A gateway that may be better or worse than measured makes the order of the others no less sure.
     aside = {claim.first.gateway: claim.doubts for claim in ranking.claims if claim.doubts and not _grave(first)}
     claims = [claim for claim in ranking.claims if claim.first.gateway not in aside] or ranking.claims
     certainty = weakest(claims)
@@ -441,9 +441,28 @@ def _ranked_once(ranking: Ranking) -> Sentence:
         ranked = [result for result in ranking.results if result.gateway not in aside]
         text += f"; last of {len(ranked)} is {ranked[-1].gateway} with {_value(ranked[-1])}" if len(ranked) > 2 else ""
     if aside and len(aside) < len(ranking.claims):
-        words = dict.fromkeys(word for doubts in aside.values() for word in doubts)
-        text += f". Not ranked: {listed(list(aside))}, maybe better than measured ({', '.join(words)})"
+        text += f". Not ranked: {_not_ranked([claim for claim in ranking.claims if claim.first.gateway in aside])}"
     return _claimed(text, certainty, claims)
+
+
+def _not_ranked(claims: Sequence[Claim]) -> str:
+    """Gateways with grave doubts, in words, with how these may have moved what was measured."""
+    moved: dict[str, list[Claim]] = {}
+    for each in claims:
+        moved.setdefault(_may_be(each.first), []).append(each)
+    return "; ".join(
+        f"{listed(list(dict.fromkeys(one.first.gateway for one in own)))}, maybe {how} than measured "
+        f"({', '.join(_doubts(own))})"
+        for how, own in moved.items()
+    )
+
+
+def _may_be(result: Result) -> str:
+    """How the true value of a result with grave doubts may be, compared with the measured one."""
+    stated = doubtful.stated(result)
+    if stated.is_median or (stated.lower > 0 and math.isfinite(stated.upper)):
+        return "other"
+    return "better" if math.isinf(stated.upper) == (better(result.metric) == "higher") else "worse"
 
 
 def _grave(result: Result) -> bool:

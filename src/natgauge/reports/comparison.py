@@ -60,7 +60,9 @@ def sentences(record: ComparisonRecord) -> list[Sentence]:
         limit = f"more than {given(record.fail_above)} above that of {record.baseline.label}"
         start = "A cost is" if record.above else "No cost is" if record.decided else "Cannot tell whether a cost is"
         costs = f"{start} {limit}."
-        found.insert(0, Sentence(costs, "sure" if record.decided or record.above else "cannot tell"))
+        is_known = record.decided or record.above
+        of_all = _concluded(costs, record, record.estimates)
+        found.insert(0, of_all if is_known else Sentence(costs, "cannot tell"))
     for estimate in record.control:
         if says_nothing(estimate):
             of = f"how far equal gateways differ ({FRAME_OF[estimate.quantity]}, A/A control)"
@@ -145,10 +147,8 @@ def _same_cost(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sent
     largest = max(largest, control - 1) if math.isfinite(control) else largest
     what, names = FRAME_OF[group[0].quantity], listed([_through(estimate, record) for estimate in group])
     within = f"at most {percent(largest, 'up')} ({_level(group)})"
-    return Sentence(
-        f"No practical difference between a {what} through {names} and through {record.baseline.label}: {within}.",
-        "sure",
-    )
+    text = f"No practical difference between a {what} through {names} and through {record.baseline.label}: {within}."
+    return _concluded(text, record, group)
 
 
 def _unknown_costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
@@ -183,7 +183,19 @@ def _costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence
     if undecided:
         head = f"Cannot tell whether a {what} costs more or less than {against}"
         return Sentence(f"{head}: {', '.join(parts)}; {intervals}.", "cannot tell")
-    return Sentence(f"A {what} costs {', '.join(parts)} than {against}; {intervals}.", "sure")
+    return _concluded(f"A {what} costs {', '.join(parts)} than {against}; {intervals}.", record, group)
+
+
+def _concluded(text: str, record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
+    """A conclusion from known intervals, which is not sure where a doubt about these rates could change it."""
+    words = {
+        doubt.word: None
+        for one in group
+        for gateway in (record.baseline, record.gateway(one.gateway))
+        for doubt in gateway.doubts.get(one.quantity, ())
+        if doubt.grade == "answer"
+    }
+    return Sentence(text, "seen" if words else "sure", doubts=tuple(words))
 
 
 def _level(group: Sequence[RatioEstimate]) -> str:

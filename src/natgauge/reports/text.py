@@ -17,7 +17,7 @@ from natgauge.interval_text import figure_and_interval
 from natgauge.metrics import declared
 from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
 from natgauge.notes import NoteWord
-from natgauge.records.measurement import FUNCTIONAL, SHARE_OF_LINK, Result
+from natgauge.records.measurement import SHARE_OF_LINK, Result
 from natgauge.records.parameters import METHODS
 from natgauge.reports import criterion, draft, main_figure
 from natgauge.reports.answers import Sentence, answers, not_sure
@@ -72,9 +72,8 @@ def verdict(result: Result, *, brief: bool = False, width: int | None = None) ->
 
 
 def answer(result: Result) -> list[str]:
-    """Return the answer of one result, and what limited it; figures of an emulated machine have their stamp."""
-    first, *others = (sentence.text for sentence in answers([result]))
-    return [f"{first} ({FUNCTIONAL})" if result.functional else first, *others]
+    """Return the answer of one result, and what limited it."""
+    return [sentence.text for sentence in answers([result])]
 
 
 def answered(sentences: Sequence[Sentence], shown: Sheet, width: int | None = None) -> str:
