@@ -131,12 +131,24 @@ static __always_inline void record_delay(struct tally *tally, __s64 delay, const
 		count_delay(&delays, side, delay);
 }
 
-/* One-way delay, ns; the tag contains the sending time modulo 2^40 ns, 18 minutes. */
-static __always_inline __s64 delay_of(const struct tag *tag)
+/* Time from sending until `until`, ns; the tag contains the sending time modulo 2^40 ns, 18 minutes. */
+static __always_inline __s64 time_since(const struct tag *tag, __u64 until)
 {
 	__u64 sent = (__u64)tag->sent_high << 24 | (__u32)tag->sent_middle << 8 | tag->sent_low;
 
-	return (__s64)((bpf_ktime_get_ns() - sent) << 24) >> 24;
+	return (__s64)((until - sent) << 24) >> 24;
+}
+
+/* One-way delay, ns. */
+static __always_inline __s64 delay_of(const struct tag *tag)
+{
+	return time_since(tag, bpf_ktime_get_ns());
+}
+
+/* Whether the frame is of an earlier phase or period, which has counted it as lost. */
+static __always_inline bool is_of_earlier(const struct tag *tag)
+{
+	return control.since && time_since(tag, control.since) > 0;
 }
 
 /* Count a late frame and its delay. */

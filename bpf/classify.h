@@ -175,6 +175,9 @@ static __always_inline void count_expected(struct receiver *r, const struct rece
 	enum arrival arrival;
 	__s64 delay = 0;
 
+	/* A period numbers its frames as the one before; only openings have numbers of their own. */
+	if (stream != PHASE1 && is_of_earlier(&frame->tag))
+		return;
 	if (plan.stamped)
 		delay = delay_of(&frame->tag);
 	arrival = record_in_window(stream, &frame->tag, &reordered);
@@ -182,6 +185,8 @@ static __always_inline void count_expected(struct receiver *r, const struct rece
 		tally->duplicates++;
 		return;
 	}
+	if (stream == PHASE1 && is_of_earlier(&frame->tag))
+		return;
 	if (arrival == TOO_OLD || !(control.open & 1 << stream) ||
 	    (plan.frame_timeout_ns && delay > (__s64)plan.frame_timeout_ns)) {
 		count_late(tally, plan.stamped ? delay : delay_of(&frame->tag));

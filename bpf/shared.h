@@ -342,6 +342,8 @@ struct control {
 	__u32 port_ifindex[SIDES];
 	__u32 port_netns[SIDES]; /* inode number of the namespace */
 	__u32 unused;
+	/* ns; frames sent earlier are not of this phase, although it numbers its frames as theirs. 0: it does not */
+	__u64 since;
 	__u64 done[MAX_SENDERS]; /* set by a sender after its last frame */
 };
 

@@ -48,6 +48,12 @@ impl Control {
         unsafe { ptr::write_volatile(&raw mut (*self.0).open, streams) }
     }
 
+    /// Frames sent before this time are not of the phase; 0: all are.
+    pub fn since(self, ns: u64) {
+        // SAFETY: see Send.
+        unsafe { ptr::write_volatile(&raw mut (*self.0).since, ns) }
+    }
+
     /// Interfaces whose accepted frames are counted as offered; 0: none.
     pub fn count_offered_on(self, ifindex: [u32; SIDES]) {
         // SAFETY: see Send; only while no sender runs.

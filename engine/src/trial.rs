@@ -29,6 +29,8 @@ use crate::tester::types;
 const LEAD_NS: u64 = 5_000_000;
 /// Overdue batches that a sender sends at once; a card's ring has room for their frames.
 const AT_ONCE_BATCHES: u32 = 2;
+/// Frames of an earlier phase are not looked for longer, because sending times repeat after 18 minutes.
+const LATEST: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 /// Grace after the last phase when all frames have arrived, for duplicates, which follow soon or never. Phase 1 needs none,
@@ -207,6 +209,8 @@ impl Trial<'_> {
             Flow { first: period * flow.intended().div_ceil(senders), ..flow }
         };
         let flows = phase2.streams().map(flow_of).chain(flow::of_churn(self.request)).collect();
+        let repeats = period > 0 || self.request.churn().is_some();
+        self.programs.control.since(if repeats { host::now_ns() } else { 0 });
         self.before_phase2 = self.programs.received();
         self.phase(PhaseName::Phase2, flows, self.catch_up(phase2.catch_up_percent), phase2.grace_ms).map(Some)
     }
@@ -267,11 +271,15 @@ impl Trial<'_> {
 
     /// Wait until all senders have ended, or stop them when the trial must end.
     fn wait(&mut self, name: PhaseName, running: Vec<Sender>, flows: &[Flow]) -> Outcome<()> {
-        let mut next = Instant::now() + PROGRESS_INTERVAL;
+        let began = Instant::now();
+        let mut next = began + PROGRESS_INTERVAL;
         let mut refused = Ok(());
         while running.iter().any(|sender| !sender.finished()) {
             thread::park_timeout(POLL_INTERVAL);
             self.steps.check();
+            if began.elapsed() > LATEST {
+                self.programs.control.since(0);
+            }
             if refused.is_ok() {
                 let asked = self.queries.as_mut().map_or(Ok(()), Queries::send_due);
                 refused = asked.and_then(|()| self.check_limits());

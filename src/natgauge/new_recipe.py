@@ -19,7 +19,6 @@ from natgauge import foreign
 from natgauge.errors import UsageError, shortened
 from natgauge.gateways.recipe import FILE_IN_FOLDER, LONGEST_NAME, LONGEST_TITLE, NAME
 from natgauge.plain_text import one_line
-from natgauge.words import enumerated
 
 #: The rule set's file next to the recipe.
 RULES: Final = "rules.nft"
@@ -169,14 +168,14 @@ def unlike_lab(rules: str, names: Mapping[str, str]) -> Iterator[str]:
     code = re.sub(r"#.*", "", rules)
     if others := [name for name in _interfaces(code) if name not in {*names, *_EVERYWHERE}]:
         yield (
-            f"the rules name {enumerated(others)}, and a lab has the inside and the outside interface alone: rules for "
-            "others match nothing there; put the names of these two in their place where that matters"
+            f"names interfaces that no lab has ({', '.join(others)}), whose rules match nothing there; put the inside "
+            "or the outside interface in their place where that matters"
         )
     networks = list(dict.fromkeys(each for each in _SELECTED.findall(code) if each not in names and _is_inside(each)))
     if networks and "NG_INITIATOR_NETWORK4" not in names.values():
         yield (
-            f"the rules name {enumerated(networks)}, which no lab has: rules for it match nothing there; if that is "
-            f"your inside network, add --inside-network {networks[0]}"
+            f"names networks that no lab has ({', '.join(networks)}), whose rules match nothing there; if one is your "
+            f"inside network, add --inside-network {networks[0]}"
         )
 
 

@@ -295,6 +295,39 @@ fn after_its_grace_a_frame_is_late() {
 }
 
 #[test]
+fn a_frame_of_an_earlier_period_takes_no_place_of_one_of_this_period() {
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(&[]));
+    let (mut frame, _) = outside_frame(&loaded, 20);
+    frame.stream = PHASE2_INITIATOR;
+    loaded.programs.control.since(2_000_000_000);
+    for (sent_ns, expected) in
+        [(1_999_999_000, &[] as &[&str]), (2_000_001_000, &["received"]), (2_000_001_000, &["duplicates"])]
+    {
+        frame.sent_ns = sent_ns;
+        let before = loaded.programs.received();
+        let (_, _, after) = loaded.receive(RESPONDER, &frame.build());
+        assert_eq!(risen(&before, &after), expected, "sent at {sent_ns} ns");
+    }
+}
+
+#[test]
+fn a_frame_that_phase_1_lost_opens_no_connection_in_phase_2_and_its_duplicates_are_counted() {
+    let mut place = MaybeUninit::uninit();
+    let loaded = Loaded::new(&mut place, request(&[]));
+    let (mut frame, _) = outside_frame(&loaded, 20);
+    (frame.sequence, frame.sent_ns) = (3, 1_000_000_000);
+    loaded.receive(RESPONDER, &frame.build());
+    loaded.programs.control.since(2_000_000_000);
+    for (sequence, expected) in [(3, &["duplicates"] as &[&str]), (4, &[])] {
+        frame.sequence = sequence;
+        let before = loaded.programs.received();
+        let (_, _, after) = loaded.receive(RESPONDER, &frame.build());
+        assert_eq!(risen(&before, &after), expected, "sequence {sequence}");
+    }
+}
+
+#[test]
 fn past_its_timeout_a_frame_is_late() {
     let mut place = MaybeUninit::uninit();
     let loaded = Loaded::new(&mut place, request(&[("/frame_timeout_ms", "10")]));

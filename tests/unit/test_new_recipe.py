@@ -236,8 +236,8 @@ def test_what_no_lab_has_is_told_with_what_to_change(capsys: pytest.CaptureFixtu
     asked = ["gateways", "new", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]
     assert run([*asked, "one"]) == 0
     interfaces, network = capsys.readouterr().err.splitlines()
-    assert "the rules name guests and lan1, " in interfaces
-    assert "the rules name 192.168.1.0/24, " in network
+    assert "(guests, lan1)" in interfaces
+    assert "(192.168.1.0/24)" in network
     option = network.rpartition("add ")[2].split()
     assert run([*asked, "two", *option]) == 0
     assert capsys.readouterr().err.splitlines() == [interfaces]

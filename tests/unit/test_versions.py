@@ -74,6 +74,12 @@ def test_folders_that_do_not_tell_versions_apart_are_no_names(tmp_path: Path) ->
     assert [each.gateway for each in find(folders).results] == [both[0], *both]
 
 
+@pytest.mark.parametrize("odd", ["x" * 33, "two\nlines", "a|b"])
+def test_names_of_folders_that_a_table_has_no_room_for_are_none_of_versions(odd: str, tmp_path: Path) -> None:
+    folders = [stored(tmp_path / odd, FIRST), stored(tmp_path / "b", SECOND)]
+    assert [each.gateway for each in find(folders).results] == ["gateway (1efa1c)", "gateway (51197a)"]
+
+
 def test_one_version_keeps_its_name_and_so_do_different_gateways(tmp_path: Path) -> None:
     assert {each.gateway for each in find([stored(tmp_path / "a", FIRST, FIRST)]).results} == {"gateway"}
     others = [stored(tmp_path / "b", FIRST), stored(tmp_path / "c", SECOND, gateway="other")]

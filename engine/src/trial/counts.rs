@@ -148,7 +148,7 @@ impl Trial<'_> {
             duplicates: tally.duplicates,
             reordered: tally.reordered,
             late: tally.late,
-            late_delay: self.late_delay(stream, tally),
+            late_delay: self.late_delay(flow, tally),
             wrong: WrongFrames { damaged, ..wrong },
             zero_checksums: self.request.accept_zero_checksum.then_some(tally.zero_checksums),
             asked: self.request.frame.resolved.then_some(tally.asked),
@@ -184,10 +184,11 @@ impl Trial<'_> {
         })
     }
 
-    /// The extremes are those of the whole phase 2, so none of its periods has them.
-    fn late_delay(&self, stream: usize, tally: &types::tally) -> Option<LateDelay> {
-        let whole = stream == PHASE1 && self.request.churn().is_none()
-            || self.request.phase2.as_ref().is_none_or(|phase2| phase2.periods == 1);
+    /// The extremes are those of the whole trial: no period has them, and no openings where frames of phase 1 were late.
+    fn late_delay(&self, flow: &Flow, tally: &types::tally) -> Option<LateDelay> {
+        let phase1 = flow.opened > 0 && self.before_phase2.tally[PHASE1].late > 0;
+        let whole = (flow.stream == PHASE1 && flow.opened == 0)
+            || self.request.phase2.as_ref().is_none_or(|phase2| phase2.periods == 1 && !phase1);
         (tally.late > 0 && whole).then_some(LateDelay {
             minimum_ns: tally.late_minimum,
             maximum_ns: tally.late_maximum,

@@ -78,7 +78,7 @@ def command(gateway: str, against: str | None, results: Path, as_json: bool, **c
         audited = audit(gateway, results=results, observe=display, notify=display.line, **choices)
         if against is not None and stored is None:
             stored = _stored(audit(against, results=results, observe=display, notify=display.line, **choices))
-    audits = (_stored(audited),)
+    audits: tuple[StoredAudit, ...] = (_stored(audited),)
     if stored is not None:
         audits = audits_apart([*audits, stored], [gateway, str(against)])
     if not as_json:

@@ -26,6 +26,8 @@ _UNKNOWN: Final = "unknown recipe"
 _DIGITS: Final = 6
 #: Beginning of the names that natgauge gives to results folders.
 _STAMPED: Final = re.compile(r"\d{4}-\d\d-\d\d-\d{6}")
+#: Folders' names that every form has room for.
+_SHOWN: Final = re.compile(r"[\w.+-]{1,32}")
 
 #: Names by which the user may know a version, the best first; empty = there is none.
 _Known = tuple[str, ...]
@@ -121,7 +123,8 @@ def _of_user(folder: Path) -> _Known:
     own = folder.absolute()
     above = own.parent.parent if own.parent.name == CAMPAIGN_RESULTS else own.parent
     is_renamed = not (_STAMPED.match(own.name) or is_there(own.parent.parent / CAMPAIGN))
-    return above.name, own.name if is_renamed else ""
+    names = (above.name, own.name if is_renamed else "")
+    return tuple(name if _SHOWN.fullmatch(name) else "" for name in names)
 
 
 def _names(recipes: Sequence[tuple[str, object, _Known]]) -> list[str]:
