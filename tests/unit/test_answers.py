@@ -457,6 +457,31 @@ def test_a_figure_that_not_all_repetitions_have_says_how_many_have_it() -> None:
     assert said(6e5, 6e5, 6e5).endswith("; no loss up to 600,000 frames/s in each direction.")
 
 
+def test_a_table_says_how_many_repetitions_have_a_figure_that_others_lack() -> None:
+    """A rate without loss that one repetition of three had stood in tables as if it were that of all."""
+
+    def some(*rates: float, **more: Any) -> list[str]:
+        figures = {"highest_rate_without_loss": rates, **more}
+        result = made([3.2, 3.2, 3.2], metric="frame-loss", unit="%", figures=figures)
+        return next(row.printed for row in rows([result]) if row.label == "figures that only some repetitions have")
+
+    assert some(6e5) == ["highest rate without loss: 1 of 3"]
+    assert some(6e5, 6e5, 6e5) == ["-"]
+    assert some(6e5, 6e5, first_failure_seconds=30.0) == [
+        "highest rate without loss: 2 of 3; end of the first failed period: 1 of 3"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("directions", "of"), [("both", "in each direction"), ("up", "from the Initiator"), ("down", "from the Responder")]
+)
+def test_a_burst_is_of_the_frames_of_each_direction(directions: str, of: str) -> None:
+    """By default 810 frames come from each side, and "a burst of 810 frames" was said."""
+    burst = made([810.0], metric="back-to-back", unit="frames", parameters={"directions": directions})
+    assert one(burst).text.startswith(f"x forwards a burst of 810 frames {of} without loss: ")
+    assert next(row.printed for row in rows([burst]) if row.label == "unit") == [f"frames {of}"]
+
+
 @pytest.mark.parametrize("frames", [(500.0, 500.0), (480.0, 500.0), (1000.0, 1000.0)])
 def test_of_fewer_than_1000_frames_the_slowest_one_is_named_and_not_one_of_1000(
     frames: tuple[float, float], golden: Golden
@@ -670,9 +695,10 @@ def test_drawn_frames_are_not_called_connections(figures: dict[str, float], limi
 def test_draws_that_exceed_the_connections_are_the_frames_of_their_rate() -> None:
     result = made(
         [1e5], metric="connection-rate", unit="connections/s", figures={"connections_expected": 1000.0},
-        parameters={"order": "with-replacement", "draws": 10_000},
+        parameters={"order": "with-replacement", "draws": 10_000, "error": "1%"}, error=100.0,
     )  # fmt: skip
     assert "which open about 10 k connections/s" in one(result).text
+    assert "error of the search 100 frames/s" in verdict(result)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from typing import Final, Literal
 from pydantic import JsonValue
 
 from natgauge.analysis import derived
+from natgauge.analysis.contrast import search_error
 from natgauge.analysis.halves import rows_of_halves
 from natgauge.analysis.loads import ByLoad, by_load
 from natgauge.analysis.own_work import limiting_device, own_work
@@ -460,7 +461,11 @@ def _own_percent(result: Result) -> float | None:
     return None if share is None else 100 * share
 
 
-_TOLERATED: Final = "highest rate within the tolerated loss"
+#: Labels of the rates without loss, or within what was tolerated, of a series over loads.
+_RATES_OF_LOSS: Final = {
+    WITHOUT_LOSS: "highest rate without loss",
+    WITHIN_TOLERANCE: "highest rate within the tolerated loss",
+}
 
 
 def _rate_of_loss(name: str) -> Callable[[Result], Cell]:
@@ -474,6 +479,18 @@ def _rate_of_loss(name: str) -> Callable[[Result], Cell]:
     return read
 
 
+def _of_some(result: Result) -> str | None:
+    """Return the figures that only some repetitions have, with the number of these; None where there are none."""
+    of = len(result.repetitions)
+    labels = {each.name: each.label for each in figures().values()} | _RATES_OF_LOSS
+    some = [
+        f"{labels[name]}: {figure.count} of {of}"
+        for name, figure in result.figures.items()
+        if labels.get(name) and figure.count < of
+    ]
+    return "; ".join(some) or None
+
+
 def _tolerated(result: Result) -> str | None:
     """Return the share of its frames that a passing trial may lose; None where that is none."""
     lost = criterion.tolerance(result)
@@ -481,8 +498,9 @@ def _tolerated(result: Result) -> str | None:
 
 
 def experiments(result: Result) -> float:
-    """Return the number of experiments; a tear-down rate has several of them within each repetition."""
-    return len(result.repetitions) * (result.number("sample") or 1)
+    """Return the number of experiments: of a tear-down by a command its deletions, or else the repetitions."""
+    deletions = result.figures.get("full_seconds")
+    return len(result.repetitions) if deletions is None else deletions.count
 
 
 def _planned(result: Result) -> float | None:
@@ -518,7 +536,7 @@ _BEFORE: Final = (
     _Described("frames of", criterion.transport),
     _Described("number of experiments", experiments, text=in_full),
     _Described("experiments planned", _planned, text=in_full),
-    _Described("error of the search", lambda result: result.error, text=number, measured=True),
+    _Described("error of the search", search_error, text=number, measured=True),
     _Described("unit", unit_of),
     _Described("median", lambda result: result.median, text=number, measured=True, in_unit=True),
     _Described("threshold", _threshold, measured=True),
@@ -535,11 +553,12 @@ _BEFORE: Final = (
     *_delays(),
     *(
         _Described(label, _rate_of_loss(name), f"frames/s {_EACH_THAT_SENDS}", text=number, measured=True)
-        for name, label in ((WITHOUT_LOSS, "highest rate without loss"), (WITHIN_TOLERANCE, _TOLERATED))
+        for name, label in _RATES_OF_LOSS.items()
     ),
     _Described("established", _figure(ESTABLISHED), "connections", text=number, measured=True),
 )
 _BEHIND: Final = (
+    _Described("figures that only some repetitions have", _of_some, measured=True),
     *(
         _Described(label, _link_maximum(of_units=of_units), unit, text=number)
         for label, unit, of_units in (
