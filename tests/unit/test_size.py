@@ -332,6 +332,18 @@ def test_results_that_are_left_out_are_named_with_the_reason_in_one_line(golden:
     assert "Not used" not in text(found, asked, [OPEN])
 
 
+def test_frames_that_drew_their_four_tuples_are_no_connections_of_subscribers() -> None:
+    """Seen: a gateway carried 1,000 subscribers with one new connection/s each, of 1,000 frames/s that opened 632."""
+    drawn = made(
+        [1000.0, 1000.0], metric="connection-rate", unit="connections/s", parameters={"order": "with-replacement"}
+    )
+    asked = Subscribers(1, new=1.0, connections=1.0)
+    found = sized([drawn, OPEN], asked)
+    assert found[0].missing == ("new connections",)
+    assert "its frames drew their four tuples" in text(found, asked, [drawn, OPEN]).splitlines()[-1]
+    assert sizings([NEW, OPEN], asked)[0].missing == ()
+
+
 def test_octets_of_tagged_frames_are_without_the_tags_and_say_so(golden: Golden) -> None:
     """Seen: the tags were counted in one place and not in another."""
     one = {"frame_size": 68, "frame_octets": {"initiator": 68, "responder": 64}, "initiator_vlan": "100"}

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from natgauge.analysis.between_runs import left_range
 from natgauge.analysis.contrast import Span
-from natgauge.analysis.unit_frames import bits_of_unit, frames_of, mix_of
+from natgauge.analysis.unit_frames import bits_of_unit, drawn_frames, frames_of, mix_of
 from natgauge.ethernet import FRAME_OVERHEAD
 from natgauge.figure_text import in_full
 from natgauge.metrics import declared
@@ -41,8 +41,9 @@ _FORGETTING: Final = ("emptying", "empty_command", "device_timeout")
 Ended = Literal["new connections", "open connections", "outside ports", "port blocks", "frames"]
 Fits = Literal["carries", "does not carry", "cannot tell"]
 #: Why a result is left out: its metric says nothing of subscribers; nothing of its resource is asked for; its gateway
-#: keeps no connections, so that they are no limit; part of its frames were only routed; their size is not known.
-Unused = Literal["other metric", "not asked", "no limit", "routed frames", "unknown size"]
+#: keeps no connections, so that they are no limit; its rate counts frames of which some opened no connection; part of
+#: its frames were only routed; their size is not known.
+Unused = Literal["other metric", "not asked", "no limit", "drawn frames", "routed frames", "unknown size"]
 
 
 #: Resources that only a gateway which keeps connections runs out of.
@@ -192,7 +193,8 @@ def why_unused(result: Result, asked: Subscribers) -> Unused | None:
     if resource not in asked.needs():
         return "not asked"
     if resource in _OF_CONNECTIONS:
-        return None if keeps_connections(result) else "no limit"
+        is_drawn = drawn_frames(result.metric, result.parameters) is not None
+        return "no limit" if not keeps_connections(result) else "drawn frames" if is_drawn else None
     if (result.number("foreground_share") or 1.0) < 1:
         return "routed frames"
     return None if _octets(result) else "unknown size"

@@ -22,13 +22,14 @@ from natgauge.analysis.halves import rows_of_halves
 from natgauge.analysis.loads import ByLoad, by_load
 from natgauge.analysis.own_work import limiting_device, own_work
 from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived_rows
-from natgauge.analysis.unit_frames import bits_of_unit, frames_in_all, mix_of
+from natgauge.analysis.unit_frames import bits_of_unit, drawn_frames, frames_in_all, mix_of
 from natgauge.errors import UsageError
 from natgauge.figure_text import at_least, at_most, in_full, number, of_whole
 from natgauge.interval_text import Written, with_ends, within
 from natgauge.log_counts import LOG_FIGURES
 from natgauge.metrics import figures
-from natgauge.metrics.loads import WITHIN_TOLERANCE, WITHOUT_LOSS
+from natgauge.metrics.connections import CONNECTIONS_COUNTED, CONNECTIONS_EXPECTED
+from natgauge.metrics.loads import KEPT, KEPT_LEAST, KEPT_MOST, WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.metrics.shared_figures import (
     CORE_IMBALANCE,
     ESTABLISHED,
@@ -72,6 +73,8 @@ class Ranged:
 
 Cell = str | float | Bounded | Ranged | None
 
+#: The parameter whose row has the connections that were opened.
+_SESSIONS: Final = "connections"
 #: The most characters of a parameter in a table for people.
 _WIDEST: Final = 32
 
@@ -152,25 +155,27 @@ IN_UNIT: Final = frozenset(
 )  # fmt: skip
 #: Unit of the rate of all directions together.
 UNIT_IN_ALL: Final = "frames/s all directions together"
+#: Units that count the frames of a direction.
+_OF_DIRECTIONS: Final = frozenset({"frames/s", "frames"})
 #: What rates of frames of several results refer to.
 _EACH_THAT_SENDS: Final = "of each direction that sends"
 
 
 def unit_of(result: Result) -> str:
-    """Return the unit; that of a rate, or of a burst, of frames includes the direction."""
-    if result.unit == "frames":
-        return f"frames {_sending(result)}"
-    return unit_of_frames(result) if result.unit == "frames/s" else result.unit
+    """Return the unit; that of frames and of their rate includes the direction."""
+    if drawn_frames(result.metric, result.parameters) is not None:
+        return "frames/s of drawn four tuples"
+    return f"{result.unit} {_sending(result)}" if result.unit in _OF_DIRECTIONS else result.unit
 
 
 def unit_of_frames(result: Result) -> str:
     """Return the unit of a rate of frames of each direction that sends."""
-    if result.number("down_share") not in (None, 0.5):
-        return "frames/s on average of both directions"
     return f"frames/s {_sending(result)}"
 
 
 def _sending(result: Result) -> str:
+    if result.number("down_share") not in (None, 0.5):
+        return "on average of both directions"
     return SENDING.get(str(result.parameter("directions")), SENDING["both"])
 
 
@@ -247,11 +252,25 @@ def _cell(value: JsonValue) -> Cell:
     return shown(value)
 
 
+def opened_by_draws(result: Result) -> int | None:
+    """Return the connections that drawn frames opened, by the device or on average; None = no such number is known."""
+    opened = result.figures.get(CONNECTIONS_COUNTED, result.figures.get(CONNECTIONS_EXPECTED))
+    return None if opened is None else round(opened.median)
+
+
+def _sessions(result: Result) -> Cell:
+    opened = opened_by_draws(result)
+    return _cell(result.parameter(_SESSIONS)) if opened is None else opened
+
+
 def _ratio(
     above: str, below: str, compute: Callable[[float, float], float] = operator.truediv
 ) -> Callable[[Result], Cell]:
     def read(result: Result) -> Cell:
         upper, lower = result.number(above), result.number(below)
+        opened = opened_by_draws(result)
+        if opened is not None:
+            upper, lower = (opened if name == _SESSIONS else own for name, own in ((above, upper), (below, lower)))
         return compute(upper, lower) if upper and lower else None
 
     return read
@@ -329,7 +348,37 @@ def _of_metrics() -> Iterator[_Described]:
     for figure in figures().values():
         if figure.label:
             text = in_full if figure.is_counted else _text_in(figure.unit)
-            yield _Described(figure.label, _figure(figure.name), figure.unit, text=text, measured=True)
+            if figure.name == KEPT:
+                yield _Described(figure.label, kept, figure.unit, text=_with_bound(text), measured=True)
+            else:
+                yield _Described(figure.label, _figure(figure.name), figure.unit, text=text, measured=True)
+
+
+def kept(result: Result) -> Cell:
+    """Return the share that is kept beside a flood, or what both searches of each repetition leave of it."""
+    figure = result.figures.get(KEPT)
+    if figure is None:
+        return None
+    least, most = (
+        own if own is not None and own.count == figure.count else None
+        for own in (result.figures.get(name) for name in (KEPT_LEAST, KEPT_MOST))
+    )
+    if least is not None and most is not None:
+        return Ranged(figure.median, least.minimum, most.maximum)
+    if most is not None:
+        return Bounded("<=", most.maximum)
+    return None if least is None else Bounded(">=", least.minimum)
+
+
+def _with_bound(text: Callable[[Cell], str]) -> Callable[[Cell], str]:
+    """Return a writer of bounds, rounded outward, and of other cells as `text` writes them."""
+
+    def written(cell: Cell) -> str:
+        if not isinstance(cell, Bounded):
+            return text(cell)
+        return f"{cell.bound} {(at_most if cell.bound == '<=' else at_least)(cell.value)}".lstrip()
+
+    return written
 
 
 def _costs() -> Iterator[_Described]:
@@ -475,12 +524,13 @@ _BEFORE: Final = (
     _Described("gateway", lambda result: result.gateway),
     _Described("metric", lambda result: result.metric),
     _Described("placement", lambda result: result.placement),
-    *(_Described(label, _parameter(name), unit, text=in_full) for name, (label, unit) in _OWN_ROWS.items()),
-    _Described("sessions per hash", _ratio("connections", "hash_size", derived.connections_per_bucket), text=number),
-    _Described("table limit per hash", _ratio("table_size", "hash_size"), text=number),
-    _Described(
-        "table limit per session", _ratio("table_size", "connections", derived.table_per_connection), text=number
+    *(
+        _Described(label, _sessions if name == _SESSIONS else _parameter(name), unit, text=in_full)
+        for name, (label, unit) in _OWN_ROWS.items()
     ),
+    _Described("sessions per hash", _ratio(_SESSIONS, "hash_size", derived.connections_per_bucket), text=number),
+    _Described("table limit per hash", _ratio("table_size", "hash_size"), text=number),
+    _Described("table limit per session", _ratio("table_size", _SESSIONS, derived.table_per_connection), text=number),
     _Described("a passing trial may lose", _tolerated),
     _Described("goal of MLRsearch", criterion.goals),
     _Described("frames of", criterion.transport),
@@ -597,12 +647,7 @@ def references(derived: Sequence[DerivedRow]) -> list[str]:
 
 
 def _derived(row: DerivedRow) -> ResultRow:
-    def text(cell: Cell) -> str:
-        if not isinstance(cell, Bounded):
-            return number(cell)
-        return f"{cell.bound} {(at_most if cell.bound == '<=' else at_least)(cell.value)}".lstrip()
-
-    return ResultRow(row.name, row.unit, tuple(map(_compared, row.comparisons)), text, measured=True)
+    return ResultRow(row.name, row.unit, tuple(map(_compared, row.comparisons)), _with_bound(number), measured=True)
 
 
 def _compared(comparison: Comparison) -> Cell:

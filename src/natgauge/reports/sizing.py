@@ -60,6 +60,7 @@ _OPTIONS: Final[Mapping[Resource, str]] = {
 _LEFT_OUT: Final[Mapping[Unused, str]] = {
     "other metric": "no measure of subscribers",
     "no limit": "the gateway keeps no connections, so they are no limit",
+    "drawn frames": "its frames drew their four tuples (order with-replacement), so some opened no connection",
     "routed frames": "native IPv6 among its frames, which is only routed",
     "unknown size": "the size of its frames is not known",
 }
