@@ -92,7 +92,11 @@ RESET: Final = Metric(
     better="lower",
     does="forwards nothing for {value} after a restart",
     best="forwards soonest after a restart",
-    figures=(DeclaredFigure("surviving_percent", "connections that survive", "%"),),
+    figures=(
+        DeclaredFigure(
+            "surviving_percent", "connections that survive", "%", answer="{} %{range} of the connections survive"
+        ),
+    ),
     moved_by=frozenset(),
 )
 
