@@ -17,7 +17,7 @@ from natgauge.errors import BrokenError
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.store import Store
 from natgauge.reports import junit
-from natgauge.reports.collected import StoredComparison, StoredResults
+from natgauge.reports.collected import Stored, StoredComparison, StoredResults
 from natgauge.stored.find_results import find
 
 
@@ -59,6 +59,14 @@ def test_measurements_pass_and_those_without_a_result_are_errors(
     assert capsys.readouterr().out == f"{tmp_path / 'tests.xml'}\n"
     suite = suites((tmp_path / "tests.xml").read_text())["measurements"]
     assert (suite.attrib["tests"], suite.attrib["errors"], suite.attrib["failures"]) == ("2", "1", "0")
+
+
+def test_a_figure_of_an_emulated_machine_has_its_stamp() -> None:
+    """Seen: 6,000 connections/s of an emulated machine were a test that passed, with no word of that."""
+    doubt = [{"word": "functional", "text": "x", "grade": "answer"}]
+    (suite,) = suites(junit.text(StoredResults((Stored(Path("a"), made([6000.0], doubts=doubt)),), ()))).values()
+    (said,) = (each.text or "" for each in suite.iter("system-out"))
+    assert "(functional, not performance)" in said
 
 
 def reported(folder: Path) -> ET.Element:

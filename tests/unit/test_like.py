@@ -481,6 +481,10 @@ def test_a_loss_rate_is_of_lost_frames_or_in_shared_placement_of_missing_ones(pl
         ({"transport": "tcp", "frame_size": 88}, " by TCP."),
         ({"frame_size": 1518}, " in 1,518-octet frames."),
         ({"foreground_share": 0.5}, ", 50% of the frames native IPv6."),
+        ({"order": "increasing"}, ", order of four tuples increasing."),
+        ({"down_share": 0.8}, ", down share 0.8."),
+        ({"modifiers": "broadcast"}, ", modifiers broadcast."),
+        ({"groups": 4}, ", groups 4."),
     ],
 )
 def test_a_result_by_another_criterion_or_of_other_frames_is_left_out_and_says_so(

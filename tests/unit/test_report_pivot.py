@@ -243,3 +243,20 @@ def test_at_a_glance_rates_of_one_direction_and_of_both_have_columns_of_their_ow
     heading, row, *_ = of_metrics(ways).lines
     golden(heading.cells)
     assert [float(cell.split()[0]) for cell in row.cells] == [3, 5]
+
+
+@pytest.mark.parametrize("view", [text, markdown, latex, draft])
+def test_at_a_glance_conditions_that_differ_in_a_column_are_told_in_every_form(view: Any) -> None:
+    """Seen: rates of shared and of isolated placement stood in one column without a word."""
+    rates = [one("connection-rate", gateway, 1, 1e5) for gateway in ("x", "y")]
+    loads = [
+        one("throughput", gateway, 1, 1e5, parameters={"placement": placement})
+        for gateway, placement in (("x", "shared"), ("y", "isolated"))
+    ]
+    printed = " ".join(view.render(of_metrics([*rates, *loads])).replace("\\", "").split())
+    assert printed.count("different conditions") == 1
+    assert (
+        "throughput (frames/s in each direction): under different conditions: placement (shared: x; isolated: y); so "
+        "the order of these figures is not that of the gateways alone."
+    ) in printed
+    assert "different conditions" not in view.render(of_metrics([*rates, loads[0]]))

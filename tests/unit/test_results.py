@@ -285,7 +285,7 @@ def test_what_an_emulated_device_did_is_stamped_whatever_else_is_doubtful(golden
     assert words(found) == ["functional", "single repetition"]
     assert found.functional
     first, *others = verdict(found).splitlines()
-    assert first.endswith("(functional, not performance)")
+    assert "without loss (functional, not performance): " in first
     golden(others)
     assert found.document()["doubts"][0]["word"] == "functional"
     tester = make(measured([100.0]), Parameters.grouped(place={"cpu": "QEMU TCG CPU version 2.5+"}))

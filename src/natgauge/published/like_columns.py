@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Final
 
+from pydantic import JsonValue
+
 from natgauge.analysis.loads import LOST, by_load, loss_figure
 from natgauge.errors import UsageError
 from natgauge.published.load import needs, sources
 from natgauge.published.model import NOTHING, OwnFigure, Quantity, Table, read
 from natgauge.records.measurement import Result
-from natgauge.records.parameters import shown
+from natgauge.records.parameters import describe, shown
 from natgauge.reports import criterion
 from natgauge.statistics.figure import FigureSummary
 
@@ -31,6 +33,8 @@ _FIGURE: Final = "figure"
 _TOLERANCE: Final = "loss_tolerance"
 _SIZE: Final = "frame_size"
 _DIRECTIONS: Final = "directions"
+#: What else all publications have, where no heading says another value.
+_USUAL: Final[Mapping[str, JsonValue]] = {"order": "permutation", "down_share": 0.5, "modifiers": "none", "groups": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,15 @@ class Columns:
         added = quantity.directions is not None and _DIRECTIONS not in shape
         one_way = added and result.parameter(_DIRECTIONS) != "both"
         frames = criterion.unusual_frames(result, sized=_SIZE not in shape)
-        return not (tolerated or one_way or frames or criterion.goals(result))
+        return not (tolerated or one_way or frames or criterion.goals(result) or self._others(result))
+
+    def _others(self, result: Result) -> list[str]:
+        """Other values of a result than those that all publications have, as words."""
+        return [
+            f"{describe(name).label} {_printed(value)}"
+            for name, usual in _USUAL.items()
+            if name not in self._table.shape.columns and (value := result.parameter(name)) not in (None, usual)
+        ]
 
     def unusual(self, result: Result) -> str:
         """Return the conditions of a result that no heading says and most publications do not have, as words."""
@@ -123,7 +135,8 @@ class Columns:
         directions = f" ({_DIRECTIONS} {way})" if way in ("up", "down") and _DIRECTIONS not in shape else ""
         lost = "" if criterion.tolerance(result) is None else f", {criterion.most_lost(result)}"
         passed = lost if criterion.goals(result) is None else criterion.condition(result)
-        return f"{directions}{criterion.unusual_frames(result, sized=_SIZE not in shape)}{passed}"
+        others = "".join(f", {words}" for words in self._others(result))
+        return f"{directions}{criterion.unusual_frames(result, sized=_SIZE not in shape)}{others}{passed}"
 
     def summary(self, name: str, column: int) -> FigureSummary | Result | Absent:
         """Return the summary of a quantity's figure at a column, or the reason for its absence."""

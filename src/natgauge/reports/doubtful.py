@@ -12,7 +12,7 @@ from typing import Final
 from natgauge.analysis.contrast import better, bounds, bracket, widened
 from natgauge.known_doubts import KnownDoubt, known_doubts, words_of
 from natgauge.notes import NoteWord
-from natgauge.records.measurement import Result
+from natgauge.records.measurement import FUNCTIONAL, Result
 from natgauge.words import OF_SPEED, LimitedBy
 
 #: Doubts of a rate that leave one of its ends certain.
@@ -91,8 +91,13 @@ def _is_rate(result: Result) -> bool:
 
 
 def mark(result: Result) -> str:
-    """Return the end of a sentence with a value that grave doubts leave uncertain in both directions."""
-    return " (doubtful)" if stated(result).doubtful else ""
+    """Return the end of a sentence with a value of an emulated machine, or one that may be higher and lower."""
+    return stamp(result) or (" (doubtful)" if stated(result).doubtful else "")
+
+
+def stamp(result: Result) -> str:
+    """Return what belongs to each value of an emulated machine; empty for other values."""
+    return f" ({FUNCTIONAL})" if result.functional else ""
 
 
 def missing(result: Result) -> str:

@@ -14,6 +14,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from natgauge.analysis import conditions
 from natgauge.analysis.comparing import comparable
 from natgauge.analysis.scalability import AXES
 from natgauge.errors import UsageError
@@ -81,6 +82,8 @@ def sheet(results: Sequence[Result], against: str, *, narrow: bool = False) -> S
 def of_metrics(results: Sequence[Result]) -> Sheet:
     """Return the matrix of results: a row for each device, a column for each metric, medians as cells.
 
+    Below it is what all results have, and in which conditions those of a column differ.
+
     Args:
         results: at least one, at most one for each device and metric.
     """
@@ -103,6 +106,11 @@ def of_metrics(results: Sequence[Result]) -> Sheet:
         for gateway, cells in by_gateway.items()
     ]
     notes = [f"All: {', '.join(same)}."] if same else []
+    unlike: dict[str, list[str]] = {}
+    for column in columns:
+        own = [result for result, heading in zip(results, headings, strict=True) if heading == column]
+        unlike.setdefault(conditions.sentence([conditions.figure_of(result) for result in own]), []).append(column)
+    notes += [f"{', '.join(own)}: {said[0].lower()}{said[1:]}" for said, own in unlike.items() if said]
     doubts = of_columns(
         [(result.gateway, heading, result.doubts) for heading, result in zip(headings, results, strict=True)],
         marked=True,
@@ -112,7 +120,9 @@ def of_metrics(results: Sequence[Result]) -> Sheet:
 
 def _unit(results: Sequence[Result], *, many: bool) -> str:
     """The unit of a block; directions that differ between its columns are not named."""
-    unit = unit_of_all(results) if results[0].unit == "frames/s" else results[0].unit
+    units = {unit_of(result) for result in results}
+    of_several = unit_of_all(results) if results[0].unit == "frames/s" else results[0].unit
+    unit = units.pop() if len(units) == 1 else of_several
     return f"{_THOUSAND:,} {unit}" if many else unit
 
 
