@@ -21,6 +21,7 @@ from natgauge.notes import Note
 from natgauge.procedures import get
 from natgauge.procedures.back_to_back import buffer_notes, buffer_times
 from natgauge.procedures.reset import Outage, ResetKind, surviving_share
+from natgauge.reports import answers
 from natgauge.trials import Direction, Restart
 
 N = 1000
@@ -441,6 +442,7 @@ def test_the_connections_that_survive_a_failover_are_those_whose_downloads_go_on
     found = reset(failing_over(share), reset_kind="failover", reset_command="true")
     assert found.median == pytest.approx(100)
     assert found.figures["surviving_percent"].median == pytest.approx(share * 100, abs=0.01)
+    assert f"; {share * 100:g} % of the connections survive." in answers.one(found).text
 
 
 def stalled(silence: tuple[float, float], *, lost_seconds: float, last_lost: float) -> Gateway:
@@ -550,5 +552,98 @@ def test_a_device_that_stays_away_has_no_reset_time() -> None:
         reset(restarting(1.5, 9.9))
     with pytest.raises(BrokenError, match="frames from the Responder were not back 10 s after the reset"):
         reset(restarting(1.5, None))
-    with pytest.raises(BrokenError, match="before the reset: it did not interrupt"):
+    with pytest.raises(BrokenError, match="no frame was lost after the reset, so it did not interrupt"):
         reset(restarting(-0.5, -0.5))
+    with pytest.raises(BrokenError, match="before the reset: it did not interrupt"):
+        reset(altered(lambda one: {"received": one.offered_frames - 1, "longest_silence": (1.0, 1.001)}))
+
+
+def altered(change: Any, **truth: Any) -> Gateway:
+    """Changes the counts of each direction of a phase 2, as `change` returns for them."""
+
+    def alters(_number: int, trial: Any) -> Any:
+        return change_trial(trial, phase2={who: change_counts(one, **change(one)) for who, one in trial.phase2.items()})
+
+    return Gateway(forwards=3e5, alters=alters, **truth)
+
+
+@pytest.mark.parametrize("silence", [(5.0, 5.012), (11.99, 12.0)])
+def test_a_reset_that_lost_no_frame_is_refused_with_the_gap_between_two_frames(
+    silence: tuple[float, float],
+) -> None:
+    """The command `true` was told as a restart of 11.8 ms, or frames were "not back": a sender woke up late."""
+    with pytest.raises(BrokenError, match=r"no frame was lost after the reset, .* less than the 1 ms between two"):
+        reset(altered(lambda _one: {"longest_silence": silence}), throughput_rate=2000.0)
+
+
+def test_the_notes_say_how_exactly_a_time_is_known() -> None:
+    found = reset(restarting(), throughput_rate=200.0)
+    assert any("so times are known to 10 ms" in note.text for note in found.notes if note.word == "method")
+
+
+def test_a_silence_that_begins_after_the_last_lost_frame_is_the_testers() -> None:
+    """Seen: 128 ms from a stall 8.7 s after the reset, whose own frames were lost long before."""
+    found = reset(stalled((10.7, 10.828), lost_seconds=0.157, last_lost=AT + 0.2))
+    assert found.median == pytest.approx(157, abs=0.1)
+    assert found.figures["back_after_ms_from_responder"].median == pytest.approx(200)
+
+
+def test_frames_lost_before_the_command_alone_are_no_interruption() -> None:
+    with pytest.raises(BrokenError, match="no frame was lost after the reset"):
+        reset(stalled((5.0, 5.05), lost_seconds=0.001, last_lost=1.5))
+
+
+def test_a_direction_that_lost_nothing_was_not_interrupted() -> None:
+    def alters(_number: int, trial: Any) -> Any:
+        initiator, responder = trial.phase2.items()
+        lost = round(0.5 * initiator[1].intended_frames / initiator[1].nominal_seconds)
+        interrupted = change_counts(
+            initiator[1],
+            received=initiator[1].offered_frames - lost,
+            longest_silence=(AT, AT + 0.5),
+            last_lost_ns=round((AT + 0.5) * 1e9),
+        )
+        late = change_counts(responder[1], longest_silence=(9.0, 9.7))
+        return change_trial(trial, phase2={initiator[0]: interrupted, responder[0]: late})
+
+    found = reset(Gateway(forwards=3e5, alters=alters))
+    assert found.median == pytest.approx(500)
+    assert found.figures["silence_ms_from_responder"].median == 0
+
+
+def test_a_takeover_that_loses_nothing_is_at_most_as_long_as_the_longest_silence() -> None:
+    truth = altered(lambda _one: {"longest_silence": (5.0, 5.012)})
+    found = measured("reset", truth, before_seconds=AT, reset_kind="failover", reset_command="true")
+    assert found.median == pytest.approx(12)
+    assert found.limited_by == "host"
+    assert found.figure("surviving_percent") == 100
+    assert found.notes("took over without loss, or the command moved nothing")
+
+
+def losing_a_part(kept: float) -> Gateway:
+    """Loses each 40th frame; while another gateway takes over, it is silent, and then knows a share of connections."""
+
+    def alters(number: int, trial: Any) -> Any:
+        phase2 = {}
+        for who, one in trial.phase2.items():
+            seconds, arriving = one.nominal_seconds, 0.975 * one.offered_frames
+            # The third trial has no command.
+            share = (AT + kept * (seconds - AT - 0.3)) / seconds if number < 2 else 1.0
+            phase2[who] = change_counts(
+                one,
+                received=round(arriving * share),
+                longest_silence=(AT, AT + 0.3),
+                last_lost_ns=round((seconds - 0.001) * 1e9),
+            )
+        return change_trial(trial, phase2=phase2)
+
+    return Gateway(forwards=3e5, alters=alters)
+
+
+@pytest.mark.parametrize("kept", [0.4, 1.0])
+def test_frames_that_a_gateway_loses_anyway_end_no_connections(kept: float) -> None:
+    """A gateway that dropped each 40th frame and forgot nothing was told to keep 96.5 % of the connections."""
+    truth = losing_a_part(kept)
+    found = reset(truth, reset_kind="failover", reset_command="true", loss_tolerance="20%")
+    assert found.figures["surviving_percent"].median == pytest.approx(100 * kept, abs=0.1)
+    assert len(truth.plans) == 3

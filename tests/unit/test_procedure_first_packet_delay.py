@@ -11,6 +11,7 @@ from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
 from natgauge.records.parameters import describe
+from natgauge.reports.text import rates_of
 
 US = 1e-6
 
@@ -34,6 +35,12 @@ def test_a_first_frame_that_takes_2_ms_does_and_later_ones_take_what_they_take()
     assert [row["load_percent"] for row in repetition.series] == [100, 50, 10]
     assert all(row["first_typical_us"] == pytest.approx(2000) for row in repetition.series)
     assert all(row["first_lost_percent"] == 0 for row in repetition.series)
+
+
+def test_the_rates_of_a_series_are_those_of_connections() -> None:
+    """They were called frames/s in each direction, but later frames are the Initiator's alone."""
+    result = measure(Gateway(establishes=2e5)).result
+    assert rates_of(result.repetitions[0].series, result).startswith(" (rates: connections/s; later frames: the Init")
 
 
 def test_phase_1_is_timed_at_the_load_and_only_prepares_the_trial_of_later_frames() -> None:

@@ -19,6 +19,7 @@ from natgauge.metrics import declared
 from natgauge.procedures import get, ipdv, pdv
 from natgauge.procedures.kit.measure.delay_metrics import Timing, read
 from natgauge.procedures.kit.result.delay_statistics import ends_of_variation
+from natgauge.reports import answers
 from natgauge.trials import Direction, TrialPlan
 from natgauge.words import Verdict
 
@@ -319,6 +320,17 @@ def test_a_repetition_has_the_ends_between_which_its_delay_is_and_the_number_of_
         assert lowest <= repetition.value * (1 + 1e-9)
         assert repetition.value <= highest * (1 + 1e-9)
         assert repetition.figures["timed_frames"] == (500 if metric == "first-packet-delay" else 2000)
+
+
+@pytest.mark.parametrize("metric", ["latency", "pdv", "ipdv"])
+@pytest.mark.parametrize(("rate", "grade"), [(2.0, "answer"), (99.0, "answer"), (500.0, "interval"), (1000.0, None)])
+def test_delays_of_few_frames_are_doubted(metric: str, rate: float, grade: str | None) -> None:
+    """Of two frames in each direction "varies the delay from frame to frame by 0 us" was told without a doubt."""
+    found = measured(metric, throughput_rate=rate, trial_seconds=1.0, loads="100%")
+    timed = found.figure("timed_frames")
+    doubts = [doubt for doubt in found.document["doubts"] if doubt["word"] == "few frames"]
+    assert [(doubt["grade"], doubt["value"]) for doubt in doubts] == ([] if grade is None else [(grade, timed)])
+    assert ("(doubtful)" in answers.one(found.result).text) == (grade == "answer")
 
 
 def test_of_two_directions_the_ends_are_those_of_the_slower_one_and_the_frames_those_of_the_fewer() -> None:

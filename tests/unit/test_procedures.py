@@ -68,7 +68,7 @@ def test_each_procedure_measures_a_simulated_gateway(metric: str) -> None:
 def plain_metrics() -> list[str]:
     """Those that any measurer can measure."""
     every = procedures().items()
-    return sorted(name for name, one in every if not one.settings(connections=1, placement="isolated").needs())
+    return sorted(name for name, one in every if not one.settings(connections=100, placement="isolated").needs())
 
 
 @pytest.mark.parametrize("metric", plain_metrics())

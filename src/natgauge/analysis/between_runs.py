@@ -86,10 +86,15 @@ def _begun(result: Result) -> list[float]:
 def expected_range(result: Result) -> tuple[float, float] | None:
     """Return the lower and the upper end, in the result's unit; None where a value is only a bound.
 
+    Of a single repetition without an error or a drift it is None, too: its readings say nothing of another run.
+
     It contains every repetition with the bounds of its search and the shares by which doubts may have moved it. Beyond
     that it has the error of the search each way, because near the limit a load passes or fails by chance, and the drift
     of a virtual machine; as these are independent, as the root of the sum of their squares.
     """
+    is_single = any(doubt.word == "single repetition" for doubt in result.doubts)
+    if is_single and not _error(result) and not drift(result):
+        return None
     lower, upper = possible_range(result)
     return None if math.isinf(upper) else (lower, upper)
 

@@ -225,9 +225,13 @@ def bounds(result: Result) -> tuple[float, float]:
     """Return the range of the device's true median; both ends are the median where the device itself was the limit.
 
     The distance between the last two loads of a search is its error, not a limit. A limit of the tester, host or server
-    makes the median a lower bound. A search that ran out of time has two bounds, or only the lower one.
+    makes the median a lower bound, and so does a sample without an upper end, such as a fall between two readings. A
+    search that ran out of time has two bounds, or only the lower one.
     """
     limits = {result.limited_by, *(repetition.limited_by for repetition in result.repetitions)}
+    sampled = [_sampled(each, result, Span(each.value, each.value)) for each in result.repetitions]
+    if not limits & NO_DEVICE and math.isinf(statistics.median(span.upper for span in sampled)):
+        return result.median, math.inf
     if not limits & NO_DEVICE and not (better(result.metric) == "higher" and any(map(_is_least, result.repetitions))):
         return result.median, result.median
     limit = result.limited_by if result.limited_by in NO_DEVICE else None

@@ -49,6 +49,12 @@ CELL_RUN_SECONDS: Final = 1.5
 _MOST_FOR_CELL_RUN: Final = 4.0
 #: Pause between two periods of a trial: the gap of 100 ms, and the wait for the last frames.
 PERIOD_PAUSE_SECONDS: Final = 0.12
+#: Time of a restart.
+RESTART_SECONDS: Final = 1.0
+#: Share of the time after a reset for which the simulated device is away: longer than a power that is off meanwhile.
+_AWAY: Final = 0.8
+#: Share of an overload that it forwards.
+_OVERLOADED: Final = 0.99
 #: Octets of the tester's state table per connection, by the family that the Responder sees.
 _OCTETS: Final[Mapping[Family, int]] = {"ipv4": 8, "ipv6": 24}
 
@@ -309,7 +315,7 @@ class _Assumed(Measurer):
             None,
             result_of(plan.connections, phase1.received_frames, phase1, phase2),
             Readings(count_after=kept),
-            None if plan.restart_at_seconds is None else Restart(plan.restart_at_seconds, 1.0),
+            None if (at := plan.restart_at_seconds) is None else Restart(at, at + RESTART_SECONDS),
             placement="isolated",
             verdict=Verdict.PASS,
             reason="",
@@ -344,7 +350,7 @@ class _Assumed(Measurer):
         return (CountAt(0.0, self._connections), CountAt(longest_seconds, 0))
 
     def restart(self) -> None:
-        self.seconds += 1.0
+        self.seconds += RESTART_SECONDS
 
     def own_delays(self, plan: TrialPlan) -> dict[Direction, Delays]:
         self.seconds += PHASE_SECONDS + 2.0
@@ -387,7 +393,20 @@ def _counts(frames: int, rate: float, limit: float, kept: float = 1.0) -> Stream
 def _stream(plan: TrialPlan, rate: float, limit: float, kept: float) -> StreamCounts | None:
     if not rate or plan.phase2 is None:
         return None
-    counts = _counts(max(1, round(rate * plan.phase2.seconds)), rate, limit, kept)
+    seconds, at = plan.phase2.seconds, plan.restart_at_seconds
+    # An overload is one of any device.
+    limit = limit if plan.phase2.step is None else min(limit, _OVERLOADED * rate)
+    counts = _counts(max(1, round(rate * seconds)), rate, limit, kept)
+    if plan.phase2.step is not None:
+        counts = counts.model_copy(update={"last_lost_ns": round(seconds * 1e9)})
+    if at is not None:
+        back = at + _AWAY * (seconds - at)
+        away = {
+            "received_frames": max(counts.received_frames - round((back - at) * rate), 0),
+            "longest_silence": Silence(from_ns=round(at * 1e9), to_ns=round(back * 1e9)),
+            "last_lost_ns": round(back * 1e9),
+        }
+        counts = counts.model_copy(update=away)
     return counts.model_copy(update={"delay": _delays(counts.received_frames)}) if plan.record_delays else counts
 
 

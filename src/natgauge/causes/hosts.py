@@ -23,7 +23,7 @@ _SEEN, _GUESS = 0.01, 0.1
 
 @dataclass(frozen=True, slots=True)
 class HostPorts:
-    """Outside ports of one address that an inside host has; between them there may be small gaps."""
+    """Outside ports of one address that an inside host used; the block that they are of may have some more."""
 
     address: str
     first: int
@@ -96,9 +96,12 @@ class HostLosses:
 
     @property
     def block(self) -> str:
-        """A host that lost connections, with the outside ports that it has; empty = not known."""
+        """A host that lost connections, with the outside ports that it used; empty = not known.
+
+        The block itself may have more: a port may be reserved, or its frame lost.
+        """
         host = next((host for host in self.losing if host.outside), None)
-        return "" if host is None else f"{host.address} has {', and '.join(map(str, host.outside))}"
+        return "" if host is None else f"{host.address} used {', and '.join(map(str, host.outside))}"
 
     @property
     def limit(self) -> tuple[int, Literal["seen", "guess"]] | None:

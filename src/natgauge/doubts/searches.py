@@ -137,6 +137,18 @@ DOUBTS: Final = (
         remedy="Use more connections.",
     ),
     Doubt(
+        word="between readings",
+        grade="answer",
+        about="repetition",
+        meaning=(
+            "expiry: the device forgot its connections between two readings of its count, so that nobody saw how fast; "
+            "the value is at least what the time between the readings allows"
+        ),
+        remedy="Read the count more often (--interval-seconds), or use more connections.",
+        leaves="at least",
+        limit="the time between two readings of the count, not the device",
+    ),
+    Doubt(
         word="excused frames",
         grade="interval",
         about="trial",

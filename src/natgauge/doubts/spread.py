@@ -10,6 +10,7 @@ from typing import Final
 from natgauge.doubts.doubt import Doubt, Facts, Said, count_of
 from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
+from natgauge.metrics.times import FEW_FRAMES, TIMED_FRAMES, TOO_FEW_FRAMES
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.statistics.trend import are_autocorrelated, autocorrelation, mann_kendall
 from natgauge.words import Verdict
@@ -21,6 +22,21 @@ WIDE: Final = 0.05
 def _single(facts: Facts) -> Iterator[Said]:
     if len(facts.measured.values) == 1 and not facts.measured.is_sampled:
         yield Said("a single repetition says nothing about spread")
+
+
+def _few_frames(facts: Facts) -> Iterator[Said]:
+    """A percentile, or a range, of few frames is that of the slowest one."""
+    timed = facts.measured.figures.get(TIMED_FRAMES)
+    if timed is None or timed.minimum >= FEW_FRAMES:
+        return
+    number = int(timed.minimum)
+    frames = "1 frame" if number == 1 else f"{number} frames"
+    yield Said(
+        f"{frames} of a direction were timed; of fewer than {FEW_FRAMES:,} the slowest is the worst case, and other "
+        "frames may take far longer",
+        value=number,
+        grade="answer" if number < TOO_FEW_FRAMES else None,
+    )
 
 
 def _wide(facts: Facts) -> Iterator[Said]:
@@ -96,6 +112,18 @@ DOUBTS: Final = (
         ),
         of_single=True,
         is_inherited=False,
+    ),
+    Doubt(
+        word="few frames",
+        grade="interval",
+        about="repetition",
+        holds=_few_frames,
+        grades="`answer` of fewer than 100 frames",
+        meaning=(
+            "delays: fewer than 1,000 frames of a direction were timed, so that their worst case or their variation "
+            "is that of the slowest one; `value` is the number"
+        ),
+        remedy="Time more frames by longer trials (--trial-seconds) or higher loads; first frames by more connections.",
     ),
     Doubt(
         word="wide spread",

@@ -101,6 +101,7 @@ class Metric:
         follows_host: whether the value moves with the speed of the machine on which the device works.
         resource: what its value is the most of; None = it says nothing of how many subscribers a gateway carries.
         shows_memory: whether it fills the connection tracking table, so that the memory of a connection is an answer.
+        series_rates: what the rates of its series over loads are; empty = frames/s of each direction that sends.
         draws_loss: whether its series over loads is drawn as a curve of loss.
         turn: turn in a lab where several metrics are measured: a lower one comes first, and others use its value.
     """
@@ -130,6 +131,7 @@ class Metric:
     follows_host: bool = True
     resource: Resource | None = None
     shows_memory: bool = False
+    series_rates: str = ""
     draws_loss: bool = False
     turn: int = USUAL_TURN
 

@@ -11,6 +11,8 @@ from natgauge.metrics.metric import TESTER_RATES, Criterion, DeclaredFigure, Met
 TIMED_FRAMES: Final = "timed_frames"
 #: The slowest one of fewer frames is their 99.9th percentile, and that of more frames may be far above it.
 FEW_FRAMES: Final = 1000
+#: Of fewer frames the median and the range, too, may be those of a moment.
+TOO_FEW_FRAMES: Final = 100
 
 LATENCY: Final = Metric(
     name="latency",
@@ -25,7 +27,7 @@ LATENCY: Final = Metric(
         DeclaredFigure(
             "worst_case_latency_us",
             answer="1 frame of 1,000 takes longer than {} us{range}",
-            answer_of_few="the slowest of {frames} frames took {} us{range}",
+            answer_of_few="the slowest frame, of {frames}, took {} us{range}",
         ),
     ),
     value_figure="typical_latency_us",
@@ -48,7 +50,7 @@ FIRST_PACKET_DELAY: Final = Metric(
         DeclaredFigure(
             "first_worst_case_us",
             answer="1 {first} of 1,000 takes longer than {} us{range}",
-            answer_of_few="the slowest of {frames} {first}s took {} us{range}",
+            answer_of_few="the slowest {first}, of {frames}, took {} us{range}",
         ),
         DeclaredFigure(
             "later_typical_us", "median delay of later frames", "us", answer="later frames take {} us{range} (median)"
@@ -58,6 +60,7 @@ FIRST_PACKET_DELAY: Final = Metric(
     sampled_between=("first_typical_lowest_us", "first_typical_highest_us"),
     # Its loads are shares of it.
     moved_by=frozenset({"connection_rate"}),
+    series_rates="connections/s; later frames: the Initiator's alone, as many a second",
 )
 
 PDV: Final = Metric(
@@ -99,7 +102,11 @@ RESET: Final = Metric(
         ("reset_kind", "failover"): "forwards nothing for {value} after a failover, in the direction that returns later"
     },
     best="forwards soonest after a restart",
-    figures=(DeclaredFigure("surviving_percent", "connections that survive", "%"),),
+    figures=(
+        DeclaredFigure(
+            "surviving_percent", "connections that survive", "%", answer="{} %{range} of the connections survive"
+        ),
+    ),
     moved_by=frozenset(),
 )
 

@@ -10,7 +10,8 @@ TCP connections may be left in another state than established (`state`): half-op
 device gives each state a time-out of its own.
 
 A device may count a connection that has timed out until it inspects its table. Linux does so about once a minute, so
-the count must be read for that much longer than the time-outs, and the rate is that of the inspection.
+the count must be read for that much longer than the time-outs, and the rate is that of the inspection. It depends on
+when the inspection falls, so one repetition says nothing of another one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from natgauge.errors import BrokenError
+from natgauge.errors import BrokenError, UsageError
+from natgauge.figure_text import in_percent
 from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability, CountAt
 from natgauge.metrics.connections import EXPIRY
@@ -34,6 +36,8 @@ from natgauge.words import Close, TcpState, Verdict
 
 #: The rate is taken between these shares of N.
 FROM_SHARE, TO_SHARE = 0.9, 0.1
+#: Of fewer connections the rate is that of the moments at which they were opened.
+LEAST_CONNECTIONS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +53,15 @@ class ExpirySettings(Phase1Settings):
     watch_seconds: float = chosen(120.0, "longest time of observing the connection count", "s", (1, 86_400))
     interval_seconds: float = chosen(0.1, "time between two readings of the connection count", "s", (0.01, 60))
     waits_for_expiry = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.connections < LEAST_CONNECTIONS:
+            raise UsageError(
+                f"connections: {self.connections}: the expiry of so few says when each was opened, not how fast the "
+                f"device forgets; give {LEAST_CONNECTIONS} or more",
+                at="connections",
+            )
 
     @property
     def half_open(self) -> bool:
@@ -106,10 +119,16 @@ class _Expiry(HeldConnections[ExpirySettings]):
         # Between two readings the count may have fallen at any moment.
         longest = readings[ended].seconds - readings[begun - 1].seconds
         shortest = readings[ended - 1].seconds - readings[begun].seconds
+        figures["rate_lowest"] = fallen / longest
         if shortest <= 0:
-            note = Note("method", "the count fell between readings; the rate is at least this")
-            return self.measurement(fallen / longest, limited_by="tester", figures=figures, notes=[note], series=rows)
-        figures |= {"rate_lowest": fallen / longest, "rate_highest": fallen / shortest}
+            text = (
+                f"the count fell from {in_percent(FROM_SHARE)} to {in_percent(TO_SHARE)} within {longest:.2g} s, in "
+                "which it was read too seldom to see how fast; the rate is at least this"
+            )
+            return self.measurement(
+                fallen / longest, figures=figures, notes=[Note("between readings", text)], series=rows
+            )
+        figures["rate_highest"] = fallen / shortest
         return self.measurement(fallen / (end - begin), figures=figures, series=rows)
 
 

@@ -9,12 +9,14 @@ two instants, and both are reported.
 
 There are two methods: time stamps (longest silence at the receiver, RFC 6201 section 3.2) and loss (lost frames / the
 offered rate). If single frames are lost in addition, or connections come back one by one, the second result is longer.
+A silence that lost no frame is none of a reset: frames were late, or seldom.
 
 Another gateway may take over instead ("failover", in no standard). Then there is a second trial, for which the command
 runs again, so it has to move the traffic from whichever gateway has it. The Responder alone sends, as in downloads, to
 the outside addresses and ports that it learned in phase 1. Nothing opens a connection again, so a frame arrives only if
 the other gateway has its connection with the same outside address and port. All connections have equally many frames,
-so the share of the frames that arrive after the silence is that of connections that survive.
+so the share of the frames that arrive after the silence is that of connections that survive. Where a loss is tolerated,
+a trial without the command has the share that arrives anyway.
 
 The trial is meant to lose frames, so its verdict is FAIL, and the counts give the result. If a device restores its
 rules only after it forwards again, frames leak in between: these untranslated frames do not count as forwarded, but are
@@ -47,6 +49,7 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.trials import Direction, Restart, Trial, TrialPlan
+from natgauge.words import LimitedBy
 
 if TYPE_CHECKING:
     from natgauge.agreement.generated import StreamCounts
@@ -170,18 +173,26 @@ class _ResetTime(HeldConnections[ResetSettings]):
         figures: dict[str, float] = {"restart_ms": (outcome.restart.ended - outcome.restart.began) * 1000}
         silences, outages = {}, []
         notes: list[Note] = []
-        lost = any(counts.lost for counts in outcome.phase2.values())
+        began, over = outcome.restart.began, self.settings.trial_seconds
+        resets = {direction: _Reset(began, over, rates[direction]) for direction in outcome.phase2}
+        lost = any(_interrupted(counts, resets[direction]) for direction, counts in outcome.phase2.items())
+        if not lost:
+            notes.append(self._nothing_lost())
         for direction, counts in outcome.phase2.items():
-            who, name = direction.value.capitalize(), direction.value
-            reset = _Reset(outcome.restart.began, self.settings.trial_seconds, rates[direction])
-            begin, end = _silence(who, counts, reset)
+            who, name, reset = direction.value.capitalize(), direction.value, resets[direction]
+            if lost and not _interrupted(counts, reset):
+                # The other direction was interrupted for longer than the gap between two frames, this one was not.
+                begin = end = reset.began
+            else:
+                begin, end = _silence(who, counts, reset)
             if end - begin < off:
                 raise BrokenError(
                     f"{RESET}: the silence from the {who} lasted {end - begin:.3g} s, less than the power was off, "
                     f"{off:g} s; see what the reset command does"
                 )
             silences[direction] = end - begin - off
-            outages.append(Outage(begin - reset.began, end - begin, lost=lost))
+            if end > begin:
+                outages.append(Outage(begin - reset.began, end - begin, lost=lost))
             figures[f"silence_ms_from_{name}"] = silences[direction] * 1000
             figures[f"back_after_ms_from_{name}"] = (end - reset.began - off) * 1000
             figures[f"loss_ms_from_{name}"] = (counts.lost / reset.rate - off) * 1000
@@ -191,12 +202,32 @@ class _ResetTime(HeldConnections[ResetSettings]):
                 notes.append(Note("device", text, counts.untranslated))
         if self.settings.reset_kind == "failover":
             # From the Responder it may last until frames of the Initiator have opened the connections again.
-            share = self._surviving_share(min(outages, key=lambda each: each.seconds))
+            share = self._surviving_share(min(outages or [_NO_OUTAGE], key=lambda each: each.seconds))
             if isinstance(share, Note):
                 notes.append(share)
             else:
                 figures["surviving_percent"] = share * 100
-        return self.measurement(max(silences.values()) * 1000, figures=figures, notes=notes)
+        # A silence of frames that were only late is the tester's or its host's: the outage was no longer.
+        limit: LimitedBy = "device" if lost else "host"
+        return self.measurement(max(silences.values()) * 1000, limited_by=limit, figures=figures, notes=notes)
+
+    @property
+    def _gap_ms(self) -> float:
+        """Time between two frames of a direction, of two directions the longer one."""
+        return 1000 / min(rate for rate in self.settings.rates(self.rate) if rate)
+
+    def _nothing_lost(self) -> Note:
+        """Return what a takeover that lost no frame says; BrokenError of a reset, which loses some."""
+        if self.settings.reset_kind != "failover":
+            raise BrokenError(
+                f"{RESET}: no frame was lost after the reset, so it did not interrupt, or for less than the "
+                f"{number(self._gap_ms)} ms between two frames; see what the reset command does, or send faster "
+                "(--throughput-rate)"
+            )
+        return Note(
+            "device",
+            "no frame was lost after the command: another gateway took over without loss, or the command moved nothing",
+        )
 
     def _surviving_share(self, outage: Outage) -> float | Note:
         """Return the share of the connections that still let frames of the Responder in after a failover."""
@@ -204,14 +235,30 @@ class _ResetTime(HeldConnections[ResetSettings]):
         # One side sends all frames, however they are shared otherwise.
         down = replace(settings, directions="down", down_share=0.5).phase2(rate, settings.trial_seconds)
         plan = replace(settings.reset_plan(self.preparation.rate, rate), phase2=down)
-        return surviving_share(self.must(rate, plan, 1), settings.trial_seconds, rate, outage)
+        outcome = self.must(rate, plan, 1)
+        usual = self._usual_share() if settings.loss_tolerance else 1.0
+        return surviving_share(outcome, settings.trial_seconds, rate, outage, usual)
+
+    def _usual_share(self) -> float:
+        """Return the share of the Responder's frames that arrive while nothing is moved."""
+        settings, rate = self.settings, self.rate
+        seconds = settings.before_seconds
+        down = replace(settings, directions="down", down_share=0.5).phase2(rate, seconds)
+        plan = replace(settings.plan(self.preparation.rate, rate, seconds), phase2=down)
+        counts = self.must(rate, plan, 1).phase2[Direction.RESPONDER]
+        if not counts.received_frames:
+            raise BrokenError(f"{RESET}: nothing came from the Responder while nothing was moved")
+        return counts.received_frames / counts.offered_frames
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         before = self.settings.before_seconds
         settings = self.settings
         by = "by natgauge" if settings.reset_command is None else "by the user's command"
         off = f", which was off for {settings.power_off_seconds:g} s (subtracted)" * (settings.reset_kind == "power")
-        text = f"{number(self.rate)} frames/s {settings.each_direction}; {_IN_WORDS[settings.reset_kind]} {by}{off}"
+        text = (
+            f"{number(self.rate)} frames/s {settings.each_direction}, so times are known to {number(self._gap_ms)} "
+            f"ms; {_IN_WORDS[settings.reset_kind]} {by}{off}"
+        )
         notes = [Note("method", text)]
         if settings.reset_kind == "power" and settings.power_off_seconds < RFC_POWER_OFF_SECONDS:
             text = (
@@ -232,7 +279,7 @@ class Outage:
     Attributes:
         after: seconds from the start of the command to the outage; a few ms below 0 where both were at once.
         seconds: from its beginning to its end, > 0.
-        lost: False where that trial lost no frame in either direction.
+        lost: False where that trial lost no frame after the command in either direction.
     """
 
     after: float
@@ -240,13 +287,19 @@ class Outage:
     lost: bool
 
 
-def surviving_share(outcome: Trial, seconds: float, rate: float, first: Outage) -> float | Note:
+#: Of a takeover in which the tester saw no silence at all.
+_NO_OUTAGE: Final = Outage(0.0, EARLY_SECONDS, lost=False)
+
+
+def surviving_share(outcome: Trial, seconds: float, rate: float, first: Outage, usual: float = 1.0) -> float | Note:
     """Return the share of the connections that let the Responder's frames in after a failover, 0 to 1.
 
     The Responder sends for `seconds` at `rate`. Where no connection survives, no arrival ends the outage: it is taken
-    to be where it was in the first trial. A note is the reason why the share is not known.
+    to be where it was in the first trial. A note is the reason why the share is not known. `usual` is the share of the
+    frames that arrives where nothing is moved, above 0.
     """
     counts = outcome.phase2[Direction.RESPONDER]
+    received = counts.received_frames / usual
     restart, silence, last = outcome.restart or Restart(0.0, 0.0), counts.longest_silence, counts.last_lost_ns or 0
     # Where some frames were not made, the engine does not know when the others were lost.
     is_known = counts.last_lost_ns is not None or not counts.lost
@@ -263,14 +316,14 @@ def surviving_share(outcome: Trial, seconds: float, rate: float, first: Outage) 
     # Elsewhere, or much shorter, the longest silence is the tester's.
     if silence is not None and is_seen and silence.to_ns - silence.from_ns >= SAME_SHARE * first.seconds * 1e9:
         begin, end = silence.from_ns / 1e9, silence.to_ns / 1e9
-    elif counts.received_frames <= rate * latest:
+    elif received <= rate * latest:
         return 0.0
     elif begin > restart.ended + EARLY_SECONDS:
         return Note(
             "device", "what survives is not known: the outage began some time after the reset command had ended"
         )
     after = rate * (seconds - end)
-    return min(max((counts.received_frames - rate * begin) / after, 0.0), 1.0) if after > 0 else 0.0
+    return min(max((received - rate * begin) / after, 0.0), 1.0) if after > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,14 +339,32 @@ class _Reset:
         return self.over - self.began
 
 
+def _knows_when(counts: StreamCounts) -> bool:
+    """Whether it is known when the last frame was lost; where some frames were not made, the engine does not know."""
+    return counts.last_lost_ns is not None or not counts.lost
+
+
+def _interrupted(counts: StreamCounts, reset: _Reset) -> bool:
+    """Whether frames of a direction were lost after the reset, as far as the trial knows."""
+    if not _knows_when(counts):
+        return True
+    return counts.lost > 0 and (counts.last_lost_ns or 0) / 1e9 > reset.began - EARLY_SECONDS
+
+
 def _silence(who: str, counts: StreamCounts, reset: _Reset) -> tuple[float, float]:
-    """Return when the longest silence began and ended, in seconds of phase 2."""
+    """Return when the silence of the reset began and ended, in seconds of phase 2.
+
+    Of a direction that lost no frame after the reset, it is the longest one: the outage was no longer.
+    """
     if counts.longest_silence is None:
         raise BrokenError(f"{RESET}: nothing came from the {who}")
     begin, end = counts.longest_silence.from_ns / 1e9, counts.longest_silence.to_ns / 1e9
+    if not _interrupted(counts, reset):
+        return begin, end
     by_loss, last_lost = counts.lost / reset.rate, (counts.last_lost_ns or 0) / 1e9
-    is_late = end < reset.began or (1 - MISSING_SHARE) * (end - begin) > by_loss + 2 / reset.rate
-    if is_late and last_lost > reset.began:
+    is_short = (1 - MISSING_SHARE) * (end - begin) > by_loss + 2 / reset.rate
+    is_late = end < reset.began or is_short or begin > last_lost
+    if is_late and _knows_when(counts):
         # The frames of this silence were late, not lost: the tester or its host stalled.
         begin, end = last_lost - by_loss, last_lost
     # A silence that nothing ends is none between two arrivals, but it loses all that is sent after the reset.
@@ -302,7 +373,7 @@ def _silence(who: str, counts: StreamCounts, reset: _Reset) -> tuple[float, floa
             f"{RESET}: frames from the {who} were not back {number(reset.left)} s after the reset; give more trial "
             "seconds"
         )
-    if end < reset.began:
+    if end < reset.began - EARLY_SECONDS:
         raise BrokenError(f"{RESET}: the longest silence from the {who} was before the reset: it did not interrupt")
     return begin, end
 

@@ -171,7 +171,7 @@ def _with_sentences(rows: Sequence[Sequence[str]], width: int | None) -> list[st
 def rates_of(series: Sequence[SeriesRow], result: Result) -> str:
     """Return the unit of the rates in a series over loads, for its title; "" for other series."""
     over_loads = bool(series) and not series[0].keys().isdisjoint(LOADS)
-    return f" (rates: {unit_of_frames(result)})" if over_loads else ""
+    return f" (rates: {declared(result.metric).series_rates or unit_of_frames(result)})" if over_loads else ""
 
 
 def series_rows(series: Sequence[SeriesRow]) -> list[list[str]]:
