@@ -288,7 +288,7 @@ def test_a_device_that_only_gets_late_is_not_said_to_lack_either_kind(tmp_path: 
 def test_all_that_there_are_four_tuples_for_is_not_the_devices_limit(tmp_path: Path, golden: Golden) -> None:
     found = measure("subscribers", Mixed(), connections=5000, subscriber=profile(tmp_path, 0.1, 1, 1))
     assert found.measurements[0].upper is None
-    assert found.limited_by == "tester"
+    assert found.limited_by == "ranges"
     assert found.summary.median == pytest.approx(5000, abs=4)
     golden([note.text for note in found.measurements[0].notes])
 
@@ -379,6 +379,9 @@ def test_what_ended_a_search_that_no_device_ended_is_named(
     found = measure("subscribers", truth, subscriber=profile(tmp_path, 0.1, 1, 1), **chosen)
     texts = [note.text for note in found.measurements[0].notes if note.word == "search"]
     assert [text for text in texts if text.startswith(f"{ended} ended the search, not the device")]
+    assert {"tester limited", "range limited"} & {doubt.word for doubt in find(found, Parameters())} == {
+        "range limited"
+    }
 
 
 @pytest.mark.parametrize(
