@@ -310,6 +310,15 @@ def test_a_trial_has_an_address_for_each_of_its_subscribers_and_no_others(tmp_pa
     assert [each.outcome.plan.sources for each in attempts] == [each.load for each in attempts]
 
 
+@pytest.mark.parametrize(("connections", "said"), [(600, False), (60_000, True)])
+def test_how_few_source_ports_several_addresses_use_is_told(tmp_path: Path, connections: int, *, said: bool) -> None:
+    """Seen: the ports 1024 to 65535 were reported, where every trial used the first one."""
+    file = profile(tmp_path, 0.0, 1, 1, connections=2)
+    found = measure("subscribers", Mixed(addresses=300), connections=connections, subscriber=file)
+    told = [note.text for note in found.notes if note.text.startswith("each source address had 2 four tuples")]
+    assert bool(told) == said
+
+
 def test_each_address_gets_no_more_connections_than_a_subscriber_has(tmp_path: Path) -> None:
     """All were drawn over all addresses: each of them had too few to show that its block is too small."""
     file = profile(tmp_path, 0.1, 1, 1, connections=300)
