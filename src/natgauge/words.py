@@ -86,18 +86,18 @@ class Verdict(StrEnum):
 Group = Literal["settings", "traffic", "place", "device"]
 
 #: Limits of a result: the gateway, its connection tracking table, its outside ports, those of a subscriber, its log,
-#: the tester, the machine, the time that the measurement was given, the real server behind the gateway; of a load of
-#: several kinds, the one that the gateway did not carry.
+#: the tester, the machine, the time and the ranges (connections, hosts, ports) that the measurement was given, the real
+#: server behind the gateway; of a load of several kinds, the one that the gateway did not carry.
 LimitedBy = Literal[
-    "device", "table", "port pool", "port block", "log", "tester", "host", "time", "server", "new connections",
-    "frames",
+    "device", "table", "port pool", "port block", "log", "tester", "host", "time", "ranges", "server",
+    "new connections", "frames",
 ]  # fmt: skip
 #: Limits of outside ports: of all of them, and of those that a subscriber may have.
 OF_PORTS: Final = frozenset[LimitedBy]({"port pool", "port block"})
 #: What a gateway does not do faster: all of it, its log, or a kind of its load.
 OF_SPEED: Final = frozenset[LimitedBy]({"device", "log", "new connections", "frames"})
 #: What ends a search before the gateway does: its value is a bound.
-NO_DEVICE: Final = frozenset[LimitedBy]({"tester", "host", "server", "time"})
+NO_DEVICE: Final = frozenset[LimitedBy]({"tester", "host", "server", "time", "ranges"})
 
 #: What ended the search for a rate of a comparison instead of the gateway.
 SearchLimitedBy = Literal["the tester", "the host", "the server", "the link", "rare loss", "the time"]

@@ -296,7 +296,7 @@ def test_a_device_that_only_gets_late_is_not_said_to_lack_either_kind(tmp_path: 
 def test_all_that_there_are_four_tuples_for_is_not_the_devices_limit(tmp_path: Path, golden: Golden) -> None:
     found = measure("subscribers", Mixed(), connections=5000, subscriber=profile(tmp_path, 0.1, 1, 1))
     assert found.measurements[0].upper is None
-    assert found.limited_by == "tester"
+    assert found.limited_by == "ranges"
     assert found.summary.median == pytest.approx(5000, abs=4)
     golden([note.text for note in found.measurements[0].notes])
 
@@ -316,6 +316,15 @@ def test_a_trial_has_an_address_for_each_of_its_subscribers_and_no_others(tmp_pa
     attempts = found.measurements[0].attempts
     assert len({each.load for each in attempts}) > 3
     assert [each.outcome.plan.sources for each in attempts] == [each.load for each in attempts]
+
+
+@pytest.mark.parametrize(("connections", "said"), [(600, False), (60_000, True)])
+def test_how_few_source_ports_several_addresses_use_is_told(tmp_path: Path, connections: int, *, said: bool) -> None:
+    """Seen: the ports 1024 to 65535 were reported, where every trial used the first one."""
+    file = profile(tmp_path, 0.0, 1, 1, connections=2)
+    found = measure("subscribers", Mixed(addresses=300), connections=connections, subscriber=file)
+    told = [note.text for note in found.notes if note.text.startswith("each source address had 2 four tuples")]
+    assert bool(told) == said
 
 
 def test_each_address_gets_no_more_connections_than_a_subscriber_has(tmp_path: Path) -> None:
@@ -387,6 +396,9 @@ def test_what_ended_a_search_that_no_device_ended_is_named(
     found = measure("subscribers", truth, subscriber=profile(tmp_path, 0.1, 1, 1), **chosen)
     texts = [note.text for note in found.measurements[0].notes if note.word == "search"]
     assert [text for text in texts if text.startswith(f"{ended} ended the search, not the device")]
+    assert {"tester limited", "range limited"} & {doubt.word for doubt in find(found, Parameters())} == {
+        "range limited"
+    }
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from tests.unit.simulated import Gateway, reading
 from natgauge.causes.full_table import FullTable
 from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import BrokenError, UsageError
+from natgauge.known_doubts import known
+from natgauge.reports.doubtful import bottleneck
 
 N = 1_000_000
 
@@ -140,9 +142,11 @@ def test_a_wider_error_ends_earlier_and_is_kept() -> None:
 
 def test_connections_that_all_fit_are_no_capacity() -> None:
     result = measure(Gateway(table_size=2 * N))
-    assert (result.median, result.limited_by) == (N, "tester")
+    assert (result.median, result.limited_by) == (N, "ranges")
     assert result.repetitions[0].upper is None
-    assert any("give more connections" in note.text for note in result.notes)
+    assert any("give more --connections" in note.text for note in result.notes)
+    assert bottleneck(result) == "the ranges of the measurement, not the device"
+    assert not any("cores" in known(doubt.word).remedy for doubt in result.doubts)
 
 
 def slowing(share: float = 0.05, **truth: Any) -> Gateway:

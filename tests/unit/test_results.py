@@ -209,6 +209,7 @@ def test_a_result_without_doubts_has_none() -> None:
         ([100.0, 100.0], {"limited_by": "tester"}, "tester limited"),
         ([100.0, 100.0], {"limited_by": "host"}, "host limited"),
         ([100.0, 100.0], {"trials": {"INVALID": 4}}, "INVALID trials"),
+        ([100.0, 100.0], {"limited_by": "ranges"}, "range limited"),
     ],
 )
 def test_what_makes_a_figure_doubtful_is_found_from_the_facts(

@@ -35,7 +35,7 @@ from natgauge.reports.sizing import document, sized, text
 from natgauge.stored.find_results import find
 
 NEW = made([1000.0, 1000.0], metric="connection-rate", unit="connections/s")
-OPEN = made([50_000.0, 50_000.0], metric="table-capacity", unit="connections")
+OPEN = made([50_000.0, 50_000.0], metric="table-capacity", unit="connections", limited_by="table")
 FRAMES = made([10_000.0, 10_000.0], parameters={"directions": "both", "frame_octets": {"initiator": 84}})
 #: 84 octets with FCS are 66 of the packet: so many Mbit/s are one frame a second.
 A_FRAME = 66 * 8 / 1e6
@@ -112,6 +112,35 @@ def test_a_lower_bound_never_says_that_subscribers_are_too_many() -> None:
         "cannot tell" if sizing.limits[0].subscribers.lower < 1000 else "carries",
         "cannot tell",
     )
+
+
+def _of_rule(connections: float, hosts: int, **changed: Any) -> Result:
+    """A capacity that no full table ended."""
+    parameters = {"source_address_count": hosts}
+    return made([connections] * 3, metric="table-capacity", unit="connections", parameters=parameters, **changed)
+
+
+def test_what_a_rule_refuses_fewer_hosts_than_subscribers_is_no_full_table(golden: Golden) -> None:
+    """Seen: 500 connections for each host, measured with one, were those of all subscribers."""
+    asked = Subscribers(101, connections=5.0)
+    (one,), (four,) = sizings([_of_rule(500.0, 1)], asked), sizings([_of_rule(2000.0, 4), _of_rule(500.0, 1)], asked)
+    assert (one.fits(100), one.fits(101), four.fits(101), four.fits(500)) == (
+        "carries", "cannot tell", "carries", "cannot tell"
+    )  # fmt: skip
+    golden(text([one], asked))
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [_of_rule(500.0, 101), _of_rule(500.0, 1, limited_by="table"), _of_rule(500.0, 1, trials={"COLLAPSED": 1})],
+    ids=["as many hosts", "full table", "collapsed"],
+)
+def test_a_capacity_that_more_hosts_do_not_raise_ends_subscribers(limit: Result) -> None:
+    asked = Subscribers(101, connections=5.0)
+    (sizing,) = sizings([limit], asked)
+    assert sizing.fits(101) == "does not carry"
+    is_table = limit.limited_by == "table"
+    assert ("a larger table" in text([sizing], asked)) == is_table
 
 
 @pytest.mark.parametrize(

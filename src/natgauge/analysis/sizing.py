@@ -23,7 +23,7 @@ from natgauge.metrics import declared
 from natgauge.metrics.metric import Resource
 from natgauge.port_blocks import PortBlocks
 from natgauge.records.measurement import Result
-from natgauge.words import OF_PORTS, OUTSIDE_PORTS
+from natgauge.words import OF_PORTS, OUTSIDE_PORTS, Verdict
 
 #: Kinds of gateways that keep the port: a connection takes no port of an outside address.
 _KEEP_PORTS: Final = frozenset({"routing", "nptv6", "siit", "softwire"})
@@ -177,6 +177,20 @@ def blocks_of(result: Result) -> PortBlocks | None:
         return None
 
 
+def hosts_of(result: Result) -> int:
+    """Inside hosts of a measurement; one where its record names none."""
+    return int(result.number("source_address_count") or 1)
+
+
+def may_be_of_hosts(result: Result, asked: Subscribers) -> bool:
+    """Whether a limit of each inside host may have ended a capacity: fewer hosts than subscribers, no full table.
+
+    A device that collapsed did so with the connections of all of them.
+    """
+    is_of_device = resource_of(result) == "open connections" and result.limited_by == "device"
+    return is_of_device and not result.trials.get(Verdict.COLLAPSED) and hosts_of(result) < asked.number
+
+
 def least_blocks(blocks: PortBlocks, asked: Subscribers) -> int:
     """Least number of blocks that a subscriber takes, at least one.
 
@@ -240,7 +254,10 @@ def takes_addresses(sizing: Sizing) -> bool:
 
 def _sizing(results: Sequence[Result], asked: Subscribers) -> Sizing:
     sized, larger = _with_frames(results, asked.mean_frame)
-    every = [limit for result in sized for limit in _of_result(result, asked)]
+    hosts = max((hosts_of(one) for one in sized if resource_of(one) == "open connections"), default=0)
+    # What fewer hosts kept says nothing of more, of which another result says it.
+    least = [one for one in sized if not (may_be_of_hosts(one, asked) and hosts_of(one) < hosts)]
+    every = [limit for result in least for limit in _of_result(result, asked)]
     blocks = next((known for result in results if (known := blocks_of(result)) is not None), None)
     # How many ports subscribers leave unused in blocks of another size is not known.
     is_known = blocks is not None or not any(map(gives_blocks, results))
@@ -305,6 +322,8 @@ def _of_result(result: Result, asked: Subscribers) -> Iterator[SubscriberLimit]:
     elif resource == "open connections" and asked.connections is not None:
         if result.limited_by in OF_PORTS and gives_blocks(result):
             # The table has room for more. How many subscribers the ports serve follows from the blocks.
+            measured = Span(measured.lower, math.inf)
+        elif may_be_of_hosts(result, asked):
             measured = Span(measured.lower, math.inf)
         elif result.limited_by == "port pool":
             had = result.number("outside_addresses") or 1

@@ -120,6 +120,18 @@ DOUBTS: Final = (
         ended_by="the host",
     ),
     Doubt(
+        word="range limited",
+        grade="answer",
+        about="result",
+        holds=_limited("ranges", "the ranges of the measurement ended the search, not the device, which may do more"),
+        meaning="the numbers of connections, hosts, ports or subscribers ended the search: the gateway may do more",
+        remedy=(
+            "Give more of what ended the search, as its note says: --connections, --destination-ports, "
+            "--source-addresses or --most-subscribers."
+        ),
+        leaves="at least",
+    ),
+    Doubt(
         word="several limits",
         grade="interval",
         about="repetition",

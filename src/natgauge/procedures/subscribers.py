@@ -16,7 +16,7 @@ Where there are several source addresses, each subscriber has one, and a trial u
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Final
@@ -264,8 +264,11 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
         return replace(repetition, notes=(*repetition.notes, Note("method", text)))
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
-        """Return a doubt where nobody knows how long a device with a table keeps the connections that left."""
-        notes = super().notes(measurements)
+        """Return what several source addresses use of their ports, and a doubt where the time-out is not known.
+
+        Nobody knows then how long a device with a table keeps the connections that left.
+        """
+        notes = [*super().notes(measurements), *self._few_ports(measurements)]
         if not self.each.new or self.each.kept != math.inf or Ability.EMPTY_TIMED not in self.runner.measurer.abilities:
             return notes
         what = "time-out"
@@ -276,6 +279,20 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
             "connections of the profile, and none that left"
         )
         return [*notes, Note("time-out unknown", text)]
+
+    def _few_ports(self, measurements: Sequence[Measurement]) -> Iterator[Note]:
+        """Yield that trials have narrower ranges of source ports than the measurement (see `TrafficPlan.of_first`)."""
+        loads = [self.load_of(each.value) for each in measurements if each.value]
+        if self.hosts == 1 or not loads:
+            return
+        plans = [self.plan_of(load, self.settings.trial_seconds) for load in loads]
+        used = max(math.ceil((plan.connections + plan.opened_in_phase2) / (plan.sources or 1)) for plan in plans)
+        if used < self.settings.space // self.hosts:
+            text = (
+                f"each source address had {used} four tuples in a trial, so that all have as many: with all "
+                "destinations, and of the source ports only the first ones, as few as that needs"
+            )
+            yield Note("method", text)
 
     def span(self) -> SearchSpan:
         settings, top, hosts = self.settings, self.top, self.hosts

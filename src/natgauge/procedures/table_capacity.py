@@ -186,7 +186,7 @@ class _Capacity:
         self._safe = 0
         self._unsafe: int | None = None
         self._decided = True
-        self._limit: LimitedBy = "tester"
+        self._limit: LimitedBy = "ranges"
 
     def once(self) -> Measurement:
         first_rate = self._first()
@@ -199,8 +199,8 @@ class _Capacity:
             self._binary()
         elif self._decided:
             text = (
-                f"all {self._safe} connections that there are four tuples for were kept: the capacity may be higher; "
-                "give more connections"
+                f"all {self._safe} connections that were tried at most were kept: the capacity may be higher; give "
+                "more --connections"
             )
             self._notes.append(Note("search", text))
         return Measurement(

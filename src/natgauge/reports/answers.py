@@ -204,7 +204,8 @@ def one(result: Result, point: str = "") -> Sentence:
 def _with_range(result: Result, name: str) -> tuple[str, str]:
     """A figure, and its range over the repetitions, which is behind its unit."""
     figure = result.figures[name]
-    if _grows(result, name) and result.median and not doubtful.stated(result).is_median:
+    # A share of 0 is 0 of any number of them, and of a bound no bound.
+    if _grows(result, name) and figure.median and result.median and not doubtful.stated(result).is_median:
         return _number(result, figure.median / result.median), ""
     if name == IN_ALL:
         # A sum of both directions has the interval of the value.

@@ -34,6 +34,7 @@ _BOTTLENECKS: Final[Mapping[LimitedBy, str]] = {
     "host": "disturbances of this host, not the device",
     "server": "the real server, not the device",
     "time": "the available time",
+    "ranges": "the ranges of the measurement, not the device",
     "new connections": "the device's rate of new connections",
     "frames": "the device's rate of frames",
 }

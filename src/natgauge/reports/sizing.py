@@ -17,8 +17,10 @@ from natgauge.analysis.sizing import (
     Subscribers,
     Unused,
     addresses_for,
+    hosts_of,
     keeps_connections,
     least_blocks,
+    may_be_of_hosts,
     resource_of,
     sizes_in_words,
     sizings,
@@ -48,6 +50,8 @@ _REMEDIES: Final[Mapping[Ended, str]] = {
     "port blocks": "more outside addresses (--outside-addresses), or smaller blocks",
     "frames": "more or faster cores, or a faster path for frames of open connections",
 }
+#: What to change where not the table ended open connections.
+_NO_TABLE: Final = "what refuses them (natgauge explain)"
 #: What to change where a subscriber has more connections than its blocks have ports.
 _LARGER_BLOCKS: Final = "larger blocks, or more blocks for each subscriber"
 #: Options that ask for a resource.
@@ -194,6 +198,9 @@ def _lines(sizing: Sizing, asked: Subscribers) -> list[str]:
 def _remedy(limit: SubscriberLimit, asked: Subscribers) -> str:
     # Of blocks whose number is known it cannot be told only where a subscriber may have too few ports.
     too_few = limit.ended == "port blocks" and (limit.is_of_one or limit.fits(asked.number) == "cannot tell")
+    is_of_device = limit.result is not None and limit.result.limited_by == "device"
+    if limit.ended == "open connections" and is_of_device:
+        return _NO_TABLE
     return _LARGER_BLOCKS if too_few else _REMEDIES[limit.ended]
 
 
@@ -306,9 +313,17 @@ def _chosen_frames(sizing: Sizing, asked: Subscribers) -> list[str]:
 
 def _unknown(sizing: Sizing, asked: Subscribers) -> list[str]:
     open_ones = [limit for limit in sizing.limits if limit.fits(asked.number) == "cannot tell"]
-    within = [limit.ended for limit in open_ones if not _is_untold(limit)]
+    of_hosts = [one.result for one in open_ones if one.result is not None and may_be_of_hosts(one.result, asked)]
+    untold = [limit for limit in open_ones if _is_untold(limit)]
+    within = [one.ended for one in open_ones if one not in untold and one.result not in of_hosts]
     said = [f"this number lies within the doubt of {', '.join(within)}"] if within else []
-    if len(within) < len(open_ones):
+    said += [
+        f"{result.metric}, which no full table ended, had {in_full(hosts_of(result))} inside "
+        f"host{'' if hosts_of(result) == 1 else 's'}, and more hosts may keep more (measure it again, with "
+        "--source-addresses for as many hosts as subscribers)"
+        for result in of_hosts
+    ]
+    if untold:
         said.append(
             "no result says how many port blocks it has, and more subscribers than were measured may get none (measure "
             "it again, with as many inside hosts)"

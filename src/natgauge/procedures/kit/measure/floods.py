@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from natgauge.known_doubts import known
 from natgauge.metrics.loads import (
@@ -21,10 +21,17 @@ from natgauge.metrics.loads import (
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.time_budget import TIME
-from natgauge.words import NO_DEVICE, Verdict
+from natgauge.words import NO_DEVICE, LimitedBy, Verdict
 
 if TYPE_CHECKING:
     from natgauge.agreement.generated import StreamCounts
+
+#: What may end the search without the flood instead of the device, with the doubt that says so.
+_NO_LEAST: Final[Mapping[LimitedBy, NoteWord]] = {
+    "tester": "tester limited",
+    "host": "host limited",
+    "ranges": "range limited",
+}
 
 
 def beside_flood(
@@ -65,8 +72,8 @@ def _upper(searched: Measurement) -> float | None:
 def _of_first(alone: Measurement) -> Iterator[Note]:
     """Yield what is known of the load without the flood; its doubts are about the share, and not about the value."""
     by = alone.limited_by
-    if by in {"tester", "host"}:
-        word: NoteWord = "tester limited" if by == "tester" else "host limited"
+    word = _NO_LEAST.get(by)
+    if word is not None:
         text = f"the {by} ended the search, not the device, which may keep a smaller share: no least share is known"
         yield _without(Note(word, text))
     yield from map(_without, alone.notes)

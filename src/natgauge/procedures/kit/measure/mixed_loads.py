@@ -369,7 +369,7 @@ class MixedLoad(HeldRate[MixedT]):
     def _search_once(self, known: float | None) -> Measurement:
         """Search once, and find out what ended it."""
         repetition = with_cause(super().search_once(known))
-        if repetition.upper is None and self.span().top + self.span().step < self.top_of_tester:
+        if repetition.limited_by == "ranges":
             repetition = replace(repetition, notes=(*repetition.notes, Note("search", self.ended_by_ranges)))
         load, seconds = self.load_of(repetition.value), self.settings.trial_seconds
         if repetition.value and load.new and not load.opens(seconds):

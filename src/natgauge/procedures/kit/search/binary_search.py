@@ -578,7 +578,7 @@ class _Search:
         if upper is None:
             text = f"the highest that was tried, {written(top)} {unit}, passed: the device may do more"
             self._notes += limited if is_of_tester else [Note("search", text)]
-            return "tester"
+            return "tester" if is_of_tester else "ranges"
         if value == 0 and self._permanent is None:
             self._notes.append(Note("search", f"no trial passed, down to {written(upper.rate)} {self._plan.unit}"))
         if upper.doubt:
