@@ -599,6 +599,24 @@ def test_connections_that_the_device_forgets_while_they_are_open_are_refused(tmp
     golden(str(refused.value).replace(str(tmp_path), ""))
 
 
+@pytest.mark.parametrize("ways", [(0.5, 0.5), (1.0, 0.0)])
+def test_a_connection_with_frames_both_ways_may_be_silent_for_as_long_as_the_device_keeps_such(
+    tmp_path: Path, ways: tuple[float, float]
+) -> None:
+    """Each was measured against the time-out of a connection that had frames one way only."""
+    file, truth = profile(tmp_path, 0.02, *ways, connections=2), Mixed(forgets=30, replied=120, carries=1000)
+    if ways[1]:
+        assert measure("subscribers", truth, subscriber=file).summary.median == pytest.approx(1000, rel=0.006)
+        return
+    with pytest.raises(UsageError, match=r"without a frame for 60 s, but the device forgets it after 30 s"):
+        measure("subscribers", truth, subscriber=file)
+
+
+def test_the_profile_of_a_carrier_is_measured_with_the_time_outs_of_linux() -> None:
+    truth = Mixed(forgets=30, replied=120, carries=2278)
+    assert measure("subscribers", truth, subscriber="cgn-snapshot").summary.median == pytest.approx(1000, rel=0.006)
+
+
 def test_the_frame_sizes_of_a_profile_contain_no_vlan_tags(tmp_path: Path) -> None:
     file = profile(tmp_path, 1.0, 2.0, 2.0, more="up_frame_sizes = 594\n")
     for vlan, octets in ((None, 594), ("100", 598), ("9.100", 602)):
