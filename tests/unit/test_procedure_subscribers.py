@@ -23,7 +23,7 @@ from natgauge.gateways.limits import choose, refuse_unfit
 from natgauge.gateways.recipe import load as recipe_of
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.inputs.question import DeviceOptions
-from natgauge.measurer import Ability
+from natgauge.measurer import Ability, OutlastingError
 from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad
 from natgauge.procedures.kit.procedure import make_settings
 from natgauge.procedures.kit.result.results import MeasurementResult
@@ -113,6 +113,15 @@ class Capped(Untold):
 
     def limits(self) -> Limits:
         return Limits(262_144)
+
+
+class Forgetful(Mixed):
+    """A gateway whose time-out nobody can raise, so that trials with a longer phase 1 are not run."""
+
+    def measure(self, plan: TrialPlan) -> Trial:
+        if plan.connections / plan.phase1_rate >= (self.forgets or math.inf):
+            raise OutlastingError("UDP timeout: a trial takes too long; give it a longer time-out")
+        return Mixed.measure(self, plan)
 
 
 @dataclass(slots=True)
@@ -610,6 +619,28 @@ def test_a_connection_with_frames_both_ways_may_be_silent_for_as_long_as_the_dev
         return
     with pytest.raises(UsageError, match=r"without a frame for 60 s, but the device forgets it after 30 s"):
         measure("subscribers", truth, subscriber=file)
+
+
+def test_subscribers_whose_phase_1_outlasts_the_time_out_end_the_search_above_those_that_passed(
+    tmp_path: Path, golden: Golden
+) -> None:
+    """Loads had passed for a short time, and there was no result."""
+    truth = Forgetful(forgets=30)
+    found = measure("subscribers", truth, connection_rate=1000.0, subscriber=profile(tmp_path, 0, 1, 1))
+    (one,) = found.measurements
+    # 500 connections/s for 30 s.
+    assert one.value == pytest.approx(15_000, rel=0.006)
+    assert one.value < 15_000
+    assert (one.upper, one.limited_by) == (None, "time")
+    golden([str(note) for note in one.notes])
+
+
+def test_a_device_that_fails_below_the_subscribers_that_outlast_its_time_out_ends_the_search(tmp_path: Path) -> None:
+    truth = Forgetful(forgets=30, forwards=10_000)
+    found = measure("subscribers", truth, connection_rate=1000.0, subscriber=profile(tmp_path, 0, 1, 1))
+    assert found.summary.median == pytest.approx(10_000, rel=0.006)
+    assert (found.measurements[0].upper or 0) > 10_000
+    assert found.limited_by == "frames"
 
 
 def test_the_profile_of_a_carrier_is_measured_with_the_time_outs_of_linux() -> None:

@@ -43,7 +43,7 @@ from natgauge.procedures.kit.search.invalid_trials import at_one_load, until_dec
 from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE
 from natgauge.procedures.kit.search.rate_search import SearchSettings, top_rate
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.procedures.kit.time_budget import TimeUpError
+from natgauge.procedures.kit.time_budget import TIME, TimeUpError
 from natgauge.trials import Phase2Plan, Trial, TrialPlan
 from natgauge.words import Leave, LimitedBy, Verdict
 
@@ -361,7 +361,8 @@ class MixedLoad(HeldRate[MixedT]):
     def _search_once(self, known: float | None) -> Measurement:
         """Search once, and find out what ended it."""
         repetition = with_cause(super().search_once(known))
-        if repetition.upper is None and self.span().top + self.span().step < self.top_of_tester:
+        is_all = repetition.upper is None and repetition.limited_by != TIME
+        if is_all and self.span().top + self.span().step < self.top_of_tester:
             repetition = replace(repetition, notes=(*repetition.notes, Note("search", self.ended_by_ranges)))
         load, seconds = self.load_of(repetition.value), self.settings.trial_seconds
         if repetition.value and load.new and not load.opens(seconds):
