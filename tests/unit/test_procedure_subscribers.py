@@ -491,6 +491,50 @@ def test_a_life_makes_the_open_connections_follow_the_frames() -> None:
     assert found.limited_by == "new connections"
 
 
+MANY_OPENINGS: dict[str, Any] = {"new_rate": 1e5, "connections": 100_000, "four_tuples": 1_000_000}
+
+
+@pytest.mark.parametrize(("opens", "passes"), [(80_000, "50 k"), (20_000, "12.5 k")])
+@pytest.mark.parametrize("loses_frames", [False, True])
+def test_too_many_new_connections_at_every_frame_rate_are_no_loss_that_no_rate_cures(
+    *, opens: int, passes: str, loses_frames: bool, golden: Golden
+) -> None:
+    """A trial with fewer new connections had passed, and "a loss that no rate cures" was the bottleneck."""
+
+    class Policer(Mixed):
+        def trial(self, plan: TrialPlan) -> Trial:
+            phase2 = plan.phase2
+            if loses_frames and phase2 is not None and phase2.churn is not None:
+                # Those of connections that it did not let in.
+                share = min(1.0, self.opens / phase2.churn.new_per_second)
+                self.carries = share * (phase2.initiator_rate + phase2.responder_rate)
+            return Mixed.trial(self, plan)
+
+    found = measure("mixed-load", Policer(opens=opens), **MANY_OPENINGS)
+    (one,) = found.measurements
+    assert (found.summary.median, found.limited_by) == (0, "new connections")
+    assert not {"connections_per_second", "share_lost_at_every_rate"} & set(found.figures)
+    golden([str(note) for note in one.notes])
+    assert any(note.text.endswith(f": {passes} passed") for note in one.notes)
+
+
+@pytest.mark.parametrize("frames", [0.8, 1.0])
+def test_openings_of_which_a_share_is_lost_at_any_number_of_them_are_a_loss_at_every_rate(frames: float) -> None:
+    class Unlucky(Mixed):
+        def trial(self, plan: TrialPlan) -> Trial:
+            phase2 = plan.phase2
+            if phase2 is not None and phase2.churn is not None:
+                self.opens = 0.8 * phase2.churn.new_per_second
+                self.carries = frames * (phase2.initiator_rate + phase2.responder_rate)
+            return Mixed.trial(self, plan)
+
+    found = measure("mixed-load", Unlucky(), **MANY_OPENINGS)
+    assert found.summary.median == 0
+    notes = found.measurements[0].notes
+    assert any(note.word == "loss at every rate" for note in notes) == (frames < 1)
+    assert not any("too many" in note.text for note in notes)
+
+
 REFUSED = {
     "an unknown key": "[subscriber]\nconnections = 1\nnew_per_secnd = 1",
     "a word": "[subscriber]\nconnections = 'many'\nnew_per_second = 1",

@@ -40,7 +40,7 @@ from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import queues
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, until_decided
-from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE
+from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE, HIGHEST_FIGURE, MOST_MISSED, SHARE_FIGURE
 from natgauge.procedures.kit.search.rate_search import SearchSettings, top_rate
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.procedures.kit.time_budget import TIME, TimeUpError
@@ -324,11 +324,13 @@ class MixedLoad(HeldRate[MixedT]):
         """Return the load of this number by its kinds."""
         load = self.load_of(value)
         figures = {
-            CONNECTIONS_PER_SECOND: load.new,
             OPEN_CONNECTIONS: load.open,
             IN_ALL: load.frames,
             TRIAL_SECONDS: self.settings.phase2_seconds,
         }
+        if value or not load.new:
+            # Where no load passed, new connections that do not grow with it passed in none.
+            figures[CONNECTIONS_PER_SECOND] = load.new
         frame = next((each.outcome.request.frame for each in self.judged if each.outcome.request), None)
         if frame is not None:
             overhead = FRAME_OVERHEAD + tag_octets(getattr(frame, f"{frame.side}_vlan"))
@@ -378,6 +380,11 @@ class MixedLoad(HeldRate[MixedT]):
         if repetition.limited_by != "device":
             return repetition
         ended_by, notes, tried = self._ended_by(repetition)
+        if load.new and not repetition.value and (passed := self._fewer_new(repetition, ended_by, tried)):
+            # Their loss is alike at every frame rate, so it looks like one that no rate cures.
+            text = f"{number(load.new)} new connections/s are too many at every frame rate: {number(passed)} passed"
+            repetition = _without_loss_at_every_rate(repetition)
+            ended_by, notes = "new connections", [Note("search", text)]
         attempts = (*repetition.attempts, *tried)
         return replace(
             repetition,
@@ -389,9 +396,7 @@ class MixedLoad(HeldRate[MixedT]):
 
     def _ended_by(self, repetition: Measurement) -> tuple[LimitedBy, list[Note], list[Attempt]]:
         """Return what ended the search, with a note where that cannot be told, and the trials that it took."""
-        failed = [each for each in repetition.deciding if each.outcome.verdict is Verdict.FAIL]
-        lowest = min((each.load for each in failed), default=0.0)
-        deciding = [each for each in failed if each.load <= NEAR * lowest]
+        deciding = _lowest_failed(repetition)
         rate = max((each.load for each in deciding), default=0.0)
         load = self.flooded(rate)
         if all(each.outcome.failed_phase == 1 for each in deciding):
@@ -418,6 +423,23 @@ class MixedLoad(HeldRate[MixedT]):
             f"with half of the frames {words[passes[1]]}"
         )
         return "device", [Note("search", text)], tried
+
+    def _fewer_new(self, repetition: Measurement, ended_by: LimitedBy, tried: list[Attempt]) -> float | None:
+        """How many new connections/s pass where those that are as many at every frame rate do not; None = none do.
+
+        They are still so many that a loss which no rate cures would show. The trials are added to `tried`.
+        """
+        deciding, seconds = _lowest_failed(repetition), self.settings.trial_seconds
+        rate = max((each.load for each in deciding), default=0.0)
+        load, lost = self.flooded(rate), _lost_of_sent([each.outcome.openings for each in deciding])
+        fewer = _HALF * load.new if tried else load.new
+        if any(each.outcome.verdict is Verdict.PASS for each in tried):
+            return fewer if ended_by == "new connections" else None
+        passes: bool | None = False
+        while passes is False and _HALF * fewer * seconds * lost >= MOST_MISSED:
+            fewer *= _HALF
+            passes = self._passes(replace(load, new=fewer), rate, tried)
+        return fewer if passes else None
 
     def _passes(self, load: CombinedLoad, rate: float, tried: list[Attempt]) -> bool | None:
         """Whether a load passes; None = no trial measured the device, or the time is over."""
@@ -456,6 +478,22 @@ def prepared(runner: TrialRunner, settings: MixedSettings, most: int = _FIRST, l
         if fewer >= connections:
             return found
         connections = fewer
+
+
+def _lowest_failed(repetition: Measurement) -> list[Attempt]:
+    """The failed trials at the lowest loads that failed."""
+    failed = [each for each in repetition.deciding if each.outcome.verdict is Verdict.FAIL]
+    lowest = min((each.load for each in failed), default=0.0)
+    return [each for each in failed if each.load <= NEAR * lowest]
+
+
+def _without_loss_at_every_rate(repetition: Measurement) -> Measurement:
+    of_loss = {SHARE_FIGURE, HIGHEST_FIGURE}
+    return replace(
+        repetition,
+        figures={name: each for name, each in repetition.figures.items() if name not in of_loss},
+        notes=tuple(note for note in repetition.notes if note.word != "loss at every rate"),
+    )
 
 
 def _kept(outcome: Trial) -> int:
