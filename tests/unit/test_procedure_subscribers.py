@@ -262,12 +262,38 @@ def test_a_block_that_a_few_subscribers_fill_is_no_reason_to_carry_nobody(tmp_pa
     assert (found.summary.median, found.limited_by) == (12, "table")
 
 
+@pytest.mark.parametrize("rate", [None, 1e5])
+@pytest.mark.parametrize("room", [12_000, 8000])
+def test_a_few_connections_that_clash_at_any_pace_end_the_search_above_those_that_do_not(
+    tmp_path: Path, room: int, rate: float | None
+) -> None:
+    """A source NAT that looks for a free port gives up now and then, long before its ports are used up."""
+
+    def becomes(gateway: Any, plan: TrialPlan) -> None:
+        lost = 10 + len(gateway.plans) * 7 % 12
+        gateway.table_size = plan.connections - lost if plan.connections > room else 2**40
+
+    truth = Untold(knows_limit=False, becomes=becomes)
+    found = measure("subscribers", truth, connection_rate=rate, subscriber=profile(tmp_path, 0, 1, 1, connections=10))
+    assert found.summary.median == pytest.approx(room / 10, rel=0.006)
+    assert found.limited_by == "device"
+
+
 @pytest.mark.parametrize("lost", [0.01, 0.1])
 def test_a_device_that_loses_a_share_at_every_rate_holds_no_number_of_connections(tmp_path: Path, lost: float) -> None:
     truth = Untold(loses_share=lost, knows_limit=False)
     with pytest.raises(BrokenError, match="phase 1 cannot establish"):
         measure("subscribers", truth, subscriber=profile(tmp_path, 0.1, 1, 1))
     assert len(truth.plans) <= 12
+
+
+@pytest.mark.parametrize("rate", [None, 1e5])
+def test_a_small_share_that_is_lost_at_every_rate_is_no_number_of_clashes(tmp_path: Path, rate: float | None) -> None:
+    truth = Untold(loses_share=0.001, knows_limit=False)
+    found = measure("subscribers", truth, connection_rate=rate, subscriber=profile(tmp_path, 0.1, 1, 1))
+    assert found.summary.median == 0
+    assert [note for note in found.measurements[0].notes if note.word == "loss at every rate"]
+    assert len(truth.plans) <= 20
 
 
 def test_trials_tell_what_ended_it_where_both_kinds_are_lost(tmp_path: Path) -> None:

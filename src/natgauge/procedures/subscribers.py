@@ -195,7 +195,7 @@ def _start(runner: TrialRunner, settings: SubscribersSettings) -> _Subscribers |
     settings.refuse_unlike(hosts, kept)
     each = settings.each(kept)
     most = math.ceil(hosts * each.open) if hosts > 1 else settings.connections
-    preparation = prepared(runner, settings, most, each.at_first(settings.trial_seconds))
+    preparation = prepared(runner, settings, most, each.at_first(settings.trial_seconds), grows=True)
     if preparation.rate == 0 and preparation.rough is not None:
         return unprepared(preparation.rough, {})
     found = _Subscribers(runner, settings, preparation)

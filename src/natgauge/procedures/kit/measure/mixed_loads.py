@@ -74,6 +74,8 @@ _FEWEST: Final = 100
 #: Two numbers of connections that phase 1 kept are the same up to this factor, and less than all below this share.
 _SAME: Final = 1.02
 _NOT_ALL: Final = 0.98
+#: So few of the connections, as a share, are what a device loses that finds no free port now and then.
+_FEW_LOST: Final = 0.005
 #: Verdicts on trials that reached phase 2, unless it says that phase 1 failed.
 _OF_PHASE_2: Final = frozenset({Verdict.PASS, Verdict.FAIL})
 #: A load so high that its numbers are no matter of rounding.
@@ -283,14 +285,16 @@ class MixedLoad(HeldRate[MixedT]):
         """Take a load whose phase 1 fails at every rate for one with too many connections, and search below it.
 
         Where the failed ones kept the same number, that is the reason. BrokenError where they did not, and no lower
-        load has fewer connections, or none were ever opened; and where that number was another one before.
+        load has fewer connections, or none were ever opened, and these were more than a few; and where that number was
+        another one before.
         """
         number, most = outcome.plan.connections, max(self._kept)
         are_alike = len(self._kept) > MOST_FAILED_PREPARATIONS and most <= _SAME * min(self._kept)
         is_number = are_alike and most < _NOT_ALL * number
         has_opened = self._safe_rate is not None or self.preparation.rough is not None
+        loses_few = number - min(self._kept) <= _FEW_LOST * number
         has_fewer = self.load_of(0.0).at_first(self.settings.trial_seconds) < number
-        if not (is_number or (has_opened and has_fewer)) or (self.held is not None and not has_opened):
+        if not (is_number or ((has_opened or loses_few) and has_fewer)) or (self.held is not None and not has_opened):
             raise BrokenError(f"{self.runner.metric}: phase 1 cannot establish the connections: {outcome.reason}")
         self.held = most if is_number else self.held
         # A slower phase 1 was no remedy, and would only take longer.
@@ -457,11 +461,14 @@ class MixedLoad(HeldRate[MixedT]):
         return found.outcome.verdict is Verdict.PASS if found.decided else None
 
 
-def prepared(runner: TrialRunner, settings: MixedSettings, most: int = _FIRST, least: int = _FEWEST) -> Preparation:
+def prepared(
+    runner: TrialRunner, settings: MixedSettings, most: int = _FIRST, least: int = _FEWEST, *, grows: bool
+) -> Preparation:
     """Find a safe rate of phase 1 with few of the connections: what a full table refuses is searched later.
 
     `most` is the most connections of any trial, where no address may have more than its share of these. `least` is the
-    fewest for which a rate is looked for.
+    fewest for which a rate is looked for. `grows`: lower loads have fewer connections, so that a rate of fewer helps
+    where a device loses a few of them at every rate, once.
     """
     limit = runner.measurer.table_limit
     room = _FIRST if limit is None else max(1, math.floor(ROOM * limit))
@@ -473,11 +480,19 @@ def prepared(runner: TrialRunner, settings: MixedSettings, most: int = _FIRST, l
         # Whatever the cause, a device that holds only so many connections has a rate of fewer.
         held = found.rough.figures.get(HELD_FIGURE)
         if held is None and found.rough.limited_by not in FULL:
-            return found
+            if not grows or not _loses_few(found.rough.measurements[0]):
+                return found
+            grows = False
         fewer = max(least, math.floor(_FEWER * connections if held is None else ROOM * held.median))
         if fewer >= connections:
             return found
         connections = fewer
+
+
+def _loses_few(repetition: Measurement) -> bool:
+    """Whether the device lost some connections at the lowest rates of a phase 1 alone, but no more than a few."""
+    lost = _lost_of_sent(each.outcome.phase1 for each in _lowest_failed(repetition))
+    return 0 < lost <= _FEW_LOST
 
 
 def _lowest_failed(repetition: Measurement) -> list[Attempt]:
