@@ -100,6 +100,14 @@ def test_a_device_without_connections_has_no_loss_rate(golden: Golden) -> None:
         measure(Gateway(table_size=N // 2))
 
 
+def test_a_given_connection_rate_that_hides_a_loss_at_every_rate_is_to_be_left_out(golden: Golden) -> None:
+    """The advice was a lower one, with which the device loses as many, or a tolerance."""
+    with golden.raises(BrokenError):
+        measure(Gateway(loses_share=0.01), full_rate=1e4)
+    left_out = measure(Gateway(loses_share=0.01), full_rate=1e4, connection_rate=None)
+    assert left_out.median == pytest.approx(1, rel=0.1)
+
+
 def stands_still(_number: int, trial: Any) -> Any:
     """Lose a tenth of the frames to a stall, besides what the device cannot forward."""
     streams = {

@@ -23,7 +23,7 @@ from natgauge.gateways.limits import choose, refuse_unfit
 from natgauge.gateways.recipe import load as recipe_of
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.inputs.question import DeviceOptions
-from natgauge.measurer import Ability
+from natgauge.measurer import Ability, OutlastingError
 from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad
 from natgauge.procedures.kit.procedure import make_settings
 from natgauge.procedures.kit.result.frame_counts import few_lost
@@ -121,6 +121,15 @@ class Capped(Untold):
 
     def limits(self) -> Limits:
         return Limits(262_144)
+
+
+class Forgetful(Mixed):
+    """A gateway whose time-out nobody can raise, so that trials with a longer phase 1 are not run."""
+
+    def measure(self, plan: TrialPlan) -> Trial:
+        if plan.connections / plan.phase1_rate >= (self.forgets or math.inf):
+            raise OutlastingError("UDP timeout: a trial takes too long; give it a longer time-out")
+        return Mixed.measure(self, plan)
 
 
 @dataclass(slots=True)
@@ -261,12 +270,38 @@ def test_a_block_that_a_few_subscribers_fill_is_no_reason_to_carry_nobody(tmp_pa
     assert (found.summary.median, found.limited_by) == (12, "table")
 
 
+@pytest.mark.parametrize("rate", [None, 1e5])
+@pytest.mark.parametrize("room", [12_000, 8000])
+def test_a_few_connections_that_clash_at_any_pace_end_the_search_above_those_that_do_not(
+    tmp_path: Path, room: int, rate: float | None
+) -> None:
+    """A source NAT that looks for a free port gives up now and then, long before its ports are used up."""
+
+    def becomes(gateway: Any, plan: TrialPlan) -> None:
+        lost = 10 + len(gateway.plans) * 7 % 12
+        gateway.table_size = plan.connections - lost if plan.connections > room else 2**40
+
+    truth = Untold(knows_limit=False, becomes=becomes)
+    found = measure("subscribers", truth, connection_rate=rate, subscriber=profile(tmp_path, 0, 1, 1, connections=10))
+    assert found.summary.median == pytest.approx(room / 10, rel=0.006)
+    assert found.limited_by == "device"
+
+
 @pytest.mark.parametrize("lost", [0.01, 0.1])
 def test_a_device_that_loses_a_share_at_every_rate_holds_no_number_of_connections(tmp_path: Path, lost: float) -> None:
     truth = Untold(loses_share=lost, knows_limit=False)
     with pytest.raises(BrokenError, match="phase 1 cannot establish"):
         measure("subscribers", truth, subscriber=profile(tmp_path, 0.1, 1, 1))
     assert len(truth.plans) <= 12
+
+
+@pytest.mark.parametrize("rate", [None, 1e5])
+def test_a_small_share_that_is_lost_at_every_rate_is_no_number_of_clashes(tmp_path: Path, rate: float | None) -> None:
+    truth = Untold(loses_share=0.001, knows_limit=False)
+    found = measure("subscribers", truth, connection_rate=rate, subscriber=profile(tmp_path, 0.1, 1, 1))
+    assert found.summary.median == 0
+    assert [note for note in found.measurements[0].notes if note.word == "loss at every rate"]
+    assert len(truth.plans) <= 20
 
 
 def test_trials_tell_what_ended_it_where_both_kinds_are_lost(tmp_path: Path) -> None:
@@ -618,6 +653,50 @@ def test_a_share_that_frames_and_openings_lose_alike_is_lost_at_every_rate() -> 
     assert note.text.startswith("1 % of the frames are lost at every rate")
 
 
+MANY_OPENINGS: dict[str, Any] = {"new_rate": 1e5, "connections": 100_000, "four_tuples": 1_000_000}
+
+
+@pytest.mark.parametrize(("opens", "passes"), [(80_000, "50 k"), (20_000, "12.5 k")])
+@pytest.mark.parametrize("loses_frames", [False, True])
+def test_too_many_new_connections_at_every_frame_rate_are_no_loss_that_no_rate_cures(
+    *, opens: int, passes: str, loses_frames: bool, golden: Golden
+) -> None:
+    """A trial with fewer new connections had passed, and "a loss that no rate cures" was the bottleneck."""
+
+    class Policer(Mixed):
+        def trial(self, plan: TrialPlan) -> Trial:
+            phase2 = plan.phase2
+            if loses_frames and phase2 is not None and phase2.churn is not None:
+                # Those of connections that it did not let in.
+                share = min(1.0, self.opens / phase2.churn.new_per_second)
+                self.carries = share * (phase2.initiator_rate + phase2.responder_rate)
+            return Mixed.trial(self, plan)
+
+    found = measure("mixed-load", Policer(opens=opens), **MANY_OPENINGS)
+    (one,) = found.measurements
+    assert (found.summary.median, found.limited_by) == (0, "new connections")
+    assert not {"connections_per_second", "share_lost_at_every_rate"} & set(found.figures)
+    golden([str(note) for note in one.notes])
+    assert any(note.text.endswith(f": {passes} passed") for note in one.notes)
+
+
+@pytest.mark.parametrize("frames", [0.8, 1.0])
+def test_openings_of_which_a_share_is_lost_at_any_number_of_them_are_a_loss_at_every_rate(frames: float) -> None:
+    class Unlucky(Mixed):
+        def trial(self, plan: TrialPlan) -> Trial:
+            phase2 = plan.phase2
+            if phase2 is not None and phase2.churn is not None:
+                self.opens = 0.8 * phase2.churn.new_per_second
+                self.carries = frames * (phase2.initiator_rate + phase2.responder_rate)
+            return Mixed.trial(self, plan)
+
+    found = measure("mixed-load", Unlucky(), **MANY_OPENINGS)
+    assert found.summary.median == 0
+    notes = found.measurements[0].notes
+    assert any(note.word == "loss at every rate" for note in notes) == (frames < 1)
+    assert not any("too many" in note.text for note in notes)
+
+
 REFUSED = {
     "an unknown key": "[subscriber]\nconnections = 1\nnew_per_secnd = 1",
     "a word": "[subscriber]\nconnections = 'many'\nnew_per_second = 1",
@@ -733,6 +812,46 @@ def test_connections_that_the_device_forgets_while_they_are_open_are_refused(tmp
         measure("subscribers", Mixed(forgets=60), subscriber=file)
     assert refused.value.at == "subscriber"
     golden(str(refused.value).replace(str(tmp_path), ""))
+
+
+@pytest.mark.parametrize("ways", [(0.5, 0.5), (1.0, 0.0)])
+def test_a_connection_with_frames_both_ways_may_be_silent_for_as_long_as_the_device_keeps_such(
+    tmp_path: Path, ways: tuple[float, float]
+) -> None:
+    """Each was measured against the time-out of a connection that had frames one way only."""
+    file, truth = profile(tmp_path, 0.02, *ways, connections=2), Mixed(forgets=30, replied=120, carries=1000)
+    if ways[1]:
+        assert measure("subscribers", truth, subscriber=file).summary.median == pytest.approx(1000, rel=0.006)
+        return
+    with pytest.raises(UsageError, match=r"without a frame for 60 s, but the device forgets it after 30 s"):
+        measure("subscribers", truth, subscriber=file)
+
+
+def test_subscribers_whose_phase_1_outlasts_the_time_out_end_the_search_above_those_that_passed(
+    tmp_path: Path, golden: Golden
+) -> None:
+    """Loads had passed for a short time, and there was no result."""
+    truth = Forgetful(forgets=30)
+    found = measure("subscribers", truth, connection_rate=1000.0, subscriber=profile(tmp_path, 0, 1, 1))
+    (one,) = found.measurements
+    # 500 connections/s for 30 s.
+    assert one.value == pytest.approx(15_000, rel=0.006)
+    assert one.value < 15_000
+    assert (one.upper, one.limited_by) == (None, "time")
+    golden([str(note) for note in one.notes])
+
+
+def test_a_device_that_fails_below_the_subscribers_that_outlast_its_time_out_ends_the_search(tmp_path: Path) -> None:
+    truth = Forgetful(forgets=30, forwards=10_000)
+    found = measure("subscribers", truth, connection_rate=1000.0, subscriber=profile(tmp_path, 0, 1, 1))
+    assert found.summary.median == pytest.approx(10_000, rel=0.006)
+    assert (found.measurements[0].upper or 0) > 10_000
+    assert found.limited_by == "frames"
+
+
+def test_the_profile_of_a_carrier_is_measured_with_the_time_outs_of_linux() -> None:
+    truth = Mixed(forgets=30, replied=120, carries=2278)
+    assert measure("subscribers", truth, subscriber="cgn-snapshot").summary.median == pytest.approx(1000, rel=0.006)
 
 
 def test_the_frame_sizes_of_a_profile_contain_no_vlan_tags(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.search.binary_search import SearchPlan, search
 from natgauge.procedures.kit.search.invalid_trials import TESTER_REPEATS
-from natgauge.procedures.kit.time_budget import TimeUpError
+from natgauge.procedures.kit.time_budget import OutlastedError, TimeUpError
 from natgauge.words import LimitedBy, Verdict
 
 TOP = 16e6
@@ -339,3 +339,31 @@ def test_where_the_time_is_over_a_load_that_stayed_invalid_is_no_upper_bound(gol
     found = find(device, plan())
     assert (found.value, found.upper, found.limited_by) == (100_000, None, "time")
     golden(found.notes)
+
+
+def test_a_load_that_passed_a_short_trial_and_outlasts_the_time_out_in_full_is_searched_below() -> None:
+    tried: list[float] = []
+
+    def trial(load: float, short: bool, _bounds: Bounds) -> OneTrial:  # noqa: FBT001 - the search's signature
+        if load > (90_000 if short else 40_000):
+            raise OutlastedError("it takes too long")
+        tried.append(load)
+        return PASS
+
+    found = search(plan(short_probes=True), trial, lambda _outcome: None)
+    assert found.value == pytest.approx(40_000, rel=0.011)
+    assert (found.upper, found.limited_by) == (None, "time")
+    assert max(tried) > 40_000
+
+
+@pytest.mark.parametrize("is_gentle", [False, True])
+def test_no_search_has_a_result_of_loads_that_all_outlast_the_time_out(*, is_gentle: bool) -> None:
+    """As of connections: the lower the rate, the longer is the trial. At last every load outlasts it."""
+
+    def device(load: float) -> OneTrial:
+        if is_gentle or load < 20_000:
+            raise OutlastedError("it takes too long")
+        return FAIL
+
+    with pytest.raises(OutlastedError if is_gentle else TimeUpError):
+        find(device, plan())

@@ -169,7 +169,7 @@ class MixedLoadSettings(MixedSettings):
 
 
 def _start(runner: TrialRunner, settings: MixedLoadSettings) -> _MixedLoad | Answered:
-    preparation = prepared(runner, settings)
+    preparation = prepared(runner, settings, grows=settings.life_seconds is not None)
     if preparation.rate == 0 and preparation.rough is not None:
         return unprepared(preparation.rough, {})
     return _MixedLoad(runner, settings, preparation)

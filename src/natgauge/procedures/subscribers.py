@@ -190,13 +190,12 @@ class SubscribersSettings(MixedSettings):
 
 def _start(runner: TrialRunner, settings: SubscribersSettings) -> _Subscribers | Answered:
     hosts, timeout = runner.measurer.hosts, runner.measurer.timeout_seconds
-    settings.refuse_unlike(hosts, timeout)
     # Before both ways were used, a connection may be forgotten sooner.
     kept = runner.measurer.replied_timeout_seconds if settings.profile_of_one.down else timeout
-    settings.refuse_few_four_tuples(hosts, kept)
+    settings.refuse_unlike(hosts, kept)
     each = settings.each(kept)
     most = math.ceil(hosts * each.open) if hosts > 1 else settings.connections
-    preparation = prepared(runner, settings, most, each.at_first(settings.trial_seconds))
+    preparation = prepared(runner, settings, most, each.at_first(settings.trial_seconds), grows=True)
     if preparation.rate == 0 and preparation.rough is not None:
         return unprepared(preparation.rough, {})
     found = _Subscribers(runner, settings, preparation)

@@ -12,7 +12,7 @@ from natgauge.errors import BrokenError, EndedBySignal
 from natgauge.measurer import Measurer, OutlastingError
 from natgauge.procedures.kit.events import Bounds, Event, EventHandler, ignore
 from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
-from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError
+from natgauge.procedures.kit.time_budget import OutlastedError, TimeBudget, TimeUpError
 from natgauge.trials import Period, Trial, TrialPlan
 
 
@@ -66,13 +66,14 @@ class TrialRunner:
     ) -> Trial:
         """Run one trial, and return its outcome as the measurer judged it; the observer is shown it as `judged`.
 
-        TimeUpError: it was not begun, because it does not fit into the time that is left, or outlasts the device's
-        time-out and is not the first trial.
+        TimeUpError: it was not begun, because it does not fit into the time that is left. OutlastedError: it was not
+        begun, because it outlasts the device's time-out, and is not the first trial.
         """
         try:
             self.budget.allow(plan)
         except TimeUpError as error:
-            raise _ended(str(error), bounds) from None
+            error.bounds = bounds
+            raise
         self.trials += 1
         self.observe(self._event(plan, load, bounds, None))
         begin = self.clock()
@@ -82,7 +83,9 @@ class TrialRunner:
             if not self.attempts:
                 raise
             # What was measured so far is an answer. More time would not help; the error says what does.
-            raise _ended(str(error), bounds, remedy="") from None
+            ended = OutlastedError(str(error))
+            ended.bounds = bounds
+            raise ended from None
         self._spent_seconds += self.clock() - begin
         self.attempts.append(Attempt(load, short=False, outcome=outcome))
         self.observe(self._event(plan, load, bounds, judged(outcome) if judged else outcome))
@@ -155,12 +158,6 @@ class TrialRunner:
         each = sum(finished) / len(finished) if finished else begun + here
         left = here + each * (self.repetitions - self.repetition)
         return left * self._spent_seconds / done
-
-
-def _ended(why: str, bounds: Bounds, remedy: str = TimeUpError.remedy) -> TimeUpError:
-    error = TimeUpError(why)
-    error.bounds, error.remedy = bounds, remedy
-    return error
 
 
 def refuse_contradiction(metric: str, plan: TrialPlan, outcome: Trial) -> None:

@@ -39,6 +39,12 @@ class TimeUpError(Exception):
     remedy: str = "give more --most-seconds (0 = no end)"
 
 
+class OutlastedError(TimeUpError):
+    """The next trial takes longer than the device keeps a connection, so it was not begun."""
+
+    remedy = ""
+
+
 @dataclass(slots=True)
 class TimeBudget:
     """The time of one measurement in seconds, None = no end; it runs from when this is made."""

@@ -64,7 +64,8 @@ class HeldConnections(Repetitions[Phase1T]):
         trial = self.runner.run(slowed, load, bounds, self.judged)
         outcome = self.preparation.judge(trial)
         if self.preparation.hopeless:
-            raise UnpreparableError(self.runner.metric, self.preparation, trial)
+            loss = self.settings.measures_loss
+            raise UnpreparableError(self.runner.metric, self.preparation, trial, measures_loss=loss)
         return outcome
 
     def judged(self, outcome: Trial) -> Trial:

@@ -41,7 +41,7 @@ from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import queues
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, until_decided
-from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE
+from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE, HIGHEST_FIGURE, MOST_MISSED, SHARE_FIGURE
 from natgauge.procedures.kit.search.rate_search import SearchSettings, top_rate
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.procedures.kit.time_budget import TimeUpError
@@ -76,6 +76,8 @@ _FEWEST: Final = 100
 #: Two numbers of connections that phase 1 kept are the same up to this factor, and less than all below this share.
 _SAME: Final = 1.02
 _NOT_ALL: Final = 0.98
+#: So few of the connections, as a share, are what a device loses that finds no free port now and then.
+_FEW_LOST: Final = 0.005
 #: Verdicts on trials that reached phase 2, unless it says that phase 1 failed.
 _OF_PHASE_2: Final = frozenset({Verdict.PASS, Verdict.FAIL})
 #: A load so high that its numbers are no matter of rounding.
@@ -291,14 +293,16 @@ class MixedLoad(HeldRate[MixedT]):
         """Take a load whose phase 1 fails at every rate for one with too many connections, and search below it.
 
         Where the failed ones kept the same number, that is the reason. BrokenError where they did not, and no lower
-        load has fewer connections, or none were ever opened; and where that number was another one before.
+        load has fewer connections, or none were ever opened, and these were more than a few; and where that number was
+        another one before.
         """
         number, most = outcome.plan.connections, max(self._kept)
         are_alike = len(self._kept) > MOST_FAILED_PREPARATIONS and most <= _SAME * min(self._kept)
         is_number = are_alike and most < _NOT_ALL * number
         has_opened = self._safe_rate is not None or self.preparation.rough is not None
+        loses_few = number - min(self._kept) <= _FEW_LOST * number
         has_fewer = self.load_of(0.0).at_first(self.settings.trial_seconds) < number
-        if not (is_number or (has_opened and has_fewer)) or (self.held is not None and not has_opened):
+        if not (is_number or ((has_opened or loses_few) and has_fewer)) or (self.held is not None and not has_opened):
             raise BrokenError(f"{self.runner.metric}: phase 1 cannot establish the connections: {outcome.reason}")
         self.held = most if is_number else self.held
         # A slower phase 1 was no remedy, and would only take longer.
@@ -332,11 +336,13 @@ class MixedLoad(HeldRate[MixedT]):
         """Return the load of this number by its kinds."""
         load = self.load_of(value)
         figures = {
-            CONNECTIONS_PER_SECOND: load.new,
             OPEN_CONNECTIONS: load.open,
             IN_ALL: load.frames,
             TRIAL_SECONDS: self.settings.phase2_seconds,
         }
+        if value or not load.new:
+            # Where no load passed, new connections that do not grow with it passed in none.
+            figures[CONNECTIONS_PER_SECOND] = load.new
         frame = next((each.outcome.request.frame for each in self.judged if each.outcome.request), None)
         if frame is not None:
             overhead = FRAME_OVERHEAD + tag_octets(getattr(frame, f"{frame.side}_vlan"))
@@ -385,6 +391,11 @@ class MixedLoad(HeldRate[MixedT]):
         if repetition.limited_by != "device":
             return repetition
         ended_by, notes, tried = self._ended_by(repetition)
+        if load.new and not repetition.value and (passed := self._fewer_new(repetition, ended_by, tried)):
+            # Their loss is alike at every frame rate, so it looks like one that no rate cures.
+            text = f"{number(load.new)} new connections/s are too many at every frame rate: {number(passed)} passed"
+            repetition = _without_loss_at_every_rate(repetition)
+            ended_by, notes = "new connections", [Note("search", text)]
         attempts = (*repetition.attempts, *tried)
         return replace(
             repetition,
@@ -396,9 +407,7 @@ class MixedLoad(HeldRate[MixedT]):
 
     def _ended_by(self, repetition: Measurement) -> tuple[LimitedBy, list[Note], list[Attempt]]:
         """Return what ended the search, with a note where that cannot be told, and the trials that it took."""
-        failed = [each for each in repetition.deciding if each.outcome.verdict is Verdict.FAIL]
-        lowest = min((each.load for each in failed), default=0.0)
-        deciding = [each for each in failed if each.load <= NEAR * lowest]
+        deciding = _lowest_failed(repetition)
         rate = max((each.load for each in deciding), default=0.0)
         load = self.flooded(rate)
         if all(each.outcome.failed_phase == 1 for each in deciding):
@@ -426,6 +435,23 @@ class MixedLoad(HeldRate[MixedT]):
         )
         return "device", [Note("search", text)], tried
 
+    def _fewer_new(self, repetition: Measurement, ended_by: LimitedBy, tried: list[Attempt]) -> float | None:
+        """How many new connections/s pass where those that are as many at every frame rate do not; None = none do.
+
+        They are still so many that a loss which no rate cures would show. The trials are added to `tried`.
+        """
+        deciding, seconds = _lowest_failed(repetition), self.settings.trial_seconds
+        rate = max((each.load for each in deciding), default=0.0)
+        load, lost = self.flooded(rate), _lost_of_sent([each.outcome.openings for each in deciding])
+        fewer = _HALF * load.new if tried else load.new
+        if any(each.outcome.verdict is Verdict.PASS for each in tried):
+            return fewer if ended_by == "new connections" else None
+        passes: bool | None = False
+        while passes is False and _HALF * fewer * seconds * lost >= MOST_MISSED:
+            fewer *= _HALF
+            passes = self._passes(replace(load, new=fewer), rate, tried)
+        return fewer if passes else None
+
     def _passes(self, load: CombinedLoad, rate: float, tried: list[Attempt]) -> bool | None:
         """Whether a load passes; None = no trial measured the device, or the time is over."""
 
@@ -442,11 +468,14 @@ class MixedLoad(HeldRate[MixedT]):
         return found.outcome.verdict is Verdict.PASS if found.decided else None
 
 
-def prepared(runner: TrialRunner, settings: MixedSettings, most: int = _FIRST, least: int = _FEWEST) -> Preparation:
+def prepared(
+    runner: TrialRunner, settings: MixedSettings, most: int = _FIRST, least: int = _FEWEST, *, grows: bool
+) -> Preparation:
     """Find a safe rate of phase 1 with few of the connections: what a full table refuses is searched later.
 
     `most` is the most connections of any trial, where no address may have more than its share of these. `least` is the
-    fewest for which a rate is looked for.
+    fewest for which a rate is looked for. `grows`: lower loads have fewer connections, so that a rate of fewer helps
+    where a device loses a few of them at every rate, once.
     """
     limit = runner.measurer.table_limit
     room = _FIRST if limit is None else max(1, math.floor(ROOM * limit))
@@ -458,11 +487,35 @@ def prepared(runner: TrialRunner, settings: MixedSettings, most: int = _FIRST, l
         # Whatever the cause, a device that holds only so many connections has a rate of fewer.
         held = found.rough.figures.get(HELD_FIGURE)
         if held is None and found.rough.limited_by not in FULL:
-            return found
+            if not grows or not _loses_few(found.rough.measurements[0]):
+                return found
+            grows = False
         fewer = max(least, math.floor(_FEWER * connections if held is None else ROOM * held.median))
         if fewer >= connections:
             return found
         connections = fewer
+
+
+def _loses_few(repetition: Measurement) -> bool:
+    """Whether the device lost some connections at the lowest rates of a phase 1 alone, but no more than a few."""
+    lost = _lost_of_sent(each.outcome.phase1 for each in _lowest_failed(repetition))
+    return 0 < lost <= _FEW_LOST
+
+
+def _lowest_failed(repetition: Measurement) -> list[Attempt]:
+    """The failed trials at the lowest loads that failed."""
+    failed = [each for each in repetition.deciding if each.outcome.verdict is Verdict.FAIL]
+    lowest = min((each.load for each in failed), default=0.0)
+    return [each for each in failed if each.load <= NEAR * lowest]
+
+
+def _without_loss_at_every_rate(repetition: Measurement) -> Measurement:
+    of_loss = {SHARE_FIGURE, HIGHEST_FIGURE}
+    return replace(
+        repetition,
+        figures={name: each for name, each in repetition.figures.items() if name not in of_loss},
+        notes=tuple(note for note in repetition.notes if note.word != "loss at every rate"),
+    )
 
 
 def _kept(outcome: Trial) -> int:

@@ -84,8 +84,11 @@ class UnpreparableError(GoneError):
     The outcome of the last trial says why.
     """
 
-    def __init__(self, metric: str, preparation: Preparation, outcome: Trial) -> None:
+    def __init__(self, metric: str, preparation: Preparation, outcome: Trial, *, measures_loss: bool = False) -> None:
         mend = "; give a lower --connection-rate, or a --loss-tolerance if the device loses such a share at every rate"
+        if measures_loss and preparation.rough is None:
+            # The search for the rate finds that share, and the loss is measured all the same.
+            mend = "; give a lower --connection-rate, or none if the device loses such a share at every rate"
         super().__init__(
             f"{metric}: phase 1 could not establish the connections (failed in a row: {preparation.failures}, at "
             f"{number(preparation.rate)} connections/s at last), so no rate of phase 2 could be judged: "

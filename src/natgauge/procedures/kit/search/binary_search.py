@@ -14,6 +14,8 @@ Plain halving, with what the standards leave unsaid:
 * Where it is known about where it should end, it begins there instead (see `bracket`).
 * Of bursts a short one is what the tester cannot send in time. Such a length bounds the search from below instead, and
   where nothing passes, the shortest burst that failed is an answer by itself: no burst at all loses nothing.
+* A load whose trials outlast the device's time-out is not tried. Where a higher load takes longer, it bounds the search
+  from above, and says nothing of the device.
 * A load at which the device collapsed is a failing one as any other, and is tried again at the end as any other. After
   three collapses the search ends, and where the device does not come back at once.
 * A rate above a failing one is not tried again, so a contradiction can only hide at the final bounds: both are tried a
@@ -42,7 +44,14 @@ from natgauge.procedures.kit.search import buckets, rare_loss
 from natgauge.procedures.kit.search.bracket import Bracket, Load, Status
 from natgauge.procedures.kit.search.invalid_trials import in_search, until_decided
 from natgauge.procedures.kit.search.permanent_loss import BELOW, LEAST_BAD, SPAN, Faults, PermanentLoss
-from natgauge.procedures.kit.time_budget import TIME, TimeUpError, left_out, nothing_passed, undecided_note
+from natgauge.procedures.kit.time_budget import (
+    TIME,
+    OutlastedError,
+    TimeUpError,
+    left_out,
+    nothing_passed,
+    undecided_note,
+)
 from natgauge.trials import Trial
 from natgauge.words import LimitedBy, Verdict
 
@@ -157,6 +166,7 @@ class _Search:
         self._permanent: PermanentLoss | None = None
         self._tried_above = False
         self._undecided = False
+        self._outlasted: OutlastedError | None = None
         self._above: rare_loss.Shown | None = None
         self._floor = plan.floor
         self._bracket = None if plan.expected is None else Bracket(plan.expected, plan.error)
@@ -194,7 +204,7 @@ class _Search:
 
     def _ends(self) -> tuple[float, float | None]:
         """Return the rates of both bounds; 0 and None where there is none."""
-        lower, upper = self._lower(full=True), self._upper()
+        lower, upper = self._lower(full=True), self._upper() if self._outlasted is None else self._failed()
         return 0.0 if lower is None else lower.rate, None if upper is None else upper.rate
 
     def _passes_beyond(self) -> bool:
@@ -291,6 +301,9 @@ class _Search:
         self._converge()
         while self._moved_by_confirming():
             self._converge()
+        upper = self._upper()
+        if self._outlasted is not None and upper is not None and upper.cause == TIME:
+            raise self._outlasted
 
     def _converge(self) -> None:
         while (following := self._next()) is not None:
@@ -418,11 +431,17 @@ class _Search:
     def _decide(self, rate: float, *, short: bool) -> None:
         """Try a load until a trial decides, and note the decision."""
         load = self._loads.setdefault(rate, Load(rate))
-        outcome = self._valid(load, short=short)
-        for _ in range(self._plan.loss_verifications):
-            if outcome is None or outcome.verdict is not Verdict.FAIL:
-                break
-            outcome = self._valid(load, short=short) or outcome
+        try:
+            outcome = self._valid(load, short=short)
+            for _ in range(self._plan.loss_verifications):
+                if outcome is None or outcome.verdict is not Verdict.FAIL:
+                    break
+                outcome = self._valid(load, short=short) or outcome
+        except OutlastedError as error:
+            if load.decisions or not self._has_shorter(rate):
+                raise
+            load.undecided, load.cause, self._outlasted = True, TIME, error
+            return
         if outcome is None:
             self._give_up(load)
         elif outcome.verdict is Verdict.PASS:
@@ -433,6 +452,14 @@ class _Search:
             load.cause = outcome.limited_by or "device"
             load.forwarded = self._forwarded(outcome)
             load.lost = sum(counts.lost for counts in deciding_counts(outcome))
+
+    def _has_shorter(self, rate: float) -> bool:
+        """Whether trials of lower loads are shorter: one that passed took no longer than the device keeps connections.
+
+        Where all of phase 1 is the load, trials are the longer, the lower it is.
+        """
+        passed = (load.passes + load.short_passes for load in self._loads.values() if load.rate <= rate)
+        return self._outlasted is not None or any(passed)
 
     def _give_up(self, load: Load) -> None:
         """No trial of this load said anything; of bursts that the tester was late with, no shorter one will."""
@@ -539,7 +566,8 @@ class _Search:
         return halvings + (0 if near else 3) + 2 * self._plan.confirm
 
     def _result(self) -> Measurement:
-        lower, upper = self._lower(full=True), self._failed() if self._undecided else self._upper()
+        lower = self._lower(full=True)
+        upper = self._failed() if self._undecided or self._outlasted is not None else self._upper()
         value = 0.0 if lower is None or self._permanent is not None else lower.rate
         rate = None if upper is None else upper.rate
         # A load that passed as well is no bound, where it failed for a frame or two.

@@ -7,6 +7,9 @@ Of N connections at a rate X, a device of the lasting rate r with a bucket of B 
 rate without loss is R = r N / (N - B), which falls with N, and a trial at X loses the share (1 - b) (1 - R/X), with
 b = B/N. An overloaded device without a bucket loses 1 - R/X. A device that only hesitates now and then forwards more
 under overload, too; a quarter of the connections at a rate above R shows the difference: a bucket holds them.
+
+The search knows R within its error only. Two trials at rates X < Y that are far apart know better: r is the difference
+of their losses over N (1/X - 1/Y).
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ ABOVE: Final = 1.05
 #: From this multiple on, they show the size of a bucket well; where there are none, a trial at the other one does.
 CLEAR: Final = 1.5
 FAR: Final = 2.0
+#: Two trials whose rates are this multiple of each other show the lasting rate.
+APART: Final = 1.25
 #: Smallest and largest share of the connections that a bucket may hold; beyond it a loss is rare, not the bucket's.
 LEAST_SHARE: Final = 0.1
 MOST_SHARE: Final = 0.9
@@ -38,7 +43,7 @@ FASTER: Final = 1.25
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A suspected bucket: the highest rate without loss, R; N; and the share of the connections that it holds, b.
+    """A suspected bucket: the highest rate without loss, R; N; the share of the connections that it holds, b; and r.
 
     `of_log`: records of connections are what it holds.
     """
@@ -46,6 +51,7 @@ class Bucket:
     rate: float
     connections: int
     share: float
+    lasting: float
     of_log: bool = False
 
     @property
@@ -56,16 +62,15 @@ class Bucket:
     def note(self, unit: str) -> Note:
         """Return a note of what lasts."""
         rate, connections = self.trial
-        lasting = (1 - self.share) * self.rate
         held = written(self.share * self.connections)
         who = f"the device takes about {held} connections at once, beyond its rate, as a token bucket does"
         if self.of_log:
             who = f"the buffer of the device's log holds about {held} connections that are not yet written"
         text = (
             f"{who}: {connections:,} of them passed at {written(rate)} {unit}. With {self.connections:,} "
-            f"connections that raises the rate; about {written(lasting)} {unit} last"
+            f"connections that raises the rate; about {written(self.lasting)} {unit} last"
         )
-        return Note("bucket", text, value=self.rate / lasting - 1)
+        return Note("bucket", text, value=self.rate / self.lasting - 1)
 
 
 def clearer(attempts: Iterable[Attempt], rate: float) -> float | None:
@@ -115,4 +120,13 @@ def suspected(attempts: Iterable[Attempt], rate: float) -> Bucket | None:
     share, of_log = _share(fastest, rate), fastest.outcome.limited_by == "log"
     if not LEAST_SHARE <= share <= MOST_SHARE:
         return None
-    return Bucket(rate, fastest.outcome.phase1.offered_frames, share, of_log=of_log)
+    number, lasting = fastest.outcome.phase1.offered_frames, (1 - share) * rate
+    slowest = min(failed, key=lambda attempt: attempt.load)
+    if fastest.load >= APART * slowest.load:
+        more = _lost(fastest.outcome) - _lost(slowest.outcome)
+        found = more / (number * (1 / slowest.load - 1 / fastest.load))
+        holds = 1 - found / fastest.load - _lost(fastest.outcome) / number
+        # A device that is no plain bucket has other losses.
+        if 0 < found < rate and LEAST_SHARE <= holds <= MOST_SHARE:
+            share, lasting = holds, found
+    return Bucket(rate, number, share, lasting, of_log=of_log)
