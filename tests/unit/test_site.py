@@ -92,7 +92,7 @@ def leads(folder: Path, link: str) -> bool:
 
 def dead(page: Path, links: list[str]) -> list[str]:
     """The links of a page that lead to no file or to no anchor."""
-    return [link for link in links if not leads(page.parent, f"{page.name}{link}" if link[:1] in "#" else link)]
+    return [link for link in links if not leads(page.parent, f"{page.name}{link}" if link.startswith("#") else link)]
 
 
 def build(root: Path, folder: Path) -> subprocess.CompletedProcess[str]:

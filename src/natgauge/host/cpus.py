@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -124,7 +124,7 @@ _CACHE_SIZE: Final = re.compile(r"(\d+)([KMG]?)")
 _UNITS: Final = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
-@cache
+@functools.cache
 def caches_of(cores: tuple[int, ...]) -> Mapping[str, int]:
     """Return the caches of cores of this machine, as `caches_in` does; no machine changes them, so it is read once."""
     lines = []

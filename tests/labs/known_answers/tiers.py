@@ -23,6 +23,7 @@ COUNTED: Final = frozenset(
         "orders of enumeration of fewer",
         "share of new connections lost",
         "table of a limit that nobody told",
+        "capacity of 4 outside addresses with 100 ports",
         "loss of every fifth ack",
         "loss of every fifth fin",
         "resets",
