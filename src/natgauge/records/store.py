@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -286,17 +287,24 @@ def plain(value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     """Return a value that JSON can hold, for dataclasses and the other types that JSON does not know."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if (names := _fields_of(type(value))) is not None:
+        return {name: plain(getattr(value, name)) for name in names}
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, Mapping):
+    # A look for what else is a mapping takes longer.
+    if isinstance(value, (dict, Mapping)):
         return {str(plain(key)): plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(inner) for inner in value]
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_none=True)
     return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
+
+
+@cache
+def _fields_of(kind: type) -> tuple[str, ...] | None:
+    """Return the names of a dataclass's fields; None for another type."""
+    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
 
 
 def result_name(cell: str, measurement: str) -> str:
