@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import Enum
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +68,8 @@ _STAMP = "%Y-%m-%d-%H%M%S"
 LAST_SECOND = 253_402_300_799
 #: Types that JSON has; most of every document, so they are tried first. Enumerators are none of these types themselves.
 _PLAIN = frozenset({str, int, float, bool, type(None)})
+#: Names of the fields of each dataclass that was written so far; None for another type.
+_FIELDS: dict[type, tuple[str, ...] | None] = {}
 
 
 class Memory:
@@ -301,10 +302,12 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
 
 
-@cache
 def _fields_of(kind: type) -> tuple[str, ...] | None:
     """Return the names of a dataclass's fields; None for another type."""
-    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else None
+    if kind not in _FIELDS:
+        is_dataclass = dataclasses.is_dataclass(kind)
+        _FIELDS[kind] = tuple(field.name for field in dataclasses.fields(kind)) if is_dataclass else None
+    return _FIELDS[kind]
 
 
 def result_name(cell: str, measurement: str) -> str:
