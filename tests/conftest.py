@@ -7,6 +7,7 @@ import gc
 import json
 import os
 import signal
+import sys
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 
@@ -37,6 +38,9 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # The width of the terminal that starts the tests decides no test.
     os.environ["COLUMNS"] = "100"
+    # To compile all tests takes longer than to collect them, and tests start natgauge hundreds of times.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
 
 
 @pytest.hookimpl(wrapper=True)

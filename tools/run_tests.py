@@ -43,7 +43,8 @@ MOST_RETRIES: Final = 2
 SOAK_RETRIES_PER: Final = 1800.0  # seconds for which soak may have as many
 _NO_TESTS: Final = 5  # pytest's exit status when its arguments select no test
 _CARGO_LINE: Final = re.compile(r"test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;")
-_PYTEST: Final = (sys.executable, "-m", "pytest")
+#: Each part says which of its tests took longest, in seconds: without that nobody knows where the time goes.
+_PYTEST: Final = (sys.executable, "-m", "pytest", "--durations", "20", "--durations-min", "2")
 _PARALLEL: Final = ("--numprocesses", "2", "--dist", "loadscope", "--no-loadscope-reorder")
 #: Calm tests of labs wait, too, and a third process uses this time.
 _CALM: Final = ("--numprocesses", "3", *_PARALLEL[2:])

@@ -261,7 +261,7 @@ class Trial:
         """The same counts; frames that a port refused because of the device were offered, and the device lost them."""
         # The engine counts what a port accepted: elsewhere what it did not accept never left the tester.
         missing = counts.intended_frames - (counts.unopened or 0) - counts.skipped - counts.offered_frames
-        more = min(self.device_refused, missing)
+        more = min(self.device_refused, missing) if missing > 0 else 0
         if more <= 0:
             return counts
         # Which of these were due in stalls is not known.

@@ -12,8 +12,9 @@ every frame came back. This module also decides who caused a failure, and judges
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from natgauge.agreement.generated import Cpu, StreamCounts
@@ -55,10 +56,19 @@ class Limits:
     log_tolerance: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Case:
     trial: Trial
     limits: Limits
+
+    # Most rules ask for these two, so they are made once for a trial.
+    @cached_property
+    def streams(self) -> Sequence[_Stream]:
+        return tuple(_streams(self))
+
+    @cached_property
+    def tester_drops(self) -> Mapping[str, int]:
+        return _tester_drops(self)
 
     @property
     def plan(self) -> TrialPlan:
@@ -181,10 +191,10 @@ def judge(trial: Trial, limits: Limits) -> Trial:
         trial,
         **decided._replace(cause=decided.cause or _cause_of(case, decided))._asdict(),
         disturbed=bool(case.readings.link_losses or case.disturbed) or case.readings.throttled_seconds > 0,
-        excused_frames=sum(_excused(case, stream) for stream in _streams(case)),
+        excused_frames=sum(_excused(case, stream) for stream in case.streams),
         excused_by_direction={
             stream.direction: excused
-            for stream in _streams(case)
+            for stream in case.streams
             if stream.direction is not None and (excused := _excused(case, stream))
         },
         remarks=tuple(_remarks(case)),
@@ -195,7 +205,7 @@ def _cause_of(case: _Case, decided: _Ruling) -> Cause | None:
     """Return the cause of a failure of the device; None where it is not a matter of lost frames."""
     if decided.verdict is not Verdict.FAIL or decided.limited_by == "server":
         return None
-    opens = decided.failed_phase == 1 or any(stream.opens and stream.counts.lost for stream in _streams(case))
+    opens = decided.failed_phase == 1 or any(stream.opens and stream.counts.lost for stream in case.streams)
     cause, held = _cause(case, opens=opens), case.established
     unkept = decided.failed_phase == 1 and held is not None and held < case.connections
     # Frames that came twice, connections that are open: nothing was lost that a counter could have.
@@ -235,7 +245,7 @@ def _streams(case: _Case) -> Iterable[_Stream]:
 
 
 def _streams_judged(case: _Case) -> Iterable[_Ruling | None]:
-    for stream in _streams(case):
+    for stream in case.streams:
         yield from _stream_judged(case, stream)
         if stream.phase == 1:
             yield _incomplete(case)
@@ -318,7 +328,7 @@ def _queue_full(case: _Case) -> _Ruling | None:
     full = sum(port.refused for port in case.trial.ports.values())
     if not full or not case.readings.taps:
         return None
-    streams, tolerance = list(_streams(case)), case.plan.loss_tolerance
+    streams, tolerance = case.streams, case.plan.loss_tolerance
     stream = next((each for each in streams if each.counts.lost > tolerance * each.counts.due_frames), None)
     if stream is None and tolerance:
         return None
@@ -410,7 +420,7 @@ def _lost(case: _Case, stream: _Stream) -> _Ruling | None:
     reason = f"{stream.name}: {_loss_figures(case, stream)}"
     excused = _excused(case, stream) if limited_by == "device" else 0
     if excused and counts.received_frames + excused >= (1 - case.plan.loss_tolerance) * counts.due_frames:
-        cause: LimitedBy = "tester" if _tester_drops(case)[stream.name] else "host"
+        cause: LimitedBy = "tester" if case.tester_drops[stream.name] else "host"
         excuse = f"{reason}, which {_disturbance(case, stream)} can explain ({_explained(case, stream)})"
         return _Ruling(Verdict.INVALID, excuse, limited_by=cause, excused=True)
     if excused and counts.lost_in_stalls is not None:
@@ -497,7 +507,7 @@ def _excused(case: _Case, stream: _Stream) -> int:
 
 
 def _explained_loss(case: _Case, stream: _Stream) -> float:
-    drops, counts = _tester_drops(case)[stream.name], stream.counts
+    drops, counts = case.tester_drops[stream.name], stream.counts
     if case.readings.link_losses and not case.restarted:
         # When the link was down is not known, nor how many frames it took.
         return counts.lost
@@ -543,7 +553,7 @@ def _tester_drops(case: _Case) -> dict[str, int]:
         for way, frames in zip(("received", "sent"), drops, strict=True)
     }
     explained = {}
-    for stream in _streams(case):
+    for stream in case.streams:
         lost = stream.counts.lost
         for place in _met_ports(stream):
             taken = min(lost, left.get(place, 0))
@@ -561,7 +571,7 @@ def _met_ports(stream: _Stream) -> Sequence[tuple[str, str]]:
 
 def _disturbance(case: _Case, stream: _Stream) -> str:
     placed = stream.counts.lost_in_stalls is not None
-    drops = _tester_drops(case)[stream.name]
+    drops = case.tester_drops[stream.name]
     causes = [f"{drops} frames dropped at the tester's own ports"] if drops else []
     causes += [links] if (links := _links(case)) else []
     if case.readings.throttled_seconds:
@@ -711,7 +721,7 @@ def _full(case: _Case, count: int) -> bool:
 
 
 def _stream_remarks(case: _Case) -> Iterable[str]:
-    for stream in _streams(case):
+    for stream in case.streams:
         if excused := _excused(case, stream):
             yield f"{stream.name}: {excused} of {stream.counts.lost} lost frames are excused"
         if stream.counts.asked is not None:

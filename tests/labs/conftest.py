@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.labs.moments import Moments
 
+from natgauge.host.cpus import idlest_core
+from natgauge.labs.netns import lab as netns_lab
 from natgauge.labs.netns.lab import NetnsLab
 from natgauge.procedures.kit.search import rate_search
 from natgauge.tester.highest import HighestRates
@@ -31,6 +34,8 @@ RATES = HighestRates(2e6, 2e6)
 
 #: Of the first trial of a search, in seconds: every device here is fast enough for it.
 FIRST_TRIAL_SECONDS = 0.2
+#: To find the core that idles most: five ticks of its clock.
+WATCH_SECONDS = 0.05
 #: For the last frames of a phase: nothing on these hosts keeps a frame for as long.
 GRACE_SECONDS = 0.1
 
@@ -42,6 +47,14 @@ def searches_begin_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     The name is replaced in the module that reads it: a copy would stay as it was.
     """
     monkeypatch.setattr(rate_search, "FIRST_TRIAL_SECONDS", FIRST_TRIAL_SECONDS)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def the_idlest_core_is_found_soon() -> Iterator[None]:
+    """A lab that shares a core watches all of them first; what other tests do next changes which of them idles."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(netns_lab, "idlest_core", partial(idlest_core, seconds=WATCH_SECONDS))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -224,6 +224,7 @@ class SimulatedNat:
     def __init__(self, behaviour: Behaviour, seed: int = 1) -> None:
         self.behaviour = behaviour
         self.mappings = _Mappings()
+        self._own = frozenset(OUTSIDE + 256 * index for index in range(behaviour.addresses))
         self._time = 1000.0
         self._queue: deque[ArrivedFrame] = deque()
         self._later: list[tuple[float, Side, Packet]] = []
@@ -308,7 +309,7 @@ class SimulatedNat:
             whole = self._reassembled(packet)
             if whole is not None:
                 self._take_whole(side, whole, cut=max(sizes))
-        elif packet.receiver == Endpoint(INSIDE, _PCP_PORT):
+        elif packet.destination == INSIDE and packet.receiver == Endpoint(INSIDE, _PCP_PORT):
             self._answer_pcp(packet)
         else:
             self._take_whole(side, packet)
@@ -482,7 +483,7 @@ class SimulatedNat:
             self._emit(side, part)
 
     def _is_own(self, address: object) -> bool:
-        return any(address == OUTSIDE + 256 * index for index in range(self.behaviour.addresses))
+        return address in self._own
 
     def _hairpin(self, packet: Packet, mapping: _Mapping) -> None:
         if self.behaviour.hairpinning == "none":

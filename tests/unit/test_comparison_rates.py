@@ -41,6 +41,10 @@ CHOSEN: dict[str, Any] = {"by": "rates", "connections": 20_000, "seed": 7}
 ONE_AT_A_TIME = ["simulated-machine:lab=simulated,hash_size=1024", "simulated-machine:lab=simulated,hash_size=65536"]
 
 
+#: Time for the fewest rounds that make an interval, in seconds.
+SIX_ROUNDS = 1.25
+
+
 def disturbed(_number: int, trial: Any) -> Any:
     """The host takes the core away in each trial above 18,000 connections/s."""
     if trial.plan.phase1_rate <= 18_000:
@@ -169,7 +173,7 @@ def test_noise_makes_the_interval_wider_and_keeps_the_truth_in_it(world: World) 
 
 
 def test_six_rounds_make_an_interval_where_there_is_no_time_for_eight(world: World) -> None:
-    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=1.25)
+    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=SIX_ROUNDS)
     assert found.result.rounds == 6
     assert found.result.estimates[0].low is not None
     assert found.result.notes == ()
@@ -240,7 +244,7 @@ def test_with_one_end_open_the_known_end_decides_if_it_can(
     world: World, baseline: dict[str, Any], other: dict[str, Any], status: tuple[str, int]
 ) -> None:
     world.gateways = [baseline, other, baseline]
-    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=2.0, fail_above="3%")
+    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=SIX_ROUNDS, fail_above="3%")
     assert (found.result.estimates[0].verdict, found.exit_status) == status
 
 
@@ -257,7 +261,7 @@ def test_a_control_that_says_nothing_is_no_perfect_one(world: World, ceiling: fl
     """A control whose interval was open at both ends was as expected, and any difference counted."""
     fast = {"establishes": 1e6, "real_ceiling": 60_000.0}
     world.gateways = [fast, {}, {**fast, "real_ceiling": ceiling}]
-    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=2.0, fail_above="3%")
+    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=SIX_ROUNDS, fail_above="3%")
     (control,) = found.result.control
     assert (control.low, control.high) == (0, None)
     assert (found.result.estimates[0].verdict, found.exit_status) == (verdict, status)
@@ -291,7 +295,7 @@ def test_with_fail_above_few_connections_are_no_reason_to_refuse(world: World) -
         world.started.clear()
         world.gateways = [slower, {"establishes": other}, slower]
         found = natgauge.compare(
-            *NAMES, **{**CHOSEN, "connections": 10_000}, quantities="new", most_seconds=2.0, fail_above="3%"
+            *NAMES, **{**CHOSEN, "connections": 10_000}, quantities="new", most_seconds=SIX_ROUNDS, fail_above="3%"
         )
         (figure,) = found.result.estimates
         assert figure.low is not None

@@ -51,7 +51,9 @@ READERS = {"json", "tomllib"}
 def opened(path: Path) -> list[int]:
     """Lines on which a module opens a file by itself."""
     found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    source = path.read_text(encoding="utf-8")
+    # To parse a module takes longer than all else; most open nothing.
+    for node in ast.walk(ast.parse(source if any(f"{name}(" in source for name in (*OPENERS, "load")) else "")):
         if not isinstance(node, ast.Call):
             continue
         match node.func:
@@ -237,7 +239,7 @@ def test_an_output_for_reading_only_and_narrow_terminals_are_no_fault(
     golden(done.stderr)
     for columns in ("1", "2", "0", "-3", "x"):
         monkeypatch.setenv("COLUMNS", columns)
-        assert natgauge_in(tmp_path, "measure", "--help").returncode == 0
+        assert run(["measure", "--help"]) == 0
     monkeypatch.setenv("_NATGAUGE_COMPLETE", "bash_complete")
     done = natgauge_in(tmp_path, "gateways")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)

@@ -7,6 +7,7 @@ import runpy
 import shlex
 import signal
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +231,7 @@ VALUES: tuple[tuple[type[types.InputType], st.SearchStrategy[Any]], ...] = (
 )
 
 
+@cache  # to look at a strategy before its first draw takes longer than the draws
 def values_of(one: Input) -> st.SearchStrategy[Any]:
     """Values of an input that its check accepts; a flag that is off by default is on."""
     if one.name == "quantities":

@@ -58,15 +58,27 @@ def test_a_file_is_replaced_behind_its_link_and_is_whole(tmp_path: Path) -> None
     assert (tmp_path / "link").is_symlink()
 
 
-@pytest.mark.parametrize("name", ["-", "/dev/stdout", pytest.param("/dev/fd/1", marks=pytest.mark.soak)])
-def test_standard_output_takes_the_page_and_nothing_else(name: str, results: Path, tmp_path: Path) -> None:
+#: Names of standard output, and whether it is a pipe or a file; `make soak` has the other pairs.
+OUTPUTS = [
+    pytest.param(name, piped, marks=() if (name, piped) in {("-", True), ("/dev/stdout", False)} else pytest.mark.soak)
+    for name in ("-", "/dev/stdout", "/dev/fd/1")
+    for piped in (True, False)
+]
+
+
+@pytest.mark.parametrize(("name", "piped"), OUTPUTS)
+def test_standard_output_takes_the_page_and_nothing_else(
+    name: str, results: Path, tmp_path: Path, *, piped: bool
+) -> None:
     words = [str(Path(sys.executable).with_name("natgauge")), "report", str(results), "--html", name]
-    piped = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
-    with (tmp_path / "page").open("w") as file:
-        subprocess.run(words, stdout=file, check=True, timeout=60)
-    for text in (piped.stdout, (tmp_path / "page").read_text()):
-        assert text.startswith("<!DOCTYPE html>")
-        assert text.rstrip().endswith("</html>")
+    if piped:
+        text = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, timeout=60).stdout
+    else:
+        with (tmp_path / "page").open("w") as file:
+            subprocess.run(words, stdout=file, check=True, timeout=60)
+        text = (tmp_path / "page").read_text()
+    assert text.startswith("<!DOCTYPE html>")
+    assert text.rstrip().endswith("</html>")
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "text"])

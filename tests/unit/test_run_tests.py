@@ -222,6 +222,11 @@ def test_each_start_of_python_by_a_test_finds_what_an_earlier_one_compiled(
     assert "stores nothing: False" in capfd.readouterr().out
 
 
+def test_tests_that_are_run_by_themselves_store_what_they_compile_too() -> None:
+    assert not sys.dont_write_bytecode
+    assert "PYTHONDONTWRITEBYTECODE" not in os.environ
+
+
 def test_with_arguments_no_part_is_aside_for_pytest_may_want_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
     script = f"{writing(passed=1)}; print(os.getsid(0))"
     found = Runner().run([part("unit", script, aside=True)], ["--pdb"])

@@ -72,19 +72,27 @@ def parsed(path: Path) -> Page:
     return Page(path)
 
 
+@functools.cache
+def place(folder: Path, link: str) -> Path:
+    """Where a link leads from a folder; the pages of a folder have most of their links in common."""
+    return (folder / link).resolve()
+
+
+@functools.cache
+def leads(folder: Path, link: str) -> bool:
+    """Whether a link from a page of a folder leads to a file and an anchor; those to other servers are not tried."""
+    parts = urlsplit(link)
+    if parts.scheme or parts.netloc:
+        return True
+    target = place(folder, unquote(parts.path))
+    target = target / "index.html" if target.is_dir() else target
+    fragment = unquote(parts.fragment)
+    return target.is_file() and (not fragment or target.suffix != ".html" or fragment in parsed(target).anchors)
+
+
 def dead(page: Path, links: list[str]) -> list[str]:
-    """The links of a page that lead to no file or to no anchor; those to other servers are not tried."""
-    found = []
-    for link in links:
-        parts = urlsplit(link)
-        if parts.scheme or parts.netloc:
-            continue
-        target = page.parent / unquote(parts.path) if parts.path else page
-        target = (target / "index.html" if target.is_dir() else target).resolve()
-        fragment = unquote(parts.fragment)
-        if not target.is_file() or (fragment and target.suffix == ".html" and fragment not in parsed(target).anchors):
-            found.append(link)
-    return found
+    """The links of a page that lead to no file or to no anchor."""
+    return [link for link in links if not leads(page.parent, f"{page.name}{link}" if link.startswith("#") else link)]
 
 
 def build(root: Path, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -131,7 +139,7 @@ def test_every_text_gateway_and_published_table_has_a_page_that_the_navigation_n
     made = [site / "gateways" / f"{name}.html" for name in available()]
     made += [site / "published" / f"{name}.html" for name in load.names()]
     assert [page for page in (*sources, *made) if not page.is_file()] == []
-    named = {(page.parent / link).resolve() for page in own_pages(site) for link in parsed(page).links}
+    named = {place(page.parent, link) for page in own_pages(site) for link in parsed(page).links}
     assert {page.resolve() for page in (*sources, *made)} - named == set()
 
 

@@ -37,6 +37,8 @@ from natgauge.trial.renewal import FreshLabs, in_repetition, seed_of_repetition
 
 VALUES = [1000.0, 1010.0, 990.0, 1005.0]
 SLOWER = [800.0, 810.0, 790.0, 805.0]
+#: Of repetitions one after the other: none, and almost all; `make soak` has what is between.
+CORRELATIONS = [0.0, *(pytest.param(between, marks=pytest.mark.soak) for between in (0.5, 0.9)), 0.97]
 
 
 def result(values: list[float], labs: int | None, begun: list[float] | None) -> Result:
@@ -96,7 +98,7 @@ def drifting(rng: random.Random, correlation: float) -> Iterator[float]:
         yield 300_000 * math.exp(level)
 
 
-@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9, 0.97])
+@pytest.mark.parametrize("correlation", CORRELATIONS)
 @pytest.mark.parametrize("labs", [1, 4])
 def test_on_a_host_that_drifts_at_most_one_run_of_twenty_is_called_worse_than_itself(
     correlation: float, labs: int
@@ -109,7 +111,7 @@ def test_on_a_host_that_drifts_at_most_one_run_of_twenty_is_called_worse_than_it
     assert worse <= 0.05 * runs
 
 
-@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9, 0.97])
+@pytest.mark.parametrize("correlation", CORRELATIONS)
 @pytest.mark.parametrize("repetitions", [4, 10])
 def test_repetitions_that_take_turns_share_the_drift(correlation: float, repetitions: int) -> None:
     rng = random.Random(2)  # noqa: S311 - a simulation

@@ -71,7 +71,7 @@ def test_few_values_never_have_a_trend(number: int) -> None:
     assert not found.is_significant
 
 
-@pytest.mark.parametrize("number", [10, 20, 100])
+@pytest.mark.parametrize("number", [10, 20, pytest.param(100, marks=pytest.mark.soak)])  # it is exact at any number
 @pytest.mark.parametrize("rounded", [False, True])
 def test_independent_values_are_said_to_drift_in_one_of_a_hundred_series_at_most(number: int, *, rounded: bool) -> None:
     """3,000 series; 49 alarms are four standard deviations above the rate that is promised."""

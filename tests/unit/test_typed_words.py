@@ -35,7 +35,8 @@ def annotation(node: ast.AST, name: str) -> ast.expr | None:
 def annotated(name: str) -> Iterator[tuple[str, str]]:
     """Yield where a name is annotated, and with what."""
     for path in sorted(SOURCES.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        source = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(source if name in source else "")):
             if (kind := annotation(node, name)) is not None:
                 yield f"{path.name}:{kind.lineno}", ast.unparse(kind)
 

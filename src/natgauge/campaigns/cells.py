@@ -264,9 +264,9 @@ def _evaluated(plan: Plan, device: str, metric: str, choices: Mapping[str, Any])
     recipe = load(device)
     # A device without a knob that another device of the plan has is measured with its own value.
     shared = {*plan.lab, *plan.device, *(name for point in plan.point for name in point)}
-    spared = {
-        name for name in shared if not _has(recipe, name) and any(_may_have(each, name) for each in plan.gateways)
-    }
+    missing = {name for name in shared if not _has(recipe, name)}
+    others = [_known(each) for each in plan.gateways if missing and each != device]
+    spared = {name for name in missing if any(other is not None and _has(other, name) for other in others)}
     formulas = {name: text for name, text in choices.items() if name in keys.FORMULAS and isinstance(text, str)}
     plainly = {name: value for name, value in choices.items() if name not in {*formulas, *spared}}
     if formulas.keys() <= spared:
@@ -278,12 +278,12 @@ def _evaluated(plan: Plan, device: str, metric: str, choices: Mapping[str, Any])
     }
 
 
-def _may_have(device: str, name: str) -> bool:
-    """Whether another device of the plan has a knob; one that is unknown has a fault in its own cells."""
+def _known(device: str) -> Recipe | None:
+    """The recipe of another device of the plan; None = it is unknown, which is a fault in its own cells."""
     try:
-        return _has(load(device), name)
+        return load(device)
     except UsageError:
-        return False
+        return None
 
 
 def _has(recipe: Recipe, name: str) -> bool:

@@ -391,11 +391,10 @@ def load(name_or_path: str | Path) -> Recipe:
     text = str(name_or_path)
     if "/" in text or text.endswith(".toml"):
         return _read(_file_in(text))
-    recipes = available()
-    if text not in recipes:
+    files = [file for folder in _folders() if (file := file_of(text, folder)) is not None]
+    if not files:
         folder = f"the folder is ./{text}; " if _is_folder(text) else ""
-        raise UsageError(f'gateway "{text}": unknown; {folder}{listed_by("natgauge gateways", text, recipes)}')
-    files = recipes[text]
+        raise UsageError(f'gateway "{text}": unknown; {folder}{listed_by("natgauge gateways", text, available())}')
     if len(files) > 1:
         # Snippets run as root, so the current folder must not decide which ones run.
         named = " and ".join(map(str, files))

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -123,8 +124,9 @@ _CACHE_SIZE: Final = re.compile(r"(\d+)([KMG]?)")
 _UNITS: Final = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
-def caches_of(cores: Sequence[int]) -> dict[str, int]:
-    """Return the caches of cores of this machine, as `caches_in` does."""
+@functools.cache
+def caches_of(cores: tuple[int, ...]) -> Mapping[str, int]:
+    """Return the caches of cores of this machine, as `caches_in` does; no machine changes them, so it is read once."""
     lines = []
     for pattern in _CACHE_FILES:
         for path in Path(_CPUS).glob(pattern):

@@ -268,7 +268,7 @@ class Parameters(BaseModel):
 
     def get(self, name: str, default: JsonValue = None) -> JsonValue:
         """The value of this name, whatever its group."""
-        return self.flat().get(name, default)
+        return next((values[name] for group in GROUPS if name in (values := getattr(self, group))), default)
 
     def flat(self) -> dict[str, JsonValue]:
         """All values by name."""

@@ -68,6 +68,8 @@ _STAMP = "%Y-%m-%d-%H%M%S"
 LAST_SECOND = 253_402_300_799
 #: Types that JSON has; most of every document, so they are tried first. Enumerators are none of these types themselves.
 _PLAIN = frozenset({str, int, float, bool, type(None)})
+#: Names of the fields of each dataclass that was written so far; None for another type.
+_FIELDS: dict[type, tuple[str, ...] | None] = {}
 
 
 class Memory:
@@ -286,17 +288,26 @@ def plain(value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     """Return a value that JSON can hold, for dataclasses and the other types that JSON does not know."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if (names := _fields_of(type(value))) is not None:
+        return {name: plain(getattr(value, name)) for name in names}
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, Mapping):
+    # A look for what else is a mapping takes longer.
+    if isinstance(value, (dict, Mapping)):
         return {str(plain(key)): plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(inner) for inner in value]
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_none=True)
     return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
+
+
+def _fields_of(kind: type) -> tuple[str, ...] | None:
+    """Return the names of a dataclass's fields; None for another type."""
+    if kind not in _FIELDS:
+        is_dataclass = dataclasses.is_dataclass(kind)
+        _FIELDS[kind] = tuple(field.name for field in dataclasses.fields(kind)) if is_dataclass else None
+    return _FIELDS[kind]
 
 
 def result_name(cell: str, measurement: str) -> str:

@@ -103,7 +103,7 @@ def test_address_resolution_and_what_is_not_udp_reach_the_device(wire: Wire) -> 
 
 # A ring is full only as long as its core is busy with nothing else.
 @pytest.mark.alone
-@pytest.mark.parametrize("ring", [8, 64, 512])
+@pytest.mark.parametrize("ring", [8, pytest.param(64, marks=pytest.mark.soak), 512])  # between the two
 def test_what_a_full_ring_loses_is_counted_to_the_frame(wire: Wire, ring: int) -> None:
     """The sender keeps the ring's CPU to itself, so nothing is taken out of the ring while it sends.
 

@@ -206,7 +206,7 @@ class NetnsLab(MadeLab, Lab):
         Of devices with cores of their own it is not known whose cores' caches hold the connections.
         """
         if self.cores_of is None:
-            return DeviceCores.of(self.device_cpus, caches_of(self.device_cpus))
+            return DeviceCores.of(self.device_cpus, caches_of(tuple(self.device_cpus)))
         each = len(self.device_cpus) // len(self._names) if self._are_alike else len(self.device_cpus)
         return DeviceCores(each, self.device_cpus)
 
