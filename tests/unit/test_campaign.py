@@ -361,7 +361,7 @@ def test_what_broke_in_cells_that_a_session_leaves_out_stays_broken(tmp_path: Pa
     assert broken_cells(tmp_path) == [
         "linux-ipv4-connections-1000", "linux-ipv4-connections-2000", "nftables-nat44-connections-2000"
     ]  # fmt: skip
-    assert not_ended(tmp_path / "out").startswith("6 of 8 measurements have not ended, 6 of them broke; ")
+    assert not_ended(tmp_path / "out").startswith("6 of 8 measurements broke; ")
     campaign(tmp_path, benches, retry_broken=True)
     assert not broken_cells(tmp_path)
     assert not not_ended(tmp_path / "out")
@@ -374,7 +374,7 @@ def test_a_device_that_is_tried_again_in_one_cell_is_not_broken_in_its_other_cel
     gateway.left = 100
     campaign(tmp_path, benches, only=["nft*-1000"], retry_broken=True)
     assert broken_cells(tmp_path) == ["linux-ipv4-connections-1000", "linux-ipv4-connections-2000"]
-    assert not_ended(tmp_path / "out").startswith("6 of 8 measurements have not ended, 4 of them broke; ")
+    assert not_ended(tmp_path / "out").startswith("2 of 8 measurements have not ended, 4 of 8 measurements broke; ")
     campaign(tmp_path, benches)
     done = {one.cell: one.done for one in status(tmp_path / "out").measurements}
     assert done == {name: 2 if name.startswith("nft") else 1 for name in done}
@@ -385,7 +385,7 @@ def test_a_measurement_that_has_ended_is_not_broken_by_what_its_device_does_late
     campaign(tmp_path, Benches(gateway=Goes(9)))
     found = status(tmp_path / "out").measurements
     assert [(one.measurement, one.done) for one in found if not one.broken] == [("connection-rate", 2)]
-    assert not_ended(tmp_path / "out").startswith("7 of 8 measurements have not ended, 7 of them broke; ")
+    assert not_ended(tmp_path / "out").startswith("7 of 8 measurements broke; ")
 
 
 def test_the_time_left_has_what_labs_took(tmp_path: Path) -> None:
