@@ -96,8 +96,7 @@ def _uneven(facts: Facts) -> Iterator[Said]:
     if working > UNEVEN:
         text = (
             f"the busiest of the device's cores had {written(working)} times the mean frames of the working cores; a "
-            f"rate that this core limits is {in_percent(1 / working)} of the rate of even cores; check the flow hash "
-            "(RSS)"
+            f"rate that this core limits is {in_percent(1 / working)} of the rate of even cores"
         )
         yield Said(text, value=working)
 
@@ -193,6 +192,7 @@ DOUBTS: Final = (
             "working cores. The other cores had time left, so the figure is lower than even cores would reach. Check "
             "the device's flow hash (RSS by ports), its queues, and the number of four tuples"
         ),
+        remedy="Check the flow hash (RSS).",
         leaves="at least",
     ),
 )

@@ -17,12 +17,13 @@ from natgauge.analysis.ratio_verdicts import says_nothing
 from natgauge.analysis.unit_frames import bits_of_unit
 from natgauge.figure_text import at_least, given, nanoseconds, number
 from natgauge.interval_text import Way, in_bits, percent, ratio
+from natgauge.notes import Note
 from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.reports import markdown
 from natgauge.reports.answers import MOST_NAMES, Sentence, listed
 from natgauge.reports.csv_table import written
-from natgauge.reports.graded_doubts import graded
+from natgauge.reports.graded_doubts import graded, in_paper
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.reports.text import answered
 from natgauge.words import Quantity
@@ -249,7 +250,9 @@ def sheet(record: ComparisonRecord, *, brief: bool = True) -> Sheet:
         cells = (estimate.quantity, ratio, interval(estimate), verdict, *own)
         lines.append(SheetRow(_named(record, record.gateway(estimate.gateway)), cells))
     notes = tuple(f"{sentence}." for sentence in _notes(record))
-    return Sheet(tuple(lines), notes, tuple(_doubts(record, brief=brief)))
+    return Sheet(
+        tuple(lines), notes, tuple(_doubts(record, brief=brief)), tuple(in_paper(_named_doubts(record), _having))
+    )
 
 
 def change(estimate: RatioEstimate, end: float, way: Way = "near") -> str:
@@ -333,12 +336,19 @@ def csv_table(every: Sequence[ComparisonRecord]) -> str:
 
 def _doubts(record: ComparisonRecord, *, brief: bool) -> list[str]:
     """Return the reasons to trust rates less, by grade; none by slices."""
-    named = (
+    return graded(_named_doubts(record), _having, brief=brief, each=True)
+
+
+def _named_doubts(record: ComparisonRecord) -> list[tuple[str, Sequence[Note]]]:
+    return [
         (f"{gateway.label}, {quantity}", every)
         for gateway in record.gateways
         for quantity, every in gateway.doubts.items()
-    )
-    return graded(named, lambda names: f" ({'; '.join(names)})", brief=brief, each=True)
+    ]
+
+
+def _having(names: Sequence[str]) -> str:
+    return f" ({'; '.join(names)})"
 
 
 def interval(estimate: RatioEstimate) -> str:
