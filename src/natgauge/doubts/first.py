@@ -26,6 +26,7 @@ DOUBTS: Final = (
         word="throughput doubted",
         grade="answer",
         about="result",
+        quotes=True,
         holds=_of_first,
         grades="`interval` or `information` if the throughput's doubts have no higher grade",
         meaning=(
