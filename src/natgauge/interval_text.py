@@ -90,9 +90,11 @@ def figure_and_interval(value: float, low: float, high: float) -> tuple[str, str
 
 def with_ends(value: float, low: float, high: float) -> str:
     """Return a figure with both ends of its interval: a figure in %, whose "± 11 %" is read as percentage points."""
-    if low == high == value:
-        return resolved(value, low, high)
-    return f"{resolved(value, low, high)} ({span(low, high)})"
+    figure = resolved(value, low, high)
+    if value and not figure.strip("0."):
+        # A share that is not 0 is not written as 0, however wide its interval is.
+        figure = number(value)
+    return figure if low == high == value else f"{figure} ({span(low, high)})"
 
 
 def margin(value: float, low: float, high: float) -> str:
@@ -115,7 +117,7 @@ def margin(value: float, low: float, high: float) -> str:
 
 
 def span(low: float, high: float) -> str:
-    """Return an interval by its ends, rounded outward."""
+    """Return an interval by its ends, rounded outward; a lower end above 0 is not written as 0."""
     if low == high:
         return number(low)
     if math.isinf(high):
@@ -124,7 +126,7 @@ def span(low: float, high: float) -> str:
         return f"{at_most(high)} or less"
     place = _place(high - low, max(abs(low), abs(high)))
     first, last = (quantized(exact(end), place, way) for end, way in ((low, ROUND_FLOOR), (high, ROUND_CEILING)))
-    return f"{spelled(first)} to {spelled(last)}"
+    return f"{at_least(low) if low > 0 and not first else spelled(first)} to {spelled(last)}"
 
 
 def in_bits(text: str) -> str:

@@ -52,6 +52,8 @@ SENDING: Final[Mapping[str, str]] = {
 }
 #: How phase 1 enumerates the four tuples (RFC 9693 section 4.4).
 Order = Literal["permutation", "increasing", "decreasing", "with-replacement"]
+#: The order whose frames draw their four tuples, so that some open no connection.
+DRAWN: Final[Order] = "with-replacement"
 
 #: How the Responder reads its state table in phase 2 (RFC 9693 section 4.10); "once": one frame per connection.
 ReadingOrder = Literal["pseudorandom", "increasing", "once"]

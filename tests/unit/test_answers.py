@@ -24,10 +24,12 @@ from natgauge.metrics import figures
 from natgauge.notes import GRADES, Note
 from natgauge.procedures import procedures
 from natgauge.records.measurement import Result
+from natgauge.reports import csv_table
 from natgauge.reports.answers import Sentence, answers, not_sure, one
 from natgauge.reports.comparison import interval, sentences
 from natgauge.reports.graded_doubts import doubted
 from natgauge.reports.rows import rows
+from natgauge.reports.text import verdict
 
 #: Noise of repetitions, as a share.
 NOISE = 0.02
@@ -113,6 +115,12 @@ def test_a_share_that_is_kept_beside_a_flood_has_the_bounds_of_both_searches(
 ) -> None:
     result = made([1e5], metric="mixed-load", figures={"kept_share": 0.95, **bounds})
     assert f"; {said} of the load without it" in one(result).text
+    # Tables and what programs read say no more: they had the bare ratio.
+    (row,) = (row for row in rows([result]) if row.label == "kept beside the flood")
+    signs = {"at most 0.970": "<= 0.970", "at least 0.930": ">= 0.930", "an unknown share": "-"}
+    assert row.printed == [signs.get(said, said)]
+    if said in signs:
+        assert "0.95" not in csv_table.table([result])
 
 
 def test_no_period_is_lost_by_rounding() -> None:
@@ -125,7 +133,8 @@ def test_no_period_is_lost_by_rounding() -> None:
 
 
 def test_nearly_all_is_not_said_to_be_all() -> None:
-    figures = {"share_of_theoretical_maximum": 0.9996, "kept_share": 0.9997}
+    shares = dict.fromkeys(("kept_share", "kept_least_share", "kept_most_share"), 0.9997)
+    figures = {"share_of_theoretical_maximum": 0.9996, **shares}
     series = [[{"offered_percent": load, "lost_percent": 99.97} for load in (100.0, 50.0)]]
     result = made(
         [99.96], metric="frame-loss", unit="%", figures=figures, series=series, parameters={"placement": "isolated"}
@@ -443,9 +452,34 @@ def test_a_figure_that_not_all_repetitions_have_says_how_many_have_it() -> None:
         figures = {"highest_rate_without_loss": rates}
         return one(made([3.2, 3.2, 3.2], metric="frame-loss", unit="%", figures=figures)).text
 
-    assert said(6e5).endswith("; no loss up to 600,000 frames/s in each direction, in 1 of 3 repetitions.")
+    assert said(6e5).endswith("; no loss up to 600 k frames/s in each direction, in 1 of 3 repetitions.")
     assert said(6e5, 6e5).endswith("; no loss up to 600,000 frames/s in each direction, in 2 of 3 repetitions.")
     assert said(6e5, 6e5, 6e5).endswith("; no loss up to 600,000 frames/s in each direction.")
+
+
+def test_a_table_says_how_many_repetitions_have_a_figure_that_others_lack() -> None:
+    """A rate without loss that one repetition of three had stood in tables as if it were that of all."""
+
+    def some(*rates: float, **more: Any) -> list[str]:
+        figures = {"highest_rate_without_loss": rates, **more}
+        result = made([3.2, 3.2, 3.2], metric="frame-loss", unit="%", figures=figures)
+        return next(row.printed for row in rows([result]) if row.label == "figures that only some repetitions have")
+
+    assert some(6e5) == ["highest rate without loss: 1 of 3"]
+    assert some(6e5, 6e5, 6e5) == ["-"]
+    assert some(6e5, 6e5, first_failure_seconds=30.0) == [
+        "highest rate without loss: 2 of 3; end of the first failed period: 1 of 3"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("directions", "of"), [("both", "in each direction"), ("up", "from the Initiator"), ("down", "from the Responder")]
+)
+def test_a_burst_is_of_the_frames_of_each_direction(directions: str, of: str) -> None:
+    """By default 810 frames come from each side, and "a burst of 810 frames" was said."""
+    burst = made([810.0], metric="back-to-back", unit="frames", parameters={"directions": directions})
+    assert one(burst).text.startswith(f"x forwards a burst of 810 frames {of} without loss: ")
+    assert next(row.printed for row in rows([burst]) if row.label == "unit") == [f"frames {of}"]
 
 
 @pytest.mark.parametrize("frames", [(500.0, 500.0), (480.0, 500.0), (1000.0, 1000.0)])
@@ -624,6 +658,103 @@ def test_a_comparison_by_rates_is_not_sure_beside_a_doubt_that_could_change_it()
     assert {one.certainty for one in by_rates(baseline=[doubt])} == {"seen"}
     assert not_sure(by_rates(dear=[doubt])) == "Not sure because: doubts: tester on device cores."
     assert {one.certainty for one in by_rates(dear=[Note("queues", "x", value=0.01, grade="interval")])} == {"sure"}
+
+
+@pytest.mark.parametrize(
+    ("figures", "limited_by", "said"),
+    [
+        (
+            {"connections_expected": 632.0}, "device",
+            "forwards 100 k frames/s of drawn four tuples, which open about 63.2 k"
+        ),
+        (
+            {"connections_expected": 632.0, "connections_counted": 600.0}, "device",
+            "forwards 100 k frames/s of drawn four tuples, which open about 60 k"
+        ),
+        (
+            {"connections_expected": 632.0}, "tester",
+            "forwards at least 100 k frames/s of drawn four tuples, which open at least 63.2 k"
+        ),
+        ({}, "device", "forwards 100 k frames/s of drawn four tuples, which open fewer"),
+    ],
+)  # fmt: skip
+def test_drawn_frames_are_not_called_connections(figures: dict[str, float], limited_by: str, said: str) -> None:
+    """Seen: "opens 100 k connections/s" of 100,000 frames/s, of which 63 % opened one."""
+    drawn_ones = made(
+        [1e5], metric="connection-rate", unit="connections/s", figures=figures, limited_by=limited_by,
+        parameters={"order": "with-replacement"},
+    )  # fmt: skip
+    assert one(drawn_ones).text.startswith(f"x {said} connections/s: ")
+    shown = {row.label: row.printed[0] for row in rows([drawn_ones])}
+    assert shown["unit"] == "frames/s of drawn four tuples"
+    opened = figures.get("connections_counted", figures.get("connections_expected", 1000.0))
+    assert shown["number of sessions"] == f"{opened:,.0f}"
+    assert "1,000 frames of drawn four tuples, 64-octet frames" in verdict(drawn_ones)
+
+
+def test_draws_that_exceed_the_connections_are_the_frames_of_their_rate() -> None:
+    result = made(
+        [1e5], metric="connection-rate", unit="connections/s", figures={"connections_expected": 1000.0},
+        parameters={"order": "with-replacement", "draws": 10_000, "error": "1%"}, error=100.0,
+    )  # fmt: skip
+    assert "which open about 10 k connections/s" in one(result).text
+    assert "error of the search 100 frames/s" in verdict(result)
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "parameters", "said"),
+    [
+        ("first-packet-delay", "us", {}, "delays the first frame of a connection by 7 us (median)"),
+        (
+            "first-packet-delay", "us", {"transport": "tcp"},
+            "takes 7 us (median) for the three passages from SYN to ACK that open a connection by TCP"
+        ),
+        ("reset", "ms", {}, "forwards nothing for 7 ms after a restart, in the direction that returns later"),
+        (
+            "reset", "ms", {"reset_kind": "failover"},
+            "forwards nothing for 7 ms after a failover, in the direction that returns later"
+        ),
+        ("mixed-load", "frames/s", {}, "forwards 7 frames/s in each direction while connections are opened and leave"),
+        (
+            "mixed-load", "frames/s", {"new_rate": 0.0},
+            "forwards 7 frames/s in each direction while no connection is opened"
+        ),
+        ("connection-rate", "connections/s", {}, "opens 7 connections/s"),
+        ("connection-rate", "connections/s", {"kind": "routing"}, "forwards the first frames of 7 connections/s"),
+        (
+            "connection-rate", "connections/s", {"kind": "routing", "order": "with-replacement"},
+            "forwards 7 frames/s of drawn four tuples, which open no connections/s"
+        ),
+        (
+            "validated-connection-rate", "connections/s", {"kind": "siit"},
+            "forwards the first frames of 7 connections/s, and a reply of each"
+        ),
+        ("back-to-back", "frames", {}, "forwards a burst of 7 frames in each direction without loss"),
+        ("back-to-back", "frames", {"directions": "up"}, "forwards a burst of 7 frames from the Initiator without"),
+    ],
+)  # fmt: skip
+def test_what_a_gateway_does_is_what_was_measured_with_these_settings(
+    metric: str, unit: str, parameters: dict[str, Any], said: str
+) -> None:
+    """Seen: SYN to ACK was called the first frame, a failover a restart, and plain forwarding opened connections."""
+    assert one(made([7.0], metric=metric, unit=unit, parameters=parameters)).text.startswith(f"x {said}")
+
+
+def test_a_figure_of_one_repetition_has_the_digits_that_all_lines_have() -> None:
+    """Seen: 40.00 us in the first line, and 40 us two lines below; buckets of 1 % resolve neither."""
+    figures = {"typical_latency_us": 12.0, "worst_case_latency_us": 40.0}
+    first, *others = verdict(made([12.0], metric="latency", unit="us", figures=figures)).splitlines()
+    assert "1 frame of 1,000 takes longer than 40 us" in first
+    assert "worst case latency (99.9th percentile) 40 us" in " ".join(others)
+
+
+def test_of_tcp_the_slowest_first_delays_are_those_of_openings() -> None:
+    def said(**parameters: str) -> str:
+        figures = {"first_worst_case_us": 40.0}
+        return one(made([7.0], metric="first-packet-delay", unit="us", figures=figures, parameters=parameters)).text
+
+    assert "1 opening of 1,000 takes longer than 40 us" in said(transport="tcp")
+    assert "1 first frame of 1,000 takes longer than 40 us" in said(transport="udp")
 
 
 def test_an_a_a_control_that_seems_to_differ_is_an_answer_of_its_own(golden: Golden) -> None:

@@ -15,10 +15,12 @@ from tests.unit.made_results import made
 
 from natgauge.analysis.between_runs import CONTAINS_DRIFT, DRIFT, drift, expected_range, judged
 from natgauge.analysis.contrast import contrast, median_interval_of
+from natgauge.figure_text import number
 from natgauge.notes import Note
 from natgauge.records.measurement import MedianInterval, Result
 from natgauge.records.repetition import Repetition
 from natgauge.reports import main_figure
+from natgauge.reports.rows import Ranged, printed
 from natgauge.reports.text import verdict
 from natgauge.words import LimitedBy
 
@@ -99,12 +101,25 @@ def searched(values: list[float], upper: float, **changed: Any) -> Result:
     return Result.from_document({**plain, "error": upper - values[0]})
 
 
+def test_frames_that_were_excused_are_no_search_error_and_take_nothing_off_the_lower_end() -> None:
+    """Of 3,600 periods 1 failed and 180 were INVALID: at least 0.0278 % fail, and "0.0 %: 0.0 to 5.1" was printed."""
+    loss = searched([0.5] * 3, 1.2, metric="frame-loss", unit="%")
+    assert expected_range(loss) == pytest.approx((0.5, 1.2))
+    assert main_figure.spread(loss) == "0.50 to 1.20 in another run (3 repetitions)"
+    few = searched([100 / 3420] * 3, 100 * 181 / 3600, metric="stability", unit="%", parameters={"at_most": 0.0})
+    ends = {"failed_percent_lowest": 100 / 3600, "failed_percent_highest": 100 * 181 / 3600}
+    failing = few.model_copy(update={"repetitions": tuple(replace(one, figures=ends) for one in few.repetitions)})
+    assert "fails in 0.0292 % of the judged periods at constant load: 0.0277 to 5.1" in verdict(failing)
+    assert main_figure.within(failing) == "0.0292 (0.0277 to 5.1)"
+    judgement = judged(failing)
+    assert judgement is not None
+    assert judgement.verdict == "not met"
+    assert printed(Ranged(0.0292, 0.0, 5.1), number, in_percent=True) == "0.0292 (0.0 to 5.1)"
+
+
 def test_a_range_that_reaches_down_to_0_is_no_agreement() -> None:
     """The wider the doubt was, the narrower was what was printed."""
-    loss = searched([0.5] * 3, 1.2, metric="frame-loss", unit="%")
-    assert expected_range(loss) == pytest.approx((0.0, 1.2))
-    assert main_figure.spread(loss) == "0.00 to 1.20 in another run (3 repetitions)"
-    few = searched([1.0], 2.0, metric="subscribers", unit="subscribers")
+    few = searched([1.0], 2.0, metric="subscribers", unit="subscribers", parameters={"error": "1%"})
     assert expected_range(few) == (0.0, 2.0)
     assert "no interval" not in main_figure.spread(few)
     # A doubt leaves no range to expect, but repetitions that a search left open do not agree either.

@@ -251,3 +251,12 @@ def test_each_message_of_what_opens_closes_and_floods_is_a_frame() -> None:
     frames = 3 * 1000 + 8000 + 3 * 200 + 3 * 200 + 300
     figures = with_device_figures(repetition).figures
     assert figures == {WATTS: 50, MICROJOULES_PER_FRAME: pytest.approx(1e8 / frames)}
+
+
+def test_an_energy_of_frames_that_drew_their_four_tuples_is_none_of_a_connection() -> None:
+    """Some of them opened no connection, so a connection took more than was said."""
+    procedure = get("connection-rate")
+    settings = procedure.settings(connections=10_000, placement="isolated", order="with-replacement")
+    figures = procedure.measure(Metered(), settings).figures
+    assert MICROJOULES_PER_FRAME in figures
+    assert MICROJOULES_PER_CONNECTION not in figures

@@ -11,14 +11,18 @@ import pytest
 from tests import simulated_lab
 from tests.simulated_lab import Measured
 from tests.unit.golden import Golden
+from tests.unit.made_results import made
 from tests.unit.simulated import Gateway
 
 import natgauge
+from natgauge.analysis.contrast import is_searched
 from natgauge.errors import BrokenError, UsageError
 from natgauge.gateways.recipe import load
 from natgauge.measurer import TearDown
 from natgauge.procedures import tear_down_rate
 from natgauge.procedures.tear_down_rate import tear_down
+from natgauge.reports.rows import rows
+from natgauge.reports.text import verdict
 from natgauge.words import TcpState
 
 N = 400_000
@@ -152,6 +156,40 @@ def test_each_state_has_a_time_out_of_its_own_or_none(golden: Golden) -> None:
     }
     with golden.raises(UsageError):
         natgauge.measure("expiry", "vpp-nat64", transport="tcp", udp_timeout=5, state="half-open")
+
+
+def experiments_of(result: Any) -> list[str]:
+    (row,) = [row for row in rows([result]) if row.label == "number of experiments"]
+    return row.printed
+
+
+def test_experiments_are_the_deletions_that_were_timed_and_a_search_is_one() -> None:
+    """RFC 9693 section 6: searches for the rate of FINs were printed as 10 experiments each."""
+    assert experiments_of(measure(emptying(), repeat=3, sample=2)) == ["6"]
+    closing = measure(Gateway(establishes=2e6, forwards=3e5), tear_down_by="fin", transport="tcp", repeat=3)
+    assert experiments_of(closing) == ["3"]
+    assert "sample" not in closing.parameters.settings
+    # The time ended before the other deletions.
+    cut = made(
+        [1e6],
+        metric="tear-down-rate",
+        unit="connections/s",
+        figures={"full_seconds": [0.2, 0.3, 0.25, 0.2]},
+        parameters={"sample": 10, "repeat": 1},
+    )
+    printed = {row.label: row.printed for row in rows([cut])}
+    assert (printed["number of experiments"], printed["experiments planned"]) == (["4"], ["10"])
+
+
+def test_a_command_that_is_timed_has_no_search_and_no_error_of_one() -> None:
+    result = measure(emptying(0.015, 0.016, 0.017), sample=4)
+    assert result.parameters.settings.keys().isdisjoint({"error", "loss_verifications", "confirm"})
+    assert "no rate failed" not in verdict(result)
+    assert not is_searched(result)
+    # One that a tester ended is a search of which nothing failed.
+    closing = measure(Gateway(forwards=1e9), tear_down_by="rst", transport="tcp")
+    assert closing.limited_by == "tester"
+    assert "; no rate failed" in verdict(closing)
 
 
 def test_connections_that_stay_are_no_tear_down(golden: Golden) -> None:

@@ -18,6 +18,7 @@ from tests.unit.made_results import keep as keep_made
 from tests.unit.made_results import made
 
 from natgauge.cli import run
+from natgauge.known_doubts import Grade
 from natgauge.notes import Note
 from natgauge.records.comparison import ComparisonRecord, SearchLimit
 from natgauge.records.store import Store
@@ -28,6 +29,7 @@ from natgauge.reports.html.page import page
 from natgauge.stored.find_results import find
 from natgauge.stored.frames import load
 from natgauge.trial.repeating import command_again
+from natgauge.words import Quantity
 
 NOTED = compared(
     [estimate(), estimate("third", 0.9, 0.88, 0.92, quantity="new")],
@@ -65,6 +67,27 @@ def test_the_order_is_no_surer_than_the_verdicts(golden: Golden) -> None:
     undecided = estimate("a", 1.02, 1.01, 1.03, verdict="undecided")
     golden(order_of(compared([undecided, estimate("b", 1.15, 1.12, 1.18)], control)))
     golden(order_of(compared([undecided, estimate("b", 1.07, 1.06, 1.08)], control)))
+
+
+@pytest.mark.parametrize("doubted", [BASELINE, "other"])
+def test_a_cost_by_rates_is_only_seen_beside_a_doubt_that_could_change_it(doubted: str) -> None:
+    """The page said "Sure" next to "Could change the answer"."""
+
+    def certainties(grade: Grade, quantity: Quantity, **changed: Any) -> set[str | None]:
+        every = [estimate(), estimate("third", 1.0, 0.99, 1.01, verdict="no difference")]
+        plain = compared(every, by="rates", slices=None, forwarding_nanoseconds={}, **changed)
+        doubts = {quantity: (Note("idle cores", "x", grade=grade),)}
+        gateways = [
+            one.model_copy(update={"doubts": doubts}) if one.label == doubted else one for one in plain.gateways
+        ]
+        record = plain.model_copy(update={"gateways": tuple(gateways)})
+        said = [one for one in comparison.sentences(record) if one.certainty is not None]
+        assert {one.doubts for one in said if one.certainty == "seen"} <= {("idle cores",)}
+        return {one.certainty for one in said if "other" in one.text or "No cost is" in one.text}
+
+    assert certainties("answer", "up") == {"seen"}
+    assert certainties("answer", "up", fail_above=0.5, decided=True, above=False) == {"seen"}
+    assert certainties("interval", "up") == certainties("answer", "new") == {"sure"}
 
 
 def test_what_surely_costs_less_does_so_than_all_that_follow(golden: Golden) -> None:

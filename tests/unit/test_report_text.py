@@ -6,6 +6,8 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests.unit.golden import Golden
@@ -174,6 +176,26 @@ def test_the_deletions_of_one_repetition_are_its_spread(golden: Golden) -> None:
     rows = dict(line.split("  ", 1) for line in text_of([result]).splitlines())
     assert rows["emptying a full table (s)"].strip() == "0.250 ± 20 %"
     assert rows["deletion of the connections (s)"].strip() == "0.24"
+
+
+def test_that_nothing_failed_is_said_only_of_searches() -> None:
+    """Orders of enumeration have the setting, and search no share; a repetition of three had no upper bound."""
+
+    def said(uppers: Sequence[float | None], **changed: Any) -> str:
+        plain = made([1e6] * len(uppers), **{"limited_by": "tester", "parameters": {"error": "1%"}, **changed})
+        every = tuple(replace(one, upper=upper) for one, upper in zip(plain.repetitions, uppers, strict=True))
+        error = None if None in uppers else 1e4
+        text = verdict(plain.model_copy(update={"repetitions": every, "error": error}))
+        return next(line for line in text.splitlines() if line.startswith("  Median of"))
+
+    assert "; no rate failed;" in f"{said([None] * 3).removesuffix('.')};"
+    assert "; no rate failed in 1 of 3 repetitions" in said([None, 1.01e6, 1.01e6])
+    assert "; error of the search 10 k frames/s" in said([1.01e6] * 3)
+    capacity = {"metric": "table-capacity", "unit": "connections", "parameters": {"capacity_error": 1}}
+    assert "; no number of connections failed" in said([None] * 3, **capacity)
+    orders = said([None] * 3, metric="enumeration-orders", unit="%", limited_by="device")
+    commands = said([None] * 3, metric="tear-down-rate", unit="connections/s", limited_by="host", parameters={})
+    assert "failed" not in orders + commands
 
 
 def test_mean_and_deviation_have_rows_where_there_are_several_repetitions() -> None:

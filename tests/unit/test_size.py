@@ -78,6 +78,16 @@ def test_frames_of_the_other_direction_are_between_none_and_as_many(directions: 
     assert said == ["carries", "cannot tell", "does not carry"]
 
 
+def test_frames_of_unequal_directions_say_as_much_of_subscribers_as_all_of_them_together() -> None:
+    """10,000 frames/s on average are 16,000 one way and 4,000 back: 20,000 in all, not 32,000."""
+    unequal = {"directions": "both", "down_share": 0.8, "frame_size": 84}
+    frames, asked = made([10_000.0] * 3, parameters=unequal), Subscribers(1, megabits=A_FRAME)
+    found = limits([frames], asked)["frames"]
+    assert (found.lower, found.upper) == pytest.approx((10_000, 20_000))
+    said = text(sizings([frames], asked), asked)
+    assert "Frames were measured with 80 % of them in the busier direction; their range" in said
+
+
 def test_ports_of_the_outside_addresses_are_a_limit_of_what_translates_ports() -> None:
     asked = Subscribers(20_000, connections=10.0, outside_addresses=2)
     assert limits([OPEN], asked)["outside ports"].upper == 2 * 64_512 / 10
@@ -177,6 +187,40 @@ def test_of_several_throughputs_a_mix_counts_and_the_answer_names_the_frames(
     golden(text([sizing], asked))
     assert sizing.limits[0].result is not None
     assert [sizes_in_words(sizing.limits[0].result), *sizing.other_frames] == frames
+
+
+def test_the_first_line_names_what_a_limit_was_measured_with_where_that_is_unusual() -> None:
+    """Results with 10 % loss, of TCP, or of half-open connections gave a plain "carries"."""
+
+    def first(*results: Result) -> str:
+        asked = Subscribers(1, connections=1.0, new=0.001, megabits=A_FRAME)
+        (sizing,) = sizings(results, asked)
+        answer = document([sizing], asked)["gateways"][0]["text"]
+        assert text([sizing], asked).startswith(answer)
+        return answer
+
+    def of(plain: Result, **settings: Any) -> Result:
+        return plain.model_copy(update={"parameters": plain.parameters.with_settings(settings)})
+
+    assert "measured:" not in first(NEW, OPEN, FRAMES)
+    said = first(of(NEW, transport="tcp"), of(OPEN, transport="tcp", state="half-open"), of(FRAMES, loss_tolerance=0.1))
+    for part in (
+        "; measured: ",
+        "new connections by TCP",
+        "open connections by TCP, half-open",
+        "frames, where a passing trial may lose up to 10% of its frames",
+    ):
+        assert part in said
+    searched = of(FRAMES, search="mlrsearch", goals="ndr-pdr", trial_seconds=1.0)
+    assert "measured: frames by MLRsearch (" in first(NEW, OPEN, searched)
+
+
+def test_a_number_of_cores_that_is_not_known_is_not_said_to_be_0() -> None:
+    asked = Subscribers(1, new=1.0)
+    wired = made([1000.0] * 2, metric="connection-rate", unit="connections/s", parameters={"placement": "external"})
+    found = document(sizings([wired], asked), asked)["gateways"][0]
+    assert found["text"].startswith("x (cores not known, placement external) ")
+    assert found["device_cores"] is None
 
 
 def test_gateways_and_numbers_of_cores_have_an_answer_each() -> None:
@@ -286,6 +330,18 @@ def test_results_that_are_left_out_are_named_with_the_reason_in_one_line(golden:
     ]  # fmt: skip
     assert found[0].missing == ("frames",)
     assert "Not used" not in text(found, asked, [OPEN])
+
+
+def test_frames_that_drew_their_four_tuples_are_no_connections_of_subscribers() -> None:
+    """Seen: a gateway carried 1,000 subscribers with one new connection/s each, of 1,000 frames/s that opened 632."""
+    drawn = made(
+        [1000.0, 1000.0], metric="connection-rate", unit="connections/s", parameters={"order": "with-replacement"}
+    )
+    asked = Subscribers(1, new=1.0, connections=1.0)
+    found = sized([drawn, OPEN], asked)
+    assert found[0].missing == ("new connections",)
+    assert "its frames drew their four tuples" in text(found, asked, [drawn, OPEN]).splitlines()[-1]
+    assert sizings([NEW, OPEN], asked)[0].missing == ()
 
 
 def test_octets_of_tagged_frames_are_without_the_tags_and_say_so(golden: Golden) -> None:

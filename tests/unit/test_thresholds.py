@@ -83,6 +83,31 @@ def test_a_single_repetition_tells_nothing(tmp_path: Path) -> None:
     assert run(words(tmp_path, "throughput", "--at-least", "200k", "--repeat", "1")) == 5
 
 
+def test_no_repetition_changes_a_rate_of_0_without_connections_which_has_no_bound_of_another_unit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seen: 0 to 3,130 frames/s, the lowest connection rate that failed; after `--repeat 3` the remedy was the same."""
+    with simulated() as simulation:
+        simulation.start = lambda _lab: Gateway(table_size=500)
+        assert run(words(tmp_path, "throughput", "--at-least", "1000", "--repeat", "3")) == 13
+    assert "--repeat" not in capsys.readouterr().out
+    found = result_of(tmp_path)
+    assert [(one.value, one.upper) for one in found.repetitions] == [(0, None)]
+    assert found.threshold is not None
+    assert (found.threshold.verdict, found.threshold.lower, found.threshold.upper) == ("not met", 0, 0)
+
+
+def test_more_repetitions_are_asked_for_only_where_fewer_were() -> None:
+    def reason(repeat: int) -> str:
+        judgement = judged(made([1e6], parameters={"at_least": 5e5, "error": "1%", "repeat": repeat}))
+        assert judgement is not None
+        assert judgement.verdict == "cannot tell"
+        return judgement.reason
+
+    assert reason(1) == "one repetition has no spread; give --repeat 3 or more"
+    assert reason(3) == "one repetition has no spread; 3 were asked for, and the doubts say what ended them"
+
+
 @pytest.mark.parametrize(
     "asked",
     [

@@ -6,8 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.unit.made_results import made
 
-from natgauge.analysis.unit_frames import bits_of_unit, frames_in_all, frames_of, most_units
+from natgauge.analysis.unit_frames import bits_of_unit, frames_in_all, frames_of, is_of_frames, most_units
 from natgauge.figure_text import number
 from natgauge.measurements.making import make
 from natgauge.metrics import declared
@@ -15,6 +16,7 @@ from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.procedures.subscribers import SubscribersSettings
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
+from natgauge.reports.rows import rows
 from natgauge.reports.text import table, verdict
 from natgauge.words import Verdict
 
@@ -252,3 +254,13 @@ def test_a_flood_takes_its_part_of_the_link() -> None:
     one = Measurement(1e5, 1e5, "device", {Verdict.PASS: 1, Verdict.INVALID: 0}, figures={"flood_per_second": 3e5})
     found = make(make_result("mixed-load", "frames/s", {}, [one, one]), asked(frame_size=64, new_rate=2e5))
     assert found.number("theoretical_maximum") == pytest.approx(GIGABIT / 84 - 5e5)
+
+
+def test_a_profile_of_one_direction_counts_subscribers_all_the_same() -> None:
+    """Seen: the most subscribers that a link carries stood in the row of frames/s in each direction."""
+    parameters = {"subscriber_rates": {"down": 10.0}, "directions": "both", "theoretical_maximum": 500}
+    result = made([100.0], metric="subscribers", unit="subscribers", parameters=parameters)
+    assert not is_of_frames(result.metric, result.parameters)
+    shown = {row.heading: row.printed[0] for row in rows([result])}
+    assert shown["theoretical maximum in the unit of the median"] == "500"
+    assert shown["theoretical maximum (frames/s in each direction)"] == "-"

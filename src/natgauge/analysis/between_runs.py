@@ -15,11 +15,12 @@ import math
 from itertools import pairwise
 from typing import Final, Literal
 
-from natgauge.analysis.contrast import left, spans
+from natgauge.analysis.contrast import is_searched, left, spans
 from natgauge.metrics import declared
 from natgauge.metrics.metric import THRESHOLDS
 from natgauge.records.measurement import Result, Threshold, ThresholdVerdict
 from natgauge.statistics.interval import finite
+from natgauge.words import NO_DEVICE
 
 #: What repetitions of two results do not sample; "" where they took turns in labs of their own.
 Sitting = Literal["", "one lab each", "one sitting each"]
@@ -31,6 +32,8 @@ DRIFT: Final = 0.10
 CONTAINS_DRIFT: Final = 600.0
 #: Repetitions whose range another run's median leaves more often than not, where no search error or drift widens it.
 _FEW: Final = 2
+#: Repetitions that are enough for a verdict.
+_ENOUGH: Final = 3
 
 
 def drift(result: Result) -> float:
@@ -103,6 +106,8 @@ def possible_range(result: Result) -> tuple[float, float]:
 
 def _error(result: Result) -> float:
     """The error of the search, in the result's unit: the larger of what was found and asked for; 0 without a search."""
+    if not is_searched(result):
+        return 0.0
     found, asked = result.error or 0.0, str(result.parameter("error") or 0)
     try:
         number = float(asked.removesuffix("%"))
@@ -146,8 +151,27 @@ def _range(result: Result) -> tuple[float, float, str]:
     lower, upper = kept.of(*possible_range(result))
     if kept.unknown:
         return lower, upper, f"doubts: {', '.join(kept.unknown)}"
+    if _passed_nothing(result):
+        return lower, upper, ""
     if len(result.repetitions) == 1:
-        return lower, upper, "one repetition has no spread; give --repeat 3 or more"
+        return lower, upper, f"one repetition has no spread; {_more(result)}"
     if len(result.repetitions) == _FEW and (lower, upper) == (result.minimum, result.maximum):
-        return lower, upper, "two repetitions alone show too little of the spread; give --repeat 3 or more"
+        return lower, upper, f"two repetitions alone show too little of the spread; {_more(result)}"
     return lower, upper, ""
+
+
+def _passed_nothing(result: Result) -> bool:
+    """Whether the device established the connections at no rate, so that no load was tried: repeating changes nothing.
+
+    Any other rate of 0 has an upper bound, the lowest load that failed.
+    """
+    is_rate = declared(result.metric).better == "higher"
+    exact = all(one.upper is None and one.limited_by not in NO_DEVICE for one in result.repetitions)
+    return is_rate and exact and not any(result.values)
+
+
+def _more(result: Result) -> str:
+    """What to do about too few repetitions: more are only asked for where fewer than enough were."""
+    if result.planned_repetitions < _ENOUGH:
+        return f"give --repeat {_ENOUGH} or more"
+    return f"{result.planned_repetitions} were asked for, and the doubts say what ended them"

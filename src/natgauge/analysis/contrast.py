@@ -25,6 +25,8 @@ from natgauge.statistics.summary import interval_of
 from natgauge.statistics.two_samples import moses_interval, shift_coverage
 from natgauge.words import NO_DEVICE
 
+#: Settings of a search: the largest distance of its final bounds.
+_ERRORS: Final = frozenset({"error", "capacity_error"})
 #: No more than this share is taken for too low: nothing is known of a device that has next to no time.
 _MOST: Final = 0.9
 
@@ -233,6 +235,26 @@ def bounds(result: Result) -> tuple[float, float]:
     lower = min(result.median, statistics.median(span.lower for span in limited))
     upper = max(result.median, statistics.median(span.upper for span in limited))
     return lower, upper
+
+
+def is_searched(result: Result) -> bool:
+    """Whether a search found the value: a rate or a number, never a share.
+
+    Elsewhere the upper bound of a repetition is that of frames or periods that were excused.
+    """
+    is_told = result.error is not None or bool(_ERRORS & result.parameters.settings.keys())
+    return is_told and result.unit != "%"
+
+
+def search_error(result: Result) -> float | None:
+    """Return the largest error of a search, in the result's unit; None without a search, or where one has no bound."""
+    return result.error if is_searched(result) else None
+
+
+def unfailed(result: Result) -> int:
+    """Return the number of repetitions whose search tried nothing that was too high."""
+    ended = [each for each in result.repetitions if each.upper is None and each.limited_by in NO_DEVICE]
+    return len(ended) if is_searched(result) else 0
 
 
 def bracket(result: Result) -> float:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from natgauge.analysis.between_runs import left_range
 from natgauge.analysis.contrast import Span
-from natgauge.analysis.unit_frames import Way, bits_of_unit, mix_of
+from natgauge.analysis.unit_frames import bits_of_unit, drawn_frames, frames_of, mix_of
 from natgauge.ethernet import FRAME_OVERHEAD
 from natgauge.figure_text import in_full
 from natgauge.metrics import declared
@@ -41,15 +41,13 @@ _FORGETTING: Final = ("emptying", "empty_command", "device_timeout")
 Ended = Literal["new connections", "open connections", "outside ports", "port blocks", "frames"]
 Fits = Literal["carries", "does not carry", "cannot tell"]
 #: Why a result is left out: its metric says nothing of subscribers; nothing of its resource is asked for; its gateway
-#: keeps no connections, so that they are no limit; part of its frames were only routed; their size is not known.
-Unused = Literal["other metric", "not asked", "no limit", "routed frames", "unknown size"]
+#: keeps no connections, so that they are no limit; its rate counts frames of which some opened no connection; part of
+#: its frames were only routed; their size is not known.
+Unused = Literal["other metric", "not asked", "no limit", "drawn frames", "routed frames", "unknown size"]
 
 
 #: Resources that only a gateway which keeps connections runs out of.
 _OF_CONNECTIONS: Final[tuple[Resource, ...]] = ("new connections", "open connections")
-#: Shares of what was measured between which subscribers reach it, by the ways of its frames: their other direction has
-#: anything between no frame and as many.
-_OF_OTHER_WAY: Final = {None: (1.0, 1.0), "one": (0.5, 1.0), "each": (1.0, 2.0), "busier": (1.0, 2.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,8 @@ class SubscriberLimit:
         result: the result that says so; None = the arithmetic of ports and of their blocks.
         frame_octets: octets of a frame of the subscribers with FCS, without VLAN tags; None where it is no limit of
             frames.
-        way: ways in which the frames of the measurement went; None where it is no limit of frames.
+        busier_share: share of the frames of the measurement that went in its busier direction, above 0 to 1; None where
+            it is no limit of frames.
     """
 
     ended: Ended
@@ -99,7 +98,7 @@ class SubscriberLimit:
     measured: Span
     result: Result | None = None
     frame_octets: float | None = None
-    way: Way | None = None
+    busier_share: float | None = None
 
     @property
     def is_of_one(self) -> bool:
@@ -108,8 +107,13 @@ class SubscriberLimit:
 
     @property
     def subscribers(self) -> Span:
-        """Range of the number of subscribers that reaches the limit."""
-        least, most = _OF_OTHER_WAY[self.way]
+        """Range of the number of subscribers that reaches the limit.
+
+        The other direction of a subscriber has anything between no frame and as many as the busier one, and the gateway
+        carries as many frames of both together as were measured; of the busier direction surely no more than of that.
+        """
+        share = self.busier_share
+        least, most = (1.0, 1.0) if share is None else (min(1.0, 1 / (2 * share)), 1 / share)
         return Span(least * self.measured.lower / self.each, most * self.measured.upper / self.each)
 
     def fits(self, number: int) -> Fits:
@@ -189,7 +193,8 @@ def why_unused(result: Result, asked: Subscribers) -> Unused | None:
     if resource not in asked.needs():
         return "not asked"
     if resource in _OF_CONNECTIONS:
-        return None if keeps_connections(result) else "no limit"
+        is_drawn = drawn_frames(result.metric, result.parameters) is not None
+        return "no limit" if not keeps_connections(result) else "drawn frames" if is_drawn else None
     if (result.number("foreground_share") or 1.0) < 1:
         return "routed frames"
     return None if _octets(result) else "unknown size"
@@ -315,7 +320,8 @@ def _of_result(result: Result, asked: Subscribers) -> Iterator[SubscriberLimit]:
             octets = asked.mean_frame or bits.frame_octets
             each = asked.megabits * 1e6 / (8 * (octets - FRAME_OVERHEAD))
             carried = Span(measured.lower * bits.frames, measured.upper * bits.frames)
-            yield SubscriberLimit("frames", "frames/s", each, carried, result, octets, bits.way)
+            busier = bits.frames / sum(frame.share for frame in frames_of(result.metric, result.parameters))
+            yield SubscriberLimit("frames", "frames/s", each, carried, result, octets, busier)
 
 
 def _takes_ports(results: Sequence[Result]) -> bool:

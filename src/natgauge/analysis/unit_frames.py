@@ -33,7 +33,7 @@ from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, IN_ALL
 from natgauge.records.parameters import Parameters
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.summary import summarize
-from natgauge.words import Query, Side
+from natgauge.words import DRAWN, Query, Side
 
 _SIDES: Final[tuple[Side, ...]] = get_args(Side)
 #: A side's share of the frames of the throughput that is no other than the other side's.
@@ -65,7 +65,19 @@ def frames_of(metric: str, parameters: Parameters) -> tuple[UnitFrame, ...]:
 
 def is_of_frames(metric: str, parameters: Parameters) -> bool:
     """Whether a metric's value counts frames of one direction, and not connections or queries of several messages."""
-    return declared(metric).counts in ("frames", "load") or len(frames_of(metric, parameters)) == 1
+    counted = declared(metric).counts
+    return counted in ("frames", "load") or (counted != "subscriber" and len(frames_of(metric, parameters)) == 1)
+
+
+def drawn_frames(metric: str, parameters: Parameters) -> float | None:
+    """Return the frames of a phase 1 that drew their four tuples, of which a value counts each, whatever it opened.
+
+    None where each frame has opened a connection, or the value counts something else.
+    """
+    if declared(metric).counts != "opening" or parameters.get("order") != DRAWN:
+        return None
+    number = parameters.get("draws") or parameters.get("connections")
+    return float(number) if isinstance(number, int | float) else None
 
 
 def frames_in_all(rate: float, figures: Mapping[str, FigureSummary], parameters: Parameters) -> float:

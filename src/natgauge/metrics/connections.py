@@ -7,6 +7,10 @@ from typing import Final
 
 from natgauge.metrics.metric import DeclaredFigure, Metric
 
+#: Connections that drawn frames open: as many as are expected, and as many as the device counted.
+CONNECTIONS_EXPECTED: Final = "connections_expected"
+CONNECTIONS_COUNTED: Final = "connections_counted"
+
 CONNECTION_RATE: Final = Metric(
     name="connection-rate",
     unit="connections/s",
@@ -15,6 +19,8 @@ CONNECTION_RATE: Final = Metric(
     source="RFC 9693 section 4.5",
     better="higher",
     does="opens {value}",
+    does_where={("order", "with-replacement"): "forwards {value}, which open {opened} connections/s"},
+    does_stateless="forwards the first frames of {value}",
     best="opens most connections",
     moved_by=frozenset(),
     resource="new connections",
@@ -34,6 +40,10 @@ VALIDATED_CONNECTION_RATE: Final = Metric(
     source="RFC 9693 section 4.6",
     better="higher",
     does="opens {value}, each of which then forwards a reply",
+    does_where={
+        ("order", "with-replacement"): "forwards {value}, which open {opened} connections/s that then forward replies"
+    },
+    does_stateless="forwards the first frames of {value}, and a reply of each",
     best="opens most validated connections",
     figures=(
         DeclaredFigure("validation_rate", is_tried=True),

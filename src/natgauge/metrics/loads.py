@@ -115,6 +115,7 @@ MIXED_LOAD: Final = Metric(
     source="RFC 9693 section 4.7, with connections that come and go",
     better="higher",
     does="forwards {value} while connections are opened and leave",
+    does_where={("new_rate", 0): "forwards {value} while no connection is opened"},
     criterion=Criterion(strict=" without losing a frame or a new connection"),
     best="forwards most frames while connections are opened and leave",
     figures=(

@@ -47,8 +47,8 @@ class DeclaredFigure:
         unit: unit of its row.
         answer: what an answer in words says of it; "{}" is its median, "{range}" the range over the repetitions,
             "{periods}" and "{judged}" the numbers of periods and of those that were judged, "{loss}" what a passing
-            trial may lose, "{unit}" the unit of a rate of frames, "{had}" how many repetitions have the figure, where
-            not all do. Empty = nothing.
+            trial may lose, "{unit}" the unit of a rate of frames, "{first}" what the first delay of a connection is of,
+            "{had}" how many repetitions have the figure, where not all do. Empty = nothing.
         answer_of_few: the same where a repetition timed too few frames for that answer; "{frames}" is their number.
         is_tried: whether a trial was run with it: of an even number of repetitions the mean of the middle two would be
             a value that no trial had.
@@ -78,7 +78,10 @@ class Metric:
             limit of the tester or the host moved a value: "higher" makes it a lower bound, "lower" an upper one, and of
             None, such as a ratio of two rates, nothing is known.
         does: what a device does that has a value, as the predicate of a sentence; "{value}" is the value with its unit,
-            "{number}" the value alone. Empty = reports print metric and value.
+            "{number}" the value alone, "{opened}" the connections that drawn frames open. Empty = reports print metric
+            and value.
+        does_where: the same where a parameter has a value, by both; of several the first.
+        does_stateless: the same where none of these holds and the device keeps no connections; empty = it is the same.
         criterion: what a passing trial had to do, which follows the value in a sentence.
         best: what the device with the best of several values does, as the predicate of a sentence.
         value_figure: name of the figure that is the value itself; empty = no figure is.
@@ -109,6 +112,8 @@ class Metric:
     source: str
     better: Better | None = None
     does: str = ""
+    does_where: Mapping[tuple[str, str | float], str] = field(default_factory=dict)
+    does_stateless: str = ""
     criterion: Criterion = field(default_factory=Criterion)
     best: str = ""
     value_figure: str = ""

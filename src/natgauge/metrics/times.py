@@ -40,12 +40,15 @@ FIRST_PACKET_DELAY: Final = Metric(
     source="RFC 8219 section 7.2, applied to the frames of phase 1",
     better="lower",
     does="delays the first frame of a connection by {value} (median)",
+    does_where={
+        ("transport", "tcp"): "takes {value} (median) for the three passages from SYN to ACK that open a connection"
+    },
     best="delays first frames least",
     figures=(
         DeclaredFigure(
             "first_worst_case_us",
-            answer="1 first frame of 1,000 takes longer than {} us{range}",
-            answer_of_few="the slowest of {frames} first frames took {} us{range}",
+            answer="1 {first} of 1,000 takes longer than {} us{range}",
+            answer_of_few="the slowest of {frames} {first}s took {} us{range}",
         ),
         DeclaredFigure(
             "later_typical_us", "median delay of later frames", "us", answer="later frames take {} us{range} (median)"
@@ -90,7 +93,10 @@ RESET: Final = Metric(
     title="Outage after a restart",
     source="RFC 6201, RFC 8219 section 7.7",
     better="lower",
-    does="forwards nothing for {value} after a restart",
+    does="forwards nothing for {value} after a restart, in the direction that returns later",
+    does_where={
+        ("reset_kind", "failover"): "forwards nothing for {value} after a failover, in the direction that returns later"
+    },
     best="forwards soonest after a restart",
     figures=(DeclaredFigure("surviving_percent", "connections that survive", "%"),),
     moved_by=frozenset(),

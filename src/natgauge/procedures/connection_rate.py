@@ -23,10 +23,10 @@ from dataclasses import dataclass, replace
 
 from natgauge.errors import UsageError
 from natgauge.figure_text import number as written
-from natgauge.metrics.connections import CONNECTION_RATE
+from natgauge.metrics.connections import CONNECTION_RATE, CONNECTIONS_COUNTED, CONNECTIONS_EXPECTED
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.measure.draws import DRAWN, DrawSettings
+from natgauge.procedures.kit.measure.draws import DrawSettings
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.device_figures import with_handshakes
 from natgauge.procedures.kit.result.results import Measurement
@@ -34,7 +34,7 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.search.rate_search import SearchedRate, SearchSettings, expected_rate
 from natgauge.trials import Trial
-from natgauge.words import Verdict
+from natgauge.words import DRAWN, Verdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,13 +83,13 @@ class _ConnectionRate(SearchedRate[ConnectionRateSettings]):
     def _with_drawn(self, repetition: Measurement) -> Measurement:
         """Add the expected number of connections, and the counted number of the trial that gave the value."""
         settings, counted = self.settings, self._counted.get(repetition.value)
-        figures = {"connections_expected": settings.expected_connections}
+        figures = {CONNECTIONS_EXPECTED: settings.expected_connections}
         text = (
             f"{settings.phase1_frames} draws out of {settings.space} four tuples open "
             f"{written(settings.expected_connections)} connections on average"
         )
         if counted is not None:
-            figures["connections_counted"] = float(counted)
+            figures[CONNECTIONS_COUNTED] = float(counted)
             text += f"; the device counted {counted}"
         return replace(
             repetition, figures={**repetition.figures, **figures}, notes=(*repetition.notes, Note("method", text))

@@ -22,7 +22,7 @@ from natgauge.figure_text import in_percent
 from natgauge.inputs.checks import whole
 from natgauge.metrics.connections import ENUMERATION_ORDERS
 from natgauge.notes import Note
-from natgauge.procedures.kit.measure.draws import DRAWN, DrawSettings, expected_connections, expected_new
+from natgauge.procedures.kit.measure.draws import DrawSettings, expected_connections, expected_new
 from natgauge.procedures.kit.measure.held_connections import HeldConnections, all_at_no_rate
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, safely_below
 from natgauge.procedures.kit.measure.prerequisite import measure_first
@@ -32,7 +32,7 @@ from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE
 from natgauge.procedures.kit.search.rate_search import SearchSettings
-from natgauge.words import Order
+from natgauge.words import DRAWN, Order
 
 #: The last frames of the draws: enough to count new ones among them, few enough to be the end.
 ENDING_SHARE = 0.02

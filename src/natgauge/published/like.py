@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from natgauge.analysis import derived
-from natgauge.analysis.contrast import better, bounds
+from natgauge.analysis.contrast import better, bounds, search_error, unfailed
 from natgauge.analysis.scalability import CORES, SESSIONS, Bound, Comparison, of_forwarding, scale_up, to_previous
 from natgauge.figure_text import in_full, number
 from natgauge.interval_text import Way, Written, decimals, significant
@@ -133,10 +133,12 @@ class _Shaped:
         result = self._result(row.quantity, column)
         quantity = self._table.quantities[row.quantity]
         if kind == "error":
-            if result.error is None:
-                raise _Missing("no rate failed, so the search has no error")
+            error = search_error(result)
+            if error is None:
+                why = "no rate failed, so the search" if unfailed(result) else "no search found the value, so it"
+                raise _Missing(f"{why} has no error")
             added = quantity.directions is not None and result.parameter("directions") == "both"
-            return _figure(number, result.error * (2 if added else 1))
+            return _figure(number, error * (2 if added else 1))
         if kind in _SUMMARY:
             value = self._summary(row.quantity, column, kind) / quantity.times
             exact = quantity.times == 1 and value == int(value)

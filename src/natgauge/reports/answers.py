@@ -32,11 +32,12 @@ from natgauge.analysis.claims import (
 )
 from natgauge.analysis.contrast import better, least_repetitions
 from natgauge.analysis.scalability import CORES, SESSIONS, WITH_TESTER, Axis, of_forwarding, varied_with
-from natgauge.analysis.unit_frames import Way, bits_of_unit
+from natgauge.analysis.sizing import keeps_connections
+from natgauge.analysis.unit_frames import Way, bits_of_unit, drawn_frames
 from natgauge.figure_text import at_least, at_most, given, in_full, number
 from natgauge.interval_text import figure_and_interval, in_bits, ratio, signed, span
 from natgauge.metrics import declared, figures
-from natgauge.metrics.loads import JUDGED, KEPT, KEPT_LEAST, KEPT_MOST, MIXED_LOAD
+from natgauge.metrics.loads import JUDGED, KEPT, MIXED_LOAD
 from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, IN_ALL, OPEN_CONNECTIONS
 from natgauge.metrics.times import FEW_FRAMES, TIMED_FRAMES
 from natgauge.plain_text import capital
@@ -44,7 +45,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import describe
 from natgauge.reports import criterion, doubtful, labels, main_figure
 from natgauge.reports.doubtful import bottleneck
-from natgauge.reports.rows import UNIT_IN_ALL, unit_of, unit_of_frames
+from natgauge.reports.rows import UNIT_IN_ALL, Bounded, Ranged, kept, opened_by_draws, unit_of, unit_of_frames
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.interval import CONFIDENCE
 from natgauge.words import NO_DEVICE, enumerated
@@ -189,6 +190,7 @@ def one(result: Result, point: str = "") -> Sentence:
         "periods": _periods(result, "periods"),
         "judged": _periods(result, JUDGED),
         "frames": _periods(result, TIMED_FRAMES),
+        "first": "opening" if result.parameter("transport") == "tcp" else "first frame",
     }
     values = [_with_range(result, name) for name, _, _ in named]
     more = (
@@ -208,7 +210,9 @@ def _with_range(result: Result, name: str) -> tuple[str, str]:
         # A sum of both directions has the interval of the value.
         return number(figure.median), ""
     if name == KEPT:
-        return _kept(result, figure)
+        return _kept(result)
+    if figure.count == 1:
+        return number(figure.median), ""
     return figure_and_interval(figure.median, figure.minimum, figure.maximum)
 
 
@@ -226,16 +230,15 @@ def _grows(result: Result, name: str) -> bool:
     return name in _GROWING and not is_set
 
 
-def _kept(result: Result, figure: FigureSummary) -> tuple[str, str]:
+def _kept(result: Result) -> tuple[str, str]:
     """The share that is kept beside a flood, with what both searches of each repetition leave of it."""
-    least, most = (
-        own if own is not None and own.count == figure.count else None
-        for own in (result.figures.get(name) for name in (KEPT_LEAST, KEPT_MOST))
-    )
-    if least is None or most is None:
-        known = "" if most is None else f"at most {at_most(most.maximum)}"
-        return known or ("an unknown share" if least is None else f"at least {at_least(least.minimum)}"), ""
-    return figure_and_interval(figure.median, least.minimum, most.maximum)
+    share = kept(result)
+    if isinstance(share, Ranged):
+        return figure_and_interval(share.median, share.minimum, share.maximum)
+    if isinstance(share, Bounded):
+        known = f"at most {at_most(share.value)}" if share.bound == "<=" else f"at least {at_least(share.value)}"
+        return known, ""
+    return "an unknown share", ""
 
 
 def _in_bits(*results: Result) -> str:
@@ -270,16 +273,35 @@ def _periods(result: Result, name: str) -> str:
 
 def _does(result: Result, *, sized: bool) -> str:
     """What the device does that has this value."""
-    metric = declared(result.metric)
-    mark = doubtful.mark(result)
-    if not metric.does:
+    does, mark = _predicate(result), doubtful.mark(result)
+    if not does:
         return f"{result.gateway}: {result.metric} {_figure(result)}{mark}"
-    if _CLAUSE in metric.does:
+    if _CLAUSE in does:
         # Frames belong to the value, and not to what is said of it.
         value = f"{_figure(result)}{criterion.frames_clause(result, sized=sized)}"
-        return f"{result.gateway} {metric.does.format(value=value)}{criterion.condition(result)}{mark}"
-    does = metric.does.format(value=_figure(result), number=_number(result))
-    return f"{result.gateway} {does}{criterion.clause(result, sized=sized)}{mark}"
+        said = does.format(value=value, opened=_opened(result))
+        return f"{result.gateway} {said}{criterion.condition(result)}{mark}"
+    said = does.format(value=_figure(result), number=_number(result))
+    return f"{result.gateway} {said}{criterion.clause(result, sized=sized)}{mark}"
+
+
+def _predicate(result: Result) -> str:
+    """What a device does that has a value of this metric, with these settings; empty where reports name the metric."""
+    metric = declared(result.metric)
+    where = (does for (name, value), does in metric.does_where.items() if result.parameter(name) == value)
+    usual = metric.does if keeps_connections(result) else metric.does_stateless or metric.does
+    return next(where, usual)
+
+
+def _opened(result: Result) -> str:
+    """The connections/s that a rate of drawn frames opens, in words."""
+    if not keeps_connections(result):
+        return "no"
+    frames, connections = drawn_frames(result.metric, result.parameters), opened_by_draws(result)
+    if not frames or connections is None:
+        return "fewer"
+    about = "about " if doubtful.stated(result).is_median else ""
+    return f"{about}{_number(result, connections / frames)}"
 
 
 def _value(result: Result, *, bits: bool = False) -> str:
@@ -719,7 +741,7 @@ def _bottlenecks(results: Sequence[Result]) -> Sentence:
 
 def _best(result: Result, *, sized: bool = True) -> str:
     metric = declared(result.metric)
-    if metric.best:
+    if metric.best and not (metric.does_stateless and not keeps_connections(result)):
         return f"{metric.best}{criterion.clause(result, sized=sized)}"
     return f"has the {'highest' if better(result.metric) == 'higher' else 'lowest'} {result.metric}"
 

@@ -60,10 +60,10 @@ def sentences(record: ComparisonRecord) -> list[Sentence]:
     if record.fail_above is not None:
         limit = f"more than {given(record.fail_above)} above that of {record.baseline.label}"
         start = "A cost is" if record.above else "No cost is" if record.decided else "Cannot tell whether a cost is"
-        costs = f"{start} {limit}."
-        is_known = record.decided or record.above
-        of_all = _concluded(costs, record, record.estimates)
-        found.insert(0, of_all if is_known else Sentence(costs, "cannot tell"))
+        costs = Sentence(f"{start} {limit}.", "sure" if record.decided or record.above else "cannot tell")
+        # One cost above the limit is an answer whatever the others are.
+        deciding = [one for one in record.estimates if one.above or not record.above]
+        found.insert(0, _as_sure(record, deciding, costs))
     for estimate in record.control:
         if says_nothing(estimate):
             of = f"how far equal gateways differ ({FRAME_OF[estimate.quantity]}, A/A control)"
@@ -149,7 +149,18 @@ def _same_cost(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sent
     what, names = FRAME_OF[group[0].quantity], listed([_through(estimate, record) for estimate in group])
     within = f"at most {percent(largest, 'up')} ({_level(group)})"
     text = f"No practical difference between a {what} through {names} and through {record.baseline.label}: {within}."
-    return _concluded(text, record, group)
+    return _as_sure(record, group, Sentence(text, "sure"))
+
+
+def _as_sure(record: ComparisonRecord, group: Sequence[RatioEstimate], sentence: Sentence) -> Sentence:
+    """The sentence on these costs, only seen where a doubt of a rate that they follow from could change the answer."""
+    own = [record.baseline, *(record.gateway(one.gateway) for one in group)]
+    quantities = {one.quantity for one in group}
+    every = (doubt for each in own for quantity in quantities for doubt in each.doubts.get(quantity, ()))
+    grave = tuple(dict.fromkeys(doubt.word for doubt in every if doubt.grade == "answer"))
+    if sentence.certainty != "sure" or not grave:
+        return sentence
+    return replace(sentence, certainty="seen", doubts=grave)
 
 
 def _unknown_costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
@@ -184,19 +195,7 @@ def _costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence
     if undecided:
         head = f"Cannot tell whether a {what} costs more or less than {against}"
         return Sentence(f"{head}: {', '.join(parts)}; {intervals}.", "cannot tell")
-    return _concluded(f"A {what} costs {', '.join(parts)} than {against}; {intervals}.", record, group)
-
-
-def _concluded(text: str, record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:
-    """A conclusion from known intervals, which is not sure where a doubt about these rates could change it."""
-    words = {
-        doubt.word: None
-        for one in group
-        for gateway in (record.baseline, record.gateway(one.gateway))
-        for doubt in gateway.doubts.get(one.quantity, ())
-        if doubt.grade == "answer"
-    }
-    return Sentence(text, "seen" if words else "sure", doubts=tuple(words))
+    return _as_sure(record, group, Sentence(f"A {what} costs {', '.join(parts)} than {against}; {intervals}.", "sure"))
 
 
 def _level(group: Sequence[RatioEstimate]) -> str:

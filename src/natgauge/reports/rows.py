@@ -17,17 +17,19 @@ from typing import Final, Literal
 from pydantic import JsonValue
 
 from natgauge.analysis import derived
+from natgauge.analysis.contrast import search_error
 from natgauge.analysis.halves import rows_of_halves
 from natgauge.analysis.loads import ByLoad, by_load
 from natgauge.analysis.own_work import limiting_device, own_work
 from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived_rows
-from natgauge.analysis.unit_frames import bits_of_unit, frames_in_all, mix_of
+from natgauge.analysis.unit_frames import bits_of_unit, drawn_frames, frames_in_all, mix_of
 from natgauge.errors import UsageError
 from natgauge.figure_text import at_least, at_most, in_full, number, of_whole
 from natgauge.interval_text import Written, with_ends, within
 from natgauge.log_counts import LOG_FIGURES
 from natgauge.metrics import figures
-from natgauge.metrics.loads import WITHIN_TOLERANCE, WITHOUT_LOSS
+from natgauge.metrics.connections import CONNECTIONS_COUNTED, CONNECTIONS_EXPECTED
+from natgauge.metrics.loads import KEPT, KEPT_LEAST, KEPT_MOST, WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.metrics.shared_figures import (
     CORE_IMBALANCE,
     ESTABLISHED,
@@ -71,6 +73,8 @@ class Ranged:
 
 Cell = str | float | Bounded | Ranged | None
 
+#: The parameter whose row has the connections that were opened.
+_SESSIONS: Final = "connections"
 #: The most characters of a parameter in a table for people.
 _WIDEST: Final = 32
 
@@ -151,20 +155,28 @@ IN_UNIT: Final = frozenset(
 )  # fmt: skip
 #: Unit of the rate of all directions together.
 UNIT_IN_ALL: Final = "frames/s all directions together"
+#: Units that count the frames of a direction.
+_OF_DIRECTIONS: Final = frozenset({"frames/s", "frames"})
 #: What rates of frames of several results refer to.
 _EACH_THAT_SENDS: Final = "of each direction that sends"
 
 
 def unit_of(result: Result) -> str:
-    """Return the unit; that of a rate of frames includes the direction."""
-    return unit_of_frames(result) if result.unit == "frames/s" else result.unit
+    """Return the unit; that of frames and of their rate includes the direction."""
+    if drawn_frames(result.metric, result.parameters) is not None:
+        return "frames/s of drawn four tuples"
+    return f"{result.unit} {_sending(result)}" if result.unit in _OF_DIRECTIONS else result.unit
 
 
 def unit_of_frames(result: Result) -> str:
     """Return the unit of a rate of frames of each direction that sends."""
+    return f"frames/s {_sending(result)}"
+
+
+def _sending(result: Result) -> str:
     if result.number("down_share") not in (None, 0.5):
-        return "frames/s on average of both directions"
-    return f"frames/s {SENDING.get(str(result.parameter('directions')), SENDING['both'])}"
+        return "on average of both directions"
+    return SENDING.get(str(result.parameter("directions")), SENDING["both"])
 
 
 def unit_of_all(results: Sequence[Result]) -> str:
@@ -240,11 +252,25 @@ def _cell(value: JsonValue) -> Cell:
     return shown(value)
 
 
+def opened_by_draws(result: Result) -> int | None:
+    """Return the connections that drawn frames opened, by the device or on average; None = no such number is known."""
+    opened = result.figures.get(CONNECTIONS_COUNTED, result.figures.get(CONNECTIONS_EXPECTED))
+    return None if opened is None else round(opened.median)
+
+
+def _sessions(result: Result) -> Cell:
+    opened = opened_by_draws(result)
+    return _cell(result.parameter(_SESSIONS)) if opened is None else opened
+
+
 def _ratio(
     above: str, below: str, compute: Callable[[float, float], float] = operator.truediv
 ) -> Callable[[Result], Cell]:
     def read(result: Result) -> Cell:
         upper, lower = result.number(above), result.number(below)
+        opened = opened_by_draws(result)
+        if opened is not None:
+            upper, lower = (opened if name == _SESSIONS else own for name, own in ((above, upper), (below, lower)))
         return compute(upper, lower) if upper and lower else None
 
     return read
@@ -322,7 +348,37 @@ def _of_metrics() -> Iterator[_Described]:
     for figure in figures().values():
         if figure.label:
             text = in_full if figure.is_counted else _text_in(figure.unit)
-            yield _Described(figure.label, _figure(figure.name), figure.unit, text=text, measured=True)
+            if figure.name == KEPT:
+                yield _Described(figure.label, kept, figure.unit, text=_with_bound(text), measured=True)
+            else:
+                yield _Described(figure.label, _figure(figure.name), figure.unit, text=text, measured=True)
+
+
+def kept(result: Result) -> Cell:
+    """Return the share that is kept beside a flood, or what both searches of each repetition leave of it."""
+    figure = result.figures.get(KEPT)
+    if figure is None:
+        return None
+    least, most = (
+        own if own is not None and own.count == figure.count else None
+        for own in (result.figures.get(name) for name in (KEPT_LEAST, KEPT_MOST))
+    )
+    if least is not None and most is not None:
+        return Ranged(figure.median, least.minimum, most.maximum)
+    if most is not None:
+        return Bounded("<=", most.maximum)
+    return None if least is None else Bounded(">=", least.minimum)
+
+
+def _with_bound(text: Callable[[Cell], str]) -> Callable[[Cell], str]:
+    """Return a writer of bounds, rounded outward, and of other cells as `text` writes them."""
+
+    def written(cell: Cell) -> str:
+        if not isinstance(cell, Bounded):
+            return text(cell)
+        return f"{cell.bound} {(at_most if cell.bound == '<=' else at_least)(cell.value)}".lstrip()
+
+    return written
 
 
 def _costs() -> Iterator[_Described]:
@@ -405,7 +461,11 @@ def _own_percent(result: Result) -> float | None:
     return None if share is None else 100 * share
 
 
-_TOLERATED: Final = "highest rate within the tolerated loss"
+#: Labels of the rates without loss, or within what was tolerated, of a series over loads.
+_RATES_OF_LOSS: Final = {
+    WITHOUT_LOSS: "highest rate without loss",
+    WITHIN_TOLERANCE: "highest rate within the tolerated loss",
+}
 
 
 def _rate_of_loss(name: str) -> Callable[[Result], Cell]:
@@ -419,6 +479,18 @@ def _rate_of_loss(name: str) -> Callable[[Result], Cell]:
     return read
 
 
+def _of_some(result: Result) -> str | None:
+    """Return the figures that only some repetitions have, with the number of these; None where there are none."""
+    of = len(result.repetitions)
+    labels = {each.name: each.label for each in figures().values()} | _RATES_OF_LOSS
+    some = [
+        f"{labels[name]}: {figure.count} of {of}"
+        for name, figure in result.figures.items()
+        if labels.get(name) and figure.count < of
+    ]
+    return "; ".join(some) or None
+
+
 def _tolerated(result: Result) -> str | None:
     """Return the share of its frames that a passing trial may lose; None where that is none."""
     lost = criterion.tolerance(result)
@@ -426,8 +498,9 @@ def _tolerated(result: Result) -> str | None:
 
 
 def experiments(result: Result) -> float:
-    """Return the number of experiments; a tear-down rate has several of them within each repetition."""
-    return len(result.repetitions) * (result.number("sample") or 1)
+    """Return the number of experiments: of a tear-down by a command its deletions, or else the repetitions."""
+    deletions = result.figures.get("full_seconds")
+    return len(result.repetitions) if deletions is None else deletions.count
 
 
 def _planned(result: Result) -> float | None:
@@ -451,18 +524,19 @@ _BEFORE: Final = (
     _Described("gateway", lambda result: result.gateway),
     _Described("metric", lambda result: result.metric),
     _Described("placement", lambda result: result.placement),
-    *(_Described(label, _parameter(name), unit, text=in_full) for name, (label, unit) in _OWN_ROWS.items()),
-    _Described("sessions per hash", _ratio("connections", "hash_size", derived.connections_per_bucket), text=number),
-    _Described("table limit per hash", _ratio("table_size", "hash_size"), text=number),
-    _Described(
-        "table limit per session", _ratio("table_size", "connections", derived.table_per_connection), text=number
+    *(
+        _Described(label, _sessions if name == _SESSIONS else _parameter(name), unit, text=in_full)
+        for name, (label, unit) in _OWN_ROWS.items()
     ),
+    _Described("sessions per hash", _ratio(_SESSIONS, "hash_size", derived.connections_per_bucket), text=number),
+    _Described("table limit per hash", _ratio("table_size", "hash_size"), text=number),
+    _Described("table limit per session", _ratio("table_size", _SESSIONS, derived.table_per_connection), text=number),
     _Described("a passing trial may lose", _tolerated),
     _Described("goal of MLRsearch", criterion.goals),
     _Described("frames of", criterion.transport),
     _Described("number of experiments", experiments, text=in_full),
     _Described("experiments planned", _planned, text=in_full),
-    _Described("error of the search", lambda result: result.error, text=number, measured=True),
+    _Described("error of the search", search_error, text=number, measured=True),
     _Described("unit", unit_of),
     _Described("median", lambda result: result.median, text=number, measured=True, in_unit=True),
     _Described("threshold", _threshold, measured=True),
@@ -479,11 +553,12 @@ _BEFORE: Final = (
     *_delays(),
     *(
         _Described(label, _rate_of_loss(name), f"frames/s {_EACH_THAT_SENDS}", text=number, measured=True)
-        for name, label in ((WITHOUT_LOSS, "highest rate without loss"), (WITHIN_TOLERANCE, _TOLERATED))
+        for name, label in _RATES_OF_LOSS.items()
     ),
     _Described("established", _figure(ESTABLISHED), "connections", text=number, measured=True),
 )
 _BEHIND: Final = (
+    _Described("figures that only some repetitions have", _of_some, measured=True),
     *(
         _Described(label, _link_maximum(of_units=of_units), unit, text=number)
         for label, unit, of_units in (
@@ -572,12 +647,7 @@ def references(derived: Sequence[DerivedRow]) -> list[str]:
 
 
 def _derived(row: DerivedRow) -> ResultRow:
-    def text(cell: Cell) -> str:
-        if not isinstance(cell, Bounded):
-            return number(cell)
-        return f"{cell.bound} {(at_most if cell.bound == '<=' else at_least)(cell.value)}".lstrip()
-
-    return ResultRow(row.name, row.unit, tuple(map(_compared, row.comparisons)), text, measured=True)
+    return ResultRow(row.name, row.unit, tuple(map(_compared, row.comparisons)), _with_bound(number), measured=True)
 
 
 def _compared(comparison: Comparison) -> Cell:

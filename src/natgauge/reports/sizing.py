@@ -27,12 +27,13 @@ from natgauge.analysis.sizing import (
 )
 from natgauge.analysis.unit_frames import mix_of
 from natgauge.errors import UsageError
-from natgauge.figure_text import in_full, number
+from natgauge.figure_text import in_full, in_percent, number
 from natgauge.interval_text import percent, span
 from natgauge.metrics import metrics
 from natgauge.metrics.metric import Resource
 from natgauge.plain_text import capital
 from natgauge.records.measurement import FUNCTIONAL, Result
+from natgauge.reports import criterion
 from natgauge.reports.graded_doubts import graded
 from natgauge.reports.labels import names_of
 from natgauge.statistics.interval import finite
@@ -59,6 +60,7 @@ _OPTIONS: Final[Mapping[Resource, str]] = {
 _LEFT_OUT: Final[Mapping[Unused, str]] = {
     "other metric": "no measure of subscribers",
     "no limit": "the gateway keeps no connections, so they are no limit",
+    "drawn frames": "its frames drew their four tuples (order with-replacement), so some opened no connection",
     "routed frames": "native IPv6 among its frames, which is only routed",
     "unknown size": "the size of its frames is not known",
 }
@@ -100,7 +102,7 @@ def text(found: Sequence[Sizing], asked: Subscribers, given: Sequence[Result] = 
 
 
 def document(found: Sequence[Sizing], asked: Subscribers, given: Sequence[Result] = ()) -> dict[str, Any]:
-    """Return the answers as JSON objects; an end that is not known is null."""
+    """Return the answers as JSON objects; an end, and a number of cores, that is not known is null."""
     return {
         "schema": "natgauge-size-1",
         "subscribers": asked.number,
@@ -129,7 +131,7 @@ def _gateway(sizing: Sizing, asked: Subscribers) -> dict[str, Any]:
     return {
         "gateway": first.gateway,
         "placement": first.placement,
-        "device_cores": first.device_cores,
+        "device_cores": first.device_cores or None,
         "answer": sizing.fits(asked.number),
         "text": _answer(sizing, asked),
         "functional": any(result.functional for result in sizing.results),
@@ -229,6 +231,8 @@ def _answer(sizing: Sizing, asked: Subscribers) -> str:
     deciding = [limit for limit in sizing.limits if limit.fits(asked.number) == fits]
     known = "known limit" if sizing.missing else "limit"
     at = f"the first {known} is {_at((deciding or sizing.limits)[0])}" if sizing.limits else "no limit is known"
+    unusual = "; ".join(filter(None, map(_unusual, sizing.limits)))
+    at += f"; measured: {unusual}" if unusual else ""
     if fits == "cannot tell":
         why = " and ".join(_unknown(sizing, asked))
         return f"Cannot tell whether {gateway} carries {subscribers}: {why}; {at}{stamp}."
@@ -237,7 +241,21 @@ def _answer(sizing: Sizing, asked: Subscribers) -> str:
 
 def _cores(result: Result) -> str:
     cores = result.device_cores
-    return f"{cores} core{'' if cores == 1 else 's'}, placement {result.placement}"
+    known = f"{cores} core{'' if cores == 1 else 's'}" if cores else "cores not known"
+    return f"{known}, placement {result.placement}"
+
+
+def _unusual(limit: SubscriberLimit) -> str:
+    """A limit that was measured with other connections, or by another criterion, than subscribers expect; or empty."""
+    result = limit.result
+    if result is None:
+        return ""
+    state = ", half-open" if result.parameter("state") == "half-open" else ""
+    transport = criterion.transport(result)
+    is_strict = criterion.tolerance(result) is None and criterion.goals(result) is None
+    lost = "" if is_strict else criterion.condition(result)
+    said = f"{f' by {transport}' if transport else ''}{state}{lost}"
+    return f"{limit.ended}{said}" if said else ""
 
 
 def _profile(sizing: Sizing, asked: Subscribers) -> str:
@@ -271,7 +289,9 @@ def _chosen_frames(sizing: Sizing, asked: Subscribers) -> list[str]:
     used = _of_frames(sizing)
     if used is None or used.result is None:
         return []
-    way = "one way" if used.way == "one" else "as many both ways"
+    busier = used.busier_share or 1.0
+    ways = {1.0: "one way", 0.5: "as many both ways"}
+    way = ways.get(busier, f"with {in_percent(busier)} of them in the busier direction")
     said = f"Frames were measured {way}; their range is that of subscribers whose other direction is idle or as busy."
     if not sizing.other_frames:
         return [said]

@@ -11,7 +11,9 @@ from typing import Final
 from pydantic import JsonValue
 
 from natgauge.analysis.between_runs import drift
+from natgauge.analysis.contrast import search_error, unfailed
 from natgauge.analysis.loads import LOADS, by_load
+from natgauge.analysis.unit_frames import drawn_frames
 from natgauge.figure_text import in_full, in_percent, number
 from natgauge.interval_text import figure_and_interval
 from natgauge.metrics import declared
@@ -200,7 +202,7 @@ def spread_text(result: Result) -> str:
     """
     if not result.median:
         return ""
-    if max(result.maximum - result.median, result.median - result.minimum) < (result.error or 0.0):
+    if max(result.maximum - result.median, result.median - result.minimum) < (search_error(result) or 0.0):
         return "they differ by less than the search error"
     if result.minimum == result.maximum:
         return "they agree"
@@ -215,12 +217,12 @@ def _certainty(result: Result) -> str:
     if count > 1:
         spread = spread_text(result)
         text += f" ({spread})" if spread else ""
-    if {"error", "capacity_error"} & result.parameters.settings.keys():
-        text += (
-            "; no rate failed"
-            if result.error is None
-            else f"; error of the search {number(result.error)} {result.unit}"
-        )
+    if (error := search_error(result)) is not None:
+        unit = result.unit if drawn_frames(result.metric, result.parameters) is None else "frames/s"
+        text += f"; error of the search {number(error)} {unit}"
+    elif unbounded := unfailed(result):
+        what = "rate" if result.unit.endswith("/s") else f"number of {result.unit}"
+        text += f"; no {what} failed{'' if unbounded == count else f' in {unbounded} of {count} repetitions'}"
     drifts = drift(result)
     return f"{text}; drift of a virtual machine {in_percent(drifts)}." if drifts else f"{text}."
 
@@ -280,7 +282,12 @@ def _spread(figure: FigureSummary, unit: str) -> str:
 
 def _conditions(result: Result) -> str:
     parameters = result.parameters.flat()
-    parts = [f"{in_full(parameters.get('connections', '-'))} connections"]
+    drawn = drawn_frames(result.metric, result.parameters)
+    parts = [
+        f"{in_full(parameters.get('connections', '-'))} connections"
+        if drawn is None
+        else f"{in_full(drawn)} frames of drawn four tuples"
+    ]
     if frames := criterion.frames_in_words(result):
         parts.append(frames)
     cpus, by_device = parameters.get("device_cpus"), parameters.get("cpus_of_devices")

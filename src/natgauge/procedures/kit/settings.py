@@ -296,8 +296,9 @@ class TrialSettings:
         )
 
     def parameters(self) -> dict[str, Any]:
-        """Return all settings as plain values, as in a result."""
-        values = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+        """Return the settings as plain values, as in a result; none that had no effect on it."""
+        unused = self.unused
+        values = {item.name: getattr(self, item.name) for item in dataclasses.fields(self) if item.name not in unused}
         # The device is reported with it, where it is so.
         del values["own_processes"]
         for name in THRESHOLDS.values():

@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
 
 from natgauge.inputs.input import chosen
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.words import MAXIMUM_CONNECTIONS, Order
-
-DRAWN: Final[Order] = "with-replacement"
+from natgauge.words import DRAWN, MAXIMUM_CONNECTIONS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -169,7 +169,8 @@ FIRST_RATE: Final = 50_000.0
 def unprepared(rough: MeasurementResult, figures: Mapping[str, float]) -> Answered:
     """No connection rate, no rate of phase 2: the answer is 0 for the connection rate's reason."""
     note = Note("phase 1", "phase 1 established all connections at no rate, so phase 2 was not tried")
-    return Answered(replace(rough.measurements[0], figures=figures), [note, *rough.notes])
+    # The upper bound was one of the connection rate, in connections/s.
+    return Answered(replace(rough.measurements[0], upper=None, figures=figures), [note, *rough.notes])
 
 
 class HeldRate(SearchedRate[SearchT]):

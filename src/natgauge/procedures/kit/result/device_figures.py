@@ -24,7 +24,7 @@ from natgauge.metrics.shared_figures import (
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.trials import Trial
-from natgauge.words import Verdict
+from natgauge.words import DRAWN, Verdict
 
 #: Messages of a handshake: what opens, its answer, and the Initiator's reaction to the answer. A transaction has more.
 _HANDSHAKE: Final = 3
@@ -145,7 +145,9 @@ def _energy(attempts: Sequence[Attempt]) -> Mapping[str, float]:
     frames = sum(counts.received_messages for counts in streams)
     if not seconds or not opened + sent:
         return {}
-    name, number = (MICROJOULES_PER_FRAME, frames) if sent else (MICROJOULES_PER_CONNECTION, opened)
+    # Frames that draw their four tuples are more than the connections that they open.
+    drawn = any(outcome.plan.order == DRAWN for outcome in outcomes)
+    name, number = (MICROJOULES_PER_FRAME, frames) if sent or drawn else (MICROJOULES_PER_CONNECTION, opened)
     return {WATTS: joules / seconds, name: 1e6 * joules / number}
 
 
