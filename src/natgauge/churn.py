@@ -9,6 +9,8 @@ from typing import Final
 
 from natgauge.words import Leave, Transport
 
+#: The least time for which a new connection gets no frames yet, and one that leaves none any more, in s: the engine's.
+LEAST_GUARD_SECONDS: Final = 0.001
 #: A connection gets no frame for this many times the mean interval between its frames with a probability of 1e-13.
 IDLE_DRAWS: Final = 30.0
 #: Deviation of the gateway's own count from the expected one that is doubted.
@@ -69,6 +71,15 @@ class CountInChurn:
         """Whether the difference is doubted: beyond what the duration of the reading explains."""
         expected = self.expected or self.count
         return abs(self.count - expected) > MOST_DEVIATION * expected + self.changing
+
+
+def most_new(connections: int) -> float:
+    """Return the most connections/s that the engine opens while so many are open; 0 = none.
+
+    With the least guard c * guard, rounded up, and one more are too young for frames, as many are about to leave, and
+    there must be one between them.
+    """
+    return max(0, (connections - 3) // 2) / LEAST_GUARD_SECONDS
 
 
 def leaving(transport: Transport) -> Leave:

@@ -17,5 +17,5 @@ DoubtWord = Literal[
     "collapsed", "INVALID trials", "disturbed trials", "contradictions", "unexpected count", "other traffic", "queues",
     "taking turns", "real server", "machine shared", "table not emptied", "tester proof", "names not cached",
     "link limited", "flow control", "tester unknown", "tester on device cores", "one address pair", "idle cores",
-    "uneven cores", "throughput doubted",
+    "uneven cores", "throughput doubted", "connection rate doubted",
 ]  # fmt: skip

@@ -11,6 +11,8 @@ from typing import Annotated, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 _PORTS = 1 << 16
+#: No host of a plan has more connections than its share and so many standard deviations, but once in 1000 trials.
+_DEVIATIONS = 5
 
 
 class PortBlock(NamedTuple):
@@ -63,6 +65,16 @@ class PortBlocks(BaseModel):
     def each_for(self, connections: float) -> int:
         """Return the number of blocks in which this many connections fit, > 0, each with a port of its own."""
         return math.ceil(connections / self.size)
+
+    @staticmethod
+    def most_of_host(connections: int, hosts: int, four_tuples: int) -> int:
+        """Return how many connections one of several hosts may have of `connections` in pseudorandom order.
+
+        Each host has so many four tuples.
+        """
+        mean = connections / hosts
+        by_chance = math.ceil(mean + _DEVIATIONS * math.sqrt(mean))
+        return min(connections, max(math.ceil(mean), min(four_tuples, by_chance)))
 
     def hosts_of(self, each: int) -> int:
         """Return how many hosts an address serves that take so many blocks each: all are of one address (REQ-2)."""

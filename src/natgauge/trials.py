@@ -33,6 +33,14 @@ BATCH_SECONDS = 100e-6
 LEAST_WATCHED_SECONDS = 0.002
 
 
+def together(rate: float) -> int:
+    """Return the number of frames that leave in one batch, 1 to 64, where a device in `shared` placement can do `rate`.
+
+    The rate is in frames/s of all directions.
+    """
+    return min(max(int(rate * BATCH_SECONDS), 1), MOST_TOGETHER)
+
+
 class Direction(StrEnum):
     """Sender of the frames of a direction (RFC 9693 section 3: Initiator opens, Responder answers)."""
 

@@ -605,9 +605,13 @@ def _behind(case: _Case, stream: _Stream) -> _Ruling | None:
         f"{stream.name}: {lag * 1000:.2f} ms behind the schedule at the end "
         f"(tolerated {tolerance * 1000:.2f} ms, nominal {counts.nominal_seconds:.3f} s)"
     )
-    if own_lag <= tolerance:
+    between = counts.nominal_seconds / max(1, counts.intended_frames)
+    if own_lag <= max(tolerance, between):
         quota = f" ({stopped})" if (stopped := _quota(case)) else ""
         reason = f"{figures}, which {stalled * 1000:.2f} ms of a stalled sender explain{quota}"
+        if own_lag > tolerance:
+            # The device had no work left before the last frame.
+            reason = f"{figures}, no more than the {between * 1000:.3g} ms between two frames: the sender woke up late"
         # Elsewhere a late sender would not have been held against the device.
         return _Ruling(Verdict.INVALID, reason, limited_by="host", excused=case.trial.placement == "shared")
     if case.trial.placement != "shared":

@@ -557,7 +557,7 @@ def test_nothing_measured_has_no_answer() -> None:
 def test_every_doubt_has_a_grade_and_each_that_could_change_the_answer_says_what_to_do() -> None:
     notes = [Note(word, "t") for word in get_args(DoubtWord)]
     assert {note.grade for note in notes} == {"answer", "interval", "information"}
-    own = {"taking turns", "flow control", "uneven cores", "throughput doubted"}
+    own = {"taking turns", "flow control", "uneven cores", "throughput doubted", "connection rate doubted"}
     assert {note.word for note in notes if note.grade == "answer"} <= words_of(
         lambda doubt: bool(doubt.remedy)
     ) | own, "their texts say what to do"

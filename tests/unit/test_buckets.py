@@ -7,12 +7,14 @@ import pytest
 from tests import simulated_lab
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import change_counts, change_trial
+from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway, reading
 from tests.unit.simulated_kinds import Logging, Policed
 
 from natgauge import Result, procedures
 from natgauge.errors import NatgaugeError
 from natgauge.inputs.measuring_types import SearchError
+from natgauge.log_counts import LogCounts
 from natgauge.procedures.kit.procedure import make_settings
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.words import Placement
@@ -37,7 +39,7 @@ def test_what_a_bucket_adds_is_told_with_what_lasts(burst: int, metric: str) -> 
     assert "bucket" in {doubt.word for doubt in result.doubts}
 
 
-def measure_log(gateway: Logging) -> MeasurementResult:
+def measure_log(gateway: Gateway) -> MeasurementResult:
     """Measure the rate with a complete log; a simulated lab has none."""
     procedure = procedures.get("connection-rate")
     chosen = {"repeat": 1, "error": SearchError(share=0.005)}
@@ -46,6 +48,26 @@ def measure_log(gateway: Logging) -> MeasurementResult:
         procedure, chosen, connections=10_000, placement=placement, order="permutation", four_tuples=10_000
     )
     return procedure.measure(gateway, settings)
+
+
+class Forgetful(Gateway):
+    """A gateway whose log lacks each hundredth connection."""
+
+    __slots__ = ()
+
+    def _trial(self, plan: PlanOfTrial) -> OneTrial:
+        trial = Gateway._trial(self, plan)
+        opened = trial.phase1.received_frames
+        lost = opened // 100
+        return reading(trial, log=LogCounts(connections=opened, records=opened - lost, octets=opened, lost=lost))
+
+
+def test_a_log_that_lacks_the_same_share_at_every_rate_ends_the_search(golden: Golden) -> None:
+    """It went on down to N/600 connections/s, and advised more time."""
+    result = measure_log(Forgetful())
+    assert (result.summary.median, result.limited_by) == (0, "log")
+    (note,) = (note for note in result.measurements[0].notes if note.word == "loss at every rate")
+    golden(note.text)
 
 
 @pytest.mark.parametrize("burst", [2_000, 5_000])
@@ -92,6 +114,32 @@ class Hesitating(Gateway):
         kept = min(counts.offered_frames - 3, int(1.2 * self.establishes * counts.offered_frames / plan.phase1_rate))
         changed = change_trial(trial, phase1=change_counts(counts, received=kept), stored=kept)
         return reading(changed, count_after=kept)
+
+
+class Sleeping(Gateway):
+    """A gateway that loses connections from a third of its rate on, until it once got more than half of it."""
+
+    __slots__ = ()
+
+    def _trial(self, plan: PlanOfTrial) -> OneTrial:
+        trial = Gateway._trial(self, plan)
+        least = self.establishes / 3
+        if plan.phase1_rate <= least or max(each.phase1_rate for each in [*self.plans, plan]) > self.establishes / 2:
+            return trial
+        counts = trial.phase1
+        kept = counts.received_frames - max(3, int(counts.received_frames * (1 - least / plan.phase1_rate) / 2))
+        changed = change_trial(trial, phase1=change_counts(counts, received=kept), stored=kept)
+        return reading(changed, count_after=kept)
+
+
+@pytest.mark.parametrize("confirm", [True, False])
+def test_a_trial_at_twice_the_answer_that_passes_opens_the_search_again(*, confirm: bool) -> None:
+    """In 3 of 24 repetitions on a busy machine it passed, and the answer stayed half of the truth."""
+    gateway = Sleeping(establishes=100_000)
+    result = simulated_lab.measure("connection-rate", gateway, connections=50_000, repeat=1, confirm=confirm).result
+    assert result.median == pytest.approx(100_000, rel=0.02)
+    assert "bucket" not in {note.word for note in result.notes}
+    assert "contradictions" in {note.word for note in result.notes}
 
 
 @pytest.mark.parametrize("seed", range(6))

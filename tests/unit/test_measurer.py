@@ -443,10 +443,17 @@ def test_a_device_that_loses_a_frame_now_and_then_forwards_all_the_same(spoilt: 
     assert len(marks) == len(set(marks)) == spoilt + 1
 
 
-def test_a_device_that_loses_frames_of_every_handful_is_refused(golden: Golden) -> None:
-    engine = FakeEngine(lost=1)
+def test_a_device_that_loses_most_frames_of_every_handful_is_refused(golden: Golden) -> None:
+    engine = FakeEngine(lost=5)
     with golden.raises(BrokenError):
         measurer(engine).check_forwarding()
+    assert len(engine.requests) == 3
+
+
+def test_a_device_that_loses_some_frames_of_every_handful_is_measured() -> None:
+    """A gateway that lost each 10th frame had no frame loss rate: 7 of 8 frames came back."""
+    engine = FakeEngine(lost=1)
+    measurer(engine).check_forwarding()
     assert len(engine.requests) == 3
 
 

@@ -89,7 +89,7 @@ def test_a_restarted_device_must_forward(golden: Golden) -> None:
     assert isinstance(subject.device, Played)
     assert subject.device.restarts == 1
     with golden.raises(BrokenError):
-        measurer(Played, lost=1).restart()
+        measurer(Played, lost=8).restart()
 
 
 def test_the_testers_own_delay_is_taken_at_all_directions_together(golden: Golden) -> None:

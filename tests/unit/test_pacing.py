@@ -100,7 +100,7 @@ def test_both_directions_are_one_sender_s_work() -> None:
     assert learned(None, change_trial(both, plan=sending(5000.0, 5000.0))) == pytest.approx(1000)
 
 
-@pytest.mark.parametrize(("rate", "seconds"), [(1e6, 0.001), (10_000.0, 0.001), (1000.0, 0.01), (10.0, 1.0)])
+@pytest.mark.parametrize(("rate", "seconds"), [(1e6, 0.001), (10_000.0, 0.001), (2000.0, 0.005), (10.0, 0.01)])
 def test_a_device_that_needs_long_for_one_frame_is_no_stall(rate: float, seconds: float) -> None:
     assert pacing(opening(rate), "shared").stall_seconds == pytest.approx(seconds)
 

@@ -133,6 +133,27 @@ def test_hosts_that_need_two_blocks_each_are_refused_where_there_is_one_for_each
     plan("cgn-port-blocks", connections=300 * 129, source_addresses=hosts, outside_addresses=2)
 
 
+@pytest.mark.parametrize(("hosts", "each"), [(400, 250), (400, 256), (400, 120), (64, 17)])
+def test_no_host_draws_more_connections_than_its_blocks_have_ports(hosts: int, each: int) -> None:
+    """Of 400 hosts with 250 connections each on average, a third had more than the 256 ports of their blocks."""
+    addresses = f"10.0.0.2-{IPv4Address('10.0.0.1') + hosts}"
+    traffic = plan("cgn-port-blocks", connections=hosts * each, source_addresses=addresses, outside_addresses=2).traffic
+    most = PortBlocks.most_of_host(traffic.connections, hosts, traffic.space // hosts)
+    blocks = PortBlocks(size=128, each=2)
+    assert blocks.each_for(most) == blocks.each_for(each)
+    # Where there is room for chance, source ports are many (RFC 9693 section 4.1).
+    assert (traffic.source_ports.count == 64_512) == (each == 17)
+
+
+def test_source_ports_that_give_a_host_too_many_connections_by_chance_are_refused(golden: Golden) -> None:
+    hosts = "10.0.0.2-10.0.1.145"
+    chosen = {"connections": 100_000, "source_addresses": hosts, "outside_addresses": 2}
+    with golden.raises(UsageError) as refused:
+        plan("cgn-port-blocks", **chosen, source_ports="1024-2023", destination_ports="1")
+    assert refused.value.at == "source_ports"
+    plan("cgn-port-blocks", **chosen, source_ports="1024-1279", destination_ports="1")
+
+
 @pytest.mark.parametrize(
     "table",
     [

@@ -199,8 +199,9 @@ def test_the_subscribers_of_an_aftr_have_private_addresses_and_it_translates_to_
     for edges, connections in ((1, 100_000), (100_000, 1_600_000)):
         plan = make_plan(TrafficOptions(subscribers=edges), AFTR)
         assert (plan.sources, plan.source_ports.count, plan.connections) == (edges, 64_512, connections)
-        # Each remote endpoint leaves the device no more ports than its outside addresses have.
-        assert plan.destination_ports.count == -(-connections // 64_512)
+        # Towards each remote endpoint half of the ports of its outside addresses stay free, where several edges share
+        # them.
+        assert plan.destination_ports.count == -(-connections // (64_512 if edges == 1 else 32_256))
     assert with_pool(AFTR, plan).pool == NAT44.pool
 
 

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 from tests import simulated_lab
+from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
+
+from natgauge.records.parameters import describe
 
 US = 1e-6
 
@@ -15,6 +18,10 @@ US = 1e-6
 def measure(truth: Gateway, /, **others: Any) -> Any:
     given = {"connections": 1000, "connection_rate": 1e5, "trial_seconds": 0.1, **others}
     return simulated_lab.measure("first-packet-delay", truth, **given)
+
+
+def doubted(found: Any, word: str) -> list[str]:
+    return [doubt["text"] for doubt in found.document["doubts"] if doubt["word"] == word]
 
 
 def test_a_first_frame_that_takes_2_ms_does_and_later_ones_take_what_they_take() -> None:
@@ -41,7 +48,7 @@ def test_phase_1_is_timed_at_the_load_and_only_prepares_the_trial_of_later_frame
 def test_first_frames_due_in_a_stall_are_a_doubt_that_says_how_far_they_moved_the_figure() -> None:
     gateway = Gateway(first_delays=[*[10 * US] * 900, *[25_000 * US] * 100], due_in_stalls=100, establishes=2e5)
     found = measure(gateway, loads="100%")
-    doubts = [doubt["text"] for doubt in found.document["doubts"] if doubt["word"] == "frames in stalls"]
+    doubts = [text for text in doubted(found, "frames in stalls") if "were due while a core was stalled" in text]
     assert len(doubts) == 2
     assert "the 99th percentile is 25 k us, and 10 us without as many of the slowest frames" in doubts[0]
     assert found.result.figures["first_p99_without_stalls_us"].median == pytest.approx(10)
@@ -50,3 +57,60 @@ def test_first_frames_due_in_a_stall_are_a_doubt_that_says_how_far_they_moved_th
 def test_the_loss_of_first_frames_is_reported_at_each_load() -> None:
     (repetition,) = measure(Gateway(establishes=6e4)).result.repetitions
     assert [row["first_lost_percent"] > 0 for row in repetition.series] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("placement", "loads", "rate", "told"),
+    [
+        ("shared", "100%,50%,10%", 3e5, True),
+        ("shared", "50%,10%", 3e5, False),
+        # A batch has one frame.
+        ("shared", "100%", 15_000.0, False),
+        ("isolated", "100%", 3e5, False),
+    ],
+)
+def test_first_delays_that_hold_the_wait_for_a_batch_say_so(
+    placement: Any, loads: str, rate: float, *, told: bool
+) -> None:
+    gateway = Gateway(establishes=1e6, placement=placement)
+    found = measure(gateway, loads=loads, connection_rate=rate, connections=100_000, trial_seconds=2.0)
+    doubts = doubted(found, "batches")
+    assert len(doubts) == told
+    for text in doubts:
+        assert "at 100 % of the connection rate up to 100 us of a delay are that wait" in text
+
+
+@pytest.mark.parametrize(
+    ("placement", "loads", "connections", "seconds", "remedies"),
+    [
+        ("isolated", "100%", 100_000, 2.0, ["600,000 connections or more (--connections)"]),
+        ("isolated", "10%", 60_000, 2.0, []),
+        ("isolated", "100%", 600_000, 1.0, ["trials of 2 s or more (--trial-seconds)"]),
+        ("shared", "100%", 100_000, 1.0, []),
+    ],
+)
+def test_trials_of_first_frames_too_short_for_a_stall_to_be_seen_say_so(
+    placement: Any, loads: str, connections: int, seconds: float, remedies: list[str]
+) -> None:
+    gateway = Gateway(establishes=1e6, placement=placement)
+    found = measure(gateway, loads=loads, connection_rate=3e5, connections=connections, trial_seconds=seconds)
+    doubts = doubted(found, "frames in stalls")
+    assert [remedy for text in doubts for remedy in remedies if f"; {remedy} prevent that" in text] == remedies
+    assert len(doubts) == len(remedies)
+
+
+def test_a_connection_rate_that_short_trials_cannot_measure_is_not_said_to_be_given(golden: Golden) -> None:
+    gateway = Gateway(establishes=2e6, placement="shared")
+    found = measure(gateway, connections=200, connection_rate=None, placement="shared", loads="100%")
+    (doubt,) = [doubt for doubt in found.document["doubts"] if doubt["word"] == "connection rate doubted"]
+    assert "use more connections" in doubt["text"]
+    golden(doubt["text"])
+    (note,) = [note for note in measure(Gateway(establishes=2e5)).result.notes if "100 % is" in note.text]
+    assert "as given" in note.text
+
+
+def test_delays_at_shares_of_other_connection_rates_are_no_delays_at_the_same_loads() -> None:
+    rate = describe("connection_rate")
+    assert rate.moves_figure_of("first-packet-delay")
+    # There it only makes phase 1 slow enough.
+    assert not rate.moves_figure_of("latency")

@@ -283,3 +283,26 @@ def test_a_tolerance_is_of_frames_that_found_the_queue_before_a_guest_full_too()
     assert tolerated.value == pytest.approx(1, abs=0.001)
     failed = alone(Gateway(alters=refused_by_a_tap(0.03)), loss_tolerance=0.02)
     assert {row["verdict"] for row in failed.series} == {"FAIL"}
+
+
+def test_in_shared_placement_a_device_that_loses_at_every_rate_has_a_series_too(golden: Golden) -> None:
+    """It was refused, because it has no throughput that 100 % could be twice of."""
+    truth = Gateway(forwards=300_000, placement="shared", loses_share=0.1)
+    result = measure(truth, connection_rate=None, connections=20_000)
+    rows: Any = result.repetitions[0].series
+    assert rows[-1]["lost_percent"] == pytest.approx(10, abs=0.1)
+    assert rows[0]["shortfall_percent"] > 90
+    golden([note.text for note in result.notes if "100 % is" in note.text])
+
+
+def test_in_shared_placement_frames_of_open_connections_may_be_lost_at_every_rate(golden: Golden) -> None:
+    def loses_a_tenth(_number: int, trial: Any) -> Any:
+        lost = {
+            way: change_counts(each, received=int(0.9 * each.received_frames)) for way, each in trial.phase2.items()
+        }
+        return change_trial(trial, phase2=lost) if lost else trial
+
+    result = measure(Gateway(forwards=300_000, placement="shared", alters=loses_a_tenth))
+    rows: Any = result.repetitions[0].series
+    assert rows[-1]["lost_percent"] == pytest.approx(10, abs=0.1)
+    golden([note.text for note in result.notes if note.word == "throughput"])

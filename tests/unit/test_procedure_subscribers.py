@@ -16,14 +16,19 @@ from tests.unit.made_results import made
 from tests.unit.simulated import Gateway, reading
 
 from natgauge import procedures
-from natgauge.churn import CountInChurn
+from natgauge.churn import Churn, CountInChurn, most_new
 from natgauge.doubts import find
-from natgauge.errors import UsageError
+from natgauge.errors import BrokenError, UsageError
+from natgauge.gateways.limits import choose, refuse_unfit
+from natgauge.gateways.recipe import load as recipe_of
 from natgauge.inputs.measuring_types import SearchError
+from natgauge.inputs.question import DeviceOptions
 from natgauge.measurer import Ability
 from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad
 from natgauge.procedures.kit.procedure import make_settings
+from natgauge.procedures.kit.result.frame_counts import few_lost
 from natgauge.procedures.kit.result.results import MeasurementResult
+from natgauge.procedures.mixed_load import MixedLoadSettings
 from natgauge.procedures.subscribers import SubscribersSettings
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
@@ -33,6 +38,7 @@ from natgauge.subscriber_profiles import load, profiles
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 from natgauge.trials import Trial, TrialPlan
+from natgauge.verdicts import Limits
 from natgauge.words import Placement
 
 NEW_BOUND, FRAME_BOUND = (1.0, 1.0, 1.0), (0.1, 1.0, 1.0)
@@ -84,12 +90,18 @@ class Mixed(Gateway):
         number = int(new * phase2.seconds)
         room = max(0, self.table_size - plan.connections)
         opened = min(int(number * min(1.0, self.opens / new) * (kept if self.counts_openings else 1.0)), room)
+        # Each of those that are open is replaced in time, so more and more of them were not opened.
+        turns = number / plan.connections
+        unopened = (1 - opened / max(1, number)) * (turns / 2 if turns <= 1 else 1 - 1 / (2 * turns))
         openings = make_counts(number, number, opened, nominal_seconds=phase2.seconds, sending_seconds=phase2.seconds)
         streams: dict[str, Any] = {"openings": openings}
         for way in ("initiator", "responder"):
             counts = getattr(trial.result.phase2, way)
             if counts is not None:
-                streams[way] = change_counts(counts, received=int(counts.received_frames * kept))
+                missing = int(counts.offered_frames * unopened) if way == "responder" else 0
+                back = min(int(counts.received_frames * kept), counts.offered_frames - missing)
+                sent = counts.offered_frames - missing
+                streams[way] = change_counts(counts, offered=sent, received=back, unopened=missing)
         counted = trial.result.phase2.model_copy(update=streams)
         result = trial.result.model_copy(update={"phase2": counted})
         held = CountInChurn(phase2.seconds, min(plan.connections + number, self.table_size))
@@ -102,6 +114,13 @@ class Untold(Mixed):
     @property
     def table_limit(self) -> None:  # type: ignore[override]
         return None
+
+
+class Capped(Untold):
+    """A gateway that holds fewer connections than its table has room for, as a rule for each host makes it."""
+
+    def limits(self) -> Limits:
+        return Limits(262_144)
 
 
 @dataclass(slots=True)
@@ -182,6 +201,74 @@ def test_a_table_smaller_than_the_first_connections_is_no_reason_to_carry_nobody
     assert found.limited_by == "table"
 
 
+@pytest.mark.parametrize("rate", [None, 1e5])
+def test_a_table_whose_limit_nobody_told_ends_the_search_as_any_other(
+    tmp_path: Path, rate: float | None, golden: Golden
+) -> None:
+    """The search doubled its loads beyond the table, and ended there with an error."""
+    truth = Untold(table_size=3000, forgets=30, knows_limit=False)
+    file = profile(tmp_path, 0.1, 1, 1)
+    found = measure("subscribers", truth, connections=50_000, subscriber=file, connection_rate=rate, trial_seconds=1.0)
+    assert found.summary.median == pytest.approx(1000, rel=0.01)
+    assert found.limited_by == "table"
+    cause = found.measurements[0].cause
+    assert cause is not None
+    assert cause.is_doubtful
+    # A slower phase 1 was tried at one load, and is of no use at the others.
+    slowed = [plan.phase1_rate for plan in truth.plans if plan.phase2 is not None]
+    assert sum(each < max(slowed) for each in slowed) <= 4
+    golden([note for note in found.measurements[0].notes if note.word == "table inferred"])
+
+
+def test_a_life_is_searched_below_a_table_whose_limit_nobody_told() -> None:
+    truth = Untold(table_size=3000, knows_limit=False)
+    found = measure("mixed-load", truth, new_share=0.05, life_seconds=3.0, four_tuples=500_000)
+    # 3 s of life and 2 s of openings.
+    assert found.figures["connections_per_second"].median == pytest.approx(600, rel=0.01)
+
+
+#: More connections than the first connection rate is measured with, at every frame rate.
+MANY: dict[str, Any] = {"connections": 50_000, "four_tuples": 200_000, "new_rate": 100.0, "connection_rate": None}
+
+
+def test_a_table_whose_limit_nobody_told_may_be_too_small_for_every_frame_rate() -> None:
+    truth = Untold(table_size=20_000, knows_limit=False)
+    found = measure("mixed-load", truth, **MANY)
+    assert (found.summary.median, found.limited_by) == (0, "table")
+    assert len([plan for plan in truth.plans if plan.phase2 is not None]) <= 30
+
+
+def test_no_lower_frame_rate_is_tried_where_all_have_the_connections_that_cannot_be_opened() -> None:
+    def becomes(gateway: Any, plan: TrialPlan) -> None:
+        gateway.establishes = 1e6 if plan.connections <= 10_000 else 10.0
+
+    truth = Untold(knows_limit=False, becomes=becomes)
+    with pytest.raises(BrokenError, match="phase 1 cannot establish"):
+        measure("mixed-load", truth, **MANY)
+    assert len([plan for plan in truth.plans if plan.phase2 is not None]) == 5
+
+
+def test_a_limit_that_is_no_table_is_no_reason_to_carry_nobody(tmp_path: Path) -> None:
+    file = profile(tmp_path, 0, 1, 1)
+    found = measure("subscribers", Capped(table_size=2000), subscriber=file, connection_rate=None)
+    assert found.summary.median == pytest.approx(2000, rel=0.01)
+    assert found.limited_by == "device"
+
+
+def test_a_block_that_a_few_subscribers_fill_is_no_reason_to_carry_nobody(tmp_path: Path) -> None:
+    file = profile(tmp_path, 0, 1, 1, connections=10)
+    found = measure("subscribers", Untold(table_size=128), subscriber=file, connection_rate=None)
+    assert (found.summary.median, found.limited_by) == (12, "table")
+
+
+@pytest.mark.parametrize("lost", [0.01, 0.1])
+def test_a_device_that_loses_a_share_at_every_rate_holds_no_number_of_connections(tmp_path: Path, lost: float) -> None:
+    truth = Untold(loses_share=lost, knows_limit=False)
+    with pytest.raises(BrokenError, match="phase 1 cannot establish"):
+        measure("subscribers", truth, subscriber=profile(tmp_path, 0.1, 1, 1))
+    assert len(truth.plans) <= 12
+
+
 def test_trials_tell_what_ended_it_where_both_kinds_are_lost(tmp_path: Path) -> None:
     file = profile(tmp_path, 1, 1, 1)
     found = measure("subscribers", Mixed(carries=3000, counts_openings=True), subscriber=file)
@@ -245,6 +332,17 @@ def test_the_first_connection_rate_fills_no_block_that_the_subscribers_leave_roo
     found = measure("subscribers", truth, connections=20_000, connection_rate=None, subscriber=file)
     assert found.summary.median == 20
     assert max(plan.connections for plan in truth.plans) <= 20 * 20
+
+
+@pytest.mark.parametrize(("addresses", "each"), [("10.0.0.2-10.0.0.9", 32_256), ("10.0.0.2", 64_512)])
+def test_subscribers_of_several_addresses_leave_half_of_the_outside_ports_free(
+    tmp_path: Path, addresses: str, each: int
+) -> None:
+    """A million connections of all hosts took 97 % of the ports towards each remote endpoint."""
+    chosen = {"subscriber": profile(tmp_path, 0.1, 1, 1), "source_addresses": addresses}
+    traffic = Bench(ask("subscribers", "nftables-nat44", chosen).cell).traffic
+    assert traffic.connections == 1_000_000
+    assert traffic.destination_ports.count == math.ceil(1_000_000 / each)
 
 
 def test_addresses_with_too_few_four_tuples_for_a_subscriber_each_are_refused(tmp_path: Path) -> None:
@@ -361,7 +459,93 @@ def test_no_trial_opens_more_connections_than_there_are_four_tuples_for(tmp_path
         assert plan.phase2.churn is not None
         churn = plan.phase2.churn
         assert plan.connections + churn.openings(plan.phase2.seconds) <= 20_000
-        assert plan.connections > 2 * churn.new_per_second * churn.guard_seconds + 2
+        assert plan.connections >= engine_needs(churn)
+
+
+def engine_needs(churn: Churn) -> int:
+    """The fewest open connections that the engine takes: of those that are guarded at both ends, and one."""
+    guarded = math.ceil(churn.new_per_second * round(1000 * churn.guard_seconds) / 1000) + 1
+    return 2 * guarded + 1
+
+
+def planned_churn(truth: Mixed) -> list[tuple[int, Churn]]:
+    """The trials in which connections leave: how many are open, and how they are replaced."""
+    phases = [(plan.connections, plan.phase2) for plan in truth.plans if plan.phase2 is not None]
+    found = [(number, phase2.churn) for number, phase2 in phases if phase2.churn is not None]
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("connections", [*range(1, 40), 100, 1000])
+def test_a_plan_leaves_the_engine_connections_for_frames(connections: int) -> None:
+    settings = MixedLoadSettings(connections=1000, placement="isolated")
+    for share in (0.001, 0.1, 0.26, 0.5, 0.76, 1.0):
+        new = share * most_new(max(7, connections))
+        plan = CombinedLoad(new, connections, 1000.0, 1000.0).plan(settings, 1000.0, 10.0)
+        assert plan.phase2 is not None
+        assert plan.phase2.churn is not None
+        assert plan.connections >= engine_needs(plan.phase2.churn)
+
+
+@pytest.mark.parametrize(
+    ("metric", "truth", "chosen"),
+    [
+        ("mixed-load", Mixed(forwards=15_000), {"new_share": 0.0001, "life_seconds": 1.0}),
+        ("mixed-load", Mixed(forwards=2_000), {"life_seconds": 0.1}),
+        ("mixed-load", Mixed(), {"connections": 10, "four_tuples": 10_000_000}),
+        ("subscribers", Mixed(forwards=15), {"subscriber": (1.0, 10.0, 10.0)}),
+    ],
+)
+def test_no_trial_has_fewer_connections_than_the_engine_replaces(
+    tmp_path: Path, metric: str, truth: Mixed, chosen: dict[str, Any]
+) -> None:
+    if "subscriber" in chosen:
+        chosen = {"subscriber": profile(tmp_path, *chosen["subscriber"], connections=5)}
+    assert measure(metric, truth, **chosen).summary.median > 0
+    assert all(number >= engine_needs(churn) for number, churn in planned_churn(truth))
+
+
+def test_the_open_connections_that_end_a_search_are_named(golden: Golden) -> None:
+    found = measure("mixed-load", Mixed(), connections=10, four_tuples=10_000_000)
+    (one,) = found.measurements
+    assert (one.upper, one.limited_by) == (None, "tester")
+    assert one.figures["connections_per_second"] == pytest.approx(3000)
+    golden([note.text for note in one.notes if note.word == "search"])
+
+
+def test_more_open_connections_than_a_life_has_are_told(golden: Golden) -> None:
+    found = measure("mixed-load", Mixed(forwards=15_000), new_share=0.0001, life_seconds=1.0)
+    golden([note.text for note in found.measurements[0].notes if note.word == "method"])
+
+
+@pytest.mark.parametrize(
+    ("chosen", "at"),
+    [
+        ({"connections": 6}, "connections"),
+        ({"connections": 6, "new_rate": 100.0}, "connections"),
+        ({"connections": 10, "new_rate": 3001.0}, "new_rate"),
+    ],
+)
+def test_open_connections_that_cannot_be_replaced_are_refused_before_anything_starts(
+    chosen: dict[str, Any], at: str, golden: Golden
+) -> None:
+    question = ask("mixed-load", "nftables-nat44", {"destination_ports": "1-4", **chosen})
+    with pytest.raises(UsageError) as refused:
+        Bench(question.cell).plan(question.metric, question.settings)
+    assert refused.value.at == at
+    golden(str(refused.value))
+
+
+@pytest.mark.parametrize("chosen", [{"connections": 7}, {"connections": 10, "new_rate": 3000.0}])
+def test_open_connections_that_can_be_replaced_are_planned(chosen: dict[str, Any]) -> None:
+    question = ask("mixed-load", "nftables-nat44", {"destination_ports": "1-4", **chosen})
+    Bench(question.cell).plan(question.metric, question.settings)
+
+
+def test_without_new_connections_any_number_is_open() -> None:
+    truth = Mixed(forwards=5000)
+    assert measure("mixed-load", truth, connections=2, new_rate=0.0).limited_by == "frames"
+    assert {plan.connections for plan in truth.plans} == {2}
 
 
 @pytest.mark.parametrize(("new", "frames"), [(0.0, 200_000), (1000.0, 190_000), (10_000.0, 100_000)])
@@ -379,12 +563,47 @@ def test_new_connections_cost_frames_along_the_surface(new: float, frames: float
     assert found.limited_by == "frames"
 
 
+def test_the_testers_highest_load_has_room_for_new_connections_that_do_not_grow_with_it() -> None:
+    found = measure("mixed-load", Mixed(forwards=1e9, ceiling=4e6), new_rate=1e6, four_tuples=10_000_000)
+    assert (found.summary.median, found.limited_by) == (1.5e6, "tester")
+
+
 def test_a_life_makes_the_open_connections_follow_the_frames() -> None:
     found = measure("mixed-load", Mixed(opens=1000), new_share=0.05, life_seconds=3.0)
     assert found.figures["connections_per_second"].median == pytest.approx(1000, rel=0.006)
     assert found.figures["open_connections"].median == pytest.approx(3000, rel=0.006)
     assert found.figures["frames_per_second_total"].median == pytest.approx(20_000, rel=0.006)
     assert found.limited_by == "new connections"
+
+
+def test_refused_openings_are_no_rare_loss_of_the_frames_that_were_not_sent_for_them() -> None:
+    """100,000 connections are open, and 200 more of 2,200 are not: the 110 frames to these are no tenth of 9 %."""
+    found = measure("mixed-load", Mixed(opens=1000), four_tuples=200_000)
+    assert found.summary.median == pytest.approx(50_000, rel=0.006)
+    assert found.limited_by == "new connections"
+    assert not {note.word for note in found.notes} & {"rare loss", "loss at every rate"}
+
+
+def test_openings_that_are_refused_at_every_rate_are_no_share_of_the_frames() -> None:
+    found = measure("mixed-load", Mixed(opens=1000), new_rate=1100.0, four_tuples=200_000)
+    (one,) = found.measurements
+    assert (one.value, one.limited_by) == (0, "new connections")
+    assert not {note.word for note in found.notes} & {"rare loss", "loss at every rate"}
+    assert not few_lost(one.attempts)
+
+
+def test_a_share_that_frames_and_openings_lose_alike_is_lost_at_every_rate() -> None:
+    class Lossy(Mixed):
+        def trial(self, plan: TrialPlan) -> Trial:
+            phase2 = plan.phase2
+            if phase2 is not None and phase2.churn is not None:
+                frames = phase2.initiator_rate + phase2.responder_rate
+                self.carries = 0.99 * (frames + phase2.churn.new_per_second)
+            return Mixed.trial(self, plan)
+
+    found = measure("mixed-load", Lossy(counts_openings=True), four_tuples=200_000)
+    (note,) = [note for note in found.notes if note.word == "loss at every rate"]
+    assert note.text.startswith("1 % of the frames are lost at every rate")
 
 
 REFUSED = {
@@ -565,6 +784,50 @@ def test_a_device_without_a_table_carries_subscribers_too(tmp_path: Path) -> Non
     chosen = {"subscriber": profile(tmp_path, 0.1, 1, 1), "subscribers": 5000}
     question = ask("subscribers", "map-t-br", chosen)
     assert Bench(question.cell).plan(question.metric, question.settings).demand.source_addresses == 5000
+
+
+@pytest.mark.parametrize(
+    ("chosen", "least", "most"),
+    [
+        # A share of the frames: as many as there are four tuples for, or as the tester can open in 2 s.
+        ({}, 100_000, 129_024),
+        ({"destination_ports": "1-20"}, 100_000, 100_000 + 2 * 39_604),
+        ({"destination_ports": "1-20", "life_seconds": 60.0}, 100_000, 20 * 64_512),
+        # At every frame rate.
+        ({"destination_ports": "1-20", "new_rate": 100_000.0}, 300_000, 300_000),
+        ({"new_rate": 0.0}, 100_000, 100_000),
+    ],
+)
+def test_the_table_has_room_for_what_phase_2_opens(chosen: dict[str, Any], least: int, most: int) -> None:
+    question = ask("mixed-load", "nftables-nat44", {"connections": 100_000, **chosen})
+    demand = Bench(question.cell).plan(question.metric, question.settings).demand
+    assert (demand.connections, demand.least_held) == (100_000, least)
+    assert demand.most_held == pytest.approx(most, rel=0.02)
+    recipe = recipe_of("nftables-nat44")
+    assert choose(recipe, demand, DeviceOptions(), {"table_size": 65_536})["table_size"] >= demand.most_held
+    # A table that the user chose must hold what every load opens.
+    refuse_unfit(recipe, demand, {"table_size": least})
+    with pytest.raises(UsageError, match=f"at least {least}"):
+        refuse_unfit(recipe, demand, {"table_size": least - 1})
+
+
+def test_a_table_too_small_for_what_phase_2_opens_is_refused_before_anything_starts(golden: Golden) -> None:
+    chosen = {"connections": 100_000, "new_rate": 50_000.0, "destination_ports": "1-20", "table_size": 150_000}
+    question = ask("mixed-load", "nftables-nat44", chosen)
+    with golden.raises(UsageError):
+        refuse_unfit(
+            recipe_of("nftables-nat44"),
+            Bench(question.cell).plan(question.metric, question.settings).demand,
+            {"table_size": 150_000},
+        )
+
+
+def test_the_table_has_room_for_more_draws_than_connections() -> None:
+    chosen = {"connections": 10_000, "order": "with-replacement", "draws": 50_000, "source_ports": "1024-50000"}
+    question = ask("connection-rate", "nftables-nat44", chosen)
+    demand = Bench(question.cell).plan(question.metric, question.settings).demand
+    assert demand.connections == 10_000
+    assert 30_000 < demand.least_held < demand.most_held == 48_977
 
 
 def ask_and_plan(choices: dict[str, Any]) -> None:

@@ -9,15 +9,17 @@ import pytest
 from tests import simulated_lab
 from tests.unit.counted import change_counts, change_trial, make_counts, make_cpu, make_outcome
 from tests.unit.golden import Golden
+from tests.unit.recorded_delays import recorded
 from tests.unit.simulated import Gateway
 
 from natgauge.delays import Delays, Variation
 from natgauge.errors import BrokenError, UsageError
+from natgauge.measurer import Ability
 from natgauge.metrics import declared
 from natgauge.procedures import get, ipdv, pdv
 from natgauge.procedures.kit.measure.delay_metrics import Timing, read
 from natgauge.procedures.kit.result.delay_statistics import ends_of_variation
-from natgauge.trials import Direction
+from natgauge.trials import Direction, TrialPlan
 from natgauge.words import Verdict
 
 N = 1000
@@ -263,6 +265,24 @@ def test_the_testers_own_delay_stands_beside_the_result(golden: Golden) -> None:
     assert own.value == pytest.approx(0.3)
     golden(own.text)
     assert result.median == pytest.approx(10)
+
+
+class Joined(Gateway):
+    """Its tester's own delay is a tenth of the time between frames of a direction."""
+
+    def own_delays(self, plan: TrialPlan) -> dict[Direction, Delays]:
+        assert plan.phase2 is not None
+        return dict.fromkeys(Direction, recorded([0.1 / plan.phase2.initiator_rate] * 10))
+
+
+def test_the_testers_own_delay_is_that_at_the_load_of_the_value() -> None:
+    procedure, gateway = get("latency"), Joined(abilities=frozenset({Ability.OWN_DELAYS}))
+    given = {"connections": N, "placement": "isolated", "connection_rate": 1e5, "throughput_rate": 1e5, "repeat": 1}
+    result = procedure.measure(gateway, procedure.settings(**given, loads="10%,1%"))
+    (own,) = (note for note in result.notes if note.word == "own delay")
+    # 10,000 frames/s.
+    assert own.value == pytest.approx(10)
+    assert "at 10 % of the throughput" in own.text
 
 
 def test_packet_delay_variation_is_beyond_the_smallest_delay() -> None:

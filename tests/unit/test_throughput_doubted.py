@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Doubts of a throughput that is measured first reach every metric whose rates are shares of it."""
+"""Doubts of a rate that is measured first reach every metric whose rates are shares of it."""
 
 from __future__ import annotations
 
@@ -60,6 +60,19 @@ def test_every_metric_of_shares_names_the_doubts_of_its_throughput(metric: str, 
     (text,) = doubted(measure(metric, Gateway(placement=placement, **FASTER_THAN_THE_TESTER)))
     assert "tester limited" in text
     assert "single repetition" not in text
+
+
+def test_delays_of_first_packets_name_the_doubts_of_their_connection_rate() -> None:
+    slow_tester = Gateway(**FASTER_THAN_THE_TESTER, establishes=1e9)
+    found = make(measure("first-packet-delay", slow_tester, connection_rate=None), Parameters())
+    (doubt,) = [doubt for doubt in found.doubts if doubt.word == "connection rate doubted"]
+    assert "the connection rate was measured first" in doubt.text
+    assert "tester limited" in doubt.text
+    assert not [doubt for doubt in found.doubts if doubt.word == "throughput doubted"]
+    for known in (Gateway(establishes=100), Gateway(**FASTER_THAN_THE_TESTER, establishes=1e9)):
+        given = None if known.establishes < 1e9 else 1e5
+        found = make(measure("first-packet-delay", known, connection_rate=given), Parameters())
+        assert not [doubt for doubt in found.doubts if doubt.word == "connection rate doubted"]
 
 
 def test_bursts_whose_corrected_buffer_time_rests_on_a_doubted_throughput_say_so() -> None:

@@ -383,6 +383,20 @@ def test_a_lag_that_a_stall_explains_is_excused() -> None:
     )
 
 
+@pytest.mark.parametrize(("frames", "verdict"), [(15, Verdict.INVALID), (25, Verdict.FAIL)])
+def test_a_lag_shorter_than_the_time_between_two_frames_is_the_senders(frames: int, verdict: Verdict) -> None:
+    """One late wake-up made 4 connections/s of a gateway that opens 200,000."""
+    slow = change_counts(LATE, intended=frames, offered=frames, received=frames)
+    judged = make_trial(
+        PlanOfTrial(frames, 1.0 * frames),
+        phase1=slow,
+        stored=frames,
+        readings=Readings(count_before=0, count_after=frames),
+        placement="shared",
+    )
+    assert judge(judged, Limits()).verdict is verdict
+
+
 def test_a_setting_that_others_changed_decides_before_what_the_trial_counted(golden: Golden) -> None:
     for counts in (lossy(0), lossy(500)):
         changed = clean(phase1=counts, found_changed="table_size: was 300001 and is 262144 now").judged

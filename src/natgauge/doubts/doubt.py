@@ -21,7 +21,7 @@ class Facts:
 
     Attributes:
         disturbed: number of trials in which stalls or stolen time were seen, which a folder has without the outcomes.
-        of_first: doubts of the throughput that was measured first, except those that the result itself has.
+        of_first: doubts of the rate that was measured first, except those that the result itself has.
     """
 
     measured: MeasurementResult
@@ -66,7 +66,7 @@ class Doubt(KnownDoubt):
         holds: yields the doubt where it follows from the facts of the measurement, usually once; None = only the
             procedure knows, and writes the doubt itself as a note on its result.
         of_median: whether the doubt is about a median over repetitions; ratios within rounds do not have it.
-        is_inherited: whether the rates that are shares of a throughput are doubtful if the throughput has this doubt.
+        is_inherited: whether the rates that are shares of another rate are doubtful if that rate has this doubt.
         ended_by: what ended a search instead of the device, for comparisons; empty = the doubt does not say that.
         not_stored: why the files of a results folder do not show the doubt; empty = they do.
     """

@@ -164,7 +164,7 @@ DOUBTS: Final = (
         grade="interval",
         about="trial",
         meaning=(
-            "delays in `shared` placement above 50 % of the throughput: the text says how much of them may be the wait "
+            "delays in `shared` placement at loads above 50 %: the text says how much of them may be the wait "
             "for frames that left together"
         ),
     ),

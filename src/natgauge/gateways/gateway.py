@@ -440,7 +440,7 @@ class Gateway:
         return {**own, **sets, **folder, **{name: str(value) for name, value in {**ranges, **values}.items()}}
 
     def _empty_seconds(self) -> float:
-        connections = self._demand.connections if self._demand else 0
+        connections = self._demand.most_held if self._demand else 0
         return _VERB_SECONDS + connections * _EMPTY_SECONDS_PER_CONNECTION
 
     def _number(self, verb: str, text: str) -> int:

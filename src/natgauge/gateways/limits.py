@@ -38,6 +38,8 @@ class DeviceDemand:
 
     Attributes:
         connections: N, number of connections in phase 1, >= 1.
+        held_at_least: number of connections for which the table must have room at every load; 0 = N.
+        held_at_most: the same at the highest load; 0 = no more.
         remote_endpoints: Responder addresses times destination ports, >= 1.
         inside_endpoints: Initiator addresses times source ports, >= 1; None = not compared with the outside ports,
             because the outside addresses are not known.
@@ -59,6 +61,8 @@ class DeviceDemand:
 
     connections: int
     phase1_seconds: float
+    held_at_least: int = 0
+    held_at_most: int = 0
     after_seconds: float = 0.0
     longest_seconds: float = 0.0
     source_addresses: int = 1
@@ -73,6 +77,16 @@ class DeviceDemand:
     expires: bool = False
     transport: Transport = "udp"
     state: TcpState = "established"
+
+    @property
+    def least_held(self) -> int:
+        """Number of connections that the table must hold, whatever the load."""
+        return max(self.connections, self.held_at_least)
+
+    @property
+    def most_held(self) -> int:
+        """Number of connections that a table of natgauge's choice holds."""
+        return max(self.least_held, self.held_at_most)
 
     @property
     def needed_seconds(self) -> float:
@@ -92,9 +106,9 @@ def choose(recipe: Playable, demand: DeviceDemand, wishes: DeviceOptions, presen
     if demand.as_found:
         return wishes.named()
     lasting = max(demand.needed_seconds, demand.longest_seconds)
-    entries = demand.connections * demand.sharing * recipe.limits.entries_per_connection
+    entries = demand.most_held * demand.sharing * recipe.limits.entries_per_connection
     chosen = {
-        "table_size": demand.connections + max(SPARE_CONNECTIONS, demand.connections // 16),
+        "table_size": demand.most_held + max(SPARE_CONNECTIONS, demand.most_held // 16),
         "hash_size": 1 << (entries - 1).bit_length(),
         "udp_timeout": math.ceil(SPARE_FACTOR * lasting) + SPARE_SECONDS
         if not demand.expires
@@ -136,10 +150,13 @@ def refuse_unfit(recipe: Playable, demand: DeviceDemand, values: Mapping[str, in
 
 
 def _refuse_small_table(recipe: Playable, demand: DeviceDemand, size: int | None) -> None:
-    if size is not None and size < demand.connections and not demand.fills_table:
+    needed = demand.least_held
+    if size is not None and size < needed and not demand.fills_table:
+        more = "" if needed == demand.connections else f", {needed} with those that a trial opens beyond them"
+        fewer = "fewer connections" if not more else "open fewer"
         raise UsageError(
-            f"{recipe.name}: {demand.connections} connections planned, its table holds {size}; give a table size of at "
-            f"least {demand.connections} or fewer connections (RFC 9693 section 4.4)"
+            f"{recipe.name}: {demand.connections} connections planned{more}, its table holds {size}; give a table size "
+            f"of at least {needed} or {fewer} (RFC 9693 section 4.4)"
         )
 
 
@@ -222,7 +239,24 @@ def _refuse_small_blocks(recipe: Playable, demand: DeviceDemand) -> None:
             "or a recipe with larger blocks"
         )
     if blocks.counts_connections:
-        _refuse_few_blocks(recipe, demand, blocks, blocks.each_for(needed))
+        most = _most_of_host(demand, blocks, needed)
+        if most > blocks.ports:
+            raise UsageError(
+                f"{recipe.name}: of {demand.connections} connections in pseudorandom order some of "
+                f"{demand.source_addresses} inside hosts may have {most}, a host has {blocks}; give fewer "
+                f"connections, or ports with which each host has no more than {blocks.ports} four tuples",
+                at="source_ports",
+            )
+        _refuse_few_blocks(recipe, demand, blocks, blocks.each_for(most))
+
+
+def _most_of_host(demand: DeviceDemand, blocks: PortBlocks, mean: int) -> int:
+    """Return the connections that one of the inside hosts may have by chance, `mean` where that is not known."""
+    hosts = demand.source_addresses
+    if demand.inside_endpoints is None:
+        return mean
+    four_tuples = demand.inside_endpoints * demand.remote_endpoints // hosts
+    return blocks.most_of_host(demand.connections, hosts, four_tuples)
 
 
 def _refuse_few_blocks(recipe: Playable, demand: DeviceDemand, blocks: PortBlocks, each: int) -> None:
@@ -242,7 +276,7 @@ def _refuse_few_blocks(recipe: Playable, demand: DeviceDemand, blocks: PortBlock
 def octets_needed(recipe: Playable, demand: DeviceDemand, values: Mapping[str, int], present: Mapping[str, int]) -> int:
     """Memory the demand takes on the device, in octets: entries, and buckets beyond the present ones."""
     buckets = max(0, values.get("hash_size", 0) - present.get("hash_size", 0))
-    entries = demand.connections * recipe.limits.entries_per_connection if recipe.stateful else 0
+    entries = demand.most_held * recipe.limits.entries_per_connection if recipe.stateful else 0
     return entries * (recipe.limits.octets_per_connection or 0) + buckets * (recipe.limits.octets_per_bucket or 0)
 
 
@@ -250,7 +284,7 @@ def refuse_short_memory(recipe: Playable, demand: DeviceDemand, needed: int, fre
     """Refuse a demand whose table would not fit: the kernel would end processes instead."""
     if needed and needed + RESERVED_OCTETS > free:
         raise HostError(
-            f"{recipe.name}: a table of {demand.connections} connections takes {_mib(needed)} MiB in addition to the "
+            f"{recipe.name}: a table of {demand.most_held} connections takes {_mib(needed)} MiB in addition to the "
             f"{_mib(RESERVED_OCTETS)} MiB left to the system, {_mib(free)} MiB are available; use fewer connections"
         )
 

@@ -56,7 +56,8 @@ FIRST_PACKET_DELAY: Final = Metric(
     ),
     value_figure="first_typical_us",
     sampled_between=("first_typical_lowest_us", "first_typical_highest_us"),
-    moved_by=frozenset(),
+    # Its loads are shares of it.
+    moved_by=frozenset({"connection_rate"}),
 )
 
 PDV: Final = Metric(

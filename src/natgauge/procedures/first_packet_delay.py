@@ -19,7 +19,14 @@ from natgauge.inputs.measuring_types import shares
 from natgauge.metrics.times import FIRST_PACKET_DELAY
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
-from natgauge.procedures.kit.measure.delay_metrics import ABOUT_LOADS, ALONE_SHARE, Timing
+from natgauge.procedures.kit.measure.delay_metrics import (
+    ABOUT_LOADS,
+    ALONE_SHARE,
+    Timing,
+    longer_trials,
+    together_note,
+    unseen_stalls_note,
+)
 from natgauge.procedures.kit.measure.held_connections import HeldConnections
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings
 from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS
@@ -28,6 +35,8 @@ from natgauge.procedures.kit.result.delay_statistics import TYPICAL, WORST_CASE,
 from natgauge.procedures.kit.result.frame_counts import deciding_counts, lost_share
 from natgauge.procedures.kit.result.notes import tolerance_note
 from natgauge.procedures.kit.result.results import Measurement
+from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.search.late_frames import rounded_up
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.records.repetition import Row
 from natgauge.trials import Phase2Plan, Trial, TrialPlan
@@ -79,6 +88,12 @@ _TIMING: Final = Timing(
 class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
     """Delays of first and later frames at each load; the value is the median of the first ones at the highest."""
 
+    def __init__(self, runner: TrialRunner, settings: FirstPacketDelaySettings) -> None:
+        super().__init__(runner, settings)
+        if self.preparation.rough is not None:
+            # The loads are shares of it.
+            runner.first.append(self.preparation.rough)
+
     def once(self, _known: float | None) -> Measurement:
         every, rows = shares("loads", self.settings.loads), list[Row]()
         figures: dict[str, float] = {}
@@ -107,10 +122,36 @@ class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
         return self.runner.run(plan, load, bounds) if plan.phase2 is None else super().trial(load, plan, bounds)
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
-        preparation = self.preparation
-        where = "as given" if preparation.rough is None else "measured within 10 %"
-        full = Note("phase 1", f"100 % is {written(preparation.connection_rate)} connections/s, {where}")
-        return [full, *tolerance_note(self.settings.loss_tolerance)]
+        return [self._full_note(), *self._wait_notes(), *tolerance_note(self.settings.loss_tolerance)]
+
+    def _full_note(self) -> Note:
+        """What 100 % is; a doubt where it is only what the device surely reaches."""
+        full = f"100 % is {written(self.preparation.connection_rate)} connections/s"
+        if self.preparation.rough is not None:
+            return Note("phase 1", f"{full}, measured within 10 %")
+        if self.settings.connection_rate is not None:
+            return Note("phase 1", f"{full}, as given")
+        text = (
+            f"{full}, which the device surely reaches; its trials were too short to measure its connection rate, so "
+            "that may be higher: use more connections, or give --connection-rate"
+        )
+        return Note("connection rate doubted", text)
+
+    def _wait_notes(self) -> list[Note]:
+        """Notes on the part of first and later delays that may not be the device's own."""
+        settings, full = self.settings, self.preparation.connection_rate
+        placement, loads = settings.placement, shares("loads", settings.loads)
+        # The trial of first frames at the highest load is the shortest.
+        fastest = full * loads[0]
+
+        def more_connections(least: float) -> str:
+            return f"{rounded_up(least * fastest):,} connections or more (--connections)"
+
+        return [
+            *together_note(placement, loads, full, "connection rate"),
+            *unseen_stalls_note(placement, settings.phase1_frames / fastest, more_connections),
+            *unseen_stalls_note(placement, settings.trial_seconds, longer_trials),
+        ]
 
     def _figures(self, outcome: Trial | None, which: str, share: float) -> dict[str, float]:
         """The figures of the timed frames of a trial, and its loss; a note where frames were due in stalls."""

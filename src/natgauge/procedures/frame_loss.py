@@ -77,18 +77,19 @@ class _FrameLoss(HeldConnections[FrameLossSettings]):
 
     def __init__(self, runner: TrialRunner, settings: FrameLossSettings) -> None:
         super().__init__(runner, settings)
-        throughput = throughput_of(self, settings) if settings.relative else 0.0
-        self.full, self.meaning = self._full_rate(throughput)
+        self.full, self.meaning = self._full_rate()
 
-    def _full_rate(self, throughput: float) -> tuple[float, str]:
+    def _full_rate(self) -> tuple[float, str]:
         """The rate that is 100 %, in frames/s of each direction, and what it is."""
         settings = self.settings
         if settings.full_rate is not None:
             return settings.full_rate, "as asked for"
         top = top_rate(self.runner.measurer) / settings.active
-        if settings.relative:
-            return min(throughput * SHARED_MULTIPLE, top), "twice the throughput"
-        return top, "the tester's own highest rate"
+        if not settings.relative:
+            return top, "the tester's own highest rate"
+        if self.preparation.unavoidable and settings.throughput_rate is None:
+            return top, "the tester's own highest rate: a device that loses a share at every rate has no throughput"
+        return min(throughput_of(self, settings) * SHARED_MULTIPLE, top), "twice the throughput"
 
     def once(self, _known: float | None) -> Measurement:
         settings = self.settings

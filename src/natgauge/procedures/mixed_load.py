@@ -12,11 +12,11 @@ So a series over `new_rate` is the throughput at several rates of new connection
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from natgauge.churn import leaving
+from natgauge.churn import leaving, most_new
 from natgauge.errors import UsageError
 from natgauge.figure_text import in_full, number
 from natgauge.inputs.checks import MOST_RATE, in_range
@@ -25,14 +25,17 @@ from natgauge.measurer import Ability
 from natgauge.metrics.loads import MIXED_LOAD, NEW_SHARE
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, LEAST_FRAMES, unprepared
-from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad, MixedLoad, MixedSettings, prepared
+from natgauge.procedures.kit.measure.mixed_loads import LEAST_OPEN, CombinedLoad, MixedLoad, MixedSettings, prepared
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Answered
+from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.rate_search import SearchSpan
 from natgauge.subscriber_profiles import ROUND_TRIP_SECONDS
 from natgauge.words import Transport
 
+#: Largest share of a limit that is surely no more than it.
+_JUST_BELOW: Final = 1 - 1e-9
 #: The longest life, in seconds: a day.
 LONGEST_LIFE_SECONDS: Final = 86_400.0
 
@@ -93,8 +96,9 @@ class MixedLoadSettings(MixedSettings):
         self._refuse_few_four_tuples(0.0, "new_rate")
 
     def refuse_unlike(self, sources: int, timeout: int | None) -> None:
-        """Refuse ranges without a four tuple for a new connection."""
+        """Refuse ranges without a four tuple for a new connection, and too few open ones to be replaced."""
         super().refuse_unlike(sources, timeout)
+        self._refuse_few_open()
         if self.new_rate is None:
             self._refuse_few_four_tuples(1 / ((self.new_share or NEW_SHARE) * self.trial_seconds), "connections")
 
@@ -110,9 +114,41 @@ class MixedLoadSettings(MixedSettings):
                 at=at,
             )
 
+    @property
+    def most_new(self) -> float:
+        """The most connections/s that the open ones can be replaced by; infinite where these grow in number as well."""
+        return math.inf if self.life_seconds is not None else most_new(self.connections)
+
+    def _refuse_few_open(self) -> None:
+        """Refuse fewer connections than can be replaced, or more new ones/s than they can be replaced by."""
+        if self.new_rate == 0 or self.life_seconds is not None:
+            return
+        if self.connections < LEAST_OPEN:
+            raise UsageError(
+                f"connections: {self.connections}, but fewer than {LEAST_OPEN} open ones cannot be replaced while some "
+                "get frames; give more",
+                at="connections",
+            )
+        if self.new_rate is not None and self.new_rate > self.most_new:
+            raise UsageError(
+                f"new rate: {self.new_rate:g} connections/s, but {self.connections} open ones can be replaced by no "
+                f"more than {self.most_new:,.0f}/s while some get frames; give a lower one, or more connections",
+                at="new_rate",
+            )
+
     def needs(self) -> frozenset[Ability]:
         """Connections that come and go, unless none is new."""
         return super().needs() | (set() if self.new_rate == 0 else {Ability.CHURN})
+
+    @property
+    def held_at_least(self) -> int:
+        """N, or all that are opened at every frame rate: those that left are in the table until their time-out."""
+        return max(self.connections, math.ceil(self.load(0.0).four_tuples(self.trial_seconds)))
+
+    def held_at_most(self, top: float) -> int:
+        """The same at the highest frame rate that the tester sends, and that there are four tuples for."""
+        highest = math.ceil(self.load(top / 2).four_tuples(self.trial_seconds))
+        return max(self.held_at_least, min(self.space, highest))
 
     def load(self, rate: float) -> CombinedLoad:
         """The load at a frame rate of each direction."""
@@ -144,6 +180,39 @@ class _MixedLoad(MixedLoad[MixedLoadSettings]):
 
     def load_of(self, rate: float) -> CombinedLoad:
         return self.settings.load(rate)
+
+    @property
+    def top(self) -> float:
+        """The same, where the open connections can be replaced by as many new ones."""
+        settings = self.settings
+        if settings.new_rate is not None:
+            return super().top
+        # The last bits must not make it one more.
+        most = _JUST_BELOW * settings.most_new / settings.load(1.0).new
+        return min(super().top, most)
+
+    @property
+    def ended_by_ranges(self) -> str:
+        """What ends the search where neither device nor tester does, in words."""
+        if self.top == super().top:
+            return super().ended_by_ranges
+        return (
+            f"the {self.settings.connections} open connections ended the search, not the device: no more than "
+            f"{self.settings.most_new:,.0f}/s can replace them while some get frames; give more --connections"
+        )
+
+    def search_once(self, known: float | None) -> Measurement:
+        """Search once, with a note where so few connections live at once that more were open."""
+        repetition, seconds = super().search_once(known), self.settings.trial_seconds
+        load = self.load_of(repetition.value)
+        first = load.at_first(seconds)
+        if not load.opens(seconds) or first <= math.ceil(load.open):
+            return repetition
+        text = (
+            f"{first} connections were open instead of {number(load.open)}, each for {number(first / load.new)} s: "
+            "with fewer, none would get frames while they are replaced"
+        )
+        return replace(repetition, notes=(*repetition.notes, Note("method", text)))
 
     def span(self) -> SearchSpan:
         top = self.top

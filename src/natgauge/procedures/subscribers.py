@@ -105,10 +105,12 @@ class SubscribersSettings(MixedSettings):
                     at=name,
                 )
         if chosen.get("source_addresses") is not None and chosen.get("destination_addresses") is None:
-            # Four tuples for all of them, and endpoints that the ports of one outside address are enough for.
+            # Four tuples for all of them, and endpoints that the ports of one outside address are enough for; several
+            # hosts leave half of these free, as where natgauge chooses the ports of any other metric.
             number = chosen.get("connections", SUBSCRIBERS.traffic["connections"])
+            each = OUTSIDE_PORTS // 2 if "-" in str(chosen["source_addresses"]) else OUTSIDE_PORTS
             if isinstance(number, int):
-                own |= {"connections": number, "destination_ports": f"1-{max(1, math.ceil(number / OUTSIDE_PORTS))}"}
+                own |= {"connections": number, "destination_ports": f"1-{max(1, math.ceil(number / each))}"}
         return {name: value for name, value in own.items() if value is not None}
 
     def needs(self) -> frozenset[Ability]:
@@ -193,7 +195,8 @@ def _start(runner: TrialRunner, settings: SubscribersSettings) -> _Subscribers |
     kept = runner.measurer.replied_timeout_seconds if settings.profile_of_one.down else timeout
     settings.refuse_few_four_tuples(hosts, kept)
     each = settings.each(kept)
-    preparation = prepared(runner, settings, math.ceil(hosts * each.open) if hosts > 1 else settings.connections)
+    most = math.ceil(hosts * each.open) if hosts > 1 else settings.connections
+    preparation = prepared(runner, settings, most, each.at_first(settings.trial_seconds))
     if preparation.rate == 0 and preparation.rough is not None:
         return unprepared(preparation.rough, {})
     found = _Subscribers(runner, settings, preparation)

@@ -265,6 +265,8 @@ class Bench(Setup):
         known = self.address_plan.pool is not None or self.lab.devices
         return DeviceDemand(
             connections=self.traffic.connections,
+            held_at_least=settings.held_at_least,
+            held_at_most=settings.held_at_most(ASSUMED_HIGHEST),
             phase1_seconds=seconds,
             after_seconds=phase2 + 2 * grace if phase2 else 0.0,
             longest_seconds=longest,
@@ -296,7 +298,7 @@ class Bench(Setup):
         """
         self._refuse_large(planned)
         rates = self._tester_rates(planned.settings)
-        device = self.start(_with_slowest(planned.demand, planned.settings.phase1_frames, rates.phase1))
+        device = self.start(_of_tester(planned, rates))
         if self.finds_processes():
             return self.ready(self._moved(planned), recorder, prove=prove)
         knobs: Mapping[str, int] = self.known_limits if device is None else device.knobs
@@ -519,8 +521,11 @@ def _check_seed(seed: int | None) -> int:
     return seed
 
 
-def _with_slowest(demand: DeviceDemand, frames: int, top: float) -> DeviceDemand:
-    """Return the demand with the slowest trial of a tester whose highest rate is `top`, where trials are foreseen."""
+def _of_tester(planned: Planned, rates: HighestRates) -> DeviceDemand:
+    """Return the demand with the most connections of a faster tester, and the slowest trial where it is foreseen."""
+    demand, settings = planned.demand, planned.settings
+    demand = replace(demand, held_at_most=max(demand.held_at_most, settings.held_at_most(rates.phase2)))
     if not demand.longest_seconds:
         return demand
-    return replace(demand, longest_seconds=max(demand.longest_seconds, frames / lowest_rate(frames, top)))
+    slowest = settings.phase1_frames / lowest_rate(settings.phase1_frames, rates.phase1)
+    return replace(demand, longest_seconds=max(demand.longest_seconds, slowest))

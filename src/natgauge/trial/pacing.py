@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from natgauge.agreement.trial import LEAST_STALL_SECONDS, LONGEST_PHASE_SECONDS
+from natgauge.agreement.trial import LEAST_STALL_SECONDS
 from natgauge.procedures.kit.result.delay_statistics import ABOVE_WORST_CASE
-from natgauge.trials import BATCH_SECONDS, LEAST_WATCHED_SECONDS, MOST_TOGETHER, Trial, TrialPlan
+from natgauge.trials import LEAST_WATCHED_SECONDS, MOST_TOGETHER, Trial, TrialPlan, together
 from natgauge.words import Placement
 
 #: A CPU that did nothing of its task for longer than this was disturbed. These are the gaps the engine starts to count
@@ -24,6 +24,8 @@ STALL_BOUND_SECONDS: Final[Mapping[Literal["sender", "watched"], float]] = {"sen
 #: Batches that the device could have worked off at its rate while a sender did nothing: that was a stall. A search
 #: doubles its rates, so an overloaded device needs twice the time for one.
 STALL_BATCHES: Final = 10
+#: No device needs longer for a frame: where rates are low, it is the sender that was woken late.
+LONGEST_FRAME_SECONDS: Final = 0.01
 #: Sending that took this many times its nominal length was held up by the device.
 HELD_UP: Final = 1.5
 #: Percent of the rate at which senders catch up. Below 80 % of the device's capacity that causes no loss, and it ends
@@ -58,8 +60,8 @@ def pacing(plan: TrialPlan, placement: Placement, ring: int | None = None, known
         return Pacing(MOST_TOGETHER, stall_seconds, phase1, CATCH_UP_PERCENT)
     rate = _deciding_rate(plan)
     device = rate if known_rate is None else min(rate, known_rate)
-    batch = 1 if plan.single_frames else min(max(int(device * BATCH_SECONDS), 1), MOST_TOGETHER)
-    return Pacing(batch, min(max(usual, STALL_BATCHES * batch / device), LONGEST_PHASE_SECONDS))
+    batch = 1 if plan.single_frames else together(device)
+    return Pacing(batch, max(usual, min(STALL_BATCHES * batch / device, LONGEST_FRAME_SECONDS)))
 
 
 def watched_bound(plan: TrialPlan) -> float:

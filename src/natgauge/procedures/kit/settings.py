@@ -209,6 +209,15 @@ class TrialSettings:
         return self.connections
 
     @property
+    def held_at_least(self) -> int:
+        """Number of connections for which the device's table must have room at every load."""
+        return self.connections
+
+    def held_at_most(self, top: float) -> int:  # noqa: ARG002 - for loads that grow with it
+        """The same at the highest load; `top` is the tester's highest rate in frames/s of all directions."""
+        return self.held_at_least
+
+    @property
     def phase2_seconds(self) -> float:
         """Nominal length of phase 2 as far as the settings decide it, in seconds; 0 = no trial has one."""
         return 0.0

@@ -32,6 +32,7 @@ from natgauge.words import DEFAULT_CONNECTIONS, MAXIMUM_CONNECTIONS, OUTSIDE_POR
 if TYPE_CHECKING:
     # What may be asked is known without what reads recipes.
     from natgauge.gateways.port_sets import PortSets
+    from natgauge.port_blocks import PortBlocks
 
 #: RFC 4814 section 4.5: pseudorandom source ports exclude the well-known ports.
 FIRST_SOURCE_PORT = 1024
@@ -265,7 +266,9 @@ def _ranges_named(options: TrafficOptions) -> bool:
 
 
 def _with_connections(plan: TrafficPlan, connections: int | None, around: AddressPlan, *, named: bool) -> TrafficPlan:
-    number = connections if connections is not None else (plan.space if named else DEFAULT_CONNECTIONS)
+    number = connections
+    if number is None:
+        number = min(plan.space, _outside_tuples(plan, around)) if named else DEFAULT_CONNECTIONS
     if number > MAXIMUM_CONNECTIONS:
         raise UsageError(
             f"connections: the ranges hold {plan.space} four tuples, the most is {MAXIMUM_CONNECTIONS} (2^31); "
@@ -286,13 +289,19 @@ def _with_connections(plan: TrafficPlan, connections: int | None, around: Addres
     return plan
 
 
+def _outside_tuples(plan: TrafficPlan, around: AddressPlan) -> int:
+    """Return how many connections the outside ports surely hold; all that the ranges hold where none are shared."""
+    ports = _outside_ports(around, plan.sources)
+    return plan.space if ports is None else ports * plan.responder_addresses.count * plan.destination_ports.count
+
+
 def _check_port_pool(plan: TrafficPlan, around: AddressPlan) -> None:
     """Refuse more connections to one remote endpoint than the outside addresses have ports (RFC 9693 section 3.2)."""
-    if not around.translated or around.pool is None:
+    available = _outside_ports(around)
+    if around.pool is None or available is None:
         return
     endpoints = plan.responder_addresses.count * plan.destination_ports.count
     needed = math.ceil(plan.connections / endpoints)
-    available = around.pool.count * OUTSIDE_PORTS
     if needed > available:
         remedy = "more destination ports or addresses" if around.reuses_ports else "fewer connections"
         raise UsageError(
@@ -300,6 +309,16 @@ def _check_port_pool(plan: TrafficPlan, around: AddressPlan) -> None:
             f"the device's {around.pool.count} outside addresses have {available}; use {remedy}",
             at="connections",
         )
+
+
+def _outside_ports(around: AddressPlan, hosts: int = 1) -> int | None:
+    """Return the outside ports that so many hosts should fill at most towards one remote endpoint; None = no limit.
+
+    Hosts use the same ports, and Linux gives up its search for others where few are left: half of them stay free.
+    """
+    if not around.translated or around.pool is None:
+        return None
+    return around.pool.count * OUTSIDE_PORTS // (2 if hosts > 1 else 1)
 
 
 def _check_echoes(plan: TrafficPlan) -> None:
@@ -349,14 +368,23 @@ def _ports(
         most = mapped * source.count
         if around.port_blocks is not None:
             most = mapped * min(source.count, max(1, around.port_blocks.ports // 2))
-        elif sources > 1 and around.translated and around.pool is not None:
-            # Hosts use the same ports, and Linux gives up its search for others where few are left.
-            most = min(sources * source.count, around.pool.count * OUTSIDE_PORTS // 2)
+        elif sources > 1 and (outside := _outside_ports(around, sources)) is not None:
+            most = min(sources * source.count, outside)
         destination = Range(1, min(math.ceil(wanted / (most * responders)), LAST_PORT))
+    if around.port_blocks is not None and options.source_ports is None:
+        source = _ports_of_blocks(source, wanted, sources, responders * destination.count, around.port_blocks)
     if sets is not None and chosen:
         number = connections if connections is not None or _ranges_named(options) else DEFAULT_CONNECTIONS
         source = sharing.source_ports(number, sources, responders * destination.count, sets, FIRST_SOURCE_PORT)
     return source, destination
+
+
+def _ports_of_blocks(source: Range, wanted: int, sources: int, endpoints: int, blocks: PortBlocks) -> Range:
+    """Return the source ports, or as few as each host needs where some would take more blocks than others by chance."""
+    most = blocks.most_of_host(wanted, sources, source.count * endpoints)
+    if not blocks.counts_connections or blocks.each_for(most) == blocks.each_for(math.ceil(wanted / sources)):
+        return source
+    return replace(source, last=source.first + min(source.count, math.ceil(wanted / (sources * endpoints))) - 1)
 
 
 def _ports_of_edges(
@@ -371,8 +399,9 @@ def _ports_of_edges(
         wanted = max(DEFAULT_CONNECTIONS, edges * CONNECTIONS_PER_EDGE)
     # Towards one remote endpoint: all ports of all edges, or those that the device translates them to.
     inside = edges * source.count
-    outside = around.pool.count * OUTSIDE_PORTS if around.translated and around.pool is not None else inside
-    return source, Range(1, min(math.ceil(wanted / (min(inside, outside) * responders)), LAST_PORT))
+    outside = _outside_ports(around, edges)
+    each = inside if outside is None else min(inside, outside)
+    return source, Range(1, min(math.ceil(wanted / (each * responders)), LAST_PORT))
 
 
 def _asked(around: AddressPlan) -> Addresses:

@@ -38,8 +38,8 @@ from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.time_budget import TimeUpError, left_out
 from natgauge.records.repetition import Row
-from natgauge.trials import BATCH_SECONDS, LEAST_WATCHED_SECONDS, MOST_TOGETHER, Direction, Trial, TrialPlan
-from natgauge.words import Verdict
+from natgauge.trials import LEAST_WATCHED_SECONDS, Direction, Trial, TrialPlan, together
+from natgauge.words import Placement, Verdict
 
 #: In `shared` placement frames up to this share of the throughput leave one by one, which the tester can do then.
 ALONE_SHARE: Final = 0.5
@@ -219,13 +219,14 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         return self.measurement(figures[self.timing.headline], figures=figures, series=rows)
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
+        settings, loads = self.settings, shares("loads", self.settings.loads)
         return [
-            Note("throughput", f"100 % is {written(self.throughput)} frames/s {self.settings.each_direction}"),
+            Note("throughput", f"100 % is {written(self.throughput)} frames/s {settings.each_direction}"),
             self._own_note(),
-            *self._together_note(),
-            *self._unseen_stalls_note(),
-            *repetitions_note(self.settings, RFC_REPETITIONS, "RFC 8219 section 7"),
-            *tolerance_note(self.settings.loss_tolerance),
+            *together_note(settings.placement, loads, self.throughput * settings.active, "throughput"),
+            *unseen_stalls_note(settings.placement, settings.trial_seconds, longer_trials),
+            *repetitions_note(settings, RFC_REPETITIONS, "RFC 8219 section 7"),
+            *tolerance_note(settings.loss_tolerance),
         ]
 
     def trial(self, load: float, plan: TrialPlan, bounds: Bounds) -> Trial:
@@ -274,45 +275,60 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
         )
         return [Note("frames in stalls", text)]
 
-    def _unseen_stalls_note(self) -> list[Note]:
-        """Return a note on stalls that are too short to be seen, but long enough for the 99.9th percentile."""
-        least = LEAST_WATCHED_SECONDS / ABOVE_WORST_CASE
-        # In the sender's own context nothing is sent during a stall, so it delays only frames that left together.
-        if self.settings.placement == "shared" or self.settings.trial_seconds >= least * (1 - 1e-9):
-            return []
-        text = (
-            f"in trials of {self.settings.trial_seconds:g} s one stall of the device's core shorter than "
-            f"{LEAST_WATCHED_SECONDS * 1e3:g} ms, which is not seen, can be the whole 99.9th percentile; "
-            f"trials of {least:g} s or more (--trial-seconds) prevent that"
-        )
-        return [Note("frames in stalls", text)]
-
-    def _together_note(self) -> list[Note]:
-        """Return a note on the part of delays that is not the device's own, for a device in the sender's context."""
-        loads = [share for share in shares("loads", self.settings.loads) if share > ALONE_SHARE]
-        if self.settings.placement != "shared" or not loads:
-            return []
-        each = 1 / (self.throughput * self.settings.active)
-        wait = min(MOST_TOGETHER * each, max(BATCH_SECONDS, each))
-        named = ", ".join(written(share) for share in (100 * load for load in loads))
-        text = (
-            f"in shared placement frames that left together wait for each other, {written(each * 1e6)} us each: at "
-            f"{named} % of the throughput up to {written(wait * 1e6)} us of a delay are that wait, not the device's "
-            f"own; at {in_percent(ALONE_SHARE)} and less they leave one by one"
-        )
-        return [Note("batches", text)]
-
     def _own_note(self) -> Note:
-        """The tester's own part, which is never subtracted silently."""
+        """The tester's own part at the load of the value, which is never subtracted silently."""
         measurer = self.runner.measurer
         if Ability.OWN_DELAYS not in measurer.abilities:
             return Note("own delay", "the tester's own delay was not measured; it is part of the figures")
-        own = measurer.own_delays(self.settings.timed_plan(self.preparation.rate, self.throughput, 1.0))
+        share = shares("loads", self.settings.loads)[0]
+        own = measurer.own_delays(self.settings.timed_plan(self.preparation.rate, self.throughput * share, share))
         largest = max(self.timing.read(delays)[self.timing.headline] for delays in own.values())
         text = (
-            f"the tester's own part, its ports joined without a device, is {written(largest)} us; it is not subtracted"
+            f"the tester's own part at {in_percent(share)} of the throughput, its ports joined without a device, is "
+            f"{written(largest)} us; it is not subtracted"
         )
         return Note("own delay", text, value=largest)
+
+
+def together_note(placement: Placement, loads: Iterable[float], rate: float, of: str) -> list[Note]:
+    """Return a note on the part of delays that is not the device's own, for a device in the sender's context.
+
+    `loads` are shares of `rate`, which is that of all directions in frames/s, > 0; `of` names it.
+    """
+    named = ", ".join(written(100 * share) for share in loads if share > ALONE_SHARE)
+    batch = together(rate)
+    if placement != "shared" or not named or batch == 1:
+        return []
+    text = (
+        f"in shared placement frames that left together wait for each other, {written(1e6 / rate)} us each: at "
+        f"{named} % of the {of} up to {written(1e6 * batch / rate)} us of a delay are that wait, not the device's "
+        f"own; at {in_percent(ALONE_SHARE)} and less they leave one by one"
+    )
+    return [Note("batches", text)]
+
+
+def unseen_stalls_note(placement: Placement, seconds: float, remedy: Callable[[float], str]) -> list[Note]:
+    """Return a note on stalls that are too short to be seen, but long enough for the 99.9th percentile.
+
+    Args:
+        seconds: time for which a trial sends frames that are timed, > 0.
+        remedy: returns what prevents that, where a trial must send for so many seconds at least.
+    """
+    least = LEAST_WATCHED_SECONDS / ABOVE_WORST_CASE
+    # In the sender's own context nothing is sent during a stall, so it delays only frames that left together.
+    if placement == "shared" or seconds >= least * (1 - 1e-9):
+        return []
+    text = (
+        f"in trials of {written(seconds)} s one stall of the device's core shorter than "
+        f"{LEAST_WATCHED_SECONDS * 1e3:g} ms, which is not seen, can be the whole 99.9th percentile; {remedy(least)} "
+        "prevent that"
+    )
+    return [Note("frames in stalls", text)]
+
+
+def longer_trials(least: float) -> str:
+    """Trials of so many seconds, where their length is a setting."""
+    return f"trials of {least:g} s or more (--trial-seconds)"
 
 
 def read(outcome: Trial, timing: Timing) -> dict[str, float]:

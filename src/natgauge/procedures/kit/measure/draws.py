@@ -38,6 +38,20 @@ class DrawSettings(TrialSettings):
         return self.draws if self.draws is not None and self.order == DRAWN else self.connections
 
     @property
+    def held_at_least(self) -> int:
+        """N, or as many as the draws are expected to open."""
+        return max(self.connections, round(expected_connections(self._drawn, self.space)))
+
+    def held_at_most(self, top: float) -> int:  # noqa: ARG002 - the draws are as many at every load
+        """N, or as many as the draws can open."""
+        return max(self.connections, min(self._drawn, self.space))
+
+    @property
+    def _drawn(self) -> int:
+        """Number of draws; 0 = nothing is drawn."""
+        return (self.draws or self.connections) if self.always_draws or self.order == DRAWN else 0
+
+    @property
     def space(self) -> int:
         """S, the number of four tuples to choose from."""
         return self.four_tuples or self.connections

@@ -27,7 +27,7 @@ from natgauge.procedures.kit.result.results import Attempt, Measurement, Measure
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, is_valid, until_decided
-from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE
+from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE, HIGHEST_FIGURE
 from natgauge.procedures.kit.search.rate_search import SearchedRate, SearchSettings, SearchSpan
 from natgauge.procedures.kit.settings import COMMON, TrialSettings
 from natgauge.procedures.kit.time_budget import TIME
@@ -275,6 +275,7 @@ class ThroughputShareSettings(TrialSettings):
 def throughput_of(held: HeldConnections[Any], settings: ThroughputShareSettings, share: float | None = None) -> float:
     """The throughput in frames/s of each direction, over connections that a safe phase 1 is known for.
 
+    Where loss is measured, and the device loses a share at every rate, it is the highest rate with no more than that.
     `share` is of the time that is left, where a lower bound suffices; None = the search must be done, or TimeUpError
     says why it is not.
     """
@@ -305,6 +306,19 @@ def throughput_of(held: HeldConnections[Any], settings: ThroughputShareSettings,
         result.measurements, run["placement"], searched, advice, "the throughput"
     )
     if result.summary.median == 0:
+        if held.settings.measures_loss and HIGHEST_FIGURE in result.figures:
+            return _in_place_of_throughput(held, result)
         notes = "; ".join(map(str, result.notes))
         raise BrokenError(f"{runner.metric}: the throughput that it needs first is 0: {notes}")
     return result.summary.median
+
+
+def _in_place_of_throughput(held: HeldConnections[Any], result: MeasurementResult) -> float:
+    """The highest rate of a device that loses a share at every rate, with no more than this share, and a note."""
+    rate = result.figures[HIGHEST_FIGURE].median
+    text = (
+        f"the device loses a share at every rate, so {number(rate)} frames/s {held.settings.each_direction}, the "
+        "highest rate at which it lost no more, takes the place of the throughput"
+    )
+    held.first_notes.append(Note("throughput", text))
+    return rate

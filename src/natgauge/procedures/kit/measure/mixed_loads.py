@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from natgauge.causes.cause import FULL
-from natgauge.churn import Churn
+from natgauge.causes.cause import FULL, of_share
+from natgauge.churn import LEAST_GUARD_SECONDS, Churn
 from natgauge.errors import BrokenError, UsageError
 from natgauge.ethernet import FRAME_OVERHEAD, tag_octets
 from natgauge.figure_text import number
@@ -27,13 +27,21 @@ from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.floods import beside_flood
 from natgauge.procedures.kit.measure.held_connections import HeldRate
-from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, prepare
+from natgauge.procedures.kit.measure.phase1 import (
+    MOST_FAILED_PREPARATIONS,
+    SAFE_SHARE,
+    Phase1Settings,
+    Preparation,
+    prepare,
+)
 from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS
 from natgauge.procedures.kit.procedure import NEAR, with_cause
+from natgauge.procedures.kit.result.frame_counts import lost_of_sent
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import queues
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, until_decided
+from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE
 from natgauge.procedures.kit.search.rate_search import SearchSettings, top_rate
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.procedures.kit.time_budget import TimeUpError
@@ -48,8 +56,9 @@ if TYPE_CHECKING:
 #: its life.
 GUARD_SECONDS: Final = 0.1
 _GUARD_SHARE: Final = 0.25
-#: The fewest connections of a trial in which connections leave.
-_LEAST_OPEN: Final = 4
+#: The fewest connections of a trial in which connections leave. From so many on some get frames, although a quarter of
+#: them (rounded up) and one more are too young for these, and as many are about to leave.
+LEAST_OPEN: Final = 7
 #: The fewest openings of a trial in which connections are opened.
 _LEAST_OPENINGS: Final = 2.0
 #: Where phase 2 opens nearly as many as the table holds, connections are open for so long, in s.
@@ -60,9 +69,15 @@ _LEAST_SHARE: Final = 0.5
 _FIRST: Final = 10_000
 #: A table has room for this share of the connections that it can hold, even beside those of the trial before.
 ROOM: Final = 0.5
-#: Where a table or ports are full all the same, this share of the connections is tried next, down to so few.
+#: Where a table or ports are full all the same, this share of the connections is tried next, down to so few unless a
+#: metric has loads with fewer.
 _FEWER: Final = 0.25
 _FEWEST: Final = 100
+#: Two numbers of connections that phase 1 kept are the same up to this factor, and less than all below this share.
+_SAME: Final = 1.02
+_NOT_ALL: Final = 0.98
+#: Verdicts on trials that reached phase 2, unless it says that phase 1 failed.
+_OF_PHASE_2: Final = frozenset({Verdict.PASS, Verdict.FAIL})
 #: A load so high that its numbers are no matter of rounding.
 _MANY: Final = 1e6
 #: Of two shares of lost frames, the smaller one is at least this part of the other where they are alike.
@@ -101,7 +116,12 @@ class CombinedLoad:
 
     def at_first(self, seconds: float) -> int:
         """Number of connections that phase 1 opens for a trial of so many seconds."""
-        return max(_LEAST_OPEN, round(self._at_first(seconds)))
+        return max(self._least_open, round(self._at_first(seconds)))
+
+    @property
+    def _least_open(self) -> int:
+        """The fewest connections of a trial."""
+        return LEAST_OPEN if self.new or self.flood else 1
 
     def beyond(self, seconds: float) -> float:
         """Number of connections that the table holds beyond `open` at the end of such a trial; 0 = none."""
@@ -127,14 +147,15 @@ class CombinedLoad:
 
     def plan(self, settings: TrialSettings, phase1_rate: float, seconds: float, most: float = math.inf) -> TrialPlan:
         """Return the trial of this load; of its connections phase 1 opens no more than `most`."""
-        connections = round(max(_LEAST_OPEN, min(self.at_first(seconds), most)))
+        connections = round(max(self._least_open, min(self.at_first(seconds), most)))
         churn, new, flood = None, self.new, self.flood
         if flood:
             # Without openings there is none.
             new, flood = max(new, _LEAST_OPENINGS / seconds), max(flood, _LEAST_OPENINGS / seconds)
         if flood or self.opens(seconds):
-            # Whole milliseconds, of which the engine wants one at least.
-            guard = max(1, math.floor(1000 * min(GUARD_SECONDS, _GUARD_SHARE * connections / new))) / 1000
+            # Whole milliseconds.
+            most = math.floor(1000 * min(GUARD_SECONDS, _GUARD_SHARE * connections / new)) / 1000
+            guard = max(LEAST_GUARD_SECONDS, most)
             churn = Churn(new_per_second=new, leave=self.leave, guard_seconds=guard, flood_per_second=flood)
         phase2 = Phase2Plan(initiator_rate=self.up, responder_rate=self.down, seconds=seconds, churn=churn)
         return replace(settings.phase1_plan(phase1_rate), connections=connections, phase2=phase2)
@@ -209,6 +230,12 @@ class MixedLoad(HeldRate[MixedT]):
     flood = 0.0
     #: The load of the repetition before without the flood.
     known_alone: float | None = None
+    #: The most connections that phase 1 kept at all of its rates; None = it kept all, or fewer at higher rates.
+    held: int | None = None
+    #: The last rate of a phase 1 that opened all connections; None = there was none.
+    _safe_rate: float | None = None
+    #: Connections kept by each phase 1 that failed since then.
+    _kept: tuple[int, ...] = ()
 
     @property
     def ended_by_ranges(self) -> str:
@@ -221,9 +248,10 @@ class MixedLoad(HeldRate[MixedT]):
 
     @property
     def top_of_tester(self) -> float:
-        """The highest load that the tester can send."""
-        load = self.load_of(_MANY)
-        return _MANY * (top_rate(self.runner.measurer) - self.flood) / (load.frames + load.new)
+        """The highest load that the tester can send beside what does not grow with it."""
+        none, many = (load.frames + load.new for load in map(self.load_of, (0.0, _MANY)))
+        left = max(1.0, top_rate(self.runner.measurer) - self.flood - none)
+        return _MANY * left / (many - none)
 
     @property
     def top(self) -> float:
@@ -247,13 +275,48 @@ class MixedLoad(HeldRate[MixedT]):
     def trial(self, rate: float, seconds: float, bounds: Bounds) -> Trial:
         """Try a load for so long; of a table that is full already in phase 1 a lower load is the remedy."""
         outcome = self.runner.run(self.load(rate, seconds), rate, bounds)
-        if outcome.limited_by in FULL:
-            # The search goes on below it; the cause keeps the word.
-            return self._judged(rate, seconds, replace(outcome, limited_by="device"))
+        if outcome.limited_by in FULL or self._is_beyond_held(outcome):
+            return self._judged(rate, seconds, self._too_many(outcome))
         judged = self.preparation.judge(outcome)
-        if self.preparation.hopeless:
+        if outcome.verdict in _OF_PHASE_2 and outcome.failed_phase != 1:
+            self._safe_rate, self._kept = self.preparation.rate, ()
+        elif judged.verdict is Verdict.INVALID and outcome.verdict is Verdict.FAIL:
+            self._kept = (*self._kept, _kept(outcome))
+        if not self.preparation.hopeless:
+            return self._judged(rate, seconds, judged)
+        self._infer_held(outcome)
+        return self._judged(rate, seconds, self._too_many(outcome))
+
+    def _infer_held(self, outcome: Trial) -> None:
+        """Take a load whose phase 1 fails at every rate for one with too many connections, and search below it.
+
+        Where the failed ones kept the same number, that is the reason. BrokenError where they did not, and no lower
+        load has fewer connections, or none were ever opened; and where that number was another one before.
+        """
+        number, most = outcome.plan.connections, max(self._kept)
+        are_alike = len(self._kept) > MOST_FAILED_PREPARATIONS and most <= _SAME * min(self._kept)
+        is_number = are_alike and most < _NOT_ALL * number
+        has_opened = self._safe_rate is not None or self.preparation.rough is not None
+        has_fewer = self.load_of(0.0).at_first(self.settings.trial_seconds) < number
+        if not (is_number or (has_opened and has_fewer)) or (self.held is not None and not has_opened):
             raise BrokenError(f"{self.runner.metric}: phase 1 cannot establish the connections: {outcome.reason}")
-        return self._judged(rate, seconds, judged)
+        self.held = most if is_number else self.held
+        # A slower phase 1 was no remedy, and would only take longer.
+        self.preparation.resume(self._safe_rate or SAFE_SHARE * self.preparation.connection_rate)
+        self._kept = ()
+
+    def _is_beyond_held(self, outcome: Trial) -> bool:
+        """Whether phase 1 kept no more than the number that slower ones before it kept, too."""
+        if self.held is None or outcome.verdict is not Verdict.FAIL or outcome.failed_phase != 1:
+            return False
+        return self.held <= _SAME * _kept(outcome) <= _SAME * _SAME * self.held
+
+    def _too_many(self, outcome: Trial) -> Trial:
+        """Return the outcome so that the search goes on below it; the cause keeps the word."""
+        if outcome.limited_by in FULL or self.held is None:
+            return replace(outcome, limited_by="device")
+        causes = [] if outcome.cause is None else [outcome.cause]
+        return replace(outcome, limited_by="device", cause=of_share(causes, kept=self.held, is_number=True))
 
     def _judged(self, rate: float, seconds: float, outcome: Trial) -> Trial:
         self.judged.append(Attempt(rate, seconds < self.settings.phase2_seconds, outcome))
@@ -312,6 +375,13 @@ class MixedLoad(HeldRate[MixedT]):
         if repetition.value and load.new and not load.opens(seconds):
             text = f"trials of {seconds:g} s opened no connection: {number(load.new)}/s are too few; use longer trials"
             repetition = replace(repetition, notes=(*repetition.notes, Note("method", text)))
+        cause = repetition.cause
+        if self.held is not None and cause is not None and cause.kind == "table" and cause.is_doubtful:
+            text = (
+                f"phase 1 opened no more than about {self.held:,} connections at any of its rates; no limit is known, "
+                "so that is probably that of the device's table"
+            )
+            repetition = replace(repetition, notes=(*repetition.notes, Note("table inferred", text)))
         if repetition.limited_by != "device":
             return repetition
         ended_by, notes, tried = self._ended_by(repetition)
@@ -331,10 +401,13 @@ class MixedLoad(HeldRate[MixedT]):
         deciding = [each for each in failed if each.load <= NEAR * lowest]
         rate = max((each.load for each in deciding), default=0.0)
         load = self.flooded(rate)
-        if not deciding or not load.new:
-            return ("frames" if deciding else "device"), [], []
+        if all(each.outcome.failed_phase == 1 for each in deciding):
+            # The number of connections, not what phase 2 adds to them.
+            return "device", [], []
+        if not load.new:
+            return "frames", [], []
         streams = [stream for each in deciding for stream in each.outcome.phase2.values()]
-        opened, frames = _lost_of_sent([each.outcome.openings for each in deciding]), _lost_of_sent(streams)
+        opened, frames = lost_of_sent([each.outcome.openings for each in deciding]), lost_of_sent(streams)
         if bool(opened) != bool(frames):
             return ("new connections" if opened else "frames"), [], []
         relieved = (replace(load, new=_HALF * load.new), replace(load, up=_HALF * load.up, down=_HALF * load.down))
@@ -369,36 +442,38 @@ class MixedLoad(HeldRate[MixedT]):
         return found.outcome.verdict is Verdict.PASS if found.decided else None
 
 
-def prepared(runner: TrialRunner, settings: MixedSettings, most: int = _FIRST) -> Preparation:
+def prepared(runner: TrialRunner, settings: MixedSettings, most: int = _FIRST, least: int = _FEWEST) -> Preparation:
     """Find a safe rate of phase 1 with few of the connections: what a full table refuses is searched later.
 
-    `most` is the most connections of any trial, where no address may have more than its share of these.
+    `most` is the most connections of any trial, where no address may have more than its share of these. `least` is the
+    fewest for which a rate is looked for.
     """
     limit = runner.measurer.table_limit
     room = _FIRST if limit is None else max(1, math.floor(ROOM * limit))
     connections = min(settings.connections, _FIRST, most, room)
     while True:
         found = prepare(runner, replace(settings, connections=connections))
-        fewer = math.floor(_FEWER * connections)
-        if found.rate or found.rough is None or found.rough.limited_by not in FULL or fewer < _FEWEST:
+        if found.rate or found.rough is None:
+            return found
+        # Whatever the cause, a device that holds only so many connections has a rate of fewer.
+        held = found.rough.figures.get(HELD_FIGURE)
+        if held is None and found.rough.limited_by not in FULL:
+            return found
+        fewer = max(least, math.floor(_FEWER * connections if held is None else ROOM * held.median))
+        if fewer >= connections:
             return found
         connections = fewer
+
+
+def _kept(outcome: Trial) -> int:
+    """Number of connections that phase 1 opened, and that the device still had after it, as far as it tells."""
+    count = outcome.table_count
+    return outcome.stored if count is None else min(outcome.stored, count)
 
 
 def _mean_octets(frame: Frame, down: bool) -> float:  # noqa: FBT001 - a direction
     mix = (frame.down_frame_sizes if down else None) or frame.frame_sizes
     return frame.size if mix is None else parse_frame_sizes("frame_sizes", mix).mean
-
-
-def _lost_of_sent(streams: Iterable[StreamCounts | None]) -> float:
-    """Share of the offered frames that was lost.
-
-    Those that nobody could send, because their connection was not opened, would make a loss of openings one of both.
-    """
-    counts = [each for each in streams if each is not None]
-    offered = sum(each.offered_frames for each in counts)
-    lost = sum(max(0, each.offered_frames - each.received_frames) for each in counts)
-    return lost / offered if offered else 0.0
 
 
 def _streams(outcome: Trial) -> Iterator[StreamCounts]:

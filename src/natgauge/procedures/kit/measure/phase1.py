@@ -127,8 +127,14 @@ class Preparation:
         self.failures += 1
         self.hopeless = self.failures > MOST_FAILED_PREPARATIONS or outcome.limited_by in FULL
         if not self.hopeless:
-            self.rate /= SLOWER
+            # Failures that chance scatters over many trials would otherwise slow phase 1 down without end.
+            slowest = SAFE_SHARE * self.connection_rate / SLOWER**MOST_FAILED_PREPARATIONS
+            self.rate = max(self.rate / SLOWER, slowest)
         return replace(outcome, verdict=Verdict.INVALID, reason=f"phase 2 was not prepared: {outcome.reason}")
+
+    def resume(self, rate: float) -> None:
+        """Go on at this rate: the rate was not why phase 1 failed."""
+        self.rate, self.failures, self.hopeless = rate, 0, False
 
     def notes(self) -> list[Note]:
         """Return notes on the rate of phase 1; empty without a phase 1."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
@@ -87,7 +88,66 @@ def worst(values: Mapping[Direction, float]) -> float:
 
 def deciding_counts(outcome: Trial) -> list[StreamCounts]:
     """Return the counts that decided a trial: those of phase 1 where it failed or was all, otherwise of phase 2."""
+    return [*frames_of(outcome), *_of_connections(outcome)]
+
+
+def frames_of(outcome: Trial) -> list[StreamCounts]:
+    """Return the same counts without those of the connections that phase 2 opened and closed."""
     return [outcome.phase1] if outcome.failed_phase == 1 or not outcome.phase2 else list(outcome.phase2.values())
+
+
+def _of_connections(outcome: Trial) -> list[StreamCounts]:
+    """Counts of the connections that phase 2 opened and closed, where it decided the trial."""
+    every = () if outcome.failed_phase == 1 else (outcome.openings, outcome.closings)
+    return [counts for counts in every if counts is not None]
+
+
+def lost_of_sent(streams: Iterable[StreamCounts | None]) -> float:
+    """Share of the offered frames that was lost.
+
+    Those that nobody could send, because their connection was not opened, would make a loss of openings one of both.
+    """
+    counts = [each for each in streams if each is not None]
+    offered = sum(each.offered_frames for each in counts)
+    lost = sum(max(0, each.offered_frames - each.received_frames) for each in counts)
+    return lost / offered if offered else 0.0
+
+
+def lost_at_most(outcome: Trial, share: float, frames: int = 0) -> bool:
+    """Whether the counts that decided a trial lost anything, but no more than this share, or than so many frames.
+
+    A device that cannot open connections fast enough loses few frames beside it. So neither may what was lost of the
+    connections that were opened, or of those that were closed, be more than this share of their own.
+    """
+    streams = deciding_counts(outcome)
+    lost, due = sum(each.lost for each in streams), sum(each.due_frames for each in streams)
+    own = [(each.lost, each.due_frames) for each in _of_connections(outcome)]
+    return lost > 0 and all(some <= max(frames, share * of) for some, of in [(lost, due), *own])
+
+
+def lost_more_connections(outcome: Trial) -> bool:
+    """Whether phase 2 lost more of its new or closed connections than the share of the frames that it lost explains."""
+    share = lost_of_sent(outcome.phase2.values())
+    # A connection is lost where one of its messages is.
+    return any(
+        not explains(min(1.0, share * max(1, len(each.messages))), each.lost, each.due_frames)
+        for each in _of_connections(outcome)
+    )
+
+
+#: Two shares agree within this number of standard deviations, and one frame for a loss that counts instead of drawing
+#: lots.
+DEVIATIONS: Final = 3.0
+
+
+def deviation(expected: float, share: float) -> float:
+    """Return how far a number of frames may be from the expected one, where each has this probability."""
+    return DEVIATIONS * math.sqrt(expected * (1 - share)) + 1
+
+
+def explains(share: float, lost: int, frames: int) -> bool:
+    """Whether a share that is lost explains that so many of these frames were."""
+    return lost <= frames * share + deviation(frames * share, share)
 
 
 def losses(attempts: Sequence[Attempt], unit: str) -> str:
@@ -124,8 +184,7 @@ def few_lost(attempts: Sequence[Attempt]) -> bool:
 
 
 def _lost_few(attempt: Attempt) -> bool:
-    streams = deciding_counts(attempt.outcome)
-    return 0 < sum(each.lost for each in streams) <= FEW_LOST * sum(each.due_frames for each in streams)
+    return lost_at_most(attempt.outcome, FEW_LOST)
 
 
 def _range(values: Collection[float], write: Callable[[float], str] = written) -> str:

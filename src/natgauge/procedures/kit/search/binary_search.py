@@ -18,6 +18,8 @@ Plain halving, with what the standards leave unsaid:
   three collapses the search ends, and where the device does not come back at once.
 * A rate above a failing one is not tried again, so a contradiction can only hide at the final bounds: both are tried a
   second time, a third time where the two differ, and the majority counts. If that moves a bound the search continues.
+  Where a trial far above the answer shows what made the bound, and passes, the search goes on from there: chance can
+  lose frames, but no overloaded device forwards all of them.
 """
 
 from __future__ import annotations
@@ -162,10 +164,9 @@ class _Search:
     def run(self) -> Measurement:
         """Converge, confirm, and go on while confirming moves a bound."""
         try:
-            self._converge()
-            while self._moved_by_confirming():
-                self._converge()
-            self._look_beyond()
+            self._converge_and_confirm()
+            if self._passes_beyond():
+                self._converge_and_confirm()
         except _Stop as stop:
             self._notes.append(stop.note)
         except TimeUpError as error:
@@ -196,13 +197,17 @@ class _Search:
         lower, upper = self._lower(full=True), self._upper()
         return 0.0 if lower is None else lower.rate, None if upper is None else upper.rate
 
-    def _look_beyond(self) -> None:
-        """Look for what else than the rate made the bounds, which stay as they are where the time ends."""
+    def _passes_beyond(self) -> bool:
+        """Look for what else than the rate made the bounds; return whether a load above them passed.
+
+        The bounds stay as they are where the time ends.
+        """
         try:
             self._look_for_rare_loss()
-            self._look_for_a_bucket()
+            return self._look_for_a_bucket()
         except TimeUpError as error:
             self._notes.append(left_out("trials that show whether the rate alone made the bounds", error))
+            return False
 
     def _look_for_rare_loss(self) -> None:
         """Note that loss which has nothing to do with the rate made the upper bound, if a faster trial shows it."""
@@ -216,19 +221,25 @@ class _Search:
             if tried.decided:
                 self._above = rare_loss.shown(tried.outcome, faster, upper.rate, self._plan.unit)
 
-    def _look_for_a_bucket(self) -> None:
-        """Note that the device takes some connections at once, if a trial of fewer connections shows it."""
+    def _look_for_a_bucket(self) -> bool:
+        """Note that the device takes some connections at once, if a trial of fewer connections shows it.
+
+        Return whether a load above the bounds passed all connections, which no such device does.
+        """
         lower = self._lower(full=True)
         # A loss that has another reason than the rate made the answer too low, and so hides what an overload loses.
         rare = self._above is not None and self._above.notes
         if lower is None or self._plan.whole or self._fewer_trial is None or rare:
-            return
+            return False
         far = buckets.clearer(self._attempts, lower.rate)
         if far is not None and lower.rate * buckets.ABOVE < self._plan.top:
-            until_decided(lambda: self._run(min(far, self._plan.top), short=False), self._patience)
+            far = min(far, self._plan.top)
+            tried = until_decided(lambda: self._run(far, short=False), self._patience)
+            if tried.decided and tried.outcome.verdict is Verdict.PASS:
+                return self._contradicted(far)
         bucket = buckets.suspected(self._attempts, lower.rate)
         if bucket is None or bucket.trial[0] > self._plan.top:
-            return
+            return False
         outcome = self._fewer(*bucket.trial)
         if outcome is None:
             text = (
@@ -238,6 +249,20 @@ class _Search:
             self._notes.append(Note("search", text))
         elif outcome.verdict is Verdict.PASS:
             self._notes.append(bucket.note(self._plan.unit))
+        return False
+
+    def _contradicted(self, rate: float) -> bool:
+        """Count a passed trial, and forget the lower loads that failed; return whether there were any."""
+        self._loads.setdefault(rate, Load(rate)).passes += 1
+        failed = [load for load in self._loads.values() if load.rate < rate and load.status is Status.FAIL]
+        for load in failed:
+            del self._loads[load.rate]
+            text = (
+                f"{written(load.rate)} {self._plan.unit} failed (trials: {load.fails}), but {written(rate)} passed, "
+                "which counts"
+            )
+            self._notes.append(Note("contradictions", text))
+        return bool(failed)
 
     # Present bounds
 
@@ -261,6 +286,11 @@ class _Search:
         return min(failed, key=lambda load: load.rate, default=None)
 
     # Which load next
+
+    def _converge_and_confirm(self) -> None:
+        self._converge()
+        while self._moved_by_confirming():
+            self._converge()
 
     def _converge(self) -> None:
         while (following := self._next()) is not None:

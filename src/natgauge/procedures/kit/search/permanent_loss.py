@@ -27,9 +27,9 @@ from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
 from natgauge.late_delays import LateDelays, merged
 from natgauge.notes import Note, NoteWord
-from natgauge.procedures.kit.result.frame_counts import deciding_counts
+from natgauge.procedures.kit.result.frame_counts import deviation, explains, frames_of, lost_more_connections
 from natgauge.trials import Trial
-from natgauge.words import WRONG_FRAMES, Verdict
+from natgauge.words import WRONG_FRAMES, LimitedBy, Verdict
 
 if TYPE_CHECKING:
     from natgauge.agreement.generated import StreamCounts
@@ -45,9 +45,6 @@ LEAST_BAD: Final = 10
 #: Least number of frames that came through in each failed trial: that they are as large a share at every rate is what
 #: excludes an overload, and of fewer the share is not known well enough. Wrong frames are no matter of overload.
 LEAST_GOOD: Final = 20
-#: Two shares agree within this number of standard deviations, and one frame for a loss that counts instead of drawing
-#: lots.
-DEVIATIONS: Final = 3.0
 #: With this expected number of bad frames, the probability of none at all is 1 %.
 MOST_MISSED: Final = 4.6
 #: A passing trial had too few frames to prove anything if it had at most this share of the frames of a failed one.
@@ -68,6 +65,8 @@ HIGHEST_FIGURE: Final = "highest_rate_with_that_share"
 
 #: Frames that came back later than they may, which a longer time limit cures.
 LATE: Final = "late"
+#: Connections whose record in the device's log is missing or wrong.
+UNLOGGED: Final = "unlogged"
 #: Trials of which no frame came back in time: of a device that is only overloaded the first frames find no queue.
 LEAST_LATE_TRIALS: Final = 2
 #: Words of the notes on it.
@@ -80,9 +79,10 @@ _KINDS: Final[Mapping[str, str]] = {
     "unkept": "are forwarded, but their connections are not kept",
     LATE: "come back later than the time limit for a frame",
     "lost": "are lost",
+    UNLOGGED: "have no right record in the device's log",
 }
 #: Kinds of which the share that came through says whether an overload explains it.
-_OVERLOADED: Final = frozenset({"lost", "unkept", LATE})
+_OVERLOADED: Final = frozenset({"lost", "unkept", LATE, UNLOGGED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,9 @@ class _Seen:
     cause: Cause | None = None
     late_delays: LateDelays | None = None
 
+
+#: What limits a trial whose frames, or their records, say what is bad at its rate.
+_OF_DEVICE: Final = frozenset[LimitedBy]({"device", "log"})
 
 #: Runs one trial of fewer connections (their number) at a rate; None = none could be run, or none spoke of the device.
 Fewer = Callable[[float, int], Trial | None]
@@ -153,8 +156,9 @@ class PermanentLoss:
             return Note("late at every rate", self._late(unit))
         share = in_percent(self.share)
         text = (
-            f"{share} of the frames {_KINDS[self.kind]} at every rate from {written(self.lowest)} to "
-            f"{written(self.highest)} {unit}; no rate without loss exists above {written(self.lowest)} {unit}"
+            f"{share} of the {'connections' if self.kind == UNLOGGED else 'frames'} {_KINDS[self.kind]} at every rate "
+            f"from {written(self.lowest)} to {written(self.highest)} {unit}; no rate without loss exists above "
+            f"{written(self.lowest)} {unit}"
         )
         if self.passed:
             text += "; trials that passed had too few frames to show it"
@@ -165,7 +169,8 @@ class PermanentLoss:
             )
         elif self.may_be_number:
             text += "; a device that holds only so many connections looks the same"
-        return Note("loss at every rate", f"{text}{self._because}")
+        remedy = "; a --log-tolerance above that share lets such trials pass" if self.kind == UNLOGGED else ""
+        return Note("loss at every rate", f"{text}{self._because}{remedy}")
 
     def _number(self, unit: str) -> Note:
         """Return a note of a device that holds only so many connections, with what limits them."""
@@ -229,7 +234,7 @@ class PermanentLoss:
         checked = replace(self, checked=count, bad_of_checked=bad / (trials * count))
         if not bad:
             return replace(checked, reason=Reason.NUMBER)
-        alike = abs(bad - trials * expected) <= _doubt(trials * expected, self.share)
+        alike = abs(bad - trials * expected) <= deviation(trials * expected, self.share)
         return replace(checked, reason=Reason.SHARE) if alike else self
 
 
@@ -283,8 +288,12 @@ class Faults:
 def _seen(rate: float, outcome: Trial) -> _Seen:
     failed = outcome.verdict is not Verdict.PASS
     of_phase1 = outcome.failed_phase == 1 or not outcome.phase2
-    streams = deciding_counts(outcome)
-    frames_tell = not failed or (outcome.verdict is Verdict.FAIL and outcome.limited_by == "device")
+    # Connections that were all opened would make shares of lost frames alike that are not.
+    streams = frames_of(outcome)
+    frames_tell = not failed or (
+        # Frames of connections that were not opened are a share, too, but none that the device loses of its frames.
+        outcome.verdict is Verdict.FAIL and outcome.limited_by in _OF_DEVICE and not lost_more_connections(outcome)
+    )
     bad = {kind: _bad_of(kind, outcome, streams) for kind in _KINDS} if frames_tell else {}
     late = merged(counts.late_delays(outcome.plan.frame_timeout_seconds) for counts in streams if counts.late)
     return _Seen(rate, sum(counts.due_frames for counts in streams), failed, of_phase1, bad, outcome.cause, late)
@@ -293,6 +302,8 @@ def _seen(rate: float, outcome: Trial) -> _Seen:
 def _bad_of(kind: str, outcome: Trial, streams: Sequence[StreamCounts]) -> int:
     if kind == LATE:
         return _late_of(streams)
+    if kind == UNLOGGED:
+        return 0 if outcome.readings.log is None else outcome.readings.log.faulty
     if kind != "unkept":
         return _bad(streams, kind)
     if outcome.failed_phase != 1 or outcome.table_count is None:
@@ -325,20 +336,15 @@ def _agree(run: Sequence[_Seen], kind: str) -> bool:
             return False
         if bad == 0 and (expected > MOST_MISSED or trial.frames > few):
             return False
-        if bad and abs(bad - expected) > _doubt(expected, share):
+        if bad and abs(bad - expected) > deviation(expected, share):
             return False
     return True
-
-
-def _doubt(expected: float, share: float) -> float:
-    return DEVIATIONS * math.sqrt(expected * (1 - share)) + 1
 
 
 def no_more_than(counts: StreamCounts, share: float) -> bool:
     """Whether this share explains the number of lost frames, and none came back wrong."""
     wrong = sum(_bad([counts], kind) for kind in _KINDS if kind not in _OVERLOADED)
-    expected = counts.due_frames * share
-    return wrong == 0 and counts.lost <= expected + _doubt(expected, share)
+    return wrong == 0 and explains(share, counts.lost, counts.due_frames)
 
 
 def _incurable_of(run: Sequence[_Seen], failed: Sequence[_Seen], kind: str) -> PermanentLoss:

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from natgauge.figure_text import number as written
 from natgauge.notes import Note
-from natgauge.procedures.kit.result.frame_counts import deciding_counts
+from natgauge.procedures.kit.result.frame_counts import deciding_counts, lost_at_most
 from natgauge.procedures.kit.result.results import Attempt
 from natgauge.trials import Trial
 from natgauge.words import Verdict
@@ -128,15 +128,11 @@ def _whole_share(outcome: Trial) -> float:
 
 def _is_few(outcome: Trial, error: float) -> bool:
     """Whether a trial lost fewer frames than any but an unlikely overload by the error of the search."""
-    streams = deciding_counts(outcome)
-    due = sum(counts.due_frames for counts in streams) * _whole_share(outcome)
-    few = max(FEW, LEAST_SHARE * error * due)
-    return 0 < sum(counts.lost for counts in streams) <= few
+    return lost_at_most(outcome, LEAST_SHARE * error * _whole_share(outcome), FEW)
 
 
 def _is_rare(outcome: Trial, overload: float) -> bool:
     """Whether next to nothing was lost of what an overload loses (share of the frames), and nothing waited."""
     streams = deciding_counts(outcome)
-    lost, due = sum(counts.lost for counts in streams), sum(counts.due_frames for counts in streams)
     slowed = any(counts.late or counts.busy_seconds > SLOWED * counts.nominal_seconds for counts in streams)
-    return 0 < lost <= MOST_SHARE * overload * _whole_share(outcome) * due and not slowed
+    return not slowed and lost_at_most(outcome, MOST_SHARE * overload * _whole_share(outcome))
