@@ -17,6 +17,8 @@ MOST_DIGITS: Final = 4
 #: Numbers from here on have a prefix.
 _PREFIXED: Final = 10_000
 _PREFIXES: Final = ((12, " T"), (9, " G"), (6, " M"), (3, " k"))
+#: Units of times, each with its power of ten in ns.
+_TIMES: Final = ((0, "ns"), (3, "us"), (6, "ms"), (9, "s"))
 #: Smaller numbers have an exponent.
 _LEAST_PLAIN: Final = Decimal("1e-4")
 #: Of a percentage above this, what is missing decides on the digits.
@@ -31,6 +33,12 @@ def number(value: object, digits: int = DIGITS) -> str:
     rounded = rounded_at(value, last_place(value, digits))
     # A number that is written in full needs no zeros behind its last digit.
     return spelled(rounded.normalize() if rounded == exact(value) else short(rounded))
+
+
+def nanoseconds(value: float) -> str:
+    """Return a time that was measured in ns, without an interval: "232 ns", and "14.4 us" instead of "14.4 k ns"."""
+    places, unit = next((each for each in _TIMES if abs(value) < _PREFIXED * 10 ** each[0]), _TIMES[-1])
+    return f"{number(value / 10**places)} {unit}"
 
 
 def of_whole(value: object, whole: float) -> str:

@@ -36,6 +36,7 @@ class KnownDoubt:
         limit: what limited instead of the rate of the device, for the line "Bottleneck"; empty = the doubt names none.
         shows_text: whether tables print the text even if the doubt could not change the answer: the text has a fact on
             the device that the figure lacks.
+        quotes: whether the text may quote an error or an option, which say what to do: papers have only the word.
     """
 
     word: str
@@ -47,6 +48,7 @@ class KnownDoubt:
     has_cause: bool = False
     hides: bool = False
     shows_text: bool = False
+    quotes: bool = False
 
 
 @cache

@@ -522,6 +522,8 @@ def test_a_new_plan_is_right(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert run(["plan", "new", "--gateway", "tayga-nat64", "--metric", "latency"]) == 0
     path = tmp_path / "new.toml"
     path.write_text(capsys.readouterr().out)
+    # Seen: a placement that was named kept gateways of processes from their own default.
+    assert "placement" not in read(path).lab
     assert [(point.device, point.measurements[0].name) for point in points(read(path))] == [
         ("tayga-nat64", "latency")
     ] * 2

@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import signal
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,10 @@ def test_what_broke_is_told_and_ends_with_its_own_status(
     golden(told, passing=TIMES)
     # Seen: the command that it named had results only, and said nothing of what is missing.
     assert run(shlex.split(told.partition("Tables: natgauge ")[2].splitlines()[0])) == 0
-    assert "4 of 8 measurements have not ended, 4 of them broke; " in capsys.readouterr().err
+    # Seen: the status called a campaign ended whose report said that measurements have not ended.
+    assert ": 4 of 8 measurements broke; continue by " in capsys.readouterr().err
+    assert run(["status", "results/small"]) == 0
+    assert "small: ended, 4 measurements broke; " in capsys.readouterr().out
 
 
 def test_a_campaign_of_which_everything_broke_has_no_report(
@@ -249,7 +253,7 @@ def test_several_plans_have_a_folder_each_and_a_report_of_all(
     several.breaks = {"linux-ipv4": BrokenError("linux-ipv4: does not come up")}
     assert run(["run", *SEVERAL, "--out", "all"]) == 4
     told = capsys.readouterr().out
-    assert re.findall(r"^(\w+): ended; 1 cells, (\d)", told, re.MULTILINE) == [
+    assert re.findall(r"^(\w+): ended[^;]*; 1 cells, (\d)", told, re.MULTILINE) == [
         ("first", "3"),
         ("second", "0"),
         ("third", "3"),
@@ -361,6 +365,17 @@ def test_where_there_is_no_campaign_one_line_says_so(
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     assert not Path("results").exists()
+
+
+def test_a_single_measurement_that_broke_is_no_plural() -> None:
+    one = MeasurementStatus("cell", "throughput", 1, 2, 1.0, (1.0,), 0, "frames/s", "", "does not come up")
+    other = replace(one, measurement="latency", done=2, broken="")
+    found = CampaignStatus(
+        "x", Path(), runs=False, measurements=(one, other), now=None, beside=(), trials=3, visits=3, seconds_left=None
+    )
+    first, *_, last = lines(found)
+    assert first.startswith("x: ended, 1 measurement broke; ")
+    assert last == "  broken (1 measurement): does not come up"
 
 
 def test_the_status_of_gateways_with_long_names_and_many_values_fits() -> None:

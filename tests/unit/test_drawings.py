@@ -56,7 +56,9 @@ def test_names_that_look_like_colours_of_the_page_are_drawn_as_they_are(
     capsys.readouterr()
     (path,) = (tmp_path / "svg").iterdir()
     said = " ".join(words_of(path))
-    assert "of var(--s1): " in said
+    # Seen: the user's title was put before that of the only figure.
+    assert "of var(--s1)" in said
+    assert "against connections" not in said
     for drawn in (*gateways, "var(--note)"):
         assert drawn in said
 
@@ -111,6 +113,34 @@ def test_a_drawing_in_a_paper_says_its_unit_its_interval_and_its_doubts(
     assert "jool-nat64" in said
     signs = [word[-1] for word in drawn if word[-1] in "†*"]
     assert sorted(signs) == sorted("†*" * len(connections))
+
+
+@pytest.mark.parametrize("connections", [(1000, 10_000), (1000,)])
+def test_a_file_has_the_doubts_and_conditions_of_what_it_draws_and_of_nothing_else(
+    connections: tuple[int, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seen: each file named the doubts of all gateways, and why those that it lacks are not on its axis."""
+    doubts = {"nat44": [{"word": "rare loss", "text": "rare"}], "nat64": [{"word": "queues", "text": "queues"}]}
+    for kind, own in doubts.items():
+        for number in connections:
+            varied = {"gateway": f"of-{kind}", "kind": kind, "connections": number, "device_cores": 1}
+            result = made([1e5 + number, 1.1e5] * 2, parameters=varied, doubts=own)
+            keep(Store.create(tmp_path / "results", result.metric, kind), result)
+    words = ["--title", "Mine"]
+    assert run(["report", str(tmp_path / "results"), "--svg", str(tmp_path / "svg"), *words]) == 0
+    capsys.readouterr()
+    drawn = [" ".join(words_of(path)) for path in (tmp_path / "svg").iterdir()]
+    every = {kind: said for said in drawn for kind in doubts if f"of-{kind}" in said}
+    assert len(drawn) == 2
+    assert every.keys() == doubts.keys()
+    for kind, said in every.items():
+        assert f"Mine: {kind}" in said
+        assert ("rare loss" in said, "queues" in said) == (kind == "nat44", kind == "nat64")
+        assert "not on one axis" not in said
+        assert "different conditions" not in said
+    page = tmp_path / "page.html"
+    assert run(["report", str(tmp_path / "results"), "--html", str(page)]) == 0
+    assert "not on one axis" in page.read_text()
 
 
 def test_what_cannot_be_drawn_or_written_is_refused(

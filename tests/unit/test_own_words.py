@@ -89,7 +89,8 @@ def test_own_words_are_text_in_every_form(folder: Path, capsys: pytest.CaptureFi
 def test_figures_as_files_have_the_title_and_the_note(folder: Path, tmp_path: Path) -> None:
     assert run(["report", str(folder), "--svg", str(tmp_path / "svg"), "--title", "Box & co", "--note", "mine"]) == 0
     (drawing,) = (tmp_path / "svg").iterdir()
-    assert "Box &amp; co: New connections" in drawing.read_text()
+    # What the only figure is of stands at its axis.
+    assert ">Box &amp; co<" in drawing.read_text()
     assert ">mine<" in drawing.read_text()
 
 

@@ -145,7 +145,8 @@ def test_each_form_has_the_rows_of_the_text(form: str) -> None:
         [f"{line.heading}{units.get(line.heading, '')}", *line.cells] for line in lines_of(shown)
     ]
     assert ("median" in units) == (form == "latex")
-    for sentence in sheet(shown).below:
+    whole = sheet(shown)
+    for sentence in whole.below if form == "markdown" else (*whole.in_paper, *whole.notes):
         assert sentence in re.sub(r"\\(.)", r"\1", found)
 
 
@@ -160,7 +161,8 @@ def test_markdown_is_read_by_others_as_the_same_cells_and_notes() -> None:
 def test_a_table_of_a_paper_floats_with_caption_machine_and_label(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    where = folder(tmp_path, *results(1, cpu="EPYC 9_4", kernel="6.1", begun=[1_795_696_870.0]))
+    settings = {"profile": "quick", "error": "10%"}
+    where = folder(tmp_path, *results(1, cpu="EPYC 9_4", kernel="6.1", begun=[1_795_696_870.0], **settings))
     for words, title in (
         ([], "gateway-0: new connections per second, each with a reply"),
         (["--title", "50 % & ½ ± 1."], r"50 \% \& ½ $\pm$ 1"),
@@ -171,6 +173,8 @@ def test_a_table_of_a_paper_floats_with_caption_machine_and_label(
         assert caption.startswith(f"{title}. Measured on 2026-11-26, on EPYC 9\\_4, Linux 6.1")
         (label,) = re.findall(r"^\\label\{tab:([a-z0-9-]+)\}$", found, re.MULTILINE)
         assert label.strip("-") == label
+        # Seen: the paper did not say with what, and how, its table was measured.
+        assert r"; natgauge 1, profile quick, search error 10 \%." in caption
         assert r"median (connections/s) & 100" in found
         # Each environment ends in the order in which they begin, each row has the columns of its table.
         opened: list[str] = []
@@ -179,6 +183,37 @@ def test_a_table_of_a_paper_floats_with_caption_machine_and_label(
         assert opened == []
         (columns,) = re.findall(r"\\begin\{tabular\}\{(\w+)\}", found)
         assert {len(row) for row in cells_of("latex", found)} == {len(columns)}
+
+
+def doubted(gateway: str, median: float, *doubts: tuple[str, str, float | None]) -> Result:
+    named = [{"word": word, "text": text, "value": value, "grade": "answer"} for word, text, value in doubts]
+    values = [0.9 * median, median, 1.1 * median]
+    return made(values, metric="connection-rate", unit="connections/s", doubts=named, parameters={"gateway": gateway})
+
+
+def test_below_a_table_of_a_paper_each_doubt_is_once_and_nothing_says_what_to_do() -> None:
+    """Seen: a paragraph for each repetition, each with what the person at the keyboard should do."""
+    shown = of_metrics(
+        [
+            doubted("x", 1e5, ("bucket", "takes 3,918 at once", 0.5), ("bucket", "takes 3,909 at once", 0.7)),
+            doubted("y", 2e5, ("rare loss", "800 frames were lost", None), ("undecided", "give more --time", None)),
+            doubted("z", 3e5, ("rare loss", "900 frames were lost", None), ("bucket", "takes 12 at once", 0.6)),
+            made([4e5], metric="connection-rate", unit="connections/s", parameters={"gateway": "w"}),
+        ]
+    )
+    found = latex.render(shown, "Rates")
+    below = found.partition(r"\end{tabular}")[2]
+    assert [below.count(word) for word in ("bucket", "rare loss", "undecided")] == [1, 1, 1]
+    assert "for example: 800 frames were lost." in below
+    assert r"(up to 50 \% to 70 \% too high)" in below
+    assert not [word for word in ("--", "-{}-", "Measure", "Use more", "Find") if word in below]
+    assert "Use more connections" in text.render(shown)
+    (caption,) = re.findall(r"^\\caption\{(.*)\}$", found, re.MULTILINE)
+    assert "another run on the same machine is expected" in caption
+    assert "no confidence intervals" in caption
+    assert r"\textdagger{} may be another value (see below)." in caption
+    plainly = latex.render(of_metrics([made([4e5])]), "Rates")
+    assert r"\caption{Rates.}" in plainly
 
 
 def test_options_and_upright_lines_are_no_dashes_in_latex() -> None:

@@ -157,16 +157,16 @@ def test_a_full_link_is_the_links_and_one_that_is_not_full_is_not(
 @pytest.mark.parametrize(
     ("metric", "unit", "given", "share", "says"),
     [
-        ("connection-rate", "connections/s", {"transport": "udp"}, "1 %", "100 ns of 10 k ns a frame"),
-        ("connection-rate", "connections/s", {"transport": "tcp"}, "3 %", "3 x 100 ns of 10 k ns a connection"),
+        ("connection-rate", "connections/s", {"transport": "udp"}, "1 %", "100 ns of 10 us a frame"),
+        ("connection-rate", "connections/s", {"transport": "tcp"}, "3 %", "3 x 100 ns of 10 us a connection"),
         (
             "transaction-rate",
             "transactions/s",
             {"transport": "tcp", "close": "fin", "request_octets": 0},
             "7 %",
-            "7 x 100 ns of 10 k ns a transaction",
+            "7 x 100 ns of 10 us a transaction",
         ),
-        ("resolution-rate", "queries/s", {"query": "aaaa"}, "2 %", "2 x 100 ns of 10 k ns a query"),
+        ("resolution-rate", "queries/s", {"query": "aaaa"}, "2 %", "2 x 100 ns of 10 us a query"),
     ],
 )
 def test_receivers_run_once_for_each_message(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Begin a campaign in a new folder, or resume the one in a folder.
 
-`campaign.json`: the plan as it was read, and natgauge's version. `environment.json`: the machine. `journal.jsonl`: a
-line for every event. `results/`: one folder for each measurement that has ended. A campaign that ended
-with an error before its first trial leaves no folder: nobody has to resume it.
+`campaign.json`: the plan as it was read, and natgauge's version. `plan.toml`: the plan's text. `environment.json`: the
+machine. `journal.jsonl`: a line for every event. `results/`: one folder for each measurement that has ended. A campaign
+that ended with an error before its first trial leaves no folder: nobody has to resume it.
 """
 
 from __future__ import annotations
@@ -36,12 +36,14 @@ from natgauge.records.store import (
     ENVIRONMENT,
     ENVIRONMENT_SCHEMA,
     JOURNAL,
+    PLAN_TEXT,
     RESULTS,
     TRACEBACK,
     Store,
     plain,
     refuse_name,
     write_document,
+    write_text,
 )
 from natgauge.setup.setup import check_host
 from natgauge.system_errors import fault, unwritable
@@ -50,7 +52,7 @@ from natgauge.version import VERSION
 
 #: What a campaign writes beside its journal before its first trial; the last one first, so that what is left never
 #: looks like one.
-_FILES: Final = (CAMPAIGN, ENVIRONMENT)
+_FILES: Final = (CAMPAIGN, ENVIRONMENT, PLAN_TEXT)
 #: Events of the journal from which on there is something to keep: what was measured, or why it could not be.
 _KEPT: Final = frozenset({"trial", "repetition", "result", "broken", "device-failed"})
 
@@ -258,6 +260,8 @@ def _begin(journal: Journal, plan: plans.Plan, setup: Means, seed: int) -> None:
     _discard(journal)
     others = {"other_machines": setup.machines[1:]} if len(setup.machines) > 1 else {}
     Store(folder).write_environment({"machine": setup.machines[0], **others})
+    if plan.text:
+        write_text(folder / PLAN_TEXT, plan.text)
     # Written last: a folder with this file has a campaign that can be resumed.
     record = CampaignRecord(
         natgauge=VERSION,

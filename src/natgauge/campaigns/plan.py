@@ -86,10 +86,21 @@ class Plan(BaseModel):
 
     #: The gateways as the plan's file names them, by the name from the folder in which natgauge was started.
     _written: dict[str, str] = PrivateAttr(default_factory=dict)
+    #: The text of the plan's file, with the plan's name; empty = it was read from none.
+    _text: str = PrivateAttr(default="")
+
+    @property
+    def text(self) -> str:
+        """The text of the plan's file, with the plan's name also where the file leaves it to its own name."""
+        return self._text
 
     def remember(self, written: Mapping[str, str]) -> None:
         """Note the names by which the file has the gateways; they are the same from wherever natgauge is started."""
         self._written = dict(written)
+
+    def keep(self, text: str) -> None:
+        """Note the text of the plan's file."""
+        self._text = text
 
     def content(self, *, exclude_none: bool = False) -> dict[str, Any]:
         """Return the content of the plan's file, as JSON has it."""
@@ -138,7 +149,10 @@ def read(path: Path) -> Plan:
         raw = toml_text.parse(text)
     except ValueError as error:
         raise PlanError(str(path), [f"is no TOML: {error}"]) from None
-    return parse({"name": _name_of(path), **raw}, str(path), path.parent)
+    plan = parse({"name": _name_of(path), **raw}, str(path), path.parent)
+    # The copy in a campaign's folder has another file's name.
+    plan.keep(text if "name" in raw else f'name = "{plan.name}"\n{text}')
+    return plan
 
 
 def _name_of(path: Path) -> str:

@@ -30,7 +30,7 @@ repetitions = 3    # of each measurement; or "auto"
 
 [lab]
 lab = "netns"
-placement = "shared"
+# placement = "isolated"  # of all gateways; without it "shared", and "isolated" where a gateway has processes
 
 # [traffic]
 # frame_size = 128

@@ -45,11 +45,13 @@ def lines(campaign_status: CampaignStatus) -> list[str]:
     left = sum(measurement.left for measurement in campaign_status.measurements)
     cells = len({measurement.cell for measurement in campaign_status.measurements})
     how = "running" if campaign_status.runs else "not running" if left else "ended"
+    causes = Counter(measurement.broken for measurement in campaign_status.measurements if measurement.broken)
+    broken = f", {_measurements(causes.total())} broke" if causes else ""
     time = (
         f", about {duration(campaign_status.seconds_left)}" if left and campaign_status.seconds_left is not None else ""
     )
     counted = f"{cells} cells, {done} repetitions done, {left} left at most{time}"
-    text = [f"{campaign_status.name}: {how}; {counted}; {campaign_status.trials} trials so far"]
+    text = [f"{campaign_status.name}: {how}{broken}; {counted}; {campaign_status.trials} trials so far"]
     if campaign_status.now is not None and left:
         text.extend(
             f"  {'now' if campaign_status.runs else 'stopped in'}: {_now(trial)}"
@@ -64,9 +66,12 @@ def lines(campaign_status: CampaignStatus) -> list[str]:
         # Long names of gateways: what was measured follows in a line of its own.
         table = [f"{'  ' * (1 + at)}{cell}" for row in rows for at, cell in enumerate(row)]
     text.extend(table)
-    causes = Counter(measurement.broken for measurement in campaign_status.measurements if measurement.broken)
-    text.extend(f"  broken ({count} measurements): {cause}" for cause, count in causes.items())
+    text.extend(f"  broken ({_measurements(count)}): {cause}" for cause, count in causes.items())
     return text
+
+
+def _measurements(count: int) -> str:
+    return f"{count} measurement{'' if count == 1 else 's'}"
 
 
 def _now(now: Any) -> str:

@@ -19,7 +19,7 @@ from natgauge.comparisons.method import ComparisonMethod, Findings, NotMadeAgain
 from natgauge.comparisons.request import CompareOptions, gateway_inputs, goal_of, read_gateways, with_usual_options
 from natgauge.durations import duration
 from natgauge.errors import UsageError
-from natgauge.figure_text import number as written
+from natgauge.figure_text import nanoseconds
 from natgauge.host import machine
 from natgauge.host.settings import reliance_kept
 from natgauge.inputs.input import inputs_of
@@ -245,7 +245,7 @@ def length_notes(devices: Mapping[str, int], hop: Mapping[Quantity, float | None
     if lengths == {1}:
         return []
     numbers = ", ".join(f"{label} {number}" for label, number in devices.items())
-    known = ", ".join(f"{quantity} {written(ns)} ns" for quantity, ns in hop.items() if ns is not None)
+    known = ", ".join(f"{quantity} {nanoseconds(ns)}" for quantity, ns in hop.items() if ns is not None)
     cost = f"plain forwarding takes {known} a frame here" if known else "its cost was not measured here"
     if len(lengths) == 1:
         (length,) = lengths

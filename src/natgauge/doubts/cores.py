@@ -8,7 +8,7 @@ from typing import Final
 
 from natgauge.analysis.unit_frames import frames_in_all, frames_of, is_of_frames
 from natgauge.doubts.doubt import Doubt, Facts, Said
-from natgauge.figure_text import in_percent
+from natgauge.figure_text import in_percent, nanoseconds
 from natgauge.figure_text import number as written
 from natgauge.metrics import declared
 from natgauge.metrics.shared_figures import CORE_IMBALANCE, IDLE_CORES, IN_ALL
@@ -41,7 +41,7 @@ def _receiver(facts: Facts) -> Iterator[Said]:
         return
     share = receiver_share(measured, parameters)
     if share is None:
-        yield Said(f"{work}, {written(receiver_ns)} ns a frame, which the figure includes as the device's")
+        yield Said(f"{work}, {nanoseconds(receiver_ns)} a frame, which the figure includes as the device's")
     elif share >= LEAST_RECEIVER_SHARE:
         text = f"{work}, {_reception(measured, parameters)}: that alone makes the rate {in_percent(share)} too low"
         yield Said(text, value=share, grade=queues.grade_of(share))
@@ -78,9 +78,9 @@ def _reception(measured: MeasurementResult, parameters: Parameters) -> str:
         return ""
     whole = 1e9 * cores / measured.summary.median
     if is_of_frames(measured.metric, parameters):
-        return f"{written(receiver_ns)} ns of {written(whole / number)} ns a frame"
+        return f"{nanoseconds(receiver_ns)} of {nanoseconds(whole / number)} a frame"
     of = {"queries": "query"}.get(unit, unit.removesuffix("s"))
-    return f"{number:.0f} x {written(receiver_ns)} ns of {written(whole)} ns a {of}"
+    return f"{number:.0f} x {nanoseconds(receiver_ns)} of {nanoseconds(whole)} a {of}"
 
 
 def _idle(facts: Facts) -> Iterator[Said]:
@@ -96,8 +96,7 @@ def _uneven(facts: Facts) -> Iterator[Said]:
     if working > UNEVEN:
         text = (
             f"the busiest of the device's cores had {written(working)} times the mean frames of the working cores; a "
-            f"rate that this core limits is {in_percent(1 / working)} of the rate of even cores; check the flow hash "
-            "(RSS)"
+            f"rate that this core limits is {in_percent(1 / working)} of the rate of even cores"
         )
         yield Said(text, value=working)
 
@@ -193,6 +192,7 @@ DOUBTS: Final = (
             "working cores. The other cores had time left, so the figure is lower than even cores would reach. Check "
             "the device's flow hash (RSS by ports), its queues, and the number of four tuples"
         ),
+        remedy="Check the flow hash (RSS).",
         leaves="at least",
     ),
 )

@@ -79,6 +79,8 @@ DOUBTS: Final = (
         ),
         remedy="Measure again on a quieter machine, or with more time (--most-seconds).",
         leaves="bounds",
+        # Where the time ended, the text is that of an error.
+        quotes=True,
         not_stored="a procedure may take a stored trial for another verdict, so which trials count is not known",
     ),
     Doubt(

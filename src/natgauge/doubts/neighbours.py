@@ -170,6 +170,7 @@ DOUBTS: Final = (
         word="taking turns",
         grade="answer",
         about="result",
+        quotes=True,
         holds=_turns,
         meaning=(
             "shared core: the device's process and the sender took turns on one core (`shared` placement); measure "
@@ -204,6 +205,7 @@ DOUBTS: Final = (
         word="table not emptied",
         grade="answer",
         about="trial",
+        quotes=True,
         holds=_foreign,
         meaning=(
             "on a wire: all connections of a trial were new, but the device's table still held those of earlier "

@@ -18,6 +18,7 @@ DOUBTS: Final = (
             "number of periods that it reached"
         ),
         remedy="Measure again; the reason is in the doubt.",
+        quotes=True,
     ),
     Doubt(
         word="incomplete",
@@ -47,6 +48,7 @@ DOUBTS: Final = (
         remedy="Give frames more time, by the option that the doubt names.",
         limit="a delay above the time that a frame has, not the rate",
         hides=True,
+        quotes=True,
     ),
     Doubt(
         word="loss at every rate",
@@ -70,7 +72,7 @@ DOUBTS: Final = (
             "more either, or did not fit into the time. Such loss is not caused by the rate, and the answer may be "
             "far too low"
         ),
-        remedy="Find the cause of the rare loss, or tolerate it (--loss-tolerance).",
+        remedy="Find the cause of the rare loss, or tolerate it (--loss-tolerance; of mlrsearch with --search binary).",
         leaves="at least",
         limit="rare loss, not the rate",
         hides=True,

@@ -12,7 +12,7 @@ from natgauge.analysis.contrast import median_interval_of
 from natgauge.analysis.own_work import limiting_device, log_work, own_work
 from natgauge.analysis.unit_frames import frames_in_all, frames_of, most_frames, most_units, share_of_link
 from natgauge.doubts import find
-from natgauge.figure_text import in_percent
+from natgauge.figure_text import in_percent, nanoseconds
 from natgauge.figure_text import number as written
 from natgauge.gateways.recipe import Recipe, as_played, digest
 from natgauge.measurements.conditions import with_conduct, with_own_part
@@ -94,7 +94,7 @@ def _own_work(measured: MeasurementResult, parameters: Parameters) -> Iterator[N
     work = own_work(measured.metric, rate, parameters)
     if work is not None:
         text = (
-            f"placement shared: {written(work.own_ns)} of {written(work.whole_ns)} ns are the tester's own work, "
+            f"placement shared: {nanoseconds(work.own_ns)} of {nanoseconds(work.whole_ns)} are the tester's own work, "
             f"{in_percent(work.share)}, so the rate is lower than the device's own"
         )
         yield Note("tester", text, value=work.share)
@@ -197,7 +197,7 @@ def chain_notes(unit: str, figures: Mapping[str, FigureSummary], parameters: Par
         )
         yield Note("device", text)
     hops = [
-        f"{name.removesuffix(_FORWARDING).replace('_', ' ')} {written(figure.median)} ns"
+        f"{name.removesuffix(_FORWARDING).replace('_', ' ')} {nanoseconds(figure.median)}"
         for name, figure in figures.items()
         if name.endswith(_FORWARDING)
     ]

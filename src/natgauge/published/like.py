@@ -102,7 +102,8 @@ class _Shaped:
                 lines.append(SheetRow(f"{row.label}, published", printed.cells, self._unit(row)))
             elif row is self._table.rows[0] and not self._columns.as_published and printed.cells != cells:
                 lines.append(SheetRow("in the column of", printed.cells))
-        return Sheet(tuple(lines), tuple(self._notes()), tuple(self._doubts()))
+        notes, (doubts, of_paper), limits = tuple(self._notes()), self._doubts(), tuple(self._limits())
+        return Sheet(tuple(lines), notes, (*doubts, *limits), (*of_paper, *limits))
 
     def _unit(self, row: PublishedRow) -> str:
         """The unit of the cells; empty where they have none."""
@@ -269,17 +270,23 @@ class _Shaped:
                 described.setdefault(f"{', '.join(devices)}; 1 = {_unit(quantity)}{added}.", []).append(name)
         return (f"{', '.join(names)}: {what}" for what, names in described.items())
 
-    def _doubts(self) -> Iterator[str]:
-        """Yield the doubts of the results, and their limits where these are not the device, with their columns."""
-        every = [
+    def _every(self) -> list[tuple[str, str, Result]]:
+        """The results, each with its block and its column."""
+        return [
             (f"{result.metric} of {result.gateway}", str(column + 1), result)
             for column in range(self._table.width)
             for result in self._columns.at(column)
         ]
-        doubts = [(block, column, result.doubts) for block, column, result in every]
-        yield from of_columns(doubts, "column", marked=True)
+
+    def _doubts(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The doubts of the results with their columns; and those of a paper."""
+        doubts = [(block, column, result.doubts) for block, column, result in self._every()]
+        return of_columns(doubts, "column", marked=True)
+
+    def _limits(self) -> Iterator[str]:
+        """Yield the limits of the results where these are not the device, with their columns."""
         limits: dict[str, list[tuple[str, str]]] = {}
-        for block, column, result in every:
+        for block, column, result in self._every():
             if result.limited_by not in _OF_DEVICE:
                 limits.setdefault(result.limited_by, []).append((block, column))
         for limit, places in limits.items():

@@ -56,8 +56,9 @@ RESULTS = Path("results")
 CAMPAIGN_RESULTS = "results"
 #: Beginning of the name of such a folder until all repetitions of the measurement have ended.
 MAKING = ".making-"
-#: In the folder of a campaign: the plan as read.
+#: In the folder of a campaign: the plan as read, and its text, from which others can run it; nothing reads that.
 CAMPAIGN = "campaign.json"
+PLAN_TEXT = "plan.toml"
 JOURNAL = "journal.jsonl"
 RECIPE = "recipe.json"
 
@@ -231,7 +232,11 @@ class Store:
 
 def write_document(path: Path, document: Mapping[str, object]) -> None:
     """Write one of a folder's `.json` files, whole or not at all."""
-    text = json.dumps(plain(document), indent=2, allow_nan=False) + "\n"
+    write_text(path, json.dumps(plain(document), indent=2, allow_nan=False) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write one of a folder's files, whole or not at all."""
     try:
         files.replace(path, text)
     except OSError as error:

@@ -15,14 +15,15 @@ from natgauge.analysis.halves import kinds_of_halves
 from natgauge.analysis.ratio_changes import control_margin
 from natgauge.analysis.ratio_verdicts import says_nothing
 from natgauge.analysis.unit_frames import bits_of_unit
-from natgauge.figure_text import at_least, given, number
+from natgauge.figure_text import at_least, given, nanoseconds, number
 from natgauge.interval_text import Way, in_bits, percent, ratio
+from natgauge.notes import Note
 from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.reports import markdown
 from natgauge.reports.answers import MOST_NAMES, Sentence, listed
 from natgauge.reports.csv_table import written
-from natgauge.reports.graded_doubts import graded
+from natgauge.reports.graded_doubts import graded, in_paper
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.reports.text import answered
 from natgauge.words import Quantity
@@ -190,7 +191,7 @@ def _costs(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence
         intervals += f"; {len(parts) - 2} others lie between"
         parts = [parts[0], parts[-1]]
     cost = next((each.nanoseconds for each in record.baseline_costs if each.quantity == group[0].quantity), None)
-    against = f"through {record.baseline.label}{'' if cost is None else f' ({number(cost)} ns)'}"
+    against = f"through {record.baseline.label}{'' if cost is None else f' ({nanoseconds(cost)})'}"
     if undecided:
         head = f"Cannot tell whether a {what} costs more or less than {against}"
         return Sentence(f"{head}: {', '.join(parts)}; {intervals}.", "cannot tell")
@@ -248,7 +249,9 @@ def sheet(record: ComparisonRecord, *, brief: bool = True) -> Sheet:
         cells = (estimate.quantity, ratio, interval(estimate), verdict, *own)
         lines.append(SheetRow(_named(record, record.gateway(estimate.gateway)), cells))
     notes = tuple(f"{sentence}." for sentence in _notes(record))
-    return Sheet(tuple(lines), notes, tuple(_doubts(record, brief=brief)))
+    return Sheet(
+        tuple(lines), notes, tuple(_doubts(record, brief=brief)), tuple(in_paper(_named_doubts(record), _having))
+    )
 
 
 def change(estimate: RatioEstimate, end: float, way: Way = "near") -> str:
@@ -282,7 +285,7 @@ def _notes(record: ComparisonRecord) -> Iterator[str]:
         estimate.text for estimate in (*record.estimates, *record.control) if estimate.limits and estimate.ratio is None
     )
     of_tester = [
-        f"{FRAME_OF[cost.quantity]} {number(cost.tester_nanoseconds)} ns"
+        f"{FRAME_OF[cost.quantity]} {nanoseconds(cost.tester_nanoseconds)}"
         for cost in record.baseline_costs
         if cost.tester_nanoseconds is not None
     ]
@@ -306,11 +309,11 @@ def _halves(record: ComparisonRecord) -> Iterator[str]:
         for quantity in dict.fromkeys(quantity for label, quantity in costs if label == chain.label):
             whole, *parts = (costs.get((label, quantity)) for label in (chain.label, *halves))
             if whole is not None and None not in parts:
-                sum_of = " + ".join(_known(part) for part in parts)
-                together = number(sum(part for part in parts if part))
+                sum_of = " + ".join(nanoseconds(part or 0) for part in parts)
+                together = nanoseconds(sum(part for part in parts if part))
                 yield (
-                    f"{chain.label}, {FRAME_OF[quantity]}: {number(whole)} ns; its halves {' and '.join(halves)} take "
-                    f"{sum_of} = {together} ns"
+                    f"{chain.label}, {FRAME_OF[quantity]}: {nanoseconds(whole)}; its halves {' and '.join(halves)} "
+                    f"take {sum_of} = {together}"
                 )
 
 
@@ -332,12 +335,19 @@ def csv_table(every: Sequence[ComparisonRecord]) -> str:
 
 def _doubts(record: ComparisonRecord, *, brief: bool) -> list[str]:
     """Return the reasons to trust rates less, by grade; none by slices."""
-    named = (
+    return graded(_named_doubts(record), _having, brief=brief, each=True)
+
+
+def _named_doubts(record: ComparisonRecord) -> list[tuple[str, Sequence[Note]]]:
+    return [
         (f"{gateway.label}, {quantity}", every)
         for gateway in record.gateways
         for quantity, every in gateway.doubts.items()
-    )
-    return graded(named, lambda names: f" ({'; '.join(names)})", brief=brief, each=True)
+    ]
+
+
+def _having(names: Sequence[str]) -> str:
+    return f" ({'; '.join(names)})"
 
 
 def interval(estimate: RatioEstimate) -> str:

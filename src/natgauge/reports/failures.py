@@ -115,9 +115,9 @@ def _trials(folder: Path) -> Iterator[str]:
 
 
 def not_ended(folder: Path) -> str:
-    """Return how many measurements of a campaign have not ended, and how to go on.
+    """Return how many measurements of a campaign have not ended, and how many broke, and how to go on.
 
-    Empty where all have ended, or the record of the campaign cannot be read.
+    Empty where all have their repetitions, or the record of the campaign cannot be read.
     """
     try:
         record = read_record(folder / CAMPAIGN, CampaignRecord)
@@ -130,10 +130,11 @@ def not_ended(folder: Path) -> str:
         return f"what has not ended or broke is not known: {error}"
     if not missing:
         return ""
-    broken = sum(map(len, causes.values()))
-    what = f"{len(missing)} of {len(_places(record))} measurements have not ended"
-    command = _resuming(folder, broken=bool(broken))
-    return f"{what}{f', {broken} of them broke' if broken else ''}; continue by {command}"
+    broken, every = sum(map(len, causes.values())), len(_places(record))
+    left, command = len(missing) - broken, _resuming(folder, broken=bool(broken))
+    parts = [f"{left} of {every} measurements have not ended"] if left else []
+    parts += [f"{broken} of {every} measurements broke"] if broken else []
+    return f"{', '.join(parts)}; continue by {command}"
 
 
 def _resuming(folder: Path, *, broken: bool) -> str:

@@ -52,6 +52,13 @@ def mark(doubts: Iterable[Note]) -> str:
     return next((sign for grade, sign in MARKS.items() if grade in grades), "")
 
 
+def read_in(cells: Iterable[str]) -> str:
+    """Return what the marks at the ends of cells mean, as a sentence; empty where no cell has one."""
+    ends = {cell[-1:] for cell in cells}
+    said = "; ".join(f"{MARKS[grade]} {meaning}" for grade, meaning in _MARKED.items() if MARKS[grade] in ends)
+    return f"{said} (see below)." if said else ""
+
+
 def explained(every: Iterable[Sequence[Note]]) -> str:
     """Return what the marks of figures with these doubts mean, as sentences; empty where there is no mark."""
     words: dict[Grade, dict[str, None]] = {}
@@ -110,7 +117,7 @@ def graded(
 
     lines = []
     for grade, every in (doubted(every_named, in_full) if each else doubted(every_named)).items():
-        title = f"{MARKS[grade] if marked else ''} {GRADE_TITLES[grade]}".lstrip()
+        title = _title(grade, marked=marked)
         named_doubts = [(one, f"{one.doubt.word}{having(one.names)}") for one in every]
         texts = (f"{name}: {one.doubt.text}. {one.remedy}" for one, name in named_doubts if in_full(one.doubt))
         lines += [f"{title}: {text.rstrip()}" for text in texts]
@@ -118,6 +125,32 @@ def graded(
             f"{name}{_share(one.doubt, every_named)}" for one, name in named_doubts if not in_full(one.doubt)
         )
         lines += [f"{title}: {words}."] if words else []
+    return lines
+
+
+def _title(grade: Grade, *, marked: bool) -> str:
+    return f"{MARKS[grade] if marked else ''} {GRADE_TITLES[grade]}".lstrip()
+
+
+def in_paper(
+    named: Iterable[tuple[NameT, Sequence[Note]]], having: Callable[[Sequence[NameT]], str], *, marked: bool = False
+) -> list[str]:
+    """Return doubts as lines for readers who measure nothing: each word once, and nothing says what to do.
+
+    Doubts that could change the answer have their share, or the text of the first as an example.
+    """
+    every_named, lines = list(named), list[str]()
+    for grade, every in doubted(every_named).items():
+        title, words = _title(grade, marked=marked), []
+        for one in every:
+            name, share = f"{one.doubt.word}{having(one.names)}", _share(one.doubt, every_named)
+            alike = (each for _, doubts in every_named for each in doubts)
+            several = len({each.text for each in alike if (each.word, each.grade) == (one.doubt.word, grade)}) > 1
+            if grade != "answer" or known(one.doubt.word).quotes or (several and share):
+                words.append(f"{name}{share}")
+            else:
+                lines.append(f"{title}: {name}{', for example' if several else ''}: {one.doubt.text}.")
+        lines += [f"{title}: {', '.join(words)}."] if words else []
     return lines
 
 
@@ -133,8 +166,10 @@ def _share(doubt: Note, every: Sequence[tuple[object, Sequence[Note]]]) -> str:
     return f" ({words[direction].format(shares)})"
 
 
-def of_columns(every: Sequence[tuple[str, str, Sequence[Note]]], noun: str = "", *, marked: bool = False) -> list[str]:
-    """Return the doubts of a table's columns as lines, with the columns that have each doubt.
+def of_columns(
+    every: Sequence[tuple[str, str, Sequence[Note]]], noun: str = "", *, marked: bool = False
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the doubts of a table's columns as lines, with the columns that have each doubt; and those of a paper.
 
     Args:
         every: block and heading of each column, and its doubts; the block is empty in a table of one block.
@@ -143,8 +178,9 @@ def of_columns(every: Sequence[tuple[str, str, Sequence[Note]]], noun: str = "",
     def having(found: Sequence[tuple[str, str]]) -> str:
         return f" ({columns(found, noun)})" if len(found) < len(every) else " (all)" if len(every) > 1 else ""
 
-    named = (((block, heading), doubts) for block, heading, doubts in every)
-    return graded(named, having, brief=True, each=True, marked=marked)
+    named = [((block, heading), doubts) for block, heading, doubts in every]
+    shown = graded(named, having, brief=True, each=True, marked=marked)
+    return tuple(shown), tuple(in_paper(named, having, marked=marked))
 
 
 def columns(places: Sequence[tuple[str, str]], noun: str = "") -> str:

@@ -52,6 +52,10 @@ _CONDITIONS: Final = {"connections": "connections", "device_cores": "cores", "fr
 #: Parameters of the place and the machine.
 _PLACE: Final = {"placement": "placement {}"}
 _MACHINE: Final = {"cpu": "{}", "kernel": "Linux {}"}
+#: Tool and settings of the caption of a table, from which others measure again.
+_SETTINGS: Final = {
+    "natgauge": "natgauge {}", "profile": "profile {}", "error": "search error {}", "trial_seconds": "trials of {} s",
+}  # fmt: skip
 #: More gateways are named by their number.
 _MOST_NAMES: Final = 4
 #: More metrics are named by their number.
@@ -64,18 +68,20 @@ class Heading:
 
     Attributes:
         conditions: numbers that a reader asks for first, the lowest and the highest of each.
+        settings: version of natgauge, profile, and the settings that are most often not those of the profile.
     """
 
     title: str
     measured: str = ""
     conditions: str = ""
+    settings: str = ""
     gateways: tuple[tuple[str, str], ...] = ()
     note: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
-        """Day, machine and conditions as a sentence; empty where none is known."""
-        text = "; ".join(filter(None, (self.measured, self.conditions)))
+        """Day, machine, conditions and settings as a sentence; empty where none is known."""
+        text = "; ".join(filter(None, (self.measured, self.conditions, self.settings)))
         return f"{text}." if text else ""
 
 
@@ -86,6 +92,7 @@ def heading(collected: StoredResults, failures: Sequence[MeasurementFailure], ow
         own.title or _title(collected, failures, titles),
         _measured(collected),
         _conditions(collected),
+        ", ".join(_words(_SETTINGS, _parameters(collected))).replace("%", " %"),
         tuple(titles.items()) if len(titles) > 1 else (),
         own.paragraphs,
     )

@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from natgauge.plain_text import one_line
+from natgauge.reports.graded_doubts import read_in
 from natgauge.reports.sheet import Sheet
 
 #: Characters of a label, as far as they come from a title.
 _LONGEST: Final = 60
+#: What has an interval or a range.
+_RANGE: Final = re.compile(r"±|\(.* to .*\)")
 _SPECIAL: Final[Mapping[str, str]] = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -33,7 +36,7 @@ _SPECIAL: Final[Mapping[str, str]] = {
 def render(shown: Sheet, title: str = "", measured: str = "") -> str:
     """Return a sheet as LaTeX: with a title a table that floats, with its caption and a label, else what is in it.
 
-    `title` has no full stop; `measured`: further sentences of the caption.
+    `title` has no full stop; `measured`: further sentences of the caption, which also says how cells are read.
     """
     head, *rest = shown.lines
     lines = [
@@ -50,9 +53,12 @@ def render(shown: Sheet, title: str = "", measured: str = "") -> str:
         r"\hline",
         r"\end{tabular}",
     ]
-    lines += [rf"\par{{\footnotesize {plain(note)}\par}}" for note in shown.below]
+    lines += [rf"\par{{\footnotesize {plain(note)}\par}}" for note in (*(shown.in_paper or shown.doubts), *shown.notes)]
     if title:
-        caption = plain(" ".join(filter(None, (f"{title.removesuffix('.')}.", measured))))
+        cells = [cell for line in shown.lines for cell in line.cells]
+        ranges = shown.ranges if any(map(_RANGE.search, cells)) else ""
+        sentences = (f"{title.removesuffix('.')}.", measured, ranges, read_in(cells))
+        caption = plain(" ".join(filter(None, sentences)))
         words = re.sub(r"[^a-z0-9]+", "-", title.lower())[:_LONGEST].strip("-")
         above = [r"\begin{table}[htbp]", r"\centering", rf"\caption{{{caption}}}", rf"\label{{tab:{words}}}"]
         lines = [*above, *lines, r"\end{table}"]

@@ -26,7 +26,7 @@ from natgauge.reports.doubtful import missing
 from natgauge.reports.graded_doubts import mark, of_columns
 from natgauge.reports.labels import in_words, text_of
 from natgauge.reports.rows import IN_UNIT, Cell, ResultRow, row_of, rows, unit_of, unit_of_all
-from natgauge.reports.sheet import Sheet, SheetRow, notes
+from natgauge.reports.sheet import OF_RUNS, OF_VALUES, Sheet, SheetRow, notes
 
 #: What the heading of a block says.
 _IN_HEADING: Final = frozenset({"gateway", "metric", "unit"})
@@ -73,10 +73,10 @@ def sheet(results: Sequence[Result], against: str, *, narrow: bool = False) -> S
     placed = [
         (block.name, column, results[block.at[column]]) for block in blocks for column in columns if column in block.at
     ]
-    doubts = of_columns([(block, column, result.doubts) for block, column, result in placed])
+    doubts, of_paper = of_columns([(block, column, result.doubts) for block, column, result in placed])
     names = [f"{block}, {in_words(name, result.parameter(name))}" for block, _, result in placed]
     below = notes([result for _, _, result in placed], lambda column, _: names[column - 1])
-    return Sheet(tuple(lines), tuple(below), tuple(doubts))
+    return Sheet(tuple(lines), tuple(below), doubts, of_paper, OF_VALUES)
 
 
 def of_metrics(results: Sequence[Result]) -> Sheet:
@@ -111,11 +111,11 @@ def of_metrics(results: Sequence[Result]) -> Sheet:
         own = [result for result, heading in zip(results, headings, strict=True) if heading == column]
         unlike.setdefault(conditions.sentence([conditions.figure_of(result) for result in own]), []).append(column)
     notes += [f"{', '.join(own)}: {said[0].lower()}{said[1:]}" for said, own in unlike.items() if said]
-    doubts = of_columns(
+    doubts, of_paper = of_columns(
         [(result.gateway, heading, result.doubts) for heading, result in zip(headings, results, strict=True)],
         marked=True,
     )
-    return Sheet(tuple(lines), tuple(notes), tuple(doubts))
+    return Sheet(tuple(lines), tuple(notes), doubts, of_paper, OF_RUNS)
 
 
 def _unit(results: Sequence[Result], *, many: bool) -> str:

@@ -5,12 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
 from natgauge.reports import doubtful
 from natgauge.reports.graded_doubts import of_columns
 from natgauge.reports.rows import IN_UNIT, column_of, compared_rows, references, rows, uncompared, unit_of
+
+#: What ranges are in tables whose medians have rows of their own, and in those where the median has one.
+OF_VALUES: Final = "Brackets and ± are the range of all measured values."
+OF_RUNS: Final = (
+    "Brackets and ± are where another run on the same machine is expected or, in doubt, the range of the repetitions; "
+    "they are no confidence intervals."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +38,18 @@ class SheetRow:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table, independent of its form."""
+    """A table, independent of its form.
+
+    Attributes:
+        in_paper: the doubts for readers of a paper; empty = as for others.
+        ranges: what the ranges in its cells are, as a sentence; empty = nobody needs to be told.
+    """
 
     lines: tuple[SheetRow, ...]
     notes: tuple[str, ...]
     doubts: tuple[str, ...] = ()
+    in_paper: tuple[str, ...] = ()
+    ranges: str = ""
 
     @property
     def below(self) -> tuple[str, ...]:
@@ -49,8 +64,10 @@ class Sheet:
 
 def sheet(results: Sequence[Result]) -> Sheet:
     """Return the table of RFC 9693 section 6: one column per result."""
-    doubts = of_columns([("", str(column), result.doubts) for column, result in enumerate(results, start=1)], "column")
-    return Sheet(tuple(lines_of(results)), tuple(notes(results)), tuple(doubts))
+    doubts, of_paper = of_columns(
+        [("", str(column), result.doubts) for column, result in enumerate(results, start=1)], "column"
+    )
+    return Sheet(tuple(lines_of(results)), tuple(notes(results)), doubts, of_paper, OF_VALUES)
 
 
 def lines_of(results: Sequence[Result]) -> list[SheetRow]:

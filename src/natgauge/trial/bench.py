@@ -190,7 +190,8 @@ class Bench(Setup):
             refuse_server(settings.far_side, self.lab, self.traffic)
         if settings.zero_checksum == "accept" and "ipv6" not in (addresses.inside.family, addresses.outside.family):
             raise UsageError(
-                f"zero checksum: {self.recipe.name} has IPv4 on both sides (RFC 768 allows it); leave it out",
+                f"zero checksum: {self.recipe.name} has IPv4 on both sides (RFC 768 allows it); leave it out, or in a "
+                "plan give it in a [[measure]] whose `gateways` have IPv6",
                 at="zero_checksum",
             )
         # Of loads that come and go a table may be what ends them, or not.

@@ -47,17 +47,20 @@ def _figures(groups: Sequence[FigureGroup], own: OwnWords) -> Iterator[tuple[str
     style = resources.files(page.__package__ or "").joinpath("page.css").read_text("utf-8")
     colours = {f"var({name})": colour for name, colour in _LIGHT.findall(style)}
     every = [(group, figure) for group in groups for figure in group.figures]
-    for at, (group, figure) in enumerate(every, start=1):
-        title = ", ".join(part for part in (group.title, figure.title) if part)
+    parts_of = [[part for part in (group.title, figure.title) if part] for group, figure in every]
+    for at, ((group, figure), parts) in enumerate(zip(every, parts_of, strict=True), start=1):
+        title = ", ".join(parts)
         words = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:_LONGEST].rstrip("-")
-        head = ": ".join(filter(None, [own.title, title]))
+        # The user's title is of all figures; behind it is what tells one of them from the others.
+        apart = ", ".join(part for part in parts if not all(part in others for others in parts_of))
+        head = ": ".join(filter(None, [own.title, apart])) if own.title else title
         yield f"{at:0{len(str(len(every)))}}-{words}", _alone(group, figure, (head, own), colours)
 
 
 def _alone(group: FigureGroup, figure: Figure, words: tuple[str, OwnWords], colours: Mapping[str, str]) -> charts.Row:
     """A drawing that needs no page around it."""
     title, own = words
-    note = [line for part in (*own.paragraphs, group.caption) for line in textwrap.wrap(part, _NOTE)]
+    note = [line for part in (*own.paragraphs, figure.caption or group.caption) for line in textwrap.wrap(part, _NOTE)]
     drawn: dict[str, Any] = {
         **figure.spec,
         # The plot keeps its size next to title and legend.

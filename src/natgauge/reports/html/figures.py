@@ -67,6 +67,7 @@ class Figure:
 
     Attributes:
         axis: title of the axis that has none in the drawing, because the title of its group says it.
+        caption: caption of the figure without the others of its group; empty = that of the group.
     """
 
     title: str
@@ -75,6 +76,7 @@ class Figure:
     data: tuple[tuple[str, ...], ...]
     spec: Row
     axis: str = ""
+    caption: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +154,13 @@ def question_figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]]
             "a share of the highest rate of its repetition where that is known. "
             "Both axes are logarithmic. Delays are those of the device and the tester together. The dashed upright "
             "line is the tester's own part, where it is known."
-            f"{_marked([result for result, _ in distributions])}"
         )
         figures = tuple(
-            _delays(result, part, names[id(result)], most, looks)
+            replace(_delays(result, part, names[id(result)], most, looks), caption=f"{caption}{_marked([result])}")
             for result, trials in distributions
             for part in _of_loads(trials)
         )
+        caption += _marked([result for result, _ in distributions])
         groups.append(FigureGroup("Delays: share of the frames that took longer", caption, figures))
     return groups
 
@@ -191,6 +193,17 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
     by_first = {id(each[0]): each for each in sets}
     together = _together([each[0] for each in sets], (*names, axis.parameter))
     figures: list[Figure] = []
+    ideal = " The thin dotted line is the ideal: n cores give n times the rate of the first." * (axis is CORES)
+    log = " The axis of connections is logarithmic." * (axis is SESSIONS)
+    band = " The pale band joins them." * (axis is SESSIONS)
+
+    def caption(drawn: Sequence[Result], limited: Sequence[Result], *, apart: bool = False) -> str:
+        hollow = " A hollow mark is a single repetition." * any(len(result.repetitions) == 1 for result in drawn)
+        return (
+            f"The line goes through the medians. {_STROKE}{band}{hollow}{ideal}{log}{_marked(drawn)}"
+            f"{_limits(limited)[1]}{_unlike(drawn, *names, axis.parameter, apart=apart)}"
+        )
+
     for head, firsts in together:
         own = [by_first[id(first)] for first in firsts]
         axes = _axes(axis, own)
@@ -198,24 +211,25 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
         for each in own:
             panels.setdefault(_joined(head, labels.words(each[0], names)), []).append(each)
         for title, every in panels.items():
-            figures += [_lines(title, part, axis, axes, looks) for part in _chunks(every, charts.MOST_LINES)]
-    flat = [result for each in sets for result in each]
-    ideal = " The thin dotted line is the ideal: n cores give n times the rate of the first." * (axis is CORES)
-    log = " The axis of connections is logarithmic." * (axis is SESSIONS)
-    band = " The pale band joins them." * (axis is SESSIONS)
-    hollow = " A hollow mark is a single repetition." * any(len(result.repetitions) == 1 for result in flat)
+            figures += [
+                replace(_lines(title, part, axis, axes, looks), caption=caption(_flat(part), _flat(own)))
+                for part in _chunks(every, charts.MOST_LINES)
+            ]
     return FigureGroup(
         f"{declared(results[0].metric).plain_name} against {_AGAINST[axis]} ({unit_of(results[0])})",
-        f"The line goes through the medians. {_STROKE}{band}{hollow}{ideal}{log}{_marked(flat)}"
-        f"{_limits(results)[1]}{_unlike(flat, *names, axis.parameter, apart=len(together) > 1)}",
+        caption(_flat(sets), results, apart=len(together) > 1),
         tuple(figures),
         _legend([each[0].gateway for each in sets], looks),
     )
 
 
+def _flat(sets: Sequence[Sequence[Result]]) -> list[Result]:
+    return [result for each in sets for result in each]
+
+
 def _axes(axis: Axis, sets: Sequence[Sequence[Result]]) -> tuple[ChartAxis, ChartAxis]:
     """Axes that fit all of these results."""
-    results = [result for each in sets for result in each]
+    results = _flat(sets)
     ticks = tuple(sorted({_at(result, axis) for result in results}))
     limits, spans = _limits(results)[0], _spans(results, _MANY_TIMES_OF_LINES)
     intervals = map(main_figure.interval_of, results)
@@ -267,7 +281,7 @@ def _lines(
         findings.append(f"{gateway}: {ends[0]}, {ends[1]} ({unit}).")
         ideal += [{**point, **look} for point in _ideal(axis, each)]
     across, up = axes
-    marks = _caches([result for each in sets for result in each], across.ticks) if axis is SESSIONS else ()
+    marks = _caches(_flat(sets), across.ticks) if axis is SESSIONS else ()
     findings += [f"From {number(mark.value)} connections on the {mark.label}." for mark in marks]
     spec = charts.lines(rows, (replace(across, marks=marks), up), band=axis is SESSIONS, ideal=ideal)
     head = ("gateway", what, *_HEAD)
@@ -352,19 +366,24 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
     named += [mark.label for marks in references for mark in marks]
     letters = max(len(line) for name in named for line in _wrapped(name).split("|"))
     figures: list[Figure] = []
+    first = "the largest" if better(results[0].metric) is None else "the best"
+
+    def caption(drawn: Sequence[Result], *, several: bool, limited: bool, apart: bool = False) -> str:
+        text = f"Bars are medians{f', {first} first' if several else ''}. {_STROKE}{_marked(drawn)}"
+        text += _limits(drawn)[1] if limited else ""
+        text += _unlike(drawn, *labels.differing_within(results), apart=apart)
+        return text + _after(without_forwarding(results))
+
     for (head, own), every, reference in zip(together, points, references, strict=True):
         values = [*(main_figure.interval_of(result).high for result in own), *(mark.value for mark in reference)]
         scale = None if _spans(own) or not max(values) else (_BEYOND_VALUES * max(values), letters)
         for part in (part for point in every for part in _chunks(point, charts.MOST_ROWS)):
             bars = _bars(part, _names(results), labels.differing(results), looks, scale=scale, reference=reference)
-            figures.append(replace(bars, title=_joined(head, bars.title)))
-    first = "the largest" if better(results[0].metric) is None else "the best"
+            alone = caption(part, several=len(part) > 1, limited=not reference)
+            figures.append(replace(bars, title=_joined(head, bars.title), caption=alone))
     several = any(len(point) > 1 for every in points for point in every)
-    caption = f"Bars are medians{f', {first} first' if several else ''}. {_STROKE}{_marked(results)}"
-    caption += "" if any(references) else _limits(results)[1]
-    caption += _unlike(results, *labels.differing_within(results), apart=len(together) > 1)
-    caption += _after(without_forwarding(results))
-    return FigureGroup(next(iter(_by_title(results))), caption, tuple(figures))
+    of_all = caption(results, several=several, limited=not any(references), apart=len(together) > 1)
+    return FigureGroup(next(iter(_by_title(results))), of_all, tuple(figures))
 
 
 def _bars(  # noqa: PLR0913 - what distinguishes the figure, by keyword
@@ -432,15 +451,20 @@ def _losses(results: Sequence[Result], looks: Looks) -> FigureGroup:
     curves = [result for result in results if declared(result.metric).draws_loss and result.repetitions[0].series]
     together = _together(curves, labels.differing_within(curves))
     parts = [(head, part) for head, own in together for part in _chunks(own, charts.MOST_LINES)]
-    shared = " In shared placement it is the share of the offered rate that was not forwarded." * any(
-        result.placement == "shared" for result in curves
-    )
+
+    def caption(drawn: Sequence[Result], *, apart: bool = False) -> str:
+        shared = " In shared placement it is the share of the offered rate that was not forwarded." * any(
+            result.placement == "shared" for result in drawn
+        )
+        return (
+            "The line goes through the medians at each load, which is a share of the highest one of its repetition; "
+            f"strokes are the range of the repetitions.{shared}{_marked(drawn)}{_unlike(drawn, apart=apart)}"
+        )
+
     return FigureGroup(
         "Loss against load",
-        "The line goes through the medians at each load, which is a share of the highest one of its repetition; "
-        f"strokes are the range of the repetitions.{shared}"
-        f"{_marked(curves)}{_unlike(curves, apart=len(together) > 1)}",
-        tuple(replace(_loss(part, looks), title=head) for head, part in parts),
+        caption(curves, apart=len(together) > 1),
+        tuple(replace(_loss(part, looks), title=head, caption=caption(part)) for head, part in parts),
         _legend([result.gateway for result in curves], looks),
     )
 
@@ -564,15 +588,20 @@ def forest_figures(number_of: str, record: ComparisonRecord, looks: Looks) -> Fi
     domain = (min(ends) / room, max(ends) * room)
     log = domain[0] < _LINEAR[0] or domain[1] > _LINEAR[1]
     caption += " The axis is logarithmic." * log
-    caption += _after(graded_doubts.explained(doubts for each in record.gateways for doubts in each.doubts.values()))
-    caption += _after(conditions_of(record))
+    unlike = _after(conditions_of(record))
+
+    def explained(shown: Sequence[RatioEstimate]) -> str:
+        doubts = (record.gateway(each.gateway).doubts.get(each.quantity, ()) for each in shown)
+        return f"{caption}{_after(graded_doubts.explained(doubts))}{unlike}"
+
     axis = ChartAxis("cost, compared with the baseline", log=log, domain=domain, marks=tuple(marks), is_change=True)
+    parts = [part for own in by_quantity.values() for part in _chunks(own, charts.MOST_ROWS)]
     figures = (
-        _forest(record, part, axis, looks) for own in by_quantity.values() for part in _chunks(own, charts.MOST_ROWS)
+        replace(figure, caption=explained(part)) for part in parts if (figure := _forest(record, part, axis, looks))
     )
     of = "work of the device" if record.by == "slices" else "time"
     title = capital(f"{number_of}cost of a frame ({of}), compared with {record.baseline.label}")
-    return FigureGroup(title, caption, tuple(figure for figure in figures if figure is not None))
+    return FigureGroup(title, explained(every), tuple(figures))
 
 
 def _forest(

@@ -54,8 +54,6 @@ DOUBLING: Final = 2.0
 LEAST_SECONDS: Final = 0.25
 #: A load of which less than this share passes is above the device's limit by much.
 MUCH_LOST: Final = 0.9
-#: Options that let trials with some loss pass: goals take the place of a tolerance.
-_REMEDY: Final = f"--search binary with {rare_loss.LOSS_TOLERANCE}"
 #: Verdicts against the device.
 _BAD: Final = frozenset({Verdict.FAIL, Verdict.COLLAPSED})
 
@@ -152,7 +150,7 @@ def _measurement(measurer: _Measurer, plan: MlrPlan, figures: Mapping[str, float
         limited_by = "tester"
         notes += limited
     above = measurer.looked_above(upper) if upper is not None and limited_by == "device" else ()
-    notes += rare_loss.rare_loss_note(measurer.attempts, upper, "frames/s", _REMEDY) or above
+    notes += rare_loss.rare_loss_note(measurer.attempts, upper, "frames/s") or above
     notes.append(Note("method", f"MLRsearch for {criteria(plan.preset, plan.trial_seconds)}"))
     return Measurement(
         value=value,
@@ -221,7 +219,7 @@ class _Measurer:
         outcome = self._valid(faster, self.plan.trial_seconds)
         if outcome.verdict is Verdict.INVALID:
             return rare_loss.untried(self.attempts, upper, self.plan.width, "frames/s")
-        return rare_loss.shown(outcome, faster, upper, "frames/s", _REMEDY).notes
+        return rare_loss.shown(outcome, faster, upper, "frames/s").notes
 
     def _believed(self, rate: float, seconds: float) -> Trial:
         """A trial that counts; where one bad trial is the end of a load, the majority of up to three."""

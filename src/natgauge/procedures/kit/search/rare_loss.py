@@ -23,8 +23,6 @@ from natgauge.procedures.kit.result.results import Attempt
 from natgauge.trials import Trial
 from natgauge.words import Verdict
 
-#: The option that lets trials pass which lose more than nothing.
-LOSS_TOLERANCE: Final = "a --loss-tolerance"
 #: Trials from this multiple of the upper bound on are looked at.
 ABOVE: Final = 1.005
 #: A trial that lost no more than this share of what an overload would have lost was not overloaded.
@@ -37,13 +35,10 @@ FEW: Final = 2
 SLOWED: Final = 1.001
 
 
-def rare_loss_note(
-    attempts: Iterable[Attempt], upper: float | None, unit: str, remedy: str = LOSS_TOLERANCE
-) -> list[Note]:
+def rare_loss_note(attempts: Iterable[Attempt], upper: float | None, unit: str) -> list[Note]:
     """Return a note on the loss of failed trials that overload cannot explain.
 
-    `upper` is the lowest rate that the search found too high, None = none; `remedy` names options that let trials with
-    some loss pass.
+    `upper` is the lowest rate that the search found too high, None = none.
     """
     if upper is None:
         return []
@@ -71,8 +66,7 @@ def rare_loss_note(
     text = (
         f"{lost:,} of {due:,} frames were lost in {len(rare)} of {len(failed)} failed trials at {rates} {unit}, where "
         f"a device that can do {written(upper)} {unit} loses {written(overload)} frames: the loss has another reason "
-        "than the rate, and the answer may be far too low; "
-        f"{remedy} above that share lets such trials pass"
+        "than the rate, and the answer may be far too low"
     )
     return [Note("rare loss", text)]
 
@@ -110,7 +104,7 @@ def untried(attempts: Iterable[Attempt], upper: float | None, error: float, unit
     return [Note("rare loss", text)]
 
 
-def shown(outcome: Trial, load: float, upper: float, unit: str, remedy: str = LOSS_TOLERANCE) -> Shown:
+def shown(outcome: Trial, load: float, upper: float, unit: str) -> Shown:
     """Return what a trial at the rate that `suspected` returned, `load`, shows of the loss at the upper bound."""
     streams, passed = deciding_counts(outcome), outcome.verdict is Verdict.PASS
     failed = outcome.verdict is Verdict.FAIL and outcome.limited_by == "device"
@@ -119,8 +113,7 @@ def shown(outcome: Trial, load: float, upper: float, unit: str, remedy: str = LO
     then = "passed" if passed else f"lost no more than {sum(counts.lost for counts in streams):,}"
     text = (
         f"every trial that failed at {written(upper)} {unit} lost only a few frames, and one at {written(load)} {unit} "
-        f"{then}: the loss has another reason than the rate, and the answer may be far too low; {remedy} above that "
-        "share lets such trials pass"
+        f"{then}: the loss has another reason than the rate, and the answer may be far too low"
     )
     return Shown(upper, (Note("rare loss", text),))
 
