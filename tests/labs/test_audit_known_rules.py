@@ -119,6 +119,12 @@ KNOWN: Final = {
         (APD, APD, "random", "none"),
         meets=frozenset({"RFC6888-REQ-15"}),
     ),
+    "ports of a range": Known(
+        source(f'oifname "$NG_OUTSIDE" {PORTS} snat to $NG_OUTSIDE_ADDRESS4:1024-2031'),
+        (APD, APD, "random", "none"),
+        frozenset({"RFC4787-REQ-1", "RFC4787-REQ-11", "RFC5382-REQ-1"}),
+        frozenset({"RFC4787-REQ-3", "RFC5382-REQ-7"}),
+    ),
     "no fragments": Known(
         chain("type filter hook prerouting priority -450", "ip frag-off & 0x3fff != 0 drop"),
         (APD, APD, "overloading", "none"),

@@ -83,4 +83,4 @@ def test_coturn_finds_the_same_mapping_and_filtering(tmp_path: Path) -> None:
     assert record.classes["udp"].filtering == filtered
     # coturn has one inside host. The audit has a second one on the same port, which shows another class.
     (seen,) = (one.measured for one in record.requirements if (one.key, one.transport) == ("RFC4787-REQ-1", "udp"))
-    assert seen.endswith(f"without another host on the same port: {mapped}")
+    assert seen.endswith(f"without another flow on the same port: {mapped}")

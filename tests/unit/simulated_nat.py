@@ -60,6 +60,7 @@ _FRAME_SECONDS = 0.0001
 _PCP_PORT = 5351
 #: Ports that it tries at random before it looks for any that is free.
 _PORT_TRIES = 64
+_PROTOCOLS: dict[Transport, int] = {"udp": UDP, "tcp": TCP, "icmp": ICMP[4]}
 #: Flows of a crowd: enough to fill a NAT that has a limit.
 _CROWD = 1024
 #: What a mapping is for: protocol, inside endpoint, and the part of the remote endpoint that counts.
@@ -73,7 +74,9 @@ class Behaviour:
     nat64: Nat64 | None = None
     mapping: Dependence = "endpoint-independent"
     filtering: Dependence = "endpoint-independent"
-    ports: Literal["preserving", "overloading", "contiguous", "offset", "last bits", "workers", "random"] = "random"
+    ports: Literal[
+        "preserving", "overloading", "contiguous", "offset", "last bits", "workers", "random", "of a range", "drawn"
+    ] = "random"
     workers: int = 2
     parity: bool = True
     overlaps: bool = False
@@ -146,6 +149,7 @@ class Behaviour:
     forwards: bool = True
     served_hosts: int | None = None
     unserved_leave: bool = False
+    untranslated: tuple[Transport, ...] = ()
     queries: Literal["pass", "dropped", "replies dropped"] = "pass"
     alg: bool = False
     invalid_leaks: bool = False
@@ -371,8 +375,10 @@ class SimulatedNat:
         )
 
     def _is_unserved(self, packet: Packet) -> bool:
-        """Whether the NAT has no rule for an inside host, whose packets it drops or sends on untranslated."""
-        most = self.behaviour.served_hosts
+        """Whether the NAT has no rule for a protocol or an inside host, whose packets it drops or sends on as is."""
+        most, is_error = self.behaviour.served_hosts, isinstance(packet.segment, ErrorMessage)
+        if packet.protocol in {_PROTOCOLS[one] for one in self.behaviour.untranslated} and not is_error:
+            return True
         return most is not None and int(packet.source) - int(INSIDE) > most
 
     def _answer_syn(self, packet: Packet, syn: TcpSegment) -> None:
@@ -703,7 +709,8 @@ class SimulatedNat:
             return None
         if found is None:
             other = self.mappings.get((UDP, inside, part)) if not rule.separate_mappings else None
-            outside = self._outside(protocol, inside, remote) if other is None else other.outside
+            choose = self._of_range if rule.ports in ("of a range", "drawn") else self._outside
+            outside = choose(protocol, inside, remote) if other is None else other.outside
             if outside is None:
                 return None
             found = _Mapping((protocol, inside, part), outside)
@@ -761,7 +768,6 @@ class SimulatedNat:
         if rule.spills and rule.host_ports is not None:
             index += len(self.mappings.of_host(inside.address)) // (rule.host_ports // 2)
         address = OUTSIDE + 256 * (index % rule.addresses)
-
         counts = rule.ports in ("contiguous", "workers")
 
         def is_taken(port: int) -> bool:
@@ -795,6 +801,25 @@ class SimulatedNat:
         # Without a limit of tries, it finds the last port that is free.
         rest = range(low, high) if rule.port_tries is None else ()
         return next((Endpoint(address, port) for port in rest if not is_taken(port)), None)
+
+    def _of_range(self, protocol: int, inside: Endpoint, remote: Endpoint) -> Endpoint | None:
+        """Return an outside endpoint of a range that no other flow has to this remote endpoint, as Linux does.
+
+        It is that of an earlier mapping of the inside endpoint if possible, then the inside port unless ports are
+        drawn, then any.
+        """
+        ports = range(1024, 1024 + self.behaviour.port_range)
+
+        def is_free(port: int) -> bool:
+            every = (one for one in self.mappings.of_port(port) if one.protocol == protocol)
+            if self.behaviour.mapping == "address-dependent":
+                return not any(remote.address in {each.address for each in one.remotes} for one in every)
+            return not any(remote in one.remotes for one in every)
+
+        own = [one.outside.port for one in self.mappings.of_host(inside.address) if one.key[:2] == (protocol, inside)]
+        kept = [inside.port] if inside.port in ports and self.behaviour.ports == "of a range" else []
+        drawn = (self._random.choice(ports) for _ in range(_PORT_TRIES))
+        return next((Endpoint(OUTSIDE, port) for port in (*own, *kept, *drawn, *ports) if is_free(port)), None)
 
 
 def _answer(packet: Packet, segment: TcpSegment) -> Packet:

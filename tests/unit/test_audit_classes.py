@@ -44,6 +44,45 @@ def test_mapping_and_filtering_are_named(
         assert filtering(examiner) == of_query(filtered), transport
 
 
+@pytest.mark.parametrize(("rule", "size"), [("of a range", 128), ("of a range", 1008), ("drawn", 128)])
+@pytest.mark.parametrize("mapped", ["address-dependent", "address and port-dependent"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_port_that_another_flow_of_the_host_has_shows_the_class_of_mapping(
+    mapped: Dependence, rule: str, size: int, seed: int
+) -> None:
+    """Linux gives an inside endpoint one port of a range until another flow to a remote endpoint has that port."""
+    for transport in TRANSPORTS:
+        behaviour = Behaviour(mapping=mapped, ports=rule, port_range=size)  # type: ignore[arg-type]
+        seen = mapping(examiner_of(behaviour, seed=seed, transport=transport))
+        assert seen.kind == (as_query(mapped) if transport == "icmp" else mapped), transport
+        assert seen.alone == "endpoint-independent"
+        assert seen.words.endswith("; without another flow on the same port: endpoint-independent")
+
+
+def test_one_inside_host_is_enough_to_show_that_another_flow_gets_its_port() -> None:
+    behaviour = Behaviour(mapping="address and port-dependent", ports="of a range", port_range=1008)
+    assert mapping(examiner_of(behaviour, inside_hosts=1)).kind == "address and port-dependent"
+
+
+@pytest.mark.parametrize(("size", "flows"), [(64, range(36, 45)), (128, range(48, 49)), (64_512, range(16, 17))])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_clash_is_looked_for_until_it_is_likely_and_none_leaves_mapping_endpoint_independent(
+    size: int, flows: range, seed: int
+) -> None:
+    """Ports of a wide range are drawn too seldom twice; only a gateway that keeps ports of it would show itself."""
+    for transport in TRANSPORTS:
+        behaviour = Behaviour(port_range=size, parity=False)
+        seen = mapping(examiner_of(behaviour, seed=seed, transport=transport))
+        assert seen.kind == "endpoint-independent", transport
+        assert seen.further in flows
+        assert seen.words.endswith(f"; none of {seen.further} further flows had the outside port of another one")
+
+
+@pytest.mark.parametrize("rule", ["preserving", "contiguous", "offset", "workers"])
+def test_ports_that_nobody_draws_are_not_tried_for_long(rule: str) -> None:
+    assert 16 <= mapping(examiner_of(Behaviour(ports=rule))).further <= 40  # type: ignore[arg-type]
+
+
 # An endpoint of mappings that serve all remote endpoints cannot be shared.
 @pytest.mark.parametrize(
     ("rule", "mapped"),

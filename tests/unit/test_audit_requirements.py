@@ -17,11 +17,11 @@ from tests.unit import simulated_nat
 from tests.unit.simulated_nat import OUTSIDE, Behaviour, examiner_of
 from tests.unit.simulated_nat64 import INSIDE, Nat64
 
-from natgauge.audits.kit.classes import PortsSeen, hairpinned
+from natgauge.audits.kit.classes import MAPPING_FLOWS, PortsSeen, hairpinned
 from natgauge.audits.kit.crowd import Crowd
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Flow
-from natgauge.audits.kit.hosts import RESERVED
+from natgauge.audits.kit.hosts import RESERVED, Flows
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import SYN, Endpoint, TcpSegment, read_packet
 from natgauge.audits.kit.requirement import NO_FLOWS, Requirement
@@ -359,9 +359,36 @@ def test_each_examination_opens_as_many_flows_as_it_declares_at_most() -> None:
                     one.examine(examiner)
                 opened = (examiner.inside.opened(host) - number for host, number in before.items())
                 most[one.key] = max(most.get(one.key, 0), *opened)
-    assert {one.key: most[one.key] for one in few if most[one.key] > one.flows.each} == {}
+    # Where ports come from a narrow range, flows are opened until a clash of ports is likely.
+    ranged = {one.key for one in few if one.flows == Flows(MAPPING_FLOWS)}
+    assert {one.key: most[one.key] for one in few if most[one.key] > one.flows.each and one.key not in ranged} == {}
     # Nor does it declare twice as many.
     assert {one.key: most[one.key] for one in few if one.flows.each > 2 * most[one.key]} == {}
+
+
+def test_a_gateway_that_shares_ports_of_a_range_among_flows_of_a_host_fails_what_is_asked_of_mapping() -> None:
+    wanted = [one for one in requirements() if one.key in ("RFC4787-REQ-1", "RFC5382-REQ-1", "RFC4787-REQ-11")]
+    behaviour = Behaviour(mapping="address and port-dependent", ports="of a range", port_range=1008)
+    found = {one.key: one for one in examine(examiner_of(behaviour), wanted)}
+    assert {one.verdict for one in found.values()} == {"fails"}
+    changes = "mapping is endpoint-independent, and address and port-dependent while another flow has the same port"
+    assert found["RFC4787-REQ-11"].measured == changes
+
+
+def test_what_a_gateway_does_not_translate_is_not_seen() -> None:
+    """Routing meets most of what is asked of a NAT; only that a private address leaves is a fault."""
+    routed = examiner_of(Behaviour(untranslated=("tcp", "icmp"), unserved_leave=True))
+    wanted = [one for one in requirements() if not one.timers and not one.strain]
+    seen = classes(routed)
+    assert [seen[each].filtering for each in ("udp", "tcp", "icmp")] == ["endpoint-independent", None, None]
+    found = [one for one in examine(routed, wanted) if one.transport != "udp"]
+    assert {one.key for one in found if one.verdict == "fails"} == {one.key for one in wanted if one.rfc == 1918}
+    # Without an answer of a PCP server some do not apply.
+    assert {one.verdict for one in found if one.rfc != 1918} <= {"not seen", "not applicable"}
+    assert any(one.measured.startswith("the gateway does not translate TCP: ") for one in found)
+    free = {(one.key, one.transport): one.verdict for one in right()}
+    still = [one for one in examine(routed, wanted) if one.transport == "udp" and one.verdict != "not seen"]
+    assert not [one for one in still if one.verdict != free[one.key, "udp"]]
 
 
 def test_hosts_are_kept_for_each_examination_that_opens_many_flows() -> None:

@@ -84,6 +84,16 @@ def test_an_audit_without_a_verdict_begins_with_the_reason(golden: Golden) -> No
     golden(lines[1])
 
 
+def test_the_answer_says_at_its_top_which_transport_was_not_seen_and_why() -> None:
+    unseen = [requirement(f"REQ-{number}", "not seen", transport="tcp", measured="routed") for number in (1, 2)]
+    other = requirement("REQ-3", "not seen", transport="tcp", measured="its log says")
+    nothing = BehaviourClasses(mapping=None, filtering=None, ports=None, hairpinning=None)
+    seen = record(requirement(), other, *unseen)
+    seen = seen.model_copy(update={"classes": {**seen.classes, "tcp": nothing}})
+    assert audit.text([seen]).splitlines()[1] == "No class of behaviour was seen for TCP: routed."
+    assert "No class of behaviour" not in audit.text([record(requirement(), *unseen)])
+
+
 def test_sentences_of_a_table_have_the_rest_of_the_line(golden: Golden) -> None:
     measured = "all flows of all inside hosts had one outside address"
     text = audit.text([record(*(requirement(f"REQ-{number}", measured=measured) for number in range(9)))], 80)

@@ -113,6 +113,9 @@ def sentences(record: AuditRecord) -> list[Sentence]:
         ]
     met = sum(one.verdict == "meets" for one in decided)
     found = [Sentence(f"{record.gateway} meets {met} of {len(decided)} requirements that were examined.", leads=True)]
+    found += [
+        Sentence(f"No class of behaviour was seen for {name.upper()}: {reason}.") for name, reason in _unseen(record)
+    ]
     for level in LEVELS:
         failed = [
             f"RFC {one.rfc} {one.requirement} ({one.transport.upper()})"
@@ -126,6 +129,16 @@ def sentences(record: AuditRecord) -> list[Sentence]:
     if left:
         found.append(Sentence(f"No verdict on {len(record.requirements) - len(decided)} more: {', '.join(left)}."))
     return [*found, *_doubts(record)]
+
+
+def _unseen(record: AuditRecord) -> Iterator[tuple[str, str]]:
+    """Yield the transports whose classes of behaviour no audit saw, each with the most frequent reason."""
+    for transport, behaviour in record.classes.items():
+        reasons = Counter(
+            one.measured for one in record.requirements if (one.transport, one.verdict) == (transport, "not seen")
+        )
+        if reasons and not any(getattr(behaviour, name) for name in CLASSES):
+            yield transport, reasons.most_common(1)[0][0]
 
 
 def _doubts(record: AuditRecord, about: str = "") -> list[Sentence]:

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv6Network
 from itertools import cycle
 from typing import Any, Final
@@ -14,7 +14,7 @@ from typing import Any, Final
 from natgauge.audits.kit.flows import Flow, SequenceNumber, after_syn, is_same, is_tcp, lone_packet
 from natgauge.audits.kit.hosts import HostBlocks, InsideHosts
 from natgauge.audits.kit.network import sides
-from natgauge.audits.kit.observations import NotSeenError, Observations
+from natgauge.audits.kit.observations import NotSeenError, Observations, UntranslatedError
 from natgauge.audits.kit.packets import ACK, FIN, RST, SYN, Endpoint, Packet, embedded
 from natgauge.audits.kit.pcapng import CapturedFrame
 from natgauge.words import Address, Side, Transport
@@ -27,9 +27,11 @@ SETTLE_SECONDS: Final = 0.05
 #: Ports of the inside, all even, and of the outside; ports that no rule treats in a special way.
 _PORTS: Final = range(20_000, 60_002, 2)
 _REMOTE_PORTS: Final = range(7_000, 20_000)
+#: The odd ports between those of the inside, in steps that no small block of ports has room for.
+_SPARE_PORTS: Final = tuple(20_001 + 2 * (index * 7_919 % 20_000) for index in range(20_000))
 
 
-def _from_any(ports: range) -> Iterator[int]:
+def _from_any(ports: Sequence[int]) -> Iterator[int]:
     """Return an endless iterator over ports that begins at one of the first thousand."""
     start = secrets.randbelow(1000)
     return cycle((*ports[start:], *ports[:start]))
@@ -40,7 +42,7 @@ class Examiner(Observations):
     """Opens flows through the gateway and sees what arrives.
 
     All methods that wait for a frame which a gateway has to deliver, or for control frames, raise `NotSeenError` if
-    the frame does not arrive.
+    the frame does not arrive, and those that open flows also if it arrives with its inside source.
 
     Attributes:
         prefix: NAT64 prefix in which the inside writes outside addresses; None = it writes them as they are.
@@ -49,6 +51,7 @@ class Examiner(Observations):
         knobs: values that the user has set for knobs of the device, by name.
         pool: outside addresses that the gateway has; 0 = not known.
         teams: inside hosts that examinations use in teams, the first ones; None = all.
+        forwarded: transports of which the gateway has translated a flow.
         narrow: makes the MTU of the gateway's outside link smaller within its `with` block; None = not possible.
     """
 
@@ -67,6 +70,7 @@ class Examiner(Observations):
     inside: InsideHosts = field(init=False)
     _ports: Iterator[int] = field(default_factory=lambda: _from_any(_PORTS))
     _remote_ports: Iterator[int] = field(default_factory=lambda: _from_any(_REMOTE_PORTS))
+    _spare_ports: Iterator[int] = field(default_factory=lambda: _from_any(_SPARE_PORTS))
     _control: Flow | None = None
     _every: frozenset[Address] = frozenset()
 
@@ -103,12 +107,12 @@ class Examiner(Observations):
         with self.network.aside():
             for host in self.inside.team:
                 try:
-                    flow = self.open(Endpoint(host, next(self._ports)), self.remote(), transport)
+                    self.open(Endpoint(host, next(self._ports)), self.remote(), transport)
+                except UntranslatedError:
+                    return False
                 except NotSeenError:
                     if transport in self.forwarded:
                         self.inside.learn(host)
-                    return False
-                if self.is_inside(flow.mapped.address):
                     return False
         return True
 
@@ -142,6 +146,15 @@ class Examiner(Observations):
     def remote(self, host: int = 0, port: int | None = None) -> Endpoint:
         """Return an outside endpoint; without a port, one that was not used before."""
         return Endpoint(self.host(host, "responder"), next(self._remote_ports) if port is None else port)
+
+    def spare(self) -> Endpoint:
+        """Return another inside endpoint of the first host, whose port is odd, and far from that of the last one."""
+        return Endpoint(self.host(), next(self._spare_ports))
+
+    def twin(self, flow: Flow) -> Endpoint:
+        """Return an inside endpoint with the flow's outside port, or a spare one if another flow may use that port."""
+        port = flow.mapped.port
+        return self.spare() if port in (0, flow.inside.port) or port in _PORTS else replace(flow.inside, port=port)
 
     def written(self, remote: Endpoint) -> Endpoint:
         """Return an outside endpoint as the inside writes it."""
@@ -224,6 +237,12 @@ class Examiner(Observations):
             raise NotSeenError(
                 f"the first {transport.upper()} frame from {inside} to {remote} did not arrive outside"
                 f"{self._answer_to(inside, since)}"
+            )
+        if self.is_inside(mapped.address):
+            whose = f" of {inside.address}" if transport in self.forwarded else ""
+            raise UntranslatedError(
+                f"the gateway does not translate {transport.upper()}{whose}: a frame arrived outside with the source "
+                f"{mapped.address}, which is that of the inside host"
             )
         self.forwarded.add(transport)
         self.inside.opens(inside.address, mapped.address)

@@ -26,6 +26,10 @@ class AloneError(NotSeenError):
     """No two inside hosts had one outside address, so nothing shows what the gateway does when they compete."""
 
 
+class UntranslatedError(NotSeenError):
+    """The gateway sent a flow's first frame on with its inside source: that is routing, and shows nothing of a NAT."""
+
+
 class NotApplicableError(Exception):
     """A requirement does not apply to this gateway; the text is the reason, without a full stop."""
 

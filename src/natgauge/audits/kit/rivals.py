@@ -11,7 +11,7 @@ from typing import Final
 
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Flow
-from natgauge.audits.kit.observations import AloneError, NotSeenError
+from natgauge.audits.kit.observations import AloneError, NotSeenError, UntranslatedError
 from natgauge.audits.kit.packets import Endpoint
 from natgauge.words import Address, Transport
 
@@ -37,6 +37,10 @@ def rival_of(
     for host in examiner.inside.rivals(own.address, outside):
         try:
             flow = examiner.open(Endpoint(host, own.port), remote, transport)
+        except UntranslatedError:
+            # It took no time.
+            examiner.inside.is_refused(host)
+            continue
         except NotSeenError as error:
             examiner.inside.is_refused(host)
             refusals.append(error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.audits.kit.classes import filtering, hairpinned, hairpinning, mapping, overloading
+from natgauge.audits.kit.classes import MAPPING_FLOWS, filtering, hairpinned, hairpinning, mapping, overloading
 from natgauge.audits.kit.crowd import CROWD, MANY, Crowd
 from natgauge.audits.kit.errors import error_about, quoting
 from natgauge.audits.kit.examiner import Examiner
@@ -19,7 +19,7 @@ from natgauge.audits.kit.requirement import CGN, Finding, requires
 from natgauge.audits.kit.rivals import ALONE, compete
 
 _DIFFERENT: Final = "two inside hosts with the same source port had different outside endpoints"
-_MAPPING, _FILTERING, _OVERLOADING = Flows(9), Flows(3), Flows(4)
+_MAPPING, _FILTERING, _OVERLOADING = Flows(MAPPING_FLOWS), Flows(3), Flows(4)
 #: By chance, UDP and TCP have one port in all of these tries in less than one case of 10^6, with 1000 ports for a host.
 _TRIES: Final = 2
 
@@ -91,7 +91,7 @@ def _examine_changes(examiner: Examiner) -> Finding:
     """Compare mapping and filtering before and after another host opened many flows."""
     seen = examiner.once(mapping)
     if seen.alone not in (None, seen.kind):
-        return False, f"mapping is {seen.alone}, and {seen.kind} while another host uses the same source port"
+        return False, f"mapping is {seen.alone}, and {seen.kind} while another flow has the same port"
     crowd = examiner.once(Crowd)
     # The hosts of the crowd are others, and may have another outside address.
     seen = mapping(examiner)

@@ -13,7 +13,7 @@ from natgauge.audits.kit.errors import provoked
 from natgauge.audits.kit.examiner import PATIENCE_SECONDS, Examiner
 from natgauge.audits.kit.flows import is_same, lone_packet
 from natgauge.audits.kit.hosts import Flows
-from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
+from natgauge.audits.kit.observations import NotApplicableError, NotSeenError, UntranslatedError
 from natgauge.audits.kit.requirement import Finding, requires
 
 #: MTU of the gateway's outside link during the examination; IPv6 needs 1280.
@@ -28,6 +28,8 @@ def _examine_query(examiner: Examiner) -> Finding:
     """Send a query and its reply; new flows by UDP show that the gateway serves the host that sent the query."""
     try:
         flow = examiner.open(examiner.endpoint(), examiner.remote())
+    except UntranslatedError:
+        raise
     except NotSeenError:
         if "icmp" in examiner.forwarded:
             # This query was lost, or the gateway refuses further mappings of this host.

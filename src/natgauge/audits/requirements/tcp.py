@@ -16,7 +16,7 @@ from typing import Final, Literal
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.flows import Flow, SequenceNumber, is_tcp
 from natgauge.audits.kit.hosts import Flows
-from natgauge.audits.kit.observations import NotSeenError
+from natgauge.audits.kit.observations import NotSeenError, UntranslatedError
 from natgauge.audits.kit.packets import ACK, FIN, PSH, RST, SYN, Endpoint, ErrorMessage, Packet, TcpSegment, make_packet
 from natgauge.audits.kit.requirement import Finding, requires
 from natgauge.audits.kit.timers import BELOW
@@ -124,7 +124,11 @@ def _segment(examiner: Examiner, state: _State, flags: int) -> tuple[Flow, Packe
 
 
 def _examine(state: _State, flags: int, words: str, examiner: Examiner) -> Finding:
-    outside = examiner.once(_outside)
+    try:
+        outside = examiner.once(_outside)
+    except UntranslatedError as error:
+        # All segments leave so, whatever their state.
+        return False, str(error)
     flow, packet = _segment(examiner, state, flags)
     # A segment that leaves from a private address is a leak whatever its checksum.
     with examiner.network.damaged_too():
@@ -146,6 +150,9 @@ def _is_private(address: Address) -> bool:
 
 for _name, _words, _state, _flags in _CASES:
     # RFC 1918 is older than RFC 2119; its word is "should not".
-    requires(f"{_words} does not leave from a private address", (1918, f"3-{_name}", "SHOULD", "tcp"), flows=Flows(3))(
-        partial(_examine, _state, _flags, _words)
-    )
+    requires(
+        f"{_words} does not leave from a private address",
+        (1918, f"3-{_name}", "SHOULD", "tcp"),
+        flows=Flows(3),
+        needs_forwarding=False,
+    )(partial(_examine, _state, _flags, _words))
