@@ -23,6 +23,7 @@ from natgauge.known_doubts import known_doubts, words_of
 from natgauge.metrics import figures
 from natgauge.notes import GRADES, Note
 from natgauge.procedures import procedures
+from natgauge.records.comparison import Role
 from natgauge.records.measurement import Result
 from natgauge.reports import csv_table
 from natgauge.reports.answers import Sentence, answers, not_sure, one
@@ -644,14 +645,14 @@ def test_a_comparison_by_rates_is_not_sure_beside_a_doubt_that_could_change_it()
     doubt = Note("tester on device cores", "x", value=0.2, grade="answer")
 
     def by_rates(**doubts: Sequence[Note]) -> list[Sentence]:
+        named: list[tuple[str, Role, str]] = [
+            ("nftables-nat44", "baseline", "baseline"),
+            ("dear", "compared", "dear"),
+            ("alike", "compared", "alike"),
+            ("nftables-nat44 (A/A control)", "control", "control"),
+        ]
         gateways = [
-            compared_gateway(label, role, doubts={"new": tuple(doubts.get(of, ()))})
-            for label, role, of in (
-                ("nftables-nat44", "baseline", "baseline"),
-                ("dear", "compared", "dear"),
-                ("alike", "compared", "alike"),
-                ("nftables-nat44 (A/A control)", "control", "control"),
-            )
+            compared_gateway(label, role, doubts={"new": tuple(doubts.get(of, ()))}) for label, role, of in named
         ]
         found = [
             estimate("dear", quantity="new", ratio_to_forwarding=None),

@@ -57,7 +57,6 @@ class MappingSeen:
 
     Attributes:
         alone: its class while no other flow has the outside port of the first one; None = not examined.
-        outside: outside endpoints by remote endpoint.
         further: flows that were opened to see whether one gets the outside endpoint of another one.
     """
 
@@ -138,9 +137,8 @@ def _clash(examiner: Examiner, first: Endpoint, second: Endpoint) -> tuple[tuple
     The source port of a flow to the second remote endpoint is the outside port of one to the first: Linux keeps a port
     that lies in its range. Elsewhere chance decides.
 
-    Returns:
-        The flow to the first remote endpoint and the inside endpoint of the other one; None = there is no clash. And
-        the number of flows.
+    Return the flow to the first remote endpoint with the inside endpoint of the other one, or None where there is no
+    clash; and the number of flows.
     """
     ours, theirs = dict[Endpoint, Flow](), dict[Endpoint, Flow]()
     for number in range(1, _MOST_PAIRS + 1):

@@ -51,7 +51,7 @@ class Examiner(Observations):
         knobs: values that the user has set for knobs of the device, by name.
         pool: outside addresses that the gateway has; 0 = not known.
         teams: inside hosts that examinations use in teams, the first ones; None = all.
-        forwarded: transports of which the gateway has translated a flow.
+        forwarded: transports of which the gateway has translated a flow; those of others say that it does not.
         narrow: makes the MTU of the gateway's outside link smaller within its `with` block; None = not possible.
     """
 

@@ -442,7 +442,7 @@ class MixedLoad(HeldRate[MixedT]):
         """
         deciding, seconds = _lowest_failed(repetition), self.settings.trial_seconds
         rate = max((each.load for each in deciding), default=0.0)
-        load, lost = self.flooded(rate), _lost_of_sent([each.outcome.openings for each in deciding])
+        load, lost = self.flooded(rate), lost_of_sent([each.outcome.openings for each in deciding])
         fewer = _HALF * load.new if tried else load.new
         if any(each.outcome.verdict is Verdict.PASS for each in tried):
             return fewer if ended_by == "new connections" else None
@@ -498,7 +498,7 @@ def prepared(
 
 def _loses_few(repetition: Measurement) -> bool:
     """Whether the device lost some connections at the lowest rates of a phase 1 alone, but no more than a few."""
-    lost = _lost_of_sent(each.outcome.phase1 for each in _lowest_failed(repetition))
+    lost = lost_of_sent(each.outcome.phase1 for each in _lowest_failed(repetition))
     return 0 < lost <= _FEW_LOST
 
 
