@@ -106,7 +106,7 @@ def test_a_bound_of_subscribers_that_open_no_new_connections_has_none_of_them() 
     """Seen: "at most nan new connections/s"."""
     figures = {"connections_per_second": 0.0, "open_connections": 70.0}
     text = one(made([7.0], metric="subscribers", unit="subscribers", limited_by="tester", figures=figures)).text
-    assert "; 0.0 new connections/s" in text
+    assert "; 0 new connections/s" in text
     assert "at least 70 open connections" in text
 
 

@@ -555,7 +555,7 @@ def test_no_trial_has_fewer_connections_than_the_engine_replaces(
 def test_the_open_connections_that_end_a_search_are_named(golden: Golden) -> None:
     found = measure("mixed-load", Mixed(), connections=10, four_tuples=10_000_000)
     (one,) = found.measurements
-    assert (one.upper, one.limited_by) == (None, "tester")
+    assert (one.upper, one.limited_by) == (None, "ranges")
     assert one.figures["connections_per_second"] == pytest.approx(3000)
     golden([note.text for note in one.notes if note.word == "search"])
 

@@ -126,8 +126,12 @@ def lost_at_most(outcome: Trial, share: float, frames: int = 0) -> bool:
 
 
 def lost_more_connections(outcome: Trial) -> bool:
-    """Whether phase 2 lost more of its new or closed connections than the share of the frames that it lost explains."""
-    share = lost_of_sent(outcome.phase2.values())
+    """Whether phase 2 lost more of its new or closed connections than the loss of frames of a direction explains."""
+    share, sent = max(
+        ((lost_of_sent([each]), each.offered_frames) for each in outcome.phase2.values()), default=(0.0, 0)
+    )
+    # Of few frames the share is not known well.
+    share += deviation(share * sent, share) / max(1, sent)
     # A connection is lost where one of its messages is.
     return any(
         not explains(min(1.0, share * max(1, len(each.messages))), each.lost, each.due_frames)
