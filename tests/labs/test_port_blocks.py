@@ -37,7 +37,7 @@ nft add element ip natgauge blocks { 10.0.0.9 : 198.19.128.1 . 2000-2999 }
     ("first_port", "capacity", "limit", "named"),
     [
         # Each of four hosts has two blocks of 128 ports, here one after the other.
-        (1024, 1024, "port block", r"10\.0\.0\.2 has 198\.19\.0\.1, ports [0-9]+ to [0-9]+"),
+        (1024, 1024, "port block", r"10\.0\.0\.2 used 198\.19\.0\.1, ports [0-9]+ to [0-9]+"),
         # The first two hosts have all four blocks.
         (65_024, 512, "port pool", r"198\.19\.0\.1 to 198\.19\.0\.1"),
     ],

@@ -366,7 +366,8 @@ def _ports(
         # Subscribers may share one outside address.
         mapped = sources if options.subscribers is None else 1
         most = mapped * source.count
-        if around.port_blocks is not None:
+        # Where a block has room for its ports' number of connections, more endpoints would only spread these by chance.
+        if around.port_blocks is not None and not around.port_blocks.counts_connections:
             most = mapped * min(source.count, max(1, around.port_blocks.ports // 2))
         elif sources > 1 and (outside := _outside_ports(around, sources)) is not None:
             most = min(sources * source.count, outside)
