@@ -16,6 +16,7 @@ from tests.unit.golden import Golden
 from tests.unit.simulated import Gateway
 
 from natgauge import foreign
+from natgauge.analysis.comparing import comparable
 from natgauge.campaigns import cell_run
 from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.plan import read
@@ -69,6 +70,36 @@ def test_a_bench_answers_the_connection_rate_before_what_builds_on_it(tmp_path: 
     given = [entry["given"] for entry in entries(tmp_path / "out") if entry["event"] == "repetition"]
     assert given[0] == {}
     assert given[1]["connection_rate"] == pytest.approx(30_000, rel=0.35)
+
+
+FIRST_PACKETS = """
+name = "small"
+gateways = ["nftables-nat44", "linux-ipv4"]
+profile = "quick"
+repetitions = 2
+seed = 5
+
+[traffic]
+connections = 1000
+
+[[measure]]
+metric = "connection-rate"
+error = "30%"
+
+[[measure]]
+metric = "first-packet-delay"
+"""
+
+
+def test_delays_at_shares_of_the_rates_that_the_rounds_found_can_be_compared(tmp_path: Path) -> None:
+    """Each result had connection rates of its own as a setting, and was comparable with no other one."""
+    rates = {"nftables-nat44": 30_000, "linux-ipv4": 80_000}
+    benches = Benches(gateway=lambda cell: Gateway(establishes=rates[str(cell.gateway)]))
+    campaign(tmp_path, benches, plan=FIRST_PACKETS)
+    folders = (tmp_path / "out" / "results").glob("*-first-packet-delay")
+    first, second = (read_summary(folder) for folder in folders)
+    assert first.parameters.get("connection_rate") != second.parameters.get("connection_rate")
+    assert comparable(first, second, except_for={"device"}) == []
 
 
 def test_the_same_seed_gives_the_same_order(tmp_path: Path) -> None:

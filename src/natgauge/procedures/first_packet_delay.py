@@ -130,7 +130,8 @@ class _FirstPacketDelay(HeldConnections[FirstPacketDelaySettings]):
         if self.preparation.rough is not None:
             return Note("phase 1", f"{full}, measured within 10 %")
         if self.settings.connection_rate is not None:
-            return Note("phase 1", f"{full}, as given")
+            # Who chose it is not known here: a campaign hands on the one that it measured.
+            return Note("phase 1", full)
         text = (
             f"{full}, which the device surely reaches; its trials were too short to measure its connection rate, so "
             "that may be higher: use more connections, or give --connection-rate"
