@@ -57,7 +57,7 @@ def made(
     """A result with these repetitions; fields and parameters by name, figures by a value or by those of repetitions."""
     actual = summarize(values)
     document = {
-        "schema": "natgauge-summary-6",
+        "schema": "natgauge-summary-7",
         "metric": "throughput",
         "unit": "frames/s",
         "median": actual.median if median is None else median,

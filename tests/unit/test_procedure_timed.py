@@ -333,6 +333,15 @@ def test_delays_of_few_frames_are_doubted(metric: str, rate: float, grade: str |
     assert ("(doubtful)" in answers.one(found.result).text) == (grade == "answer")
 
 
+def test_the_tags_that_rfc_8219_asks_for_are_enough_frames() -> None:
+    """Each literal measurement of the latency had the doubt, and longer trials, its remedy, time no more tags."""
+    found = measured("latency", way="rfc8219", trial_seconds=120.0, loads="100%")
+    assert found.figure("timed_frames") == 500
+    assert "few frames" not in found.words()
+    one = measured("latency", throughput_rate=1.0, trial_seconds=1.0, loads="100%")
+    assert one.notes("1 frame of a direction was timed")
+
+
 def test_of_two_directions_the_ends_are_those_of_the_slower_one_and_the_frames_those_of_the_fewer() -> None:
     def delays(lower: float, frames: int) -> Delays:
         ends = lower * US, (lower + 9) * US

@@ -54,7 +54,7 @@ NOTED = [Note("trials", "a round of cable is void: lost", 2)]
 @pytest.mark.parametrize(
     ("name", "document"),
     [
-        ("summary-6", made([1.0, 2.0], median=1.5).document()),
+        ("summary-7", made([1.0, 2.0], median=1.5).document()),
         ("comparison-5", compared(notes=NOTED).document()),
         ("comparison-5", compared([estimate(), estimate("third", None, 0.97, None)]).document()),
         ("comparison-5", compared_by_rates().document()),

@@ -78,7 +78,7 @@ def test_what_was_stored_is_read_back_the_same(tmp_path: Path) -> None:
     )
     Store(tmp_path).write_summary(found.document())
     assert read_summary(tmp_path).document() == found.document()
-    assert json.loads((tmp_path / "summary.json").read_text())["schema"] == "natgauge-summary-6"
+    assert json.loads((tmp_path / "summary.json").read_text())["schema"] == "natgauge-summary-7"
 
 
 WRONG: list[tuple[str, Change, str]] = [
@@ -94,7 +94,7 @@ WRONG: list[tuple[str, Change, str]] = [
     ("an extreme of other repetitions", lambda d: d.update(maximum=9.0), "maximum 9"),
     ("a median that cannot be", lambda d: d.update(median=9.0), "median 9"),
     ("a name in two groups", lambda d: d["parameters"]["device"].update(seed=8), "'seed' is in two groups"),
-    ("an earlier schema", lambda d: d.update(schema="natgauge-summary-2"), "natgauge-summary-2"),
+    ("an earlier schema", lambda d: d.update(schema="natgauge-summary-6"), "natgauge-summary-6"),
     ("a note that is text", lambda d: d.update(notes=["x"]), "notes.0"),
     ("a note of an unknown word", lambda d: d.update(notes=[{"word": "x", "text": "x"}]), "notes.0.word"),
     ("no schema", lambda d: d.pop("schema"), "schema None"),

@@ -10,7 +10,7 @@ from typing import Final
 from natgauge.doubts.doubt import Doubt, Facts, Said, count_of
 from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
-from natgauge.metrics.times import FEW_FRAMES, TIMED_FRAMES, TOO_FEW_FRAMES
+from natgauge.metrics.times import FEW_FRAMES, RFC_TAGS, TIMED_FRAMES, TOO_FEW_FRAMES
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.statistics.trend import are_autocorrelated, autocorrelation, mann_kendall
 from natgauge.words import Verdict
@@ -27,12 +27,14 @@ def _single(facts: Facts) -> Iterator[Said]:
 def _few_frames(facts: Facts) -> Iterator[Said]:
     """A percentile, or a range, of few frames is that of the slowest one."""
     timed = facts.measured.figures.get(TIMED_FRAMES)
-    if timed is None or timed.minimum >= FEW_FRAMES:
+    # A literal measurement of RFC 8219 is no doubtful one.
+    enough = FEW_FRAMES if facts.parameters.get("tags") is None else RFC_TAGS
+    if timed is None or timed.minimum >= enough:
         return
     number = int(timed.minimum)
-    frames = "1 frame" if number == 1 else f"{number} frames"
+    frames, were = ("1 frame", "was") if number == 1 else (f"{number} frames", "were")
     yield Said(
-        f"{frames} of a direction were timed; of fewer than {FEW_FRAMES:,} the slowest is the worst case, and other "
+        f"{frames} of a direction {were} timed; of fewer than {FEW_FRAMES:,} the slowest is the worst case, and other "
         "frames may take far longer",
         value=number,
         grade="answer" if number < TOO_FEW_FRAMES else None,
@@ -120,10 +122,13 @@ DOUBTS: Final = (
         holds=_few_frames,
         grades="`answer` of fewer than 100 frames",
         meaning=(
-            "delays: fewer than 1,000 frames of a direction were timed, so that their worst case or their variation "
-            "is that of the slowest one; `value` is the number"
+            "delays: fewer than 1,000 frames of a direction were timed, or fewer than 500 tagged ones, so that their "
+            "worst case or their variation is that of the slowest one; `value` is the number"
         ),
-        remedy="Time more frames by longer trials (--trial-seconds) or higher loads; first frames by more connections.",
+        remedy=(
+            "Time more frames by longer trials (--trial-seconds) or higher loads, with --way rfc8219 by more --tags; "
+            "first frames by more connections."
+        ),
     ),
     Doubt(
         word="wide spread",

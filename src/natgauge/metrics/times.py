@@ -11,6 +11,8 @@ from natgauge.metrics.metric import TESTER_RATES, Criterion, DeclaredFigure, Met
 TIMED_FRAMES: Final = "timed_frames"
 #: The slowest one of fewer frames is their 99.9th percentile, and that of more frames may be far above it.
 FEW_FRAMES: Final = 1000
+#: Frames of a direction whose delays are enough for RFC 8219 section 7.2 where only tagged frames are timed.
+RFC_TAGS: Final = 500
 #: Of fewer frames the median and the range, too, may be those of a moment.
 TOO_FEW_FRAMES: Final = 100
 

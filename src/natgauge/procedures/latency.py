@@ -21,7 +21,7 @@ from natgauge.delays import Delays
 from natgauge.inputs.checks import in_range
 from natgauge.inputs.input import chosen
 from natgauge.measurer import Ability
-from natgauge.metrics.times import LATENCY
+from natgauge.metrics.times import LATENCY, RFC_TAGS
 from natgauge.procedures.kit.measure.delay_metrics import ABOUT_LOADS, DelaySettings, Timing, delays_read_by
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.delay_statistics import TYPICAL, WORST_CASE, percentile_within, typical_ends
@@ -32,7 +32,6 @@ Way = Literal["every-frame", "rfc8219"]
 #: RFC 8219 section 7.2.
 RFC_STREAM_SECONDS = 120.0
 RFC_TAGS_FROM_SECONDS = 60.0
-RFC_TAGS = 500
 
 
 @dataclass(frozen=True, kw_only=True)

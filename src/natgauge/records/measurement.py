@@ -17,7 +17,7 @@ from natgauge.records.repetition import Repetition
 from natgauge.statistics.figure import FigureSummary
 from natgauge.words import LimitedBy, Verdict
 
-SUMMARY_SCHEMA: Final = "natgauge-summary-6"
+SUMMARY_SCHEMA: Final = "natgauge-summary-7"
 
 #: The figure that says what part of the link's theoretical maximum the value is, 0 to 1.
 SHARE_OF_LINK: Final = "share_of_theoretical_maximum"
@@ -109,7 +109,7 @@ class Result(Record):
 
     schema_version: ClassVar = SUMMARY_SCHEMA
 
-    schema_name: Literal["natgauge-summary-6"] = Field(default=SUMMARY_SCHEMA, alias="schema")
+    schema_name: Literal["natgauge-summary-7"] = Field(default=SUMMARY_SCHEMA, alias="schema")
     metric: str
     unit: str
     median: float
