@@ -18,6 +18,7 @@ from typing import Final
 from natgauge import foreign
 from natgauge.errors import UsageError, shortened
 from natgauge.gateways.recipe import FILE_IN_FOLDER, LONGEST_NAME, LONGEST_TITLE, NAME
+from natgauge.labs.common.addresses import INSIDE
 from natgauge.plain_text import one_line
 
 #: The rule set's file next to the recipe.
@@ -34,8 +35,15 @@ _DEFINED: Final = re.compile(r"^\s*define\s+(\w+)\s*=\s*([^\s;]+)", re.MULTILINE
 _ADDRESS: Final = re.compile(r"\d+(?:\.\d+){3}")
 #: Networks, and addresses that rules select senders by.
 _SELECTED: Final = re.compile(rf"{_ADDRESS.pattern}/\d+|(?<=\bsaddr ){_ADDRESS.pattern}(?:-{_ADDRESS.pattern})?")
-#: Where hosts behind a NAT are (RFC 1918, RFC 6598); a lab has none of it.
+#: Where hosts behind a NAT are (RFC 1918, RFC 6598), and the part of it that a lab has.
 _INSIDE: Final = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
+_IN_LABS: Final = IPv4Network(str(INSIDE["ipv4"].device.network))
+#: What a rule does not match, so that it matches all that a lab has.
+_LEFT_OUT: Final = re.compile(r"(?<=!=)\s*(?:\{[^}]*\}|\S+)")
+#: Definitions and sets, which rules name.
+_NAMED: Final = re.compile(
+    r"\b(?:define\s+(\w+)\s*=\s*(?:\{[^}]*\}|[^\s;]+)|set\s+(\w+)\s*\{(?:[^{}]|\{[^{}]*\})*\})"
+)
 #: Interfaces that each lab has by these names.
 _EVERYWHERE: Final = frozenset({"lo"})
 _RANGE: Final = re.compile(rf"{_ADDRESS.pattern}-{_ADDRESS.pattern}")
@@ -160,13 +168,13 @@ def from_nft(name: str, source: Path, names: Mapping[str, str]) -> NewRecipe:
 
 def unlike_lab(rules: str, names: Mapping[str, str]) -> Iterator[str]:
     """Yield what rules name that no lab has, so that they match nothing there, with what to change."""
-    code = re.sub(r"#.*", "", rules)
+    code = _selecting(re.sub(r"#.*", "", rules))
     if others := [name for name in _interfaces(code) if name not in {*names, *_EVERYWHERE}]:
         yield (
             f"names interfaces that no lab has ({', '.join(others)}), whose rules match nothing there; put the inside "
             "or the outside interface in their place where that matters"
         )
-    networks = list(dict.fromkeys(each for each in _SELECTED.findall(code) if each not in names and _is_inside(each)))
+    networks = list(dict.fromkeys(each for each in _SELECTED.findall(code) if each not in names and _is_unlike(each)))
     if networks and "NG_INITIATOR_NETWORK4" not in names.values():
         yield (
             f"names networks that no lab has ({', '.join(networks)}), whose rules match nothing there; if one is your "
@@ -174,13 +182,23 @@ def unlike_lab(rules: str, names: Mapping[str, str]) -> Iterator[str]:
         )
 
 
-def _is_inside(addresses: str) -> bool:
-    """Whether a network, an address, or the first one of a range is private."""
+def _selecting(code: str) -> str:
+    """Return rules without what they leave out, and without the definitions and sets that nothing else names."""
+    kept = _LEFT_OUT.sub("{}", code)
+
+    def named(found: re.Match[str]) -> str:
+        return found[0] if re.search(rf"[$@]{found[1] or found[2]}\b", kept) else ""
+
+    return _NAMED.sub(named, kept)
+
+
+def _is_unlike(addresses: str) -> bool:
+    """Whether a network, an address, or the first one of a range is private, and no lab has a part of it."""
     try:
         network = IPv4Network(addresses.partition("-")[0], strict=False)
     except ValueError:
         return False
-    return any(map(network.subnet_of, _INSIDE))
+    return any(map(network.subnet_of, _INSIDE)) and not network.overlaps(_IN_LABS)
 
 
 def _title(source: Path) -> str:
@@ -201,7 +219,7 @@ def _interfaces(code: str) -> dict[str, None]:
         for each in (several or one).split(",")
     )
     named = (defined.get(name.removeprefix("$"), name) for name in every)
-    return dict.fromkeys(name for name in named if re.fullmatch(r"\$?[A-Za-z0-9_.*-]+", name))
+    return dict.fromkeys(name for name in named if re.fullmatch(r"\$?(?=.*[A-Za-z0-9])[A-Za-z0-9_.*-]+", name))
 
 
 def _targets(code: str) -> set[str]:

@@ -96,7 +96,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "cleaning": {"errors", "host", "interruption", "labs"},
     "guest_building": {"errors", "host", "labs"},
-    "new_recipe": {"errors", "foreign", "gateways", "plain_text", "words"},
+    "new_recipe": {"errors", "foreign", "gateways", "labs", "plain_text", "words"},
     "gateways": {
         "embedding", "errors", "foreign", "host", "inputs", "interruption", "labs", "port_blocks", "system_errors",
         "table_memory", "toml_text", "words",

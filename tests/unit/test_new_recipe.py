@@ -248,6 +248,37 @@ def test_what_no_lab_has_is_told_with_what_to_change(capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
+    "rule",
+    [
+        # A lab's inside is 10.0.0.0/16.
+        "ip saddr 10.0.0.0/8 masquerade",
+        "ip saddr 10.0.0.0/24 masquerade",
+        "ip saddr 10.0.0.2 masquerade",
+        # What is left out is in no lab, so that all of a lab is chosen.
+        "ip saddr != 192.168.7.0/24 masquerade",
+        "ip saddr != { 192.168.7.0/24, 192.168.8.0/24 } masquerade",
+        "ip saddr != $GUESTS masquerade",
+        "ip saddr != @guests masquerade",
+        'meta iifname != "guests" masquerade',
+        'iifname != { "guests", "old" } masquerade',
+        'iifname . oifname { "lan0" . "wan0" } masquerade',
+    ],
+)
+def test_rules_that_match_in_a_lab_are_not_said_to_match_nothing(rule: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before = "define GUESTS = { 192.168.7.0/24, 192.168.8.0/24 }\n"
+    named = "    set guests { type ipv4_addr; flags interval; elements = { 192.168.7.0/24 } }\n"
+    Path("router.conf").write_text(rules(rule, before=before).replace("    chain", f"{named}    chain"))
+    asked = ["gateways", "new", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]
+    assert run([*asked, "one"]) == 0
+    assert capsys.readouterr().err == ""
+    others = "ip saddr $GUESTS masquerade", "ip saddr @guests masquerade", "ip saddr 10.1.0.0/16 masquerade"
+    for number, other in enumerate(others):
+        Path("router.conf").write_text(rules(rule, other, before=before).replace("    chain", f"{named}    chain"))
+        assert run([*asked, f"other{number}"]) == 0
+        assert "match nothing there" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     "file", ["r" * 200, "a/" * 60 + "router.conf", "back\\slash", 'quo"te', "new\nline", "tab\tand\x7fdel"]
 )
 def test_a_recipe_of_a_file_with_any_name_can_be_read(file: str) -> None:
