@@ -723,6 +723,12 @@ def test_draws_that_exceed_the_connections_are_the_frames_of_their_rate() -> Non
             "reset", "ms", {"reset_kind": "failover"},
             "forwards nothing for 7 ms after a failover, in the direction that returns later"
         ),
+        ("reset", "ms", {"directions": "both"}, "forwards nothing for 7 ms after a restart, in the direction that"),
+        ("reset", "ms", {"directions": "up"}, "forwards nothing for 7 ms after a restart: "),
+        (
+            "reset", "ms", {"reset_kind": "failover", "directions": "down"},
+            "forwards nothing for 7 ms after a failover: "
+        ),
         ("mixed-load", "frames/s", {}, "forwards 7 frames/s in each direction while connections are opened and leave"),
         (
             "mixed-load", "frames/s", {"new_rate": 0.0},

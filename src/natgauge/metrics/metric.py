@@ -78,8 +78,8 @@ class Metric:
             limit of the tester or the host moved a value: "higher" makes it a lower bound, "lower" an upper one, and of
             None, such as a ratio of two rates, nothing is known.
         does: what a device does that has a value, as the predicate of a sentence; "{value}" is the value with its unit,
-            "{number}" the value alone, "{opened}" the connections that drawn frames open. Empty = reports print metric
-            and value.
+            "{number}" the value alone, "{opened}" the connections that drawn frames open, "{later}" which of two
+            directions it is of. Empty = reports print metric and value.
         does_where: the same where a parameter has a value, by both; of several the first.
         does_stateless: the same where none of these holds and the device keeps no connections; empty = it is the same.
         criterion: what a passing trial had to do, which follows the value in a sentence.

@@ -100,10 +100,8 @@ RESET: Final = Metric(
     title="Outage after a restart",
     source="RFC 6201, RFC 8219 section 7.7",
     better="lower",
-    does="forwards nothing for {value} after a restart, in the direction that returns later",
-    does_where={
-        ("reset_kind", "failover"): "forwards nothing for {value} after a failover, in the direction that returns later"
-    },
+    does="forwards nothing for {value} after a restart{later}",
+    does_where={("reset_kind", "failover"): "forwards nothing for {value} after a failover{later}"},
     best="forwards soonest after a restart",
     figures=(
         DeclaredFigure(

@@ -282,7 +282,9 @@ def _does(result: Result, *, sized: bool) -> str:
         value = f"{_figure(result)}{criterion.frames_clause(result, sized=sized)}"
         said = does.format(value=value, opened=_opened(result))
         return f"{result.gateway} {said}{criterion.condition(result)}{mark}"
-    said = does.format(value=_figure(result), number=_number(result))
+    is_one = str(result.parameter("directions")) in {"up", "down"}
+    later = "" if is_one else ", in the direction that returns later"
+    said = does.format(value=_figure(result), number=_number(result), later=later)
     return f"{result.gateway} {said}{criterion.clause(result, sized=sized)}{mark}"
 
 
