@@ -89,7 +89,11 @@ class _FrameLoss(HeldConnections[FrameLossSettings]):
             return top, "the tester's own highest rate"
         if self.preparation.unavoidable and settings.throughput_rate is None:
             return top, "the tester's own highest rate: a device that loses a share at every rate has no throughput"
-        return min(throughput_of(self, settings) * SHARED_MULTIPLE, top), "twice the throughput"
+        rate = throughput_of(self, settings)
+        # A device that loses a share at every rate has the throughput 0, and another rate in its place.
+        is_other = not settings.throughput_rate and not self.runner.first[-1].summary.median
+        what = "highest rate at which it lost no more than at every rate" if is_other else "throughput"
+        return min(rate * SHARED_MULTIPLE, top), f"twice the {what}"
 
     def once(self, _known: float | None) -> Measurement:
         settings = self.settings
