@@ -20,7 +20,7 @@ from natgauge.errors import UsageError
 from natgauge.metrics import metrics
 from natgauge.records.measurement import Result
 from natgauge.records.store import Store
-from natgauge.reports.difference import diff, interval_of, text
+from natgauge.reports.difference import diff, document, interval_of, text
 from natgauge.statistics.two_samples import shift_coverage
 
 FIRST = (1000.0, 1010.0, 990.0, 1005.0, 995.0)
@@ -329,9 +329,15 @@ def test_the_command_ends_with_what_continuous_integration_wants_to_know(
     assert run(["diff", first, second]) == status
     assert "throughput" in capsys.readouterr().out
     assert run(["diff", "--json", first, second]) == status
-    document = json.loads(capsys.readouterr().out)
-    assert document["exit_status"] == status
-    assert document["comparisons"][0]["value"] == pytest.approx(factor)
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["exit_status"] == status
+    assert printed["comparisons"][0]["value"] == pytest.approx(factor)
+
+
+def test_drawn_frames_are_no_connections_for_a_program_either() -> None:
+    drawn: dict[str, Any] = {"metric": "connection-rate", "unit": "connections/s", "parameters": {"order": "with-replacement"}}
+    compared = document(diff([result(FIRST, **drawn)], [result(times(0.8), **drawn)]))
+    assert [line["unit"] for line in compared["comparisons"]] == ["frames/s of drawn four tuples"]
 
 
 @pytest.mark.parametrize("again", ["a", "b/../a", "link", "a/0"])

@@ -175,6 +175,15 @@ def test_directions_as_columns_have_no_unit_of_one_direction_and_the_sum() -> No
     assert block["all directions (frames/s)"] == ("400", "300")
 
 
+def test_columns_whose_values_count_other_things_have_the_units_of_all() -> None:
+    """Seen: frames of drawn four tuples beside a permutation, all in connections/s."""
+    series = [
+        one("connection-rate", "x", 1, rate, parameters={"order": order})
+        for order, rate in (("permutation", 200.0), ("with-replacement", 300.0))
+    ]
+    assert "connection-rate of x (connections/s or frames/s of drawn four tuples)" in cells(series, "order")
+
+
 def test_a_second_parameter_that_varies_makes_a_block_for_each_of_its_values() -> None:
     series = [
         one("throughput", "x", 1, rate, parameters={"directions": way, "frame_size": octets})

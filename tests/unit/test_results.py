@@ -16,6 +16,7 @@ from tests.unit.made_results import grouped, made
 from tests.unit.simulated import Gateway
 
 from natgauge.cli import run
+from natgauge.doubts import find
 from natgauge.measurements.making import make
 from natgauge.notes import Note
 from natgauge.procedures import connection_rate, procedures
@@ -386,6 +387,16 @@ def test_excused_trials_are_told_and_too_many_decide_nothing(
     assert [doubt.word for doubt in told] == ([] if word is None else [word])
     golden(told)
     assert any("excused" in note.text for note in disturbed_note([one])) == bool(excused)
+
+
+def test_the_interval_that_disturbances_leave_of_drawn_frames_is_one_of_frames() -> None:
+    none = make_counts(intended=0, offered=0, received=0)
+    kinds = [make_outcome(Verdict.PASS, "", none), make_outcome(Verdict.INVALID, "why", none, excused=True)]
+    attempts = tuple(Attempt(1.0, short=False, outcome=outcome) for outcome in kinds)
+    one = Measurement(5.0, 7.0, "device", verdict_counts(attempts), attempts=attempts)
+    result = make_result("connection-rate", "connections/s", {}, [one, one])
+    (doubt,) = (each for each in find(result, grouped({"order": "with-replacement"})) if each.word == "undecided")
+    assert doubt.text.startswith("between 5 and 7 frames/s of drawn four tuples: ")
 
 
 @pytest.mark.parametrize(

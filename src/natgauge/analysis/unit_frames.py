@@ -80,6 +80,11 @@ def drawn_frames(metric: str, parameters: Parameters) -> float | None:
     return float(number) if isinstance(number, int | float) else None
 
 
+def counted_unit(metric: str, unit: str, parameters: Parameters) -> str:
+    """Return the unit of a value, `unit`, and of drawn frames what it counts, whatever they opened."""
+    return unit if drawn_frames(metric, parameters) is None else "frames/s of drawn four tuples"
+
+
 def frames_in_all(rate: float, figures: Mapping[str, FigureSummary], parameters: Parameters) -> float:
     """Return the frames/s of all directions and kinds; `rate` itself where the figures do not name a sum.
 

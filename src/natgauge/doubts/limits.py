@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from natgauge.analysis.unit_frames import counted_unit
 from natgauge.doubts.doubt import Doubt, Facts, Said
 from natgauge.figure_text import number
 from natgauge.procedures.kit.result.notes import excused_text
@@ -20,7 +21,7 @@ EXCUSED_TOO_OFTEN: Final = 1 / 3
 def _too_often(facts: Facts) -> Iterator[Said]:
     """An excused trial is repeated, and one that passes in spite of disturbances counts: the best of several."""
     if _decide_nothing(facts.measured):
-        yield Said(f"{_between(facts.measured)}{_text(facts.measured)}")
+        yield Said(f"{_between(facts)}{_text(facts.measured)}")
 
 
 def _excused(facts: Facts) -> Iterator[Said]:
@@ -37,13 +38,14 @@ def _text(measured: MeasurementResult) -> str:
     return excused_text(measured.excused, sum(measured.trials.values()))
 
 
-def _between(measured: MeasurementResult) -> str:
+def _between(facts: Facts) -> str:
     """Return the remaining interval with a colon, where the metric has one."""
+    measured = facts.measured
     known = [measurement.upper for measurement in measured.measurements if measurement.upper is not None]
     if len(known) < len(measured.measurements):
         return ""
     lower, upper = map(number, (measured.summary.minimum, max(known)))
-    return f"between {lower} and {upper} {measured.unit}: "
+    return f"between {lower} and {upper} {counted_unit(measured.metric, measured.unit, facts.parameters)}: "
 
 
 def _limited(by: LimitedBy, text: str) -> Callable[[Facts], Iterator[Said]]:

@@ -14,6 +14,7 @@ from natgauge.analysis.audit_changes import Examined
 from natgauge.analysis.change import ALIKE, UNKNOWN, WORSE, Change, Changes, Thing
 from natgauge.analysis.contrast import Contrast
 from natgauge.analysis.scalability import varied_with
+from natgauge.analysis.unit_frames import counted_unit
 from natgauge.errors import UsageError
 from natgauge.figure_text import given
 from natgauge.interval_text import percent, ratio, signed
@@ -298,7 +299,7 @@ def document(diff: Diff) -> dict[str, Any]:
         "comparisons": [
             {
                 "metric": line.first.metric,
-                "unit": line.first.unit,
+                "unit": counted_unit(line.first.metric, line.first.unit, line.first.parameters),
                 **_judged(line, _result),
                 "sitting": line.conclusion.sitting or None,
                 "kind": None if line.contrast is None else line.contrast.kind,

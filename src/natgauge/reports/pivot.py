@@ -119,10 +119,10 @@ def of_metrics(results: Sequence[Result]) -> Sheet:
 
 
 def _unit(results: Sequence[Result], *, many: bool) -> str:
-    """The unit of a block; directions that differ between its columns are not named."""
-    units = {unit_of(result) for result in results}
-    of_several = unit_of_all(results) if results[0].unit == "frames/s" else results[0].unit
-    unit = units.pop() if len(units) == 1 else of_several
+    """The unit of a block; directions that differ between its columns are not named, other units all."""
+    units = list(dict.fromkeys(map(unit_of, results)))
+    of_several = {"frames/s": unit_of_all(results), "frames": "frames"}.get(results[0].unit, " or ".join(units))
+    unit = units[0] if len(units) == 1 else of_several
     return f"{_THOUSAND:,} {unit}" if many else unit
 
 

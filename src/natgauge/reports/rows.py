@@ -22,7 +22,7 @@ from natgauge.analysis.halves import rows_of_halves
 from natgauge.analysis.loads import ByLoad, by_load
 from natgauge.analysis.own_work import limiting_device, own_work
 from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived_rows
-from natgauge.analysis.unit_frames import bits_of_unit, drawn_frames, frames_in_all, mix_of
+from natgauge.analysis.unit_frames import bits_of_unit, counted_unit, frames_in_all, mix_of
 from natgauge.errors import UsageError
 from natgauge.figure_text import at_least, at_most, in_full, number, of_whole
 from natgauge.interval_text import Written, with_ends, within
@@ -163,9 +163,8 @@ _EACH_THAT_SENDS: Final = "of each direction that sends"
 
 def unit_of(result: Result) -> str:
     """Return the unit; that of frames and of their rate includes the direction."""
-    if drawn_frames(result.metric, result.parameters) is not None:
-        return "frames/s of drawn four tuples"
-    return f"{result.unit} {_sending(result)}" if result.unit in _OF_DIRECTIONS else result.unit
+    unit = counted_unit(result.metric, result.unit, result.parameters)
+    return f"{unit} {_sending(result)}" if unit in _OF_DIRECTIONS else unit
 
 
 def unit_of_frames(result: Result) -> str:

@@ -31,6 +31,7 @@ from natgauge.reports.rows import (
     own_share,
     printed,
     ranged,
+    unit_of,
     unit_of_frames,
 )
 from natgauge.reports.sheet import Sheet, SheetRow, sheet
@@ -320,7 +321,7 @@ def _link(result: Result) -> Iterator[str]:
         yield "Their theoretical maximum is not known."
     else:
         part = "" if share is None else f"; the result is {in_percent(share.median)} of it"
-        unit = result.unit if criterion.counts_units(result) else unit_of_frames(result)
+        unit = unit_of(result) if criterion.counts_units(result) else unit_of_frames(result)
         yield f"Their theoretical maximum is {number(most)} {unit}{part}."
 
 
