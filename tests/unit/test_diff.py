@@ -335,7 +335,11 @@ def test_the_command_ends_with_what_continuous_integration_wants_to_know(
 
 
 def test_drawn_frames_are_no_connections_for_a_program_either() -> None:
-    drawn: dict[str, Any] = {"metric": "connection-rate", "unit": "connections/s", "parameters": {"order": "with-replacement"}}
+    drawn: dict[str, Any] = {
+        "metric": "connection-rate",
+        "unit": "connections/s",
+        "parameters": {"order": "with-replacement"},
+    }
     compared = document(diff([result(FIRST, **drawn)], [result(times(0.8), **drawn)]))
     assert [line["unit"] for line in compared["comparisons"]] == ["frames/s of drawn four tuples"]
 
