@@ -72,7 +72,7 @@ DOUBTS: Final = (
             "more either, or did not fit into the time. Such loss is not caused by the rate, and the answer may be "
             "far too low"
         ),
-        remedy="Find the cause of the rare loss, or tolerate it (--loss-tolerance; of mlrsearch with --search binary).",
+        remedy="Find the cause of the rare loss, or tolerate it (--loss-tolerance).",
         leaves="at least",
         limit="rare loss, not the rate",
         hides=True,

@@ -24,8 +24,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from natgauge.figure_text import number
@@ -95,6 +95,11 @@ def search(plan: MlrPlan, trial: RunTrial) -> Measurement:
     return _measurement(measurer, plan, figures, next(iter(results)))
 
 
+def with_remedy(rare: Iterable[Note]) -> list[Note]:
+    """Return doubts of rare loss that say which search tolerates it: here goals take the place of a tolerance."""
+    return [replace(note, text=f"{note.text}; --loss-tolerance needs --search binary") for note in rare]
+
+
 def _searched(plan: MlrPlan, measurer: _Measurer, highest: float) -> dict[str, GoalResult]:
     """Return the library's result for each goal, up to a load."""
     from MLRsearch import Config, MultipleLossRatioSearch  # noqa: PLC0415 - slow to import, rarely wanted
@@ -150,7 +155,7 @@ def _measurement(measurer: _Measurer, plan: MlrPlan, figures: Mapping[str, float
         limited_by = "tester"
         notes += limited
     above = measurer.looked_above(upper) if upper is not None and limited_by == "device" else ()
-    notes += rare_loss.rare_loss_note(measurer.attempts, upper, "frames/s") or above
+    notes += with_remedy(rare_loss.rare_loss_note(measurer.attempts, upper, "frames/s") or above)
     notes.append(Note("method", f"MLRsearch for {criteria(plan.preset, plan.trial_seconds)}"))
     return Measurement(
         value=value,
