@@ -417,6 +417,15 @@ def test_a_figure_with_a_doubt_or_another_limit_has_a_mark_and_the_reason_below(
     golden(shown.below)
 
 
+@pytest.mark.parametrize(
+    ("limited_by", "said"), [("device", "no load that was too high is known"), ("tester", "no rate failed")]
+)
+def test_a_search_without_an_upper_bound_is_not_denied(limited_by: str, said: str) -> None:
+    results = rates(400_000, limited_by=limited_by, parameters={"error": "1%"})
+    below = like.sheet("nat64-paper-table-6", results).below
+    assert any(f"{said}, so the search has no error" in line for line in below)
+
+
 def test_a_bound_stays_one_for_programs_that_read_the_table() -> None:
     shown = like.sheet("nat64-paper-table-6", [*rates(400_000), *rates(40_000_000, limited_by="tester")])
     (medians,) = [row for row in csv.reader(io.StringIO(csv_table.render(shown))) if row[0] == "Median (cps)"]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from natgauge.analysis import derived
-from natgauge.analysis.contrast import better, bounds, search_error, unfailed
+from natgauge.analysis.contrast import better, bounds, is_searched, search_error, unfailed
 from natgauge.analysis.scalability import CORES, SESSIONS, Bound, Comparison, of_forwarding, scale_up, to_previous
 from natgauge.figure_text import in_full, number
 from natgauge.interval_text import Way, Written, decimals, significant
@@ -135,8 +135,7 @@ class _Shaped:
         if kind == "error":
             error = search_error(result)
             if error is None:
-                why = "no rate failed, so the search" if unfailed(result) else "no search found the value, so it"
-                raise _Missing(f"{why} has no error")
+                raise _Missing(f"{_without_error(result)} has no error")
             added = quantity.directions is not None and result.parameter("directions") == "both"
             return _figure(number, error * (2 if added else 1))
         if kind in _SUMMARY:
@@ -300,6 +299,16 @@ def _unit(quantity: Quantity) -> str:
 def _is_at_least(result: Result) -> bool:
     """Whether something other than the device ended the search, so that the value is a lower bound."""
     return better(result.metric) == "higher" and math.isinf(bounds(result)[1])
+
+
+def _without_error(result: Result) -> str:
+    """Why a result has no error of a search, as the beginning of a sentence that says so."""
+    if unfailed(result):
+        return "no rate failed, so the search"
+    if is_searched(result):
+        # The device ended it all the same, such as a search that ran out of time.
+        return "no load that was too high is known, so the search"
+    return "no search found the value, so it"
 
 
 def _only(results: Sequence[Result], read: Callable[[Result], float | None]) -> float | None:
