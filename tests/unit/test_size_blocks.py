@@ -213,6 +213,14 @@ def test_beyond_the_subscribers_measured_nothing_can_be_told_of_blocks_whose_num
     golden(text([sizing], asked).splitlines()[0])
 
 
+def test_what_fewer_hosts_kept_is_told_once_beside_blocks_whose_number_is_not_known() -> None:
+    result = capacity(64_000.0, limited_by="device", kind="map-e", source_address_count=64)
+    asked = Subscribers(65, connections=1000)
+    said = text([sized_once([result], asked)], asked)
+    assert said.count("table-capacity, which no full table ended, had 64 inside hosts") == 1
+    assert said.count("no result says how many port blocks it has") == 1
+
+
 def test_no_number_of_outside_addresses_follows_from_sets_whose_size_is_not_known() -> None:
     """They were reckoned as if each connection of any subscriber took a port of its own."""
     asked = Subscribers(100, connections=2000, outside_addresses=2)

@@ -306,7 +306,6 @@ def _without_error(result: Result) -> str:
     if unfailed(result):
         return "no rate failed, so the search"
     if is_searched(result):
-        # The device ended it all the same, such as a search that ran out of time.
         return "no load that was too high is known, so the search"
     return "no search found the value, so it"
 

@@ -313,7 +313,12 @@ def _chosen_frames(sizing: Sizing, asked: Subscribers) -> list[str]:
 
 def _unknown(sizing: Sizing, asked: Subscribers) -> list[str]:
     open_ones = [limit for limit in sizing.limits if limit.fits(asked.number) == "cannot tell"]
-    of_hosts = [one.result for one in open_ones if one.result is not None and may_be_of_hosts(one.result, asked)]
+    of_hosts = [
+        one.result
+        for one in open_ones
+        # That of blocks whose number is not known has the same result, and its own sentence.
+        if one.ended == "open connections" and one.result is not None and may_be_of_hosts(one.result, asked)
+    ]
     untold = [limit for limit in open_ones if _is_untold(limit)]
     within = [one.ended for one in open_ones if one not in untold and one.result not in of_hosts]
     said = [f"this number lies within the doubt of {', '.join(within)}"] if within else []
