@@ -119,3 +119,20 @@ def test_a_folder_that_may_not_be_looked_into_is_named_in_one_line(
     line = refused(words, hidden, capsys)
     assert line.startswith(f"natgauge: report: '{hidden}/")
     golden(line)
+
+
+def test_a_folder_of_others_beside_results_one_level_below_does_not_refuse_them(
+    sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(sound / "doubted", tmp_path / "runs" / "mine")
+    hidden = tmp_path / "runs" / "others"
+    hidden.mkdir()
+    own = Path.lstat
+
+    def lstat(path: Path) -> object:
+        if path.parent == hidden:
+            raise PermissionError(13, "Permission denied", str(path))
+        return own(path)
+
+    monkeypatch.setattr(Path, "lstat", lstat)
+    assert [stored.folder.name for stored in find([tmp_path]).stored] == ["mine"]

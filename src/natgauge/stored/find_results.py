@@ -59,12 +59,15 @@ def find(folders: Sequence[Path], *, failed: bool = False, as_labelled: bool = F
     once = _Once()
     for folder in folders:
         with _readable(folder):
-            tops, below = [folder], list(_below(folder))
+            below = list(_below(folder))
+            own = [each for each in (folder, *_children(folder)) if foreign.is_there(each / CAMPAIGN)]
             if not (below or _is_results_folder(folder) or foreign.is_there(folder / CAMPAIGN)):
                 # One level above: in it are folders that the user named, such as audits/base.
-                tops += [each for each in _children(folder) if each.is_dir()]
-                below = [each for top in tops for each in _below(top)]
-            own = [each for top in tops for each in (top, *_children(top)) if foreign.is_there(each / CAMPAIGN)]
+                for each in _level_below(folder):
+                    # The user did not name it, and it may be somebody else's.
+                    with suppress(PermissionError):
+                        below += _held(each)
+                        own += [each] if foreign.is_there(each / CAMPAIGN) else []
             if failed and not below and _is_results_folder(folder):
                 below = [folder]
             ended = [each for each in below if _has_ended(each)]
@@ -178,10 +181,21 @@ def _below(folder: Path) -> Iterator[Path]:
     if _is_results_folder(folder) or not folder.is_dir():
         return
     for child in [folder] if (folder / CAMPAIGN_RESULTS).is_dir() else sorted(folder.iterdir()):
-        if _is_results_folder(child):
-            yield child
-        elif (child / CAMPAIGN_RESULTS).is_dir():
-            yield from filter(_is_results_folder, _as_planned(child))
+        yield from _held(child)
+
+
+def _held(folder: Path) -> list[Path]:
+    """Return the results folders that a folder is, or has in its `results/`."""
+    if _is_results_folder(folder):
+        return [folder]
+    return list(filter(_is_results_folder, _as_planned(folder))) if (folder / CAMPAIGN_RESULTS).is_dir() else []
+
+
+def _level_below(folder: Path) -> Iterator[Path]:
+    """Yield what is in the folders of a folder, without those that may not be looked into."""
+    for child in _children(folder):
+        with suppress(PermissionError):
+            yield from _children(child)
 
 
 def _as_planned(campaign: Path) -> list[Path]:
