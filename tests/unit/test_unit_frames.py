@@ -154,6 +154,15 @@ def test_a_full_link_is_the_links_and_one_that_is_not_full_is_not(
     assert number(most) in table([shown])
 
 
+def test_a_link_that_is_full_of_drawn_frames_is_not_said_to_be_full_of_connections() -> None:
+    given: dict[str, Any] = {"order": "with-replacement", "connections": 1000, "frame_size": 64}
+    most = most_units("connection-rate", asked(**given))
+    assert most is not None
+    found = result("connection-rate", most, "connections/s", **given)
+    (text,) = [doubt.text for doubt in found.doubts if doubt.word == "link limited"]
+    assert text.startswith("the link carries no more than 1.49 M frames/s of drawn four tuples; ")
+
+
 @pytest.mark.parametrize(
     ("metric", "unit", "given", "share", "says"),
     [

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from natgauge.analysis.unit_frames import frames_in_all, frames_of, is_of_frames, most_units
+from natgauge.analysis.unit_frames import counted_unit, frames_in_all, frames_of, is_of_frames, most_units
 from natgauge.doubts.doubt import Doubt, Facts, Said
 from natgauge.figure_text import in_percent, number
 from natgauge.metrics import declared
@@ -22,7 +22,8 @@ def _link(facts: Facts) -> Iterator[Said]:
     measured = facts.measured
     most = most_units(measured.metric, facts.parameters, measured.figures)
     if most is not None and measured.summary.median >= NEAR_LINK * most:
-        what = "frames/s of this size" if is_of_frames(measured.metric, facts.parameters) else measured.unit
+        unit = counted_unit(measured.metric, measured.unit, facts.parameters)
+        what = "frames/s of this size" if is_of_frames(measured.metric, facts.parameters) else unit
         yield Said(f"the link carries no more than {number(most)} {what}; the device may do more")
 
 
