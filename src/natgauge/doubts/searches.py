@@ -59,8 +59,8 @@ DOUBTS: Final = (
             "value is 0"
         ),
         remedy=(
-            "Find out why the device loses frames at every rate: natgauge explain shows at which hop. Of a log, tolerate "
-            "the share that it lacks (--log-tolerance)."
+            "Find out why the device loses frames at every rate: natgauge explain shows at which hop. Of a log, "
+            "tolerate the share that it lacks (--log-tolerance)."
         ),
         limit="a loss that no rate cures",
         has_cause=True,
