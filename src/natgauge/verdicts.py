@@ -615,7 +615,7 @@ def _behind(case: _Case, stream: _Stream) -> _Ruling | None:
         f"{stream.name}: {lag * 1000:.2f} ms behind the schedule at the end "
         f"(tolerated {tolerance * 1000:.2f} ms, nominal {counts.nominal_seconds:.3f} s)"
     )
-    between = counts.nominal_seconds / max(1, counts.intended_frames)
+    between = _between_frames(case, stream)
     if own_lag <= max(tolerance, between):
         quota = f" ({stopped})" if (stopped := _quota(case)) else ""
         reason = f"{figures}, which {stalled * 1000:.2f} ms of a stalled sender explain{quota}"
@@ -628,6 +628,15 @@ def _behind(case: _Case, stream: _Stream) -> _Ruling | None:
         return _Ruling(Verdict.INVALID, f"{figures}: the tester is too slow", limited_by="tester")
     slow = Cause("slow", "seen", remedy="a lower rate")
     return _Ruling(Verdict.FAIL, figures, limited_by="device", failed_phase=stream.phase, cause=slow)
+
+
+def _between_frames(case: _Case, stream: _Stream) -> float:
+    """Return the mean time between two frames of a phase, in s: its streams leave together, from the same senders."""
+    together = [each.counts for each in case.streams if each.phase == stream.phase]
+    if stream.phase == 2 and case.trial.flood is not None:
+        together.append(case.trial.flood)
+    seconds = max(counts.nominal_seconds for counts in together)
+    return seconds / max(1, sum(counts.intended_frames for counts in together))
 
 
 def _quota(case: _Case) -> str:

@@ -14,6 +14,7 @@ from tests.unit.simulated_kinds import Logging, Policed
 from natgauge import Result, procedures
 from natgauge.errors import NatgaugeError
 from natgauge.inputs.measuring_types import SearchError
+from natgauge.known_doubts import known
 from natgauge.log_counts import LogCounts
 from natgauge.procedures.kit.procedure import make_settings
 from natgauge.procedures.kit.result.results import MeasurementResult
@@ -81,6 +82,9 @@ def test_a_log_that_lacks_the_same_share_at_every_rate_ends_the_search(golden: G
     assert (result.summary.median, result.limited_by) == (0, "log")
     (note,) = (note for note in result.measurements[0].notes if note.word == "loss at every rate")
     golden(note.text)
+    # What to do is no fact for the reader of a paper.
+    assert "--" not in note.text
+    assert "--log-tolerance" in known(note.word).remedy
 
 
 @pytest.mark.parametrize("burst", [2_000, 5_000])

@@ -239,6 +239,15 @@ def test_a_table_that_the_last_openings_fill_is_named_although_it_had_room_when_
         assert trial.limited_by == "table", after
 
 
+@pytest.mark.parametrize("lag", [0.005, 0.05])
+def test_a_device_that_is_behind_fails_phase_2_although_few_connections_are_opened(lag: float) -> None:
+    """The time between two openings was longer than the lag, and the sender was said to wake up late."""
+    few = make_counts(20, 20, 20, nominal_seconds=2.0, sending_seconds=2.0, settled_lag_seconds=lag)
+    for counts in ({"openings": few}, {"openings": few, "closings": few}, {"closings": few}):
+        trial = judged(made(**counts, placement="shared"))
+        assert (trial.verdict, trial.failed_phase, trial.limited_by) == (Verdict.FAIL, 2, "device")
+
+
 def test_a_connection_that_is_not_closed_fails_phase_2() -> None:
     trial = judged(made(closings=lost_of(200, 1)))
     assert (trial.verdict, trial.failed_phase, trial.limited_by) == (Verdict.FAIL, 2, "device")

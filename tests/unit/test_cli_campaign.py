@@ -23,7 +23,7 @@ from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.status import CampaignStatus, MeasurementStatus
 from natgauge.cli import run
 from natgauge.cli.status import lines
-from natgauge.errors import BrokenError, EndedBySignal
+from natgauge.errors import BrokenError, EndedBySignal, UsageError
 from natgauge.host.settings import OccupiedError
 from natgauge.stored.find_results import find
 
@@ -183,6 +183,35 @@ def test_a_campaign_without_a_trial_is_begun_again_unless_another_natgauge_measu
     (folder / "notes.txt").unlink()
     assert run(["run", "small.toml"]) == 0
     assert [line["event"] for line in entries(folder)].count("session") == 1
+
+
+def test_a_plan_that_the_user_wrote_into_the_folder_is_never_removed(benches: Benches) -> None:
+    """`natgauge run study/plan.toml --out study` removed its own plan where the lab was in use."""
+    benches.breaks = dict.fromkeys(("linux-ipv4", "nftables-nat44"), OccupiedError("table_size: is in use"))
+    study = Path("study")
+    study.mkdir()
+    (study / "plan.toml").write_text(PLAN)
+    for plan in ("study/plan.toml", "small.toml"):
+        assert run(["run", plan, "--out", "study"]) == 2
+        assert [path.name for path in study.iterdir()] == ["plan.toml"]
+    # One that was not there when natgauge looked.
+    with pytest.raises(UsageError, match="refused"), campaign.left_unless_used(study):
+        raise UsageError("refused")
+    assert (study / "plan.toml").read_text() == PLAN
+
+
+def test_the_copy_of_a_plan_in_the_folder_of_its_campaign_is_not_replaced_by_itself(
+    benches: Benches, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended: Any = EndedBySignal(signal.SIGTERM)
+    benches.breaks = dict.fromkeys(("linux-ipv4", "nftables-nat44"), ended)
+    assert run(["run", "small.toml"]) == 143
+    kept, changed = Path("results/small/plan.toml"), PLAN.replace("seed = 5", "seed = 6")
+    kept.write_text(changed)
+    benches.breaks = dict.fromkeys(benches.breaks, OccupiedError("table_size: is in use"))
+    assert run(["run", str(kept)]) == 2
+    assert "campaign: results/small holds one already; " in capsys.readouterr().err
+    assert kept.read_text() == changed
 
 
 def test_a_campaign_that_began_in_the_folder_meanwhile_is_not_overwritten(

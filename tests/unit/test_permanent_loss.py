@@ -13,6 +13,7 @@ from tests.unit.simulated import Gateway
 
 from natgauge.agreement.generated import StreamCounts
 from natgauge.errors import BrokenError
+from natgauge.log_counts import LogCounts
 from natgauge.measurements.making import make
 from natgauge.procedures import connection_rate, frame_loss, latency, throughput, validated_connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
@@ -293,3 +294,24 @@ def test_a_share_of_the_connections_that_is_not_opened_takes_the_same_share_of_t
     loss = faults.proven()
     assert loss is not None
     assert (loss.kind, loss.share, loss.kept, loss.frames) == ("lost", 0.6, 800, 2000)
+
+
+@pytest.mark.parametrize(("failed_phase", "kind"), [(1, "unlogged"), (2, None)])
+def test_connections_that_a_log_lacks_are_a_share_of_connections_and_not_of_the_frames_of_phase_2(
+    failed_phase: int, kind: str | None
+) -> None:
+    """The log of a phase 2 that opened connections was compared with its frames, which are as many as its rate."""
+    faults = Faults()
+    for rate in (1000.0, 2000.0, 4000.0, 8000.0):
+        outcome = make_outcome(
+            "FAIL",
+            "40 of 4000 connections are not in the log",
+            make_counts(4000, 4000, 4000),
+            phase2={Direction.RESPONDER: make_counts(4000, 4000, 4000)},
+            limited_by="log",
+            failed_phase=failed_phase,
+            log=LogCounts(connections=4000, records=3960, octets=3960, lost=40),
+        )
+        faults.add(rate, outcome)
+    loss = faults.proven()
+    assert (loss and loss.kind) == kind

@@ -18,9 +18,10 @@ from tests.unit.simulated import Gateway, reading
 from natgauge import procedures
 from natgauge.churn import Churn, CountInChurn, most_new
 from natgauge.doubts import find
-from natgauge.errors import BrokenError, UsageError
-from natgauge.gateways.limits import choose, refuse_unfit
+from natgauge.errors import BrokenError, HostError, UsageError
+from natgauge.gateways.limits import choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.gateways.recipe import load as recipe_of
+from natgauge.host.limits import ControlGroups
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.inputs.question import DeviceOptions
 from natgauge.measurer import Ability, OutlastingError
@@ -36,6 +37,7 @@ from natgauge.reports.doubtful import bottleneck
 from natgauge.reports.html.figures import looks_of, question_figures
 from natgauge.subscriber_profiles import load, profiles
 from natgauge.trial.bench import Bench
+from natgauge.trial.planned import refuse_large
 from natgauge.trial.question import ask
 from natgauge.trials import Trial, TrialPlan
 from natgauge.verdicts import Limits
@@ -940,6 +942,20 @@ def test_the_table_has_room_for_what_phase_2_opens(chosen: dict[str, Any], least
     refuse_unfit(recipe, demand, {"table_size": least})
     with pytest.raises(UsageError, match=f"at least {least}"):
         refuse_unfit(recipe, demand, {"table_size": least - 1})
+
+
+def test_memory_must_hold_what_every_load_opens_and_not_the_highest(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = {"connections": 100_000, "destination_ports": "1-100", "trial_seconds": 60.0}
+    question = ask("mixed-load", "nftables-nat44", chosen)
+    demand = Bench(question.cell).plan(question.metric, question.settings).demand
+    assert demand.most_held > 2_000_000
+    recipe = recipe_of("nftables-nat44")
+    needed = octets_needed(recipe, demand, {}, {})
+    refuse_short_memory(recipe, demand, needed, 2**29)
+    with pytest.raises(HostError, match="a table of 100000 connections takes 37 MiB"):
+        refuse_short_memory(recipe, demand, needed, 2**28)
+    monkeypatch.setattr(ControlGroups, "memory_left", lambda _groups: 1_000_000)
+    refuse_large(recipe, None, demand, stores=True, own_processes=False)
 
 
 def test_a_table_too_small_for_what_phase_2_opens_is_refused_before_anything_starts(golden: Golden) -> None:

@@ -478,6 +478,28 @@ def test_knobs_are_raised_for_the_plan_never_lowered_and_both_time_outs_are_set(
         assert (machine / "nf_conntrack_max").read_text().strip() == "65536"
 
 
+def test_a_table_of_natgauges_choice_is_no_larger_than_memory_allows_and_holds_what_every_load_opens(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A highest load that nobody asked for demanded 2.5 M connections of memory, and the measurement was refused."""
+    limit, octets = machine / "nf_conntrack_max", [2**29]
+    monkeypatch.setattr(FakeMachine, "free_octets", lambda _machine: octets[0])
+    demand = DeviceDemand(connections=100_000, held_at_most=2_500_000, phase1_seconds=50, remote_endpoints=100)
+    with Gateway(load("nftables-nat44"), FakeDevice()) as gateway:
+        gateway.prepare(demand)
+        gateway.start()
+        # 256 MiB, of entries of 384 octets and two buckets each.
+        assert int(limit.read_text()) == 671_088 + 671_088 // 16
+        octets[0] = 2**28 + 100_000 * 400
+        assert gateway.outlive(10_000.0) is not None
+        assert int(limit.read_text()) == 671_088 + 671_088 // 16
+        gateway.fit(demand)
+        assert int(limit.read_text()) == 106_250
+        octets[0] = 2**34
+        gateway.fit(demand)
+        assert int(limit.read_text()) == 2_656_250
+
+
 def test_a_gateway_that_stands_is_fit_for_another_plan_and_what_the_first_one_raised_counts_for_nothing(
     machine: Path, golden: Golden
 ) -> None:

@@ -356,6 +356,50 @@ def test_a_load_that_passed_a_short_trial_and_outlasts_the_time_out_in_full_is_s
     assert max(tried) > 40_000
 
 
+def test_a_load_that_the_tester_is_too_slow_for_bounds_a_search_in_which_a_higher_one_was_too_long() -> None:
+    """It was no bound any more, and the search said that the highest load had passed."""
+
+    def device(load: float) -> OneTrial:
+        if load > 150_000:
+            raise OutlastedError("it takes too long")
+        return PASS if load <= 140_000 else SLOW_TESTER
+
+    found = find(device, plan())
+    assert found.value == pytest.approx(140_000, rel=0.011)
+    assert found.upper == pytest.approx(140_000, rel=0.011)
+    assert (found.limited_by, found.trials[Verdict.FAIL]) == ("tester", 0)
+    assert not any("passed: the device may do more" in note.text for note in found.notes)
+
+
+def test_a_short_trial_that_passed_does_not_show_that_lower_loads_have_shorter_full_ones() -> None:
+    """All lower loads passed short trials, one after the other, and none had a full one."""
+    tried: list[float] = []
+
+    def trial(load: float, short: bool, _bounds: Bounds) -> OneTrial:  # noqa: FBT001 - the search's signature
+        if not short:
+            raise OutlastedError("it takes too long")
+        tried.append(load)
+        return cliff(90_000)(load)
+
+    with pytest.raises(TimeUpError):
+        search(plan(short_probes=True), trial, lambda _outcome: None)
+    assert tried == [50_000, 100_000]
+
+
+def test_a_load_that_failed_and_outlasts_the_time_out_when_it_is_verified_has_failed() -> None:
+    tried: set[float] = set()
+
+    def device(load: float) -> OneTrial:
+        if load in tried:
+            raise OutlastedError("it takes too long")
+        tried.add(load)
+        return cliff(300_000)(load)
+
+    found = find(device, plan(start=TOP, confirm=False, loss_verifications=1))
+    assert found.value == pytest.approx(300_000, rel=0.011)
+    assert (found.upper, found.limited_by) == (min(load for load in tried if load > 300_000), "device")
+
+
 @pytest.mark.parametrize("is_gentle", [False, True])
 def test_no_search_has_a_result_of_loads_that_all_outlast_the_time_out(*, is_gentle: bool) -> None:
     """As of connections: the lower the rate, the longer is the trial. At last every load outlasts it."""

@@ -51,8 +51,8 @@ from natgauge.trial.observer import Observer, Silent
 from natgauge.version import VERSION
 
 #: What a campaign writes beside its journal before its first trial; the last one first, so that what is left never
-#: looks like one.
-_FILES: Final = (CAMPAIGN, ENVIRONMENT, PLAN_TEXT)
+#: looks like one, nor its plan like a user's.
+_FILES: Final = (CAMPAIGN, PLAN_TEXT, ENVIRONMENT)
 #: Events of the journal from which on there is something to keep: what was measured, or why it could not be.
 _KEPT: Final = frozenset({"trial", "repetition", "result", "broken", "device-failed"})
 
@@ -121,7 +121,7 @@ def orders(plans_of: Sequence[Path], order: RunOrder) -> list[RunOrder]:
             )
         folder = (order.out or RESULTS) / plan.name
         each = replace(order, plan=path, out=folder, resume=order.resume and (folder / CAMPAIGN).exists())
-        _begun(folder, resume=each.resume)
+        _begun(folder, path, resume=each.resume)
         every[plan.name] = each
     return list(every.values())
 
@@ -144,7 +144,7 @@ def run(
     """
     plan = plans.read(order.plan)
     folder = order.out or RESULTS / plan.name
-    begun = _begun(folder, resume=order.resume)
+    begun = _begun(folder, order.plan, resume=order.resume)
     seed = secrets.randbelow(2**63) if plan.seed is None else plan.seed
     if begun is not None:
         seed = begun.seed
@@ -222,8 +222,8 @@ def _run(session: Session, *, retry_broken: bool) -> None:
             session.append_line("session-ended", how=how)
 
 
-def _begun(folder: Path, *, resume: bool) -> CampaignRecord | None:
-    """Read `campaign.json` of the campaign to be resumed; None = a new campaign begins."""
+def _begun(folder: Path, plan: Path, *, resume: bool) -> CampaignRecord | None:
+    """Read `campaign.json` of the campaign to be resumed; None = a new campaign of the plan in a file begins."""
     exists = (folder / CAMPAIGN).exists()
     if resume:
         if not exists:
@@ -232,13 +232,20 @@ def _begun(folder: Path, *, resume: bool) -> CampaignRecord | None:
             )
         return read_record(folder / CAMPAIGN, CampaignRecord)
     if folder.exists():
-        _refuse_used(folder)
+        # What it would replace, and remove after an error, may be the only copy.
+        _refuse_used(folder, own=_holds(folder, plan))
     return None
 
 
-def _refuse_used(folder: Path) -> None:
-    """Refuse what is there, unless it is a folder that a campaign may begin in."""
-    if is_unused(folder):
+def _holds(folder: Path, plan: Path) -> bool:
+    """Whether a plan's file is the one of a campaign's folder."""
+    kept = folder / PLAN_TEXT
+    return kept.exists() and kept.samefile(plan)
+
+
+def _refuse_used(folder: Path, *, own: bool = False) -> None:
+    """Refuse what is there, unless it is a folder that a campaign may begin in; `own`: the plan is in it."""
+    if is_unused(folder) and not own:
         return
     if (folder / CAMPAIGN).exists():
         raise UsageError(f"campaign: {folder} holds one already; go on with it by --resume, or name another: --out")
@@ -337,8 +344,12 @@ def _refuse_other_machine(folder: Path, facts: Mapping[str, Any]) -> None:
 
 
 def is_unused(folder: Path) -> bool:
-    """Whether a folder is empty, or has a campaign without a trial, and nothing else."""
-    if not folder.is_dir() or {path.name for path in folder.iterdir()} - {*_FILES, JOURNAL}:
+    """Whether a folder is empty, or has a campaign without a trial, and nothing else.
+
+    A plan that natgauge wrote lies beside a journal and the facts of the machine; any other is the user's.
+    """
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else {""}
+    if names - {*_FILES, JOURNAL} or (PLAN_TEXT in names and not names >= {JOURNAL, ENVIRONMENT}):
         return False
     return not (folder / JOURNAL).exists() or not any(line.get("event") in _KEPT for line in entries(folder))
 

@@ -58,7 +58,10 @@ DOUBTS: Final = (
             "the gateway loses or spoils the same share of frames at every rate: a slower rate does not help, and the "
             "value is 0"
         ),
-        remedy="Find out why the device loses frames at every rate: natgauge explain shows at which hop.",
+        remedy=(
+            "Find out why the device loses frames at every rate: natgauge explain shows at which hop. Of a log, "
+            "tolerate the share that it lacks (--log-tolerance)."
+        ),
         limit="a loss that no rate cures",
         has_cause=True,
     ),

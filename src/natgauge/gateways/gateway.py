@@ -13,7 +13,14 @@ from typing import Final, Literal, NoReturn, Self
 from natgauge.errors import BrokenError, NatgaugeError, NotEmptyError
 from natgauge.gateways.device_settings import DeviceKnobs, DeviceSettings, How
 from natgauge.gateways.far_side import Playable
-from natgauge.gateways.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
+from natgauge.gateways.limits import (
+    DeviceDemand,
+    choose,
+    octets_needed,
+    refuse_short_memory,
+    refuse_unfit,
+    within_memory,
+)
 from natgauge.gateways.needs import (
     refuse_absent_files,
     refuse_elsewhere,
@@ -85,6 +92,7 @@ class Gateway:
         for setting in self._machine.values():
             setting.settle()
         present = {name: knob.read() for name, knob in self._machine.items()}
+        demand = self._within_memory(demand)
         self._knobs.take(self.recipe.knobs.in_state(demand.state))
         self._values = choose(self.recipe, demand, self._wishes, {**self._knobs.unset(), **present})
         self._emptying = emptying_of(self.recipe, self._wishes.emptying)
@@ -105,6 +113,9 @@ class Gateway:
 
     def fit(self, demand: DeviceDemand) -> None:
         """Set a running gateway for another demand; values raised for an earlier one do not count."""
+        self._fit(self._within_memory(demand))
+
+    def _fit(self, demand: DeviceDemand) -> None:
         present = {name: knob.read() for name, knob in self._machine.items()}
         self._knobs.take(self.recipe.knobs.in_state(demand.state))
         self._values = choose(
@@ -123,7 +134,8 @@ class Gateway:
         """
         if self._demand is None or "udp_timeout" in self._wishes.named() or "udp_timeout" not in self._values:
             return None
-        self.fit(replace(self._demand, longest_seconds=seconds))
+        # The table stays as large as it is, though its entries take memory now.
+        self._fit(replace(self._demand, longest_seconds=seconds))
         timeout = self._values["udp_timeout"]
         return timeout if timeout > seconds else None
 
@@ -329,6 +341,11 @@ class Gateway:
             refuse_unfit(self.recipe, demand, self._certain(demand))
             needed = octets_needed(self.recipe, demand, self._values, present)
             refuse_short_memory(self.recipe, demand, needed, self.device.machine.free_octets())
+
+    def _within_memory(self, demand: DeviceDemand) -> DeviceDemand:
+        if demand.most_held == demand.least_held:
+            return demand
+        return within_memory(self.recipe, demand, self.device.machine.free_octets())
 
     def _certain(self, demand: DeviceDemand) -> dict[str, int]:
         """Values that must suffice for a demand.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from natgauge.errors import HostError, UsageError
@@ -39,7 +39,7 @@ class DeviceDemand:
     Attributes:
         connections: N, number of connections in phase 1, >= 1.
         held_at_least: number of connections for which the table must have room at every load; 0 = N.
-        held_at_most: the same at the highest load; 0 = no more.
+        held_at_most: the same at the highest load, if memory allows; 0 = no more.
         remote_endpoints: Responder addresses times destination ports, >= 1.
         inside_endpoints: Initiator addresses times source ports, >= 1; None = not compared with the outside ports,
             because the outside addresses are not known.
@@ -273,10 +273,24 @@ def _refuse_few_blocks(recipe: Playable, demand: DeviceDemand, blocks: PortBlock
         )
 
 
+def within_memory(recipe: Playable, demand: DeviceDemand, free: int) -> DeviceDemand:
+    """Return the demand with no more connections at the highest load than so many free octets hold.
+
+    Each entry has up to two buckets, whose number is a power of two.
+    """
+    limits = recipe.limits
+    entry = (limits.octets_per_connection or 0) + 2 * (limits.octets_per_bucket or 0)
+    each = entry * limits.entries_per_connection * demand.sharing
+    if not recipe.stateful or not each:
+        return demand
+    most = max(demand.least_held, (free - RESERVED_OCTETS) // each)
+    return replace(demand, held_at_most=most) if most < demand.most_held else demand
+
+
 def octets_needed(recipe: Playable, demand: DeviceDemand, values: Mapping[str, int], present: Mapping[str, int]) -> int:
-    """Memory the demand takes on the device, in octets: entries, and buckets beyond the present ones."""
+    """Memory the demand takes on the device at every load, in octets: entries, and buckets beyond the present ones."""
     buckets = max(0, values.get("hash_size", 0) - present.get("hash_size", 0))
-    entries = demand.most_held * recipe.limits.entries_per_connection if recipe.stateful else 0
+    entries = demand.least_held * recipe.limits.entries_per_connection if recipe.stateful else 0
     return entries * (recipe.limits.octets_per_connection or 0) + buckets * (recipe.limits.octets_per_bucket or 0)
 
 
@@ -284,7 +298,7 @@ def refuse_short_memory(recipe: Playable, demand: DeviceDemand, needed: int, fre
     """Refuse a demand whose table would not fit: the kernel would end processes instead."""
     if needed and needed + RESERVED_OCTETS > free:
         raise HostError(
-            f"{recipe.name}: a table of {demand.most_held} connections takes {_mib(needed)} MiB in addition to the "
+            f"{recipe.name}: a table of {demand.least_held} connections takes {_mib(needed)} MiB in addition to the "
             f"{_mib(RESERVED_OCTETS)} MiB left to the system, {_mib(free)} MiB are available; use fewer connections"
         )
 

@@ -58,7 +58,7 @@ class TrafficOptions:
             connection by a handshake.
     """
 
-    connections: int | None = chosen(None, "Number of connections", default="100000, or the size of the ranges")
+    connections: int | None = chosen(None, "Number of connections", default="100000, or what the ranges allow")
     subscribers: int | None = chosen(None, "Subscribers, each an address of the Initiator", default="1")
     addresses: Literal["single", "draft"] = chosen(
         "single",

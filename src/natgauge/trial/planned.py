@@ -134,12 +134,12 @@ def refuse_large(  # noqa: PLR0913 - what is demanded, and of whom, by keyword
     if device is not None:
         refuse_short_memory(recipe, demand, needed, device.machine.free_octets())
     left = (groups or ControlGroups()).memory_left()
-    charged = demand.most_held * _OCTETS_PER_CONNECTION if stores else 0
+    charged = demand.least_held * _OCTETS_PER_CONNECTION if stores else 0
     if device is not None and device.machine.has_tester_files and own_processes:
         charged += needed
     if left is not None and charged > left:
         raise HostError(
-            f"{recipe.name}: {demand.most_held} connections take {charged >> 20} MiB, and the memory limit of this "
+            f"{recipe.name}: {demand.least_held} connections take {charged >> 20} MiB, and the memory limit of this "
             f"control group leaves {left >> 20} MiB; raise the limit (docker: --memory), or use fewer connections"
         )
 

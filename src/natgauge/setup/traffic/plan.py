@@ -290,8 +290,8 @@ def _with_connections(plan: TrafficPlan, connections: int | None, around: Addres
 
 
 def _outside_tuples(plan: TrafficPlan, around: AddressPlan) -> int:
-    """Return how many connections the outside ports surely hold; all that the ranges hold where none are shared."""
-    ports = _outside_ports(around, plan.sources)
+    """Return how many connections the outside ports hold; all that the ranges hold where none are shared."""
+    ports = _outside_ports(around)
     return plan.space if ports is None else ports * plan.responder_addresses.count * plan.destination_ports.count
 
 

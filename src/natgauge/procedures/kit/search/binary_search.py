@@ -204,7 +204,7 @@ class _Search:
 
     def _ends(self) -> tuple[float, float | None]:
         """Return the rates of both bounds; 0 and None where there is none."""
-        lower, upper = self._lower(full=True), self._upper() if self._outlasted is None else self._failed()
+        lower, upper = self._lower(full=True), self._bound()
         return 0.0 if lower is None else lower.rate, None if upper is None else upper.rate
 
     def _passes_beyond(self) -> bool:
@@ -246,7 +246,8 @@ class _Search:
             far = min(far, self._plan.top)
             tried = until_decided(lambda: self._run(far, short=False), self._patience)
             if tried.decided and tried.outcome.verdict is Verdict.PASS:
-                return self._contradicted(far)
+                # A load that failed before does not outweigh the lower ones.
+                return not self._loads.get(far, Load(far)).fails and self._contradicted(far)
         bucket = buckets.suspected(self._attempts, lower.rate)
         if bucket is None or bucket.trial[0] > self._plan.top:
             return False
@@ -272,6 +273,9 @@ class _Search:
                 "which counts"
             )
             self._notes.append(Note("contradictions", text))
+        if failed:
+            # It was shown of bounds that no longer count.
+            self._above = None
         return bool(failed)
 
     # Present bounds
@@ -294,6 +298,11 @@ class _Search:
         """The lowest load that the device failed; one with invalid trials only says nothing of the device."""
         failed = [load for load in self._loads.values() if load.status is Status.FAIL]
         return min(failed, key=lambda load: load.rate, default=None)
+
+    def _bound(self) -> Load | None:
+        """The lowest load that did not pass; what the device failed, where that one was not tried for its length."""
+        upper = self._upper()
+        return self._failed() if upper is not None and upper.cause == TIME else upper
 
     # Which load next
 
@@ -433,15 +442,12 @@ class _Search:
         load = self._loads.setdefault(rate, Load(rate))
         try:
             outcome = self._valid(load, short=short)
-            for _ in range(self._plan.loss_verifications):
-                if outcome is None or outcome.verdict is not Verdict.FAIL:
-                    break
-                outcome = self._valid(load, short=short) or outcome
         except OutlastedError as error:
-            if load.decisions or not self._has_shorter(rate):
+            if load.decisions or not self._has_shorter(rate, short=short):
                 raise
             load.undecided, load.cause, self._outlasted = True, TIME, error
             return
+        outcome = self._verified(load, outcome, short=short)
         if outcome is None:
             self._give_up(load)
         elif outcome.verdict is Verdict.PASS:
@@ -453,12 +459,25 @@ class _Search:
             load.forwarded = self._forwarded(outcome)
             load.lost = sum(counts.lost for counts in deciding_counts(outcome))
 
-    def _has_shorter(self, rate: float) -> bool:
+    def _verified(self, load: Load, outcome: Trial | None, *, short: bool) -> Trial | None:
+        """Return the outcome of a load's trial, or of the last that repeats it, as long as these fail."""
+        for _ in range(self._plan.loss_verifications):
+            if outcome is None or outcome.verdict is not Verdict.FAIL:
+                break
+            try:
+                outcome = self._valid(load, short=short) or outcome
+            except OutlastedError:
+                # What has failed says more than what cannot be tried.
+                break
+        return outcome
+
+    def _has_shorter(self, rate: float, *, short: bool) -> bool:
         """Whether trials of lower loads are shorter: one that passed took no longer than the device keeps connections.
 
-        Where all of phase 1 is the load, trials are the longer, the lower it is.
+        Where all of phase 1 is the load, trials are the longer, the lower it is. A short trial shows nothing of one of
+        full length.
         """
-        passed = (load.passes + load.short_passes for load in self._loads.values() if load.rate <= rate)
+        passed = (load.passes + short * load.short_passes for load in self._loads.values() if load.rate <= rate)
         return self._outlasted is not None or any(passed)
 
     def _give_up(self, load: Load) -> None:
@@ -567,7 +586,7 @@ class _Search:
 
     def _result(self) -> Measurement:
         lower = self._lower(full=True)
-        upper = self._failed() if self._undecided or self._outlasted is not None else self._upper()
+        upper = self._failed() if self._undecided else self._bound()
         value = 0.0 if lower is None or self._permanent is not None else lower.rate
         rate = None if upper is None else upper.rate
         # A load that passed as well is no bound, where it failed for a frame or two.
