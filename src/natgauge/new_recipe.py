@@ -41,9 +41,7 @@ _IN_LABS: Final = IPv4Network(str(INSIDE["ipv4"].device.network))
 #: What a rule does not match, so that it matches all that a lab has.
 _LEFT_OUT: Final = re.compile(r"(?<=!=)\s*(?:\{[^}]*\}|\S+)")
 #: Definitions and sets, which rules name.
-_NAMED: Final = re.compile(
-    r"\b(?:define\s+(\w+)\s*=\s*(?:\{[^}]*\}|[^\s;]+)|set\s+(\w+)\s*\{(?:[^{}]|\{[^{}]*\})*\})"
-)
+_NAMED: Final = re.compile(r"\b(?:define\s+(\w+)\s*=\s*(?:\{[^}]*\}|[^\s;]+)|set\s+(\w+)\s*\{(?:[^{}]|\{[^{}]*\})*\})")
 #: Interfaces that each lab has by these names.
 _EVERYWHERE: Final = frozenset({"lo"})
 _RANGE: Final = re.compile(rf"{_ADDRESS.pattern}-{_ADDRESS.pattern}")

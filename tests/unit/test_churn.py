@@ -27,7 +27,7 @@ from natgauge.measurer import OutlastingError
 from natgauge.procedures import connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
-from natgauge.trial.churn_count import with_expected
+from natgauge.trial.churn_count import Counting, with_expected
 from natgauge.trials import Phase2Plan, Trial
 from natgauge.verdicts import Limits, judge
 from natgauge.words import Leave, Verdict
@@ -137,13 +137,32 @@ class Counted(Played):
         return 0
 
 
-def counted(count: int | None, *, leave: Leave = "silent", timeout: int | None = 60) -> Trial:
+def counted(count: int | None, *, leave: Leave = "silent", timeout: int | None = 4) -> Trial:
     engine = FakeEngine()
     device = Counted(engine, count, {"fin": 1, "rst": 0})
     engine.phase2_ends = device.was_read
     assert PLAN.phase2 is not None
     churned = replace(PLAN, phase2=replace(PLAN.phase2, seconds=0.02, churn=replace(CHURN, leave=leave)))
     return measurer(engine, device, settings=replace(SETTINGS, udp_timeout=timeout)).measure(churned)
+
+
+@pytest.mark.parametrize("expires", [True, False])
+def test_a_device_walks_through_its_table_only_where_a_connection_may_have_ended(*, expires: bool) -> None:
+    engine = FakeEngine()
+    device = Counted(engine, 1001, {})
+    Counting(device, measurer(engine, device).asking, CHURN, expires)()
+    assert device.was_read.is_set() == expires
+
+
+@pytest.mark.parametrize(("timeout", "walks"), [(4, True), (None, True), (60, False)])
+def test_a_trial_within_the_time_out_ends_no_connection(timeout: int | None, *, walks: bool) -> None:
+    engine = FakeEngine()
+    device = Counted(engine, 1001, {})
+    engine.phase2_ends = device.was_read if walks else None
+    assert PLAN.phase2 is not None
+    short = replace(PLAN, phase2=replace(PLAN.phase2, seconds=0.02, churn=CHURN))
+    measurer(engine, device, settings=replace(SETTINGS, udp_timeout=timeout)).measure(short)
+    assert device.was_read.is_set() == walks
 
 
 def test_the_count_is_read_in_phase_2_next_to_the_expected_one() -> None:

@@ -160,7 +160,7 @@ def test_a_link_that_is_full_of_drawn_frames_is_not_said_to_be_full_of_connectio
     assert most is not None
     found = result("connection-rate", most, "connections/s", **given)
     (text,) = [doubt.text for doubt in found.doubts if doubt.word == "link limited"]
-    assert text.startswith("the link carries no more than 1.49 M frames/s of drawn four tuples; ")
+    assert text.startswith("the link carries no more than 1.49 M frames/s of this size; ")
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_receivers_run_once_for_each_message(
             "connection-rate",
             "connections/s",
             {"order": "with-replacement", "connections": 1000, "frame_size": 64},
-            "1.49 M frames/s of drawn four tuples",
+            "1.49 M frames/s of this size",
         ),
     ],
 )

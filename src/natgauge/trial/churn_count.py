@@ -14,6 +14,7 @@ from natgauge.trial.command_retries import CommandRetries
 from natgauge.trial.protocols import DeviceControl
 from natgauge.trial.requests import TrialConstants
 from natgauge.trials import Restart, Trial
+from natgauge.words import Leave
 
 #: Names of closing segments in recipes.
 _CLOSED_BY: Final = {"fin": "fin", "reset": "rst"}
@@ -21,17 +22,23 @@ _CLOSED_BY: Final = {"fin": "fin", "reset": "rst"}
 
 @dataclass(slots=True)
 class Counting:
-    """Reads the device's count once, while frames flow; a device that does not answer does not end the trial."""
+    """Reads the device's count once, while frames flow; a device that does not answer does not end the trial.
+
+    Attributes:
+        expires: whether the time of a connection may be over by then. To leave these out, Linux walks through its
+            table, which takes the device's core for 10 ms and more: frames were lost then, and the host was blamed.
+    """
 
     device: DeviceControl
     asking: CommandRetries
     churn: Churn
+    expires: bool
     _count: int | None = field(default=None, init=False)
 
     def __call__(self) -> None:
         """Read the count."""
         try:
-            self._count = self.device.count_unexpired()
+            self._count = self.device.count_unexpired() if self.expires else self.device.count()
         except NatgaugeError as error:
             self.asking.failures.append(str(error))
 
@@ -39,6 +46,11 @@ class Counting:
         """Return the count; None where the device does not report it."""
         changing = self.churn.new_per_second * (times.ended - times.began)
         return None if self._count is None else CountInChurn(times.ended, self._count, changing=changing)
+
+
+def closed_timeout(device: DeviceControl, leave: Leave) -> int | None:
+    """Return the seconds for which a device keeps a connection that was closed so; None = not known."""
+    return None if leave == "silent" else device.lingering().get(_CLOSED_BY[leave])
 
 
 def with_expected(trial: Trial, device: DeviceControl | None, settings: TrialConstants) -> Trial:
@@ -49,7 +61,7 @@ def with_expected(trial: Trial, device: DeviceControl | None, settings: TrialCon
     # Frames from the Responder, too, keep a connection for longer.
     timeout: float | None = settings.replied_timeout if phase2.responder_rate else settings.udp_timeout
     if phase2.churn.leave != "silent":
-        timeout = device.lingering().get(_CLOSED_BY[phase2.churn.leave])
+        timeout = closed_timeout(device, phase2.churn.leave)
     if timeout is None or phase2.churn.flood_per_second:
         # How many of the flood's connections a device keeps is what a trial shows.
         return trial

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final, NamedTuple, Self
 
 from natgauge.agreement.generated import Progress, TrialRequest, TrialResult
+from natgauge.agreement.trial import nominal_seconds
 from natgauge.churn import CountInChurn
 from natgauge.core_work import CoreWork, WorkByCore
 from natgauge.counts import received_in_all, streams_of
@@ -100,6 +101,8 @@ NOT_OURS: Final = "natgauge does not control this device and cannot do that; cho
 
 #: Longest reading of a power meter.
 _METER_SECONDS: Final = 10.0
+#: A trial may last so much longer than planned.
+_LATE_SECONDS: Final = 2.0
 #: Longest time of a reset command after the trial's end.
 _COMMAND_SECONDS: Final = 120.0
 
@@ -133,6 +136,7 @@ class TrialRun:
         server: the real server behind the device; None = the tester answers.
         meter: what reads the device's power meter; None = there is none. `metered` tells that a trial has read it.
         log: the device's log; None = it does not log.
+        keeps_seconds: shortest time for which the device keeps a connection; None = not known.
     """
 
     place: Place
@@ -147,6 +151,7 @@ class TrialRun:
     sleep: Callable[[float], None] = time.sleep
     throttling: Callable[[], Throttling] = ControlGroups().throttling
     log: ConnectionLog | None = None
+    keeps_seconds: float | None = None
     _taken: Sequence[str] | None = field(default=None, init=False)
 
     def perform(self, plan: TrialPlan, request: TrialRequest) -> Trial:
@@ -263,7 +268,9 @@ class TrialRun:
         phase2 = plan.phase2
         if phase2 is None or phase2.churn is None or self.device is None or not self.device.counts:
             return self.run(request, self.progress), None
-        counting = Counting(self.device, self.asking, phase2.churn)
+        lasts = nominal_seconds(request) + _LATE_SECONDS
+        expires = self.keeps_seconds is None or lasts >= self.keeps_seconds
+        counting = Counting(self.device, self.asking, phase2.churn, expires)
         result, timed = self._run_acting(request, counting, phase2.churn.reading_at(phase2.seconds))
         with suppress(BrokenError):
             return result, counting.read(timed.ended())
