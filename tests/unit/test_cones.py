@@ -34,17 +34,17 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "analysis": (6_880, "conclusions from records: two runs, many runs, audits, thresholds, scalability, subscribers"),
     # Carrier-grade NATs are audited with a pool, which labs and recipes know.
     "audits": (24_150, "setups, the records, and the requirements; nothing that measures"),
-    "campaigns": (47_440, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
+    "campaigns": (47_470, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
     "causes": (1_300, "facts about hops and counters, and the delays of late frames, with figures in words"),
     "cleaning": (12_130, "the labs of this machine from outside; their registers"),
-    "cli": (76_270, "the edge: reaches everything"),
-    "comparisons": (44_880, "measures several gateways, on the bench"),
+    "cli": (76_300, "the edge: reaches everything"),
+    "comparisons": (44_900, "measures several gateways, on the bench"),
     "doubts": (6_770, "conditions on what procedures measured, and on the parameters of records; no metric"),
     "gateways": (6_690, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),
     "host": (4_180, "this machine, its undo journal, the reader of files of others; settings of a far machine, too"),
     "inputs": (1_440, "descriptions of inputs; words and errors"),
     "labs": (11_630, "all kinds of labs, three systems of far machines, pools; this machine: ports, undo, namespaces"),
-    "measurements": (43_550, "one measurement on its own bench, and its record"),
+    "measurements": (43_580, "one measurement on its own bench, and its record"),
     "metrics": (900, "a declaration for each metric; figures in words"),
     "paired": (1_540, "arithmetic and places of rounds for costs, comparisons and stored ones; statistics; notes"),
     "procedures": (
@@ -56,11 +56,11 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "reports": (16_920, "all views of records, also for papers, of subscribers, over commits; nothing that measures"),
     "statistics": (700, "arithmetic; stands on nothing"),
     "stored": (43_760, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
-    "spread": (48_890, "campaigns, and the workers that measure their repetitions"),
+    "spread": (48_920, "campaigns, and the workers that measure their repetitions"),
     "subscriber_profiles": (1_700, "profiles of subscribers; descriptions of inputs; the reader of files of others"),
     "setup": (17_520, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
     "tester": (19_470, "the tester alone, on cables and labs"),
-    "trial": (39_480, "joins setups, the tester and procedures"),
+    "trial": (39_510, "joins setups, the tester and procedures"),
 }
 
 

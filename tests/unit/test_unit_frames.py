@@ -198,12 +198,6 @@ def test_receivers_run_once_for_each_message(
         ),
         ("mixed-load", "frames/s", {"frame_size": 64, "new_rate": 2e5}, "1.29 M frames/s in each direction"),
         ("frame-loss", "%", {"directions": "up", **SHORT_UP}, "1.49 M frames/s from the Initiator"),
-        (
-            "connection-rate",
-            "connections/s",
-            {"order": "with-replacement", "connections": 1000, "frame_size": 64},
-            "1.49 M frames/s of this size",
-        ),
     ],
 )
 def test_the_maximum_that_is_said_is_the_one_of_which_the_result_is_a_share(
