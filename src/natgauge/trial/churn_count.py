@@ -14,7 +14,6 @@ from natgauge.trial.command_retries import CommandRetries
 from natgauge.trial.protocols import DeviceControl
 from natgauge.trial.requests import TrialConstants
 from natgauge.trials import Restart, Trial
-from natgauge.words import Leave
 
 #: Names of closing segments in recipes.
 _CLOSED_BY: Final = {"fin": "fin", "reset": "rst"}
@@ -48,20 +47,24 @@ class Counting:
         return None if self._count is None else CountInChurn(times.ended, self._count, changing=changing)
 
 
-def closed_timeout(device: DeviceControl, leave: Leave) -> int | None:
-    """Return the seconds for which a device keeps a connection that was closed so; None = not known."""
-    return None if leave == "silent" else device.lingering().get(_CLOSED_BY[leave])
+def kept_seconds(churn: Churn, device: DeviceControl, settings: TrialConstants) -> float | None:
+    """Return the shortest time for which a device keeps a connection that left; None = not known."""
+    if churn.leave == "silent":
+        return settings.udp_timeout
+    return device.lingering().get(_CLOSED_BY[churn.leave])
 
 
-def with_expected(trial: Trial, device: DeviceControl | None, settings: TrialConstants) -> Trial:
-    """Return the trial with the number of connections that the device should have counted, if its time-out is known."""
+def with_expected(trial: Trial, keeps: float | None, settings: TrialConstants) -> Trial:
+    """Return the trial with the number of connections that the device should have counted, if its time-out is known.
+
+    `keeps` is that of `kept_seconds`.
+    """
     phase2, reading = trial.plan.phase2, trial.readings.count_in_churn
-    if phase2 is None or phase2.churn is None or reading is None or device is None:
+    if phase2 is None or phase2.churn is None or reading is None:
         return trial
     # Frames from the Responder, too, keep a connection for longer.
-    timeout: float | None = settings.replied_timeout if phase2.responder_rate else settings.udp_timeout
-    if phase2.churn.leave != "silent":
-        timeout = closed_timeout(device, phase2.churn.leave)
+    is_replied = phase2.churn.leave == "silent" and phase2.responder_rate > 0
+    timeout = settings.replied_timeout if is_replied else keeps
     if timeout is None or phase2.churn.flood_per_second:
         # How many of the flood's connections a device keeps is what a trial shows.
         return trial

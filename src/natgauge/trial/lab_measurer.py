@@ -20,7 +20,7 @@ from natgauge.measurer import Ability, CountAt, Measurer, OutlastingError, TearD
 from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.setup.traffic import TrafficPlan
 from natgauge.trial import forwarding
-from natgauge.trial.churn_count import closed_timeout, needed_seconds, with_expected
+from natgauge.trial.churn_count import kept_seconds, needed_seconds, with_expected
 from natgauge.trial.command_retries import CommandRetries, SilentControlsError
 from natgauge.trial.connection_log import ConnectionLog
 from natgauge.trial.judging import judged, signs_of
@@ -238,8 +238,10 @@ class LabMeasurer(Measurer):
         # The check that it forwards may have used the four tuples.
         request = self.request(plan) if brought else request
         try:
-            self.trial_run.keeps_seconds = self._keeps_seconds(plan)
-            trial = with_expected(self.trial_run.perform(plan, request), self.device, self.settings)
+            churn = None if plan.phase2 is None else plan.phase2.churn
+            keeps = None if churn is None or self.device is None else kept_seconds(churn, self.device, self.settings)
+            self.trial_run.keeps_seconds = keeps
+            trial = with_expected(self.trial_run.perform(plan, request), keeps, self.settings)
         except SilentControlsError as error:
             return self._ended(self._unanswered(plan, error), began, raised, device_error=str(error))
         except UnreachableError as error:
@@ -498,15 +500,6 @@ class LabMeasurer(Measurer):
     @property
     def _handful(self) -> TrialPlan:
         return forwarding.probe(self.traffic.connections, "aaaa" if self.settings.answers else None)
-
-    def _keeps_seconds(self, plan: TrialPlan) -> float | None:
-        """Return the shortest time for which the device keeps a connection of a phase 2 with churn."""
-        churn = None if plan.phase2 is None else plan.phase2.churn
-        if churn is None or self.device is None:
-            return None
-        if churn.leave == "silent":
-            return self.settings.udp_timeout
-        return closed_timeout(self.device, churn.leave)
 
     def check_forwarding(self, *, store: bool = False) -> None:
         """Prove that the device forwards a handful of frames in each direction once each, then empty its table again.
