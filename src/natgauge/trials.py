@@ -34,10 +34,7 @@ LEAST_WATCHED_SECONDS = 0.002
 
 
 def together(rate: float) -> int:
-    """Return the number of frames that leave in one batch, 1 to 64, where a device in `shared` placement can do `rate`.
-
-    The rate is in frames/s of all directions.
-    """
+    """Frames of a batch, 1 to 64, where a device in `shared` placement can do `rate` frames/s of all directions."""
     return min(max(int(rate * BATCH_SECONDS), 1), MOST_TOGETHER)
 
 
@@ -80,6 +77,10 @@ class Phase2Plan:
     periods: int = 1
     churn: Churn | None = None
     modifiers: Modifiers | None = None
+
+    def frames(self, rate: float) -> int:
+        """Frames of a direction with this rate, at least 1; rounded down, so that no more connections are opened."""
+        return max(1, int(rate * self.seconds + 1e-6))  # the product may lack so much of a whole number
 
 
 @dataclass(frozen=True, slots=True)

@@ -396,7 +396,7 @@ def _stream(plan: TrialPlan, rate: float, limit: float, kept: float) -> StreamCo
     seconds, at = plan.phase2.seconds, plan.restart_at_seconds
     # An overload is one of any device.
     limit = limit if plan.phase2.step is None else min(limit, _OVERLOADED * rate)
-    counts = _counts(max(1, round(rate * seconds)), rate, limit, kept)
+    counts = _counts(plan.phase2.frames(rate), rate, limit, kept)
     if plan.phase2.step is not None:
         counts = counts.model_copy(update={"last_lost_ns": round(seconds * 1e9)})
     if at is not None:

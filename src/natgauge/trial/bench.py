@@ -271,7 +271,7 @@ class Bench(Setup):
             after_seconds=phase2 + 2 * grace if phase2 else 0.0,
             longest_seconds=longest,
             source_addresses=self.traffic.sources + settings.floods,
-            remote_endpoints=self.traffic.responder_addresses.count * self.traffic.destination_ports.count,
+            remote_endpoints=self.traffic.remote_endpoints,
             inside_endpoints=self.traffic.sources * self.traffic.source_ports.count if known else None,
             outside_addresses=1 if self.address_plan.pool is None else self.address_plan.pool.count,
             fills_table=settings.fills_table,

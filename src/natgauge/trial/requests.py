@@ -51,8 +51,6 @@ LONGEST_SECONDS: Final = 2_000_000.0
 _GAP_MS: Final = 100
 #: Foreground and background frames alternate in a pattern no longer than this.
 _MOST_MIXED: Final = 1000
-#: What a product of a rate and seconds may lack of a whole number of frames.
-_ROUNDING: Final = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,10 +289,10 @@ def _phase2(plan: TrialPlan, phase2: Phase2Plan, pace: Pacing, grace_ms: int) ->
     """Frames of each direction from rate and seconds; "once" is one frame per connection (RFC 9693 section 4.6)."""
     initiator = responder = None
     if phase2.initiator_rate > 0:
-        frames = _frames(phase2.initiator_rate, phase2)
+        frames = phase2.frames(phase2.initiator_rate)
         initiator = InitiatorStream(rate=phase2.initiator_rate, frames=frames)
     if phase2.responder_rate > 0:
-        frames = _frames(phase2.responder_rate, phase2)
+        frames = phase2.frames(phase2.responder_rate)
         responder = ResponderStream(
             rate=phase2.responder_rate,
             frames=plan.connections if phase2.reading_order == "once" else frames,
@@ -321,11 +319,6 @@ def _phase2(plan: TrialPlan, phase2: Phase2Plan, pace: Pacing, grace_ms: int) ->
     )
 
 
-def _frames(rate: float, phase2: Phase2Plan) -> int:
-    """Frames of a direction; rounded down, so that phase 2 opens no more connections than its seconds do."""
-    return max(1, math.floor(rate * phase2.seconds + _ROUNDING))
-
-
 def _modifiers(chosen: Modifiers) -> ModifiersRequest:
     return ModifiersRequest(
         broadcast_every=BROADCAST_EVERY if chosen.broadcast else None,
@@ -341,7 +334,7 @@ def _samples(plan: TrialPlan) -> DelaySamples | None:
         return None
     from_ms = round(begin * 1000)
     rates = [rate for rate in (phase2.initiator_rate, phase2.responder_rate) if rate > 0]
-    left = min(_frames(rate, phase2) - math.ceil(rate * from_ms / 1000) for rate in rates)
+    left = min(phase2.frames(rate) - math.ceil(rate * from_ms / 1000) for rate in rates)
     return DelaySamples(from_ms=from_ms, frames=plan.delay_samples or max(left, 1))
 
 

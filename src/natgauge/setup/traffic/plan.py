@@ -132,9 +132,14 @@ class TrafficPlan:
         return self.mapped_addresses is not None or (edges and not self.ports_chosen)
 
     @property
+    def remote_endpoints(self) -> int:
+        """Number of destination addresses with their ports, as the Responder has them."""
+        return self.responder_addresses.count * self.destination_ports.count
+
+    @property
     def space(self) -> int:
         """Number of four tuples in the ranges."""
-        return self.sources * self.source_ports.count * self.responder_addresses.count * self.destination_ports.count
+        return self.sources * self.source_ports.count * self.remote_endpoints
 
     def of_first(self, number: int, each: int) -> TrafficPlan:
         """The traffic of so many source addresses, or emulated customer edges, from the first one on.
@@ -142,7 +147,7 @@ class TrafficPlan:
         Each has `each` four tuples, or as few more as make its source ports whole: with more, some sources would have
         more connections than others, by chance or by order.
         """
-        needed = math.ceil(each / (self.responder_addresses.count * self.destination_ports.count))
+        needed = math.ceil(each / self.remote_endpoints)
         ports = min(self.source_ports.count, max(1, needed))
         narrow = replace(self, source_ports=replace(self.source_ports, last=self.source_ports.first + ports - 1))
         if self.edges is not None:
@@ -266,9 +271,11 @@ def _ranges_named(options: TrafficOptions) -> bool:
 
 
 def _with_connections(plan: TrafficPlan, connections: int | None, around: AddressPlan, *, named: bool) -> TrafficPlan:
-    number = connections
-    if number is None:
-        number = min(plan.space, _outside_tuples(plan, around)) if named else DEFAULT_CONNECTIONS
+    number, ports = DEFAULT_CONNECTIONS, _outside_ports(around)
+    if connections is not None:
+        number = connections
+    elif named:
+        number = plan.space if ports is None else min(plan.space, ports * plan.remote_endpoints)
     if number > MAXIMUM_CONNECTIONS:
         raise UsageError(
             f"connections: the ranges hold {plan.space} four tuples, the most is {MAXIMUM_CONNECTIONS} (2^31); "
@@ -289,24 +296,17 @@ def _with_connections(plan: TrafficPlan, connections: int | None, around: Addres
     return plan
 
 
-def _outside_tuples(plan: TrafficPlan, around: AddressPlan) -> int:
-    """Return how many connections the outside ports hold; all that the ranges hold where none are shared."""
-    ports = _outside_ports(around)
-    return plan.space if ports is None else ports * plan.responder_addresses.count * plan.destination_ports.count
-
-
 def _check_port_pool(plan: TrafficPlan, around: AddressPlan) -> None:
     """Refuse more connections to one remote endpoint than the outside addresses have ports (RFC 9693 section 3.2)."""
     available = _outside_ports(around)
     if around.pool is None or available is None:
         return
-    endpoints = plan.responder_addresses.count * plan.destination_ports.count
-    needed = math.ceil(plan.connections / endpoints)
+    needed = math.ceil(plan.connections / plan.remote_endpoints)
     if needed > available:
         remedy = "more destination ports or addresses" if around.reuses_ports else "fewer connections"
         raise UsageError(
-            f"connections: {plan.connections} towards {endpoints} remote endpoints need {needed} outside ports each, "
-            f"the device's {around.pool.count} outside addresses have {available}; use {remedy}",
+            f"connections: {plan.connections} towards {plan.remote_endpoints} remote endpoints need {needed} outside "
+            f"ports each, the device's {around.pool.count} outside addresses have {available}; use {remedy}",
             at="connections",
         )
 
