@@ -70,6 +70,13 @@ pub fn risen(before: &Received, after: &Received) -> Vec<&'static str> {
     pairs.filter(|((_, before), (_, after))| after > before).map(|((name, _), _)| name).collect()
 }
 
+/// What rises when the Responder's receiver gets the frame.
+fn rises(loaded: &Loaded, frame: &mut Udp) -> Vec<&'static str> {
+    let before = loaded.programs.received();
+    let (_, _, after) = loaded.receive(RESPONDER, &frame.build());
+    risen(&before, &after)
+}
+
 /// A sentence, the change, the counts that must rise (no others may).
 type Row = (&'static str, fn(&mut Udp, u16) -> Vec<u8>, &'static [&'static str]);
 
@@ -305,9 +312,7 @@ fn a_frame_of_an_earlier_period_takes_no_place_of_one_of_this_period() {
         [(1_999_999_000, &[] as &[&str]), (2_000_001_000, &["received"]), (2_000_001_000, &["duplicates"])]
     {
         frame.sent_ns = sent_ns;
-        let before = loaded.programs.received();
-        let (_, _, after) = loaded.receive(RESPONDER, &frame.build());
-        assert_eq!(risen(&before, &after), expected, "sent at {sent_ns} ns");
+        assert_eq!(rises(&loaded, &mut frame), expected, "sent at {sent_ns} ns");
     }
 }
 
@@ -321,9 +326,7 @@ fn a_frame_that_phase_1_lost_opens_no_connection_in_phase_2_and_its_duplicates_a
     loaded.programs.control.since(2_000_000_000);
     for (sequence, expected) in [(3, &["duplicates"] as &[&str]), (4, &[])] {
         frame.sequence = sequence;
-        let before = loaded.programs.received();
-        let (_, _, after) = loaded.receive(RESPONDER, &frame.build());
-        assert_eq!(risen(&before, &after), expected, "sequence {sequence}");
+        assert_eq!(rises(&loaded, &mut frame), expected, "sequence {sequence}");
     }
 }
 

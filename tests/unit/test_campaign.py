@@ -72,20 +72,8 @@ def test_a_bench_answers_the_connection_rate_before_what_builds_on_it(tmp_path: 
     assert given[1]["connection_rate"] == pytest.approx(30_000, rel=0.35)
 
 
-FIRST_PACKETS = """
-name = "small"
-gateways = ["nftables-nat44", "linux-ipv4"]
-profile = "quick"
-repetitions = 2
-seed = 5
-
-[traffic]
-connections = 1000
-
-[[measure]]
-metric = "connection-rate"
-error = "30%"
-
+TWO_GATEWAYS = ONE_CONNECTION_RATE.replace('["linux-ipv4"]', '["nftables-nat44", "linux-ipv4"]')
+FIRST_PACKETS = f"""{TWO_GATEWAYS.replace("repetitions = 3", "repetitions = 2")}
 [[measure]]
 metric = "first-packet-delay"
 """

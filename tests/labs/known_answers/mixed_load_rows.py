@@ -57,6 +57,21 @@ def kept(truth: float) -> Look:
     return Look("kept", "", share, truth, (margin, margin), reason)
 
 
+def _small_table(case: str, words: str, **given: float) -> Row:
+    """A device whose table is smaller than what a first connection rate opens elsewhere."""
+    return Row(
+        f"subscribers of a small table{case}",
+        Device(
+            words=f"holds {TABLE:,} connections, and forgets them after {FORGETS} s{words}",
+            connections=20_000,
+            wishes=DeviceOptions(table_size=TABLE, udp_timeout=FORGETS),
+        ),
+        "subscribers",
+        (highest("subscribers", TABLE / (0.1 * FORGETS)), bottleneck("table")),
+        {"subscriber": str(SUBSCRIBER), "trial_seconds": SECONDS, "error": ROUGH, "confirm": False, **given},
+    )
+
+
 MIXED_LOAD_ROWS = (
     Row(
         "mixed load of few openings",
@@ -152,37 +167,6 @@ MIXED_LOAD_ROWS = (
             "confirm": False,
         },
     ),
-    Row(
-        "subscribers of a small table",
-        Device(
-            words=f"holds {TABLE:,} connections, and forgets them after {FORGETS} s",
-            connections=20_000,
-            wishes=DeviceOptions(table_size=TABLE, udp_timeout=FORGETS),
-        ),
-        "subscribers",
-        (highest("subscribers", TABLE / (0.1 * FORGETS)), bottleneck("table")),
-        {
-            "connection_rate": 20_000.0,
-            "subscriber": str(SUBSCRIBER),
-            "trial_seconds": SECONDS,
-            "error": ROUGH,
-            "confirm": False,
-        },
-    ),
-    Row(
-        "subscribers of a small table, by bare defaults",
-        Device(
-            words=f"holds {TABLE:,} connections, and forgets them after {FORGETS} s: no rate of phase 1 is given",
-            connections=20_000,
-            wishes=DeviceOptions(table_size=TABLE, udp_timeout=FORGETS),
-        ),
-        "subscribers",
-        (highest("subscribers", TABLE / (0.1 * FORGETS)), bottleneck("table")),
-        {
-            "subscriber": str(SUBSCRIBER),
-            "trial_seconds": SECONDS,
-            "error": ROUGH,
-            "confirm": False,
-        },
-    ),
+    _small_table("", "", connection_rate=20_000.0),
+    _small_table(", by bare defaults", ": no rate of phase 1 is given"),
 )
