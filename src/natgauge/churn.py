@@ -87,20 +87,29 @@ def leaving(transport: Transport) -> Leave:
     return "fin" if transport == "tcp" else "silent"
 
 
-def expected_count(churn: Churn, *, connections: int, rate: float, timeout: float, seconds: float) -> float:
-    """Return the connections that a gateway should hold at a time of phase 2: the open ones, and those that left.
+def kept_after(churn: Churn, *, connections: int, rate: float, timeout: float) -> float:
+    """Return for how many seconds a gateway keeps a connection that has left.
 
-    A silent connection is forgotten `timeout` after its last frame. Frames go to connections at random, so the last
-    one came on average N/r * (1 - exp(-r/c)) before the guard. A closed one is forgotten `timeout` after its end.
+    Frames go to connections at random, so the last one of a silent connection came on average
+    N/r * (1 - exp(-r/c)) before the guard. A closed one is forgotten `timeout` after its end.
 
     Args:
         rate: r, frames/s to the N open ones, both directions together.
         timeout: s after the last frame of a silent connection, or the end of a closed one.
-        seconds: time since the start of phase 2.
     """
+    if churn.leave != "silent":
+        return timeout
     fresh = churn.new_per_second
-    kept = timeout
-    if churn.leave == "silent":
-        drawn = connections - 2 * fresh * churn.guard_seconds
-        kept -= churn.guard_seconds + drawn / rate * -math.expm1(-rate / fresh)
-    return connections + fresh * min(seconds, max(0.0, kept))
+    drawn = connections - 2 * fresh * churn.guard_seconds
+    return max(0.0, timeout - churn.guard_seconds - drawn / rate * -math.expm1(-rate / fresh))
+
+
+def expected_count(churn: Churn, *, connections: int, kept: float, seconds: float, until: float) -> float:
+    """Return the connections that a gateway should hold: the open ones, and those that left and are kept.
+
+    Args:
+        kept: see `kept_after`.
+        seconds: time since the start of phase 2.
+        until: end of phase 2, after which none leaves any more.
+    """
+    return connections + churn.new_per_second * max(0.0, min(seconds, until) - max(0.0, seconds - kept))

@@ -20,7 +20,7 @@ from tests.unit.test_measurer import SETTINGS
 from tests.unit.test_measurer_trials import Played, measurer, phase2_of
 
 from natgauge.agreement.generated import Phase2Counts, StreamCounts
-from natgauge.churn import Churn, CountInChurn, expected_count
+from natgauge.churn import Churn, CountInChurn, expected_count, kept_after
 from natgauge.doubts import find
 from natgauge.errors import BrokenError, UsageError
 from natgauge.measurer import OutlastingError
@@ -118,7 +118,7 @@ def test_a_time_out_must_outlast_the_pauses_of_a_connection_but_not_the_trial() 
 
 
 class Counted(Played):
-    """A device that reports a count while frames flow; `keeps` = seconds for which it keeps closed connections."""
+    """A device that reports its count; `keeps` = seconds for which it keeps closed connections."""
 
     def __init__(self, engine: FakeEngine, count: int | None, keeps: Mapping[str, int]) -> None:
         super().__init__(engine)
@@ -126,6 +126,8 @@ class Counted(Played):
 
     def count_unexpired(self) -> int:
         self.was_read.set()
+        # No frames flow meanwhile.
+        assert self.engine.answered.is_set() or not self.engine.requests
         if self.read is None:
             raise BrokenError("device: gone")
         return self.read
@@ -140,7 +142,6 @@ class Counted(Played):
 def counted(count: int | None, *, leave: Leave = "silent", timeout: int | None = 4) -> Trial:
     engine = FakeEngine()
     device = Counted(engine, count, {"fin": 1, "rst": 0})
-    engine.phase2_ends = device.was_read
     assert PLAN.phase2 is not None
     churned = replace(PLAN, phase2=replace(PLAN.phase2, seconds=0.02, churn=replace(CHURN, leave=leave)))
     return measurer(engine, device, settings=replace(SETTINGS, udp_timeout=timeout)).measure(churned)
@@ -158,18 +159,17 @@ def test_a_device_walks_through_its_table_only_where_a_connection_may_have_ended
 def test_a_trial_within_the_time_out_ends_no_connection(timeout: int | None, *, walks: bool) -> None:
     engine = FakeEngine()
     device = Counted(engine, 1001, {})
-    engine.phase2_ends = device.was_read if walks else None
     assert PLAN.phase2 is not None
     short = replace(PLAN, phase2=replace(PLAN.phase2, seconds=0.02, churn=CHURN))
     measurer(engine, device, settings=replace(SETTINGS, udp_timeout=timeout)).measure(short)
     assert device.was_read.is_set() == walks
 
 
-def test_the_count_is_read_in_phase_2_next_to_the_expected_one() -> None:
+def test_the_count_is_read_next_to_the_expected_one() -> None:
     reading = counted(1001).readings.count_in_churn
     assert reading is not None
     assert reading.count == 1001
-    assert reading.expected == pytest.approx(1000 + 100 * reading.seconds)
+    assert reading.expected == pytest.approx(1000 + 100 * min(reading.seconds, 0.02))
     unknown = counted(1001, timeout=None).readings.count_in_churn
     assert unknown is not None
     assert unknown.expected is None
@@ -182,7 +182,7 @@ def test_the_count_is_read_in_phase_2_next_to_the_expected_one() -> None:
 @pytest.mark.parametrize(("down", "timeout", "idle"), [(2000.0, 120, 0.0), (0.0, 30, 0.05 + 990 / 2000)])
 def test_frames_both_ways_are_kept_for_their_own_time_out(down: float, timeout: float, idle: float) -> None:
     assert PLAN.phase2 is not None
-    trial = replace(made(), plan=replace(PLAN, phase2=replace(PLAN.phase2, responder_rate=down)))
+    trial = replace(made(), plan=replace(PLAN, phase2=replace(PLAN.phase2, responder_rate=down, seconds=60.0)))
     trial = reading_of(trial, count_in_churn=CountInChurn(50.0, 6000))
     settings = replace(SETTINGS, udp_timeout=30, replied_udp_timeout=120)
     reading = with_expected(trial, 30, settings).readings.count_in_churn
@@ -212,12 +212,17 @@ def test_the_expected_count_is_that_of_a_device_that_forgets_silent_connections(
         number = left + chance.randrange(guarded, connections - guarded)
         last[number] = at
     alive = sum(seconds - at < timeout or number >= seconds * fresh for number, at in last.items())
-    expected = expected_count(churn, connections=connections, rate=rate, timeout=timeout, seconds=seconds)
+    kept = kept_after(churn, connections=connections, rate=rate, timeout=timeout)
+    expected = expected_count(churn, connections=connections, kept=kept, seconds=seconds, until=seconds)
     # Its spread is that of some hundred independent times.
     assert alive == pytest.approx(expected, abs=4 * math.sqrt(fresh * connections / rate))
-    closed = expected_count(replace(churn, leave="fin"), connections=300, rate=rate, timeout=timeout, seconds=seconds)
-    assert closed == 300 + fresh * timeout
-    assert expected_count(churn, connections=300, rate=rate, timeout=1e6, seconds=2.0) == 300 + 2 * fresh
+    assert kept_after(replace(churn, leave="fin"), connections=300, rate=rate, timeout=timeout) == timeout
+    assert expected_count(churn, connections=300, kept=1e6, seconds=2.0, until=2.0) == 300 + 2 * fresh
+
+
+@pytest.mark.parametrize(("seconds", "left"), [(5.0, 50), (10.0, 100), (12.0, 100), (22.0, 80), (29.0, 10), (40.0, 0)])
+def test_those_that_left_are_forgotten_in_turn_when_phase_2_is_over(seconds: float, left: int) -> None:
+    assert expected_count(Churn(10.0), connections=300, kept=20.0, seconds=seconds, until=10.0) == 300 + left
 
 
 def test_a_count_that_is_off_by_more_than_a_hundredth_is_doubted_and_decides_nothing() -> None:

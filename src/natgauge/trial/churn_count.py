@@ -8,7 +8,7 @@ from typing import Final
 
 from natgauge.agreement.generated import TrialRequest
 from natgauge.agreement.trial import nominal_seconds
-from natgauge.churn import IDLE_DRAWS, Churn, CountInChurn, expected_count
+from natgauge.churn import IDLE_DRAWS, Churn, CountInChurn, expected_count, kept_after
 from natgauge.errors import NatgaugeError
 from natgauge.trial.command_retries import CommandRetries
 from natgauge.trial.protocols import DeviceControl
@@ -21,11 +21,12 @@ _CLOSED_BY: Final = {"fin": "fin", "reset": "rst"}
 
 @dataclass(slots=True)
 class Counting:
-    """Reads the device's count once, while frames flow; a device that does not answer does not end the trial.
+    """Reads the device's count once; a device that does not answer does not end the trial.
 
     Attributes:
         expires: whether the time of a connection may be over by then. To leave these out, Linux walks through its
             table, which takes the device's core for 10 ms and more: frames were lost then, and the host was blamed.
+            So such a count is read when no frames flow any more.
     """
 
     device: DeviceControl
@@ -43,6 +44,7 @@ class Counting:
 
     def read(self, times: Restart) -> CountInChurn | None:
         """Return the count; None where the device does not report it."""
+        # Connections come, or those that left are forgotten.
         changing = self.churn.new_per_second * (times.ended - times.began)
         return None if self._count is None else CountInChurn(times.ended, self._count, changing=changing)
 
@@ -68,12 +70,13 @@ def with_expected(trial: Trial, keeps: float | None, settings: TrialConstants) -
     if timeout is None or phase2.churn.flood_per_second:
         # How many of the flood's connections a device keeps is what a trial shows.
         return trial
+    connections, rate = trial.plan.connections, phase2.initiator_rate + phase2.responder_rate
     expected = expected_count(
         phase2.churn,
-        connections=trial.plan.connections,
-        rate=phase2.initiator_rate + phase2.responder_rate,
-        timeout=timeout,
+        connections=connections,
+        kept=kept_after(phase2.churn, connections=connections, rate=rate, timeout=timeout),
         seconds=reading.seconds,
+        until=phase2.seconds,
     )
     return replace(trial, readings=replace(trial.readings, count_in_churn=replace(reading, expected=expected)))
 

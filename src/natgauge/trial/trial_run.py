@@ -41,9 +41,9 @@ class RestartInTrial:
     during `act`.
     """
 
-    def __init__(self, act: Callable[[], object], seconds: float) -> None:
-        """Prepare to act so many seconds after the start of phase 2."""
-        self._act = act
+    def __init__(self, act: Callable[[], object], seconds: float, *, afterwards: bool = False) -> None:
+        """Prepare to act so many seconds after the start of phase 2; `afterwards` = when the run has ended instead."""
+        self._act, self._afterwards = act, afterwards
         self._timer = threading.Timer(seconds, self._restart)
         self._timer.daemon = True
         self._phase2_began = 0.0
@@ -58,8 +58,10 @@ class RestartInTrial:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, failed: object, *_: object) -> None:
         self._timer.cancel()
+        if self._afterwards and self._phase2_began and failed is None:
+            self._restart()
         if self._timer.ident is None:
             return
         try:
@@ -71,9 +73,10 @@ class RestartInTrial:
 
     def take(self, progress: Progress) -> None:
         """Start the time when phase 2 begins: the engine reports that at once."""
-        if progress.phase == "phase2" and self._timer.ident is None:
+        if progress.phase == "phase2" and not self._phase2_began:
             self._phase2_began = time.monotonic()
-            self._timer.start()
+            if not self._afterwards:
+                self._timer.start()
 
     def ended(self) -> Restart:
         """Return the times of the restart, also of a failed restart (see `said`); valid after the `with` block."""
@@ -264,14 +267,15 @@ class TrialRun:
             return ""
 
     def _run_counting(self, plan: TrialPlan, request: TrialRequest) -> tuple[TrialResult, CountInChurn | None]:
-        """Run a trial; with churn also read the device's count before its end."""
+        """Run a trial; with churn also read the device's count: before its end, or afterwards if that takes long."""
         phase2 = plan.phase2
         if phase2 is None or phase2.churn is None or self.device is None or not self.device.counts:
             return self.run(request, self.progress), None
         lasts = nominal_seconds(request) + _LATE_SECONDS
         expires = self.keeps_seconds is None or lasts >= self.keeps_seconds
         counting = Counting(self.device, self.asking, phase2.churn, expires)
-        result, timed = self._run_acting(request, counting, phase2.churn.reading_at(phase2.seconds))
+        seconds = phase2.seconds if expires else phase2.churn.reading_at(phase2.seconds)
+        result, timed = self._run_acting(request, counting, seconds, afterwards=expires)
         with suppress(BrokenError):
             return result, counting.read(timed.ended())
         return result, None
@@ -295,15 +299,15 @@ class TrialRun:
         return result, restarting.ended(), restarting.said
 
     def _run_acting(
-        self, request: TrialRequest, act: Callable[[], object], seconds: float
+        self, request: TrialRequest, act: Callable[[], object], seconds: float, *, afterwards: bool = False
     ) -> tuple[TrialResult, RestartInTrial]:
-        """Run a trial, and act at a time of phase 2."""
+        """Run a trial, and act at a time of phase 2 or after the trial."""
 
         def report(progress: Progress) -> None:
             timed.take(progress)
             self.progress(progress)
 
-        with RestartInTrial(act, seconds) as timed:
+        with RestartInTrial(act, seconds, afterwards=afterwards) as timed:
             result = self.run(request, report)
         return result, timed
 
