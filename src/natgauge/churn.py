@@ -15,8 +15,6 @@ LEAST_GUARD_SECONDS: Final = 0.001
 IDLE_DRAWS: Final = 30.0
 #: Deviation of the gateway's own count from the expected one that is doubted.
 MOST_DEVIATION: Final = 0.01
-#: Readings of the gateway's count begin this long before the end of phase 2, but after half of it, in s.
-_BEFORE_END: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +39,15 @@ class Churn:
         """Return the connections that a phase 2 of this length opens."""
         return math.floor(self.new_per_second * seconds + 1e-6)
 
-    def reading_at(self, seconds: float) -> float:
-        """Return the time of phase 2, in s, at which the gateway's count is read in a phase of this length."""
-        return max(seconds - _BEFORE_END, seconds / 2)
-
 
 @dataclass(frozen=True, slots=True)
 class CountInChurn:
-    """The gateway's own count in phase 2.
+    """The gateway's own count after a phase 2 with churn.
 
     Attributes:
         seconds: time of the reading since the start of phase 2.
-        changing: how far the count may be off, as it changed while it was read: c times the duration of the reading.
+        changing: how far the count may be off: c times the duration of the reading, or for a gateway that does not say
+            which connections are forgotten, c times all the time since phase 2.
         expected: number of connections that the gateway should hold then; None = its time-out is not known.
     """
 

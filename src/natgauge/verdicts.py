@@ -754,7 +754,7 @@ def _remarks(case: _Case) -> Iterable[str]:
     counted = case.readings.count_in_churn
     if counted is not None and counted.expected is not None and counted.deviates:
         yield (
-            f"{counted.seconds:.1f} s into phase 2 the device held {counted.count} connections, where "
+            f"{counted.seconds:.1f} s after the start of phase 2 the device held {counted.count} connections, where "
             f"{counted.expected:.0f} are expected"
         )
     yield from _log_remarks(case)

@@ -55,9 +55,8 @@ class Restarting:
 
     said = ""
 
-    def __init__(self, act: Callable[[], None], seconds: float, *, afterwards: bool) -> None:
-        """Keep what is to be done, and when, in seconds of phase 2; in either case it is done after the trial."""
-        del afterwards
+    def __init__(self, act: Callable[[], None], seconds: float) -> None:
+        """Keep what is to be done, and when, in seconds of phase 2."""
         self._act, self._seconds = act, seconds
 
     def __enter__(self) -> Self:

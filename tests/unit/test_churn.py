@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import random
 import threading
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
@@ -27,7 +28,8 @@ from natgauge.measurer import OutlastingError
 from natgauge.procedures import connection_rate
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
-from natgauge.trial.churn_count import Counting, with_expected
+from natgauge.trial.churn_count import counted as count_of
+from natgauge.trial.churn_count import with_expected
 from natgauge.trials import Phase2Plan, Trial
 from natgauge.verdicts import Limits, judge
 from natgauge.words import Leave, Verdict
@@ -147,12 +149,35 @@ def counted(count: int | None, *, leave: Leave = "silent", timeout: int | None =
     return measurer(engine, device, settings=replace(SETTINGS, udp_timeout=timeout)).measure(churned)
 
 
+def counting(device: Counted, *, expires: bool) -> CountInChurn:
+    """The reading 1 s after a phase 2 of 10 s."""
+    asking = measurer(device.engine, device).asking
+    phase2 = Phase2Plan(2000.0, 2000.0, 10.0, churn=CHURN)
+    read = count_of(phase2, device, asking, began=time.monotonic() - 11.0, expires=expires)
+    assert read is not None
+    assert read.seconds == pytest.approx(11.0, abs=0.5)
+    return read
+
+
 @pytest.mark.parametrize("expires", [True, False])
 def test_a_device_walks_through_its_table_only_where_a_connection_may_have_ended(*, expires: bool) -> None:
-    engine = FakeEngine()
-    device = Counted(engine, 1001, {})
-    Counting(device, measurer(engine, device).asking, CHURN, expires)()
+    device = Counted(FakeEngine(), 1001, {})
+    read = counting(device, expires=expires)
     assert device.was_read.is_set() == expires
+    assert read.changing < CHURN.new_per_second / 2
+
+
+@pytest.mark.parametrize("expires", [True, False])
+def test_a_device_that_forgets_only_when_the_next_connection_comes_may_hold_what_has_ended_since(
+    *, expires: bool
+) -> None:
+    class Lazy(Counted):
+        def count_unexpired(self) -> None:  # type: ignore[override]
+            return None
+
+    read = counting(Lazy(FakeEngine(), 1001, {}), expires=expires)
+    assert read.count == 7
+    assert (read.changing >= CHURN.new_per_second) == expires
 
 
 @pytest.mark.parametrize(("timeout", "walks"), [(4, True), (None, True), (60, False)])

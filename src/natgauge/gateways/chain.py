@@ -77,7 +77,7 @@ class Chain:
         return self.holder.count_established()
 
     def count_unexpired(self) -> int | None:
-        """Return the number of connections in the table that holds them whose time is not over; None as `count`."""
+        """Return the number of connections in the table that holds them whose time is not over; None = not known."""
         return self.holder.count_unexpired()
 
     def lingering(self) -> dict[str, int]:

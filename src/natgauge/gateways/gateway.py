@@ -224,8 +224,8 @@ class Gateway:
         return self._counted("count_established", self._empty_seconds())
 
     def count_unexpired(self) -> int | None:
-        """Return the number of connections whose time is not over, where a command distinguishes them; else `count`."""
-        return self.count() if (count := self._counted("count_unexpired", self._empty_seconds())) is None else count
+        """Return the number of connections whose time is not over; None where no command distinguishes them."""
+        return self._counted("count_unexpired", self._empty_seconds())
 
     def _counted(self, verb: str, seconds: float = _VERB_SECONDS) -> int | None:
         pieces = self.recipe.verbs.pieces(verb)

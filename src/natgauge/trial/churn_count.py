@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import time
+from dataclasses import replace
 from typing import Final
 
 from natgauge.agreement.generated import TrialRequest
@@ -13,40 +14,36 @@ from natgauge.errors import NatgaugeError
 from natgauge.trial.command_retries import CommandRetries
 from natgauge.trial.protocols import DeviceControl
 from natgauge.trial.requests import TrialConstants
-from natgauge.trials import Restart, Trial
+from natgauge.trials import Phase2Plan, Trial
 
 #: Names of closing segments in recipes.
 _CLOSED_BY: Final = {"fin": "fin", "reset": "rst"}
 
 
-@dataclass(slots=True)
-class Counting:
-    """Reads the device's count once; a device that does not answer does not end the trial.
+def counted(
+    phase2: Phase2Plan, device: DeviceControl, asking: CommandRetries, *, began: float, expires: bool
+) -> CountInChurn | None:
+    """Read the device's count after the last frame; None where it does not answer, which does not end the trial.
 
-    Attributes:
-        expires: whether the time of a connection may be over by then. To leave these out, Linux walks through its
-            table, which takes the device's core for 10 ms and more: frames were lost then, and the host was blamed.
-            So such a count is read when no frames flow any more.
+    While frames flowed the reading would take the device's core: Linux walks through its table for 10 ms and more, in
+    order to leave out connections whose time is over. Frames were lost then, and the host was blamed.
+
+    Args:
+        began: start of phase 2, which had churn, by the clock of `time.monotonic`.
+        expires: whether the time of a connection may be over by now.
     """
-
-    device: DeviceControl
-    asking: CommandRetries
-    churn: Churn
-    expires: bool
-    _count: int | None = field(default=None, init=False)
-
-    def __call__(self) -> None:
-        """Read the count."""
-        try:
-            self._count = self.device.count_unexpired() if self.expires else self.device.count()
-        except NatgaugeError as error:
-            self.asking.failures.append(str(error))
-
-    def read(self, times: Restart) -> CountInChurn | None:
-        """Return the count; None where the device does not report it."""
-        # Connections come, or those that left are forgotten.
-        changing = self.churn.new_per_second * (times.ended - times.began)
-        return None if self._count is None else CountInChurn(times.ended, self._count, changing=changing)
+    reads = time.monotonic()
+    try:
+        exact = device.count_unexpired() if expires else None
+        count = device.count() if exact is None else exact
+    except NatgaugeError as error:
+        asking.failures.append(str(error))
+        return None
+    ends = time.monotonic()
+    # Connections are forgotten meanwhile, or, where the next one would have to come for that, not since the last frame.
+    changing = ends - (began + phase2.seconds if expires and exact is None else reads)
+    fresh = 0.0 if phase2.churn is None else phase2.churn.new_per_second
+    return None if count is None else CountInChurn(ends - began, count, changing=fresh * changing)
 
 
 def kept_seconds(churn: Churn, device: DeviceControl, settings: TrialConstants) -> float | None:

@@ -49,8 +49,8 @@ class DeviceControl(Protocol):
         return None
 
     def count_unexpired(self) -> int | None:
-        """Number of connections whose time is not over, as far as the device can distinguish them; None as `count`."""
-        return self.count()
+        """Number of connections whose time is not over; None where the device cannot distinguish them."""
+        return None
 
     def lingering(self) -> Mapping[str, int]:
         """Seconds for which the device keeps a closed TCP connection, by "fin" or "rst"; empty where not known."""

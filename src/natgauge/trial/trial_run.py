@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, NamedTuple, Self
@@ -27,7 +27,7 @@ from natgauge.log_counts import LogCounts, LogError
 from natgauge.power import Energy, EnergyOfTrial, Meter
 from natgauge.readings import Readings
 from natgauge.table_memory import LEAST_CONNECTIONS, ObjectCaches, octets_per_connection
-from natgauge.trial.churn_count import Counting
+from natgauge.trial.churn_count import counted
 from natgauge.trial.command_retries import CommandRetries
 from natgauge.trial.connection_log import ConnectionLog, LoggedTrial, logged_trial
 from natgauge.trial.protocols import DeviceControl, Place, ServerControl
@@ -41,9 +41,9 @@ class RestartInTrial:
     during `act`.
     """
 
-    def __init__(self, act: Callable[[], object], seconds: float, *, afterwards: bool = False) -> None:
-        """Prepare to act so many seconds after the start of phase 2; `afterwards` = when the run has ended instead."""
-        self._act, self._afterwards = act, afterwards
+    def __init__(self, act: Callable[[], object], seconds: float) -> None:
+        """Prepare to act so many seconds after the start of phase 2."""
+        self._act = act
         self._timer = threading.Timer(seconds, self._restart)
         self._timer.daemon = True
         self._phase2_began = 0.0
@@ -58,10 +58,8 @@ class RestartInTrial:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, failed: object, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self._timer.cancel()
-        if self._afterwards and self._phase2_began and failed is None:
-            self._restart()
         if self._timer.ident is None:
             return
         try:
@@ -73,10 +71,9 @@ class RestartInTrial:
 
     def take(self, progress: Progress) -> None:
         """Start the time when phase 2 begins: the engine reports that at once."""
-        if progress.phase == "phase2" and not self._phase2_began:
+        if progress.phase == "phase2" and self._timer.ident is None:
             self._phase2_began = time.monotonic()
-            if not self._afterwards:
-                self._timer.start()
+            self._timer.start()
 
     def ended(self) -> Restart:
         """Return the times of the restart, also of a failed restart (see `said`); valid after the `with` block."""
@@ -171,15 +168,16 @@ class TrialRun:
         refused_before = self._refused()
         memory_before = self._memory(request)
         before = self._lab_state()
-        counted: CountInChurn | None = None
+        phase2_began: float | None = None
         with nullcontext() if self.meter is None else EnergyOfTrial(self.meter, is_proven=self.metered) as metered:
             if plan.restart_at_seconds is None:
-                result, counted = self._run_counting(plan, logged.request)
+                result, phase2_began = self._run_timed(logged.request)
                 restart, error = None, ""
             else:
                 result, restart, error = self._run_restarting(request, self._restarting(plan), plan.restart_at_seconds)
         self.metered = metered is not None
         energy: Energy | None = None if metered is None else metered.energy()
+        in_churn = self._counted_in_churn(plan, request, phase2_began)
         after = self._lab_state()
         if self.server is not None:
             self.server.confirm_ready()
@@ -188,7 +186,7 @@ class TrialRun:
             count_before=count_before,
             server_refused={cause: n - refused_before.get(cause, 0) for cause, n in self._refused().items()},
             energy=energy,
-            count_in_churn=counted,
+            count_in_churn=in_churn,
         )
         if self.device is not None and not error:
             try:
@@ -266,19 +264,26 @@ class TrialRun:
             self.asking.failures.append(str(error))
             return ""
 
-    def _run_counting(self, plan: TrialPlan, request: TrialRequest) -> tuple[TrialResult, CountInChurn | None]:
-        """Run a trial; with churn also read the device's count: before its end, or afterwards if that takes long."""
+    def _run_timed(self, request: TrialRequest) -> tuple[TrialResult, float | None]:
+        """Run a trial; the last value is the clock's time at which phase 2 began, None = it never did."""
+        began: float | None = None
+
+        def report(progress: Progress) -> None:
+            nonlocal began
+            if progress.phase == "phase2" and began is None:
+                began = time.monotonic()
+            self.progress(progress)
+
+        return self.run(request, report), began
+
+    def _counted_in_churn(self, plan: TrialPlan, request: TrialRequest, began: float | None) -> CountInChurn | None:
+        """Return the device's count after a phase 2 with churn that began then; None = it is not known."""
         phase2 = plan.phase2
-        if phase2 is None or phase2.churn is None or self.device is None or not self.device.counts:
-            return self.run(request, self.progress), None
+        if phase2 is None or phase2.churn is None or began is None or self.device is None or not self.device.counts:
+            return None
         lasts = nominal_seconds(request) + _LATE_SECONDS
         expires = self.keeps_seconds is None or lasts >= self.keeps_seconds
-        counting = Counting(self.device, self.asking, phase2.churn, expires)
-        seconds = phase2.seconds if expires else phase2.churn.reading_at(phase2.seconds)
-        result, timed = self._run_acting(request, counting, seconds, afterwards=expires)
-        with suppress(BrokenError):
-            return result, counting.read(timed.ended())
-        return result, None
+        return counted(phase2, self.device, self.asking, began=began, expires=expires)
 
     def _restarting(self, plan: TrialPlan) -> Callable[[], object]:
         """Return what restarts the device: natgauge, or a command of the user's."""
@@ -299,15 +304,15 @@ class TrialRun:
         return result, restarting.ended(), restarting.said
 
     def _run_acting(
-        self, request: TrialRequest, act: Callable[[], object], seconds: float, *, afterwards: bool = False
+        self, request: TrialRequest, act: Callable[[], object], seconds: float
     ) -> tuple[TrialResult, RestartInTrial]:
-        """Run a trial, and act at a time of phase 2 or after the trial."""
+        """Run a trial, and act at a time of phase 2."""
 
         def report(progress: Progress) -> None:
             timed.take(progress)
             self.progress(progress)
 
-        with RestartInTrial(act, seconds, afterwards=afterwards) as timed:
+        with RestartInTrial(act, seconds) as timed:
             result = self.run(request, report)
         return result, timed
 
