@@ -139,6 +139,8 @@ def run(gateway: str, placement: Place, rate: float, seconds: float, each: float
         "destination_ports": f"1-{ports}",
         "placement": placement,
         "udp_timeout": FORGETS,
+        # Linux keeps entries whose time is over until it comes by; a full table drops new connections meanwhile.
+        "table_size": 2 * held,
         "lab_name": "churn",
     }
     churn = Churn(fresh)
