@@ -47,6 +47,8 @@ class Readings:
         found_changed: global setting of the device's machine that others changed since it was set; empty = none.
         link_losses: how often the link of each of the tester's own ports went down, by port; only where it did.
         throttled_seconds: time for which a CPU quota stopped the tester and the device's processes.
+        read_late_seconds: time of a period in which natgauge still read device and lab after the period before it, on
+            the device's cores.
         energy: what the device took during the trial; None = no meter was read.
         count_in_churn: the device's own count in a phase 2 with churn; None = it was not read.
         log: the device's log next to the connections of the trial; None = it does not log, or it was not compared.
@@ -73,6 +75,7 @@ class Readings:
     found_changed: str = ""
     link_losses: Mapping[str, int] = field(default_factory=dict)
     throttled_seconds: float = 0.0
+    read_late_seconds: float = 0.0
     energy: Energy | None = None
     count_in_churn: CountInChurn | None = None
     log: LogCounts | None = None

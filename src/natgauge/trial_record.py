@@ -24,10 +24,13 @@ _STORED_AS: Final = {
     "faults": "device_faults",
     "forwards": "forwards_afterwards",
 }
-#: Readings that other fields of the record contain, or the reason of the verdict.
+#: Readings that other fields of the record contain, or the reason of the verdict, or a remark.
 _UNSTORED: Final = frozenset(
-    {"strays", "dropped_before", "dropped_after", "device_error", "unprobed", "free_octets", "log_error"}
-)
+    {
+        "strays", "dropped_before", "dropped_after", "device_error", "unprobed", "free_octets", "log_error",
+        "read_late_seconds",
+    }
+)  # fmt: skip
 #: Counts of a stream that its hops follow from.
 _COUNTED: Final = {
     "intended_frames": True,

@@ -190,7 +190,8 @@ def judge(trial: Trial, limits: Limits) -> Trial:
     return replace(
         trial,
         **decided._replace(cause=decided.cause or _cause_of(case, decided))._asdict(),
-        disturbed=bool(case.readings.link_losses or case.disturbed) or case.readings.throttled_seconds > 0,
+        disturbed=bool(case.readings.link_losses or case.disturbed)
+        or max(case.readings.throttled_seconds, case.readings.read_late_seconds) > 0,
         excused_frames=sum(_excused(case, stream) for stream in case.streams),
         excused_by_direction={
             stream.direction: excused
@@ -508,8 +509,7 @@ def _excused(case: _Case, stream: _Stream) -> int:
 
 def _explained_loss(case: _Case, stream: _Stream) -> float:
     drops, counts = case.tester_drops[stream.name], stream.counts
-    if case.readings.link_losses and not case.restarted:
-        # When the link was down is not known, nor how many frames it took.
+    if _takes_unknown(case, stream):
         return counts.lost
     if case.restarted and stream.phase == 2:
         # A port whose link the restart took down drops frames, too.
@@ -523,9 +523,16 @@ def _explained_loss(case: _Case, stream: _Stream) -> float:
     return drops + EXPLAINED_BY_STALL * rate * stalled
 
 
+def _takes_unknown(case: _Case, stream: _Stream) -> bool:
+    """Whether something took frames of which it is not known when, or how many: a link that was down, or a reading."""
+    # Phase 1 is before the first reading.
+    read_late = case.readings.read_late_seconds > 0 and stream.phase == 2
+    return not case.restarted and (bool(case.readings.link_losses) or read_late)
+
+
 def _explained(case: _Case, stream: _Stream) -> str:
     """Number of explained frames, as a part of a sentence."""
-    if case.readings.link_losses:
+    if _takes_unknown(case, stream):
         return "how many is not known"
     if stream.counts.lost_in_stalls:
         return f"{stream.counts.lost_in_stalls} were due during or shortly after the stalls"
@@ -574,6 +581,8 @@ def _disturbance(case: _Case, stream: _Stream) -> str:
     drops = case.tester_drops[stream.name]
     causes = [f"{drops} frames dropped at the tester's own ports"] if drops else []
     causes += [links] if (links := _links(case)) else []
+    if (reading := _read_late(case)) and stream.phase == 2:
+        causes += [reading]
     if case.readings.throttled_seconds:
         causes += [f"a CPU quota that stopped the tester for {case.readings.throttled_seconds * 1000:.0f} ms"]
     causes += [
@@ -589,6 +598,13 @@ def _links(case: _Case) -> str:
     """Links of the tester's own ports that went down, as a part of a sentence; empty where none did."""
     losses = case.readings.link_losses.items()
     return " and ".join(f"the link of the {name}'s port going down ({times} x)" for name, times in losses)
+
+
+def _read_late(case: _Case) -> str:
+    """Reading of the device that reached into this period, as a part of a sentence; empty where none did."""
+    seconds = case.readings.read_late_seconds
+    text = "natgauge's own reading of gateway and lab"
+    return f"{text} ({seconds * 1000:.0f} ms longer than the pause)" if seconds else ""
 
 
 def _stalled(case: _Case, counts: StreamCounts) -> float:
@@ -746,6 +762,8 @@ def _remarks(case: _Case) -> Iterable[str]:
     yield from _stream_remarks(case)
     if links := _links(case):
         yield f"disturbed by {links}"
+    if reading := _read_late(case):
+        yield f"disturbed by {reading}"
     if quota := _quota(case):
         yield quota
     for name, (received, sent) in _port_drops(case).items():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,6 +63,7 @@ class FakeEngine:
         answered: happens when it has an answer.
         requests: what it was asked, in order.
         dead: no frame comes back.
+        clock: its own time, in seconds, in each line.
     """
 
     capacity: float = 1e12
@@ -77,6 +79,7 @@ class FakeEngine:
     answered: threading.Event = field(default_factory=threading.Event)
     requests: list[TrialRequest] = field(default_factory=list)
     dead: bool = False
+    clock: Callable[[], float] = time.monotonic
 
     def __call__(
         self, request: TrialRequest, progress: Callable[[Progress], None] | None = None, *_others: object
@@ -85,13 +88,13 @@ class FakeEngine:
         tell = progress if progress is not None else quiet
         phase1 = None
         if request.phase1 is not None:
-            tell(_began("phase1"))
+            tell(self._began("phase1"))
             phase1 = self._stream(request, request.connections, request.connections / request.phase1.rate)
         phase2 = None
         if request.phase2 is not None:
-            tell(_began("phase2"))
+            tell(self._began("phase2"))
             assert self.phase2_ends is None or self.phase2_ends.wait(10), "what ends phase 2 did not happen"
-            tell(_began("phase2"))
+            tell(self._began("phase2"))
             streams = {"initiator": request.phase2.initiator, "responder": request.phase2.responder}
             phase2 = {
                 name: self._stream(request, *_sending(request.phase2, stream))
@@ -127,10 +130,17 @@ class FakeEngine:
             answer["receiver_time"] = self.receiver_time
         phases = {"phase1": phase1, "phase2": phase2}
         for number in range(1, (request.phase2 and request.phase2.periods) or 1):
-            tell(_period({**answer, **phases, "wall_ns": number * 1_100_000_000}))
+            tell(self._period({**answer, **phases, "wall_ns": number * 1_100_000_000}))
             answer["wall_ns"] = (number + 1) * 1_100_000_000
         self.answered.set()
         return TrialResult.model_validate({**answer, **{name: one for name, one in phases.items() if one}})
+
+    def _began(self, phase: str) -> Progress:
+        counts = {"intended_frames": 0, "made_frames": 0, "received_frames": 0}
+        return Progress.model_validate({"phase": phase, "seconds": self.clock(), **counts})
+
+    def _period(self, result: dict[str, Any]) -> Progress:
+        return Progress.model_validate({**self._began("phase2").model_dump(), "period": result})
 
     def _stream(self, request: TrialRequest, frames: int, seconds: float) -> dict[str, Any]:
         rate = frames / seconds
@@ -197,15 +207,6 @@ def _sending(phase2: Phase2, stream: InitiatorStream | ResponderStream) -> tuple
     if phase2.step is None:
         return frames, seconds
     return frames + round(stream.rate * phase2.step.share * phase2.step.seconds), seconds + phase2.step.seconds
-
-
-def _began(phase: str) -> Progress:
-    counts = {"intended_frames": 0, "made_frames": 0, "received_frames": 0}
-    return Progress.model_validate({"phase": phase, "seconds": 0.0, **counts})
-
-
-def _period(result: dict[str, Any]) -> Progress:
-    return Progress.model_validate({**_began("phase2").model_dump(), "period": result})
 
 
 def quiet(_progress: Progress) -> None:

@@ -91,8 +91,14 @@ class Played(FakeTable):
         self.up.set()
 
 
+def no_time() -> float:
+    """A clock that stands still."""
+    return 0.0
+
+
 def measurer(engine: FakeEngine, device: Any = None, **others: Any) -> LabMeasurer:
-    return LabMeasurer(
+    clock = others.pop("clock", no_time)
+    made = LabMeasurer(
         place=others.pop("place", FakeLab()),
         device=device,
         traffic=others.pop("traffic", TRAFFIC),
@@ -101,6 +107,8 @@ def measurer(engine: FakeEngine, device: Any = None, **others: Any) -> LabMeasur
         runner=others.pop("runner", engine),
         **others,
     )
+    made.trial_run.clock = clock
+    return made
 
 
 def phase2_of(engine: FakeEngine) -> Phase2:
@@ -594,7 +602,8 @@ def test_what_the_engine_itself_causes_belongs_to_the_first_and_the_last_period(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two links that the engine takes down were taken from each period, and hid a link that went down by itself."""
-    downs, drops = iter([0, 1, 2, 3]), iter([0, 2, 2, 5])
+    # One reading is only timed, before the trial.
+    downs, drops = iter([0, 0, 1, 2, 3]), iter([0, 0, 2, 2, 5])
 
     class Counted(FakeLab):
         def counters(self) -> LabCounters:
@@ -608,6 +617,82 @@ def test_what_the_engine_itself_causes_belongs_to_the_first_and_the_last_period(
     read = [period.outcome.readings for period in subject.periods(MANY, lambda _period: True)]
     assert [each.link_losses for each in read] == [{}, {"Initiator": 1}, {}]
     assert [each.dropped["gateway inside received"] for each in read] == [0, 0, 3]
+
+
+class SlowTable(FakeTable):
+    """A device whose counts take so many seconds, one after the other; the engine prints lines at these times."""
+
+    def __init__(self, engine: FakeEngine, counts: list[float], lines: list[float]) -> None:
+        super().__init__(engine)
+        self.now = 0.0
+        self.takes, self.lines = iter(counts), iter(lines)
+        engine.clock = self.print
+
+    def count(self) -> int:
+        self.now += next(self.takes, 0.0)
+        return super().count()
+
+    def print(self) -> float:
+        """A line that is printed while natgauge reads waits for it."""
+        printed = next(self.lines)
+        self.now = max(self.now, 100 + printed)
+        return printed
+
+    def measurer(self, **others: Any) -> LabMeasurer:
+        return measurer(self.engine, self, clock=lambda: self.now, **others)
+
+
+#: When the lines of phases 1 and 2 are printed, then those of all periods but the last.
+LINES = [0.0, 2.25, 2.25, 3.0, 3.85]
+WITHOUT_PHASE_1 = replace(MANY, stateless=True)
+
+
+def test_a_pause_between_periods_is_twice_as_long_as_a_reading_of_the_device() -> None:
+    """Pauses of 100 ms ended before a device had answered through ssh: its core worked for natgauge in the next one."""
+    engine = FakeEngine()
+    table = SlowTable(engine, [0.2] * 5, LINES)
+    found = table.measurer().periods(MANY, lambda _period: True)
+    (request,) = engine.requests
+    assert request.gap_ms == 400
+    assert request.limits is not None
+    assert request.limits.seconds == pytest.approx(60 + 2 * (2 + 0.25 + 3 * (0.4 + 0.5 + 0.25)))
+    assert [one.outcome.readings.read_late_seconds for one in found] == [0, 0, 0]
+    assert {one.outcome.verdict for one in found} == {"PASS"}
+
+
+def test_a_pause_between_periods_is_not_as_long_as_controls_that_hang() -> None:
+    engine = FakeEngine()
+    SlowTable(engine, [60.0], LINES).measurer().periods(MANY, lambda _period: True)
+    assert engine.requests[0].gap_ms == 5000
+
+
+def test_a_period_into_which_a_reading_reached_has_a_remark_and_is_invalid_if_it_lost_frames(golden: Golden) -> None:
+    """The device's core worked for natgauge while frames flowed, and what it lost then was held against it."""
+
+    def found(lost: int) -> list[Period]:
+        table = SlowTable(FakeEngine(lost=lost), [0.01, 0.0, 0.15], LINES[1:])
+        subject = table.measurer(place=Isolated(), settings=ROUTER)
+        return list(subject.periods(WITHOUT_PHASE_1, lambda _period: True))
+
+    lost = [period.outcome for period in found(7)]
+    assert [(trial.verdict, trial.limited_by) for trial in lost] == [
+        ("FAIL", "device"),
+        ("INVALID", "host"),
+        ("FAIL", "device"),
+    ]
+    golden(lost[1].reason)
+    whole = [period.outcome for period in found(0)]
+    assert [trial.verdict for trial in whole] == ["PASS"] * 3
+    golden([remark for trial in whole for remark in trial.remarks])
+
+
+def test_a_reading_of_several_periods_reached_into_each_of_them() -> None:
+    """The engine's lines waited meanwhile, so each of them seemed to be read at once."""
+    table = SlowTable(FakeEngine(), [0.0, 0.0, 2.0], [*LINES, 4.7, 5.55])
+    plan = replace(MANY, phase2=replace(BOTH, periods=5))
+    found = table.measurer().periods(plan, lambda _period: True)
+    late = [one.outcome.readings.read_late_seconds for one in found]
+    assert late == pytest.approx([0, 1.9, 1.05, 0.2, 0])
 
 
 def test_a_caller_that_has_heard_enough_ends_the_trial() -> None:
@@ -633,11 +718,12 @@ def test_a_device_that_does_not_answer_between_periods_has_no_count_then() -> No
 
 
 def test_periods_in_which_a_connection_may_be_forgotten_are_refused(golden: Golden) -> None:
-    # 1,000 connections share 5,000 frames/s: 30 mean intervals between the frames of a connection are 6 s.
-    subject = measurer(FakeEngine(), settings=replace(SETTINGS, udp_timeout=6))
+    # 1,000 connections share 5,000 frames/s: 30 mean intervals between the frames of a connection are 6 s, and the
+    # pauses of 0.1 s after each 0.5 s are 1.2 s more.
+    subject = measurer(FakeEngine(), settings=replace(SETTINGS, udp_timeout=7))
     with golden.raises(UsageError):
         subject.periods(MANY, lambda _period: True)
-    subject = measurer(FakeEngine(), settings=replace(SETTINGS, udp_timeout=7))
+    subject = measurer(FakeEngine(), settings=replace(SETTINGS, udp_timeout=8))
     assert len(subject.periods(MANY, lambda _period: True)) == 3
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 from tests.unit.golden import Golden
+from tests.unit.made_corpus import by_rates
 from tests.unit.made_results import grouped, made
 
 from natgauge.cli import run
@@ -183,6 +184,28 @@ def test_a_table_of_a_paper_floats_with_caption_machine_and_label(
         assert opened == []
         (columns,) = re.findall(r"\\begin\{tabular\}\{(\w+)\}", found)
         assert {len(row) for row in cells_of("latex", found)} == {len(columns)}
+
+
+def test_tables_of_one_paper_have_labels_of_their_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A reference led to the last of them. A title of the user's is that of all."""
+    for number in (1, 2):
+        by_rates(tmp_path / f"compared-{number}")
+    (tmp_path / "measured").mkdir()
+    folder(tmp_path / "measured", *results(1))
+    for words, labels in (
+        ([], None),
+        (["--title", "Mine"], ["tab:mine", "tab:mine-2", "tab:mine-3"]),
+    ):
+        assert run(["report", "--format", "latex", str(tmp_path), *words]) == 0
+        found = re.findall(r"^\\label\{(.*)\}$", capsys.readouterr().out, re.MULTILINE)
+        assert len(found) == len(set(found)) == 3
+        assert labels is None or found == labels
+
+
+def test_a_number_behind_a_label_is_not_that_of_another_title() -> None:
+    shown = sheet(results(1))
+    found = latex.document([latex.render(shown, title) for title in ("x", "x 2", "x", "x")])
+    assert re.findall(r"\\label\{(.*)\}", found) == ["tab:x", "tab:x-2", "tab:x-3", "tab:x-4"]
 
 
 def doubted(gateway: str, median: float, *doubts: tuple[str, str, float | None]) -> Result:

@@ -103,6 +103,9 @@ TRIALS: dict[str, dict[str, Given]] = {
             loss_tolerance=0.0001,
         ),
         "the tester's link went down and nothing was lost": both_phases(SECOND, link_losses={"Initiator": 1}),
+        "natgauge read the device while frames flowed, and nothing was lost": both_phases(
+            SECOND, read_late_seconds=0.05
+        ),
         "late while preparing": clean(placement="shared", phase1=LATE, plan=PREPARING),
         "sent a little faster than asked": both_phases(change_counts(SECOND, sending_seconds=0.995)),
         "the time of sending is not known": both_phases(change_counts(SECOND, sending_seconds=0.0)),
@@ -140,6 +143,7 @@ TRIALS: dict[str, dict[str, Given]] = {
             lossy(9, lost_in_stalls=9), cpus=(stall(seconds=0.0009),)
         ),
         "the tester's link went down": both_phases(lossy(9), link_losses={"Responder": 1}),
+        "natgauge read the device while frames flowed": both_phases(lossy(9), read_late_seconds=0.05),
         "a CPU quota stopped the sender": clean(
             phase1=STOOD_STILL, placement="shared", cpus=(stall(seconds=0.05),), throttled_seconds=0.05
         ),
@@ -241,6 +245,7 @@ TRIALS: dict[str, dict[str, Given]] = {
         "stateless, one lost": stateless(lossy(1)),
     },
     "FAIL device 1": {
+        "natgauge read the device in a later period": both_phases(SECOND, phase1=lossy(9), read_late_seconds=0.05),
         "a device is behind when its last batch is worked off": clean(phase1=ONE_BATCH, placement="shared"),
         "the same beyond a tenth of a smaller error": clean(
             phase1=change_counts(SECOND, settled_lag_seconds=0.0009), placement="shared", lag_share=0.0001

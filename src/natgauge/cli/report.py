@@ -237,7 +237,15 @@ def _print_tables(collected: StoredResults, wanted: _Wanted, own: OwnWords) -> N
         tables.append(_compared(collected, form, own))
     if collected.audits:
         tables.append(_audited(collected, form, own))
-    say(own.above(form, "\n\n".join(tables)), colours=COLOURS)
+    say(own.above(form, _joined(form, tables)), colours=COLOURS)
+
+
+def _joined(form: str, tables: Sequence[str]) -> str:
+    if form != "latex":
+        return "\n\n".join(tables)
+    from natgauge.reports import latex
+
+    return latex.document(tables)
 
 
 def _turned(results: Sequence[Result], against: str, *, narrow: bool = False) -> Sheet:

@@ -170,9 +170,7 @@ class MixedLoadSettings(MixedSettings):
 
 def _start(runner: TrialRunner, settings: MixedLoadSettings) -> _MixedLoad | Answered:
     preparation = prepared(runner, settings, grows=settings.life_seconds is not None)
-    if preparation.rate == 0 and preparation.rough is not None:
-        return unprepared(preparation.rough, {})
-    return _MixedLoad(runner, settings, preparation)
+    return unprepared(preparation, {}) or _MixedLoad(runner, settings, preparation)
 
 
 class _MixedLoad(MixedLoad[MixedLoadSettings]):

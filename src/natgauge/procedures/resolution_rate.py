@@ -129,8 +129,8 @@ def _start(runner: TrialRunner, settings: ResolutionRateSettings) -> _Resolution
         rate = FILLING_RATE if settings.connection_rate is None else settings.connection_rate
         return _ResolutionRate(runner, settings, _Filling(rate, rate))
     preparation = prepare(runner, settings)
-    if preparation.rate == 0 and preparation.rough is not None:
-        return unprepared(preparation.rough, _figures(settings))
+    if answered := unprepared(preparation, _figures(settings)):
+        return answered
     if settings.handed_on and settings.has_phase1:
         preparation.rate = min(preparation.rate, SERVER_PHASE1_RATE)
     return _ResolutionRate(runner, settings, preparation)

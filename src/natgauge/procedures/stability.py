@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
 #: The result has a row for each period.
 MOST_PERIODS: Final = 200_000
-#: Longest pause between two periods without loss, in seconds; it only decides how many periods fit into a time limit.
+#: Longest pause between two periods without loss, in seconds, of a device that is read in 0.1 s; it only decides how
+#: many periods fit into a time limit.
 PAUSE_SECONDS: Final = 0.2
 #: A smaller change of the available memory is not reported as a trend: other programs of the machine use it, too.
 LEAST_MEMORY_CHANGE: Final = 0.05

@@ -196,8 +196,8 @@ def _start(runner: TrialRunner, settings: SubscribersSettings) -> _Subscribers |
     each = settings.each(kept)
     most = math.ceil(hosts * each.open) if hosts > 1 else settings.connections
     preparation = prepared(runner, settings, most, each.at_first(settings.trial_seconds), grows=True)
-    if preparation.rate == 0 and preparation.rough is not None:
-        return unprepared(preparation.rough, {})
+    if answered := unprepared(preparation, {}):
+        return answered
     found = _Subscribers(runner, settings, preparation)
     found.each, found.timeout = each, timeout
     return found

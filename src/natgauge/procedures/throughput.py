@@ -86,9 +86,7 @@ class ThroughputSettings(ModifiedSettings, Phase1Settings, SearchSettings):
 
 def _start(runner: TrialRunner, settings: ThroughputSettings) -> _Throughput | Answered:
     preparation = prepare(runner, settings)
-    if preparation.rate == 0 and preparation.rough is not None:
-        return unprepared(preparation.rough, _figures(0.0, settings))
-    return _Throughput(runner, settings, preparation)
+    return unprepared(preparation, _figures(0.0, settings)) or _Throughput(runner, settings, preparation)
 
 
 class _Throughput(HeldRate[ThroughputSettings]):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -13,6 +14,7 @@ from natgauge.reports.sheet import Sheet
 
 #: Characters of a label, as far as they come from a title.
 _LONGEST: Final = 60
+_LABEL: Final = re.compile(r"\\label\{(.*?)\}")
 #: What has an interval or a range.
 _RANGE: Final = re.compile(r"±|\(.* to .*\)")
 _SPECIAL: Final[Mapping[str, str]] = {
@@ -63,6 +65,19 @@ def render(shown: Sheet, title: str = "", measured: str = "") -> str:
         above = [r"\begin{table}[htbp]", r"\centering", rf"\caption{{{caption}}}", rf"\label{{tab:{words}}}"]
         lines = [*above, *lines, r"\end{table}"]
     return "\n".join(lines)
+
+
+def document(tables: Sequence[str]) -> str:
+    """Return tables of one document; a label that an earlier one has gets a number, because LaTeX refers to one."""
+    taken: set[str] = set()
+
+    def own(found: re.Match[str]) -> str:
+        words = found[1]
+        ways = itertools.chain([words], (f"{words}-{number}" for number in itertools.count(2)))
+        taken.add(label := next(way for way in ways if way not in taken))
+        return rf"\label{{{label}}}"
+
+    return _LABEL.sub(own, "\n\n".join(tables))
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ from natgauge.trial.judging import judged, signs_of
 from natgauge.trial.observer import Observer, Silent
 from natgauge.trial.pacing import learned, pacing
 from natgauge.trial.protocols import DeviceControl, OwnDelays, Place, ServerControl
-from natgauge.trial.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds
+from natgauge.trial.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds, pause_ms, with_pauses
 from natgauge.trial.trial_run import NOT_OURS, Own, TrialRun, emptied, meter_of
 from natgauge.trial_record import record_of
 from natgauge.trials import Direction, Period, Phase2Plan, Trial, TrialPlan
@@ -152,6 +152,7 @@ class LabMeasurer(Measurer):
             self.observer.running,
             meter=None if self.settings.power_command is None else meter_of(self.settings.power_command),
             sleep=self.sleep,
+            clock=time.monotonic,
         )
         self.trial_run.log = self.log
 
@@ -287,8 +288,9 @@ class LabMeasurer(Measurer):
         if plan.phase2 is None:
             raise UsageError("periods: the trial has no phase 2")
         self._outlived(self.request(replace(plan, phase2=replace(plan.phase2, periods=1))))
-        self._outlive_draws(plan, plan.phase2)
         self._brought_back()
+        gap_ms = pause_ms(self.trial_run.reading_seconds())
+        self._outlive_draws(plan, plan.phase2, gap_ms / 1000)
         self.number += 1
         periods: list[Period] = []
         length, first_ns = plan.phase2.seconds, 0
@@ -314,7 +316,7 @@ class LabMeasurer(Measurer):
 
         self.asking.begin()
         with suppress(_EnoughError):
-            self.trial_run.perform_periods(plan, self.request(plan), ended)
+            self.trial_run.perform_periods(plan, with_pauses(self.request(plan), gap_ms), ended)
         return tuple(periods)
 
     def _learn(self, trial: Trial) -> None:
@@ -591,14 +593,14 @@ class LabMeasurer(Measurer):
             self.settings, self.raised_timeout = replace(self.settings, udp_timeout=raised), raised
         return raised is not None
 
-    def _outlive_draws(self, plan: TrialPlan, phase2: Phase2Plan) -> None:
+    def _outlive_draws(self, plan: TrialPlan, phase2: Phase2Plan, pause: float) -> None:
         """Raise the device's time-out where a connection of a trial of many periods may get no frame for so long.
 
         Phase 2 draws connections at random: a connection gets no frame for `IDLE_DRAWS` * N / rate with a probability
-        of exp(-`IDLE_DRAWS`).
+        of exp(-`IDLE_DRAWS`). Between periods there is a `pause` without frames, in s.
         """
         timeout, rate = self.settings.udp_timeout, phase2.initiator_rate + phase2.responder_rate
-        idle = IDLE_DRAWS * plan.connections / rate
+        idle = IDLE_DRAWS * plan.connections / rate * (1 + pause / phase2.seconds)
         if timeout is not None and not plan.stateless and idle >= timeout and not self._raise_timeout(idle):
             raise UsageError(
                 f"UDP timeout: {written(rate)} frames/s may leave one of {plan.connections} connections without a "

@@ -48,7 +48,12 @@ from natgauge.words import Address, Family, Query, Side
 SLACK_SECONDS: Final = 60.0
 #: Longest trial of the engine.
 LONGEST_SECONDS: Final = 2_000_000.0
+#: Pause before each period of phase 2; between periods device and lab are read.
 _GAP_MS: Final = 100
+#: Longest pause; controls that are slower reach into the next period, which then says so.
+_MOST_GAP_MS: Final = 5000
+#: A reading may take longer while the device works.
+_READINGS_PER_GAP: Final = 2
 #: Foreground and background frames alternate in a pattern no longer than this.
 _MOST_MIXED: Final = 1000
 
@@ -155,7 +160,7 @@ class Requests:
             watch_cpus=settings.watch_cpus,
             watch_stall_ns=round(watched_bound(plan) * 1e9),
         )
-        return request.model_copy(update={"limits": TrialLimits(seconds=longest_seconds(request))})
+        return _limited(request)
 
     def _frame(self, plan: TrialPlan) -> Frame:
         families = (self.constants.initiator_family, self.constants.responder_family)
@@ -270,6 +275,20 @@ def _of_each_source(plan: TrialPlan, sources: int) -> int:
     if plan.phase2 is None or plan.phase2.churn is None:
         return taken
     return max(taken, math.ceil(plan.phase2.churn.flood_per_second * plan.phase2.seconds))
+
+
+def pause_ms(reading_seconds: float) -> int:
+    """Return the pause between two periods, 100 to 5,000 ms: twice as long as a reading of device and lab takes."""
+    return min(max(_GAP_MS, math.ceil(_READINGS_PER_GAP * reading_seconds * 1000)), _MOST_GAP_MS)
+
+
+def with_pauses(request: TrialRequest, gap_ms: int) -> TrialRequest:
+    """Return the request with other pauses before the periods, and the longest time that follows from them."""
+    return _limited(request.model_copy(update={"gap_ms": gap_ms}))
+
+
+def _limited(request: TrialRequest) -> TrialRequest:
+    return request.model_copy(update={"limits": TrialLimits(seconds=longest_seconds(request))})
 
 
 def longest_seconds(request: TrialRequest) -> float:

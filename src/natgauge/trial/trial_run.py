@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -32,6 +33,24 @@ from natgauge.trial.command_retries import CommandRetries
 from natgauge.trial.connection_log import ConnectionLog, LoggedTrial, logged_trial
 from natgauge.trial.protocols import DeviceControl, Place, ServerControl
 from natgauge.trials import Restart, Trial, TrialPlan
+
+
+class _Pauses:
+    """Tells how far the reading after a period reached into the next period.
+
+    A line may wait for natgauge, while it reads. The engine's own time is in each line, and the line that waited least
+    shows what that is in natgauge's time.
+    """
+
+    def __init__(self, clock: Callable[[], float], seconds: float) -> None:
+        self._clock, self._seconds, self._began = clock, seconds, math.inf
+
+    def take(self, progress: Progress) -> None:
+        self._began = min(self._began, self._clock() - progress.seconds)
+
+    def overrun(self, progress: Progress) -> float:
+        """Seconds since the end of the pause that began with this line; 0 = the pause is not over."""
+        return max(0.0, self._clock() - (self._began + progress.seconds) - self._seconds)
 
 
 class RestartInTrial:
@@ -135,6 +154,7 @@ class TrialRun:
         device: controls of the device; None = it cannot be reached.
         server: the real server behind the device; None = the tester answers.
         meter: what reads the device's power meter; None = there is none. `metered` tells that a trial has read it.
+        clock: monotonic clock, seconds.
         log: the device's log; None = it does not log.
         keeps_seconds: shortest time for which the device keeps a connection; None = not known.
     """
@@ -149,6 +169,7 @@ class TrialRun:
     meter: Meter | None = None
     metered: bool = False
     sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
     throttling: Callable[[], Throttling] = ControlGroups().throttling
     log: ConnectionLog | None = None
     keeps_seconds: float | None = None
@@ -203,8 +224,9 @@ class TrialRun:
     def perform_periods(self, plan: TrialPlan, request: TrialRequest, ended: Callable[[Trial], None]) -> None:
         """Empty the device's table and run a trial of several periods.
 
-        The counters of device and lab are read in the pause after each period. A device that does not answer does not
-        end the trial: its count and memory are then not known. `ended` is called with each period as a trial of its
+        The counters of device and lab are read in the pause after each period. A reading that outlasts the pause is
+        told with the next period (`read_late_seconds`). A device that does not answer does not end the trial: its count
+        and memory are then not known. `ended` is called with each period as a trial of its
         own; an exception that it raises ends the trial.
         """
         with logged_trial(self.log, request) as logged:
@@ -217,32 +239,50 @@ class TrialRun:
         if plan.settle_seconds:
             self.sleep(plan.settle_seconds)
         state, periods, number = self._lab_state(), 1 if plan.phase2 is None else plan.phase2.periods, 0
+        pauses, overrun = _Pauses(self.clock, request.gap_ms / 1000), 0.0
 
-        def period(result: TrialResult, log: LogCounts | None = None, log_error: LogError | None = None) -> None:
-            nonlocal state, number
+        def period(
+            result: TrialResult,
+            line: Progress | None,
+            log: LogCounts | None = None,
+            log_error: LogError | None = None,
+        ) -> None:
+            nonlocal state, number, overrun
             before, state, number = state, self._lab_state(), number + 1
             count, free_octets, error = self._resources()
+            changed = self._found_changed()
+            late, overrun = overrun, 0.0 if line is None else pauses.overrun(line)
             readings = replace(
                 self._of_lab(before, state, is_first=number == 1, is_last=number == periods),
                 count_before=count_before,
                 count_after=count,
                 device_error=error,
-                found_changed=self._found_changed(),
+                found_changed=changed,
                 free_octets=free_octets,
+                read_late_seconds=late,
                 log=log,
                 log_error=log_error,
             )
             ended(Trial(plan, request, result, readings, placement=self.place.placement))
 
         def report(progress: Progress) -> None:
+            pauses.take(progress)
             if progress.period is None:
                 self.progress(progress)
             else:
-                period(progress.period)
+                period(progress.period, progress)
 
         # Connections open before the first period, and their list is written after the last.
         last = self.run(logged.request, report)
-        period(last, *logged.compared(last))
+        period(last, None, *logged.compared(last))
+
+    def reading_seconds(self) -> float:
+        """Read device and lab as after a period, and return how long that takes, in s."""
+        began = self.clock()
+        self._lab_state()
+        self._resources()
+        self._found_changed()
+        return self.clock() - began
 
     def _resources(self) -> tuple[int | None, int | None, str | None]:
         """Return the device's count, the available memory of its machine, and the error of its controls."""

@@ -167,8 +167,11 @@ LEAST_FRAMES: Final = 100
 FIRST_RATE: Final = 50_000.0
 
 
-def unprepared(rough: MeasurementResult, figures: Mapping[str, float]) -> Answered:
-    """No connection rate, no rate of phase 2: the answer is 0 for the connection rate's reason."""
+def unprepared(preparation: Preparation, figures: Mapping[str, float]) -> Answered | None:
+    """Return the answer without a connection rate: a rate of phase 2 of 0, for the same reason; None = there is one."""
+    rough = preparation.rough
+    if preparation.rate > 0 or rough is None:
+        return None
     note = Note("phase 1", "phase 1 established all connections at no rate, so phase 2 was not tried")
     # The upper bound was one of the connection rate, in connections/s.
     return Answered(replace(rough.measurements[0], upper=None, figures=figures), [note, *rough.notes])
