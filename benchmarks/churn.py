@@ -42,7 +42,7 @@ _MIB: Final = 1 << 20
 
 
 class MemoryWatch(threading.Thread):
-    """The most resident memory of this process and of all that it started, in octets, read each second."""
+    """The most resident memory of this process and of natgauge's programs that it started, in octets, by second."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -56,7 +56,9 @@ class MemoryWatch(threading.Thread):
             for process in (here, *here.children(recursive=True)):
                 try:
                     name = "natgauge" if process == here else process.name()
-                    self.most[name] = max(self.most[name], process.memory_info().rss)
+                    # A command of a recipe comes and goes.
+                    if name.startswith("natgauge"):
+                        self.most[name] = max(self.most[name], process.memory_info().rss)
                 except psutil.Error:
                     # It has ended meanwhile.
                     continue
