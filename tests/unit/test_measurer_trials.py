@@ -510,6 +510,17 @@ def test_a_second_ctrl_c_does_not_leave_a_device_half_started(monkeypatch: pytes
     assert done == ["back"]
 
 
+def test_a_line_that_was_read_late_moves_no_restart() -> None:
+    now = iter([100.0, *[112.0] * 9])
+    counts = {"intended_frames": 0, "made_frames": 0, "received_frames": 0}
+    with RestartInTrial(lambda: None, 1.0, lambda: next(now)) as timed:
+        for phase, seconds in (("phase1", 0.0), ("phase2", 10.0)):
+            timed.take(Progress.model_validate({"phase": phase, "seconds": seconds, **counts}))
+        # Phase 2 began at 110, so the restart is 1 s late by now, and is not put off by another one.
+        timed._timer.join(10)
+    assert timed.ended().began == 2.0
+
+
 def test_only_a_device_of_ours_can_be_restarted(golden: Golden) -> None:
     engine = FakeEngine()
     with golden.raises(UsageError):

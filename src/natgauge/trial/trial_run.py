@@ -35,22 +35,34 @@ from natgauge.trial.protocols import DeviceControl, Place, ServerControl
 from natgauge.trials import Restart, Trial, TrialPlan
 
 
-class _Pauses:
-    """Tells how far the reading after a period reached into the next period.
+class _EngineTime:
+    """Tells when the engine printed a line, by natgauge's clock.
 
-    A line may wait for natgauge, while it reads. The engine's own time is in each line, and the line that waited least
+    A line may wait until natgauge reads it. The engine's own time is in each line, and the line that waited least
     shows what that is in natgauge's time.
     """
 
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.now, self._began = clock, math.inf
+
+    def of(self, progress: Progress) -> float:
+        """Take a line, and return when it was printed."""
+        self._began = min(self._began, self.now() - progress.seconds)
+        return self._began + progress.seconds
+
+
+class _Pauses:
+    """Tells how far the reading after a period reached into the next period."""
+
     def __init__(self, clock: Callable[[], float], seconds: float) -> None:
-        self._clock, self._seconds, self._began = clock, seconds, math.inf
+        self._time, self._seconds = _EngineTime(clock), seconds
 
     def take(self, progress: Progress) -> None:
-        self._began = min(self._began, self._clock() - progress.seconds)
+        self._time.of(progress)
 
     def overrun(self, progress: Progress) -> float:
         """Seconds since the end of the pause that began with this line; 0 = the pause is not over."""
-        return max(0.0, self._clock() - (self._began + progress.seconds) - self._seconds)
+        return max(0.0, self._time.now() - self._time.of(progress) - self._seconds)
 
 
 class RestartInTrial:
@@ -60,12 +72,12 @@ class RestartInTrial:
     during `act`.
     """
 
-    def __init__(self, act: Callable[[], object], seconds: float) -> None:
+    def __init__(self, act: Callable[[], object], seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         """Prepare to act so many seconds after the start of phase 2."""
         self._act = act
         self._timer = threading.Timer(seconds, self._restart)
         self._timer.daemon = True
-        self._phase2_began = 0.0
+        self._time, self._phase2_began = _EngineTime(clock), 0.0
         self._restarted: Restart | None = None
         self._error: Exception | None = None
 
@@ -90,8 +102,10 @@ class RestartInTrial:
 
     def take(self, progress: Progress) -> None:
         """Start the time when phase 2 begins: the engine reports that at once."""
+        printed = self._time.of(progress)
         if progress.phase == "phase2" and self._timer.ident is None:
-            self._phase2_began = time.monotonic()
+            self._phase2_began = printed
+            self._timer.interval -= self._seconds()
             self._timer.start()
 
     def ended(self) -> Restart:
@@ -111,7 +125,7 @@ class RestartInTrial:
         self._restarted = Restart(began, self._seconds())
 
     def _seconds(self) -> float:
-        return time.monotonic() - self._phase2_began
+        return self._time.now() - self._phase2_began
 
 
 #: Refusal of a command to an external device.
@@ -307,11 +321,13 @@ class TrialRun:
     def _run_timed(self, request: TrialRequest) -> tuple[TrialResult, float | None]:
         """Run a trial; the last value is the clock's time at which phase 2 began, None = it never did."""
         began: float | None = None
+        times = _EngineTime(time.monotonic)
 
         def report(progress: Progress) -> None:
             nonlocal began
+            printed = times.of(progress)
             if progress.phase == "phase2" and began is None:
-                began = time.monotonic()
+                began = printed
             self.progress(progress)
 
         return self.run(request, report), began
