@@ -18,18 +18,20 @@ _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "outside_port": ("post_nat_src_port",),
     "first_port": ("ie361",),
     "last_port": ("ie362",),
+    "event": ("ie230",),
 }
 _OUTSIDE6: Final = "ie281"
 _STEP, _NUMBER = "ie363", "ie364"
-_NAT_EVENT: Final = "ie230"
-#: Values of natEvent that say that a session, a BIB entry or a port block begins (RFC 8158 section 4.3); 1 is older.
-_BEGINNINGS: Final = frozenset({1, 4, 6, 8, 10, 16})
-#: Of records without a natEvent.
-_SESSION: Final = 4
+#: Values of natEvent that say that a session begins (RFC 8158 section 4.3): there is a record of each.
+_SESSIONS: Final = (4, 6)
+#: Values that say that a session, a BIB entry or a port block begins; 1 is older.
+_BEGINNINGS: Final = frozenset({1, *_SESSIONS, 8, 10, 16})
 #: Counters of the library, by what a message then lacks.
 _LACKING: Final = {"deferred": "a set without a template", "truncated": "a message without its end"}
 #: Octets of a message that could not be read, as an example.
 _SHOWN: Final = 24
+#: The field `event` of lines of sessions.
+SESSION_EVENTS: Final = frozenset(map(str, _SESSIONS))
 #: How a line is read.
 RECORD: Final = re.compile(r"^(?P<time>\S+)" + "".join(rf"(?: {name}=(?P<{name}>\S+))?" for name in _FIELDS) + "$")
 
@@ -57,7 +59,8 @@ class IpfixLines:
         for why, number in unread.items():
             yield from [f"{at:.6f} unreadable: {why}: {message[:_SHOWN].hex()}"] * number
         for flow in () if decoded is None else decoded.flows:
-            if flow.get(_NAT_EVENT, _SESSION) in _BEGINNINGS:
+            # A record without a natEvent is of a beginning.
+            if (event := flow.get("ie230")) is None or event in _BEGINNINGS:
                 yield " ".join([f"{at:.6f}", *(_fields(flow) or [f"unreadable: a record with {', '.join(flow)}"])])
 
 

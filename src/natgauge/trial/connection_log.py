@@ -197,7 +197,11 @@ class ConnectionLog:
             return False
         pattern = self.way.pattern
         ends = [name for name in _ENDS if name in pattern.groupindex]
-        return len({found.group(*ends) for line in lines if (found := pattern.search(line))}) >= connections
+        named = {found.group(*ends) for line in lines if (found := pattern.search(line))}
+        # A log may have records of ports, too, which name no destination.
+        to = ends.index("destination") if "destination" in ends else None
+        of_ports = 0 if to is None else sum(each[to] is None for each in named)
+        return max(of_ports, len(named) - of_ports) >= connections
 
     @property
     def _source(self) -> LogSource:
