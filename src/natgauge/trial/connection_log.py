@@ -36,8 +36,12 @@ _CHUNK: Final = 3 << 20
 
 @dataclass(frozen=True, slots=True)
 class LoggedTrial:
-    """A trial's request, and what reads the log when the engine has answered it; None without a log."""
+    """A trial's request, and what reads the log when the engine has answered it; None without a log.
 
+    `begin` empties the log; call it when the device's table is empty, because a gateway may log ends as well.
+    """
+
+    begin: Callable[[], None]
     request: TrialRequest
     counts: Callable[[TrialResult], LogCounts | None]
 
@@ -132,10 +136,17 @@ class ConnectionLog:
     sleep: Callable[[float], None] = time.sleep
     pending: bool = True
     _read: int = field(default=-1, init=False)
+    _grows: bool = field(default=True, init=False)
 
     def begin(self) -> None:
-        """Wait for records of frames before the trial, which have the same four tuples, and empty the log."""
-        self._ended(None if self.pending or self._source.size() != self._read else 0)
+        """Wait for records of what was before the trial, whose four tuples are the same, and empty the log.
+
+        Those are records of earlier frames, and of the ends of connections that the emptied table had. Where nothing
+        came before the trial before, the wait is short.
+        """
+        self._ended(None if self.pending or self._grows or self._source.size() != self._read else 0)
+        if not self.pending:
+            self._grows = self._source.size() != self._read
         self.pending = False
         self._source.empty()
 
@@ -229,20 +240,19 @@ def _stalls(known: Sequence[ListedConnection], opened: int, result: TrialResult)
 
 @contextmanager
 def logged_trial(log: ConnectionLog | None, request: TrialRequest) -> Iterator[LoggedTrial]:
-    """Empty the log, and yield the request of a trial with a list of its connections.
+    """Yield what empties the log, and the request of a trial with a list of its connections.
 
     The list is in memory, and nothing holds it when natgauge was killed. Without a log the request is as it was.
     """
     if log is None or request.phase1 is None:
-        yield LoggedTrial(request, lambda _: None)
+        yield LoggedTrial(lambda: None, request, lambda _: None)
         return
     if (number := all_connections(request)) > MOST_LOGGED:
         raise UsageError(
             f"logging: {number} connections in a trial, and logs of at most {MOST_LOGGED} are compared; choose fewer",
             at="connections",
         )
-    log.begin()
     with os.fdopen(os.memfd_create("natgauge-connections", os.MFD_CLOEXEC), "rb") as file:
         path = f"/proc/{os.getpid()}/fd/{file.fileno()}"
         asked = request.model_copy(update={"connections_file": path})
-        yield LoggedTrial(asked, lambda result: log.counts(request, file.read(), result))
+        yield LoggedTrial(log.begin, asked, lambda result: log.counts(request, file.read(), result))
