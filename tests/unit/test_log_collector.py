@@ -223,8 +223,25 @@ def test_ipv6_addresses_are_read() -> None:
         message(data(SESSION, session(0), number=300)),
         message(template(SESSION), data(SESSION, session(0)))[:-20],
         message(template((EVENT, PROTOCOL)), data((EVENT, PROTOCOL), (4, 17))),
+        message(data(SESSION, session(1), number=255)),
+        message(template(SESSION), data(SESSION, number=1)),
+        message(template(SESSION, set_=2), version=9),
+        message(struct.pack(">HHHH", 2, 12, 300, 9) + bytes(4)),
+        message(bytes(8)),
     ],
-    ids=["empty", "an octet", "syslog", "no template", "cut", "no addresses"],
+    ids=[
+        "empty",
+        "an octet",
+        "syslog",
+        "no template",
+        "cut",
+        "no addresses",
+        "reserved set",
+        "set beside a template",
+        "set of another version",
+        "cut template",
+        "zeros",
+    ],
 )
 def test_what_cannot_be_read_is_counted_shown_and_never_fatal(broken: bytes, golden: Golden) -> None:
     reader = IpfixLines()
@@ -233,6 +250,19 @@ def test_what_cannot_be_read_is_counted_shown_and_never_fatal(broken: bytes, gol
     assert (counts.records, counts.lost) == (1, 0)
     assert counts.unparsed == 1
     golden(counts.words)
+
+
+@pytest.mark.parametrize("version", [9, 10])
+def test_templates_that_are_sent_again_or_of_options_are_no_unreadable_messages(version: int) -> None:
+    ordinary, of_options = (2, 3) if version == 10 else (0, 1)
+    once = message(template(SESSION, set_=ordinary), version=version)
+    # A scope and an option, as numbers of fields and of octets.
+    counts = (2, 1) if version == 10 else (4, 4)
+    options = struct.pack(">HHHHH", of_options, 18, 400, *counts) + struct.pack(">HHHH", 149, 4, 34, 4)
+    told = message(options, version=version)
+    withdrawn = message(struct.pack(">HHHH", ordinary, 8, 256, 0), version=version)
+    assert lines(once, once, told, told, message(version=version), withdrawn) == []
+    assert len(lines(message(template(SESSION), data(SESSION, session(0)), bytes(8)))) == 1
 
 
 # Sockets
