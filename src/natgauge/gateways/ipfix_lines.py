@@ -49,6 +49,10 @@ class IpfixLines:
 
         self._decoder = Decoder(track_sequence=False, track_sampling=False)
 
+    def learn(self, message: bytes) -> None:
+        """Take the templates of a message whose records nobody wants."""
+        self._decoder.decode(message, "")
+
     def of(self, at: float, message: bytes) -> Iterator[str]:
         """Yield a line for each beginning that a message records, and for what cannot be read.
 

@@ -82,8 +82,11 @@ class Collector:
         self._sockets = []
 
     def empty(self) -> None:
-        """Forget all records so far, but not the templates among them."""
-        self._read()
+        """Forget all records so far, but not the templates among them; nothing else of them is read."""
+        while self._waiting:
+            _, message = self._waiting.popleft()
+            if self._ipfix is not None:
+                self._ipfix.learn(message)
         self._lines, self._octets, self._dropped = [], 0, self._dropped_so_far
 
     def size(self) -> int:
