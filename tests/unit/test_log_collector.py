@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
@@ -356,6 +358,75 @@ def test_messages_that_natgauge_itself_drops_are_no_verdict_on_the_device(
         collector.empty()
         assert collector.text() == ""
     golden(str(refused.value).replace(str(refused.value).split(" messages")[0].split()[-1], "NUMBER"))
+
+
+@pytest.mark.parametrize(("waiting", "full"), [(4, False), (5, True)])
+def test_a_unix_socket_that_was_full_hindered_the_device(
+    device: NamespaceDevice,
+    port: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    golden: Golden,
+    *,
+    waiting: int,
+    full: bool,
+) -> None:
+    """A writer that waits for the socket loses what the gateway tells it meanwhile."""
+    monkeypatch.setattr(log_collector, "_QUEUED", 4)
+    sent, read = threading.Event(), log_collector._messages
+
+    def late(of: socket.socket) -> Any:
+        assert sent.wait(20)
+        return read(of)
+
+    monkeypatch.setattr(log_collector, "_messages", late)
+    with (
+        Collector(device, "nfct-syslog", way("syslog", port)) as collector,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as unix,
+    ):
+        for _ in range(waiting):
+            unix.sendto(b"NAT", str(tmp_path / "syslog"))
+        sent.set()
+        awaited(collector, waiting)
+        if full:
+            with pytest.raises(OverrunError) as refused:
+                collector.confirm_unhindered()
+            golden(str(refused.value))
+        else:
+            collector.confirm_unhindered()
+        collector.empty()
+        for number in range(20):
+            unix.sendto(b"NAT", str(tmp_path / "syslog"))
+            awaited(collector, number + 1)
+    collector.confirm_unhindered()
+
+
+def test_the_collector_has_the_priority_of_the_devices_programs_while_it_listens(
+    device: NamespaceDevice, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: with the usual one it waited for the device, whose log then waited for it."""
+    session = tmp_path / "autogroup"
+    session.write_text("/autogroup-77 nice 3\n")
+    monkeypatch.setattr(log_collector, "_AUTOGROUP", session)
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    device.nice = 19
+    with Collector(device, "ipfix", way("ipfix", port)):
+        (thread,) = (each for each in threading.enumerate() if each.name == "natgauge-log")
+        assert thread.native_id is not None
+        deadline = time.monotonic() + 20
+        while os.getpriority(os.PRIO_PROCESS, thread.native_id) != 19 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert os.getpriority(os.PRIO_PROCESS, thread.native_id) == 19
+        assert (os.getpriority(os.PRIO_PROCESS, 0), session.read_text()) == (own, "19")
+    assert session.read_text() == "3"
+    device.nice = 0
+    with Collector(device, "ipfix", way("ipfix", port)):
+        assert session.read_text() == "3"
+    session.unlink()
+    device.nice = 19
+    with Collector(device, "ipfix", way("ipfix", port)):
+        pass
+    assert not session.exists()
 
 
 def test_messages_that_nobody_reads_take_no_more_memory_than_those_of_the_largest_trial(

@@ -39,7 +39,7 @@ from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.setup.setup import Setup
 from natgauge.setup.traffic import make_plan
 from natgauge.trial import connection_log
-from natgauge.trial.connection_log import ConnectionLog
+from natgauge.trial.connection_log import ConnectionLog, LogFile
 from natgauge.trial.lab_measurer import MOST_SILENT, LabMeasurer
 from natgauge.trial.listed_connections import listed
 from natgauge.trial.log_join import join
@@ -538,6 +538,8 @@ class Unread:
         """Refuse, as a collector does that ended or dropped messages."""
         raise self.error
 
+    def confirm_unhindered(self) -> None: ...
+
 
 OVERRUN = "logging ipfix: natgauge's own socket dropped 7 messages"
 
@@ -565,6 +567,30 @@ def test_a_rate_that_natgauges_own_collector_cannot_follow_is_too_fast_for_the_t
         trial = measurer.measure(PLAN)
         assert (trial.verdict, trial.limited_by, trial.reason) == (Verdict.INVALID, "tester", OVERRUN)
         assert trial.readings.device_error == ""
+
+
+class Hindered(LogFile):
+    """A log whose writer had to wait for natgauge."""
+
+    def confirm_unhindered(self) -> None:
+        """Refuse, as a collector does whose socket was full."""
+        raise OverrunError(OVERRUN)
+
+
+def test_records_that_are_missing_where_the_writer_waited_for_natgauge_are_no_verdict_on_the_device(
+    logging: Callable[..., LabMeasurer],
+) -> None:
+    """Seen: FAIL, limited by the log, for what natgauge's own thread was too slow to take."""
+
+    def hindered(measurer: LabMeasurer) -> LabMeasurer:
+        assert measurer.log is not None
+        measurer.log.collector = Hindered(measurer.log.device, "nfct-syslog", EVENTS.records)
+        return measurer
+
+    trial = hindered(logging(lambda lines: lines[1:])).measure(PLAN)
+    assert (trial.verdict, trial.limited_by, trial.reason) == (Verdict.INVALID, "tester", OVERRUN)
+    assert hindered(logging()).measure(PLAN).verdict is Verdict.PASS
+    assert hindered(logging(lambda lines: lines[1:], tolerance=0.01)).measure(PLAN).verdict is Verdict.PASS
 
 
 def test_lost_frames_come_before_a_log_that_was_not_compared() -> None:

@@ -67,6 +67,9 @@ class LogSource(Protocol):
     def text(self) -> str:
         """Return all records so far, a line each."""
 
+    def confirm_unhindered(self) -> None:
+        """Raise OverrunError where natgauge took records so slowly that the device may lack some for that."""
+
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
@@ -102,6 +105,9 @@ class LogFile:
             yield
         except OSError as error:
             raise BrokenError(f"logging {self.name}: {self._file} cannot be read ({error.strerror})") from error
+
+    def confirm_unhindered(self) -> None:
+        """Do nothing: nobody waits for who reads a file."""
 
     def _run(self, snippet: str) -> str:
         result = self.device.run(snippet)
@@ -174,6 +180,8 @@ class ConnectionLog:
             timed=timed,
             stalls=_stalls(known, request.connections, result),
         )
+        if counts.exceeds(self.tolerance):
+            self._source.confirm_unhindered()
         return replace(counts, octets=self._read)
 
     def refuse_empty(self, read: Readings) -> None:
