@@ -15,8 +15,8 @@ DoubtWord = Literal[
     "late at every rate", "loss at every rate", "rare loss", "bucket", "short trials", "table inferred",
     "time-out unknown", "unreliable", "between readings", "excused frames", "frames in stalls", "batches",
     "single repetition", "few frames", "wide spread", "autocorrelated", "drift", "collapsed", "INVALID trials",
-    "disturbed trials", "contradictions", "unexpected count", "other traffic", "queues", "taking turns", "real server",
-    "machine shared", "table not emptied", "tester proof", "names not cached", "link limited", "flow control",
-    "tester unknown", "tester on device cores", "one address pair", "idle cores", "uneven cores", "throughput doubted",
-    "connection rate doubted",
+    "disturbed trials", "contradictions", "unexpected count", "other traffic", "log dropped", "queues", "taking turns",
+    "real server", "machine shared", "table not emptied", "tester proof", "names not cached", "link limited",
+    "flow control", "tester unknown", "tester on device cores", "one address pair", "idle cores", "uneven cores",
+    "throughput doubted", "connection rate doubted",
 ]  # fmt: skip

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
@@ -23,6 +25,7 @@ from natgauge.labs.common.device import NamespaceDevice
 from natgauge.log_counts import LogCounts
 from natgauge.setup import log_collector
 from natgauge.setup.log_collector import Collector, planned
+from natgauge.trial.connection_log import ConnectionLog
 from natgauge.trial.listed_connections import listed
 from natgauge.trial.log_join import join
 
@@ -131,6 +134,72 @@ def test_blocks_and_bindings_of_ipfix_name_no_destination() -> None:
     assert (counts.connections, counts.records, counts.is_odd) == (6, 2, False)
 
 
+#: What VPP's NAT44-ED sends of a session, and a BIB entry: neither names the destination.
+PORTS = (EVENT, SOURCE, OUTSIDE, PROTOCOL, PORT, OUTSIDE_PORT)
+
+
+def of_port(event: int, port: int, *, at: float = 0.5) -> Sequence[str]:
+    record = (event, "10.0.0.2", "198.19.0.1", 17, port, port)
+    return list(IpfixLines().of(START + at, message(template(PORTS), data(PORTS, record))))
+
+
+#: Three connections of one inside port, and two of another.
+TO_MANY = [
+    *(entry(number, port=2000, remote=number) for number in range(3)),
+    *(entry(number, port=2001, remote=number) for number in range(3, 5)),
+]
+
+
+def test_a_session_without_its_destination_is_one_connection_and_a_binding_is_all_of_its_port() -> None:
+    """Seen: one record of a session stood for all connections of its inside port, so that no lost record was seen."""
+    of_sessions = [*of_port(4, 2000), *of_port(4, 2000), *of_port(6, 2001)]
+    counts = joined(TO_MANY, of_sessions)
+    assert (counts.records, counts.lost, counts.wrong, counts.duplicate) == (3, 2, 0, 0)
+    whole = joined(TO_MANY, [*of_sessions, *of_port(4, 2000), *of_port(4, 2001)])
+    assert (whole.lost, whole.is_odd) == (0, False)
+    assert joined(TO_MANY, [*of_port(8, 2000), *of_port(10, 2001)]).lost == 0
+
+
+def test_sessions_that_no_connection_of_their_port_is_left_for_are_duplicates_or_wrong() -> None:
+    more = [*of_port(4, 2001)] * 3
+    counts = joined(TO_MANY, [*of_port(8, 2000), *more, *of_port(4, 2002), *of_port(4, 2000, at=-30)])
+    assert (counts.duplicate, counts.wrong, counts.lost) == (1, 2, 0)
+
+
+def test_sessions_whose_outside_port_the_tester_does_not_know_are_one_connection_each() -> None:
+    unknown = [entry(number, port=2000, remote=number, known=2) for number in range(3)]
+    counts = joined(unknown, [*of_port(4, 2000), *of_port(4, 2000)])
+    assert (counts.connections, counts.lost, counts.wrong) == (3, 1, 0)
+
+
+def test_a_connection_that_has_a_record_of_each_kind_is_recorded_once() -> None:
+    """Seen: with events of sessions and of ports, each connection was there twice."""
+    known = [entry(number) for number in range(3)]
+    sessions = lines(message(template(SESSION), data(SESSION, *map(session, range(3)))))
+    bindings = [line for number in range(3) for line in of_port(8, 1024 + number)]
+    blocks = [f"{START}.5 source=10.0.0.2 outside=198.19.0.1 first_port=1024 last_port=1151 event=16"]
+    for log in ([*sessions, *bindings, *blocks], [*blocks, *bindings, *sessions]):
+        assert joined(known, log).is_odd is False
+    for twice in (sessions, bindings, blocks):
+        assert joined(known, [*sessions, *bindings, *blocks, twice[0]]).duplicate == 1
+
+
+def test_a_log_with_records_of_ports_and_of_sessions_is_whole_when_it_has_all_of_one_kind(port: int) -> None:
+    """Half of the sessions and half of the ports were as many ends as connections, so the rest was not awaited."""
+    nowhere: Any = None
+    log = ConnectionLog(nowhere, "ipfix", way("ipfix", port), 2.0)
+    sessions = lines(message(template(SESSION), data(SESSION, *map(session, range(4)))))
+    bindings = [line for number in range(4) for line in of_port(8, 1024 + number)]
+    assert not log._has(4, "\n".join([*sessions[:2], *bindings[:2]]))
+    assert log._has(4, "\n".join([*sessions[:2], *bindings]))
+    assert log._has(4, "\n".join([*sessions, *bindings[:2]]))
+
+
+def test_many_sessions_of_one_port_are_joined_in_a_moment() -> None:
+    known = [entry(number, port=2000, remote=number) for number in range(60_000)]
+    assert joined(known, of_port(4, 2000, at=60) * 60_000).lost == 0
+
+
 def test_a_block_may_name_its_number_of_ports_in_the_place_of_the_last_one() -> None:
     numbered = (SOURCE, OUTSIDE, FIRST, (363, 2), (364, 2))
     block = ("10.0.0.2", "198.19.0.1", 1024, 1, 128)
@@ -143,7 +212,8 @@ def test_a_block_may_name_its_number_of_ports_in_the_place_of_the_last_one() -> 
 def test_ipv6_addresses_are_read() -> None:
     six = (EVENT, SOURCE6, OUTSIDE6, FIRST, LAST)
     found = lines(message(template(six), data(six, (16, "2001:2::2", "2001:2:0:8000::1", 1024, 1151))))
-    assert found == [f"{START}.500000 source=2001:2::2 outside=2001:2:0:8000::1 first_port=1024 last_port=1151"]
+    block = "source=2001:2::2 outside=2001:2:0:8000::1 first_port=1024 last_port=1151 event=16"
+    assert found == [f"{START}.500000 {block}"]
 
 
 @pytest.mark.parametrize(
@@ -155,8 +225,25 @@ def test_ipv6_addresses_are_read() -> None:
         message(data(SESSION, session(0), number=300)),
         message(template(SESSION), data(SESSION, session(0)))[:-20],
         message(template((EVENT, PROTOCOL)), data((EVENT, PROTOCOL), (4, 17))),
+        message(data(SESSION, session(1), number=255)),
+        message(template(SESSION), data(SESSION, number=1)),
+        message(template(SESSION, set_=2), version=9),
+        message(struct.pack(">HHHH", 2, 12, 300, 9) + bytes(4)),
+        message(bytes(8)),
     ],
-    ids=["empty", "an octet", "syslog", "no template", "cut", "no addresses"],
+    ids=[
+        "empty",
+        "an octet",
+        "syslog",
+        "no template",
+        "cut",
+        "no addresses",
+        "reserved set",
+        "set beside a template",
+        "set of another version",
+        "cut template",
+        "zeros",
+    ],
 )
 def test_what_cannot_be_read_is_counted_shown_and_never_fatal(broken: bytes, golden: Golden) -> None:
     reader = IpfixLines()
@@ -165,6 +252,19 @@ def test_what_cannot_be_read_is_counted_shown_and_never_fatal(broken: bytes, gol
     assert (counts.records, counts.lost) == (1, 0)
     assert counts.unparsed == 1
     golden(counts.words)
+
+
+@pytest.mark.parametrize("version", [9, 10])
+def test_templates_that_are_sent_again_or_of_options_are_no_unreadable_messages(version: int) -> None:
+    ordinary, of_options = (2, 3) if version == 10 else (0, 1)
+    once = message(template(SESSION, set_=ordinary), version=version)
+    # A scope and an option, as numbers of fields and of octets.
+    counts = (2, 1) if version == 10 else (4, 4)
+    options = struct.pack(">HHHHH", of_options, 18, 400, *counts) + struct.pack(">HHHH", 149, 4, 34, 4)
+    told = message(options, version=version)
+    withdrawn = message(struct.pack(">HHHH", ordinary, 8, 256, 0), version=version)
+    assert lines(once, once, told, told, message(version=version), withdrawn) == []
+    assert len(lines(message(template(SESSION), data(SESSION, session(0)), bytes(8)))) == 1
 
 
 # Sockets
@@ -258,6 +358,75 @@ def test_messages_that_natgauge_itself_drops_are_no_verdict_on_the_device(
         collector.empty()
         assert collector.text() == ""
     golden(str(refused.value).replace(str(refused.value).split(" messages")[0].split()[-1], "NUMBER"))
+
+
+@pytest.mark.parametrize(("waiting", "full"), [(4, False), (5, True)])
+def test_a_unix_socket_that_was_full_hindered_the_device(
+    device: NamespaceDevice,
+    port: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    golden: Golden,
+    *,
+    waiting: int,
+    full: bool,
+) -> None:
+    """A writer that waits for the socket loses what the gateway tells it meanwhile."""
+    monkeypatch.setattr(log_collector, "_QUEUED", 4)
+    sent, read = threading.Event(), log_collector._messages
+
+    def late(of: socket.socket) -> Any:
+        assert sent.wait(20)
+        return read(of)
+
+    monkeypatch.setattr(log_collector, "_messages", late)
+    with (
+        Collector(device, "nfct-syslog", way("syslog", port)) as collector,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as unix,
+    ):
+        for _ in range(waiting):
+            unix.sendto(b"NAT", str(tmp_path / "syslog"))
+        sent.set()
+        awaited(collector, waiting)
+        if full:
+            with pytest.raises(OverrunError) as refused:
+                collector.confirm_unhindered()
+            golden(str(refused.value))
+        else:
+            collector.confirm_unhindered()
+        collector.empty()
+        for number in range(20):
+            unix.sendto(b"NAT", str(tmp_path / "syslog"))
+            awaited(collector, number + 1)
+    collector.confirm_unhindered()
+
+
+def test_the_collector_has_the_priority_of_the_devices_programs_while_it_listens(
+    device: NamespaceDevice, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: with the usual one it waited for the device, whose log then waited for it."""
+    session = tmp_path / "autogroup"
+    session.write_text("/autogroup-77 nice 3\n")
+    monkeypatch.setattr(log_collector, "_AUTOGROUP", session)
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    device.nice = 19
+    with Collector(device, "ipfix", way("ipfix", port)):
+        (thread,) = (each for each in threading.enumerate() if each.name == "natgauge-log")
+        assert thread.native_id is not None
+        deadline = time.monotonic() + 20
+        while os.getpriority(os.PRIO_PROCESS, thread.native_id) != 19 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert os.getpriority(os.PRIO_PROCESS, thread.native_id) == 19
+        assert (os.getpriority(os.PRIO_PROCESS, 0), session.read_text()) == (own, "19")
+    assert session.read_text() == "3"
+    device.nice = 0
+    with Collector(device, "ipfix", way("ipfix", port)):
+        assert session.read_text() == "3"
+    session.unlink()
+    device.nice = 19
+    with Collector(device, "ipfix", way("ipfix", port)):
+        pass
+    assert not session.exists()
 
 
 def test_messages_that_nobody_reads_take_no_more_memory_than_those_of_the_largest_trial(

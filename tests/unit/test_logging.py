@@ -38,7 +38,8 @@ from natgauge.procedures.kit.result.device_figures import with_device_figures
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.setup.setup import Setup
 from natgauge.setup.traffic import make_plan
-from natgauge.trial.connection_log import ConnectionLog
+from natgauge.trial import connection_log
+from natgauge.trial.connection_log import ConnectionLog, LogFile
 from natgauge.trial.lab_measurer import MOST_SILENT, LabMeasurer
 from natgauge.trial.listed_connections import listed
 from natgauge.trial.log_join import join
@@ -419,6 +420,56 @@ def test_records_of_frames_before_a_trial_are_waited_for_and_are_none_of_the_tri
     assert (log.lost, log.duplicate) == (1, 0)
 
 
+@pytest.mark.parametrize("periods", [None, 2])
+def test_ends_of_connections_that_the_emptied_table_had_are_none_of_the_trial(
+    logging: Callable[..., LabMeasurer], tmp_path: Path, periods: int | None
+) -> None:
+    """Seen: octets for each connection of two records, where a gateway logs begin and end, and the end came late."""
+    measurer, timers = logging(), []
+    assert measurer.device is not None
+    emptied = measurer.device.empty
+
+    def ends() -> None:
+        with (tmp_path / EVENTS.records).open("a") as file:
+            file.writelines("end of it\n" for _ in range(200))
+
+    def empty() -> None:
+        emptied()
+        timers.append(threading.Timer(QUIET / 2, ends))
+        timers[-1].start()
+
+    measurer.device.empty = empty  # type: ignore[method-assign]
+    phase2 = None if periods is None else Phase2Plan(100.0, 100.0, 0.1, periods=periods)
+    plan = PlanOfTrial(200, 1000.0, phase2)
+    for _ in range(3):
+        trial = measurer.measure(plan) if periods is None else measurer.periods(plan, lambda _: True)[-1].outcome
+        log = trial.readings.log
+        assert log is not None
+        assert (log.records, log.unparsed) == (200, 0)
+    for timer in timers:
+        timer.join()
+
+
+def test_a_log_that_nothing_comes_to_between_trials_is_emptied_without_a_long_wait(
+    logging: Callable[..., LabMeasurer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measurer, now = logging(), 0.0
+    assert measurer.log is not None
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    measurer.log.sleep = sleep
+    monkeypatch.setattr(connection_log, "time", SimpleNamespace(monotonic=lambda: now))
+    waits = []
+    for _ in range(4):
+        began = now
+        measurer.measure(PLAN)
+        waits.append(now - began)
+    assert min(waits[:2]) > QUIET > max(waits[2:])
+
+
 def test_a_log_with_two_lines_for_each_connection_is_awaited_to_its_end(
     logging: Callable[..., LabMeasurer], tmp_path: Path
 ) -> None:
@@ -487,6 +538,8 @@ class Unread:
         """Refuse, as a collector does that ended or dropped messages."""
         raise self.error
 
+    def confirm_unhindered(self) -> None: ...
+
 
 OVERRUN = "logging ipfix: natgauge's own socket dropped 7 messages"
 
@@ -514,6 +567,30 @@ def test_a_rate_that_natgauges_own_collector_cannot_follow_is_too_fast_for_the_t
         trial = measurer.measure(PLAN)
         assert (trial.verdict, trial.limited_by, trial.reason) == (Verdict.INVALID, "tester", OVERRUN)
         assert trial.readings.device_error == ""
+
+
+class Hindered(LogFile):
+    """A log whose writer had to wait for natgauge."""
+
+    def confirm_unhindered(self) -> None:
+        """Refuse, as a collector does whose socket was full."""
+        raise OverrunError(OVERRUN)
+
+
+def test_records_that_are_missing_where_the_writer_waited_for_natgauge_are_no_verdict_on_the_device(
+    logging: Callable[..., LabMeasurer],
+) -> None:
+    """Seen: FAIL, limited by the log, for what natgauge's own thread was too slow to take."""
+
+    def hindered(measurer: LabMeasurer) -> LabMeasurer:
+        assert measurer.log is not None
+        measurer.log.collector = Hindered(measurer.log.device, "nfct-syslog", EVENTS.records)
+        return measurer
+
+    trial = hindered(logging(lambda lines: lines[1:])).measure(PLAN)
+    assert (trial.verdict, trial.limited_by, trial.reason) == (Verdict.INVALID, "tester", OVERRUN)
+    assert hindered(logging()).measure(PLAN).verdict is Verdict.PASS
+    assert hindered(logging(lambda lines: lines[1:], tolerance=0.01)).measure(PLAN).verdict is Verdict.PASS
 
 
 def test_lost_frames_come_before_a_log_that_was_not_compared() -> None:

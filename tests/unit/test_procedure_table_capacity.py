@@ -18,6 +18,8 @@ from natgauge.causes.full_table import FullTable
 from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import BrokenError, UsageError
 from natgauge.known_doubts import known
+from natgauge.log_counts import LogCounts
+from natgauge.procedures.table_capacity import PROCEDURE, TableCapacitySettings
 from natgauge.reports.doubtful import bottleneck
 
 N = 1_000_000
@@ -59,6 +61,30 @@ def test_trials_of_the_search_say_what_they_show_of_the_number_and_no_verdicts()
     said = set(re.findall(r"trial \d+: ([a-z ]+?)  ", shown.get()))
     assert said == {"ok", "too many"}
     assert not re.search("PASS|FAIL", shown.get())
+
+
+class Logging(Gateway):
+    """A gateway whose log lacks all but so many connections of a trial."""
+
+    logs = 0
+
+    def trial(self, plan: Any) -> Any:
+        lost = max(0, plan.connections - self.logs)
+        return reading(super().trial(plan), log=LogCounts(plan.connections, plan.connections - lost, 0, lost))
+
+
+def test_a_log_that_lacks_connections_ends_it_by_its_own_name(golden: Golden) -> None:
+    """Seen: "of 125000 connections 125000 were kept when opened at 1 M/s, and fewer the faster"."""
+    gateway = Logging()
+    gateway.logs = 77_777
+    one = PROCEDURE.measure(gateway, TableCapacitySettings(connections=N, placement="isolated")).measurements[0]
+    assert (one.value, one.upper, one.limited_by) == (77_777, 77_778, "log")
+    unsafe = [str(row["why"]) for row in one.series if row["decided"] == "unsafe"]
+    assert unsafe
+    assert all(why.startswith("the log has 77,777 records for ") for why in unsafe)
+    gateway = Logging()
+    with golden.raises(BrokenError):
+        PROCEDURE.measure(gateway, TableCapacitySettings(connections=1000, placement="isolated"))
 
 
 def test_the_published_steps_on_iptables() -> None:

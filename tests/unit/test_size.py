@@ -165,6 +165,45 @@ def test_a_doubt_that_could_change_the_answer_rules_nothing_in_or_out_beyond_the
     assert "up to 0" not in said
 
 
+def _with_log(metric: str, value: float, limited_by: str = "device", **parameters: Any) -> Result:
+    unit = "connections" if metric == "table-capacity" else "connections/s"
+    return made([value] * 3, metric=metric, unit=unit, limited_by=limited_by, parameters=parameters)
+
+
+def test_a_log_that_lacked_connections_is_no_full_table(golden: Golden) -> None:
+    """Seen: "does not carry; change: a larger table", although a slow writer of the log had ended it."""
+    asked = Subscribers(101, connections=5.0)
+    (sizing,) = sizings([_with_log("table-capacity", 500.0, "log", logging="nfct-syslog", log_tolerance=0.0)], asked)
+    assert (sizing.fits(100), sizing.fits(101)) == ("carries", "cannot tell")
+    golden(text([sizing], asked))
+
+
+def test_a_rate_that_the_log_ended_names_the_log_as_what_to_change() -> None:
+    asked = Subscribers(2000, new=1.0)
+    (sizing,) = sizings([_with_log("connection-rate", 1000.0, "log", logging="nfct-syslog", log_tolerance=0.0)], asked)
+    (change,) = (line for line in text([sizing], asked).splitlines() if line.startswith("To change: "))
+    assert change.startswith("To change: new connections: what writes the log")
+
+
+def test_results_with_a_log_and_without_one_have_an_answer_each_which_names_the_way(golden: Golden) -> None:
+    """Seen: a capacity without a log and a rate with one were those of one gateway."""
+    asked = Subscribers(10, new=1.0)
+    rates = [
+        _with_log("connection-rate", 3000.0),
+        _with_log("connection-rate", 2000.0, logging="nfct-ulogd", log_tolerance=0.0),
+        _with_log("connection-rate", 1000.0, logging="nfct-ulogd", log_tolerance=0.01),
+    ]
+    found = sizings(rates, asked)
+    assert [sizing.limits[0].subscribers.lower for sizing in found] == [3000, 2000, 1000]
+    gateways = document(found, asked)["gateways"]
+    assert [(each["logging"], each["log_tolerance"]) for each in gateways] == [
+        (None, None), ("nfct-ulogd", 0.0), ("nfct-ulogd", 0.01)
+    ]  # fmt: skip
+    golden("\n".join(each["text"] for each in gateways))
+    (missing,) = sizings([rates[1]], Subscribers(10, new=1.0, connections=1.0))
+    assert " --gateway x --logging nfct-ulogd)" in text([missing], Subscribers(10, new=1.0, connections=1.0))
+
+
 def test_what_no_result_measured_is_missing_and_nothing_is_carried() -> None:
     (sizing,) = sizings([NEW], Subscribers(1, connections=1.0, new=1.0))
     assert (sizing.missing, sizing.fits(1), sizing.fits(10**9)) == (

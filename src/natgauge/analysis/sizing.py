@@ -191,6 +191,11 @@ def may_be_of_hosts(result: Result, asked: Subscribers) -> bool:
     return is_of_device and not result.trials.get(Verdict.COLLAPSED) and hosts_of(result) < asked.number
 
 
+def log_ended(result: Result) -> bool:
+    """Whether its log ended a capacity: every connection was kept, so the table has room for more."""
+    return resource_of(result) == "open connections" and result.limited_by == "log"
+
+
 def least_blocks(blocks: PortBlocks, asked: Subscribers) -> int:
     """Least number of blocks that a subscriber takes, at least one.
 
@@ -215,7 +220,7 @@ def why_unused(result: Result, asked: Subscribers) -> Unused | None:
 
 
 def sizings(results: Sequence[Result], asked: Subscribers) -> list[Sizing]:
-    """Return one for each gateway, machine, cores, placement, number of outside addresses and PSID, in their order."""
+    """Return one for each gateway, machine, cores, placement, way of logging, outside addresses and PSID, in order."""
     groups: dict[tuple[object, ...], list[Result]] = {}
     for result in results:
         if why_unused(result, asked) is None:
@@ -227,6 +232,8 @@ def sizings(results: Sequence[Result], asked: Subscribers) -> list[Sizing]:
                 result.parameter("outside_addresses"),
                 result.parameter("psid_length"),
                 result.parameter("psid_offset"),
+                result.parameter("logging"),
+                result.parameter("log_tolerance"),
             )
             groups.setdefault(place, []).append(result)
     return [_sizing(group, asked) for group in groups.values()]
@@ -323,7 +330,7 @@ def _of_result(result: Result, asked: Subscribers) -> Iterator[SubscriberLimit]:
         if result.limited_by in OF_PORTS and gives_blocks(result):
             # The table has room for more. How many subscribers the ports serve follows from the blocks.
             measured = Span(measured.lower, math.inf)
-        elif may_be_of_hosts(result, asked):
+        elif may_be_of_hosts(result, asked) or log_ended(result):
             measured = Span(measured.lower, math.inf)
         elif result.limited_by == "port pool":
             had = result.number("outside_addresses") or 1

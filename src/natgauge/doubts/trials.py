@@ -143,4 +143,15 @@ DOUBTS: Final = (
         remedy="Remove its source, or look whether the device itself sends it.",
         not_stored="a procedure may take a stored trial for another verdict, so which trials count is not known",
     ),
+    Doubt(
+        word="log dropped",
+        grade="interval",
+        about="trial",
+        grades="`answer` from 1 % of the connections on",
+        meaning=(
+            "during slices (`compare`, `cost`) the socket of a log was full, so that records were dropped. That costs "
+            "less than to write them. Slices do not compare a log with the connections"
+        ),
+        remedy="Give the log's program a larger buffer or a core for it alone, or compare --by rates.",
+    ),
 )

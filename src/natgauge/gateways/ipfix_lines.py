@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv6Address
 from typing import Any, Final
@@ -18,18 +19,24 @@ _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "outside_port": ("post_nat_src_port",),
     "first_port": ("ie361",),
     "last_port": ("ie362",),
+    "event": ("ie230",),
 }
 _OUTSIDE6: Final = "ie281"
 _STEP, _NUMBER = "ie363", "ie364"
-_NAT_EVENT: Final = "ie230"
-#: Values of natEvent that say that a session, a BIB entry or a port block begins (RFC 8158 section 4.3); 1 is older.
-_BEGINNINGS: Final = frozenset({1, 4, 6, 8, 10, 16})
-#: Of records without a natEvent.
-_SESSION: Final = 4
+#: Values of natEvent that say that a session begins (RFC 8158 section 4.3): there is a record of each.
+_SESSIONS: Final = (4, 6)
+#: Values that say that a session, a BIB entry or a port block begins; 1 is older.
+_BEGINNINGS: Final = frozenset({1, *_SESSIONS, 8, 10, 16})
 #: Counters of the library, by what a message then lacks.
 _LACKING: Final = {"deferred": "a set without a template", "truncated": "a message without its end"}
+#: By version: octets of the header, at which of them the domain is, and the numbers of sets of templates.
+_LAYOUTS: Final[Mapping[int, tuple[int, int, tuple[int, int]]]] = {9: (20, 16, (0, 1)), 10: (16, 12, (2, 3))}
+#: Sets of data have at least this number; smaller ones that are none of templates are reserved.
+_LEAST_OF_DATA: Final = 256
 #: Octets of a message that could not be read, as an example.
 _SHOWN: Final = 24
+#: The field `event` of lines of sessions.
+SESSION_EVENTS: Final = frozenset(map(str, _SESSIONS))
 #: How a line is read.
 RECORD: Final = re.compile(r"^(?P<time>\S+)" + "".join(rf"(?: {name}=(?P<{name}>\S+))?" for name in _FIELDS) + "$")
 
@@ -41,6 +48,10 @@ class IpfixLines:
         from netflume import Decoder  # noqa: PLC0415 - few commands read a log
 
         self._decoder = Decoder(track_sequence=False, track_sampling=False)
+
+    def learn(self, message: bytes) -> None:
+        """Take the templates of a message whose records nobody wants."""
+        self._decoder.decode(message, "")
 
     def of(self, at: float, message: bytes) -> Iterator[str]:
         """Yield a line for each beginning that a message records, and for what cannot be read.
@@ -54,11 +65,33 @@ class IpfixLines:
         unread = {why: stats[name] - before[name] for name, why in _LACKING.items()}
         if decoded is None:
             unread = {"no message of IPFIX or NetFlow": 1}
+        elif not any(unread.values()):
+            unread = dict.fromkeys(self._unread_sets(message), 1)
         for why, number in unread.items():
             yield from [f"{at:.6f} unreadable: {why}: {message[:_SHOWN].hex()}"] * number
         for flow in () if decoded is None else decoded.flows:
-            if flow.get(_NAT_EVENT, _SESSION) in _BEGINNINGS:
+            # A record without a natEvent is of a beginning.
+            if (event := flow.get("ie230")) is None or event in _BEGINNINGS:
                 yield " ".join([f"{at:.6f}", *(_fields(flow) or [f"unreadable: a record with {', '.join(flow)}"])])
+
+    def _unread_sets(self, message: bytes) -> Iterator[str]:
+        """Yield what the library leaves out of a message and does not count."""
+        header, at_domain, of_templates = _LAYOUTS.get(int.from_bytes(message[:2], "big"), (len(message), 0, (0, 0)))
+        domain, at = int.from_bytes(message[at_domain : at_domain + 4], "big"), header
+        while at + 4 <= len(message):
+            number, length = struct.unpack_from(">HH", message, at)
+            if length < 4:
+                # Zeros at the end are padding.
+                if at == header or any(message[at:]):
+                    yield "a set without a length"
+                return
+            if number in of_templates and length >= 8:
+                template, fields = struct.unpack_from(">HH", message, at + 4)
+                if fields and self._decoder.templates.get("", domain, template)[0] is None:
+                    yield "a template without its end"
+            elif number not in of_templates and number < _LEAST_OF_DATA:
+                yield f"a set with the reserved number {number}"
+            at += length
 
 
 def _fields(flow: Mapping[str, Any]) -> list[str]:

@@ -16,9 +16,9 @@ from typing import Final, NamedTuple
 from natgauge.errors import BrokenError
 from natgauge.figure_text import in_percent
 from natgauge.notes import Note
-from natgauge.other_traffic import OtherTraffic, other_traffic_note
+from natgauge.other_traffic import GRAVE_SHARE, OtherTraffic, other_traffic_note
 from natgauge.paired.ratios import KindT, PairedRatios, PlaceKind, Seating
-from natgauge.paired.slices import TimedRound
+from natgauge.paired.slices import TimedRound, UnreadLog
 
 #: A place that is void in this many rounds in a row ends the measurement.
 MOST_VOID: Final = 3
@@ -113,6 +113,7 @@ class RoundSums:
         self._labels, self._kinds = seating.labels, seating.kinds
         self.slices = self.interrupted = self.waited = 0
         self.others: list[OtherTraffic] = []
+        self.logs: dict[str, list[UnreadLog]] = {}
 
     def add(self, done: TimedRound) -> bool:
         """Add a round; return whether every place was valid. BrokenError: a place was void too often in a row."""
@@ -129,6 +130,8 @@ class RoundSums:
         self.interrupted += done.interrupted
         self.waited += done.waited
         self.others.append(done.other_traffic)
+        for position, log in done.unread_logs.items():
+            self.logs.setdefault(self._labels[position], []).append(log)
         return not done.faults
 
     def _void(self, done: TimedRound, positions: frozenset[int]) -> dict[str, Void]:
@@ -142,12 +145,33 @@ class RoundSums:
 
 
 def disturbance_notes(sums: Iterable[RoundSums]) -> tuple[list[Note], list[Note]]:
-    """Return notes on other traffic, and on slices with an interruption of more than 1 ms, where there were many."""
+    """Return notes on other traffic and logs, and on slices with an interruption of over 1 ms, if there were many."""
     every = list(sums)
-    others = other_traffic_note([other for one in every for other in one.others], "rounds")
+    others = [*other_traffic_note([other for one in every for other in one.others], "rounds"), *_log_note(every)]
     interrupted, slices = sum(one.interrupted for one in every), sum(one.slices for one in every)
     if interrupted <= _MANY_INTERRUPTED * slices:
-        return list(others), []
+        return others, []
     share = interrupted / slices
     text = f"the core was taken away for more than 1 ms in {in_percent(share)} of all slices; intervals are wider"
-    return list(others), [Note("trials", text, interrupted)]
+    return others, [Note("trials", text, interrupted)]
+
+
+def _log_note(sums: Iterable[RoundSums]) -> list[Note]:
+    """Return the doubt about records that logs dropped, or else a note that nobody compared the logs; none without."""
+    logs: dict[str, list[UnreadLog]] = {}
+    for one in sums:
+        for label, rounds in one.logs.items():
+            logs.setdefault(label, []).extend(rounds)
+    dropped = {label: number for label, rounds in logs.items() if (number := sum(each.dropped for each in rounds))}
+    if not dropped:
+        text = (
+            f"slices compare no log with the connections, so nobody knows whether that of {', '.join(logs)} was whole"
+        )
+        return [Note("method", text)] if logs else []
+    share = max(number / sum(each.connections for each in logs[label]) for label, number in dropped.items())
+    said = ", ".join(f"{label} {number:,}" for label, number in dropped.items())
+    text = (
+        f"logs had no room for records ({said}; up to {in_percent(share)} of the connections), which costs less than "
+        "to write them: with a whole log the cost is higher"
+    )
+    return [Note("log dropped", text, sum(dropped.values()), share, "answer" if share >= GRAVE_SHARE else "interval")]

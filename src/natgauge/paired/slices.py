@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from natgauge.errors import UsageError
@@ -52,6 +52,18 @@ class BlockWork(NamedTuple):
     nanoseconds: Sequence[float]
 
 
+class UnreadLog(NamedTuple):
+    """A log of a gateway in slices, which nobody compares with the connections.
+
+    Attributes:
+        dropped: records for which its program had no room, as far as the gateway tells.
+        connections: number of connections that the records are of, at least 1.
+    """
+
+    dropped: int
+    connections: int
+
+
 class HotSpot(NamedTuple):
     """A function of the kernel, and its own share of the device's work."""
 
@@ -70,6 +82,7 @@ class TimedRound:
             than 1 ms.
         hot_spots: functions that take most of the device's work; empty if the round was not sampled, or the samples
             were too few.
+        unread_logs: logs of gateways by position.
     """
 
     work: tuple[BlockWork, ...]
@@ -79,6 +92,7 @@ class TimedRound:
     waited: int = 0
     hot_spots: tuple[HotSpot, ...] = ()
     other_traffic: OtherTraffic = NO_OTHER_TRAFFIC
+    unread_logs: Mapping[int, UnreadLog] = field(default_factory=dict)
 
 
 #: Blocks of new connections in a round: with the usual slices, nearly all of 100,000.

@@ -231,6 +231,11 @@ class _Capacity:
         """R0: the validated rate of C0. A C0 that nobody chose, and that does not fit, gives way to a smaller one."""
         count = self._settings.first
         while not (rate := self._rate_of_first(count)):
+            if self._trials.last.limited_by == "log":
+                raise BrokenError(
+                    f"{TABLE_CAPACITY}: the log lacked some of C0 = {count} connections at every rate; see what writes "
+                    f"it, or tolerate the share that it lacks (--log-tolerance): {self._trials.last.reason}"
+                )
             fewer = self._trials.kept(count) // 2
             if self._settings.safe_connections is not None or fewer == 0:
                 raise BrokenError(

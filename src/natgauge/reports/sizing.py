@@ -20,6 +20,7 @@ from natgauge.analysis.sizing import (
     hosts_of,
     keeps_connections,
     least_blocks,
+    log_ended,
     may_be_of_hosts,
     resource_of,
     sizes_in_words,
@@ -52,6 +53,8 @@ _REMEDIES: Final[Mapping[Ended, str]] = {
 }
 #: What to change where not the table ended open connections.
 _NO_TABLE: Final = "what refuses them (natgauge explain)"
+#: What to change where the log ended it, and not the gateway.
+_OF_LOG: Final = "what writes the log: its records were lost (natgauge explain)"
 #: What to change where a subscriber has more connections than its blocks have ports.
 _LARGER_BLOCKS: Final = "larger blocks, or more blocks for each subscriber"
 #: Options that ask for a resource.
@@ -136,6 +139,8 @@ def _gateway(sizing: Sizing, asked: Subscribers) -> dict[str, Any]:
         "gateway": first.gateway,
         "placement": first.placement,
         "device_cores": first.device_cores or None,
+        "logging": first.parameter("logging"),
+        "log_tolerance": first.parameter("log_tolerance"),
         "answer": sizing.fits(asked.number),
         "text": _answer(sizing, asked),
         "functional": any(result.functional for result in sizing.results),
@@ -201,6 +206,8 @@ def _remedy(limit: SubscriberLimit, asked: Subscribers) -> str:
     is_of_device = limit.result is not None and limit.result.limited_by == "device"
     if limit.ended == "open connections" and is_of_device:
         return _NO_TABLE
+    if limit.ended != "port blocks" and limit.result is not None and limit.result.limited_by == "log":
+        return _OF_LOG
     return _LARGER_BLOCKS if too_few else _REMEDIES[limit.ended]
 
 
@@ -230,7 +237,7 @@ def _if_taken(sizing: Sizing, asked: Subscribers) -> str:
 def _answer(sizing: Sizing, asked: Subscribers) -> str:
     """The first line: whether they are carried, what ends it first, and at what number."""
     first = sizing.results[0]
-    gateway = f"{first.gateway} ({_cores(first)})"
+    gateway = f"{first.gateway} ({_cores(first)}{_logging(first)})"
     stamp = f" ({FUNCTIONAL})" if any(result.functional for result in sizing.results) else ""
     subscribers = f"{in_full(asked.number)} subscribers with {_profile(sizing, asked)} each"
     fits = sizing.fits(asked.number)
@@ -250,6 +257,14 @@ def _cores(result: Result) -> str:
     cores = result.device_cores
     known = f"{cores} core{'' if cores == 1 else 's'}" if cores else "cores not known"
     return f"{known}, placement {result.placement}"
+
+
+def _logging(result: Result) -> str:
+    """How a gateway logs, as what follows its cores; empty where it keeps no log."""
+    way, tolerance = result.parameter("logging"), result.number("log_tolerance")
+    if way is None:
+        return ""
+    return f", logging {way}" + (f" that may lack {in_percent(tolerance)} of the connections" if tolerance else "")
 
 
 def _unusual(limit: SubscriberLimit) -> str:
@@ -319,14 +334,20 @@ def _unknown(sizing: Sizing, asked: Subscribers) -> list[str]:
         # That of blocks whose number is not known has the same result, and its own sentence.
         if one.ended == "open connections" and one.result is not None and may_be_of_hosts(one.result, asked)
     ]
+    of_log = [one.result for one in open_ones if one.result is not None and log_ended(one.result)]
     untold = [limit for limit in open_ones if _is_untold(limit)]
-    within = [one.ended for one in open_ones if one not in untold and one.result not in of_hosts]
+    within = [one.ended for one in open_ones if one not in untold and one.result not in (*of_hosts, *of_log)]
     said = [f"this number lies within the doubt of {', '.join(within)}"] if within else []
     said += [
         f"{result.metric}, which no full table ended, had {in_full(hosts_of(result))} inside "
         f"host{'' if hosts_of(result) == 1 else 's'}, and more hosts may keep more (measure it again, with "
         "--source-addresses for as many hosts as subscribers)"
         for result in of_hosts
+    ]
+    said += [
+        f"{result.metric} ended where the log lacked connections, and the table may hold more (measure it again, with "
+        "another way of logging, --logging)"
+        for result in of_log
     ]
     if untold:
         said.append(
@@ -342,7 +363,9 @@ def _is_untold(limit: SubscriberLimit) -> bool:
 
 
 def _unmeasured(sizing: Sizing) -> list[str]:
-    gateway = _given_gateway(sizing.results[0])
+    gateway, way = _given_gateway(sizing.results[0]), sizing.results[0].parameter("logging")
+    # Without it, the result would be of another gateway.
+    gateway += "" if way is None else f" --logging {shlex.quote(str(way))}"
     return [
         f"no result says how many {need} it has (natgauge measure {_metrics_of(need)[0]} --gateway {gateway})"
         for need in sizing.missing

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The collector of a gateway's log: sockets in the device's network that receive syslog or IPFIX while trials run.
 
-A thread takes each message as it arrives, and nothing else: the messages are read when a trial has ended.
+A thread takes each message as it arrives, and nothing else: the messages are read when a trial has ended. It has the
+priority of the device's programs: who writes to a unix socket that is full waits, and loses what comes meanwhile.
 """
 
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import struct
 import threading
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 from typing import Final, Self
@@ -26,8 +29,11 @@ from natgauge.labs.contract import Device
 
 #: The unix socket of a syslog collector in the device's private directory.
 _SOCKET: Final = "syslog"
-#: A unix socket takes as many messages as with systemd before its senders wait.
-_QUEUE: Final = {"net/unix/max_dgram_qlen": 512}
+#: A unix socket takes one message more than these, as with systemd, before its senders wait.
+_QUEUED: Final = 512
+_QUEUE: Final = {"net/unix/max_dgram_qlen": _QUEUED}
+#: The priority of our session, in which those of its threads count where the kernel groups tasks by session.
+_AUTOGROUP: Final = Path("/proc/self/autogroup")
 #: Octets of a UDP socket: some tenths of a second of 100,000 records/s.
 _BUFFER: Final = 64 << 20
 _LARGEST: Final = 1 << 16
@@ -56,7 +62,9 @@ class Collector:
         self._ipfix = IpfixLines() if way.records == "ipfix" else None
         self._lines: list[str] = []
         self._octets = 0
-        self._dropped = self._overrun = 0
+        self._dropped = self._overrun = self._full = 0
+        #: Times at which the latest messages of the unix socket were asked for, s since 1970.
+        self._asked: deque[float] = deque(maxlen=_QUEUED + 1)
         self._failed: Exception | None = None
 
     def __enter__(self) -> Self:
@@ -66,6 +74,7 @@ class Collector:
                 made.enter_context(closing(each)) for each in namespaces.inside(self._device.netns, self._opened)
             ]
             made.callback(self._path.unlink, missing_ok=True)
+            made.enter_context(_session_ranked(self._device.nice))
             stopped, stopper = map(made.enter_context, socket.socketpair())
             thread = threading.Thread(target=self._receive, args=(stopped,), name="natgauge-log", daemon=True)
             try:
@@ -82,9 +91,12 @@ class Collector:
         self._sockets = []
 
     def empty(self) -> None:
-        """Forget all records so far, but not the templates among them."""
-        self._read()
-        self._lines, self._octets, self._dropped = [], 0, self._dropped_so_far
+        """Forget all records so far, but not the templates among them; nothing else of them is read."""
+        while self._waiting:
+            _, message = self._waiting.popleft()
+            if self._ipfix is not None:
+                self._ipfix.learn(message)
+        self._lines, self._octets, self._dropped, self._full = [], 0, self._dropped_so_far, 0
 
     def size(self) -> int:
         """Octets of all messages so far."""
@@ -105,6 +117,14 @@ class Collector:
                 "slow to take them; choose lower rates or fewer connections"
             )
         return "".join(self._lines)
+
+    def confirm_unhindered(self) -> None:
+        """Raise OverrunError where the device had to wait for natgauge, which may be why records are missing."""
+        if self._full:
+            raise OverrunError(
+                f"logging {self._name}: records are missing, and natgauge's own socket was full ({self._full:,} x), "
+                "so that the gateway's log had to wait for this machine; choose lower rates or fewer connections"
+            )
 
     @property
     def _dropped_so_far(self) -> int:
@@ -137,6 +157,7 @@ class Collector:
 
     def _receive(self, stopped: socket.socket) -> None:
         try:
+            self._rank()
             with DefaultSelector() as selector:
                 for each in (stopped, *self._sockets):
                     selector.register(each, EVENT_READ)
@@ -144,9 +165,29 @@ class Collector:
                     for key, _ in selector.select():
                         if key.fileobj is stopped:
                             return
-                        self._keep(_messages(key.fileobj))  # type: ignore[arg-type] # as registered
+                        messages = _messages(key.fileobj)  # type: ignore[arg-type] # as registered
+                        is_unix = key.fileobj.family == socket.AF_UNIX  # type: ignore[union-attr] # as above
+                        self._keep(self._watched(messages) if is_unix else messages)
         except Exception as error:  # noqa: BLE001 - told by the thread that reads the records
             self._failed = error
+
+    def _rank(self) -> None:
+        """Give this thread alone the priority of the device's programs; without the privilege it stays as it is."""
+        if self._device.nice:
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), self._device.nice)
+
+    def _watched(self, messages: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:
+        """Yield messages of the unix socket, and count when it was full: one came as many places ahead as it takes.
+
+        Each has the time at which it came into the socket.
+        """
+        asked = time.time()
+        for at, message in messages:
+            self._asked.append(asked)
+            self._full += len(self._asked) == self._asked.maxlen and at <= self._asked[0]
+            yield at, message
+            asked = time.time()
 
     def _keep(self, messages: Iterable[tuple[float, bytes]]) -> None:
         """Keep messages until somebody reads them; slices of costs have a log that nobody reads."""
@@ -163,6 +204,25 @@ class Collector:
             self._octets += len(message)
             lines = [f"{at:.6f} {_text(message)}"] if self._ipfix is None else self._ipfix.of(at, message)
             self._lines += [f"{line}\n" for line in lines]
+
+
+@contextmanager
+def _session_ranked(nice: int) -> Iterator[None]:
+    """Give our session this priority, and afterwards the one it had; 0 = leave it as it is."""
+    before = nice
+    # This kernel may have no such groups, and we may not be allowed to.
+    with suppress(OSError, ValueError, IndexError):
+        # "/autogroup-77 nice 0"
+        now = int(_AUTOGROUP.read_text(encoding="ascii").split()[-1])
+        if nice and now != nice:
+            _AUTOGROUP.write_text(str(nice), encoding="ascii")
+            before = now
+    try:
+        yield
+    finally:
+        if before != nice:
+            with suppress(OSError):
+                _AUTOGROUP.write_text(str(before), encoding="ascii")
 
 
 def _listening(family: int, address: object) -> socket.socket:

@@ -36,8 +36,12 @@ _CHUNK: Final = 3 << 20
 
 @dataclass(frozen=True, slots=True)
 class LoggedTrial:
-    """A trial's request, and what reads the log when the engine has answered it; None without a log."""
+    """A trial's request, and what reads the log when the engine has answered it; None without a log.
 
+    `begin` empties the log; call it when the device's table is empty, because a gateway may log ends as well.
+    """
+
+    begin: Callable[[], None]
     request: TrialRequest
     counts: Callable[[TrialResult], LogCounts | None]
 
@@ -62,6 +66,9 @@ class LogSource(Protocol):
 
     def text(self) -> str:
         """Return all records so far, a line each."""
+
+    def confirm_unhindered(self) -> None:
+        """Raise OverrunError where natgauge took records so slowly that the device may lack some for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +106,9 @@ class LogFile:
         except OSError as error:
             raise BrokenError(f"logging {self.name}: {self._file} cannot be read ({error.strerror})") from error
 
+    def confirm_unhindered(self) -> None:
+        """Do nothing: nobody waits for who reads a file."""
+
     def _run(self, snippet: str) -> str:
         result = self.device.run(snippet)
         if result.status:
@@ -132,11 +142,22 @@ class ConnectionLog:
     sleep: Callable[[float], None] = time.sleep
     pending: bool = True
     _read: int = field(default=-1, init=False)
+    _grows: bool = field(default=True, init=False)
 
     def begin(self) -> None:
-        """Wait for records of frames before the trial, which have the same four tuples, and empty the log."""
-        self._ended(None if self.pending or self._source.size() != self._read else 0)
+        """Wait for records of what was before the trial, whose four tuples are the same, and empty the log.
+
+        Those are records of earlier frames, and of the ends of connections that the emptied table had. Where nothing
+        came before the trial before, the wait is short.
+        """
+        self._ended(None if self.pending or self._grows or self._source.size() != self._read else 0)
+        if not self.pending:
+            self._grows = self._source.size() != self._read
         self.pending = False
+        self._source.empty()
+
+    def forget(self) -> None:
+        """Empty the log without waiting for anything, where nobody compares what comes to it."""
         self._source.empty()
 
     def counts(self, request: TrialRequest, octets: bytes, result: TrialResult) -> LogCounts:
@@ -159,6 +180,8 @@ class ConnectionLog:
             timed=timed,
             stalls=_stalls(known, request.connections, result),
         )
+        if counts.exceeds(self.tolerance):
+            self._source.confirm_unhindered()
         return replace(counts, octets=self._read)
 
     def refuse_empty(self, read: Readings) -> None:
@@ -197,7 +220,11 @@ class ConnectionLog:
             return False
         pattern = self.way.pattern
         ends = [name for name in _ENDS if name in pattern.groupindex]
-        return len({found.group(*ends) for line in lines if (found := pattern.search(line))}) >= connections
+        named = {found.group(*ends) for line in lines if (found := pattern.search(line))}
+        # A log may have records of ports, too, which name no destination.
+        to = ends.index("destination") if "destination" in ends else None
+        of_ports = 0 if to is None else sum(each[to] is None for each in named)
+        return max(of_ports, len(named) - of_ports) >= connections
 
     @property
     def _source(self) -> LogSource:
@@ -225,20 +252,19 @@ def _stalls(known: Sequence[ListedConnection], opened: int, result: TrialResult)
 
 @contextmanager
 def logged_trial(log: ConnectionLog | None, request: TrialRequest) -> Iterator[LoggedTrial]:
-    """Empty the log, and yield the request of a trial with a list of its connections.
+    """Yield what empties the log, and the request of a trial with a list of its connections.
 
     The list is in memory, and nothing holds it when natgauge was killed. Without a log the request is as it was.
     """
     if log is None or request.phase1 is None:
-        yield LoggedTrial(request, lambda _: None)
+        yield LoggedTrial(lambda: None, request, lambda _: None)
         return
     if (number := all_connections(request)) > MOST_LOGGED:
         raise UsageError(
             f"logging: {number} connections in a trial, and logs of at most {MOST_LOGGED} are compared; choose fewer",
             at="connections",
         )
-    log.begin()
     with os.fdopen(os.memfd_create("natgauge-connections", os.MFD_CLOEXEC), "rb") as file:
         path = f"/proc/{os.getpid()}/fd/{file.fileno()}"
         asked = request.model_copy(update={"connections_file": path})
-        yield LoggedTrial(asked, lambda result: log.counts(request, file.read(), result))
+        yield LoggedTrial(log.begin, asked, lambda result: log.counts(request, file.read(), result))

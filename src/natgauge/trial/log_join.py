@@ -12,9 +12,19 @@ from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
+from natgauge.gateways.ipfix_lines import SESSION_EVENTS
 from natgauge.log_counts import LogCounts
 from natgauge.statistics.order_statistics import percentile
-from natgauge.trial.listed_connections import SAME_SECONDS, Blocks, Endpoint, ListedConnection, SubscribersBlock
+from natgauge.trial.listed_connections import (
+    BINDING,
+    BLOCK,
+    SAME_SECONDS,
+    SESSION,
+    Blocks,
+    Endpoint,
+    ListedConnection,
+    SubscribersBlock,
+)
 
 #: Octets of a line that could not be read, as an example.
 _SHOWN: Final = 100
@@ -116,7 +126,9 @@ class _Join:
             outside = None if named is None else _endpoint(named, port)
             at = _seconds(record) if self._timed else None
             if record.get("destination") is None:
-                return self._take_block(_block(record, source, outside, at))
+                block = _block(record, source, outside, at)
+                is_session = block.port is not None and record.get("event") in SESSION_EVENTS
+                return self._take_session(block) if is_session else self._take_block(block)
             destination = _endpoint(record["destination"], record.get("destination_port"))
         except ValueError:
             return False
@@ -126,9 +138,9 @@ class _Join:
             # Every trial has the same four tuples: this one came late, from an earlier trial.
             those = []
         right = [each for each in those if outside is None or each.outside in (None, outside)]
-        fresh = next((each for each in right if not each.found), None)
+        fresh = next((each for each in right if not each.found & SESSION), None)
         if fresh is not None:
-            fresh.found = fresh.named = True
+            _note(fresh, SESSION)
             self._time(fresh.due, at)
         elif right:
             self._duplicate += 1
@@ -141,13 +153,23 @@ class _Join:
             self._use(outside, destination, source[0], those[0].due if at is None else at)
         return True
 
+    def _take_session(self, port: SubscribersBlock) -> bool:
+        """Count a record of one connection that names its outside port and no destination; it is readable."""
+        fresh, is_known = self._known_blocks().take_one(port)
+        if fresh is not None:
+            _note(fresh, SESSION)
+            self._time(fresh.due, port.at)
+        elif is_known:
+            self._duplicate += 1
+        else:
+            self._wrong += 1
+        return True
+
     def _take_block(self, block: SubscribersBlock) -> bool:
         """Count a record of all connections that one subscriber has on some outside ports; it is readable."""
-        self._names_outside = True
-        if self._blocks is None:
-            self._blocks = Blocks(self._every())
-        covered = self._blocks.take(block)
-        fresh = [connection for connection in covered if not connection.found]
+        kind = BLOCK if block.port is None else BINDING
+        covered = self._known_blocks().take(block)
+        fresh = [connection for connection in covered if not connection.found & kind]
         if fresh:
             self._time(min(connection.due for connection in fresh), block.at)
         elif covered:
@@ -155,8 +177,14 @@ class _Join:
         else:
             self._wrong += 1
         for connection in fresh:
-            connection.found = connection.named = True
+            _note(connection, kind)
         return True
+
+    def _known_blocks(self) -> Blocks:
+        self._names_outside = True
+        if self._blocks is None:
+            self._blocks = Blocks(self._every())
+        return self._blocks
 
     def _time(self, due: float, at: float | None) -> None:
         if at is not None:
@@ -171,6 +199,11 @@ class _Join:
         if earlier is not None and earlier[0] != subscriber and abs(at - earlier[1]) < SAME_SECONDS:
             self._ambiguous += 1
         self._users[outside, remote] = subscriber, at
+
+
+def _note(connection: ListedConnection, kind: int) -> None:
+    connection.found |= kind
+    connection.named = True
 
 
 def _block(

@@ -28,13 +28,14 @@ from natgauge.host.sampling import Sampling, Stack
 from natgauge.inputs.question import USUAL_FRAMES, Cell, FrameOptions
 from natgauge.other_traffic import OtherTraffic
 from natgauge.paired.ratios import work_of_block
-from natgauge.paired.slices import LEAD_FRAMES, HotSpot, RoundPlan, TimedRound
+from natgauge.paired.slices import LEAD_FRAMES, HotSpot, RoundPlan, TimedRound, UnreadLog
 from natgauge.setup.cell import cell_of
 from natgauge.tester.cable import untranslated_request
 from natgauge.tester.cable_lab import CableLab
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.lab_measurer import LabMeasurer, Recorder
 from natgauge.trials import TrialPlan
+from natgauge.verdicts import LOG_DROPS
 from natgauge.words import QUANTITIES, Family, Placement
 
 #: Requests have a rate, which slices do not keep.
@@ -70,10 +71,17 @@ class TimedGateway:
         return self.measurer.request(TrialPlan(self.connections, RATE))
 
     def empty(self) -> None:
-        """Empty the gateway's table, so that the round's connections are new to it."""
-        device = self.measurer.device
+        """Empty the gateway's table, so that the round's connections are new to it, and its log, which nobody reads."""
+        device, log = self.measurer.device, self.measurer.log
         if device is not None and device.empties:
             self.measurer.asking(device.empty)
+        if log is not None:
+            self.measurer.asking(log.forget)
+
+    def log_drops(self) -> int | None:
+        """Number of records that its log had no room for so far, 0 where it does not tell; None = it does not log."""
+        device, log = self.measurer.device, self.measurer.log
+        return None if device is None or log is None else self.measurer.asking(device.faults).get(LOG_DROPS, 0)
 
     def fault(self, counts: ContestantCounts) -> str:
         """Return the error of its frames in a round, or of its settings, which others may have changed."""
@@ -101,7 +109,13 @@ def perform(
         slices=Slices(frames=plan.frames, lead=LEAD_FRAMES, **blocks),
         limits=TrialLimits(seconds=limit),
     )
+    dropped = [device.log_drops() for device in devices]
     result = compare(request, seconds=limit + _SLACK_SECONDS)
+    unread = {
+        position: UnreadLog(max(0, now - before), device.connections)
+        for position, (device, before) in enumerate(zip(devices, dropped, strict=True))
+        if before is not None and (now := device.log_drops()) is not None
+    }
     counts = result.contestants
     found = [device.fault(own_counts) for device, own_counts in zip(devices, counts, strict=False)]
     found += [
@@ -117,6 +131,7 @@ def perform(
         slices=sum(len(block.ns) for block in result.blocks),
         interrupted=sum(block.interrupted for block in result.blocks),
         waited=sum(block.waited for block in result.blocks),
+        unread_logs=unread,
         other_traffic=OtherTraffic(sum(one.foreign for one in counts), offered, result.wall_ns / 1e9),
     )
 

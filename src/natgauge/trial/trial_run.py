@@ -199,6 +199,7 @@ class TrialRun:
         count_before = emptied(self.device, self.asking)
         if plan.settle_seconds:
             self.sleep(plan.settle_seconds)
+        logged.begin()
         faults_before = self._faults()
         refused_before = self._refused()
         memory_before = self._memory(request)
@@ -252,6 +253,7 @@ class TrialRun:
         count_before = emptied(self.device, self.asking)
         if plan.settle_seconds:
             self.sleep(plan.settle_seconds)
+        logged.begin()
         state, periods, number = self._lab_state(), 1 if plan.phase2 is None else plan.phase2.periods, 0
         pauses, overrun = _Pauses(self.clock, request.gap_ms / 1000), 0.0
 

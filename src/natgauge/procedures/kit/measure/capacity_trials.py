@@ -140,6 +140,9 @@ class CapacityTrials:
         return fault
 
     def _fault(self, count: int) -> Fault:
+        if self.last.limited_by == "log":
+            # Every connection was kept, so neither the table nor a slower rate is the question.
+            return Fault("log", self.last.reason)
         rate = self.attempts[-1].load
         before, kept = self._kept_faster(count, rate), _kept(self.last, count)
         for slower in range(MOST_SLOWER + 1):
