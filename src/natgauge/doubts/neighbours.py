@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from natgauge.analysis.unit_frames import asked_by_dns64
 from natgauge.doubts.doubt import Doubt, Facts, Said
 from natgauge.doubts.ports import NEAR_TOP
 from natgauge.figure_text import in_percent
@@ -114,8 +115,7 @@ def _proof(facts: Facts) -> Iterator[Said]:
     parameters = facts.parameters
     if parameters.get("kind") != "dns64":
         return
-    # A query of type A is handed on, one of type AAAA may need both (RFC 6147 section 5.1).
-    times = PROOF_MARGIN * (1 if parameters.get("query") == "a" else 2)
+    times = PROOF_MARGIN * asked_by_dns64(parameters.get("query"))
     needed, rate = times * facts.measured.summary.median, parameters.get("server_alone")
     proven, found = False, "how many it answers was not measured"
     if isinstance(rate, int | float):
@@ -142,11 +142,10 @@ def _missed(facts: Facts) -> Iterator[Said]:
 def _asked_again(trial: Trial) -> float:
     """Return the share of the queries for cached names that were asked for again.
 
-    A new name is asked for twice, or once if it has an AAAA record or the query is of type A. Queries that the server
-    sends again for a new name count as asked again, too.
+    Queries that the server sends again for a new name count as asked again, too.
     """
     counts, plan = trial.phase2[Direction.INITIATOR], trial.plan
-    each = 1 if plan.query == "a" else 2 - plan.aaaa_share
+    each = asked_by_dns64(plan.query, plan.aaaa_share)
     again = (counts.asked or 0) - each * (1 - plan.cached_share) * counts.offered_frames
     return again / (each * plan.cached_share * counts.offered_frames)
 
