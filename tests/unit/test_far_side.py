@@ -166,6 +166,29 @@ def test_the_kernel_of_an_isolated_device_takes_in_the_servers_queries(placement
     assert ("the kernel took in the server's queries on the device's cores" in doubt.text) is (placement == "isolated")
 
 
+@pytest.mark.parametrize(
+    ("settings", "said", "grade"),
+    [
+        ({}, "2 queries for each of these, which is 80 % of that", "answer"),
+        ({"query": "a"}, "this is 40 % of that", "information"),
+        ({"aaaa_share": 0.5}, "1.5 queries for each of these, which is 60 % of that", "information"),
+        ({"cached_share": 0.75}, "0.5 queries for each of these, which is 20 % of that", "information"),
+    ],
+)
+def test_a_dns64_server_asks_more_or_fewer_queries_than_it_answers(
+    settings: dict[str, Any], said: str, grade: str
+) -> None:
+    doubt = real_server({"placement": "external", "server_alone": 150_000.0}, settings, "dns64")
+    assert doubt is not None
+    assert said in doubt.text
+    assert doubt.grade == grade
+
+
+def test_a_server_that_is_never_asked_is_not_doubted() -> None:
+    assert real_server({}, {"cached_share": 1.0}, "dns64") is None
+    assert real_server({}, {"cached_share": 0.99}, "dns64") is not None
+
+
 def test_a_server_on_a_core_of_an_isolated_device_takes_turns_with_it_and_has_its_queries_taken_in_there() -> None:
     doubt = real_server({"device_cpus": [1], "server_cpus": "1"})
     assert doubt is not None

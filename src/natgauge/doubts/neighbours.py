@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from natgauge.analysis.unit_frames import asked_by_dns64
+from natgauge.analysis.unit_frames import asked_by_dns64, queries_of_far_side
 from natgauge.doubts.doubt import Doubt, Facts, Said
 from natgauge.doubts.ports import NEAR_TOP
 from natgauge.figure_text import in_percent
@@ -60,18 +60,18 @@ def _turns(facts: Facts) -> Iterator[Said]:
 
 
 def _server(facts: Facts) -> Iterator[Said]:
-    """A real server is part of what is measured."""
+    """A real server is part of what is measured, if it is asked at all: a DNS64 server has known names in its cache."""
     parameters = facts.parameters
     name = parameters.get("far_side", TESTER)
-    if name == TESTER:
+    asked = queries_of_far_side(parameters)
+    if name == TESTER or not asked:
         return
     version, rate = parameters.get("server_version") or name, parameters.get("server_alone")
     text, share = "its own highest rate was not measured", None
     if isinstance(rate, int | float):
-        share = facts.measured.summary.median / rate
-        text = (
-            f"without the device it answered up to {written(rate)} queries/s, and this is {in_percent(share)} of that"
-        )
+        share = asked * facts.measured.summary.median / rate
+        load = "this is" if asked == 1 else f"the device asked it {asked:.3g} queries for each of these, which is"
+        text = f"without the device it answered up to {written(rate)} queries/s, and {load} {in_percent(share)} of that"
     placement, cores = parameters.get("placement"), parameters.get("device_cpus")
     way_back = ", and its cores did the device's work on the way back" if placement == "shared" else ""
     of_device = set(map(str, cores)) if isinstance(cores, list | tuple) else set()
