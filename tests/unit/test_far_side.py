@@ -184,6 +184,21 @@ def test_a_dns64_server_asks_more_or_fewer_queries_than_it_answers(
     assert doubt.grade == grade
 
 
+@pytest.mark.parametrize(
+    ("kind", "limit", "said"),
+    [
+        ("nat44", 0.25, "up to 80 k queries/s within 0.25 s, "),
+        ("dns64", 1.0, "up to 80 k queries/s within 0.25 s, "),
+        ("nat44", None, "up to 80 k queries/s, "),
+    ],
+)
+def test_the_time_in_which_a_server_answered_alone_is_named(kind: str, limit: float | None, said: str) -> None:
+    """A DNS64's far side has a quarter of the time (RFC 8219 section 9.2)."""
+    doubt = real_server({}, {} if limit is None else {"frame_timeout_seconds": limit}, kind)
+    assert doubt is not None
+    assert said in doubt.text
+
+
 def test_a_server_that_is_never_asked_is_not_doubted() -> None:
     assert real_server({}, {"cached_share": 1.0}, "dns64") is None
     assert real_server({}, {"cached_share": 0.99}, "dns64") is not None

@@ -15,9 +15,9 @@ from natgauge.doubts.ports import NEAR_TOP
 from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
 from natgauge.procedures.kit.search import queues
-from natgauge.records.parameters import differing
+from natgauge.records.parameters import Parameters, differing
 from natgauge.trials import Direction, Trial
-from natgauge.words import TESTER, Verdict
+from natgauge.words import PROOF_SHARE, TESTER, Verdict
 
 #: The tester must answer a tenth more queries than a DNS64 asks (RFC 8219 section 9.2).
 PROOF_MARGIN: Final = 1.1
@@ -71,7 +71,10 @@ def _server(facts: Facts) -> Iterator[Said]:
     if isinstance(rate, int | float):
         share = asked * facts.measured.summary.median / rate
         load = "this is" if asked == 1 else f"the device asked it {asked:.3g} queries for each of these, which is"
-        text = f"without the device it answered up to {written(rate)} queries/s, and {load} {in_percent(share)} of that"
+        text = (
+            f"without the device it answered up to {written(rate)} queries/s{_in_time(parameters)}, and {load} "
+            f"{in_percent(share)} of that"
+        )
     placement, cores = parameters.get("placement"), parameters.get("device_cpus")
     way_back = ", and its cores did the device's work on the way back" if placement == "shared" else ""
     of_device = set(map(str, cores)) if isinstance(cores, list | tuple) else set()
@@ -85,6 +88,14 @@ def _server(facts: Facts) -> Iterator[Said]:
     full = f"{version} answered and may have been the bottleneck: {text}{way_back}"
     bound = shared or taken_in or share is None or share >= NEAR_TOP
     yield Said(full, grade="answer" if bound else "information")
+
+
+def _in_time(parameters: Parameters) -> str:
+    """The time in which a server alone had to answer, in words; empty where it is not known."""
+    limit = parameters.get("frame_timeout_seconds")
+    if not isinstance(limit, int | float):
+        return ""
+    return f" within {limit * (PROOF_SHARE if parameters.get('kind') == 'dns64' else 1):g} s"
 
 
 def _workers(facts: Facts) -> Iterator[Said]:
