@@ -111,6 +111,11 @@ class Measurer(ABC):
         return 1
 
     @property
+    def answers_itself(self) -> bool:
+        """Whether the device answers the queries itself, as a DNS server does, instead of handing them on."""
+        return False
+
+    @property
     def lingering_seconds(self) -> int | None:
         """Time for which the device keeps a connection that the trials close, in s; None = not known."""
         return None

@@ -96,6 +96,11 @@ class Readings:
         """Queries that a real server behind the device did not read in time."""
         return self.server_refused.get(_SOCKET, 0)
 
+    @property
+    def unread(self) -> int:
+        """Datagrams that a device which answers queries itself did not read in time."""
+        return self.faults.get(_SOCKET, 0)
+
 
 #: Nothing was read.
 NO_READINGS: Final = Readings()

@@ -481,12 +481,14 @@ def _loss_limit(case: _Case, stream: _Stream) -> LimitedBy:
     """Return what caused a loss: the device, the real server, or in phase 1 the full table or the outside ports.
 
     The server caused it when the trial would have passed without the queries that the server dropped or read late; both
-    had passed the device. The table caused it when its limit is known and reached, or a counter says so. Without
-    either, a single trial cannot distinguish a full table from a device that opens only a share of the connections (see
+    had passed the device. Of a device that asks the server and did not read all itself, late answers say nothing of the
+    server. The table caused it when its limit is known and reached, or a counter says so. Without either, a single
+    trial cannot distinguish a full table from a device that opens only a share of the connections (see
     `permanent_loss`).
     """
     counts, count = stream.counts, case.established
-    behind = case.readings.server_dropped + counts.late if case.readings.server_dropped else 0
+    read_late = 0 if counts.asked is not None and case.readings.unread else counts.late
+    behind = case.readings.server_dropped + read_late if case.readings.server_dropped else 0
     if behind and counts.received_frames + behind >= (1 - case.plan.loss_tolerance) * counts.due_frames:
         return "server"
     if not stream.opens or (count is not None and count >= case.connections):

@@ -65,6 +65,8 @@ EACH_ITS_OWN: Final = "each its own"
 
 #: The far side that answers queries if there is no real server.
 TESTER: Final = "tester"
+#: The share of the time-out in which the far side of a DNS64 server must answer alone (RFC 8219 section 9.2).
+PROOF_SHARE: Final = 0.25
 
 
 class Verdict(StrEnum):

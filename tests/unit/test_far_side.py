@@ -20,6 +20,7 @@ from natgauge.errors import UsageError
 from natgauge.gateways import far_side
 from natgauge.host.cpus import as_if
 from natgauge.labs.netns.lab import NetnsLab
+from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import Attempt, Measurement, make_result
 from natgauge.records.parameters import Parameters
 from natgauge.trial.bench import Bench
@@ -144,6 +145,69 @@ def test_a_result_says_that_the_server_may_be_the_limit(change: dict[str, Any], 
     assert "server limited" in found
     told = doubts.find(measured, Parameters.grouped(settings={"far_side": "tester"}))
     assert "real server" not in {doubt.word for doubt in told}
+
+
+def real_server(place: dict[str, Any], settings: dict[str, Any] | None = None, kind: str = "nat44") -> Note | None:
+    """The doubt `real server` of a result of 60,000 queries/s."""
+    one = Measurement(60_000.0, 61_000.0, "device", dict.fromkeys(Verdict, 1))
+    measured = make_result("resolution-rate", "queries/s", {}, [one], [])
+    parameters = Parameters.grouped(
+        settings={"far_side": "knot", **(settings or {})}, place={**ALONE, **place}, device={"kind": kind}
+    )
+    return next((doubt for doubt in doubts.find(measured, parameters) if doubt.word == "real server"), None)
+
+
+@pytest.mark.parametrize(("placement", "grade"), [("isolated", "answer"), ("external", "information")])
+def test_the_kernel_of_an_isolated_device_takes_in_the_servers_queries(placement: str, grade: str) -> None:
+    """Far from its own highest rate, too: the work is that of the device's cores."""
+    doubt = real_server({"placement": placement, "server_alone": 600_000.0})
+    assert doubt is not None
+    assert doubt.grade == grade
+    assert ("the kernel took in the server's queries on the device's cores" in doubt.text) is (placement == "isolated")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said", "grade"),
+    [
+        ({}, "2 queries for each of these, which is 80 % of that", "answer"),
+        ({"query": "a"}, "this is 40 % of that", "information"),
+        ({"aaaa_share": 0.5}, "1.5 queries for each of these, which is 60 % of that", "information"),
+        ({"cached_share": 0.75}, "0.5 queries for each of these, which is 20 % of that", "information"),
+    ],
+)
+def test_a_dns64_server_asks_more_or_fewer_queries_than_it_answers(
+    settings: dict[str, Any], said: str, grade: str
+) -> None:
+    doubt = real_server({"placement": "external", "server_alone": 150_000.0}, settings, "dns64")
+    assert doubt is not None
+    assert said in doubt.text
+    assert doubt.grade == grade
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit", "said"),
+    [
+        ("nat44", 0.25, "up to 80 k queries/s within 0.25 s, "),
+        ("dns64", 1.0, "up to 80 k queries/s within 0.25 s, "),
+        ("nat44", None, "up to 80 k queries/s, "),
+    ],
+)
+def test_the_time_in_which_a_server_answered_alone_is_named(kind: str, limit: float | None, said: str) -> None:
+    """A DNS64's far side has a quarter of the time (RFC 8219 section 9.2)."""
+    doubt = real_server({}, {} if limit is None else {"frame_timeout_seconds": limit}, kind)
+    assert doubt is not None
+    assert said in doubt.text
+
+
+def test_a_server_that_is_never_asked_is_not_doubted() -> None:
+    assert real_server({}, {"cached_share": 1.0}, "dns64") is None
+    assert real_server({}, {"cached_share": 0.99}, "dns64") is not None
+
+
+def test_a_server_on_a_core_of_an_isolated_device_takes_turns_with_it_and_has_its_queries_taken_in_there() -> None:
+    doubt = real_server({"device_cpus": [1], "server_cpus": "1"})
+    assert doubt is not None
+    assert "it took turns with the device on core 1, and the kernel took in the server's queries" in doubt.text
 
 
 @pytest.mark.parametrize(("alone", "grade"), [(132_000.0, "information"), (131_000.0, "answer"), (None, "answer")])

@@ -92,7 +92,8 @@ def measured_alone(folder: Path) -> Result:
 
 def test_a_campaign_has_the_parameters_and_doubts_of_a_measurement(tmp_path: Path, golden: Golden) -> None:
     benches = Isolated(own_part=[FOUND])
-    campaign(tmp_path, benches, plan=ONE_CONNECTION_RATE)
+    # The time-out of a device with cores of its own, which the lab of the campaign is not.
+    campaign(tmp_path, benches, plan=f"{ONE_CONNECTION_RATE}\nframe_timeout_seconds = 0.02\n")
     found, alone = result(tmp_path), measured_alone(tmp_path)
     for name in ("receiver_ns", "server_alone"):
         assert found.parameter(name) == alone.parameter(name) is not None

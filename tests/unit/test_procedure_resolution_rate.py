@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,18 @@ N = 1600
 def measure(truth: Gateway | None = None, /, **others: Any) -> Any:
     given = {"connections": N, "connection_rate": 1e5, **others}
     return simulated_lab.measure("resolution-rate", truth, **given).result
+
+
+def queried(kind: str | None, folder: Path) -> simulated_lab.Measured:
+    """What is measured of a gateway (None), or of a DNS server of this kind."""
+    given: dict[str, Any] = {"connections": N}
+    if kind is None:
+        given["connection_rate"] = 1e5
+    else:
+        text = simulated_lab.DNS64.read_text().replace('kind = "dns64"', f'kind = "{kind}"')
+        (folder / simulated_lab.DNS64.name).write_text(text)
+        given["gateway"] = folder / simulated_lab.DNS64.name
+    return simulated_lab.measure("resolution-rate", Gateway(forwards=300_000), **given)
 
 
 @given(st.floats(5e3, 7e6), st.sampled_from(["isolated", "shared"]))
@@ -109,6 +122,22 @@ def test_more_time_for_an_answer_than_the_rfc_allows_is_noted(given: float | Non
         **({} if given is None else {"frame_timeout_seconds": given}),
     )  # fmt: skip
     assert bool(found.notes("RFC 8219 section 9.2 allows 1 s")) is (given is not None)
+
+
+@pytest.mark.parametrize("gateway", [None, "dns64", "dns"])
+def test_only_the_trials_of_a_dns64_server_are_held_against_the_rfc(gateway: str | None, tmp_path: Path) -> None:
+    """RFC 8219 section 9 is about DNS64 servers alone."""
+    found = queried(gateway, tmp_path)
+    assert bool(found.notes("trials of 2 s; RFC 8219 section 9.2 requires 60 s")) is (gateway == "dns64")
+
+
+@pytest.mark.parametrize(
+    ("gateway", "far_side"), [(None, "; far side: the tester itself"), ("dns64", "; far side: knot"), ("dns", "")]
+)
+def test_a_server_of_its_own_data_has_no_far_side(gateway: str | None, far_side: str, tmp_path: Path) -> None:
+    texts = [note["text"] for note in queried(gateway, tmp_path).document["notes"] if note["word"] == "method"]
+    (text,) = [text for text in texts if text.startswith("queries of type AAAA, answered right within")]
+    assert text.partition(" s")[2] == far_side
 
 
 def test_the_tester_may_be_the_limit() -> None:

@@ -187,3 +187,71 @@ def test_a_process_without_a_command_is_refused(tmp_path: Path, golden: Golden) 
     (tmp_path / "mine.toml").write_text(MINE.format(command=""))
     with golden.raises(UsageError):
         load(tmp_path / "mine.toml")
+
+
+def worker(device: HereDevice) -> int:
+    """Process number of a worker that a process forked; waited for."""
+    deadline = time.monotonic() + 5
+    while not (text := (device.work / "worker").read_text() if (device.work / "worker").exists() else "").strip():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return int(text)
+
+
+def soon_gone(pid: int) -> bool:
+    """Whether a process has ended within 2 s; one that nobody waited for has ended, too."""
+    deadline = time.monotonic() + 2
+    while time.monotonic() < deadline:
+        if gone(pid) or Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.fixture
+def forking(mine: Callable[[str], Recipe]) -> Recipe:
+    """A recipe of a process with a worker that does not end with it, as of kresd -f 2."""
+    return mine("sh -c 'sleep 600 & echo $! > worker; echo up > ready; exec sleep 600'")
+
+
+def test_what_a_process_forked_ends_when_the_gateway_is_stopped(device: HereDevice, forking: Recipe) -> None:
+    gateway = Gateway(forking, device)
+    gateway.prepare(PLAN)
+    gateway.start()
+    pid = worker(device)
+    assert not gone(pid)
+    gateway.stop()
+    assert soon_gone(pid)
+
+
+def test_what_a_process_forked_ends_when_the_process_is_killed(device: HereDevice, forking: Recipe) -> None:
+    gateway = Gateway(forking, device)
+    gateway.prepare(PLAN)
+    gateway.start()
+    pid = worker(device)
+    os.kill(int((device.work / "mine.pid").read_text()), signal.SIGKILL)
+    assert soon_gone(pid)
+    gateway.stop()
+
+
+def test_a_process_has_its_own_session_when_its_start_returns(
+    device: HereDevice, mine: Callable[[str], Recipe]
+) -> None:
+    process = mine("sleep 600").process[0]
+    device.run(process.start)
+    pid = int((device.work / "mine.pid").read_text())
+    assert os.getsid(pid) == pid
+    device.run(process.stop)
+    assert gone(pid)
+
+
+def test_stopping_ends_nothing_of_another_group(device: HereDevice, mine: Callable[[str], Recipe]) -> None:
+    process = mine("sleep 600").process[0]
+    bystander = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    try:
+        device.run(process.start)
+        device.run(process.stop)
+        assert bystander.poll() is None
+    finally:
+        bystander.kill()
+        bystander.wait()

@@ -105,6 +105,17 @@ def test_gateways_with_a_setting_of_the_whole_machine_never_run_beside_each_othe
     assert resources.MACHINE_WIDE not in wanted("tayga-siit")
 
 
+@pytest.mark.parametrize("cores", [1, 2])
+def test_a_dns64_server_needs_no_core_more_for_the_server_that_it_asks(
+    monkeypatch: pytest.MonkeyPatch, cores: int
+) -> None:
+    """Seen: on two cores `--on local:1` refused what `natgauge run` measures, with the server on the device's cores."""
+    use(monkeypatch, 2)
+    needed = wanted("unbound-dns64", {"metric": "resolution-rate"}, placement="shared", cores=cores)
+    assert needed["cores"] == cores
+    assert resources.satisfied(needed, offered((0, 1)))
+
+
 @pytest.mark.parametrize(("last", "whole"), [("10.0.0.64", False), ("10.0.0.65", True)])
 def test_gateways_with_more_neighbours_than_the_kernel_has_room_for_never_run_beside_each_other(
     monkeypatch: pytest.MonkeyPatch, last: str, *, whole: bool

@@ -176,6 +176,24 @@ def test_a_link_that_is_full_of_drawn_frames_is_not_said_to_be_full_of_connectio
             "7 x 100 ns of 10 us a transaction",
         ),
         ("resolution-rate", "queries/s", {"query": "aaaa"}, "2 %", "2 x 100 ns of 10 us a query"),
+        # A server answers itself, and a DNS64 server asks the far side for what it does not know.
+        ("resolution-rate", "queries/s", {"query": "aaaa", "kind": "dns"}, "1 %", "1 x 100 ns of 10 us a query"),
+        ("resolution-rate", "queries/s", {"query": "aaaa", "kind": "dns64"}, "3 %", "3 x 100 ns of 10 us a query"),
+        ("resolution-rate", "queries/s", {"query": "a", "kind": "dns64"}, "2 %", "2 x 100 ns of 10 us a query"),
+        (
+            "resolution-rate",
+            "queries/s",
+            {"query": "aaaa", "kind": "dns64", "aaaa_share": 0.2, "cached_share": 0.5},
+            "1.9 %",
+            "1.9 x 100 ns of 10 us a query",
+        ),
+        (
+            "resolution-rate",
+            "queries/s",
+            {"query": "aaaa", "kind": "dns64", "cached_share": 1.0},
+            "1 %",
+            "1 x 100 ns of 10 us a query",
+        ),
     ],
 )
 def test_receivers_run_once_for_each_message(

@@ -521,6 +521,25 @@ def test_what_a_server_did_not_read_in_time_is_not_the_devices(
     golden(found.reason)
 
 
+@pytest.mark.parametrize(
+    ("asked", "unread", "dropped", "limited_by"),
+    [
+        (2000, 0, 1, "server"),
+        # It lost datagrams itself, so its answers may be late for its own reasons.
+        (2000, 50, 1, "device"),
+        (2000, 50, 100, "server"),
+        # A gateway hands queries on, and such a counter is not that of its path.
+        (None, 50, 1, "server"),
+    ],
+)
+def test_late_answers_of_a_device_that_did_not_read_all_itself_are_not_the_servers(
+    asked: int | None, unread: int, dropped: int, limited_by: str
+) -> None:
+    phase2 = make_counts(intended=1000, offered=1000, received=900, late=99, asked=asked)
+    found = answered(phase2, "isolated", server_refused={"socket": dropped}, faults={"socket": unread})
+    assert (found.verdict, found.limited_by) == (Verdict.FAIL, limited_by)
+
+
 def test_a_tolerated_wrong_frame_beside_losses_that_a_stall_explains_is_no_failure() -> None:
     def judged(lost: int, damaged: int) -> OneTrial:
         second = lossy(lost, damaged=damaged, lost_in_stalls=lost - damaged)

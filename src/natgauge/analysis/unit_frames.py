@@ -63,6 +63,39 @@ def frames_of(metric: str, parameters: Parameters) -> tuple[UnitFrame, ...]:
     return () if counted is None else _OF_UNIT[counted](parameters)
 
 
+def asked_by_dns64(query: object, aaaa_share: float = 0.0) -> float:
+    """Return the queries, 1 to 2, that a DNS64 server asks for a name that it does not know (RFC 6147 section 5.1).
+
+    A query of type A is handed on; one of type AAAA may need both, unless the name has such a record (`aaaa_share`).
+    """
+    return 1.0 if query == "a" else 2.0 - aaaa_share
+
+
+def queries_of_far_side(parameters: Parameters) -> float:
+    """Return the queries that reach the far side for each one of the resolution rate: 0 to 2.
+
+    A gateway passes each on, a server of its own data none, and a DNS64 server asks for names that it does not know.
+    """
+    kind = parameters.get("kind")
+    if kind != "dns64":
+        return 0.0 if kind == "dns" else 1.0
+    aaaa, cached = (
+        float(share) if isinstance(share := parameters.get(name), int | float) else 0.0
+        for name in ("aaaa_share", "cached_share")
+    )
+    return (1 - cached) * asked_by_dns64(parameters.get("query"), aaaa)
+
+
+def received_frames(metric: str, parameters: Parameters) -> float:
+    """Return the frames of one unit of a metric's value that the tester receives; 0 where it is no rate of frames.
+
+    It receives all that it sent, unless the device answers itself: then the answer, and what the device asks.
+    """
+    if declared(metric).counts == "queries":
+        return 1.0 + queries_of_far_side(parameters)
+    return sum(frame.share for frame in frames_of(metric, parameters))
+
+
 def is_of_frames(metric: str, parameters: Parameters) -> bool:
     """Whether a metric's value counts frames of one direction, and not connections or queries of several messages."""
     counted = declared(metric).counts

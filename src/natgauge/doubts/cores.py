@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from natgauge.analysis.unit_frames import frames_in_all, frames_of, is_of_frames
+from natgauge.analysis.unit_frames import frames_in_all, is_of_frames, received_frames
 from natgauge.doubts.doubt import Doubt, Facts, Said
 from natgauge.figure_text import in_percent, nanoseconds
 from natgauge.figure_text import number as written
@@ -63,11 +63,11 @@ def receiver_share(measured: MeasurementResult, parameters: Parameters) -> float
 
 
 def _frames_of_unit(measured: MeasurementResult, parameters: Parameters) -> float:
-    """Number of frames of one unit of the value, of all directions and kinds; 0 where it is no rate of frames."""
+    """Number of frames of one unit of the value that the tester receives; 0 where it is no rate of frames."""
     figures, median = measured.figures, measured.summary.median
     if IN_ALL in figures and median:
         return frames_in_all(median, figures, parameters) / median
-    return sum(frame.share for frame in frames_of(measured.metric, parameters))
+    return received_frames(measured.metric, parameters)
 
 
 def _reception(measured: MeasurementResult, parameters: Parameters) -> str:
@@ -80,7 +80,7 @@ def _reception(measured: MeasurementResult, parameters: Parameters) -> str:
     if is_of_frames(measured.metric, parameters):
         return f"{nanoseconds(receiver_ns)} of {nanoseconds(whole / number)} a frame"
     of = {"queries": "query"}.get(unit, unit.removesuffix("s"))
-    return f"{number:.0f} x {nanoseconds(receiver_ns)} of {nanoseconds(whole)} a {of}"
+    return f"{number:.3g} x {nanoseconds(receiver_ns)} of {nanoseconds(whole)} a {of}"
 
 
 def _idle(facts: Facts) -> Iterator[Said]:
@@ -150,7 +150,8 @@ DOUBTS: Final = (
         meaning=(
             "in `isolated` placement the device's cores also run the tester's receivers. The text has their time per "
             "frame, and the share by which this alone makes a rate too low (from 1 % on). They run once for each "
-            "frame: three times for a TCP connection, seven times for a transaction, twice for a query"
+            "frame: three times for a TCP connection, seven times for a transaction, twice for a query "
+            "(once for its answer by a DNS server, and once for each query that this asks the far side)"
         ),
         remedy='Compare with "natgauge compare --by slices", or measure cost: both leave the tester\'s work out.',
         share="too low",

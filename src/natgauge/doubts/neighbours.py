@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from natgauge.analysis.unit_frames import asked_by_dns64, queries_of_far_side
 from natgauge.doubts.doubt import Doubt, Facts, Said
 from natgauge.doubts.ports import NEAR_TOP
 from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
 from natgauge.procedures.kit.search import queues
-from natgauge.records.parameters import differing
+from natgauge.records.parameters import Parameters, differing
 from natgauge.trials import Direction, Trial
-from natgauge.words import TESTER, Verdict
+from natgauge.words import PROOF_SHARE, TESTER, Verdict
 
 #: The tester must answer a tenth more queries than a DNS64 asks (RFC 8219 section 9.2).
 PROOF_MARGIN: Final = 1.1
@@ -59,28 +60,42 @@ def _turns(facts: Facts) -> Iterator[Said]:
 
 
 def _server(facts: Facts) -> Iterator[Said]:
-    """A real server is part of what is measured."""
+    """A real server is part of what is measured, if it is asked at all: a DNS64 server has known names in its cache."""
     parameters = facts.parameters
     name = parameters.get("far_side", TESTER)
-    if name == TESTER:
+    asked = queries_of_far_side(parameters)
+    if name == TESTER or not asked:
         return
     version, rate = parameters.get("server_version") or name, parameters.get("server_alone")
     text, share = "its own highest rate was not measured", None
     if isinstance(rate, int | float):
-        share = facts.measured.summary.median / rate
+        share = asked * facts.measured.summary.median / rate
+        load = "this is" if asked == 1 else f"the device asked it {asked:.3g} queries for each of these, which is"
         text = (
-            f"without the device it answered up to {written(rate)} queries/s, and this is {in_percent(share)} of that"
+            f"without the device it answered up to {written(rate)} queries/s{_in_time(parameters)}, and {load} "
+            f"{in_percent(share)} of that"
         )
-    way_back = (
-        ", and its cores did the device's work on the way back" if parameters.get("placement") == "shared" else ""
-    )
-    cores = parameters.get("device_cpus")
+    placement, cores = parameters.get("placement"), parameters.get("device_cpus")
+    way_back = ", and its cores did the device's work on the way back" if placement == "shared" else ""
     of_device = set(map(str, cores)) if isinstance(cores, list | tuple) else set()
     shared = of_device & set(str(parameters.get("server_cpus", "")).split(","))
     if shared:
         way_back = f", and it took turns with the device on core {' and '.join(sorted(shared))}"
+    # The tester hands the queries on to the kernel, which takes them in where the frame arrived.
+    taken_in = placement == "isolated"
+    if taken_in:
+        way_back += ", and the kernel took in the server's queries on the device's cores, which no figure contains"
     full = f"{version} answered and may have been the bottleneck: {text}{way_back}"
-    yield Said(full, grade="answer" if shared or share is None or share >= NEAR_TOP else "information")
+    bound = shared or taken_in or share is None or share >= NEAR_TOP
+    yield Said(full, grade="answer" if bound else "information")
+
+
+def _in_time(parameters: Parameters) -> str:
+    """The time in which a server alone had to answer, in words; empty where it is not known."""
+    limit = parameters.get("frame_timeout_seconds")
+    if not isinstance(limit, int | float):
+        return ""
+    return f" within {limit * (PROOF_SHARE if parameters.get('kind') == 'dns64' else 1):g} s"
 
 
 def _workers(facts: Facts) -> Iterator[Said]:
@@ -114,8 +129,7 @@ def _proof(facts: Facts) -> Iterator[Said]:
     parameters = facts.parameters
     if parameters.get("kind") != "dns64":
         return
-    # A query of type A is handed on, one of type AAAA may need both (RFC 6147 section 5.1).
-    times = PROOF_MARGIN * (1 if parameters.get("query") == "a" else 2)
+    times = PROOF_MARGIN * asked_by_dns64(parameters.get("query"))
     needed, rate = times * facts.measured.summary.median, parameters.get("server_alone")
     proven, found = False, "how many it answers was not measured"
     if isinstance(rate, int | float):
@@ -142,11 +156,10 @@ def _missed(facts: Facts) -> Iterator[Said]:
 def _asked_again(trial: Trial) -> float:
     """Return the share of the queries for cached names that were asked for again.
 
-    A new name is asked for twice, or once if it has an AAAA record or the query is of type A. Queries that the server
-    sends again for a new name count as asked again, too.
+    Queries that the server sends again for a new name count as asked again, too.
     """
     counts, plan = trial.phase2[Direction.INITIATOR], trial.plan
-    each = 1 if plan.query == "a" else 2 - plan.aaaa_share
+    each = asked_by_dns64(plan.query, plan.aaaa_share)
     again = (counts.asked or 0) - each * (1 - plan.cached_share) * counts.offered_frames
     return again / (each * plan.cached_share * counts.offered_frames)
 
@@ -183,10 +196,14 @@ DOUBTS: Final = (
         grade="answer",
         about="result",
         holds=_server,
-        grades="`information` if the figure is less than 80 % of the server's own rate",
+        grades=(
+            "`information` if the server had less than 80 % of the queries that it answers alone, unless the device's "
+            "cores worked for it"
+        ),
         meaning=(
             "a real server answered. The text has its version, its rate without the gateway, and the share of that "
-            "rate. In `shared` placement its cores also did the gateway's work on the way back"
+            "rate. In `shared` placement its cores also did the gateway's work on the way back; in `isolated` "
+            "placement the gateway's cores did the work of the kernel that takes in the server's queries"
         ),
         remedy="Measure the server alone, or use the tester as the far side.",
         leaves="at least",

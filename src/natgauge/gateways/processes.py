@@ -2,7 +2,9 @@
 """A gateway's own processes: shell text starts, watches and ends them on the machine that runs the device's snippets.
 
 The parent of each process is a shell that exits with the process and writes down how it ended. So natgauge learns of an
-end at once and reliably, also on another machine and after the system has reused the process number.
+end at once and reliably, also on another machine and after the system has reused the process number. Where the machine
+has setsid, a process has a group of its own, and what it forked into that group ends with it: a worker left behind
+would answer beside the next server.
 """
 
 from __future__ import annotations
@@ -50,13 +52,19 @@ class Process(RecipeTable):
 
     @property
     def start(self) -> str:
-        """Shell text that starts the program with core dumps enabled, and returns at once."""
+        """Shell text that starts the program with core dumps enabled, and returns when its number is known."""
         name = self.name
         # Its log is its own: the shell above it has a word for each signal, too.
         run = f"exec 2>&1 < /dev/null\necho $$ > {name}.pid\nexec {self.command.strip()}"
-        watched = f'/bin/sh -euc {shlex.quote(run)} && status=0 || status=$?\necho "$status" > {name}.end'
+        watched = f"""
+own=$(command -v setsid) || own=
+$own /bin/sh -euc {shlex.quote(run)} && status=0 || status=$?
+{self._end_group}
+echo "$status" > {name}.end
+"""
         # A shell of its own, not a part of this one: in that mksh would keep the caller's output open, and who reads it
-        # would wait until all has ended. `ulimit` counts blocks of 512 octets (POSIX).
+        # would wait until all has ended. `ulimit` counts blocks of 512 octets (POSIX). It waits for the number: a
+        # session has a priority of its own (autogroup), written to the processes that are there when this text ends.
         return f"""
 cd "$NG_WORK"
 rm -f {name}.pid {name}.end {name}.log {name}.log.1 {name}.log.2
@@ -66,7 +74,21 @@ if [ "$room" -gt {_CORE_KIB} ]; then room={_CORE_KIB}; fi
 echo "$room" > {name}.most
 ulimit -c "$((room * 2))" 2> /dev/null || true
 : > {name}.logging
-/bin/sh -euc {shlex.quote(f"{{ {watched}; }} | {{ {self._log}}}")} > /dev/null 2>&1 &
+/bin/sh -euc {shlex.quote(f"{{ {watched}}} | {{ {self._log}}}")} > /dev/null 2>&1 &
+tries=100
+while [ ! -s {name}.pid ] && [ ! -e {name}.end ] && [ "$tries" -gt 0 ]; do tries=$((tries - 1)); sleep 0.02; done
+"""
+
+    @property
+    def _end_group(self) -> str:
+        """Shell text that kills what is left of the process's own group; its first process may just have ended.
+
+        A group has the number of a process only if that process made it, and keeps the number as long as a member
+        runs. So without a group of its own nothing is killed.
+        """
+        return f"""
+group=$(cat {self.name}.pid 2> /dev/null) || group=
+if [ "${{group:-0}}" -gt 1 ]; then kill -s KILL -- "-$group" 2> /dev/null || true; fi
 """
 
     @property
@@ -121,7 +143,7 @@ cat {name}.log.2 {name}.log.1 {name}.log 2> /dev/null | tr -d '\\000' | {words} 
 
     @property
     def stop(self) -> str:
-        """Shell text that ends it and leaves none of its files; succeeds also when there is none."""
+        """Shell text that ends it and its group, and leaves none of its files; succeeds also when there is none."""
         return f"""
 cd "$NG_WORK" 2> /dev/null || exit 0
 if [ -s {self.name}.pid ] && [ ! -e {self.name}.end ]; then
@@ -137,6 +159,8 @@ if [ -s {self.name}.pid ] && [ ! -e {self.name}.end ]; then
         tries=$((tries - 1))
         sleep 0.1
     done
+    # Nobody else does it where the shell above it was killed.
+    if [ ! -e {self.name}.end ]; then {self._end_group} fi
 fi
 {self._logged}
 rm -f {self.name}.pid {self.name}.end {self.name}.most {self.name}.logging

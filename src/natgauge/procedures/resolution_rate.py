@@ -16,6 +16,7 @@ be in its cache: then phase 1 asks for the names of all N connections, slowly, a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from natgauge.figure_text import number
@@ -48,7 +49,7 @@ SERVER_PHASE1_RATE = 10_000.0
 
 @dataclass(frozen=True, kw_only=True)
 class ResolutionRateSettings(Phase1Settings, SearchSettings):
-    """Settings of the resolution rate. RFC 8219 section 9.2 requires trials of 60 s."""
+    """Settings of the resolution rate. RFC 8219 section 9.2 requires trials of 60 s of a DNS64 server."""
 
     loss_tolerance: float = field(default=LOSS_TOLERANCE, metadata=ABOUT_LOSS_TOLERANCE)
     frame_timeout_seconds: float | None = field(default=ANSWER_SECONDS, metadata=ABOUT_FRAME_TIMEOUT)
@@ -89,12 +90,17 @@ class ResolutionRateSettings(Phase1Settings, SearchSettings):
         """Seconds of queries, as the user chose."""
         return self.trial_seconds
 
-    def notes(self) -> list[Note]:
-        """Return notes on the criterion of a passing trial, and on trials shorter than the RFC requires."""
+    def queries_notes(self, *, answers_itself: bool) -> list[Note]:
+        """Return notes on the criterion of a passing trial, and on trials of a DNS64 server shorter than the RFC's.
+
+        A device that answers itself has a far side only where it is a DNS64 server, which asks a real one.
+        """
         limit = "" if self.frame_timeout_seconds is None else f" within {self.frame_timeout_seconds:g} s"
-        who = self.far_side if self.handed_on else "the tester itself"
-        text = f"queries of type {self.query.upper()}, answered right{limit}; far side: {who}"
-        notes = [*super().notes(), Note("method", text)]
+        far_side = self.far_side if self.handed_on else "" if answers_itself else "the tester itself"
+        text = f"queries of type {self.query.upper()}, answered right{limit}"
+        notes = [Note("method", f"{text}; far side: {far_side}" if far_side else text)]
+        if not (answers_itself and self.handed_on):
+            return notes
         if self.trial_seconds < RFC_TRIAL_SECONDS:
             text = f"trials of {self.trial_seconds:g} s; RFC 8219 section 9.2 requires {RFC_TRIAL_SECONDS:g} s"
             notes.append(Note("settings", text))
@@ -141,6 +147,10 @@ class _ResolutionRate(HeldRate[ResolutionRateSettings]):
 
     def load(self, rate: float, seconds: float) -> TrialPlan:
         return self.settings.plan(self.preparation.rate, rate, seconds)
+
+    def phase1_notes(self) -> Sequence[Note]:
+        asked = self.settings.queries_notes(answers_itself=self.runner.measurer.answers_itself)
+        return [*super().phase1_notes(), *asked]
 
     def figures(self, _value: float) -> dict[str, float]:
         return _figures(self.settings)

@@ -131,9 +131,9 @@ def needs(plan: Plan, point: PlannedCell, kept: Collection[tuple[str, str]] = ()
         least += sum(not lists[name] for name in places[:2])
     elif not least:
         least = 1
-    if not lists["server_cores"] and any(
-        measurement.planned.settings.far_side != TESTER for measurement in point.measurements
-    ):
+    asked = any(measurement.planned.settings.far_side != TESTER for measurement in point.measurements)
+    # A device that cannot do without a server shares its cores with it where no others are left.
+    if asked and not lists["server_cores"] and not point.recipe.asks_server:
         least += 1
     needed: Resources = {WORKER: 1.0, CORES: float(least), f"{_LAB}{point.cell.lab.lab_name}": 1.0}
     for name, cores in lists.items():

@@ -209,6 +209,11 @@ class LabMeasurer(Measurer):
         return self.traffic.sources
 
     @property
+    def answers_itself(self) -> bool:
+        """Whether the device answers the queries itself."""
+        return bool(self.settings.answers)
+
+    @property
     def lingering_seconds(self) -> int | None:
         """Time for which the device keeps a connection that the trials close, in s; None = not known."""
         return self.settings.lingering_seconds

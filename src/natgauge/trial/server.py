@@ -25,7 +25,7 @@ from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.observer import Unread
 from natgauge.trial.planned import Planned
 from natgauge.trial.protocols import ServerControl
-from natgauge.words import OUTSIDE_PORTS, TESTER, Address, Family
+from natgauge.words import OUTSIDE_PORTS, PROOF_SHARE, TESTER, Address, Family
 
 #: A server listens on each of its addresses, with a socket for each of its cores.
 MOST_ADDRESSES: Final = 64
@@ -155,8 +155,6 @@ def refuse_unanswered(recipe: Recipe, settings: TrialSettings) -> None:
 ALONE_SECONDS: Final = 120.0
 #: The most seconds of its trials, so that a search ends in time.
 ALONE_TRIAL_SECONDS: Final = 2.0
-#: The share of the time-out in which it must answer.
-PROOF_SHARE: Final = 0.25
 
 
 def rate_alone(measurer: LabMeasurer, planned: Planned, family: Family) -> float | None:
