@@ -203,6 +203,24 @@ def test_a_table_ends_it_by_the_entries_that_its_time_out_makes(tmp_path: Path) 
     assert found.measurements[0].cause.kind == "table"
 
 
+@pytest.mark.parametrize(("forgets", "held", "entries"), [(120, 43.7, 45.6), (30, 18.1, 20.0), (None, 18.1, None)])
+def test_open_connections_are_those_of_the_trials_and_table_entries_those_that_left_as_well(
+    tmp_path: Path, forgets: int | None, held: float, entries: float | None
+) -> None:
+    """Seen: 45.6 open connections of each subscriber, where the trials had 43.7."""
+    file = profile(tmp_path, 0.38, 10, 10, connections=20)
+    truth = Mixed(opens=100, forgets=forgets)
+    found = measure("subscribers", truth, subscriber=file, trial_seconds=5.0)
+    number = found.summary.median
+    passed = [each.outcome for each in found.measurements[0].attempts if each.load == number and not each.short]
+    assert found.figures["open_connections"].median == passed[-1].plan.connections
+    assert found.figures["open_connections"].median == pytest.approx(held * number, abs=1)
+    if entries is None:
+        assert "table_entries" not in found.figures
+    else:
+        assert found.figures["table_entries"].median == pytest.approx(entries * number, abs=1)
+
+
 @pytest.mark.parametrize("told", [True, False])
 def test_a_table_smaller_than_the_first_connections_is_no_reason_to_carry_nobody(*, tmp_path: Path, told: bool) -> None:
     truth = Mixed(table_size=3000, forgets=30) if told else Untold(table_size=3000, forgets=30)

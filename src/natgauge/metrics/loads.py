@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from natgauge.metrics.metric import TESTER_RATES, Criterion, DeclaredFigure, Metric
-from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, GIGABITS, OPEN_CONNECTIONS
+from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, GIGABITS, OPEN_CONNECTIONS, TABLE_ENTRIES
 
 #: The load without the flood; with it, as a share of that, and what the bounds of both searches allow of this share.
 WITHOUT_FLOOD: Final = "load_without_flood"
@@ -123,6 +123,7 @@ MIXED_LOAD: Final = Metric(
             CONNECTIONS_PER_SECOND, "new connections", "connections/s", answer="{} new connections/s{range}"
         ),
         DeclaredFigure(OPEN_CONNECTIONS, "open connections", "connections", answer="{} open connections{range}"),
+        DeclaredFigure(TABLE_ENTRIES, "table entries of the subscribers", "entries", answer="{} table entries{range}"),
         DeclaredFigure(GIGABITS, "IP packets of both directions", "Gbit/s"),
         *_FLOODED,
     ),

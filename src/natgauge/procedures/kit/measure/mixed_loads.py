@@ -22,7 +22,14 @@ from natgauge.ethernet import FRAME_OVERHEAD, tag_octets
 from natgauge.figure_text import number
 from natgauge.inputs.frame_sizes import parse_frame_sizes
 from natgauge.inputs.input import chosen
-from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, GIGABITS, IN_ALL, OPEN_CONNECTIONS, TRIAL_SECONDS
+from natgauge.metrics.shared_figures import (
+    CONNECTIONS_PER_SECOND,
+    GIGABITS,
+    IN_ALL,
+    OPEN_CONNECTIONS,
+    TABLE_ENTRIES,
+    TRIAL_SECONDS,
+)
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.floods import beside_flood
@@ -127,16 +134,16 @@ class CombinedLoad:
 
     def beyond(self, seconds: float) -> float:
         """Number of connections that the table holds beyond `open` at the end of such a trial; 0 = none."""
-        return max(0.0, self._at_first(seconds) + self._left(seconds) - self.open)
+        return max(0.0, self._at_first(seconds) + self.left(seconds) - self.open)
 
     def _at_first(self, seconds: float) -> float:
         if self.kept is None:
             return self.open
         least = _LEAST_SHARE * self.open if math.isinf(self.kept) else min(self.open, _LEAST_LIFE * self.new)
-        return max(self.open - self._left(seconds), least)
+        return max(self.open - self.left(seconds), least)
 
-    def _left(self, seconds: float) -> float:
-        """Connections that left in such a phase 2, and that the table still holds at its end."""
+    def left(self, seconds: float) -> float:
+        """Number of connections that left in such a phase 2, and that the table still holds at its end."""
         return self.new * min(seconds, self.kept or 0.0)
 
     def opens(self, seconds: float) -> bool:
@@ -334,12 +341,13 @@ class MixedLoad(HeldRate[MixedT]):
 
     def figures(self, value: float) -> dict[str, float]:
         """Return the load of this number by its kinds."""
-        load = self.load_of(value)
-        figures = {
-            OPEN_CONNECTIONS: load.open,
-            IN_ALL: load.frames,
-            TRIAL_SECONDS: self.settings.phase2_seconds,
-        }
+        load, seconds = self.load_of(value), self.settings.phase2_seconds
+        # Phase 1 opens as many as stay open: those that leave are replaced.
+        held = float(self.load(value, seconds).connections) if value else load.open
+        figures = {OPEN_CONNECTIONS: held, IN_ALL: load.frames, TRIAL_SECONDS: seconds}
+        if load.kept is not None and math.isfinite(load.kept):
+            # Where nobody knows how long the device keeps those that left, nobody knows how many entries there are.
+            figures[TABLE_ENTRIES] = held + load.left(seconds)
         if value or not load.new:
             # Where no load passed, new connections that do not grow with it passed in none.
             figures[CONNECTIONS_PER_SECOND] = load.new
