@@ -16,6 +16,7 @@ from tests.unit.made_results import made
 from tests.unit.simulated import Gateway, reading
 
 from natgauge import procedures
+from natgauge.analysis.comparing import comparable
 from natgauge.churn import Churn, CountInChurn, most_new
 from natgauge.doubts import find
 from natgauge.errors import BrokenError, HostError, UsageError
@@ -219,6 +220,49 @@ def test_open_connections_are_those_of_the_trials_and_table_entries_those_that_l
         assert "table_entries" not in found.figures
     else:
         assert found.figures["table_entries"].median == pytest.approx(entries * number, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("new", "down", "forgets", "entries", "opened"),
+    [
+        (0.38, 10, 30, 45.6, "45.6 that it opens in 120 s"),
+        (0.38, 0, 60, 22.8, "22.8 that it opens in 60 s"),
+        (0.1, 10, 30, 20, "12 that it opens in 120 s"),
+        (0.1, 10, None, None, ""),
+        (0.0, 10, 30, None, ""),
+    ],
+)
+def test_how_long_the_device_keeps_what_left_is_told_with_the_entries_that_follow(
+    *, tmp_path: Path, new: float, down: float, forgets: int | None, entries: float | None, opened: str
+) -> None:
+    """Seen: 45.6 and 114 entries of each subscriber, ranked without a word."""
+    file = profile(tmp_path, new, 10, down, connections=20)
+    truth = Mixed(opens=100, carries=1e5, forgets=forgets, replied=None if forgets is None else 120)
+    notes = [note.text for note in measure("subscribers", truth, subscriber=file).notes]
+    said = f"each subscriber fills {entries} table entries, the larger of the 20 of its profile and the {opened}: "
+    assert [note.startswith(said) for note in notes if "table entries" in note] == [True] * (entries is not None)
+
+
+@pytest.mark.parametrize(("down", "forgets", "known"), [(1, 30, 120), (0, 30, 30), (1, None, None)])
+def test_the_time_out_that_decides_the_entries_is_a_parameter_that_forbids_a_comparison(
+    tmp_path: Path, down: float, forgets: int | None, known: int | None
+) -> None:
+    truth = Mixed(forgets=forgets, replied=None if forgets is None else 120)
+    chosen = {"subscriber": profile(tmp_path, 0.1, 1, down)}
+    settings = make_settings(
+        procedures.get("subscribers"),
+        chosen,
+        connections=1000,
+        placement="isolated",
+        order="permutation",
+        four_tuples=1000,
+    )
+    facts = dict(settings.facts_of(truth))
+    assert facts == ({} if known is None else {"forgets_after_seconds": known})
+    for metric in ("subscribers", "throughput"):
+        first, second = (made([1.0], metric=metric, parameters=own) for own in (facts, {"forgets_after_seconds": 300}))
+        differing = [each.name for each in comparable(first, second)]
+        assert differing == ["forgets_after_seconds"] * (metric == "subscribers")
 
 
 @pytest.mark.parametrize("told", [True, False])

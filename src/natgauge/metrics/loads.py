@@ -134,6 +134,8 @@ MIXED_LOAD: Final = Metric(
 
 #: The parameter with what one subscriber takes: frames/s "up" and "down", and "new" connections/s.
 SUBSCRIBER_RATES: Final = "subscriber_rates"
+#: The parameter with the seconds for which the device keeps a connection that left, which is silent or closed.
+FORGETS: Final = "forgets_after_seconds"
 
 SUBSCRIBERS: Final = Metric(
     name="subscribers",
@@ -146,7 +148,7 @@ SUBSCRIBERS: Final = Metric(
     best="carries most subscribers",
     figures=_FLOODED,
     traffic={"connections": 1_000_000},
-    moved_by=frozenset(),
+    moved_by=frozenset({FORGETS}),
     counts="subscriber",
 )
 

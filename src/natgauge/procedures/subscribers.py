@@ -27,8 +27,8 @@ from natgauge.ethernet import tag_octets
 from natgauge.inputs.checks import whole
 from natgauge.inputs.input import chosen
 from natgauge.inputs.types import Text
-from natgauge.measurer import Ability
-from natgauge.metrics.loads import SUBSCRIBER_RATES, SUBSCRIBERS
+from natgauge.measurer import Ability, Measurer
+from natgauge.metrics.loads import FORGETS, SUBSCRIBER_RATES, SUBSCRIBERS
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, unprepared
 from natgauge.procedures.kit.measure.mixed_loads import ROOM, CombinedLoad, MixedLoad, MixedSettings, prepared
@@ -175,6 +175,16 @@ class SubscribersSettings(MixedSettings):
         leave = leaving(profile.transport)
         return CombinedLoad(profile.new_per_second, held, profile.up, profile.down, leave=leave, kept=kept)
 
+    def forgets_after(self, measurer: Measurer) -> int | None:
+        """Return T, the seconds for which the device keeps a connection that left; None = not known."""
+        # Before both ways were used, a connection may be forgotten sooner.
+        return measurer.replied_timeout_seconds if self.profile_of_one.down else measurer.timeout_seconds
+
+    def facts_of(self, measurer: Measurer) -> Mapping[str, object]:
+        """Return T, where it is known."""
+        seconds = self.forgets_after(measurer)
+        return {} if seconds is None else {FORGETS: seconds}
+
     def parameters(self) -> dict[str, Any]:
         """The settings, the content of the profile, and what a subscriber takes a second as numbers."""
         profile = self.profile_of_one
@@ -190,8 +200,7 @@ class SubscribersSettings(MixedSettings):
 
 def _start(runner: TrialRunner, settings: SubscribersSettings) -> _Subscribers | Answered:
     hosts, timeout = runner.measurer.hosts, runner.measurer.timeout_seconds
-    # Before both ways were used, a connection may be forgotten sooner.
-    kept = runner.measurer.replied_timeout_seconds if settings.profile_of_one.down else timeout
+    kept = settings.forgets_after(runner.measurer)
     settings.refuse_unlike(hosts, kept)
     each = settings.each(kept)
     most = math.ceil(hosts * each.open) if hosts > 1 else settings.connections
@@ -263,16 +272,24 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
         return replace(repetition, notes=(*repetition.notes, Note("method", text)))
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
-        """Return what several source addresses use of their ports, and a doubt where the time-out is not known.
+        """Return what several source addresses use of their ports, and how long the device keeps what left.
 
-        Nobody knows then how long a device with a table keeps the connections that left.
+        That decides how many entries each fills. It is a doubt where nobody knows it of a device with a table.
         """
-        notes = [*super().notes(measurements), *self._few_ports(measurements)]
-        if not self.each.new or self.each.kept != math.inf or Ability.EMPTY_TIMED not in self.runner.measurer.abilities:
+        notes, seconds = [*super().notes(measurements), *self._few_ports(measurements)], self.each.kept
+        is_closed, profile = self.settings.profile_of_one.transport == "tcp", self.settings.profile_of_one
+        if not self.each.new:
             return notes
-        what = "time-out"
-        if self.settings.profile_of_one.transport == "tcp":
-            what = "time for which it keeps a closed connection"
+        if seconds is not None and math.isfinite(seconds):
+            text = (
+                f"each subscriber fills {self.each.open:g} table entries, the larger of the {profile.connections:g} of "
+                f"its profile and the {profile.new_per_second * seconds:g} that it opens in {seconds:g} s: for so long "
+                f"the device keeps a {'closed' if is_closed else 'silent'} connection"
+            )
+            return [*notes, Note("method", text)]
+        if Ability.EMPTY_TIMED not in self.runner.measurer.abilities:
+            return notes
+        what = "time for which it keeps a closed connection" if is_closed else "time-out"
         text = (
             f"the device's {what} is not known, so of each subscriber the table had the {self.each.open:g} open "
             "connections of the profile, and none that left"

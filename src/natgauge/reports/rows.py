@@ -29,7 +29,7 @@ from natgauge.interval_text import Written, with_ends, within
 from natgauge.log_counts import LOG_FIGURES
 from natgauge.metrics import declared, figures
 from natgauge.metrics.connections import CONNECTIONS_COUNTED, CONNECTIONS_EXPECTED
-from natgauge.metrics.loads import KEPT, KEPT_LEAST, KEPT_MOST, WITHIN_TOLERANCE, WITHOUT_LOSS
+from natgauge.metrics.loads import FORGETS, KEPT, KEPT_LEAST, KEPT_MOST, WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.metrics.shared_figures import (
     CORE_IMBALANCE,
     ESTABLISHED,
@@ -419,6 +419,7 @@ _OWN_ROWS: Final[Mapping[str, tuple[str, str]]] = {
     "down_frame_sizes": ("mix of the Responder's frame sizes", "octets"),
     "hash_size": ("hash table size", ""),
     "table_size": ("connection table limit", ""),
+    FORGETS: ("time until a connection that left is forgotten", "s"),
 }
 #: Caches that a connection tracking table may fit into; the first level is smaller than any table of interest.
 CACHES: Final = ("L2", "L3")
