@@ -408,6 +408,29 @@ def test_each_subscriber_has_an_address_where_there_are_several(tmp_path: Path) 
     assert refused.value.at == "most_subscribers"
 
 
+def test_more_subscribers_than_there_are_edges_or_addresses_are_refused_with_the_option_that_gives_more(
+    tmp_path: Path, golden: Golden
+) -> None:
+    """Seen: "give more --source-addresses", which devices whose subscribers share addresses refuse."""
+    found = measure("subscribers", Mixed(addresses=300), subscriber=profile(tmp_path, 0.1, 1, 1))
+    golden([note.text for note in found.measurements[0].notes if note.word == "search"])
+    chosen = {"subscriber": "household", "most_subscribers": 11, "connections": 1000}
+    for gateway, hosts in (
+        ("lw4o6", {"subscribers": 10}),
+        ("map-t-br", {"subscribers": 10}),
+        ("nftables-nat44", {"subscribers": 10}),
+        ("nftables-nat44", {"source_addresses": "10.0.0.2-10.0.0.11"}),
+    ):
+        question = ask("subscribers", gateway, {**chosen, **hosts})
+        with pytest.raises(UsageError) as refused:
+            Bench(question.cell).plan(question.metric, question.settings)
+        golden(str(refused.value))
+        # As it says.
+        more = {"subscribers": 11} if "subscribers" in hosts else {"source_addresses": "10.0.0.2-10.0.0.12"}
+        enough = ask("subscribers", gateway, {**chosen, **more})
+        Bench(enough.cell).plan(enough.metric, enough.settings)
+
+
 def test_a_trial_has_an_address_for_each_of_its_subscribers_and_no_others(tmp_path: Path) -> None:
     truth = Mixed(addresses=300, carries=100 * 200)
     found = measure("subscribers", truth, subscriber=profile(tmp_path, 0.1, 100, 100))
@@ -422,7 +445,7 @@ def test_how_few_source_ports_several_addresses_use_is_told(tmp_path: Path, conn
     """Seen: the ports 1024 to 65535 were reported, where every trial used the first one."""
     file = profile(tmp_path, 0.0, 1, 1, connections=2)
     found = measure("subscribers", Mixed(addresses=300), connections=connections, subscriber=file)
-    told = [note.text for note in found.notes if note.text.startswith("each source address had 2 four tuples")]
+    told = [note.text for note in found.notes if note.text.startswith("each subscriber had 2 four tuples")]
     assert bool(told) == said
 
 
@@ -455,7 +478,7 @@ def test_subscribers_of_several_addresses_leave_half_of_the_outside_ports_free(
 
 def test_addresses_with_too_few_four_tuples_for_a_subscriber_each_are_refused(tmp_path: Path) -> None:
     file = profile(tmp_path, 0.1, 1, 1, connections=20)
-    said = "a subscriber takes 20, each of 100 source addresses has 10 four tuples; give at least 2000 connections"
+    said = "a subscriber takes 20, each of the 100 of the traffic has 10 four tuples; give at least 2000 connections"
     with pytest.raises(UsageError, match=said) as refused:
         measure("subscribers", Mixed(addresses=100), connections=1000, subscriber=file)
     assert refused.value.at == "connections"
@@ -485,7 +508,7 @@ def test_a_device_that_ends_near_the_last_address_is_not_said_to_be_the_tester(t
     [
         (Mixed(), {"most_subscribers": 100}, "the 100 subscribers that are tried at most"),
         (Mixed(addresses=300), {"most_subscribers": 100}, "the 100 subscribers that are tried at most"),
-        (Mixed(addresses=300), {}, "the 300 source addresses"),
+        (Mixed(addresses=300), {}, "the 300 subscribers of the traffic"),
         (Mixed(), {"connections": 5000}, "the four tuples"),
     ],
 )

@@ -45,6 +45,9 @@ from natgauge.words import MAXIMUM_CONNECTIONS, OUTSIDE_PORTS
 _PHASE1_SHARE = 0.25
 #: A table that holds more than so much of the subscribers' entries too many is told.
 _TOO_MANY: Final = 0.01
+#: What to give where subscribers with an address or a customer edge each are too few. Customer edges, and the hosts of
+#: a gateway that shares addresses, have addresses that follow from their number.
+_MORE_HOSTS: Final = "more --subscribers, or more --source-addresses where you named these"
 #: Longest phase 1 in s where the device's table is no matter: it has room for all.
 _LONGEST_PHASE1 = 10.0
 
@@ -131,8 +134,8 @@ class SubscribersSettings(MixedSettings):
         """Refuse more subscribers than the ranges hold, and connections that the device forgets while they are open."""
         if sources > 1 and self.most_subscribers is not None and self.most_subscribers > sources:
             raise UsageError(
-                f"most subscribers: {self.most_subscribers}, but there are {sources} source addresses, and each has "
-                "its own; give more addresses, or fewer subscribers",
+                f"most subscribers: {self.most_subscribers}, but the traffic has {sources}, each with an address or a "
+                f"customer edge of its own; give {_MORE_HOSTS}, or a smaller number",
                 at="most_subscribers",
             )
         self.refuse_few_four_tuples(sources, timeout)
@@ -162,8 +165,9 @@ class SubscribersSettings(MixedSettings):
         all_take = math.ceil(self.each(timeout).times(sources).four_tuples(self.trial_seconds))
         if sources > 1 and all_take > self.space:
             raise UsageError(
-                f"connections: a subscriber takes {math.ceil(all_take / sources)}, each of {sources} source addresses "
-                f"has {self.space // sources} four tuples; give at least {all_take} connections, or fewer addresses",
+                f"connections: a subscriber takes {math.ceil(all_take / sources)}, each of the {sources} of the "
+                f"traffic has {self.space // sources} four tuples; give at least {all_take} connections, or fewer "
+                "subscribers",
                 at="connections",
             )
 
@@ -248,7 +252,7 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
         if most is not None and most <= end:
             return f"the {most} subscribers that are tried at most ended the search, not the device"
         if 1 < self.hosts <= end:
-            return f"the {self.hosts} source addresses ended the search, not the device: give more --source-addresses"
+            return f"the {self.hosts} subscribers of the traffic ended the search, not the device: give {_MORE_HOSTS}"
         return "the four tuples ended the search, not the device: give more --connections"
 
     def search_once(self, known: float | None) -> Measurement:
@@ -305,7 +309,7 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
         used = max(math.ceil((plan.connections + plan.opened_in_phase2) / (plan.sources or 1)) for plan in plans)
         if used < self.settings.space // self.hosts:
             text = (
-                f"each source address had {used} four tuples in a trial, so that all have as many: with all "
+                f"each subscriber had {used} four tuples in a trial, so that all have as many: with all "
                 "destinations, and of the source ports only the first ones, as few as that needs"
             )
             yield Note("method", text)
