@@ -36,6 +36,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports.doubtful import bottleneck
 from natgauge.reports.html.figures import looks_of, question_figures
+from natgauge.reports.html.references import limit_of
 from natgauge.subscriber_profiles import load, profiles
 from natgauge.trial.bench import Bench
 from natgauge.trial.planned import refuse_large
@@ -168,7 +169,7 @@ def measure(
     """Measure once."""
     truth.abilities |= {Ability.CHURN}
     truth.placement = placement
-    procedure = procedures.get(metric)
+    procedure, transport = procedures.get(metric), chosen.pop("transport", "udp")
     settings = make_settings(
         procedure,
         {"repeat": 1, "connection_rate": 1e5, "error": SearchError(share=0.005), **chosen},
@@ -176,6 +177,7 @@ def measure(
         placement=placement,
         order="permutation",
         four_tuples=four_tuples or connections,
+        transport=transport,
     )
     return procedure.measure(truth, settings)
 
@@ -700,6 +702,24 @@ def test_new_connections_cost_frames_along_the_surface(new: float, frames: float
 def test_the_testers_highest_load_has_room_for_new_connections_that_do_not_grow_with_it() -> None:
     found = measure("mixed-load", Mixed(forwards=1e9, ceiling=4e6), new_rate=1e6, four_tuples=10_000_000)
     assert (found.summary.median, found.limited_by) == (1.5e6, "tester")
+
+
+@pytest.mark.parametrize("more", [{"new_rate": 1e5}, {"new_share": 0.05}])
+@pytest.mark.parametrize(("transport", "each"), [("udp", 1), ("tcp", 6)])
+def test_the_testers_own_limit_on_the_page_is_the_highest_load_that_is_tried(
+    transport: str, each: int, more: dict[str, Any]
+) -> None:
+    """Seen: a result that the tester limited, above the line of its limit."""
+    truth = Mixed(forwards=1e9, ceiling=4e6)
+    found = measure("mixed-load", truth, connections=2_000_000, four_tuples=20_000_000, transport=transport, **more)
+    rate = found.summary.median
+    assert found.limited_by == "tester"
+    assert 2 * rate + each * more.get("new_rate", 0.05 * 2 * rate) == pytest.approx(4e6)
+    figures = {name: figure.median for name, figure in found.figures.items()}
+    given = {"tester_highest_phase2_rate": 4e6, "transport": transport, **more}
+    limit = limit_of(made([rate], metric="mixed-load", figures=figures, parameters=given))
+    assert limit is not None
+    assert limit.value == pytest.approx(rate)
 
 
 def test_a_life_makes_the_open_connections_follow_the_frames() -> None:

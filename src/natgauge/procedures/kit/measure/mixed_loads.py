@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 from natgauge.causes.cause import FULL, of_share
 from natgauge.churn import LEAST_GUARD_SECONDS, Churn
 from natgauge.errors import BrokenError, UsageError
-from natgauge.ethernet import FRAME_OVERHEAD, tag_octets
+from natgauge.ethernet import FRAME_OVERHEAD, frames_of_new, tag_octets
 from natgauge.figure_text import number
 from natgauge.inputs.frame_sizes import parse_frame_sizes
 from natgauge.inputs.input import chosen
@@ -117,6 +117,11 @@ class CombinedLoad:
     def frames(self) -> float:
         """Frames/s of both directions."""
         return self.up + self.down
+
+    @property
+    def made(self) -> float:
+        """Frames/s that the tester makes for it, with those that open and close connections."""
+        return self.frames + self.new * frames_of_new(is_tcp=self.leave != "silent")
 
     def times(self, multiple: float) -> CombinedLoad:
         """A multiple of it."""
@@ -258,7 +263,7 @@ class MixedLoad(HeldRate[MixedT]):
     @property
     def top_of_tester(self) -> float:
         """The highest load that the tester can send beside what does not grow with it."""
-        none, many = (load.frames + load.new for load in map(self.load_of, (0.0, _MANY)))
+        none, many = (load.made for load in map(self.load_of, (0.0, _MANY)))
         left = max(1.0, top_rate(self.runner.measurer) - self.flood - none)
         return _MANY * left / (many - none)
 
