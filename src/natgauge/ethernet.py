@@ -46,3 +46,12 @@ def tag_octets(vlan: object) -> int:
 def theoretical_maximum(megabits: int, octets: float) -> float:
     """Frames/s of one direction at the minimum gap (RFC 5180 appendix A.1)."""
     return megabits * 1e6 / (8 * (octets + BETWEEN_FRAMES))
+
+
+def frames_of_new(*, is_tcp: bool) -> int:
+    """Return the frames of both sides that open a connection while another leaves, by TCP with a FIN.
+
+    By TCP they are three that open it and three that close the other. The tester's senders make only the first of each,
+    and its receivers the others, which takes it as long.
+    """
+    return 6 if is_tcp else 1

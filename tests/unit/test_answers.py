@@ -110,6 +110,14 @@ def test_a_bound_of_subscribers_that_open_no_new_connections_has_none_of_them() 
     assert "at least 70 open connections" in text
 
 
+def test_entries_of_a_table_are_not_called_open_connections() -> None:
+    figures = {"open_connections": 4370.0, "table_entries": 4560.0}
+    result = made([100.0], metric="subscribers", unit="subscribers", figures=figures)
+    assert "; 4,370 open connections; 4,560 table entries" in one(result).text
+    labels = {row.label: row.printed for row in rows([result])}
+    assert labels["table entries of the subscribers"] == ["4,560"]
+
+
 @pytest.mark.parametrize(
     ("bounds", "said"),
     [

@@ -155,6 +155,17 @@ def test_lines_over_an_axis_name_conditions_that_neither_the_axis_nor_a_chart_sh
     assert "conditions" not in group.caption
 
 
+def test_a_series_over_part_of_a_new_connection_a_second_has_its_steps_in_full() -> None:
+    """Seen: "0 new connections/s" of 0.5."""
+    results = [made([1e5 - new], metric="mixed-load", parameters={"new_rate": new}) for new in (0.0, 0.5, 1000.0)]
+    (group,) = question_figures(results, [[]] * 3, looks_of(results, []))
+    (figure,) = group.figures
+    assert [row[1] for row in figure.data] == ["0", "0.5", "1,000"]
+    assert "with 0 new connections/s" in figure.finding
+    two = question_figures(results[:2], [[]] * 2, looks_of(results, []))[0].figures[0]
+    assert "with 0.5 new connections/s" in two.finding
+
+
 @pytest.mark.parametrize("name", ["hops", "kind", "family of the Initiator", "family of the Responder", "placement"])
 def test_what_is_not_ranked_shares_no_axis_and_forwarding_is_next_to_what_it_is_compared_with(name: str) -> None:
     own, _ = CONDITIONS[name]

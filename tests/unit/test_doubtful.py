@@ -115,6 +115,18 @@ def test_a_first_line_says_what_a_grave_doubt_leaves(doubts: list[dict[str, Any]
     golden(lines[1])
 
 
+@pytest.mark.parametrize(("limited_by", "said"), [("tester", "at least 80 subs"), ("device", "at most 103 subs")])
+def test_subscribers_that_queues_may_have_raised_are_a_bound_as_rates_are(limited_by: str, said: str) -> None:
+    """Seen: "at least 96 subscribers", where queues before the device may have raised that number by a quarter."""
+    doubts = [doubt("queues", 0.25, "answer"), *([doubt("tester limited")] if limited_by == "tester" else [])]
+    result = made([100.0], metric="subscribers", unit="subscribers", limited_by=limited_by, doubts=doubts)
+    upper = None if limited_by == "tester" else 103.0
+    result = result.model_copy(update={"repetitions": (replace(result.repetitions[0], upper=upper),)})
+    first = verdict(result).splitlines()[0]
+    assert said in first
+    assert "doubtful" not in first
+
+
 def test_a_rate_of_0_and_a_delay_are_doubtful_in_no_direction(golden: Golden) -> None:
     nothing = rate([0.0] * 4, "a", doubt("late at every rate"))
     golden(verdict(nothing))

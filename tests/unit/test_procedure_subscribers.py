@@ -16,6 +16,7 @@ from tests.unit.made_results import made
 from tests.unit.simulated import Gateway, reading
 
 from natgauge import procedures
+from natgauge.analysis.comparing import comparable
 from natgauge.churn import Churn, CountInChurn, most_new
 from natgauge.doubts import find
 from natgauge.errors import BrokenError, HostError, UsageError
@@ -35,6 +36,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.reports.doubtful import bottleneck
 from natgauge.reports.html.figures import looks_of, question_figures
+from natgauge.reports.html.references import limit_of
 from natgauge.subscriber_profiles import load, profiles
 from natgauge.trial.bench import Bench
 from natgauge.trial.planned import refuse_large
@@ -167,7 +169,7 @@ def measure(
     """Measure once."""
     truth.abilities |= {Ability.CHURN}
     truth.placement = placement
-    procedure = procedures.get(metric)
+    procedure, transport = procedures.get(metric), chosen.pop("transport", "udp")
     settings = make_settings(
         procedure,
         {"repeat": 1, "connection_rate": 1e5, "error": SearchError(share=0.005), **chosen},
@@ -175,6 +177,7 @@ def measure(
         placement=placement,
         order="permutation",
         four_tuples=four_tuples or connections,
+        transport=transport,
     )
     return procedure.measure(truth, settings)
 
@@ -201,6 +204,67 @@ def test_a_table_ends_it_by_the_entries_that_its_time_out_makes(tmp_path: Path) 
     assert found.limited_by == "table"
     assert found.measurements[0].cause is not None
     assert found.measurements[0].cause.kind == "table"
+
+
+@pytest.mark.parametrize(("forgets", "held", "entries"), [(120, 43.7, 45.6), (30, 18.1, 20.0), (None, 18.1, None)])
+def test_open_connections_are_those_of_the_trials_and_table_entries_those_that_left_as_well(
+    tmp_path: Path, forgets: int | None, held: float, entries: float | None
+) -> None:
+    """Seen: 45.6 open connections of each subscriber, where the trials had 43.7."""
+    file = profile(tmp_path, 0.38, 10, 10, connections=20)
+    truth = Mixed(opens=100, forgets=forgets)
+    found = measure("subscribers", truth, subscriber=file, trial_seconds=5.0)
+    number = found.summary.median
+    passed = [each.outcome for each in found.measurements[0].attempts if each.load == number and not each.short]
+    assert found.figures["open_connections"].median == passed[-1].plan.connections
+    assert found.figures["open_connections"].median == pytest.approx(held * number, abs=1)
+    if entries is None:
+        assert "table_entries" not in found.figures
+    else:
+        assert found.figures["table_entries"].median == pytest.approx(entries * number, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("new", "down", "forgets", "entries", "opened"),
+    [
+        (0.38, 10, 30, 45.6, "45.6 that it opens in 120 s"),
+        (0.38, 0, 60, 22.8, "22.8 that it opens in 60 s"),
+        (0.1, 10, 30, 20, "12 that it opens in 120 s"),
+        (0.1, 10, None, None, ""),
+        (0.0, 10, 30, None, ""),
+    ],
+)
+def test_how_long_the_device_keeps_what_left_is_told_with_the_entries_that_follow(
+    *, tmp_path: Path, new: float, down: float, forgets: int | None, entries: float | None, opened: str
+) -> None:
+    """Seen: 45.6 and 114 entries of each subscriber, ranked without a word."""
+    file = profile(tmp_path, new, 10, down, connections=20)
+    truth = Mixed(opens=100, carries=1e5, forgets=forgets, replied=None if forgets is None else 120)
+    notes = [note.text for note in measure("subscribers", truth, subscriber=file).notes]
+    said = f"each subscriber fills {entries} table entries, the larger of the 20 of its profile and the {opened}: "
+    assert [note.startswith(said) for note in notes if "table entries" in note] == [True] * (entries is not None)
+
+
+@pytest.mark.parametrize(("down", "forgets", "known"), [(1, 30, 120), (0, 30, 30), (1, None, None)])
+def test_the_time_out_that_decides_the_entries_is_a_parameter_that_forbids_a_comparison(
+    tmp_path: Path, down: float, forgets: int | None, known: int | None
+) -> None:
+    truth = Mixed(forgets=forgets, replied=None if forgets is None else 120)
+    chosen = {"subscriber": profile(tmp_path, 0.1, 1, down)}
+    settings = make_settings(
+        procedures.get("subscribers"),
+        chosen,
+        connections=1000,
+        placement="isolated",
+        order="permutation",
+        four_tuples=1000,
+    )
+    facts = dict(settings.facts_of(truth))
+    assert facts == ({} if known is None else {"forgets_after_seconds": known})
+    for metric in ("subscribers", "throughput"):
+        first, second = (made([1.0], metric=metric, parameters=own) for own in (facts, {"forgets_after_seconds": 300}))
+        differing = [each.name for each in comparable(first, second)]
+        assert differing == ["forgets_after_seconds"] * (metric == "subscribers")
 
 
 @pytest.mark.parametrize("told", [True, False])
@@ -346,6 +410,29 @@ def test_each_subscriber_has_an_address_where_there_are_several(tmp_path: Path) 
     assert refused.value.at == "most_subscribers"
 
 
+def test_more_subscribers_than_there_are_edges_or_addresses_are_refused_with_the_option_that_gives_more(
+    tmp_path: Path, golden: Golden
+) -> None:
+    """Seen: "give more --source-addresses", which devices whose subscribers share addresses refuse."""
+    found = measure("subscribers", Mixed(addresses=300), subscriber=profile(tmp_path, 0.1, 1, 1))
+    golden([note.text for note in found.measurements[0].notes if note.word == "search"])
+    chosen = {"subscriber": "household", "most_subscribers": 11, "connections": 1000}
+    for gateway, hosts in (
+        ("lw4o6", {"subscribers": 10}),
+        ("map-t-br", {"subscribers": 10}),
+        ("nftables-nat44", {"subscribers": 10}),
+        ("nftables-nat44", {"source_addresses": "10.0.0.2-10.0.0.11"}),
+    ):
+        question = ask("subscribers", gateway, {**chosen, **hosts})
+        with pytest.raises(UsageError) as refused:
+            Bench(question.cell).plan(question.metric, question.settings)
+        golden(str(refused.value))
+        # As it says.
+        more = {"subscribers": 11} if "subscribers" in hosts else {"source_addresses": "10.0.0.2-10.0.0.12"}
+        enough = ask("subscribers", gateway, {**chosen, **more})
+        Bench(enough.cell).plan(enough.metric, enough.settings)
+
+
 def test_a_trial_has_an_address_for_each_of_its_subscribers_and_no_others(tmp_path: Path) -> None:
     truth = Mixed(addresses=300, carries=100 * 200)
     found = measure("subscribers", truth, subscriber=profile(tmp_path, 0.1, 100, 100))
@@ -360,7 +447,7 @@ def test_how_few_source_ports_several_addresses_use_is_told(tmp_path: Path, conn
     """Seen: the ports 1024 to 65535 were reported, where every trial used the first one."""
     file = profile(tmp_path, 0.0, 1, 1, connections=2)
     found = measure("subscribers", Mixed(addresses=300), connections=connections, subscriber=file)
-    told = [note.text for note in found.notes if note.text.startswith("each source address had 2 four tuples")]
+    told = [note.text for note in found.notes if note.text.startswith("each subscriber had 2 four tuples")]
     assert bool(told) == said
 
 
@@ -393,7 +480,7 @@ def test_subscribers_of_several_addresses_leave_half_of_the_outside_ports_free(
 
 def test_addresses_with_too_few_four_tuples_for_a_subscriber_each_are_refused(tmp_path: Path) -> None:
     file = profile(tmp_path, 0.1, 1, 1, connections=20)
-    said = "a subscriber takes 20, each of 100 source addresses has 10 four tuples; give at least 2000 connections"
+    said = "a subscriber takes 20, each of the 100 of the traffic has 10 four tuples; give at least 2000 connections"
     with pytest.raises(UsageError, match=said) as refused:
         measure("subscribers", Mixed(addresses=100), connections=1000, subscriber=file)
     assert refused.value.at == "connections"
@@ -423,7 +510,7 @@ def test_a_device_that_ends_near_the_last_address_is_not_said_to_be_the_tester(t
     [
         (Mixed(), {"most_subscribers": 100}, "the 100 subscribers that are tried at most"),
         (Mixed(addresses=300), {"most_subscribers": 100}, "the 100 subscribers that are tried at most"),
-        (Mixed(addresses=300), {}, "the 300 source addresses"),
+        (Mixed(addresses=300), {}, "the 300 subscribers of the traffic"),
         (Mixed(), {"connections": 5000}, "the four tuples"),
     ],
 )
@@ -615,6 +702,24 @@ def test_new_connections_cost_frames_along_the_surface(new: float, frames: float
 def test_the_testers_highest_load_has_room_for_new_connections_that_do_not_grow_with_it() -> None:
     found = measure("mixed-load", Mixed(forwards=1e9, ceiling=4e6), new_rate=1e6, four_tuples=10_000_000)
     assert (found.summary.median, found.limited_by) == (1.5e6, "tester")
+
+
+@pytest.mark.parametrize("more", [{"new_rate": 1e5}, {"new_share": 0.05}])
+@pytest.mark.parametrize(("transport", "each"), [("udp", 1), ("tcp", 6)])
+def test_the_testers_own_limit_on_the_page_is_the_highest_load_that_is_tried(
+    transport: str, each: int, more: dict[str, Any]
+) -> None:
+    """Seen: a result that the tester limited, above the line of its limit."""
+    truth = Mixed(forwards=1e9, ceiling=4e6)
+    found = measure("mixed-load", truth, connections=2_000_000, four_tuples=20_000_000, transport=transport, **more)
+    rate = found.summary.median
+    assert found.limited_by == "tester"
+    assert 2 * rate + each * more.get("new_rate", 0.05 * 2 * rate) == pytest.approx(4e6)
+    figures = {name: figure.median for name, figure in found.figures.items()}
+    given = {"tester_highest_phase2_rate": 4e6, "transport": transport, **more}
+    limit = limit_of(made([rate], metric="mixed-load", figures=figures, parameters=given))
+    assert limit is not None
+    assert limit.value == pytest.approx(rate)
 
 
 def test_a_life_makes_the_open_connections_follow_the_frames() -> None:

@@ -226,6 +226,17 @@ def recorded(gateway: str, choices: dict[str, Any]) -> set[str]:
     return set(parameters_of(bench, Ready(planned, measurer, device, HighestRates(1, 1)), machine.facts()).flat())
 
 
+@pytest.mark.parametrize(("metric", "kept"), [("subscribers", 120), ("throughput", None)])
+def test_how_long_the_device_keeps_what_left_is_recorded_of_a_result_that_rests_on_it(
+    metric: str, kept: int | None
+) -> None:
+    question = ask(metric, RECIPE.name, {})
+    bench = Bench(question.cell)
+    measurer: Any = SimpleNamespace(server=None, timeout_seconds=30, replied_timeout_seconds=120)
+    ready = Ready(bench.plan(metric, question.settings), measurer, None, HighestRates(1, 1))
+    assert parameters_of(bench, ready, machine.facts()).device.get("forgets_after_seconds") == kept
+
+
 @pytest.mark.parametrize("kind", kinds.kinds())
 def test_every_input_of_a_lab_that_moves_figures_is_recorded(kind: str) -> None:
     options = inputs_of(kinds.get(kind).options, "place")

@@ -7,6 +7,7 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +21,10 @@ from natgauge.procedures import enumeration_orders, frame_loss, latency
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.store import plain
 from natgauge.reports import csv_table, markdown, pivot
+from natgauge.reports.collected import Stored, StoredResults
+from natgauge.reports.heading import heading
 from natgauge.reports.main_figure import median
+from natgauge.reports.rows import rows
 from natgauge.reports.sheet import Sheet, SheetRow, sheet
 from natgauge.reports.text import SeriesRow, doubt_lines, render, verdict
 from natgauge.reports.text import table as text_of
@@ -176,6 +180,28 @@ def test_the_deletions_of_one_repetition_are_its_spread(golden: Golden) -> None:
     rows = dict(line.split("  ", 1) for line in text_of([result]).splitlines())
     assert rows["emptying a full table (s)"].strip() == "0.250 ± 20 %"
     assert rows["deletion of the connections (s)"].strip() == "0.24"
+
+
+@pytest.mark.parametrize(
+    ("metric", "settings", "held"),
+    [
+        ("subscribers", {}, 4370),
+        ("mixed-load", {"life_seconds": 0.5}, 4370),
+        # N are open at every rate.
+        ("mixed-load", {}, 1_000_000),
+    ],
+)
+def test_connections_that_no_trial_had_are_not_its_sessions(metric: str, settings: dict[str, float], held: int) -> None:
+    """Seen: 1,000,000 sessions, which were the four tuples that a few thousand connections were drawn from."""
+    given = {"connections": 1_000_000, "hash_size": 1000, "table_size": 2_000_000, **settings}
+    result = made([100.0], metric=metric, figures={"open_connections": 4370.4}, parameters=given)
+    found = {row.label: row.cells[0] for row in rows([result])}
+    assert found["number of sessions"] == held
+    assert found["sessions per hash"] == held / 1000
+    assert found["table limit per session"] == 2_000_000 / held
+    head = heading(StoredResults((Stored(Path("a"), result),), ()), [])
+    assert f"{held:,} connections" in head.conditions
+    assert f"  {held:,} connections, " in verdict(result)
 
 
 def test_that_nothing_failed_is_said_only_of_searches() -> None:

@@ -400,6 +400,17 @@ def test_results_that_are_left_out_are_named_with_the_reason_in_one_line(golden:
     assert "Not used" not in text(found, asked, [OPEN])
 
 
+def test_a_measured_number_of_subscribers_is_left_out_as_the_answer_for_its_own_profile() -> None:
+    """Seen: "subscribers (no measure of subscribers)"."""
+    carried = made([500.0], metric="subscribers", unit="subscribers")
+    asked = Subscribers(100, new=1.0)
+    said = "subscribers (its number is the answer for subscribers of its own profile)"
+    assert f"Not used: {said}." in text(sized([NEW, carried], asked), asked, [NEW, carried])
+    with pytest.raises(UsageError) as refused:
+        sized([carried], asked)
+    assert f"given: {said};" in str(refused.value)
+
+
 def test_frames_that_drew_their_four_tuples_are_no_connections_of_subscribers() -> None:
     """Seen: a gateway carried 1,000 subscribers with one new connection/s each, of 1,000 frames/s that opened 632."""
     drawn = made(

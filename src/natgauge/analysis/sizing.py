@@ -40,10 +40,12 @@ _FORGETTING: Final = ("emptying", "empty_command", "device_timeout")
 #: that subscribers have.
 Ended = Literal["new connections", "open connections", "outside ports", "port blocks", "frames"]
 Fits = Literal["carries", "does not carry", "cannot tell"]
-#: Why a result is left out: its metric says nothing of subscribers; nothing of its resource is asked for; its gateway
-#: keeps no connections, so that they are no limit; its rate counts frames of which some opened no connection; part of
-#: its frames were only routed; their size is not known.
-Unused = Literal["other metric", "not asked", "no limit", "drawn frames", "routed frames", "unknown size"]
+#: Why a result is left out: its metric says nothing of subscribers, or counts those of a profile, all that they take at
+#: once; nothing of its resource is asked for; its gateway keeps no connections, so that they are no limit; its rate
+#: counts frames of which some opened no connection; part of its frames were only routed; their size is not known.
+Unused = Literal[
+    "other metric", "own profile", "not asked", "no limit", "drawn frames", "routed frames", "unknown size"
+]
 
 
 #: Resources that only a gateway which keeps connections runs out of.
@@ -208,7 +210,7 @@ def why_unused(result: Result, asked: Subscribers) -> Unused | None:
     """Return why a result says nothing of the subscribers; None = it does."""
     resource = resource_of(result)
     if resource is None:
-        return "other metric"
+        return "own profile" if declared(result.metric).counts == "subscriber" else "other metric"
     if resource not in asked.needs():
         return "not asked"
     if resource in _OF_CONNECTIONS:

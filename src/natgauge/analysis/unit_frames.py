@@ -23,6 +23,7 @@ from natgauge.ethernet import (
     IP_HEADER,
     OPENING_OCTETS,
     SEGMENT_OCTETS,
+    frames_of_new,
     tag_octets,
     theoretical_maximum,
 )
@@ -142,7 +143,8 @@ def highest_value(top: float, rate: float, figures: Mapping[str, FigureSummary],
 def _of_connections(figures: Mapping[str, FigureSummary], parameters: Parameters) -> float:
     """Frames/s of connections that come and leave beside the frames of a load."""
     opened = figures.get(CONNECTIONS_PER_SECOND)
-    return 0.0 if opened is None else sum((frame.share for frame in _openings(parameters, opened.median)), 0.0)
+    is_tcp = parameters.get("transport") == "tcp"
+    return 0.0 if opened is None else opened.median * frames_of_new(is_tcp=is_tcp)
 
 
 def _of_flood(figures: Mapping[str, FigureSummary]) -> float:

@@ -106,6 +106,7 @@ def parameters_of(bench: Bench, ready: Ready, facts: Mapping[str, object]) -> Pa
                 **_server(ready),
                 **({} if lab.devices else bench.cell.device.named()),
                 **({"lab_stays": True} if lab.is_reused else {}),
+                **ready.planned.settings.facts_of(ready.measurer),
             },
             placement=lab.placement,
             emulated=lab.emulated,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from natgauge.metrics.metric import TESTER_RATES, Criterion, DeclaredFigure, Metric
-from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, GIGABITS, OPEN_CONNECTIONS
+from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, GIGABITS, OPEN_CONNECTIONS, TABLE_ENTRIES
 
 #: The load without the flood; with it, as a share of that, and what the bounds of both searches allow of this share.
 WITHOUT_FLOOD: Final = "load_without_flood"
@@ -123,6 +123,7 @@ MIXED_LOAD: Final = Metric(
             CONNECTIONS_PER_SECOND, "new connections", "connections/s", answer="{} new connections/s{range}"
         ),
         DeclaredFigure(OPEN_CONNECTIONS, "open connections", "connections", answer="{} open connections{range}"),
+        DeclaredFigure(TABLE_ENTRIES, "table entries of the subscribers", "entries", answer="{} table entries{range}"),
         DeclaredFigure(GIGABITS, "IP packets of both directions", "Gbit/s"),
         *_FLOODED,
     ),
@@ -133,6 +134,8 @@ MIXED_LOAD: Final = Metric(
 
 #: The parameter with what one subscriber takes: frames/s "up" and "down", and "new" connections/s.
 SUBSCRIBER_RATES: Final = "subscriber_rates"
+#: The parameter with the seconds for which the device keeps a connection that left, which is silent or closed.
+FORGETS: Final = "forgets_after_seconds"
 
 SUBSCRIBERS: Final = Metric(
     name="subscribers",
@@ -145,7 +148,7 @@ SUBSCRIBERS: Final = Metric(
     best="carries most subscribers",
     figures=_FLOODED,
     traffic={"connections": 1_000_000},
-    moved_by=frozenset(),
+    moved_by=frozenset({FORGETS}),
     counts="subscriber",
 )
 

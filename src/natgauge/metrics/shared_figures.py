@@ -7,9 +7,11 @@ from typing import Final
 
 #: The rate of all directions together, frames/s.
 IN_ALL: Final = "frames_per_second_total"
-#: New connections of a load of several kinds; those that its device keeps; the bits of its IP packets.
+#: New connections of a load of several kinds; those that are open at a time, while frames flow; all that the device's
+#: table holds at the end of a trial, those that left as well; the bits of its IP packets.
 CONNECTIONS_PER_SECOND: Final = "connections_per_second"
 OPEN_CONNECTIONS: Final = "open_connections"
+TABLE_ENTRIES: Final = "table_entries"
 GIGABITS: Final = "gigabits_per_second"
 #: The length of the trial behind an answer, in seconds.
 TRIAL_SECONDS: Final = "trial_seconds"

@@ -27,8 +27,8 @@ from natgauge.ethernet import tag_octets
 from natgauge.inputs.checks import whole
 from natgauge.inputs.input import chosen
 from natgauge.inputs.types import Text
-from natgauge.measurer import Ability
-from natgauge.metrics.loads import SUBSCRIBER_RATES, SUBSCRIBERS
+from natgauge.measurer import Ability, Measurer
+from natgauge.metrics.loads import FORGETS, SUBSCRIBER_RATES, SUBSCRIBERS
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.held_connections import FIRST_RATE, unprepared
 from natgauge.procedures.kit.measure.mixed_loads import ROOM, CombinedLoad, MixedLoad, MixedSettings, prepared
@@ -45,6 +45,9 @@ from natgauge.words import MAXIMUM_CONNECTIONS, OUTSIDE_PORTS
 _PHASE1_SHARE = 0.25
 #: A table that holds more than so much of the subscribers' entries too many is told.
 _TOO_MANY: Final = 0.01
+#: What to give where subscribers with an address or a customer edge each are too few. Customer edges, and the hosts of
+#: a gateway that shares addresses, have addresses that follow from their number.
+_MORE_HOSTS: Final = "more --subscribers, or more --source-addresses where you named these"
 #: Longest phase 1 in s where the device's table is no matter: it has room for all.
 _LONGEST_PHASE1 = 10.0
 
@@ -131,8 +134,8 @@ class SubscribersSettings(MixedSettings):
         """Refuse more subscribers than the ranges hold, and connections that the device forgets while they are open."""
         if sources > 1 and self.most_subscribers is not None and self.most_subscribers > sources:
             raise UsageError(
-                f"most subscribers: {self.most_subscribers}, but there are {sources} source addresses, and each has "
-                "its own; give more addresses, or fewer subscribers",
+                f"most subscribers: {self.most_subscribers}, but the traffic has {sources}, each with an address or a "
+                f"customer edge of its own; give {_MORE_HOSTS}, or a smaller number",
                 at="most_subscribers",
             )
         self.refuse_few_four_tuples(sources, timeout)
@@ -162,8 +165,9 @@ class SubscribersSettings(MixedSettings):
         all_take = math.ceil(self.each(timeout).times(sources).four_tuples(self.trial_seconds))
         if sources > 1 and all_take > self.space:
             raise UsageError(
-                f"connections: a subscriber takes {math.ceil(all_take / sources)}, each of {sources} source addresses "
-                f"has {self.space // sources} four tuples; give at least {all_take} connections, or fewer addresses",
+                f"connections: a subscriber takes {math.ceil(all_take / sources)}, each of the {sources} of the "
+                f"traffic has {self.space // sources} four tuples; give at least {all_take} connections, or fewer "
+                "subscribers",
                 at="connections",
             )
 
@@ -174,6 +178,16 @@ class SubscribersSettings(MixedSettings):
         kept = math.inf if timeout is None else float(timeout)
         leave = leaving(profile.transport)
         return CombinedLoad(profile.new_per_second, held, profile.up, profile.down, leave=leave, kept=kept)
+
+    def forgets_after(self, measurer: Measurer) -> int | None:
+        """Return T, the seconds for which the device keeps a connection that left; None = not known."""
+        # Before both ways were used, a connection may be forgotten sooner.
+        return measurer.replied_timeout_seconds if self.profile_of_one.down else measurer.timeout_seconds
+
+    def facts_of(self, measurer: Measurer) -> Mapping[str, object]:
+        """Return T, where it is known."""
+        seconds = self.forgets_after(measurer)
+        return {} if seconds is None else {FORGETS: seconds}
 
     def parameters(self) -> dict[str, Any]:
         """The settings, the content of the profile, and what a subscriber takes a second as numbers."""
@@ -190,8 +204,7 @@ class SubscribersSettings(MixedSettings):
 
 def _start(runner: TrialRunner, settings: SubscribersSettings) -> _Subscribers | Answered:
     hosts, timeout = runner.measurer.hosts, runner.measurer.timeout_seconds
-    # Before both ways were used, a connection may be forgotten sooner.
-    kept = runner.measurer.replied_timeout_seconds if settings.profile_of_one.down else timeout
+    kept = settings.forgets_after(runner.measurer)
     settings.refuse_unlike(hosts, kept)
     each = settings.each(kept)
     most = math.ceil(hosts * each.open) if hosts > 1 else settings.connections
@@ -239,7 +252,7 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
         if most is not None and most <= end:
             return f"the {most} subscribers that are tried at most ended the search, not the device"
         if 1 < self.hosts <= end:
-            return f"the {self.hosts} source addresses ended the search, not the device: give more --source-addresses"
+            return f"the {self.hosts} subscribers of the traffic ended the search, not the device: give {_MORE_HOSTS}"
         return "the four tuples ended the search, not the device: give more --connections"
 
     def search_once(self, known: float | None) -> Measurement:
@@ -263,16 +276,24 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
         return replace(repetition, notes=(*repetition.notes, Note("method", text)))
 
     def notes(self, measurements: Sequence[Measurement]) -> Sequence[Note]:
-        """Return what several source addresses use of their ports, and a doubt where the time-out is not known.
+        """Return what several source addresses use of their ports, and how long the device keeps what left.
 
-        Nobody knows then how long a device with a table keeps the connections that left.
+        That decides how many entries each fills. It is a doubt where nobody knows it of a device with a table.
         """
-        notes = [*super().notes(measurements), *self._few_ports(measurements)]
-        if not self.each.new or self.each.kept != math.inf or Ability.EMPTY_TIMED not in self.runner.measurer.abilities:
+        notes, seconds = [*super().notes(measurements), *self._few_ports(measurements)], self.each.kept
+        is_closed, profile = self.settings.profile_of_one.transport == "tcp", self.settings.profile_of_one
+        if not self.each.new:
             return notes
-        what = "time-out"
-        if self.settings.profile_of_one.transport == "tcp":
-            what = "time for which it keeps a closed connection"
+        if seconds is not None and math.isfinite(seconds):
+            text = (
+                f"each subscriber fills {self.each.open:g} table entries, the larger of the {profile.connections:g} of "
+                f"its profile and the {profile.new_per_second * seconds:g} that it opens in {seconds:g} s: for so long "
+                f"the device keeps a {'closed' if is_closed else 'silent'} connection"
+            )
+            return [*notes, Note("method", text)]
+        if Ability.EMPTY_TIMED not in self.runner.measurer.abilities:
+            return notes
+        what = "time for which it keeps a closed connection" if is_closed else "time-out"
         text = (
             f"the device's {what} is not known, so of each subscriber the table had the {self.each.open:g} open "
             "connections of the profile, and none that left"
@@ -288,7 +309,7 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
         used = max(math.ceil((plan.connections + plan.opened_in_phase2) / (plan.sources or 1)) for plan in plans)
         if used < self.settings.space // self.hosts:
             text = (
-                f"each source address had {used} four tuples in a trial, so that all have as many: with all "
+                f"each subscriber had {used} four tuples in a trial, so that all have as many: with all "
                 "destinations, and of the source ports only the first ones, as few as that needs"
             )
             yield Note("method", text)

@@ -14,7 +14,7 @@ from typing import Final, Self, get_args
 from pydantic import BaseModel, ConfigDict, JsonValue, model_validator
 
 from natgauge.metrics import declared
-from natgauge.metrics.loads import SUBSCRIBER_RATES
+from natgauge.metrics.loads import FORGETS, SUBSCRIBER_RATES
 from natgauge.words import Group, Transport
 
 #: The file with the descriptions of all inputs, made of those in the code.
@@ -150,6 +150,8 @@ _FACTS: Final = (
     Description("clock_source", "clock source", group="place"),
     # A trial with the time-out of before would have ended as one that outlasts it.
     _shown_only(RAISED_TIMEOUT, "UDP timeout, raised for long trials", "device", "s"),
+    # Of a load whose connections leave: it decides how many of them fill the table.
+    _shown_only(FORGETS, "time until a connection that left is forgotten", "device", "s"),
     Description("gateway", "gateway", group="device"),
     _shown_only("title", "title of the gateway", "device"),
     Description("chain", "devices of the chain", group="device"),

@@ -38,7 +38,7 @@ from natgauge.figure_text import at_least, at_most, given, in_full, number
 from natgauge.interval_text import figure_and_interval, in_bits, ratio, signed, span
 from natgauge.metrics import declared, figures
 from natgauge.metrics.loads import JUDGED, KEPT, MIXED_LOAD
-from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, IN_ALL, OPEN_CONNECTIONS
+from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, IN_ALL, OPEN_CONNECTIONS, TABLE_ENTRIES
 from natgauge.metrics.times import FEW_FRAMES, TIMED_FRAMES
 from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
@@ -66,7 +66,7 @@ _VARIED: Final = {"connections": "connections", "device_cores": "cores", "frame_
 #: Ends of sentences by the directions that have these bits.
 _WAYS: Final[Mapping[Way, str]] = {"one": "", "each": " in each direction", "busier": " in the busier direction"}
 #: Figures that are a constant times the value; of a mixed load those of its connections only where these are not set.
-_GROWING: Final = frozenset({IN_ALL, CONNECTIONS_PER_SECOND, OPEN_CONNECTIONS})
+_GROWING: Final = frozenset({IN_ALL, CONNECTIONS_PER_SECOND, OPEN_CONNECTIONS, TABLE_ENTRIES})
 #: In what a device does: a relative clause about the value.
 _CLAUSE: Final = "{value}, "
 

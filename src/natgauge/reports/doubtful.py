@@ -65,12 +65,12 @@ def stated(result: Result) -> Stated:
     by which doubts of any grade may have made the rate too high or too low.
     """
     grave, limits = _grave(result), bounds(result)
-    lower, upper = widened(result.median, bracket(result), result.doubts) if _is_rate(result) else limits
+    lower, upper = widened(result.median, bracket(result), result.doubts) if _may_be_moved(result) else limits
     if limits[0] != limits[1]:
         return _limited(result, grave, limits)
-    if _is_rate(result) and grave and grave <= _AT_LEAST:
+    if _may_be_moved(result) and grave and grave <= _AT_LEAST:
         return Stated(lower, math.inf, doubtful=False)
-    if _is_rate(result) and grave and grave <= _AT_MOST:
+    if _may_be_moved(result) and grave and grave <= _AT_MOST:
         return Stated(0.0, upper, doubtful=False)
     # A figure of an emulated machine has a stamp of its own.
     return Stated(result.median, result.median, doubtful=bool(grave) and not result.functional)
@@ -78,7 +78,7 @@ def stated(result: Result) -> Stated:
 
 def _limited(result: Result, grave: AbstractSet[NoteWord], limits: tuple[float, float]) -> Stated:
     """What is left between two bounds, of which doubts may move each."""
-    lower, upper = widened(*limits, result.doubts) if _is_rate(result) else limits
+    lower, upper = widened(*limits, result.doubts) if _may_be_moved(result) else limits
     known = {doubt.word for doubt in result.doubts if doubt.word in _SHARES and doubt.value is not None}
     upper = math.inf if grave & _AT_LEAST and better(result.metric) == "higher" else upper
     if lower <= 0 and math.isinf(upper):
@@ -87,8 +87,9 @@ def _limited(result: Result, grave: AbstractSet[NoteWord], limits: tuple[float, 
     return Stated(lower, upper, doubtful=bool(rest) and not result.functional)
 
 
-def _is_rate(result: Result) -> bool:
-    return result.unit.endswith("/s") and better(result.metric) == "higher" and bool(result.median)
+def _may_be_moved(result: Result) -> bool:
+    """Whether doubts may have moved the value one way, as those of a rate, or of a number that is carried at a rate."""
+    return better(result.metric) == "higher" and bool(result.median)
 
 
 def mark(result: Result) -> str:

@@ -19,6 +19,7 @@ from natgauge.reports import answers, audit, criterion, markdown
 from natgauge.reports.collected import StoredResults
 from natgauge.reports.failures import MeasurementFailure
 from natgauge.reports.latex import plain
+from natgauge.reports.rows import open_at_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,9 @@ class OwnWords:
 NO_WORDS: Final = OwnWords()
 
 
-#: Parameters of the line below the title.
-_CONDITIONS: Final = {"connections": "connections", "device_cores": "cores", "frame_size": "octets"}
+#: The connections, and further parameters, of the line below the title.
+_CONNECTIONS: Final = "connections"
+_CONDITIONS: Final = {_CONNECTIONS: "connections", "device_cores": "cores", "frame_size": "octets"}
 #: Parameters of the place and the machine.
 _PLACE: Final = {"placement": "placement {}"}
 _MACHINE: Final = {"cpu": "{}", "kernel": "Linux {}"}
@@ -182,7 +184,10 @@ def _conditions(collected: StoredResults) -> str:
     results, every = collected.results, _parameters(collected)
     values: dict[str, list[int]] = {"repetitions": [len(result.repetitions) for result in results]}
     for name, noun in _CONDITIONS.items():
-        values[noun] = [value for parameters in every if isinstance(value := parameters.get(name), int)]
+        found: list[object] = [parameters.get(name) for parameters in every]
+        if name == _CONNECTIONS:
+            found[: len(results)] = map(open_at_once, results)
+        values[noun] = [value for value in found if isinstance(value, int)]
     texts = [
         f"{' to '.join(dict.fromkeys((in_full(min(own)), in_full(max(own)))))} {noun if max(own) > 1 else noun[:-1]}"
         for noun, own in values.items()

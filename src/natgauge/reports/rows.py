@@ -27,9 +27,9 @@ from natgauge.errors import UsageError
 from natgauge.figure_text import at_least, at_most, in_full, number, of_whole
 from natgauge.interval_text import Written, with_ends, within
 from natgauge.log_counts import LOG_FIGURES
-from natgauge.metrics import figures
+from natgauge.metrics import declared, figures
 from natgauge.metrics.connections import CONNECTIONS_COUNTED, CONNECTIONS_EXPECTED
-from natgauge.metrics.loads import KEPT, KEPT_LEAST, KEPT_MOST, WITHIN_TOLERANCE, WITHOUT_LOSS
+from natgauge.metrics.loads import FORGETS, KEPT, KEPT_LEAST, KEPT_MOST, WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.metrics.shared_figures import (
     CORE_IMBALANCE,
     ESTABLISHED,
@@ -38,6 +38,7 @@ from natgauge.metrics.shared_figures import (
     MICROJOULES_PER_CONNECTION,
     MICROJOULES_PER_FRAME,
     OCTETS_PER_CONNECTION,
+    OPEN_CONNECTIONS,
     WATTS,
 )
 from natgauge.metrics.times import OWN, RATIO, TESTER
@@ -75,6 +76,8 @@ Cell = str | float | Bounded | Ranged | None
 
 #: The parameter whose row has the connections that were opened.
 _SESSIONS: Final = "connections"
+#: No number of connections is so large.
+_BEYOND: Final = 2**64
 #: The most characters of a parameter in a table for people.
 _WIDEST: Final = 32
 
@@ -257,19 +260,35 @@ def opened_by_draws(result: Result) -> int | None:
     return None if opened is None else round(opened.median)
 
 
+def open_at_once(result: Result) -> Cell:
+    """Return the connections that a trial has at a time: N, or those of the value where N is a range of four tuples.
+
+    None where the value has no such number, as where no load passed.
+    """
+    if declared(result.metric).counts != "subscriber" and not result.number("life_seconds"):
+        return _cell(result.parameter(_SESSIONS))
+    figure = result.figures.get(OPEN_CONNECTIONS)
+    return None if figure is None else round(figure.median) or None
+
+
 def _sessions(result: Result) -> Cell:
     opened = opened_by_draws(result)
-    return _cell(result.parameter(_SESSIONS)) if opened is None else opened
+    return open_at_once(result) if opened is None else opened
+
+
+def _number_of_sessions(result: Result) -> float | None:
+    """The same as a number; None where it is none, or larger than any that a record may have."""
+    sessions = _sessions(result)
+    return float(sessions) if isinstance(sessions, int | float) and abs(sessions) < _BEYOND else None
 
 
 def _ratio(
     above: str, below: str, compute: Callable[[float, float], float] = operator.truediv
 ) -> Callable[[Result], Cell]:
+    both = (above, below)
+
     def read(result: Result) -> Cell:
-        upper, lower = result.number(above), result.number(below)
-        opened = opened_by_draws(result)
-        if opened is not None:
-            upper, lower = (opened if name == _SESSIONS else own for name, own in ((above, upper), (below, lower)))
+        upper, lower = (_number_of_sessions(result) if name == _SESSIONS else result.number(name) for name in both)
         return compute(upper, lower) if upper and lower else None
 
     return read
@@ -400,6 +419,7 @@ _OWN_ROWS: Final[Mapping[str, tuple[str, str]]] = {
     "down_frame_sizes": ("mix of the Responder's frame sizes", "octets"),
     "hash_size": ("hash table size", ""),
     "table_size": ("connection table limit", ""),
+    FORGETS: ("time until a connection that left is forgotten", "s"),
 }
 #: Caches that a connection tracking table may fit into; the first level is smaller than any table of interest.
 CACHES: Final = ("L2", "L3")

@@ -66,6 +66,7 @@ _OPTIONS: Final[Mapping[Resource, str]] = {
 #: Why results are left out; those of which nothing is asked have the option instead.
 _LEFT_OUT: Final[Mapping[Unused, str]] = {
     "other metric": "no measure of subscribers",
+    "own profile": "its number is the answer for subscribers of its own profile",
     "no limit": "the gateway keeps no connections, so they are no limit",
     "drawn frames": "its frames drew their four tuples (order with-replacement), so some opened no connection",
     "routed frames": "native IPv6 among its frames, which is only routed",

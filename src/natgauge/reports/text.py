@@ -28,6 +28,7 @@ from natgauge.reports.rows import (
     CACHES,
     Cell,
     filling,
+    open_at_once,
     own_share,
     printed,
     ranged,
@@ -283,12 +284,10 @@ def _spread(figure: FigureSummary, unit: str) -> str:
 
 def _conditions(result: Result) -> str:
     parameters = result.parameters.flat()
-    drawn = drawn_frames(result.metric, result.parameters)
-    parts = [
-        f"{in_full(parameters.get('connections', '-'))} connections"
-        if drawn is None
-        else f"{in_full(drawn)} frames of drawn four tuples"
-    ]
+    drawn, held = drawn_frames(result.metric, result.parameters), open_at_once(result)
+    parts = [] if held is None else [f"{in_full(held)} connections"]
+    if drawn is not None:
+        parts = [f"{in_full(drawn)} frames of drawn four tuples"]
     if frames := criterion.frames_in_words(result):
         parts.append(frames)
     cpus, by_device = parameters.get("device_cpus"), parameters.get("cpus_of_devices")

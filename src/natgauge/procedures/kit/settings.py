@@ -17,7 +17,7 @@ from natgauge.inputs.checks import in_range, one_of, positive, whole
 from natgauge.inputs.input import check_all, chosen, described
 from natgauge.inputs.measuring_types import RepetitionCount, SearchError
 from natgauge.inputs.types import Amount
-from natgauge.measurer import Ability
+from natgauge.measurer import Ability, Measurer
 from natgauge.metrics.metric import THRESHOLDS
 from natgauge.notes import Note
 from natgauge.trials import LAG_SHARE, TrialPlan
@@ -187,6 +187,10 @@ class TrialSettings:
     def needs(self) -> frozenset[Ability]:
         """Return the abilities that the measurer must have, beyond plain trials."""
         return frozenset()
+
+    def facts_of(self, measurer: Measurer) -> Mapping[str, object]:  # noqa: ARG002 - for those that rest on some
+        """Return what the device has, and the result rests on, beside these settings and its own, by parameter."""
+        return {}
 
     @property
     def has_phase1(self) -> bool:

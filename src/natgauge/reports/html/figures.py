@@ -271,13 +271,13 @@ def _lines(
             interval, (lower, upper) = main_figure.interval_of(result), bounds(result)
             low = min(interval.low, lower or interval.low)
             high = max(interval.high, upper if math.isfinite(upper) else 0)
-            where = in_full(int(_at(result, axis)))
+            where = in_full(_at(result, axis))
             steps = what if where != "1" else what.removesuffix("s")
             text = f"{gateway}, {where} {steps}: {main_figure.median(result)} {unit}, {main_figure.spread(result)}"
             place = {"x": _at(result, axis), "y": result.median, "low": low, "high": high}
             rows.append({**place, "tip": text, "single": single, "mark": graded_doubts.mark(result.doubts), **look})
             data.append((gateway, where, *_cells(result)))
-        ends = [f"{main_figure.median(end)} with {in_full(int(_at(end, axis)))} {what}" for end in (first, last)]
+        ends = [f"{main_figure.median(end)} with {in_full(_at(end, axis))} {what}" for end in (first, last)]
         findings.append(f"{gateway}: {ends[0]}, {ends[1]} ({unit}).")
         ideal += [{**point, **look} for point in _ideal(axis, each)]
     across, up = axes

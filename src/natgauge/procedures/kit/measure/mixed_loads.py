@@ -18,11 +18,18 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 from natgauge.causes.cause import FULL, of_share
 from natgauge.churn import LEAST_GUARD_SECONDS, Churn
 from natgauge.errors import BrokenError, UsageError
-from natgauge.ethernet import FRAME_OVERHEAD, tag_octets
+from natgauge.ethernet import FRAME_OVERHEAD, frames_of_new, tag_octets
 from natgauge.figure_text import number
 from natgauge.inputs.frame_sizes import parse_frame_sizes
 from natgauge.inputs.input import chosen
-from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, GIGABITS, IN_ALL, OPEN_CONNECTIONS, TRIAL_SECONDS
+from natgauge.metrics.shared_figures import (
+    CONNECTIONS_PER_SECOND,
+    GIGABITS,
+    IN_ALL,
+    OPEN_CONNECTIONS,
+    TABLE_ENTRIES,
+    TRIAL_SECONDS,
+)
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.floods import beside_flood
@@ -111,6 +118,11 @@ class CombinedLoad:
         """Frames/s of both directions."""
         return self.up + self.down
 
+    @property
+    def made(self) -> float:
+        """Frames/s that the tester makes for it, with those that open and close connections."""
+        return self.frames + self.new * frames_of_new(is_tcp=self.leave != "silent")
+
     def times(self, multiple: float) -> CombinedLoad:
         """A multiple of it."""
         new, held, up, down = (multiple * each for each in (self.new, self.open, self.up, self.down))
@@ -127,16 +139,16 @@ class CombinedLoad:
 
     def beyond(self, seconds: float) -> float:
         """Number of connections that the table holds beyond `open` at the end of such a trial; 0 = none."""
-        return max(0.0, self._at_first(seconds) + self._left(seconds) - self.open)
+        return max(0.0, self._at_first(seconds) + self.left(seconds) - self.open)
 
     def _at_first(self, seconds: float) -> float:
         if self.kept is None:
             return self.open
         least = _LEAST_SHARE * self.open if math.isinf(self.kept) else min(self.open, _LEAST_LIFE * self.new)
-        return max(self.open - self._left(seconds), least)
+        return max(self.open - self.left(seconds), least)
 
-    def _left(self, seconds: float) -> float:
-        """Connections that left in such a phase 2, and that the table still holds at its end."""
+    def left(self, seconds: float) -> float:
+        """Number of connections that left in such a phase 2, and that the table still holds at its end."""
         return self.new * min(seconds, self.kept or 0.0)
 
     def opens(self, seconds: float) -> bool:
@@ -251,7 +263,7 @@ class MixedLoad(HeldRate[MixedT]):
     @property
     def top_of_tester(self) -> float:
         """The highest load that the tester can send beside what does not grow with it."""
-        none, many = (load.frames + load.new for load in map(self.load_of, (0.0, _MANY)))
+        none, many = (load.made for load in map(self.load_of, (0.0, _MANY)))
         left = max(1.0, top_rate(self.runner.measurer) - self.flood - none)
         return _MANY * left / (many - none)
 
@@ -334,12 +346,13 @@ class MixedLoad(HeldRate[MixedT]):
 
     def figures(self, value: float) -> dict[str, float]:
         """Return the load of this number by its kinds."""
-        load = self.load_of(value)
-        figures = {
-            OPEN_CONNECTIONS: load.open,
-            IN_ALL: load.frames,
-            TRIAL_SECONDS: self.settings.phase2_seconds,
-        }
+        load, seconds = self.load_of(value), self.settings.phase2_seconds
+        # Phase 1 opens as many as stay open: those that leave are replaced.
+        held = float(self.load(value, seconds).connections) if value else load.open
+        figures = {OPEN_CONNECTIONS: held, IN_ALL: load.frames, TRIAL_SECONDS: seconds}
+        if load.kept is not None and math.isfinite(load.kept):
+            # Where nobody knows how long the device keeps those that left, nobody knows how many entries there are.
+            figures[TABLE_ENTRIES] = held + load.left(seconds)
         if value or not load.new:
             # Where no load passed, new connections that do not grow with it passed in none.
             figures[CONNECTIONS_PER_SECOND] = load.new
