@@ -103,7 +103,7 @@ def expected_count(churn: Churn, *, connections: int, kept: float, seconds: floa
     """Return the connections that a gateway should hold: the open ones, and those that left and are kept.
 
     Args:
-        kept: see `kept_after`.
+        kept: s from the time at which a connection leaves (`kept_after`); infinite = it is never forgotten.
         seconds: time since the start of phase 2.
         until: end of phase 2, after which none leaves any more.
     """

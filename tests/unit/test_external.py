@@ -71,7 +71,7 @@ class Conntrack(FakeEngine):
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
-        self.clock = clock
+        self.device_clock = clock
         self.known: dict[tuple[int, int], float] = {}
         self.new: list[int] = []
 
@@ -83,10 +83,10 @@ class Conntrack(FakeEngine):
             (sources.first + number % (sources.last - sources.first + 1), ports.first + number // 64_512)
             for number in range(request.connections)
         ]
-        now = self.clock.now
+        now = self.device_clock.now
         self.new.append(sum(self.known.get(one, 0.0) <= now for one in opened))
-        self.clock.now += 0.5
-        self.known.update(dict.fromkeys(opened, self.clock.now + TIMEOUT))
+        self.device_clock.now += 0.5
+        self.known.update(dict.fromkeys(opened, self.device_clock.now + TIMEOUT))
         return super().__call__(request, *others)
 
 
@@ -391,7 +391,7 @@ class Timed(Conntrack):
 
     def __call__(self, request: TrialRequest, *others: Any) -> Any:
         """Answer one request, which takes half a second."""
-        self.at.append(self.clock.now)
+        self.at.append(self.device_clock.now)
         return super().__call__(request, *others)
 
 

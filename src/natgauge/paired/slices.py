@@ -82,7 +82,7 @@ class TimedRound:
             than 1 ms.
         hot_spots: functions that take most of the device's work; empty if the round was not sampled, or the samples
             were too few.
-        unread_logs: logs of gateways by position.
+        unread_logs: records that the log of a gateway dropped, by position; empty = no gateway has a log.
     """
 
     work: tuple[BlockWork, ...]

@@ -30,7 +30,7 @@ def counted(
 
     Args:
         began: start of phase 2, which had churn, by the clock of `time.monotonic`.
-        expires: whether the time of a connection may be over by now.
+        expires: False = no connection's time is over, so that the device need not walk through its table.
     """
     reads = time.monotonic()
     try:

@@ -40,7 +40,7 @@ class ListedConnection:
         due: time at which the frame that opens it was due, s since 1970.
         outside: its outside source; None = the tester does not know it.
         expected: whether the log must have it, True where the Responder received its opening.
-        named: whether a record, also one that is wrong, is of it.
+        named: True where a record is of it, also one with wrong values.
         found: kinds of right records of it, bits of `SESSION`, `BINDING` and `BLOCK`.
     """
 
