@@ -304,7 +304,7 @@ def test_stop_leaves_nothing_and_a_second_start_works(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("workers", ["", "1"])
-@pytest.mark.parametrize("name", playable_of("vpp-nat44-ed", "vpp-nat64"))
+@pytest.mark.parametrize("name", playable_of("vpp-nat44-ed", "vpp-nat64", "vpp-det44"))
 def test_vpps_workers_translate_count_exactly_and_have_the_devices_cores(name: str, workers: str) -> None:
     """VPP's threads have the first five cores of this machine, or as many as there are."""
     cores = usable_cpus()[: SOURCES + 1]

@@ -26,7 +26,7 @@ FRAMES = 1_000
 ONCE = PlanOfTrial(N, 5_000.0, Phase2Plan(0.0, 5_000.0, 0.1, reading_order="once"))
 BOTH = PlanOfTrial(N, 5_000.0, Phase2Plan(5_000.0, 5_000.0, FRAMES / 5_000.0))
 SOAK = [pytest.param(name, marks=pytest.mark.soak) for name in ("iptables-nat44", "linux-ipv4", "linux-ipv6")]
-BUILT = playable_of("vpp-nat44-ed", "vpp-nat64")
+BUILT = playable_of("vpp-nat44-ed", "vpp-nat64", "vpp-det44")
 
 
 @contextmanager

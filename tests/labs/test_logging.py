@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 from tests.labs import log_exporter
+from tests.labs.last_runs import playable_of
 from tests.labs.nat44 import variant
 from tests.labs.program import own
 from tests.labs.trying import decided
@@ -68,6 +69,21 @@ _EACH_HUNDREDTH: Final = "sed -u 100~100d"
 _SWAP: Final = r"sed -u -E '100{N;s/(dport=)([0-9]+)(\n.*dport=)([0-9]+)$/\1\4\3\2/}'"
 
 
+#: Of the messages that VPP sends to the collector, each hundredth does not arrive.
+_LOSING: Final = """
+nft -f - <<RULES
+table inet losing
+delete table inet losing
+table inet losing {
+    chain losing {
+        type filter hook input priority filter; policy accept;
+        iifname "klog" numgen inc mod 100 == 0 drop
+    }
+}
+RULES
+"""
+
+
 def filtered(folder: Path, filter_: str, buffer: int = 8388608) -> Path:
     script = folder / "filter.sh"
     script.write_text(f"exec {filter_}\n")
@@ -118,6 +134,19 @@ def test_each_hundredth_record_that_a_gateway_does_not_send_is_missing(tmp_path:
     assert (trial.verdict, trial.limited_by) == (Verdict.FAIL, "log")
 
 
+@pytest.mark.parametrize("name", playable_of("vpp-nat44-ed"))
+def test_each_hundredth_message_of_vpp_that_does_not_arrive_is_missing(tmp_path: Path, name: str) -> None:
+    gateway, before = variant(tmp_path, "losing", of=name), "ip address add 192.0.2.1/30 dev klog\n"
+    text = gateway.read_text()
+    assert before in text
+    gateway.write_text(text.replace(before, before + _LOSING))
+    hosts = "10.0.0.2-10.0.0.5"
+    trial, log = traced(gateway, "syslog", PlanOfTrial(2000, 2000.0), connections=2000, source_addresses=hosts)
+    assert (log.lost, log.wrong, log.connections, log.records) == (20, 0, 2000, 1980), trial.reason
+    assert (log.duplicate, log.unparsed, log.ambiguous, log.outside_named) == (0, 0, 0, True)
+    assert (trial.verdict, trial.limited_by) == (Verdict.FAIL, "log")
+
+
 def test_a_log_of_blocks_is_complete_with_a_record_for_each_block() -> None:
     # 200 connections of each of eight hosts fill a block of 128 ports, and a part of a second one.
     hosts = {"connections": 1600, "source_addresses": "10.0.0.2-10.0.0.9", "source_ports": "1024-1223"}
@@ -147,6 +176,7 @@ def test_a_log_without_room_in_its_socket_loses_records_and_the_counter_is_named
         ("iptables-nat44", "nflog-ulogd"),
         ("nftables-nat44", "nfct-ulogd"),
         ("nftables-nat44", "nfct-syslog"),
+        *((name, "syslog") for name in playable_of("vpp-nat44-ed")),
     ],
 )
 def test_each_way_of_our_gateways_has_a_complete_log_at_a_low_rate(gateway: str, way: str, transport: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from tests.labs.last_runs import playable_of
 from tests.labs.nat44 import variant
 from tests.labs.test_audit import audited, only
 
@@ -73,6 +74,17 @@ def test_one_wrong_element_of_a_computed_map_is_the_one_that_is_named(
             assert one.measured.count(" its block is ") == 1
             assert "10.0.0.9 had 198.19.128.1:2" in one.measured
             assert "198.19.128.0, ports 8080 to 9087" in one.measured
+
+
+@pytest.mark.parametrize("name", playable_of("vpp-det44"))
+def test_vpps_map_of_another_prefix_is_no_declared_map(name: str, tmp_path: Path, only: Callable[..., None]) -> None:
+    only("RFC7422-2")
+    other = variant(tmp_path, "other", of=name)
+    other.write_text(other.read_text().replace("%/*}/26", "%/*}/25"))
+    for verdict, gateway in {"meets": Path(name), "fails": other}.items():
+        (one,) = audited(str(gateway), tmp_path, profile="cgn", mappings=620).record.requirements
+        assert one.verdict == verdict, one.measured
+        assert "of 620 mappings of 62 inside hosts" in one.measured
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ SOAK = [
         "linux-ipv6", "tayga-siit", "tayga-iptables-nat64", "464xlat-tayga", "map-e", "map-t", "lw4o6",
     )
 ]  # fmt: skip
-BUILT = playable_of("vpp-nat44-ed", "vpp-nat64")
+BUILT = playable_of("vpp-nat44-ed", "vpp-nat64", "vpp-det44")
 
 
 @pytest.mark.parametrize("gateway", ["nftables-nat44", "tayga-nat64", "linux-ipv4", *SOAK, *BUILT])

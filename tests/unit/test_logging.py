@@ -621,10 +621,27 @@ def test_trials_of_more_connections_than_are_compared_are_refused(
 
 
 def test_every_linux_nat44_of_ours_has_the_ways_and_each_reads_its_records() -> None:
-    having = {name for name in available() if load(name).logging}
-    assert having >= {"nftables-nat44", "iptables-nat44", "nftables-strict-nat44", "cgn-port-blocks"}
-    for name in having:
+    of_linux = {name for name in available() if "conntrack-log" in load(name).extends}
+    assert of_linux >= {"nftables-nat44", "iptables-nat44", "nftables-strict-nat44", "cgn-port-blocks"}
+    for name in of_linux:
         assert {"conntrack-events", "nflog-ulogd", "nfct-ulogd", "nfct-syslog"} <= load(name).logging.keys()
+
+
+def test_a_message_of_vpp_names_both_tuples_and_one_of_an_end_is_no_record() -> None:
+    # What VPP 26.10-rc0 sends.
+    message = (
+        '1764179000.250000 <134>1 2025-11-26T17:43:20.249991Z 192.0.2.2 NAT 4242 SADD [nsess SSUBIX="0" SVLAN="0" '
+        'IATYP="IPv4" ISADDR="10.0.0.2" ISPORT="1024" XATYP="IPv4" XSADDR="198.19.0.1" XSPORT="1025" PROTO="17" '
+        'XDADDR="198.19.0.2" XDPORT="1"]'
+    )
+    pattern = load("vpp-nat44-ed").logging["syslog"].pattern
+    found = pattern.search(message)
+    assert found is not None
+    assert found.groupdict() == {
+        "time": "1764179000.250000", "source": "10.0.0.2", "source_port": "1024", "outside": "198.19.0.1",
+        "outside_port": "1025", "destination": "198.19.0.2", "destination_port": "1",
+    }  # fmt: skip
+    assert pattern.search(message.replace("SADD", "SDEL")) is None
 
 
 def test_a_gateway_with_its_log_starts_it_last_and_stops_it_first() -> None:

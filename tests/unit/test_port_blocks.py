@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,34 @@ def test_the_rules_have_the_blocks_of_the_arithmetic(gateway: str, tmp_path: Pat
 def test_no_host_outside_of_the_inside_network_has_a_block(tmp_path: Path) -> None:
     _, elements = started("cgn-deterministic", tmp_path, NG_INITIATOR_NETWORK4="10.0.0.0/27")
     assert [line.split()[0] for line in (elements[0], elements[-1])] == ["10.0.0.2", "10.0.0.30"]
+
+
+def test_the_declared_blocks_of_det44_are_those_that_vpp_computes(tmp_path: Path) -> None:
+    """VPP counts addresses from the first one of the inside prefix (snat_det_add_map, snat_det_forward)."""
+    recipe = load("vpp-det44")
+    device = Bench(ask("connection-rate", "vpp-det44", {"connections": 1000}).cell).lab.devices[-1]
+    given = {"NG_WORK": str(tmp_path), "PATH": os.environ["PATH"]}
+    answer_of(recipe.verbs.start[-1], {**device.environment, **given})
+    (line,) = (tmp_path / "nat.cli").read_text().splitlines()
+    found = re.fullmatch(r"det44 add in (\S+) out (\S+)/32", line)
+    assert found
+    assert (tmp_path / "empty.cli").read_text().splitlines() == [f"{line} del", line]
+    inside, outside = IPv4Network(found[1]), IPv4Address(found[2])
+    each = 64_512 // inside.num_addresses
+    blocks, hosts = recipe.limits.port_blocks, recipe.limits.source_addresses
+    assert blocks
+    assert hosts == blocks.per_address
+    for k in range(hosts):
+        address = IPv4Address("10.0.0.2") + k
+        first = 1024 + each * (int(address) - int(inside.network_address))
+        assert address in inside
+        assert blocks.of(k, outside) == (outside, first, first + each - 1)
+
+
+def test_more_hosts_than_det44_serves_are_not_told_to_take_more_outside_addresses() -> None:
+    with pytest.raises(UsageError, match="it serves at most 62; use fewer addresses") as refused:
+        plan("vpp-det44", connections=2000, source_addresses="10.0.0.2-10.0.0.64")
+    assert "--outside-addresses" not in str(refused.value)
 
 
 def test_half_of_a_hosts_block_stays_free_where_natgauge_chooses_the_ports() -> None:

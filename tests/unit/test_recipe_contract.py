@@ -58,12 +58,12 @@ VARIABLES = {
 #: Parts of snippets that print the number of connections, and a knob's value.
 COUNTING = (
     "nf_conntrack_count", "JSTAT_SESSIONS", "current entries", "created", "dump /nat", "/ 168", "ct-get-nconns",
-    "map dump id",
+    "map dump id", "show det44 mappings",
 )  # fmt: skip
 READING = (
     "jool global display", "pfctl -s", "sysctl -n net.pf", "udp_age", "show nat44 summary", "show nat timeouts",
-    "echo 1", "echo 30", 'cat "$NG_WORK/nat.sessions', "ct-get-maxconns", "list-zone-tp",
-    "Cpus_allowed_list",
+    "show det44 timeouts", "echo $((1000", "echo 1", "echo 30", 'cat "$NG_WORK/nat.sessions', "ct-get-maxconns",
+    "list-zone-tp", "Cpus_allowed_list",
 )  # fmt: skip
 
 
@@ -112,6 +112,7 @@ class FakeDevice:
                 "ipfw_load",
                 "clear nat44",
                 "plugin disable",
+                "empty.cli",
                 "/emptying",
                 "flush-conntrack",
             )

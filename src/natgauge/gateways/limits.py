@@ -140,13 +140,14 @@ def refuse_unfit(recipe: Playable, demand: DeviceDemand, values: Mapping[str, in
     _refuse_small_table(recipe, demand, values.get("table_size"))
     _refuse_short_timeout(recipe, demand, values.get("udp_timeout"))
     _refuse_small_pool(recipe, demand)
-    _refuse_small_blocks(recipe, demand)
     most = recipe.limits.source_addresses
     if most is not None and demand.source_addresses > most:
         raise UsageError(
             f"{recipe.name}: {demand.source_addresses} source addresses planned, it serves at most {most}; use fewer "
             "addresses and more ports"
         )
+    # Its remedy is more outside addresses, which serve no further host where hosts have a limit.
+    _refuse_small_blocks(recipe, demand)
 
 
 def _refuse_small_table(recipe: Playable, demand: DeviceDemand, size: int | None) -> None:
