@@ -34,7 +34,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "analysis": (6_940, "conclusions from records: two runs, many runs, audits, thresholds, scalability, subscribers"),
     # Carrier-grade NATs are audited with a pool, which labs and recipes know.
     "audits": (24_290, "setups, the records, and the requirements; nothing that measures"),
-    "campaigns": (48_010, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
+    "campaigns": (48_020, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
     "causes": (1_300, "facts about hops and counters, and the delays of late frames, with figures in words"),
     "cleaning": (12_130, "the labs of this machine from outside; their registers"),
     "cli": (76_930, "the edge: reaches everything"),
