@@ -834,7 +834,10 @@ def _between(packet: Packet, source: Endpoint | None, target: Endpoint | None, s
     assert source is not None
     assert target is not None
     made = make_packet(source, target, segment)
-    return replace(packet, source=source.address, destination=target.address, payload=made.payload)
+    # Written out, for `replace` takes a tenth of the time of an audit of a simulated NAT.
+    flags = packet.dont_fragment, packet.more_fragments, packet.offset, packet.fragment_header
+    head = packet.ttl, packet.identification, *flags, packet.options
+    return Packet(source.address, target.address, packet.protocol, made.payload, *head)
 
 
 def _with_source(packet: Packet, source: Endpoint, *, alg: bool = False) -> Packet:

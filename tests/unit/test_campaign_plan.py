@@ -19,6 +19,7 @@ from natgauge.campaigns.plan import PlanError, at_path, parse, read
 from natgauge.cli import run
 from natgauge.durations import likely
 from natgauge.errors import UsageError
+from natgauge.gateways.recipe import Recipe, load
 from natgauge.host import limits
 from natgauge.host.cpus import as_if, usable_cpus
 from natgauge.procedures import procedures
@@ -39,6 +40,23 @@ RIGHT: dict[str, Any] = {
     "series": {"connections": [1000, 5000], "directions": ["both", "up"]},
     "measure": [{"metric": "table-capacity"}, {"metric": "throughput"}, {"metric": "connection-rate", "error": "5%"}],
 }
+
+
+def test_a_recipe_that_other_cells_look_at_is_read_once_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan of 17 gateways read 776 recipes for 100 cells, to see which devices have its knobs."""
+    read_ones: list[str] = []
+
+    def counted(device: str) -> Recipe:
+        read_ones.append(device)
+        return load(device)
+
+    monkeypatch.setattr("natgauge.campaigns.cells.load", counted)
+    gateways = ["linux-ipv4", "linux-ipv6", "nftables-nat44"]
+    series = {"connections": [1000, 2000, 3000, 4000]}
+    planned = cells(gateways=gateways, series=series, measure=[{"metric": "throughput"}])
+    assert len(planned) == 12
+    # Each cell reads its own recipe; the others are read once for those that have not all knobs of the plan.
+    assert len(read_ones) <= len(planned) + len(gateways)
 
 
 def cells(**changed: Any) -> tuple[PlannedCell, ...]:

@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from natgauge.campaigns import estimate as estimates
 from natgauge.campaigns.cells import points
 from natgauge.campaigns.estimate import estimate, likely_of, of_question
 from natgauge.campaigns.plan import parse
@@ -46,14 +49,49 @@ def test_a_single_measurement_is_foretold_like_that_of_a_plan() -> None:
     assert alone.seconds == pytest.approx(estimate(of_plan).seconds)
 
 
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
+    """The simulated devices that estimates make from now on; nothing is known of earlier ones."""
+    made: list[object] = []
+
+    def make(*known: Any) -> object:
+        made.append(known)
+        return device(*known)
+
+    device = estimates._Assumed
+    monkeypatch.setattr(estimates, "_Assumed", make)
+    estimates._simulated.cache_clear()
+    yield made
+    estimates._simulated.cache_clear()
+
+
+def test_cells_that_ask_for_the_same_trials_are_simulated_once(counted: list[object]) -> None:
+    plan = {"name": "x", "gateways": ["nftables-nat44"], "measure": [{"metric": "throughput"}]}
+    plan["series"] = {"hash_size": [1024, 65536]}
+    cells = points(parse({**plan, "traffic": {"connections": 1000}}, "x"))
+    alone, simulated = estimate(cells[:1]), len(counted)
+    both = estimate(cells)
+    assert (len(cells), len(counted)) == (2, simulated)
+    assert both.trials == 2 * alone.trials
+    more = estimate(points(parse({**plan, "traffic": {"connections": 2000}}, "x")))
+    assert (len(counted), more.seconds != both.seconds) == (2 * simulated, True)
+
+
 class NoError(Exception):
     """What nothing raises."""
 
 
+@pytest.fixture
+def no_error(monkeypatch: pytest.MonkeyPatch, counted: list[object]) -> list[object]:
+    """An error of a procedure on a simulated device is raised, where it would be an estimate."""
+    monkeypatch.setattr(estimates, "NatgaugeError", NoError)
+    return counted
+
+
 @pytest.mark.parametrize("metric", procedures())
-def test_no_procedure_ends_on_the_simulated_device_in_an_error(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("no_error")
+def test_no_procedure_ends_on_the_simulated_device_in_an_error(metric: str) -> None:
     """`reset` and `system-recovery` did, so 10 to 11 min were foretold of a measurement of 10 s."""
-    monkeypatch.setattr("natgauge.campaigns.estimate.NatgaugeError", NoError)
     gateway = "knot-dns" if metric == "resolution-rate" else "nftables-nat44"
     placement = "shared" if metric == "cost" else "isolated"
     assert of_question(ask(metric, gateway, {"placement": placement, "repeat": 1})).seconds > 0
@@ -73,10 +111,8 @@ def test_no_procedure_ends_on_the_simulated_device_in_an_error(metric: str, monk
         },
     ],
 )
-def test_each_kind_of_reset_is_foretold_by_its_trials(
-    others: dict[str, object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("natgauge.campaigns.estimate.NatgaugeError", NoError)
+@pytest.mark.usefixtures("no_error")
+def test_each_kind_of_reset_is_foretold_by_its_trials(others: dict[str, object]) -> None:
     given = {"connections": 100, "connection_rate": 1000.0, "throughput_rate": 2000.0, "repeat": 1, **others}
     assert of_question(ask("reset", "nftables-nat44", given)).seconds < 60
 

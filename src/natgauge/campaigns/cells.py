@@ -8,7 +8,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -113,12 +113,14 @@ def each(plan: Plan, where: str = "plan", only: str | None = None) -> Iterator[P
         number *= len(several)
     if number > MOST_CELLS:
         raise PlanError(where, [f"series: {number} cells are more than {MOST_CELLS}; give shorter lists"])
+    # Each cell looks at the recipes of all others' devices, too: they are read once for all cells.
+    known = cache(_known)
     for device in plan.gateways:
         for together, *chosen in itertools.product(plan.point or [{}], *series.values()):
             values = dict(zip(series, chosen, strict=True))
             name = _cell_name(device, together, values)
             if only in (None, name):
-                yield name, _point(plan, name, device, together, values)
+                yield name, _point(plan, name, device, together, values, known=known)
 
 
 def whole(tried: Sequence[PlannedOrFaults], where: str) -> tuple[PlannedCell, ...]:
@@ -185,8 +187,14 @@ def _keys(point: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in point.items() if name not in keys.POINT}
 
 
-def _point(
-    plan: Plan, name: str, device: str, together: Mapping[str, Any], series: Mapping[str, Any]
+def _point(  # noqa: PLR0913 - a cell of three loops, and what all cells share
+    plan: Plan,
+    name: str,
+    device: str,
+    together: Mapping[str, Any],
+    series: Mapping[str, Any],
+    *,
+    known: Callable[[str], Recipe | None],
 ) -> PlannedCell | tuple[str, ...]:
     """Plan a cell, or return its faults, each with the path of its key."""
     values = {**_keys(together), **series}
@@ -209,7 +217,7 @@ def _point(
             other = f"{alone}: its frames follow from its profile, and other measurements of the cell have others"
             return (f"measure[{number}]: {other}; give it a plan of its own",)
         deciding |= first if own[0] else {}
-        cell = ask(metric, device, {**_evaluated(plan, device, metric, {**choices, **deciding}), **shared}).cell
+        cell = ask(metric, device, {**_evaluated(plan, device, metric, {**choices, **deciding}, known), **shared}).cell
         # What a metric has no use for is refused before its value, which may be none of this gateway either.
         if faults := _faults(plan, values, measurements, partial(_refuse_unlike, cell)):
             return faults
@@ -258,14 +266,16 @@ def _refuse_unlike(cell: Cell, measurement: _Measured) -> None:
     refuse_unlike_metric(Question(metric=measurement[1], cell=cell, settings=measurement[2]))
 
 
-def _evaluated(plan: Plan, device: str, metric: str, choices: Mapping[str, Any]) -> dict[str, Any]:
+def _evaluated(
+    plan: Plan, device: str, metric: str, choices: Mapping[str, Any], known: Callable[[str], Recipe | None]
+) -> dict[str, Any]:
     """The options with the values of their formulas, and with numbers of cores replaced by the options of the lab."""
     choices = keys.with_cores(choices)
     recipe = load(device)
     # A device without a knob that another device of the plan has is measured with its own value.
     shared = {*plan.lab, *plan.device, *(name for point in plan.point for name in point)}
     missing = {name for name in shared if not _has(recipe, name)}
-    others = [_known(each) for each in plan.gateways if missing and each != device]
+    others = [known(each) for each in plan.gateways if missing and each != device]
     spared = {name for name in missing if any(other is not None and _has(other, name) for other in others)}
     formulas = {name: text for name, text in choices.items() if name in keys.FORMULAS and isinstance(text, str)}
     plainly = {name: value for name, value in choices.items() if name not in {*formulas, *spared}}

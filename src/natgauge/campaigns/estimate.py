@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Final
 
+from natgauge import procedures
 from natgauge.agreement.generated import DelayCounts, Phase2Counts, Silence, StreamCounts, VariationCounts
 from natgauge.agreement.trial import NO_FRAMES, result_of, stream_of
 from natgauge.campaigns.cells import CellMeasurement, PlannedCell, accepts
@@ -28,6 +30,7 @@ from natgauge.measurer import Ability, CountAt, Measurer, TearDown
 from natgauge.paired.slices import LEAD_FRAMES, BlockWork, RoundPlan, TimedRound
 from natgauge.procedures.kit.measure.phase1 import CONNECTION_RATE
 from natgauge.procedures.kit.procedure import make_settings
+from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.readings import Readings
 from natgauge.trial.bench import ASSUMED_HIGHEST, Bench
@@ -241,8 +244,7 @@ def _run(
     **others: float,
 ) -> Once:
     settings = measurement.planned.settings
-    device = _Assumed(*rates, knobs.get("table_size"), knobs.get("udp_timeout"))
-    assumed = {"connection_rate": device.opens} if rate_known and accepts(measurement, "connection_rate") else {}
+    assumed = {"connection_rate": rates[0]} if rate_known and accepts(measurement, "connection_rate") else {}
     single = make_settings(
         measurement.planned.procedure,
         {**measurement.planned.chosen, **assumed, "repeat": 1, **others},
@@ -253,8 +255,15 @@ def _run(
         four_tuples=getattr(settings, "four_tuples", None) or settings.connections,
         transport=getattr(settings, "transport", "udp"),
     )
+    return _simulated(measurement.metric, single, (*rates, knobs.get("table_size"), knobs.get("udp_timeout")))
+
+
+@lru_cache(maxsize=1024)
+def _simulated(metric: str, single: TrialSettings, known: tuple[float, float, int | None, int | None]) -> Once:
+    """Estimate a repetition on a device of which this is known; cells of other gateways often ask for the same."""
+    device = _Assumed(*known)
     try:
-        measurement.planned.procedure.measure(device, single, clock=device.clock)
+        procedures.get(metric).measure(device, single, clock=device.clock)
     except NatgaugeError:
         # The procedure needs a device that does more than the simulated one; the trials until then count.
         seconds = max(device.seconds, single.most_seconds or PHASE_SECONDS)

@@ -63,11 +63,16 @@ class InsideHosts:
     allowance: int | None = None
     reserved: int = RESERVED
     used: set[Address] = field(default_factory=set)
+    _all: frozenset[Address] = field(init=False)
     _number: int = 0
     _opened: Counter[Address] = field(default_factory=Counter)
     _outside: dict[Address, Address] = field(default_factory=dict)
     _refused: set[Address] = field(default_factory=set)
     _in_vain: set[Transport] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Keep the hosts as a set, too: a look at each of them takes long for each flow."""
+        self._all = frozenset(self.every)
 
     @property
     def team(self) -> tuple[Address, ...]:
@@ -80,7 +85,7 @@ class InsideHosts:
 
     def opens(self, host: Address, outside: Address) -> None:
         """Note a flow of a host, and its outside address; a flow that is not translated is none."""
-        if outside != host and outside not in self.every:
+        if outside != host and outside not in self._all:
             self._opened[host] += 1
             self.used.add(outside)
         self._outside[host] = outside

@@ -45,7 +45,8 @@ def _examine_attack(examiner: Examiner) -> Finding:
         raise NotSeenError("the gateway delivers no fragments from outside at all")
     flow = examiner.flow()
     packet = flow.datagram(bytes(_DATA_OCTETS), up=False)
-    lone = [replace(packet, identification=number + 1).cut(_FRAGMENT_OCTETS)[1] for number in range(_LONE)]
+    second = packet.cut(_FRAGMENT_OCTETS)[1]
+    lone = [replace(second, identification=number + 1) for number in range(_LONE)]
     examiner.send(lone[0], up=False, note=f"the first of {_LONE} lone fragments")
     with examiner.network.aside():
         for part in lone[1:]:
