@@ -118,7 +118,7 @@ def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Engine:
 class Ready:
     """Stands in for a started gateway: its requests are written, nothing runs."""
 
-    device = None
+    device = log = None
     asking = staticmethod(lambda question: question())
 
     def __init__(self, standing: RunningGateway) -> None:

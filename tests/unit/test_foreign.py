@@ -25,7 +25,7 @@ SMALL = foreign.FileKind("plan", "name a plan's file", 1000, line_octets=100)
 OWN_FILES = {
     "bounded_output.py", "host/limits.py", "tester/finding.py", "causes/hops.py", "causes/cause.py",
     "records/parameters.py", "causes/counters.py", "known_doubts.py", "system_errors.py", "reports/html/drawings.py",
-    "trial/connection_log.py",
+    "trial/connection_log.py", "setup/log_collector.py",
     "audits/kit/pcapng.py", "spread/resources.py", "spread/worker.py",
     "cli/__init__.py", "errors.py", "files.py", "foreign.py", "host/capabilities.py", "host/cpus.py",
     "outputs.py", "host/process_files.py", "gateways/support.py", "host/private_folder.py",
