@@ -66,8 +66,12 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
 
 
 def test_cells_that_ask_for_the_same_trials_are_simulated_once(counted: list[object]) -> None:
-    plan = {"name": "x", "gateways": ["nftables-nat44"], "measure": [{"metric": "throughput"}]}
-    plan["series"] = {"hash_size": [1024, 65536]}
+    plan = {
+        "name": "x",
+        "gateways": ["nftables-nat44"],
+        "measure": [{"metric": "throughput"}],
+        "series": {"hash_size": [1024, 65536]},
+    }
     cells = points(parse({**plan, "traffic": {"connections": 1000}}, "x"))
     alone, simulated = estimate(cells[:1]), len(counted)
     both = estimate(cells)
