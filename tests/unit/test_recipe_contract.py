@@ -339,26 +339,6 @@ def test_a_restart_under_load_that_fails_says_where(
 
 
 @pytest.mark.usefixtures("machine")
-def test_a_restart_under_load_asks_seldom_whether_the_gateway_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """20 checks a second ran on the core on which the gateway started, while its outage was measured."""
-    device, waited = FakeDevice(), list[float]()
-
-    def wait(seconds: float) -> None:
-        waited.append(seconds)
-        if len(waited) == 2:
-            device.answers.clear()
-
-    gateway = Gateway(load("nftables-nat44"), device)
-    gateway.prepare(PLAN)
-    gateway.start()
-    monkeypatch.setattr("natgauge.gateways.gateway.time.sleep", wait)
-    device.answers["nft list chain"] = said(stderr="not yet", status=1)
-    gateway.restart_under_load()
-    assert waited == [0.5, 0.5]
-    gateway.stop()
-
-
-@pytest.mark.usefixtures("machine")
 def test_success_is_not_believed_before_the_check_agrees(monkeypatch: pytest.MonkeyPatch, golden: Golden) -> None:
     monkeypatch.setattr(driver, "_READY_SECONDS", 0.1)
     device = FakeDevice(answers={"ip_forward) -eq 1": said(stderr="not yet", status=1)})

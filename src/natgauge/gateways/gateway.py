@@ -38,8 +38,6 @@ from natgauge.system_errors import in_a_line
 _VERB_SECONDS: Final = 60.0
 _READY_SECONDS: Final = 10.0
 _RETRY_SECONDS: Final = 0.05
-#: The same while the outage of a restart is measured: each try takes a core, on which the gateway starts, 10 to 25 ms.
-_RETRY_UNDER_LOAD_SECONDS: Final = 0.5
 #: Of looking whether a process runs; the device may be in trouble already.
 _STATUS_SECONDS: Final = 10.0
 _EMPTY_TRIES: Final = 5
@@ -214,7 +212,7 @@ class Gateway:
         pieces = [*self._pieces("stop"), *self._pieces("start")]
         # One shell for all: between two of them the gateway would wait for us.
         self._run("restart", "\n".join(f"(\n{piece}\n)" for piece in pieces), self._empty_seconds())
-        self._settle(_RETRY_UNDER_LOAD_SECONDS)
+        self._settle()
 
     def count(self) -> int | None:
         """Return the gateway's own number of connections; None when it keeps none."""
@@ -313,13 +311,13 @@ class Gateway:
             return (*pieces, *(process.start for process in processes))
         return stopping(self.recipe)
 
-    def _settle(self, retry_seconds: float = _RETRY_SECONDS) -> None:
+    def _settle(self) -> None:
         seconds = max([_READY_SECONDS, *(process.ready_seconds for process in self.recipe.process)])
         if self.recipe.process:
             # A process answers no command before it is ready; the kernel can be set at once.
-            self._wait("is not ready", self._is_ready, seconds, retry_seconds)
+            self._wait("is not ready", self._is_ready, seconds)
         self._set_device()
-        self._wait("is not ready", self._is_ready, seconds, retry_seconds)
+        self._wait("is not ready", self._is_ready, seconds)
 
     def _left(self) -> int | None:
         """Return the connections that the emptied gateway still counts, after waiting at most `count_lag` seconds."""
@@ -413,9 +411,7 @@ class Gateway:
                 return False, _said(result, piece)
         return True, ""
 
-    def _wait(
-        self, complaint: str, ready: Callable[[], tuple[bool, str]], seconds: float, retry_seconds: float
-    ) -> None:
+    def _wait(self, complaint: str, ready: Callable[[], tuple[bool, str]], seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while True:
             is_ready, output = ready()
@@ -423,7 +419,7 @@ class Gateway:
                 return
             if time.monotonic() > deadline:
                 self._break(f"{complaint} within {seconds:g} s: {output}")
-            time.sleep(retry_seconds)
+            time.sleep(_RETRY_SECONDS)
 
     def _run(
         self,
