@@ -340,6 +340,8 @@ def _queue_full(case: _Case) -> _Ruling | None:
     if full <= rate * stalled:
         excuse = f"{reason}, which a sender stalled for {stalled * 1000:.1f} ms can explain"
         return _Ruling(Verdict.INVALID, excuse, limited_by="host", excused=True)
+    if (reading := _read_late(case)) and stream.phase == 2:
+        return _Ruling(Verdict.INVALID, f"{reason}, which {reading} can explain", limited_by="host", excused=True)
     return _Ruling(Verdict.FAIL, reason, limited_by="device", failed_phase=stream.phase)
 
 

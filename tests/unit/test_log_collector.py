@@ -401,32 +401,26 @@ def test_a_unix_socket_that_was_full_hindered_the_device(
     collector.confirm_unhindered()
 
 
-def test_the_collector_has_the_priority_of_the_devices_programs_while_it_listens(
-    device: NamespaceDevice, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("nice", "error"), [(-20, None), (-20, PermissionError()), (0, None)])
+def test_the_collectors_thread_alone_goes_before_all_others(
+    device: NamespaceDevice, port: int, monkeypatch: pytest.MonkeyPatch, nice: int, error: OSError | None
 ) -> None:
-    """Seen: with the usual one it waited for the device, whose log then waited for it."""
-    session = tmp_path / "autogroup"
-    session.write_text("/autogroup-77 nice 3\n")
-    monkeypatch.setattr(log_collector, "_AUTOGROUP", session)
-    own = os.getpriority(os.PRIO_PROCESS, 0)
-    device.nice = 19
-    with Collector(device, "ipfix", way("ipfix", port)):
+    """Seen: with the usual priority it waited for the device, whose log then waited for it."""
+    raised: list[tuple[int, int]] = []
+
+    def set_scheduler(thread: int, policy: int, _param: object) -> None:
+        raised.append((thread, policy))
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(os, "sched_setscheduler", set_scheduler)
+    device.nice = nice
+    with Collector(device, "nfct-syslog", way("syslog", port)) as collector:
         (thread,) = (each for each in threading.enumerate() if each.name == "natgauge-log")
-        assert thread.native_id is not None
-        deadline = time.monotonic() + 20
-        while os.getpriority(os.PRIO_PROCESS, thread.native_id) != 19 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert os.getpriority(os.PRIO_PROCESS, thread.native_id) == 19
-        assert (os.getpriority(os.PRIO_PROCESS, 0), session.read_text()) == (own, "19")
-    assert session.read_text() == "3"
-    device.nice = 0
-    with Collector(device, "ipfix", way("ipfix", port)):
-        assert session.read_text() == "3"
-    session.unlink()
-    device.nice = 19
-    with Collector(device, "ipfix", way("ipfix", port)):
-        pass
-    assert not session.exists()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+            udp.sendto(b"NAT", ("127.0.0.1", port))
+            awaited(collector, 1)
+        assert raised == ([(thread.native_id, os.SCHED_RR)] if nice else [])
 
 
 def test_messages_that_nobody_reads_take_no_more_memory_than_those_of_the_largest_trial(

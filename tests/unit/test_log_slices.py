@@ -13,7 +13,7 @@ from tests.unit.test_comparison_requests import counts
 from natgauge.notes import Note
 from natgauge.paired.ratios import PairedRatios, Seat, Seating
 from natgauge.paired.rounds import RoundSums, VoidRounds, disturbance_notes
-from natgauge.paired.slices import RoundPlan, TimedRound, UnreadLog
+from natgauge.paired.slices import RoundPlan, TimedRound
 from natgauge.trial import rounds
 from natgauge.trial.command_retries import CommandRetries
 from natgauge.trial.rounds import TimedGateway, perform
@@ -86,11 +86,11 @@ def test_the_log_is_emptied_before_each_round_after_the_table() -> None:
 
 def test_a_round_has_the_records_that_each_log_dropped_in_it() -> None:
     found = performed(LoggingGateway(7), LoggingGateway(0), LoggingGateway(None))
-    assert found.unread_logs == {0: UnreadLog(7, 1000), 1: UnreadLog(0, 1000), 2: UnreadLog(0, 1000)}
-    assert performed(LoggingGateway(7), logs=False).unread_logs == {}
+    assert found.log_drops == {0: 7, 1: 0, 2: 0}
+    assert performed(LoggingGateway(7), logs=False).log_drops == {}
 
 
-def noted(*logs: dict[int, UnreadLog]) -> list[Note]:
+def noted(*logs: dict[int, int]) -> list[Note]:
     seating = Seating([Seat("a", range(1)), Seat("b", range(1))])
     sums = RoundSums(
         VoidRounds("compare", "round", lambda _: "see"),
@@ -98,17 +98,15 @@ def noted(*logs: dict[int, UnreadLog]) -> list[Note]:
         PairedRatios([seating.plain(), *seating.places], ("up",)),
     )
     for each in logs:
-        sums.add(TimedRound((), {}, 0, 0, unread_logs=each))
+        sums.add(TimedRound((), {}, 0, 0, log_drops=each))
     return disturbance_notes([sums])[0]
 
 
 def test_dropped_records_of_a_log_in_slices_are_a_doubt_and_a_log_that_dropped_none_is_a_note(golden: Golden) -> None:
     """Seen: a gateway whose log dropped a third of its records was cheaper, and natgauge said nothing of it."""
-    few = noted({0: UnreadLog(0, 1000), 1: UnreadLog(2, 1000)}, {0: UnreadLog(0, 1000), 1: UnreadLog(3, 1000)})
-    many = noted({0: UnreadLog(400, 1000), 1: UnreadLog(0, 1000)})
-    none = noted({0: UnreadLog(0, 1000), 1: UnreadLog(0, 1000)})
-    assert [[(note.word, note.grade, note.value) for note in notes] for notes in (few, many, none)] == [
-        [("log dropped", "interval", 0.0025)], [("log dropped", "answer", 0.4)], [("method", None, None)]
+    some, none = noted({0: 0, 1: 2}, {0: 0, 1: 3}), noted({0: 0, 1: 0})
+    assert [(note.word, note.grade, note.count) for note in (*some, *none)] == [
+        ("log dropped", "answer", 5), ("method", None, 1)
     ]  # fmt: skip
     assert noted({}) == []
-    golden([*few, *many, *none])
+    golden([*some, *none])

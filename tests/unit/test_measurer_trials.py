@@ -674,7 +674,7 @@ def test_a_pause_between_periods_is_twice_as_long_as_a_reading_of_the_device() -
 def test_a_pause_between_periods_is_not_as_long_as_controls_that_hang() -> None:
     engine = FakeEngine()
     SlowTable(engine, [60.0], LINES).measurer().periods(MANY, lambda _period: True)
-    assert engine.requests[0].gap_ms == 5000
+    assert engine.requests[0].gap_ms == 2000
 
 
 def test_a_period_into_which_a_reading_reached_has_a_remark_and_is_invalid_if_it_lost_frames(golden: Golden) -> None:

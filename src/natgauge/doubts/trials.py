@@ -145,11 +145,10 @@ DOUBTS: Final = (
     ),
     Doubt(
         word="log dropped",
-        grade="interval",
+        grade="answer",
         about="trial",
-        grades="`answer` from 1 % of the connections on",
         meaning=(
-            "during slices (`compare`, `cost`) the socket of a log was full, so that records were dropped. That costs "
+            "during slices (`compare`, `cost`) the socket of a log was full, so that messages were dropped. That costs "
             "less than to write them. Slices do not compare a log with the connections"
         ),
         remedy="Give the log's program a larger buffer or a core for it alone, or compare --by rates.",

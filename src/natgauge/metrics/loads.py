@@ -148,7 +148,7 @@ SUBSCRIBERS: Final = Metric(
     best="carries most subscribers",
     figures=_FLOODED,
     traffic={"connections": 1_000_000},
-    moved_by=frozenset({FORGETS}),
+    moved_by=frozenset(),
     counts="subscriber",
 )
 

@@ -16,9 +16,9 @@ from typing import Final, NamedTuple
 from natgauge.errors import BrokenError
 from natgauge.figure_text import in_percent
 from natgauge.notes import Note
-from natgauge.other_traffic import GRAVE_SHARE, OtherTraffic, other_traffic_note
+from natgauge.other_traffic import OtherTraffic, other_traffic_note
 from natgauge.paired.ratios import KindT, PairedRatios, PlaceKind, Seating
-from natgauge.paired.slices import TimedRound, UnreadLog
+from natgauge.paired.slices import TimedRound
 
 #: A place that is void in this many rounds in a row ends the measurement.
 MOST_VOID: Final = 3
@@ -113,7 +113,7 @@ class RoundSums:
         self._labels, self._kinds = seating.labels, seating.kinds
         self.slices = self.interrupted = self.waited = 0
         self.others: list[OtherTraffic] = []
-        self.logs: dict[str, list[UnreadLog]] = {}
+        self.log_drops: Counter[str] = Counter()
 
     def add(self, done: TimedRound) -> bool:
         """Add a round; return whether every place was valid. BrokenError: a place was void too often in a row."""
@@ -130,8 +130,8 @@ class RoundSums:
         self.interrupted += done.interrupted
         self.waited += done.waited
         self.others.append(done.other_traffic)
-        for position, log in done.unread_logs.items():
-            self.logs.setdefault(self._labels[position], []).append(log)
+        for position, dropped in done.log_drops.items():
+            self.log_drops[self._labels[position]] += dropped
         return not done.faults
 
     def _void(self, done: TimedRound, positions: frozenset[int]) -> dict[str, Void]:
@@ -158,20 +158,19 @@ def disturbance_notes(sums: Iterable[RoundSums]) -> tuple[list[Note], list[Note]
 
 def _log_note(sums: Iterable[RoundSums]) -> list[Note]:
     """Return the doubt about records that logs dropped, or else a note that nobody compared the logs; none without."""
-    logs: dict[str, list[UnreadLog]] = {}
+    logs: Counter[str] = Counter()
     for one in sums:
-        for label, rounds in one.logs.items():
-            logs.setdefault(label, []).extend(rounds)
-    dropped = {label: number for label, rounds in logs.items() if (number := sum(each.dropped for each in rounds))}
+        logs.update(one.log_drops)
+    dropped = {label: number for label, number in logs.items() if number}
     if not dropped:
         text = (
             f"slices compare no log with the connections, so nobody knows whether that of {', '.join(logs)} was whole"
         )
         return [Note("method", text)] if logs else []
-    share = max(number / sum(each.connections for each in logs[label]) for label, number in dropped.items())
     said = ", ".join(f"{label} {number:,}" for label, number in dropped.items())
+    # A message may have a hundred records (nfnetlink_log), so nobody knows which share of the connections that is.
     text = (
-        f"logs had no room for records ({said}; up to {in_percent(share)} of the connections), which costs less than "
-        "to write them: with a whole log the cost is higher"
+        f"logs had no room for messages ({said}; each has a record or more), which costs less than to write them: "
+        "with a whole log the cost is higher"
     )
-    return [Note("log dropped", text, sum(dropped.values()), share, "answer" if share >= GRAVE_SHARE else "interval")]
+    return [Note("log dropped", text, sum(dropped.values()), None, "answer")]

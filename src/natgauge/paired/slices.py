@@ -52,18 +52,6 @@ class BlockWork(NamedTuple):
     nanoseconds: Sequence[float]
 
 
-class UnreadLog(NamedTuple):
-    """A log of a gateway in slices, which nobody compares with the connections.
-
-    Attributes:
-        dropped: records for which its program had no room, as far as the gateway tells.
-        connections: number of connections that the records are of, at least 1.
-    """
-
-    dropped: int
-    connections: int
-
-
 class HotSpot(NamedTuple):
     """A function of the kernel, and its own share of the device's work."""
 
@@ -82,7 +70,8 @@ class TimedRound:
             than 1 ms.
         hot_spots: functions that take most of the device's work; empty if the round was not sampled, or the samples
             were too few.
-        unread_logs: records that the log of a gateway dropped, by position; empty = no gateway has a log.
+        log_drops: messages for which the log of a gateway had no room, by position; nobody compares these logs with the
+            connections; empty = no gateway has a log.
     """
 
     work: tuple[BlockWork, ...]
@@ -92,7 +81,7 @@ class TimedRound:
     waited: int = 0
     hot_spots: tuple[HotSpot, ...] = ()
     other_traffic: OtherTraffic = NO_OTHER_TRAFFIC
-    unread_logs: Mapping[int, UnreadLog] = field(default_factory=dict)
+    log_drops: Mapping[int, int] = field(default_factory=dict)
 
 
 #: Blocks of new connections in a round: with the usual slices, nearly all of 100,000.

@@ -170,6 +170,9 @@ class _Stability(HeldConnections[StabilitySettings]):
             periods = self.runner.run_periods(plan, self.rate, self._are_established)
             first = self.preparation.judge(periods[0].outcome)
             if self._are_established(first):
+                if len(periods) < settings.periods and not self.runner.interrupted:
+                    text = f"{len(periods)} of {settings.periods} periods fitted into the time"
+                    self.repetition_notes.append(Note("time used up", text))
                 return periods
             self._attempts.append(Attempt(self.rate, short=False, outcome=first))
             if self.preparation.hopeless or self.runner.interrupted:
@@ -188,9 +191,6 @@ class _Stability(HeldConnections[StabilitySettings]):
         fitting = int(left / (settings.trial_seconds + PAUSE_SECONDS))
         if not fitting:
             raise TimeUpError(f"{left:.1f} s are left, a period takes {settings.trial_seconds:g} s")
-        if fitting < settings.periods:
-            text = f"{fitting} of {settings.periods} periods fitted into the time"
-            self.repetition_notes.append(Note("time used up", text))
         return min(fitting, settings.periods)
 
     def _counts(self, periods: Sequence[Period]) -> list[Note]:

@@ -185,8 +185,8 @@ class SubscribersSettings(MixedSettings):
         return measurer.replied_timeout_seconds if self.profile_of_one.down else measurer.timeout_seconds
 
     def facts_of(self, measurer: Measurer) -> Mapping[str, object]:
-        """Return T, where it is known."""
-        seconds = self.forgets_after(measurer)
+        """Return T, where it is known and new connections are opened, which others leave for."""
+        seconds = self.forgets_after(measurer) if self.profile_of_one.new_per_second else None
         return {} if seconds is None else {FORGETS: seconds}
 
     def parameters(self) -> dict[str, Any]:

@@ -39,6 +39,7 @@ from natgauge.metrics.shared_figures import (
     MICROJOULES_PER_FRAME,
     OCTETS_PER_CONNECTION,
     OPEN_CONNECTIONS,
+    TABLE_ENTRIES,
     WATTS,
 )
 from natgauge.metrics.times import OWN, RATIO, TESTER
@@ -276,9 +277,10 @@ def _sessions(result: Result) -> Cell:
     return open_at_once(result) if opened is None else opened
 
 
-def _number_of_sessions(result: Result) -> float | None:
-    """The same as a number; None where it is none, or larger than any that a record may have."""
-    sessions = _sessions(result)
+def _number_of_entries(result: Result) -> float | None:
+    """Return how many entries they fill, those that left included; None = not known, or more than a record may have."""
+    filled = result.figures.get(TABLE_ENTRIES)
+    sessions = _sessions(result) if filled is None else filled.median
     return float(sessions) if isinstance(sessions, int | float) and abs(sessions) < _BEYOND else None
 
 
@@ -288,7 +290,7 @@ def _ratio(
     both = (above, below)
 
     def read(result: Result) -> Cell:
-        upper, lower = (_number_of_sessions(result) if name == _SESSIONS else result.number(name) for name in both)
+        upper, lower = (_number_of_entries(result) if name == _SESSIONS else result.number(name) for name in both)
         return compute(upper, lower) if upper and lower else None
 
     return read

@@ -15,7 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 from typing import Final, Self
@@ -32,8 +32,6 @@ _SOCKET: Final = "syslog"
 #: A unix socket takes one message more than these, as with systemd, before its senders wait.
 _QUEUED: Final = 512
 _QUEUE: Final = {"net/unix/max_dgram_qlen": _QUEUED}
-#: The priority of our session, in which those of its threads count where the kernel groups tasks by session.
-_AUTOGROUP: Final = Path("/proc/self/autogroup")
 #: Octets of a UDP socket: some tenths of a second of 100,000 records/s.
 _BUFFER: Final = 64 << 20
 _LARGEST: Final = 1 << 16
@@ -74,7 +72,6 @@ class Collector:
                 made.enter_context(closing(each)) for each in namespaces.inside(self._device.netns, self._opened)
             ]
             made.callback(self._path.unlink, missing_ok=True)
-            made.enter_context(_session_ranked(self._device.nice))
             stopped, stopper = map(made.enter_context, socket.socketpair())
             thread = threading.Thread(target=self._receive, args=(stopped,), name="natgauge-log", daemon=True)
             try:
@@ -172,10 +169,14 @@ class Collector:
             self._failed = error
 
     def _rank(self) -> None:
-        """Give this thread alone the priority of the device's programs; without the privilege it stays as it is."""
+        """Let this thread run whenever a message comes; without the privilege it stays as it is.
+
+        The device's programs have a higher priority than ours, and a log that waits for us loses records. A nice value
+        would count in our session alone (autogroup), and that is the user's.
+        """
         if self._device.nice:
             with suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), self._device.nice)
+                os.sched_setscheduler(threading.get_native_id(), os.SCHED_RR, os.sched_param(1))
 
     def _watched(self, messages: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, bytes]]:
         """Yield messages of the unix socket, and count when it was full: one came as many places ahead as it takes.
@@ -204,25 +205,6 @@ class Collector:
             self._octets += len(message)
             lines = [f"{at:.6f} {_text(message)}"] if self._ipfix is None else self._ipfix.of(at, message)
             self._lines += [f"{line}\n" for line in lines]
-
-
-@contextmanager
-def _session_ranked(nice: int) -> Iterator[None]:
-    """Give our session this priority, and afterwards the one it had; 0 = leave it as it is."""
-    before = nice
-    # This kernel may have no such groups, and we may not be allowed to.
-    with suppress(OSError, ValueError, IndexError):
-        # "/autogroup-77 nice 0"
-        now = int(_AUTOGROUP.read_text(encoding="ascii").split()[-1])
-        if nice and now != nice:
-            _AUTOGROUP.write_text(str(nice), encoding="ascii")
-            before = now
-    try:
-        yield
-    finally:
-        if before != nice:
-            with suppress(OSError):
-                _AUTOGROUP.write_text(str(before), encoding="ascii")
 
 
 def _listening(family: int, address: object) -> socket.socket:

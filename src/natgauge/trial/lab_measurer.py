@@ -292,9 +292,10 @@ class LabMeasurer(Measurer):
         """Run one trial with several periods of phase 2, and record each period as a trial."""
         if plan.phase2 is None:
             raise UsageError("periods: the trial has no phase 2")
-        self._outlived(self.request(replace(plan, phase2=replace(plan.phase2, periods=1))))
         self._brought_back()
         gap_ms = pause_ms(self.trial_run.reading_seconds())
+        # The first period begins after a pause, too.
+        self._outlived(with_pauses(self.request(replace(plan, phase2=replace(plan.phase2, periods=1))), gap_ms))
         self._outlive_draws(plan, plan.phase2, gap_ms / 1000)
         self.number += 1
         periods: list[Period] = []

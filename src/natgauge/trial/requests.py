@@ -51,7 +51,7 @@ LONGEST_SECONDS: Final = 2_000_000.0
 #: Pause before each period of phase 2; between periods device and lab are read.
 _GAP_MS: Final = 100
 #: Longest pause; controls that are slower reach into the next period, which then says so.
-_MOST_GAP_MS: Final = 5000
+_MOST_GAP_MS: Final = 2000
 #: A reading may take longer while the device works.
 _READINGS_PER_GAP: Final = 2
 #: Foreground and background frames alternate in a pattern no longer than this.
@@ -278,7 +278,7 @@ def _of_each_source(plan: TrialPlan, sources: int) -> int:
 
 
 def pause_ms(reading_seconds: float) -> int:
-    """Return the pause between two periods, 100 to 5,000 ms: twice as long as a reading of device and lab takes."""
+    """Return the pause between two periods, 100 to 2,000 ms: twice as long as a reading of device and lab takes."""
     return min(max(_GAP_MS, math.ceil(_READINGS_PER_GAP * reading_seconds * 1000)), _MOST_GAP_MS)
 
 

@@ -28,7 +28,7 @@ from natgauge.host.sampling import Sampling, Stack
 from natgauge.inputs.question import USUAL_FRAMES, Cell, FrameOptions
 from natgauge.other_traffic import OtherTraffic
 from natgauge.paired.ratios import work_of_block
-from natgauge.paired.slices import LEAD_FRAMES, HotSpot, RoundPlan, TimedRound, UnreadLog
+from natgauge.paired.slices import LEAD_FRAMES, HotSpot, RoundPlan, TimedRound
 from natgauge.setup.cell import cell_of
 from natgauge.tester.cable import untranslated_request
 from natgauge.tester.cable_lab import CableLab
@@ -111,8 +111,8 @@ def perform(
     )
     dropped = [device.log_drops() for device in devices]
     result = compare(request, seconds=limit + _SLACK_SECONDS)
-    unread = {
-        position: UnreadLog(max(0, now - before), device.connections)
+    drops = {
+        position: max(0, now - before)
         for position, (device, before) in enumerate(zip(devices, dropped, strict=True))
         if before is not None and (now := device.log_drops()) is not None
     }
@@ -131,7 +131,7 @@ def perform(
         slices=sum(len(block.ns) for block in result.blocks),
         interrupted=sum(block.interrupted for block in result.blocks),
         waited=sum(block.waited for block in result.blocks),
-        unread_logs=unread,
+        log_drops=drops,
         other_traffic=OtherTraffic(sum(one.foreign for one in counts), offered, result.wall_ns / 1e9),
     )
 

@@ -339,7 +339,8 @@ class TrialRun:
         phase2 = plan.phase2
         if phase2 is None or phase2.churn is None or began is None or self.device is None or not self.device.counts:
             return None
-        lasts = nominal_seconds(request) + _LATE_SECONDS
+        # Since the first connection was opened; a power meter may have taken its time.
+        lasts = nominal_seconds(request) - phase2.seconds + time.monotonic() - began + _LATE_SECONDS
         expires = self.keeps_seconds is None or lasts >= self.keeps_seconds
         return counted(phase2, self.device, self.asking, began=began, expires=expires)
 

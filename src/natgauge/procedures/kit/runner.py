@@ -97,9 +97,11 @@ class TrialRunner:
 
         Where the user ends the trial (Ctrl-C), the periods so far are the answer, and `interrupted` is true. `go_on` is
         called with the outcome of the first period; false ends the trial. All periods have the phase 1 that it judges.
+        The trial also ends where the time that is left is too short for a further period.
         """
         self.budget.allow(plan)
         periods: list[Period] = []
+        left_at_first = self.budget.left
         number = 1 if plan.phase2 is None else plan.phase2.periods
         begin = self.clock()
 
@@ -114,7 +116,11 @@ class TrialRunner:
             self.trials += 1
             self.attempts.append(Attempt(load, short=False, outcome=period.outcome))
             self.observe(event(period.outcome))
-            return len(periods) > 1 or go_on(period.outcome)
+            if len(periods) == 1:
+                return go_on(period.outcome)
+            # The pauses may be longer than planned.
+            seconds = 0.0 if plan.phase2 is None else plan.phase2.seconds
+            return left_at_first is None or left_at_first - period.seconds >= seconds
 
         self.observe(event(None))
         try:
