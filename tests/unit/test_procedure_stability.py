@@ -154,6 +154,16 @@ def test_a_time_limit_leaves_periods_out(golden: Golden) -> None:
         measure(most_seconds=0.5)
 
 
+def test_pauses_that_a_slow_reading_makes_longer_leave_periods_out_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seen in the code: 600 s took 1,500 s where a reading takes 1 s."""
+    monkeypatch.setattr("tests.simulated_lab.engine.PERIOD_PAUSE_SECONDS", 2.0)
+    result = measure(most_seconds=60.5)
+    assert 15 <= figures(result)["periods"] <= 21
+    assert [note.text for note in result.notes if note.word == "time used up"] == [
+        f"{figures(result)['periods']:g} of 100 periods fitted into the time"
+    ]
+
+
 def test_each_period_is_an_event_with_its_number_and_the_time_that_is_left() -> None:
     observed = Observed()
     measure(observe=observed)

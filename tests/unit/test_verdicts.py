@@ -144,6 +144,12 @@ TRIALS: dict[str, dict[str, Given]] = {
         ),
         "the tester's link went down": both_phases(lossy(9), link_losses={"Responder": 1}),
         "natgauge read the device while frames flowed": both_phases(lossy(9), read_late_seconds=0.05),
+        "queue before a device full that natgauge read while frames flowed": both_phases(
+            change_counts(SECOND, offered=N - 9, received=N - 9),
+            ports={"responder": make_port(refused=9, tx_dropped=9)},
+            taps=True,
+            read_late_seconds=0.05,
+        ),
         "a CPU quota stopped the sender": clean(
             phase1=STOOD_STILL, placement="shared", cpus=(stall(seconds=0.05),), throttled_seconds=0.05
         ),
