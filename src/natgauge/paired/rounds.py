@@ -157,7 +157,7 @@ def disturbance_notes(sums: Iterable[RoundSums]) -> tuple[list[Note], list[Note]
 
 
 def _log_note(sums: Iterable[RoundSums]) -> list[Note]:
-    """Return the doubt about records that logs dropped, or else a note that nobody compared the logs; none without."""
+    """Return the doubt about messages that logs dropped, or else a note that nobody compared the logs; none without."""
     logs: dict[str, list[UnreadLog]] = {}
     for one in sums:
         for label, rounds in one.logs.items():
@@ -171,7 +171,7 @@ def _log_note(sums: Iterable[RoundSums]) -> list[Note]:
     share = max(number / sum(each.connections for each in logs[label]) for label, number in dropped.items())
     said = ", ".join(f"{label} {number:,}" for label, number in dropped.items())
     text = (
-        f"logs had no room for records ({said}; up to {in_percent(share)} of the connections), which costs less than "
-        "to write them: with a whole log the cost is higher"
+        f"logs had no room for messages ({said}; with a record each, up to {in_percent(share)} of the connections), "
+        "which costs less than to write them: with a whole log the cost is higher"
     )
     return [Note("log dropped", text, sum(dropped.values()), share, "answer" if share >= GRAVE_SHARE else "interval")]

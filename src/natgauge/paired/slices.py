@@ -56,8 +56,8 @@ class UnreadLog(NamedTuple):
     """A log of a gateway in slices, which nobody compares with the connections.
 
     Attributes:
-        dropped: records for which its program had no room, as far as the gateway tells.
-        connections: number of connections that the records are of, at least 1.
+        dropped: messages, of a record or more each, that found no room, as far as the gateway tells.
+        connections: number of connections that its records are of, at least 1.
     """
 
     dropped: int
