@@ -29,7 +29,7 @@ from natgauge.trial_record import hops_in
 from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Direction, Trial, TrialPlan
 from natgauge.words import MAXIMUM_CONNECTIONS, LimitedBy, Verdict
 
-#: Counter of records that the socket of a log's program had no room for.
+#: Counter of a log's messages, of one or several records each, that found no room on their way to what writes them.
 LOG_DROPS = "log_drops"
 #: A table that holds more than this multiple of its limit has another one; an entry is counted before it is refused.
 _EXCEEDED: Final = 1.001
@@ -704,7 +704,7 @@ def _unlogged(case: _Case) -> _Ruling | None:
         return _Ruling(Verdict.INVALID, excuse, limited_by="host", excused=True)
     tolerated = f" (tolerated {in_percent(tolerance)})" if tolerance else ""
     dropped = max(0, case.readings.faults.get(LOG_DROPS, 0))
-    seen = f"; its socket dropped {dropped:,} records" if dropped else ""
+    seen = f"; {dropped:,} of its messages found no room" if dropped else ""
     cause = Cause(
         "log",
         "seen",

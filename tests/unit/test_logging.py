@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import subprocess
 import threading
@@ -150,6 +151,14 @@ def test_lines_that_are_no_records_are_counted_and_shown_in_part(line: str) -> N
     assert (counts.unparsed, counts.records, counts.faulty) == (1, 1000, 0)
     assert line.startswith(counts.unparsed_line)
     assert len(counts.unparsed_line) <= 100
+
+
+def test_lines_that_a_way_ignores_are_neither_records_nor_unreadable_and_records_are_never_ignored() -> None:
+    ignored = re.compile(r"DESTROY|NEW")
+    ends = [line.replace("src=", "was=").replace("NEW", "DESTROY") for line in WHOLE[:3]]
+    counts = joined(ALL, [*WHOLE, *ends, "?"], ignored=ignored)
+    assert (counts.records, counts.unparsed, counts.unparsed_line, counts.faulty) == (1000, 1, "?", 0)
+    assert joined(ALL, [*WHOLE, *ends]).unparsed == 3
 
 
 def test_connections_that_the_responder_did_not_learn_may_be_logged_and_need_not() -> None:
@@ -634,14 +643,19 @@ def test_a_message_of_vpp_names_both_tuples_and_one_of_an_end_is_no_record() -> 
         'IATYP="IPv4" ISADDR="10.0.0.2" ISPORT="1024" XATYP="IPv4" XSADDR="198.19.0.1" XSPORT="1025" PROTO="17" '
         'XDADDR="198.19.0.2" XDPORT="1"]'
     )
-    pattern = load("vpp-nat44-ed").logging["syslog"].pattern
-    found = pattern.search(message)
+    way = load("vpp-nat44-ed").logging["syslog"]
+    found = way.pattern.search(message)
     assert found is not None
     assert found.groupdict() == {
         "time": "1764179000.250000", "source": "10.0.0.2", "source_port": "1024", "outside": "198.19.0.1",
         "outside_port": "1025", "destination": "198.19.0.2", "destination_port": "1",
     }  # fmt: skip
-    assert pattern.search(message.replace("SADD", "SDEL")) is None
+    ended = message.replace("SADD", "SDEL")
+    log = f"{message}\n{ended}\n"
+    counts = join(
+        listed(entry(0, seen=1025), all_learned=True), log, way.pattern, grace=2.0, timed=False, ignored=way.ignored
+    )
+    assert (counts.records, counts.unparsed, counts.octets, counts.is_odd) == (1, 0, len(log), False)
 
 
 def test_a_gateway_with_its_log_starts_it_last_and_stops_it_first() -> None:
@@ -692,6 +706,9 @@ def test_the_command_line_takes_a_way_and_a_share(capsys: pytest.CaptureFixture[
         {"record": "(?P<source>.)(?P<destination>.)"},
         {"records": "/var/log/nat.log"},
         {"start": None},
+        {"ignore": "("},
+        {"ignore": ".*"},
+        {"records": "ipfix", "record": None, "ignore": "x"},
     ],
     ids=str,
 )

@@ -157,6 +157,17 @@ def test_a_tunnel_that_was_left_behind_is_made_again_and_is_no_reason_for_anothe
     assert not [call for call in place.calls() if "seg6" in call]
 
 
+# Logs
+
+
+def test_a_message_of_vpp_that_the_kernel_refuses_is_counted_once(place: Place) -> None:
+    """Seen: at the sending end, and once more at the other end of the pair of interfaces."""
+    way = load("vpp-nat44-ed").logging["syslog"]
+    place.program("vppctl", "#!/bin/sh\nprintf '         4   host-vlog-tx   tx queue full   error\\n'\n")
+    place.program("cat", '#!/bin/sh\ncase "$1" in */vlog/*/tx_dropped) echo 3 ;; *) echo 2 ;; esac\n')
+    assert place.run(load("vpp-nat44-ed"), str(way.dropped)) == "log_drops 7\n"
+
+
 # Time-outs.
 
 

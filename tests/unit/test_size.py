@@ -178,6 +178,31 @@ def test_a_log_that_lacked_connections_is_no_full_table(golden: Golden) -> None:
     golden(text([sizing], asked))
 
 
+def test_a_capacity_that_its_log_ended_says_nothing_beside_one_that_the_table_ended() -> None:
+    """Seen: 500 connections of the log were the tightest, beside 2,000 of a full table."""
+    way = {"logging": "nfct-syslog", "log_tolerance": 0.0}
+    results = [
+        _with_log("table-capacity", 500.0, "log", **way),
+        _with_log("table-capacity", 2000.0, "table", **way),
+    ]
+    asked = Subscribers(300, connections=5.0)
+    found = limits(results, asked)["open connections"]
+    assert (found.lower, found.upper) == pytest.approx((400.0, 400.0))
+    (both,) = sizings(results, asked)
+    assert both.fits(300) == "carries"
+
+
+def test_a_capacity_that_its_log_ended_with_more_hosts_counts_where_only_fewer_hosts_are_beside_it() -> None:
+    asked = Subscribers(300, connections=5.0)
+    way = {"logging": "nfct-syslog", "log_tolerance": 0.0}
+    results = [
+        _with_log("table-capacity", 1000.0, "log", source_address_count=100, **way),
+        _with_log("table-capacity", 500.0, source_address_count=1, **way),
+    ]
+    found = limits(results, asked)["open connections"]
+    assert (found.lower, found.upper) == (200.0, math.inf)
+
+
 def test_a_rate_that_the_log_ended_names_the_log_as_what_to_change() -> None:
     asked = Subscribers(2000, new=1.0)
     (sizing,) = sizings([_with_log("connection-rate", 1000.0, "log", logging="nfct-syslog", log_tolerance=0.0)], asked)
@@ -202,6 +227,9 @@ def test_results_with_a_log_and_without_one_have_an_answer_each_which_names_the_
     golden("\n".join(each["text"] for each in gateways))
     (missing,) = sizings([rates[1]], Subscribers(10, new=1.0, connections=1.0))
     assert " --gateway x --logging nfct-ulogd)" in text([missing], Subscribers(10, new=1.0, connections=1.0))
+    (tolerant,) = sizings([rates[2]], Subscribers(10, new=1.0, connections=1.0))
+    wanted = " --gateway x --logging nfct-ulogd --log-tolerance 0.01)"
+    assert wanted in text([tolerant], Subscribers(10, new=1.0, connections=1.0))
 
 
 def test_what_no_result_measured_is_missing_and_nothing_is_carried() -> None:

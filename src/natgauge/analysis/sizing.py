@@ -266,6 +266,9 @@ def _sizing(results: Sequence[Result], asked: Subscribers) -> Sizing:
     hosts = max((hosts_of(one) for one in sized if resource_of(one) == "open connections"), default=0)
     # What fewer hosts kept says nothing of more, of which another result says it.
     least = [one for one in sized if not (may_be_of_hosts(one, asked) and hosts_of(one) < hosts)]
+    # Where a log ended it, the table was not full: another result says more of the table.
+    if any(resource_of(one) == "open connections" and not log_ended(one) for one in least):
+        least = [one for one in least if not log_ended(one)]
     every = [limit for result in least for limit in _of_result(result, asked)]
     blocks = next((known for result in results if (known := blocks_of(result)) is not None), None)
     # How many ports subscribers leave unused in blocks of another size is not known.

@@ -32,11 +32,21 @@ NEEDED: Final = (
 PORTS: Final[Mapping[str, int]] = {"syslog": 514, "ipfix": 4739}
 
 
-def _pattern(text: str) -> str:
+def _compiled(text: str) -> re.Pattern[str]:
     try:
-        groups = re.compile(text).groupindex.keys()
+        return re.compile(text)
     except re.error as error:
         raise ValueError(f"is no regular expression of Python: {error}") from None
+
+
+def _ignore(text: str) -> str:
+    if _compiled(text).search(""):
+        raise ValueError("matches an empty line, so it would hide lines that record cannot read; name what they have")
+    return text
+
+
+def _pattern(text: str) -> str:
+    groups = _compiled(text).groupindex.keys()
     if unknown := sorted(groups - GROUPS):
         raise ValueError(f"has a group {unknown[0]!r}; name groups of {', '.join(sorted(GROUPS))}")
     if all(set(needed) - groups for needed in NEEDED):
@@ -54,6 +64,8 @@ class LoggingWay(RecipeTable):
         records: file in the device's private directory to which records are appended, a line each; "syslog" or "ipfix":
             natgauge collects what is sent to its sockets (`natgauge.setup.log_collector`).
         record: how a line is read; None = by the elements of IPFIX.
+        ignore: regular expression of lines that `record` does not match and need not, such as those of ends of
+            connections; None = each such line is unreadable.
         port: UDP port of the collector on the device's loopback; None = that of `PORTS`.
         start: makes the gateway log; the file exists and is empty, or the collector listens.
         quiet_seconds: seconds without a new record after which there are no further ones; longer than writers wait.
@@ -61,6 +73,7 @@ class LoggingWay(RecipeTable):
 
     records: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=64)]
     record: Annotated[str, Field(min_length=1), AfterValidator(_pattern)] | None = None
+    ignore: Annotated[str, Field(min_length=1), AfterValidator(_ignore)] | None = None
     port: Port | None = None
     needs: tuple[RequiredPrograms, ...] = ()
     modules: tuple[Module, ...] = ()
@@ -77,6 +90,8 @@ class LoggingWay(RecipeTable):
             raise ValueError("needs start or a process: something must write the log")
         if (self.record is None) != (self.records == "ipfix"):
             raise ValueError('record says how a line is read; leave it out with records = "ipfix", and only there')
+        if self.ignore is not None and self.record is None:
+            raise ValueError('ignore names lines beside those of record; leave it out with records = "ipfix"')
         if self.port is not None and not self.collected:
             raise ValueError(f"port {self.port}: records come to a file; leave it out")
         return self
@@ -95,6 +110,11 @@ class LoggingWay(RecipeTable):
     def pattern(self) -> re.Pattern[str]:
         """The regular expression of a line."""
         return ipfix_lines.RECORD if self.record is None else re.compile(self.record)
+
+    @property
+    def ignored(self) -> re.Pattern[str] | None:
+        """The regular expression of a line that is no record and need not be one; None = every line must be one."""
+        return None if self.ignore is None else re.compile(self.ignore)
 
     @property
     def starting(self) -> tuple[str, ...]:

@@ -347,7 +347,7 @@ def _unknown(sizing: Sizing, asked: Subscribers) -> list[str]:
     ]
     said += [
         f"{result.metric} ended where the log lacked connections, and the table may hold more (measure it again, with "
-        "another way of logging, --logging)"
+        "a larger buffer of the log's program, or at a lower rate by a smaller --gamma)"
         for result in of_log
     ]
     if untold:
@@ -364,9 +364,11 @@ def _is_untold(limit: SubscriberLimit) -> bool:
 
 
 def _unmeasured(sizing: Sizing) -> list[str]:
-    gateway, way = _given_gateway(sizing.results[0]), sizing.results[0].parameter("logging")
-    # Without it, the result would be of another gateway.
+    first = sizing.results[0]
+    gateway, way, tolerance = _given_gateway(first), first.parameter("logging"), first.number("log_tolerance")
+    # Without them, the result would be of another group (`sizings`).
     gateway += "" if way is None else f" --logging {shlex.quote(str(way))}"
+    gateway += f" --log-tolerance {tolerance:.10g}" if tolerance else ""
     return [
         f"no result says how many {need} it has (natgauge measure {_metrics_of(need)[0]} --gateway {gateway})"
         for need in sizing.missing

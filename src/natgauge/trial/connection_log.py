@@ -179,6 +179,7 @@ class ConnectionLog:
             has_ports=has_ports,
             timed=timed,
             stalls=_stalls(known, request.connections, result),
+            ignored=self.way.ignored,
         )
         if counts.exceeds(self.tolerance):
             self._source.confirm_unhindered()

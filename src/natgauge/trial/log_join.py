@@ -39,6 +39,7 @@ def join(  # noqa: PLR0913 - the log, and what is known of it
     has_ports: bool = True,
     timed: bool = True,
     stalls: Sequence[tuple[float, float]] = (),
+    ignored: re.Pattern[str] | None = None,
 ) -> LogCounts:
     """Return how a log agrees with the connections of a trial.
 
@@ -46,8 +47,9 @@ def join(  # noqa: PLR0913 - the log, and what is known of it
         grace: seconds after which a record is late.
         stalls: times, seconds since 1970, for whose connections a missing record is excused.
         timed: False = the times of the log and of the tester are of clocks that cannot be compared.
+        ignored: of lines that `pattern` does not match and that are not unreadable; None = each of them is.
     """
-    return _Join(connections, pattern, grace, has_ports=has_ports, timed=timed).of(log, stalls)
+    return _Join(connections, pattern, grace, has_ports=has_ports, timed=timed).of(log, stalls, ignored)
 
 
 class _Join:
@@ -73,10 +75,12 @@ class _Join:
         self._delays: list[float] = []
         self._users: dict[tuple[Endpoint, Endpoint], tuple[bytes, float]] = {}
 
-    def of(self, log: str, stalls: Sequence[tuple[float, float]]) -> LogCounts:
+    def of(self, log: str, stalls: Sequence[tuple[float, float]], ignored: re.Pattern[str] | None) -> LogCounts:
         records, unparsed, first = 0, 0, ""
         for line in log.splitlines():
             found = self._pattern.search(line)
+            if found is None and ignored is not None and ignored.search(line):
+                continue
             if found is None or not self._take(found.groupdict()):
                 unparsed += 1
                 first = first or line[:_SHOWN]

@@ -79,7 +79,7 @@ class TimedGateway:
             self.measurer.asking(log.forget)
 
     def log_drops(self) -> int | None:
-        """Number of records that its log had no room for so far, 0 where it does not tell; None = it does not log."""
+        """Number of messages that its log had no room for so far, 0 where it does not tell; None = it does not log."""
         device, log = self.measurer.device, self.measurer.log
         return None if device is None or log is None else self.measurer.asking(device.faults).get(LOG_DROPS, 0)
 
