@@ -37,10 +37,10 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "campaigns": (48_030, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
     "causes": (1_300, "facts about hops and counters, and the delays of late frames, with figures in words"),
     "cleaning": (12_130, "the labs of this machine from outside; their registers"),
-    "cli": (76_950, "the edge: reaches everything"),
+    "cli": (76_960, "the edge: reaches everything"),
     "comparisons": (45_450, "measures several gateways, on the bench"),
     "doubts": (6_890, "conditions on what procedures measured, and on the parameters of records; no metric"),
-    "gateways": (6_760, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),
+    "gateways": (6_770, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),
     "host": (4_180, "this machine, its undo journal, the reader of files of others; settings of a far machine, too"),
     "inputs": (1_450, "descriptions of inputs; words and errors"),
     "labs": (11_630, "all kinds of labs, three systems of far machines, pools; this machine: ports, undo, namespaces"),
@@ -59,7 +59,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "spread": (49_490, "campaigns, and the workers that measure their repetitions"),
     "subscriber_profiles": (1_710, "profiles of subscribers; descriptions of inputs; the reader of files of others"),
     "setup": (17_650, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
-    "tester": (19_560, "the tester alone, on cables and labs"),
+    "tester": (19_570, "the tester alone, on cables and labs"),
     "trial": (39_990, "joins setups, the tester and procedures"),
 }
 
