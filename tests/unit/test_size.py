@@ -180,7 +180,7 @@ def test_a_log_that_lacked_connections_is_no_full_table(golden: Golden) -> None:
 
 def test_a_capacity_that_its_log_ended_says_nothing_beside_one_that_the_table_ended() -> None:
     """Seen: 500 connections of the log were the tightest, beside 2,000 of a full table."""
-    way = {"logging": "nfct-syslog", "log_tolerance": 0.0}
+    way: dict[str, Any] = {"logging": "nfct-syslog", "log_tolerance": 0.0}
     results = [
         _with_log("table-capacity", 500.0, "log", **way),
         _with_log("table-capacity", 2000.0, "table", **way),
@@ -194,7 +194,7 @@ def test_a_capacity_that_its_log_ended_says_nothing_beside_one_that_the_table_en
 
 def test_a_capacity_that_its_log_ended_with_more_hosts_counts_where_only_fewer_hosts_are_beside_it() -> None:
     asked = Subscribers(300, connections=5.0)
-    way = {"logging": "nfct-syslog", "log_tolerance": 0.0}
+    way: dict[str, Any] = {"logging": "nfct-syslog", "log_tolerance": 0.0}
     results = [
         _with_log("table-capacity", 1000.0, "log", source_address_count=100, **way),
         _with_log("table-capacity", 500.0, source_address_count=1, **way),
