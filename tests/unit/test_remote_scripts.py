@@ -251,10 +251,16 @@ def test_a_machine_is_given_back_step_by_step_and_only_by_the_lab_that_has_it(
 
 def test_what_a_killed_process_left_of_a_connection_is_ended(tmp_path: Path) -> None:
     ours, other = tmp_path / "ssh", tmp_path / "ssh2"
-    script = "import time; time.sleep(60)"
+    script = "import time; print(flush=True); time.sleep(60)"
     left, kept = (
-        subprocess.Popen([sys.executable, "-c", script, f"-oControlPath={control}"]) for control in (ours, other)
+        subprocess.Popen([sys.executable, "-c", script, f"-oControlPath={control}"], stdout=subprocess.PIPE)
+        for control in (ours, other)
     )
+    for each in (left, kept):
+        # Before it runs, its command line may not be there yet.
+        assert each.stdout is not None
+        with each.stdout:
+            assert each.stdout.readline()
     end_orphans(ours)
     assert left.wait(10) != 0
     assert kept.poll() is None
