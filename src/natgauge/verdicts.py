@@ -340,7 +340,7 @@ def _queue_full(case: _Case) -> _Ruling | None:
     if full <= rate * stalled:
         excuse = f"{reason}, which a sender stalled for {stalled * 1000:.1f} ms can explain"
         return _Ruling(Verdict.INVALID, excuse, limited_by="host", excused=True)
-    if (reading := _read_late(case)) and stream.phase == 2:
+    if reading := _read_late(case, stream.phase):
         return _Ruling(Verdict.INVALID, f"{reason}, which {reading} can explain", limited_by="host", excused=True)
     return _Ruling(Verdict.FAIL, reason, limited_by="device", failed_phase=stream.phase)
 
@@ -529,9 +529,7 @@ def _explained_loss(case: _Case, stream: _Stream) -> float:
 
 def _takes_unknown(case: _Case, stream: _Stream) -> bool:
     """Whether something took frames of which it is not known when, or how many: a link that was down, or a reading."""
-    # Phase 1 is before the first reading.
-    read_late = case.readings.read_late_seconds > 0 and stream.phase == 2
-    return not case.restarted and (bool(case.readings.link_losses) or read_late)
+    return not case.restarted and bool(case.readings.link_losses or _read_late(case, stream.phase))
 
 
 def _explained(case: _Case, stream: _Stream) -> str:
@@ -585,8 +583,7 @@ def _disturbance(case: _Case, stream: _Stream) -> str:
     drops = case.tester_drops[stream.name]
     causes = [f"{drops} frames dropped at the tester's own ports"] if drops else []
     causes += [links] if (links := _links(case)) else []
-    if (reading := _read_late(case)) and stream.phase == 2:
-        causes += [reading]
+    causes += [reading] if (reading := _read_late(case, stream.phase)) else []
     if case.readings.throttled_seconds:
         causes += [f"a CPU quota that stopped the tester for {case.readings.throttled_seconds * 1000:.0f} ms"]
     causes += [
@@ -604,9 +601,10 @@ def _links(case: _Case) -> str:
     return " and ".join(f"the link of the {name}'s port going down ({times} x)" for name, times in losses)
 
 
-def _read_late(case: _Case) -> str:
-    """Reading of the device that reached into this period, as a part of a sentence; empty where none did."""
-    seconds = case.readings.read_late_seconds
+def _read_late(case: _Case, phase: int = 2) -> str:
+    """Reading of the device that reached into a phase, as a part of a sentence; empty where none did."""
+    # Phase 1 is before the first reading.
+    seconds = case.readings.read_late_seconds if phase == 2 else 0.0
     text = "natgauge's own reading of gateway and lab"
     return f"{text} ({seconds * 1000:.0f} ms longer than the pause)" if seconds else ""
 

@@ -77,6 +77,8 @@ def in_groups(second: StreamCounts, placement: Placement) -> Given:
     return both_phases(second, placement=placement).but(plan=replace(PREPARING, phase2=phase2))
 
 
+#: A port of the guest that found its queue full for nine frames.
+FULL_QUEUE: dict[str, Any] = {"ports": {"responder": make_port(refused=9, tx_dropped=9)}, "taps": True}
 LATE = change_counts(SECOND, sending_seconds=1.05, final_lag_seconds=0.05)
 STOOD_STILL = change_counts(LATE, stalled_seconds=0.05)
 #: 64 frames in 64 us, all made in time; the device needs 2 us for each.
@@ -98,8 +100,7 @@ TRIALS: dict[str, dict[str, Given]] = {
         "loss within the tolerance": both_phases(lossy(10), loss_tolerance=0.0001),
         "queue before the device full within the tolerance": both_phases(
             change_counts(SECOND, offered=N - 9, received=N - 9),
-            ports={"responder": make_port(refused=9, tx_dropped=9)},
-            taps=True,
+            **FULL_QUEUE,
             loss_tolerance=0.0001,
         ),
         "the tester's link went down and nothing was lost": both_phases(SECOND, link_losses={"Initiator": 1}),
@@ -146,8 +147,7 @@ TRIALS: dict[str, dict[str, Given]] = {
         "natgauge read the device while frames flowed": both_phases(lossy(9), read_late_seconds=0.05),
         "queue before a device full that natgauge read while frames flowed": both_phases(
             change_counts(SECOND, offered=N - 9, received=N - 9),
-            ports={"responder": make_port(refused=9, tx_dropped=9)},
-            taps=True,
+            **FULL_QUEUE,
             read_late_seconds=0.05,
         ),
         "a CPU quota stopped the sender": clean(
@@ -163,8 +163,7 @@ TRIALS: dict[str, dict[str, Given]] = {
         "lost in stalls, `shared`": both_phases(lossy(9, lost_in_stalls=9), placement="shared", cpus=(stall(),)),
         "queue before the device full behind a sender that stood still": clean(
             phase1=change_counts(SECOND, offered=N - 9, received=N - 9, stalled_seconds=0.1),
-            ports={"responder": make_port(refused=9, tx_dropped=9)},
-            taps=True,
+            **FULL_QUEUE,
             cpus=(stall(),),
         ),
         "refused by the port, whose link went down": clean(
@@ -224,13 +223,11 @@ TRIALS: dict[str, dict[str, Given]] = {
         ),
         "queue before the device full, phase 2": both_phases(
             change_counts(SECOND, offered=N - 9, received=N - 9),
-            ports={"responder": make_port(refused=9, tx_dropped=9)},
-            taps=True,
+            **FULL_QUEUE,
         ),
         "queue before the device full beyond the tolerance": both_phases(
             change_counts(SECOND, offered=N - 9, received=N - 11),
-            ports={"responder": make_port(refused=9, tx_dropped=9)},
-            taps=True,
+            **FULL_QUEUE,
             loss_tolerance=0.0001,
         ),
         "late in `shared`, phase 2": both_phases(LATE, placement="shared"),
@@ -259,8 +256,7 @@ TRIALS: dict[str, dict[str, Given]] = {
         "one lost in phase 1": clean(phase1=lossy(1), stored=N - 1),
         "queue before the device full": clean(
             phase1=change_counts(SECOND, offered=N - 9, received=N - 9),
-            ports={"responder": make_port(refused=9, tx_dropped=9)},
-            taps=True,
+            **FULL_QUEUE,
         ),
         "late in `shared`": clean(placement="shared", phase1=LATE),
         "late by more than the stall": clean(

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from ipaddress import IPv6Address
 from typing import Any, Final
 
+_NAT_EVENT: Final = "ie230"
 #: Names of a line's fields, and of the elements that may have them: those that the library has no name for by number.
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "source": ("src_addr",),
@@ -19,7 +20,7 @@ _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "outside_port": ("post_nat_src_port",),
     "first_port": ("ie361",),
     "last_port": ("ie362",),
-    "event": ("ie230",),
+    "event": (_NAT_EVENT,),
 }
 _OUTSIDE6: Final = "ie281"
 _STEP, _NUMBER = "ie363", "ie364"
@@ -71,7 +72,7 @@ class IpfixLines:
             yield from [f"{at:.6f} unreadable: {why}: {message[:_SHOWN].hex()}"] * number
         for flow in () if decoded is None else decoded.flows:
             # A record without a natEvent is of a beginning.
-            if (event := flow.get("ie230")) is None or event in _BEGINNINGS:
+            if (event := flow.get(_NAT_EVENT)) is None or event in _BEGINNINGS:
                 yield " ".join([f"{at:.6f}", *(_fields(flow) or [f"unreadable: a record with {', '.join(flow)}"])])
 
     def _unread_sets(self, message: bytes) -> Iterator[str]:

@@ -246,8 +246,7 @@ class LabMeasurer(Measurer):
         try:
             churn = None if plan.phase2 is None else plan.phase2.churn
             keeps = None if churn is None or self.device is None else kept_seconds(churn, self.device, self.settings)
-            self.trial_run.keeps_seconds = keeps
-            trial = with_expected(self.trial_run.perform(plan, request), keeps, self.settings)
+            trial = with_expected(self.trial_run.perform(plan, request, keeps), keeps, self.settings)
         except SilentControlsError as error:
             return self._ended(self._unanswered(plan, error), began, raised, device_error=str(error))
         except UnreachableError as error:

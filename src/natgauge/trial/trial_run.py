@@ -36,33 +36,30 @@ from natgauge.trials import Restart, Trial, TrialPlan
 
 
 class _EngineTime:
-    """Tells when the engine printed a line, by natgauge's clock.
+    """Tells how long ago the engine printed a line, and began phase 2, by natgauge's clock.
 
     A line may wait until natgauge reads it. The engine's own time is in each line, and the line that waited least
     shows what that is in natgauge's time.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self.now, self._began = clock, math.inf
+        self._clock, self._began = clock, math.inf
+        self._phase2_began: float | None = None
 
-    def of(self, progress: Progress) -> float:
-        """Take a line, and return when it was printed."""
-        self._began = min(self._began, self.now() - progress.seconds)
-        return self._began + progress.seconds
-
-
-class _Pauses:
-    """Tells how far the reading after a period reached into the next period."""
-
-    def __init__(self, clock: Callable[[], float], seconds: float) -> None:
-        self._time, self._seconds = _EngineTime(clock), seconds
+    @property
+    def in_phase2(self) -> float | None:
+        """Seconds since phase 2 began; None = it has not."""
+        return None if self._phase2_began is None else self._clock() - self._phase2_began
 
     def take(self, progress: Progress) -> None:
-        self._time.of(progress)
+        """Take a line when it is read; each must be."""
+        self._began = min(self._began, self._clock() - progress.seconds)
+        if progress.phase == "phase2" and self._phase2_began is None:
+            self._phase2_began = self._began + progress.seconds
 
-    def overrun(self, progress: Progress) -> float:
-        """Seconds since the end of the pause that began with this line; 0 = the pause is not over."""
-        return max(0.0, self._time.now() - self._time.of(progress) - self._seconds)
+    def since(self, progress: Progress) -> float:
+        """Return the seconds since this line, which was taken, was printed."""
+        return self._clock() - (self._began + progress.seconds)
 
 
 class RestartInTrial:
@@ -77,7 +74,7 @@ class RestartInTrial:
         self._act = act
         self._timer = threading.Timer(seconds, self._restart)
         self._timer.daemon = True
-        self._time, self._phase2_began = _EngineTime(clock), 0.0
+        self._time = _EngineTime(clock)
         self._restarted: Restart | None = None
         self._error: Exception | None = None
 
@@ -102,10 +99,9 @@ class RestartInTrial:
 
     def take(self, progress: Progress) -> None:
         """Start the time when phase 2 begins: the engine reports that at once."""
-        printed = self._time.of(progress)
-        if progress.phase == "phase2" and self._timer.ident is None:
-            self._phase2_began = printed
-            self._timer.interval -= self._seconds()
+        self._time.take(progress)
+        if self._time.in_phase2 is not None and self._timer.ident is None:
+            self._timer.interval -= self._time.in_phase2
             self._timer.start()
 
     def ended(self) -> Restart:
@@ -125,7 +121,7 @@ class RestartInTrial:
         self._restarted = Restart(began, self._seconds())
 
     def _seconds(self) -> float:
-        return self._time.now() - self._phase2_began
+        return self._time.in_phase2 or 0.0
 
 
 #: Refusal of a command to an external device.
@@ -170,7 +166,6 @@ class TrialRun:
         meter: what reads the device's power meter; None = there is none. `metered` tells that a trial has read it.
         clock: monotonic clock, seconds.
         log: the device's log; None = it does not log.
-        keeps_seconds: shortest time for which the device keeps a connection; None = not known.
     """
 
     place: Place
@@ -186,16 +181,18 @@ class TrialRun:
     clock: Callable[[], float] = time.monotonic
     throttling: Callable[[], Throttling] = ControlGroups().throttling
     log: ConnectionLog | None = None
-    keeps_seconds: float | None = None
     _taken: Sequence[str] | None = field(default=None, init=False)
 
-    def perform(self, plan: TrialPlan, request: TrialRequest) -> Trial:
-        """Empty the device's table, run the engine, and read the counters of device and lab, and the device's log."""
+    def perform(self, plan: TrialPlan, request: TrialRequest, keeps: float | None = None) -> Trial:
+        """Empty the device's table, run the engine, and read the counters of device and lab, and the device's log.
+
+        `keeps` is the shortest time for which the device keeps a connection that leaves, in s; None = not known.
+        """
         # Frames of phase 2 open connections again after a restart, of which the tester has no list.
         with logged_trial(self.log if plan.restart_at_seconds is None else None, request) as logged:
-            return self._performed(plan, request, logged)
+            return self._performed(plan, request, logged, keeps)
 
-    def _performed(self, plan: TrialPlan, request: TrialRequest, logged: LoggedTrial) -> Trial:
+    def _performed(self, plan: TrialPlan, request: TrialRequest, logged: LoggedTrial, keeps: float | None) -> Trial:
         count_before = emptied(self.device, self.asking)
         if plan.settle_seconds:
             self.sleep(plan.settle_seconds)
@@ -204,16 +201,15 @@ class TrialRun:
         refused_before = self._refused()
         memory_before = self._memory(request)
         before = self._lab_state()
-        phase2_began: float | None = None
+        times = _EngineTime(time.monotonic)
         with nullcontext() if self.meter is None else EnergyOfTrial(self.meter, is_proven=self.metered) as metered:
             if plan.restart_at_seconds is None:
-                result, phase2_began = self._run_timed(logged.request)
-                restart, error = None, ""
+                result, restart, error = self.run(logged.request, self._telling(times)), None, ""
             else:
                 result, restart, error = self._run_restarting(request, self._restarting(plan), plan.restart_at_seconds)
         self.metered = metered is not None
         energy: Energy | None = None if metered is None else metered.energy()
-        in_churn = self._counted_in_churn(plan, request, phase2_began)
+        in_churn = self._counted_in_churn(plan, request, times, keeps)
         after = self._lab_state()
         if self.server is not None:
             self.server.confirm_ready()
@@ -239,10 +235,10 @@ class TrialRun:
     def perform_periods(self, plan: TrialPlan, request: TrialRequest, ended: Callable[[Trial], None]) -> None:
         """Empty the device's table and run a trial of several periods.
 
-        The counters of device and lab are read in the pause after each period. A reading that outlasts the pause is
-        told with the next period (`read_late_seconds`). A device that does not answer does not end the trial: its count
-        and memory are then not known. `ended` is called with each period as a trial of its
-        own; an exception that it raises ends the trial.
+        The counters of device and lab are read in the pause after each period. If a reading outlasts the pause, the
+        next period has `read_late_seconds`. A device that does not answer does not end the trial: its count and memory
+        are then not known. `ended` is called with each period as a trial of its own; an exception that it raises ends
+        the trial.
         """
         with logged_trial(self.log, request) as logged:
             self._perform_periods(plan, request, ended, logged)
@@ -255,7 +251,7 @@ class TrialRun:
             self.sleep(plan.settle_seconds)
         logged.begin()
         state, periods, number = self._lab_state(), 1 if plan.phase2 is None else plan.phase2.periods, 0
-        pauses, overrun = _Pauses(self.clock, request.gap_ms / 1000), 0.0
+        times, pause, overrun = _EngineTime(self.clock), request.gap_ms / 1000, 0.0
 
         def period(
             result: TrialResult,
@@ -267,7 +263,7 @@ class TrialRun:
             before, state, number = state, self._lab_state(), number + 1
             count, free_octets, error = self._resources()
             changed = self._found_changed()
-            late, overrun = overrun, 0.0 if line is None else pauses.overrun(line)
+            late, overrun = overrun, 0.0 if line is None else max(0.0, times.since(line) - pause)
             readings = replace(
                 self._of_lab(before, state, is_first=number == 1, is_last=number == periods),
                 count_before=count_before,
@@ -282,7 +278,7 @@ class TrialRun:
             ended(Trial(plan, request, result, readings, placement=self.place.placement))
 
         def report(progress: Progress) -> None:
-            pauses.take(progress)
+            times.take(progress)
             if progress.period is None:
                 self.progress(progress)
             else:
@@ -320,29 +316,17 @@ class TrialRun:
             self.asking.failures.append(str(error))
             return ""
 
-    def _run_timed(self, request: TrialRequest) -> tuple[TrialResult, float | None]:
-        """Run a trial; the last value is the clock's time at which phase 2 began, None = it never did."""
-        began: float | None = None
-        times = _EngineTime(time.monotonic)
-
-        def report(progress: Progress) -> None:
-            nonlocal began
-            printed = times.of(progress)
-            if progress.phase == "phase2" and began is None:
-                began = printed
-            self.progress(progress)
-
-        return self.run(request, report), began
-
-    def _counted_in_churn(self, plan: TrialPlan, request: TrialRequest, began: float | None) -> CountInChurn | None:
-        """Return the device's count after a phase 2 with churn that began then; None = it is not known."""
-        phase2 = plan.phase2
-        if phase2 is None or phase2.churn is None or began is None or self.device is None or not self.device.counts:
+    def _counted_in_churn(
+        self, plan: TrialPlan, request: TrialRequest, times: _EngineTime, keeps: float | None
+    ) -> CountInChurn | None:
+        """Return the device's count after a phase 2 with churn; None = it is not known."""
+        phase2, elapsed = plan.phase2, times.in_phase2
+        if phase2 is None or phase2.churn is None or elapsed is None or self.device is None or not self.device.counts:
             return None
         # Since the first connection was opened; a power meter may have taken its time.
-        lasts = nominal_seconds(request) - phase2.seconds + time.monotonic() - began + _LATE_SECONDS
-        expires = self.keeps_seconds is None or lasts >= self.keeps_seconds
-        return counted(phase2, self.device, self.asking, began=began, expires=expires)
+        lasts = nominal_seconds(request) - phase2.seconds + elapsed + _LATE_SECONDS
+        expires = keeps is None or lasts >= keeps
+        return counted(phase2, self.device, self.asking, began=time.monotonic() - elapsed, expires=expires)
 
     def _restarting(self, plan: TrialPlan) -> Callable[[], object]:
         """Return what restarts the device: natgauge, or a command of the user's."""
@@ -366,14 +350,18 @@ class TrialRun:
         self, request: TrialRequest, act: Callable[[], object], seconds: float
     ) -> tuple[TrialResult, RestartInTrial]:
         """Run a trial, and act at a time of phase 2."""
+        with RestartInTrial(act, seconds) as timed:
+            result = self.run(request, self._telling(timed))
+        return result, timed
+
+    def _telling(self, taker: _EngineTime | RestartInTrial) -> Callable[[Progress], None]:
+        """Return what hears the engine's lines: it passes each to `taker`, and then on."""
 
         def report(progress: Progress) -> None:
-            timed.take(progress)
+            taker.take(progress)
             self.progress(progress)
 
-        with RestartInTrial(act, seconds) as timed:
-            result = self.run(request, report)
-        return result, timed
+        return report
 
     def _faults(self) -> Mapping[str, int]:
         return {} if self.device is None else self.asking(self.device.faults)
