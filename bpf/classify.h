@@ -494,6 +494,28 @@ static __always_inline bool is_dns_query(const struct xdp_md *ctx)
 	       udp->dest == bpf_htons(DNS_PORT);
 }
 
+/*
+ * Counts a frame in another VLAN. An answer in another VLAN is none, so the self-test, which counts foreign frames,
+ * must not see it.
+ */
+static __always_inline int is_elsewhere(struct xdp_md *ctx, struct receiver *r, const int side)
+{
+	if (has_vlans(ctx, side))
+		return 0;
+	count_odd(ctx, &r->odd[side][STREAMS], side);
+	return 1;
+}
+
+static __noinline int elsewhere_at_initiator(struct xdp_md *ctx, struct receiver *r)
+{
+	return is_elsewhere(ctx, r, INITIATOR);
+}
+
+static __noinline int elsewhere_at_responder(struct xdp_md *ctx, struct receiver *r)
+{
+	return is_elsewhere(ctx, r, RESPONDER);
+}
+
 /* TCP has receivers of its own, so that the receivers of the other transports stay small. */
 static __always_inline int receive(const bool tcp, struct xdp_md *ctx, const int side)
 {
@@ -504,11 +526,9 @@ static __always_inline int receive(const bool tcp, struct xdp_md *ctx, const int
 	r = bpf_map_lookup_elem(&receivers, &zero);
 	if (!r)
 		return XDP_DROP;
-	if (plan.side[side].tagged && !has_vlans(ctx, side)) {
-		/* An answer in another VLAN is none, so the self-test, which counts foreign frames, must not see it. */
-		count_odd(ctx, &r->odd[side][STREAMS], side);
+	if (plan.side[side].tagged &&
+	    (side == INITIATOR ? elsewhere_at_initiator(ctx, r) : elsewhere_at_responder(ctx, r)))
 		return XDP_DROP;
-	}
 	if (side == RESPONDER && plan.handed_on == HAND_ALL) {
 		verdict = classify_other(false, ctx, r, side);
 		/* The self-test waits for an answer of the device's; during a trial they are the server's. */

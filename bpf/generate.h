@@ -96,14 +96,17 @@ static __always_inline int put_as(const enum frame_kind kind, struct xdp_md *ctx
 				  const volatile struct form *form, const volatile struct length *length,
 				  const struct flow *flow)
 {
-	void *whole = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
-	void *data = whole + here->tagged;
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+
+	/* Branches that the kernel removes where no frame is tagged. A sum of 0 would cost each frame. */
+	if (here->tagged)
+		data += here->tagged;
 
 	if (here->family == FAMILY_IPV4 ? put4(kind, data, end, here, form, length, flow)
 					: put6(kind, data, end, here, form, length, flow))
 		return -1;
 	if (here->tagged)
-		put_vlans(whole, here, flow->source);
+		put_vlans(data - here->tagged, here, flow->source);
 	return 0;
 }
 
@@ -111,7 +114,10 @@ static __always_inline int put_frame(const enum frame_kind kind, struct xdp_md *
 				     const volatile struct side_plan *here, const volatile struct form *form,
 				     const volatile struct length *length, const struct flow *flow)
 {
-	int longer = plan.longest - length->octets - here->tagged;
+	int longer = plan.longest - length->octets;
+
+	if (here->tagged)
+		longer -= here->tagged;
 
 	/* The kernel makes all live frames of a call with one length, the longest. */
 	if (longer > 0 && bpf_xdp_adjust_tail(ctx, -longer))

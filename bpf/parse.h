@@ -50,7 +50,11 @@ static __always_inline bool may_add(const enum frame_kind kind)
  */
 static __always_inline int added_octets(const enum frame_kind kind, int octets)
 {
-	return may_add(kind) && octets > 0 && octets <= MOST_MORE ? octets : 0;
+	if (!may_add(kind))
+		return 0;
+	/* Otherwise the compiler would compute all and choose, where the kernel removes a branch. */
+	barrier_var(octets);
+	return octets > 0 && octets <= MOST_MORE ? octets : 0;
 }
 
 /*
@@ -134,10 +138,10 @@ static __always_inline bool parse_outer(const struct ethhdr *eth, int outer, str
 	const struct ipv6hdr *ip = (const void *)(eth + 1);
 
 	if (!outer)
-		return eth->h_proto == bpf_htons(ETH_P_IP);
+		return ether_type(eth) == bpf_htons(ETH_P_IP);
 	frame->tunnel_source = address6(&ip->saddr);
 	frame->tunnel_destination = address6(&ip->daddr);
-	return eth->h_proto == bpf_htons(ETH_P_IPV6) && ip->nexthdr == IPPROTO_IPIP;
+	return ether_type(eth) == bpf_htons(ETH_P_IPV6) && ip->nexthdr == IPPROTO_IPIP;
 }
 
 /* Whether the length in the outer header, if there is one, is `octets`. */
@@ -198,14 +202,13 @@ static __always_inline bool parse4(const enum frame_kind kind, void *data, void 
 static __always_inline bool parse6(const enum frame_kind kind, void *data, void *end, const int link,
 				   const volatile struct form *form, struct received_frame *frame)
 {
-	struct ethhdr *eth = data;
 	struct ipv6hdr *ip = data + ETH_HLEN;
 	struct transport *transport = (void *)(ip + 1);
 	const bool lettered = kind == FRAME_UDP && form->lettered;
 	int octets, added;
 	__u64 sum;
 
-	if (data + up_to_tag6(kind) > end || eth->h_proto != bpf_htons(ETH_P_IPV6) ||
+	if (data + up_to_tag6(kind) > end || ether_type(data) != bpf_htons(ETH_P_IPV6) ||
 	    ip->nexthdr != transport_protocol(kind, true) || !transport_is(kind, transport, form) ||
 	    !has_tag(kind, transport, end, lettered))
 		return false;

@@ -17,12 +17,13 @@ static __always_inline int sender_of(const struct tag *tag)
 /* The number of a frame's size; ONE_SIZE: it has that of its form. */
 static __always_inline __u32 size_of(const enum frame_kind kind, const struct tag *tag)
 {
-	const volatile struct size_mix *mix = &plan.sizes[sender_of(tag)];
+	const volatile struct size_mix *mix;
 	__u32 size = 0, place;
 	__u64 number, start;
 
 	if (is_untagged(kind) || !plan.sized || !(plan.sized >> (tag->kind & STREAM_MASK) & 1))
 		return ONE_SIZE;
+	mix = &plan.sizes[sender_of(tag)];
 	number = (__u64)tag->sequence * plan.senders + (tag->kind >> STREAM_BITS);
 	start = draw(number / mix->of, plan.draw_key ^ 0x2545f491, mix->of);
 	place = (number % mix->of * mix->step + start) % mix->of;

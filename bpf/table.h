@@ -15,10 +15,15 @@ struct outside {
 static __always_inline __u64 *entry(__u64 connection, const bool churn)
 {
 	__u64 place = churn ? connection - divide(connection, &plan.open) * plan.open.by : connection;
-	__u32 piece = plan.open.by > plan.pieces.by ? divide(place, &plan.pieces) : 0;
-	__u32 slot = place - piece * plan.pieces.by;
-	void *map = bpf_map_lookup_elem(&state_table, &piece);
+	__u32 piece = 0, slot = place;
+	void *map;
 
+	if (plan.open.by > plan.pieces.by) {
+		piece = divide(place, &plan.pieces);
+		barrier_var(piece);
+		slot = place - piece * plan.pieces.by;
+	}
+	map = bpf_map_lookup_elem(&state_table, &piece);
 	return map ? bpf_map_lookup_elem(map, &slot) : NULL;
 }
 

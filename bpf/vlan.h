@@ -14,7 +14,10 @@
 /* Where the frame lies as an untagged one at `side` would. */
 static __always_inline void *untagged_start(const struct xdp_md *ctx, const int side)
 {
-	return (void *)(long)ctx->data + plan.side[side].tagged;
+	void *data = (void *)(long)ctx->data;
+
+	/* As in put_as(): a branch, no sum of 0. */
+	return plan.side[side].tagged ? data + plan.side[side].tagged : data;
 }
 
 /* Write MAC addresses and tags of a frame from `source`, an own address, over what lies before its EtherType. */
