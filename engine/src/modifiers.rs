@@ -14,13 +14,14 @@ use crate::request::{Request, Vlan};
 use crate::shared::PHASE2;
 use crate::tester::types;
 
-/// Sends ICMP echo requests to the device, one after each interval (RFC 2544 section 11.2), through a packet socket. The
-/// frame programs count the replies.
+/// Sends ICMP echo requests to the device in phase 2, the first one as it begins and one after each interval (RFC 2544
+/// section 11.2), through a packet socket. The frame programs count the replies.
 pub struct Queries {
     socket: Socket,
     frame: Vec<u8>,
     interval: Duration,
-    next: Instant,
+    /// When the next one is due; None: at once.
+    next: Option<Instant>,
     /// How many were sent.
     pub sent: u64,
 }
@@ -39,7 +40,7 @@ impl Queries {
         })?;
         let interval = Duration::from_millis(milliseconds);
         let frame = echo(port, port.own.at(0), device, request.mark as u16);
-        Ok(Some(Self { socket, frame, interval, next: Instant::now() + interval, sent: 0 }))
+        Ok(Some(Self { socket, frame, interval, next: None, sent: 0 }))
     }
 
     /// Send the next one, if it is due. One that a full or disconnected port does not take stays without an answer.
@@ -47,11 +48,13 @@ impl Queries {
     /// # Errors
     /// The port takes none.
     pub fn send_due(&mut self) -> Outcome<()> {
-        if Instant::now() < self.next {
+        let now = Instant::now();
+        let due = self.next.unwrap_or(now);
+        if now < due {
             return Ok(());
         }
         // Those of a pause are left out: they would all be sent after it.
-        self.next = (self.next + self.interval).max(Instant::now());
+        self.next = Some((due + self.interval).max(now));
         self.sent += 1;
         match self.socket.send(&self.frame) {
             Err(error) if !passes(&error) => Err(Failure::Host(format!("management query: {error}"))),

@@ -281,7 +281,8 @@ impl Trial<'_> {
                 self.programs.control.since(0);
             }
             if refused.is_ok() {
-                let asked = self.queries.as_mut().map_or(Ok(()), Queries::send_due);
+                let queries = self.queries.as_mut().filter(|_| matches!(name, PhaseName::Phase2));
+                let asked = queries.map_or(Ok(()), Queries::send_due);
                 refused = asked.and_then(|()| self.check_limits());
                 if refused.is_err() {
                     self.programs.control.stop();

@@ -29,6 +29,8 @@ LEAST_LAG_SECONDS = 200e-6
 #: intended rate.
 MOST_TOGETHER = 64
 BATCH_SECONDS = 100e-6
+#: A bound of the engine's schema: a longer phase cannot be paced.
+LONGEST_PHASE_SECONDS = 17_000.0
 #: Softirqs may use a device's core for 2 ms, so a shorter stall cannot be distinguished from the device's work.
 LEAST_WATCHED_SECONDS = 0.002
 

@@ -33,12 +33,17 @@ def test_broadcasts_queries_and_groups_are_counted_exactly() -> None:
         passing(measurer, replace(plain, phase2=modified_by(Modifiers("both"))))
         modified = kept.trials[-1]
         passing(measurer, replace(plain, phase2=modified_by(Modifiers(groups=4, group_seconds=0.4))))
+        short = replace(modified_by(Modifiers("management")), seconds=0.4)
+        passing(measurer, replace(plain, phase2=short))
     for counts in phase2_of(modified).values():
         assert (counts.broadcast_frames, counts.made_frames, counts.received_frames) == (20, 1980, 1980)
     result: Any = modified["result"]
     queries = result.ports.initiator.queries
     assert queries.sent >= 2
     assert queries.answered == queries.sent
+    # The first query leaves as phase 2 begins (RFC 2544 section 11.2).
+    short_result: Any = kept.trials[-1]["result"]
+    assert short_result.ports.initiator.queries.sent == 1
     # Group k lacks the frames before k x 0.4 s, a quarter of those.
-    for counts in phase2_of(kept.trials[-1]).values():
+    for counts in phase2_of(kept.trials[-2]).values():
         assert counts.made_frames == counts.received_frames == counts.intended_frames == 2000 - (100 + 200 + 300)

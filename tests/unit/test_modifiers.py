@@ -77,6 +77,9 @@ def test_the_time_of_the_groups_is_added_once_and_makes_no_trial_short() -> None
         {"groups": 4, "reading_order": "increasing"},
         {"modifiers": "broadcast", "reading_order": "increasing"},
         {"groups": 4, "group_seconds": 0},
+        # The engine refused them after the connection rate had been measured, in words of its own.
+        {"groups": 30, "group_seconds": 600.0},
+        {"foreground_share": 0.9995},
         # Shares of a whole trial's frames are far less than those of the time in which all groups send.
         {"groups": 4, "loss_tolerance": 0.01},
         {"groups": 4, "search": "mlrsearch"},

@@ -12,9 +12,9 @@ import pytest
 from tests.plans import OneTrial, PlanOfTrial
 from tests.unit.counted import change_trial, make_counts, make_outcome
 
-from natgauge.agreement.trial import LEAST_STALL_SECONDS, LONGEST_PHASE_SECONDS
+from natgauge.agreement.trial import LEAST_STALL_SECONDS
 from natgauge.trial.pacing import CATCH_UP_PERCENT, PREPARING_CATCH_UP_PERCENT, learned, pacing, watched_bound
-from natgauge.trials import Direction, Phase2Plan, RateStep
+from natgauge.trials import LONGEST_PHASE_SECONDS, Direction, Phase2Plan, RateStep
 from natgauge.words import Placement, Verdict
 
 SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "trial" / "request-1.schema.json").read_text())

@@ -21,9 +21,8 @@ from natgauge.agreement.generated import (
 from natgauge.errors import BrokenError
 from natgauge.words import Close
 
-#: Bounds of the engine's schema that requests are made with. The timer interrupt is no stall.
+#: A bound of the engine's schema that requests are made with. The timer interrupt is no stall.
 LEAST_STALL_SECONDS: Final = 10e-6
-LONGEST_PHASE_SECONDS: Final = 17_000.0
 
 
 class TcpUse(Protocol):

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from natgauge.figure_text import number
 from natgauge.inputs.input import chosen
@@ -30,6 +31,7 @@ from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, 
 from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS, RFC_TRIAL_SECONDS
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.repetitions import Answered
+from natgauge.procedures.kit.result.notes import repetitions_note
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.rate_search import SearchSettings, SearchSpan, top_rate
 from natgauge.procedures.kit.settings import ABOUT_FRAME_TIMEOUT, ABOUT_LOSS_TOLERANCE
@@ -41,6 +43,7 @@ LOSS_TOLERANCE = 0.0001
 ANSWER_SECONDS = 0.25
 #: RFC 8219 section 9.2: at most so long.
 RFC_ANSWER_SECONDS = 1.0
+RFC_REPETITIONS = 20
 #: Queries/s that fill the cache of a device: any server answers as many, whose names it does not know.
 FILLING_RATE = 1000.0
 #: A real server answers the queries of phase 1, too: no faster than this, so that it is phase 2 that is found too fast.
@@ -107,7 +110,7 @@ class ResolutionRateSettings(Phase1Settings, SearchSettings):
         if self.frame_timeout_seconds is None or self.frame_timeout_seconds > RFC_ANSWER_SECONDS:
             text = f"time for an answer:{limit or ' not limited'}; RFC 8219 section 9.2 allows {RFC_ANSWER_SECONDS:g} s"
             notes.append(Note("settings", text))
-        return notes
+        return [*notes, *repetitions_note(self, RFC_REPETITIONS, "RFC 8219 section 9.2")]
 
     def plan(self, phase1_rate: float, rate: float, seconds: float) -> TrialPlan:
         """Return the trial with `rate` queries/s in phase 2, for `seconds`."""
@@ -124,6 +127,9 @@ class ResolutionRateSettings(Phase1Settings, SearchSettings):
 
 class _Filling(Preparation):
     """A phase 1 that asks for the names which are to be in the device's cache."""
+
+    does: ClassVar[str] = "fill the device's cache"
+    unit: ClassVar[str] = "queries/s"
 
     def notes(self) -> list[Note]:
         """Return the note on the filled cache."""

@@ -32,7 +32,7 @@ from natgauge.agreement.generated import (
     TrialLimits,
     TrialRequest,
 )
-from natgauge.agreement.trial import LONGEST_PHASE_SECONDS, frame_of, nominal_seconds
+from natgauge.agreement.trial import frame_of, nominal_seconds
 from natgauge.errors import UsageError
 from natgauge.ethernet import BROADCAST_EVERY, QUERY_OCTETS
 from natgauge.figure_text import in_full
@@ -41,7 +41,7 @@ from natgauge.labs.contract import Addresses, Port
 from natgauge.modifiers import QUERY_SECONDS, Modifiers
 from natgauge.setup.traffic import TrafficPlan
 from natgauge.trial.pacing import Pacing, watched_bound
-from natgauge.trials import Phase2Plan, TrialPlan
+from natgauge.trials import LONGEST_PHASE_SECONDS, Phase2Plan, TrialPlan
 from natgauge.words import Address, Family, Query, Side
 
 #: Seconds, in addition to twice its nominal length, after which a trial is aborted.

@@ -90,8 +90,8 @@ class UnpreparableError(GoneError):
             # The search for the rate finds that share, and the loss is measured all the same.
             mend = "; give a lower --connection-rate, or none if the device loses such a share at every rate"
         super().__init__(
-            f"{metric}: phase 1 could not establish the connections (failed in a row: {preparation.failures}, at "
-            f"{number(preparation.rate)} connections/s at last), so no rate of phase 2 could be judged: "
+            f"{metric}: phase 1 could not {preparation.does} (failed in a row: {preparation.failures}, at "
+            f"{number(preparation.rate)} {preparation.unit} at last), so no rate of phase 2 could be judged: "
             f"{outcome.reason}{'' if outcome.limited_by in FULL else mend}"
         )
         self.outcome = outcome
@@ -106,6 +106,10 @@ class Preparation:
         rough: the connection rate as measured first; None when it was given, or there is no phase 1.
         unavoidable: share of the frames of phase 1 that is lost at every rate.
     """
+
+    #: What phase 1 does, and the unit of its rate.
+    does: ClassVar[str] = "establish the connections"
+    unit: ClassVar[str] = "connections/s"
 
     rate: float
     connection_rate: float

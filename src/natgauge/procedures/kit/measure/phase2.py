@@ -16,7 +16,7 @@ from natgauge.measurer import Ability
 from natgauge.modifiers import Beside, Modifiers
 from natgauge.notes import Note
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.trials import Phase2Plan, TrialPlan
+from natgauge.trials import LONGEST_PHASE_SECONDS, Phase2Plan, TrialPlan
 from natgauge.words import SENDING, TcpState
 
 Directions = Literal["both", "up", "down"]
@@ -72,6 +72,12 @@ class Phase2Settings(TrialSettings):
     def __post_init__(self) -> None:
         """Refuse a share of one direction, and an order of frames that has no effect because there is no table."""
         super().__post_init__()
+        if 1 - LEAST_FOREGROUND < self.foreground_share < 1:
+            raise wrong(
+                "foreground_share",
+                f"{self.foreground_share:g} leaves less than {LEAST_FOREGROUND:.1%} of the frames to native IPv6; "
+                f"use at most {1 - LEAST_FOREGROUND:g}, or 1",
+            )
         if self.directions != "both" and not self.is_balanced:
             raise UsageError(
                 f"down share: with directions {self.directions} one side sends all frames; leave it out",
@@ -209,6 +215,13 @@ class ModifiedSettings(Phase2Settings):
             raise wrong(
                 "group_seconds",
                 f"{self.group_seconds:g} s, but one group has all connections; leave it out, or give more groups",
+            )
+        ramp = 0.0 if self.conditions is None else self.conditions.ramp_seconds
+        if ramp + self.trial_seconds > LONGEST_PHASE_SECONDS:
+            raise wrong(
+                "group_seconds",
+                f"{self.group_seconds:g} s between {self.groups} groups, so a trial takes "
+                f"{ramp + self.trial_seconds:,.0f} s, more than {LONGEST_PHASE_SECONDS:,.0f} s; choose fewer",
             )
         if self.groups > self.connections:
             raise UsageError(f"groups: {self.groups} of {self.connections} connections; use fewer", at="groups")
