@@ -9,19 +9,21 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.labs.last_runs import record
-from tests.labs.trying import passing
+from tests.labs.trying import decided, passing
 from tests.plans import PlanOfTrial
 
 import natgauge
 from natgauge import guest_building
 from natgauge.cleaning import cleanup
 from natgauge.doubts.cores import UNEVEN
-from natgauge.errors import BrokenError
+from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.gateways.recipe import load
 from natgauge.labs import kinds, vm
 from natgauge.labs.common import namespaces
@@ -32,8 +34,10 @@ from natgauge.procedures.kit.result.device_figures import imbalance
 from natgauge.records.reading import read_lines
 from natgauge.records.store import TRIAL_SCHEMA, Memory
 from natgauge.trial.bench import Bench
+from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.question import ask
 from natgauge.trials import Phase2Plan
+from natgauge.words import Verdict
 
 pytestmark = [
     pytest.mark.slow("builds a guest and boots it in an emulator"),
@@ -73,6 +77,14 @@ def left() -> list[str]:
     strays += [str(path) for path in Path("/run/natgauge").glob("*/vmtest*")]
     found = subprocess.run(["pgrep", "-fl", "ng-vmtest|vmtest/initrd"], check=False, capture_output=True, text=True)
     return [*strays, *found.stdout.splitlines()]
+
+
+@contextmanager
+def logging_jool(way: str, **inputs: Any) -> Iterator[LabMeasurer]:
+    """What measures Jool in a guest, with a log."""
+    asked = {"lab": "vm", "lab_name": "vmtest", "connections": 1000, "logging": way, "seed": 5, **inputs}
+    with Bench(ask("connection-rate", "jool-nat64", asked).cell) as bench:
+        yield bench.ready(bench.plan("connection-rate", {}), Memory()).measurer
 
 
 def test_a_guest_is_a_machine_of_its_own_and_goes_with_the_lab() -> None:
@@ -177,6 +189,53 @@ def test_jool_lists_every_connection_by_tcp_as_open_and_none_after_its_transacti
         closed = passing(measurer, PlanOfTrial(1000, 100.0, frame_timeout_seconds=1.0, request_octets=0, close="fin"))
         assert (closed.table_count, closed.readings.established) == (1000, 0)
     assert left() == []
+
+
+@pytest.mark.parametrize(
+    ("way", "transport"), [("session", "udp"), ("session", "tcp"), ("session", "icmp"), ("bib", "udp")]
+)
+def test_the_log_of_jool_is_complete_in_the_kernel_of_a_guest(way: str, transport: str) -> None:
+    with logging_jool(way, transport=transport) as measurer:
+        trial = passing(measurer, PlanOfTrial(1000, 500.0, Phase2Plan(500.0, 0.0, 0.5), frame_timeout_seconds=1.0))
+    log = trial.readings.log
+    assert log is not None
+    assert (log.connections, log.records, log.is_odd, log.outside_named) == (1000, 1000, False, True)
+    assert left() == []
+
+
+def test_what_the_kernel_overwrites_before_it_is_read_is_missing_and_counted_and_nothing_after_it() -> None:
+    plan = PlanOfTrial(5000, 1000.0, frame_timeout_seconds=1.0)
+    with logging_jool("session", connections=5000) as measurer:
+        assert measurer.log is not None
+        # Who reads the kernel's log stands still for longer than its buffer has room (128 KiB).
+        stands_still = """
+        (
+            until [ "$(grep -c 'Added session' "$NG_WORK/sessions.log")" -gt 100 ]; do sleep 0.1; done
+            kill -s STOP $(pidof cat)
+            sleep 4
+            kill -s CONT $(pidof cat)
+        ) > /dev/null 2>&1 &
+        """
+        assert measurer.log.device.run(stands_still).status == 0
+        trial = decided(measurer, plan)
+        log = trial.readings.log
+        assert log is not None
+        assert (trial.verdict, trial.limited_by) == (Verdict.FAIL, "log"), trial.reason
+        assert log.lost > 1000
+        assert trial.cause is not None
+        assert (trial.cause.counter, trial.cause.frames) == ("log_drops", log.lost)
+        assert passing(measurer, plan).readings.faults["log_drops"] == 0
+
+
+def test_jool_does_not_log_where_the_console_would_get_each_record_too() -> None:
+    with logging_jool("session") as measurer:
+        assert measurer.log is not None
+        assert measurer.device is not None
+        machine = measurer.log.device
+        assert machine.run("echo 7 > /proc/sys/kernel/printk").status == 0
+        with pytest.raises(NatgaugeError, match=r"kernel\.printk: 7: the console of this machine"):
+            measurer.device.restart()
+        assert machine.run("cut -f 1 /proc/sys/kernel/printk").stdout == "7\n"
 
 
 def test_a_guest_has_the_users_files(tmp_path: Path) -> None:

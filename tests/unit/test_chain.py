@@ -184,6 +184,13 @@ def test_the_page_on_gateways_has_a_chain_that_can_be_read(tmp_path: Path) -> No
     ]
 
 
+def test_a_chain_logs_only_where_the_log_names_the_hosts_that_the_tester_knows() -> None:
+    """Behind a CLAT the log of a NAT64 names addresses of the CLAT's prefix, of which the tester knows nothing."""
+    assert load("jool-nat64").logging
+    assert load("464xlat-jool").logging == {}
+    assert load("ds-lite").logging.keys() == load("nftables-nat44").logging.keys()
+
+
 def test_the_devices_of_a_chain_are_shown(capsys: pytest.CaptureFixture[str], golden: Golden) -> None:
     assert run(["gateways", "show", "ds-lite"]) == 0
     shown = capsys.readouterr().out

@@ -76,11 +76,11 @@ def octets(address: str) -> bytes:
 
 def entry(
     number: int, *, source: str = "10.0.0.2", port: int | None = None, seen: int | None = None, known: int = 1,
-    outside: str = "198.19.0.1", remote: int = 1,
+    outside: str = "198.19.0.1", remote: int = 1, destination: str = "198.19.0.2",
 ) -> bytes:  # fmt: skip
     port = 1024 + number if port is None else port
     due = START * 10**9 + number * 10**6
-    places = (octets(source), octets("198.19.0.2"), octets(outside))
+    places = (octets(source), octets(destination), octets(outside))
     return _ENTRY.pack(due, port, remote, port if seen is None else seen, known, *places)
 
 
@@ -656,6 +656,42 @@ def test_a_message_of_vpp_names_both_tuples_and_one_of_an_end_is_no_record() -> 
         listed(entry(0, seen=1025), all_learned=True), log, way.pattern, grace=2.0, timed=False, ignored=way.ignored
     )
     assert (counts.records, counts.unparsed, counts.octets, counts.is_odd) == (1, 0, len(log), False)
+
+
+#: What the kernel's log has of Jool 4.1.9 at Linux 6.1, by way and transport; and what others write there.
+JOOL = {
+    ("session", "udp"): "6,402,41151198,-;Jool: default 2026/11/28 0:12:33 (GMT) - Added session "
+    "2001:2::2#22057|2001:2:0:1::c613:2#1|198.19.0.1#23789|198.19.0.2#1|UDP",
+    ("session", "icmp"): "6,404,52786554,-;Jool: default 2026/11/28 0:17:50 (GMT) - Added session "
+    "2001:2::2#22057|2001:2:0:1::c613:2#22057|198.19.0.1#23789|198.19.0.2#23789|ICMP",
+    ("bib", "udp"): "6,405,52500620,-;Jool: default 2026/11/28 0:16:19 (GMT) - Mapped 2001:2::2#22057 to "
+    "198.19.0.1#23789 (UDP)",
+}  # fmt: skip
+OTHERS = (
+    "4,10402,70916771,-;hrtimer: interrupt took 37217572 ns",
+    "6,390,12320034,-;Jool: Replaced instance 'default'.",
+    " SUBSYSTEM=pci",
+)
+
+
+@pytest.mark.parametrize(("name", "transport"), JOOL)
+def test_the_kernels_log_has_jools_sessions_and_no_line_of_another_kind_is_a_record(name: str, transport: str) -> None:
+    way, line = load("jool-nat64").logging[name], JOOL[name, transport]
+    is_udp = transport == "udp"
+    opened = entry(0, source="2001:2::2", port=22057, destination="2001:2:0:1::c613:2", seen=23789)
+    ended = re.sub("Added session|Mapped", "Forgot session" if name == "session" else "Forgot", line)
+
+    def counted(*lines: str) -> LogCounts:
+        known = listed(opened, all_learned=True, has_ports=is_udp)
+        text = "".join(f"{each}\n" for each in lines)
+        return join(known, text, way.pattern, grace=2.0, has_ports=is_udp, timed=False, ignored=way.ignored)
+
+    counts = counted(*OTHERS, line, ended)
+    assert (counts.records, counts.unparsed, counts.outside_named, counts.is_odd) == (1, 0, True, False)
+    assert counted(ended, *OTHERS).lost == 1
+    assert counted(line.replace("#23789", "#23790")).wrong == 1
+    half = counted(line[:90])
+    assert (half.unparsed, half.lost) == (1, 1)
 
 
 def test_a_gateway_with_its_log_starts_it_last_and_stops_it_first() -> None:

@@ -168,6 +168,31 @@ def test_a_message_of_vpp_that_the_kernel_refuses_is_counted_once(place: Place) 
     assert place.run(load("vpp-nat44-ed"), str(way.dropped)) == "log_drops 7\n"
 
 
+@pytest.mark.parametrize("way", ["session", "bib"])
+def test_messages_that_the_kernel_overwrote_before_they_were_read_are_counted(way: str, place: Place) -> None:
+    recipe = load("jool-nat64")
+    log = place.work / recipe.logging[way].records
+    log.write_text("")
+    assert place.run(recipe, str(recipe.logging[way].dropped)) == "log_drops 0\n"
+    # A message can have further lines, which have no number.
+    log.write_text("6,402,41,-;Jool\n4,403,52,-;usb 1-1\n SUBSYSTEM=usb,9\n6,407,60,-;Jool\n6,409,61,-;Jool\n")
+    assert place.run(recipe, str(recipe.logging[way].dropped)) == "log_drops 4\n"
+
+
+@pytest.mark.parametrize("way", ["session", "bib"])
+def test_jool_does_not_log_to_the_console_as_well(way: str, place: Place) -> None:
+    recipe = load("jool-nat64")
+    start = str(recipe.logging[way].start)
+    place.program("jool", CALLED)
+    place.program("cut", "#!/bin/sh\necho 7\n")
+    said = place.run(recipe, f"( {start} ) 2>&1 || echo refused", check=False)
+    assert said.endswith("run there: sysctl kernel.printk=6\nrefused\n")
+    assert place.calls() == []
+    place.program("cut", "#!/bin/sh\necho 6\n")
+    place.run(recipe, start)
+    assert place.calls() == [f"jool global update logging-{way} true"]
+
+
 # Time-outs.
 
 
@@ -233,9 +258,22 @@ def test_connections_of_a_flow_table_may_be_counted_until_its_collector_has_run(
 # Cores.
 
 
-@pytest.mark.parametrize("way", ["conntrack-events", "nflog-ulogd", "nfct-ulogd", "nfct-syslog", "given-blocks"])
-def test_what_writes_a_log_runs_on_the_devices_cores_or_on_those_that_it_is_given(way: str, place: Place) -> None:
-    recipe = load("cgn-port-blocks")
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("cgn-port-blocks", "conntrack-events"),
+        ("cgn-port-blocks", "nflog-ulogd"),
+        ("cgn-port-blocks", "nfct-ulogd"),
+        ("cgn-port-blocks", "nfct-syslog"),
+        ("cgn-port-blocks", "given-blocks"),
+        ("jool-nat64", "session"),
+        ("jool-nat64", "bib"),
+    ],
+)
+def test_what_writes_a_log_runs_on_the_devices_cores_or_on_those_that_it_is_given(
+    name: str, way: str, place: Place
+) -> None:
+    recipe = load(name)
     (process,) = recipe.logging[way].process
     assert "taskset" in [program for need in recipe.logging[way].needs for program in need.programs]
     # A way may send its program's output, and so that of this one, to a file.
