@@ -288,7 +288,12 @@ class LabMeasurer(Measurer):
         self.recorder.add_trial({**record_of(trial, began=began.at, seconds=began.seconds), **others})
 
     def periods(self, plan: TrialPlan, heard: Callable[[Period], bool]) -> tuple[Period, ...]:
-        """Run one trial with several periods of phase 2, and record each period as a trial."""
+        """Run one trial with several periods of phase 2, and record each period as a trial.
+
+        A device that crashes may take a link of the tester down, which excuses all loss, and no single frames can be
+        sent between periods. So it collapsed in each period from which nothing came back, from the one in which the
+        link went down until a frame comes back.
+        """
         if plan.phase2 is None:
             raise UsageError("periods: the trial has no phase 2")
         self._brought_back()
@@ -299,6 +304,7 @@ class LabMeasurer(Measurer):
         self.number += 1
         periods: list[Period] = []
         length, first_ns = plan.phase2.seconds, 0
+        link_lost = False
         began = _Begin.now()
 
         def seconds_of(wall_ns: int) -> float:
@@ -307,7 +313,12 @@ class LabMeasurer(Measurer):
             return length + (wall_ns - first_ns) / 1e9
 
         def ended(trial: Trial) -> None:
-            nonlocal began
+            nonlocal began, link_lost
+            link_lost = link_lost or bool(trial.readings.link_losses)
+            self.collapsed = link_lost and _nothing_came(trial)
+            if self.collapsed:
+                trial = _read(trial, forwards=False)
+            link_lost = self.collapsed or bool(trial.readings.link_losses)
             read = trial.readings
             trial = replace(self._with_commands(judged(_established(trial), self._limits)), readings=read)
             self.passed = plan if trial.verdict is Verdict.PASS else self.passed
