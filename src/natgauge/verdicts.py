@@ -406,7 +406,7 @@ def _wrong(stream: _Stream, case: _Case) -> _Ruling | None:
     wrong = {
         **counts.wrong_in_words,
         "duplicated": counts.duplicates,
-        "with wrong content": sum(message.wrong for message in counts.messages),
+        "with wrong content": counts.wrong_content,
     }
     faults = {name: number for name, number in wrong.items() if number}
     leaked = counts.untranslated + counts.mistranslated

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from tests import simulated_lab
 from tests.simulated_lab import Measured
-from tests.unit.counted import change_counts, change_trial, make_counts, make_outcome
+from tests.unit.counted import arrivals, change_counts, change_trial, make_counts, make_outcome
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.simulated import Gateway
-from tests.unit.test_measurer import Isolated, Recorder, no_time
+from tests.unit.test_measurer import SETTINGS, Isolated, Recorder, no_time
 from tests.unit.test_measurer_trials import PLAN, measurer
 
 from natgauge.agreement.generated import Progress, TrialRequest, TrialResult
@@ -262,6 +262,46 @@ def test_a_gateway_that_crashed_and_took_the_link_down_is_no_disturbance_of_the_
     assert trial.readings.link_losses == {"Initiator": 1}
     assert trial.verdict == verdict
     assert len(engine.requests) == 2
+
+
+class Refusing(FakeEngine):
+    """Before a server that answers a request in one way: with nothing, with refusals of all queries, or right.
+
+    Attributes:
+        ways: what comes back of each request, in order; the last one goes on.
+    """
+
+    def __init__(self, *ways: str) -> None:
+        super().__init__()
+        self.ways = ways
+
+    def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
+        """Answer one request."""
+        way = self.ways[min(len(self.requests), len(self.ways) - 1)]
+        self.dead = way != "right"
+        result = super().__call__(request, *others)
+        if way != "refused" or result.phase2 is None:
+            return result
+        sides = {"initiator": result.phase2.initiator, "responder": result.phase2.responder}
+        refused = {
+            side: change_counts(counts, messages=[arrivals("response", 0, counts.offered_frames)])
+            for side, counts in sides.items()
+            if counts is not None
+        }
+        return result.model_copy(update={"phase2": result.phase2.model_copy(update=refused)})
+
+
+@pytest.mark.parametrize(
+    ("ways", "verdict"),
+    [(("refused",), "FAIL"), (("nothing", "refused"), "FAIL"), (("nothing",), "COLLAPSED")],
+)
+def test_a_server_that_refuses_all_queries_is_overloaded_and_no_collapse(ways: tuple[str, ...], verdict: str) -> None:
+    """Single queries were refused as well, so it had collapsed, and was started again."""
+    engine = Refusing(*ways)
+    settings = replace(SETTINGS, translated=False)
+    trial = measurer(engine, place=Isolated(), settings=settings).measure(replace(PLAN, stateless=True))
+    assert trial.verdict == verdict
+    assert len(engine.requests) == 1 + ("nothing" in ways)
 
 
 class Dying(FakeEngine):

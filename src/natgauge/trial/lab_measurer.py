@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from natgauge.agreement.generated import Progress, ReceiverTime, StreamCounts, TrialRequest, TrialResult
 from natgauge.agreement.process import run
 from natgauge.churn import IDLE_DRAWS
-from natgauge.counts import received_in_all, streams_of
+from natgauge.counts import arrived_in_all, streams_of
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError, UnreachableError, UsageError
 from natgauge.figure_text import number as written
@@ -356,7 +356,7 @@ class LabMeasurer(Measurer):
 
     def _unanswered(self, plan: TrialPlan, error: SilentControlsError) -> Trial:
         """Return a trial that could not begin because the device's controls are silent."""
-        if not received_in_all(self._came_back()):
+        if not arrived_in_all(self._came_back()):
             raise error
         reason = f"the device did not answer its controls before the trial ({error}), although it forwards"
         return self._unbegun(plan, Verdict.INVALID, reason, limited_by="host")
@@ -420,7 +420,7 @@ class LabMeasurer(Measurer):
             back = self._came_back()
         except (BrokenError, HostError) as error:
             return _read(trial, unprobed=str(error))
-        return _read(trial, forwards=any(back[stream].received_frames for stream in last if stream in back))
+        return _read(trial, forwards=any(back[stream].arrived for stream in last if stream in back))
 
     def _emptied_again(self, trial: Trial) -> Trial:
         """Empty the device's table to have room for single frames; failed controls are added to the trial."""
@@ -655,7 +655,7 @@ def _may_be_dead(trial: Trial) -> bool:
 
 def _nothing_came(trial: Trial) -> bool:
     """Whether no frame of the last phase came back; segments that the device changed arrived all the same."""
-    return not received_in_all(_last_phase(trial)) and not signs_of(trial.counted)
+    return not arrived_in_all(_last_phase(trial)) and not signs_of(trial.counted)
 
 
 def _last_phase(trial: Trial) -> Mapping[Direction | None, StreamCounts]:
