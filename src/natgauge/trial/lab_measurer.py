@@ -25,7 +25,7 @@ from natgauge.trial.command_retries import CommandRetries, SilentControlsError
 from natgauge.trial.connection_log import ConnectionLog
 from natgauge.trial.judging import judged, signs_of
 from natgauge.trial.observer import Observer, Silent
-from natgauge.trial.pacing import learned, pacing
+from natgauge.trial.pacing import Pacing, learned, pacing
 from natgauge.trial.protocols import DeviceControl, OwnDelays, Place, ServerControl
 from natgauge.trial.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds, pause_ms, with_pauses
 from natgauge.trial.trial_run import NOT_OURS, Own, TrialRun, emptied, meter_of
@@ -472,7 +472,9 @@ class LabMeasurer(Measurer):
         rates = {Direction.INITIATOR: plan.phase2.initiator_rate, Direction.RESPONDER: plan.phase2.responder_rate}
         # The cable carries one direction. With both directions the sender is as busy as with one of the sum of rates.
         total = sum(rates.values())
-        delays = self.own(total, min(plan.phase2.seconds, _OWN_SECONDS), variation=plan.record_variation)
+        seconds, batch = min(plan.phase2.seconds, _OWN_SECONDS), self._pacing(plan).batch
+        # Frames that leave together wait for each other, here as in the trial.
+        delays = self.own(total, seconds, batch=batch, variation=plan.record_variation)
         return {direction: delays for direction, rate in rates.items() if rate > 0}
 
     def costs(self, plan: RoundPlan) -> TimedRound:
@@ -577,9 +579,11 @@ class LabMeasurer(Measurer):
 
     def request(self, plan: TrialPlan, traffic: TrafficPlan | None = None) -> TrialRequest:
         """The engine's request for a trial of this plan and traffic; each trial's frames carry the next run mark."""
-        pace = pacing(plan, self.place.placement, self.settings.ring, self.known_rates.get(plan.phase2 is None))
         requests = Requests(self.settings, traffic or self.traffic, self.place.initiator, self.place.responder)
-        return requests.of(plan, self.number, pace)
+        return requests.of(plan, self.number, self._pacing(plan))
+
+    def _pacing(self, plan: TrialPlan) -> Pacing:
+        return pacing(plan, self.place.placement, self.settings.ring, self.known_rates.get(plan.phase2 is None))
 
     def _run(self, request: TrialRequest, progress: Callable[[Progress], None]) -> TrialResult:
         return self.runner(request, progress, longest_seconds(request) + SLACK_SECONDS)
