@@ -34,7 +34,8 @@ class Readings:
         faults: frames that the device refused during the trial, and other events that it counts, by its own names; 0
             where there were none. Empty = not known.
         device_error: error of the device's controls; empty where they answered, None for an external device.
-        forwards: whether single frames came back after the trial; None = not tried, or `unprobed` gives the reason.
+        forwards: whether single frames came back after the trial; None = not tried, or `unprobed` gives the reason. Of
+            a period false: nothing came back in it since a link of the tester's ports went down.
         unprobed: error that kept the tester from sending single frames after the trial; empty = none.
         core_work: work of each core of the devices during the trial; empty = not known.
         octets_per_connection: memory of a connection in the kernel of the device's machine, by its growth during the

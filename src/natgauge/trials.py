@@ -254,11 +254,10 @@ class Trial:
 
     @property
     def device_refused(self) -> int:
-        """Frames that ports refused because of the device: its queue is full, or its restart took their link down."""
+        """Frames that ports refused because of the device: its queue is full, or it took their link down."""
         restarted, down = self.plan.restart_at_seconds is not None, self.readings.link_losses
-        return sum(
-            port.refused for name, port in self.ports.items() if self.readings.taps or (restarted and name in down)
-        )
+        of_all = self.readings.taps or self.readings.forwards is False
+        return sum(port.refused for name, port in self.ports.items() if of_all or (restarted and name in down))
 
     def _offered(self, counts: StreamCounts) -> StreamCounts:
         """The same counts; frames that a port refused because of the device were offered, and the device lost them."""

@@ -276,7 +276,7 @@ def _gone(case: _Case) -> _Ruling | None:
         return None
     if not silent:
         controls = ", although it answers its controls" if read.device_alive else ""
-        reason = f"the device forwards nothing any more{controls}: no single frame came back after the trial"
+        reason = f"the device forwards nothing any more{controls}: {_unreturned(case)}"
         return _Ruling(Verdict.COLLAPSED, reason, limited_by="device")
     what = "did not come back from its restart" if case.restarted else "no longer answers its controls"
     why = f" ({read.device_error})" if read.device_error else ""
@@ -289,6 +289,13 @@ def _gone(case: _Case) -> _Ruling | None:
     if read.unprobed:
         forwards = f"; whether it forwards is not known, since single frames could not be sent ({read.unprobed})"
     return _Ruling(Verdict.INVALID, f"the device {what}{why}{forwards}", limited_by="host")
+
+
+def _unreturned(case: _Case) -> str:
+    """Return how it shows that the device forwards nothing; between periods no single frames can be sent."""
+    if case.plan.phase2 is not None and case.plan.phase2.periods > 1:
+        return "no frame came back in the period, after the link of a tester's port had gone down"
+    return "no single frame came back after the trial"
 
 
 def _changed(case: _Case) -> _Ruling | None:
@@ -399,7 +406,7 @@ def _wrong(stream: _Stream, case: _Case) -> _Ruling | None:
     wrong = {
         **counts.wrong_in_words,
         "duplicated": counts.duplicates,
-        "with wrong content": sum(message.wrong for message in counts.messages),
+        "with wrong content": counts.wrong_content,
     }
     faults = {name: number for name, number in wrong.items() if number}
     leaked = counts.untranslated + counts.mistranslated
@@ -513,6 +520,9 @@ def _excused(case: _Case, stream: _Stream) -> int:
 
 def _explained_loss(case: _Case, stream: _Stream) -> float:
     drops, counts = case.tester_drops[stream.name], stream.counts
+    if case.readings.forwards is False:
+        # Whatever went down with the device, it would have forwarded nothing.
+        return 0
     if _takes_unknown(case, stream):
         return counts.lost
     if case.restarted and stream.phase == 2:

@@ -4,20 +4,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests import simulated_lab
 from tests.simulated_lab import Measured
-from tests.unit.counted import change_counts, change_trial, make_counts, make_outcome
+from tests.unit.counted import arrivals, change_counts, change_trial, make_counts, make_outcome
 from tests.unit.fake_engine import FakeEngine
 from tests.unit.simulated import Gateway
-from tests.unit.test_measurer import Isolated, Recorder, no_time
+from tests.unit.test_measurer import SETTINGS, Isolated, Recorder, no_time
 from tests.unit.test_measurer_trials import PLAN, measurer
 
-from natgauge.agreement.generated import TrialRequest, TrialResult
+from natgauge.agreement.generated import Progress, TrialRequest, TrialResult
 from natgauge.doubts import find
 from natgauge.errors import BrokenError, HostError, NatgaugeError, UnreachableError
+from natgauge.procedures import stability
 from natgauge.procedures.kit.result.results import Attempt, Measurement, make_result, verdict_counts
 from natgauge.records.parameters import Parameters
 from natgauge.trial.lab_measurer import RECHECK_SECONDS
@@ -260,6 +262,140 @@ def test_a_gateway_that_crashed_and_took_the_link_down_is_no_disturbance_of_the_
     assert trial.readings.link_losses == {"Initiator": 1}
     assert trial.verdict == verdict
     assert len(engine.requests) == 2
+
+
+class Refusing(FakeEngine):
+    """Before a server that answers a request in one way: with nothing, with refusals of all queries, or right.
+
+    Attributes:
+        ways: what comes back of each request, in order; the last one goes on.
+    """
+
+    def __init__(self, *ways: str) -> None:
+        super().__init__()
+        self.ways = ways
+
+    def __call__(self, request: TrialRequest, *others: Any) -> TrialResult:
+        """Answer one request."""
+        way = self.ways[min(len(self.requests), len(self.ways) - 1)]
+        self.dead = way != "right"
+        result = super().__call__(request, *others)
+        if way != "refused" or result.phase2 is None:
+            return result
+        sides = {"initiator": result.phase2.initiator, "responder": result.phase2.responder}
+        refused = {
+            side: change_counts(counts, messages=[arrivals("response", 0, counts.offered_frames)])
+            for side, counts in sides.items()
+            if counts is not None
+        }
+        return result.model_copy(update={"phase2": result.phase2.model_copy(update=refused)})
+
+
+@pytest.mark.parametrize(
+    ("ways", "verdict"),
+    [(("refused",), "FAIL"), (("nothing", "refused"), "FAIL"), (("nothing",), "COLLAPSED")],
+)
+def test_a_server_that_refuses_all_queries_is_overloaded_and_no_collapse(ways: tuple[str, ...], verdict: str) -> None:
+    """Single queries were refused as well, so it had collapsed, and was started again."""
+    engine = Refusing(*ways)
+    settings = replace(SETTINGS, translated=False)
+    trial = measurer(engine, place=Isolated(), settings=settings).measure(replace(PLAN, stateless=True))
+    assert trial.verdict == verdict
+    assert len(engine.requests) == 1 + ("nothing" in ways)
+
+
+class Dying(FakeEngine):
+    """Before a gateway that forwards a share of the frames of each period, and takes the Initiator's link down once.
+
+    Attributes:
+        shares: of the periods, in order.
+        refused: whether the Initiator's port refuses what is sent to a link that is down.
+        downs: how often the link went down.
+    """
+
+    def __init__(self, shares: Iterable[float], *, refused: bool = True) -> None:
+        super().__init__()
+        self.shares, self.refused, self.downs = iter(shares), refused, 0
+
+    def __call__(
+        self, request: TrialRequest, progress: Callable[[Progress], None] | None = None, *_others: object
+    ) -> TrialResult:
+        """Answer one request."""
+
+        def tell(line: Progress) -> None:
+            if line.period is not None:
+                line = line.model_copy(update={"period": self._damaged(line.period)})
+            if progress is not None:
+                progress(line)
+
+        return self._damaged(super().__call__(request, tell))
+
+    def _damaged(self, result: TrialResult) -> TrialResult:
+        share = next(self.shares, 1.0)
+        if share == 1 or result.phase2 is None:
+            return result
+        self.downs = 1
+        sides = {"initiator": result.phase2.initiator, "responder": result.phase2.responder}
+        streams = {side: counts for side, counts in sides.items() if counts is not None}
+        came = {side: int(share * counts.received_frames) for side, counts in streams.items()}
+        missing = streams["initiator"].offered_frames - came["initiator"] if self.refused else 0
+        left = {side: counts.offered_frames - missing * (side == "initiator") for side, counts in streams.items()}
+        changed = {
+            side: change_counts(counts, received=came[side], offered=left[side]) for side, counts in streams.items()
+        }
+        port = result.ports.initiator.model_copy(update={"refused": missing})
+        ports = result.ports.model_copy(update={"initiator": port})
+        phase2 = result.phase2.model_copy(update=changed)
+        return result.model_copy(update={"phase2": phase2, "ports": ports})
+
+
+def _takes_link(engine: Dying, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "natgauge.trial.trial_run.carrier_losses", lambda _netns, port: engine.downs if port == "ng0i" else 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("shares", "refused", "verdicts"),
+    [
+        ((1, 0.4, 0, 0, 1), True, ["PASS", "INVALID", "COLLAPSED", "COLLAPSED", "PASS"]),
+        ((1, 0, 0.4, 1, 1), True, ["PASS", "COLLAPSED", "INVALID", "PASS", "PASS"]),
+        # Once it forwards again, a later loss is none of the link.
+        ((1, 0.4, 1, 0, 1), False, ["PASS", "INVALID", "PASS", "FAIL", "PASS"]),
+    ],
+)
+def test_a_gateway_that_takes_the_link_down_collapsed_in_the_periods_from_which_nothing_came(
+    shares: tuple[float, ...], verdicts: list[str], monkeypatch: pytest.MonkeyPatch, *, refused: bool
+) -> None:
+    """Such periods were INVALID: a router that was dead for the last 7 of 24 h failed in 0 % of its periods."""
+    engine = Dying(shares, refused=refused)
+    _takes_link(engine, monkeypatch)
+    plan = replace(PLAN, phase2=PLAN.phase2 and replace(PLAN.phase2, periods=len(shares)))
+    periods = measurer(engine, place=Isolated()).periods(plan, lambda _period: True)
+    outcomes = [period.outcome for period in periods]
+    assert [outcome.verdict for outcome in outcomes] == verdicts
+    for outcome in outcomes:
+        assert (outcome.limited_by == "device") == (outcome.verdict in {"COLLAPSED", "FAIL"})
+        if outcome.verdict == "COLLAPSED":
+            assert "no frame came back in the period" in outcome.reason
+            # What a port refused because the gateway took its link down, the gateway lost.
+            assert all(counts.lost == counts.intended_frames for counts in outcome.phase2.values())
+            assert not outcome.excused_frames
+
+
+def test_a_gateway_that_dies_for_good_fails_in_the_rest_of_its_stability(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Dying((1, 1, 0.4, *[0] * 7))
+    _takes_link(engine, monkeypatch)
+    settings = stability.StabilitySettings(
+        connections=1000, connection_rate=1e5, throughput_rate=2000.0, trial_seconds=0.5, hours=5 / 3600,
+        placement="isolated",
+    )  # fmt: skip
+    subject = measurer(engine, place=Isolated())
+    result = stability.PROCEDURE.measure(subject, settings)
+    assert result.summary.median == pytest.approx(700 / 9)
+    assert result.figures["invalid_periods"].median == 1
+    assert result.figures["worst_shortfall_percent"].median == 100
+    assert subject.collapsed
 
 
 def test_a_gateway_that_cannot_be_reached_any_more_is_waited_for() -> None:

@@ -68,6 +68,15 @@ def test_other_transports_have_no_signs() -> None:
     assert signs_of(result({"datagram": (8, 0)}, None, None)) == ()
 
 
+def test_a_server_that_answers_everything_wrong_is_not_said_to_be_silent() -> None:
+    """Of a server that refused each query, the check said that none of 8 frames came back, and no more."""
+    refusing = result({"response": (0, 8)}, None, None)
+    with pytest.raises(BrokenError, match=r"answers wrong: .*: 0 of 10 frames came back, .*8 with wrong content"):
+        forwarding.whole(refusing, last=False, faults={})
+    with pytest.raises(BrokenError, match=r"does not forward: .* 1 with wrong content"):
+        forwarding.whole(result({"response": (0, 1)}, None, None), last=False, faults={})
+
+
 def test_the_check_before_the_first_trial_names_the_behaviour() -> None:
     proxied = result({"syn": (0, 0), "syn-ack": (0, 8), "ack": (0, 0)}, {}, {})
     with pytest.raises(BrokenError, match=r"does not forward: .*the gateway answered SYNs itself, as a SYN proxy does"):

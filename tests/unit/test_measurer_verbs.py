@@ -93,10 +93,12 @@ def test_a_restarted_device_must_forward(golden: Golden) -> None:
 
 
 def test_the_testers_own_delay_is_taken_at_all_directions_together(golden: Golden) -> None:
-    asked = []
+    asked: list[tuple[float, float, bool]] = []
+    batches: list[int] = []
 
-    def own(rate: float, seconds: float, *, variation: bool) -> Delays:
+    def own(rate: float, seconds: float, *, batch: int, variation: bool) -> Delays:
         asked.append((rate, seconds, variation))
+        batches.append(batch)
         return Delays(1, 2e-6, 2e-6, 2e-6, 0, ((2e-6, 2.01e-6, 1),))
 
     subject = measurer(None)
@@ -107,6 +109,12 @@ def test_the_testers_own_delay_is_taken_at_all_directions_together(golden: Golde
     subject.own_delays(replace(plan, record_variation=True))
     assert (set(found), asked) == (set(Direction), [(2000.0, 2.0, False), (2000.0, 2.0, True)])
     assert set(subject.own_delays(PlanOfTrial(10, 10.0, Phase2Plan(0.0, 1000.0, 0.5)))) == {Direction.RESPONDER}
+    # 64 frames left together on the cable, and in a trial in `shared` placement fewer, or each alone.
+    fast = PlanOfTrial(10, 10.0, Phase2Plan(1e6, 1e6, 60.0))
+    subject.own_delays(fast)
+    subject.own_delays(replace(fast, single_frames=True))
+    assert batches == [1, 1, 1, subject.request(fast).senders.batch, 1]
+    assert batches[3] > 1
     with golden.raises(UsageError):
         measurer(None).own_delays(PlanOfTrial(10, 10.0))
 
@@ -115,9 +123,10 @@ def test_the_cable_is_asked_for_delays_and_must_give_some(golden: Golden) -> Non
     engine = FakeEngine()
     cable = CableTester(FakeCable(), (0,), engine)
     with golden.raises(BrokenError):
-        cable.delays(FrameKind("ipv4", 64, delays=True), 50_000.0, 0.5)
+        cable.delays(FrameKind("ipv4", 64, delays=True), 50_000.0, 0.5, 8)
     (request,) = engine.requests
     assert request.record_delays
+    assert request.senders.batch == 8
     assert request.phase2 is not None
     assert request.phase2.initiator is not None
     assert (request.phase2.initiator.frames, request.connections) == (25_000, 25_000)
@@ -127,7 +136,7 @@ def test_the_cable_is_asked_for_delays_and_must_give_some(golden: Golden) -> Non
 def test_the_cable_tells_the_testers_own_variation_where_it_is_asked() -> None:
     engine = FakeEngine(delays_ns=(2_000, 2_500))
     cable = CableTester(FakeCable(), (0,), engine)
-    found = cable.delays(FrameKind("ipv4", 64, delays=True, variation=True), 50_000.0, 0.5)
+    found = cable.delays(FrameKind("ipv4", 64, delays=True, variation=True), 50_000.0, 0.5, 64)
     assert found.variation is not None
     assert (found.variation.minimum, found.variation.maximum) == (-500e-9, 500e-9)
     assert engine.requests[0].record_variation

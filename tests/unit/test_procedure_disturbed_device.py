@@ -576,6 +576,85 @@ def test_a_reset_that_lost_no_frame_is_refused_with_the_gap_between_two_frames(
         reset(altered(lambda _one: {"longest_silence": silence}), throughput_rate=2000.0)
 
 
+def beside_stalls(outage: float, *stalls: float, at: float = 7.0) -> Gateway:
+    """Is silent for some seconds from 2.01 s on; in each trial the device's core stalls for 12 ms.
+
+    Args:
+        stalls: seconds of frames that the stall loses in each trial; below 0 there is no stall. The last one goes on.
+        at: second at which the stall begins.
+    """
+    left = list(stalls)
+    stall = make_stall("phase2", 0.012).model_copy(
+        update={"from_ns": round(at * 1e9), "to_ns": round((at + 0.012) * 1e9)}
+    )
+
+    def alters(_number: int, trial: Any) -> Any:
+        if trial.plan.phase2 is None:
+            return trial
+        in_stall = left.pop(0) if len(left) > 1 else left[0]
+        stalled, phase2 = in_stall >= 0, {}
+        for who, one in trial.phase2.items():
+            rate = one.intended_frames / one.nominal_seconds
+            gone = round(outage * rate) + round(max(in_stall, 0) * rate)
+            ends = {"last_lost_ns": round((at + 0.012 if in_stall > 0 else AT + 0.01 + outage) * 1e9)} if gone else {}
+            is_longer = stalled and outage < 0.012
+            silence = (at, at + 0.012) if is_longer else (AT + 0.01, AT + 0.01 + max(outage, 0.001))
+            phase2[who] = change_counts(
+                one,
+                received=one.offered_frames - gone,
+                longest_silence=silence,
+                lost_in_stalls=round(max(in_stall, 0) * rate),
+                **ends,
+            )
+        core = make_cpu("watched", 1, 0.012, cpu=1).model_copy(update={"longest_stalls": [stall]})
+        return change_trial(trial, phase2=phase2, cpus=(core,) if stalled else ())
+
+    return Gateway(forwards=3e5, alters=alters)
+
+
+@pytest.mark.parametrize("in_stall", [0.012, 0.006, 0.001])
+def test_a_reset_whose_outage_a_stall_explains_is_repeated(in_stall: float) -> None:
+    """An outage of 3 ms was told as one of 12 ms, that of a stall of the host 5 s later."""
+    truth = beside_stalls(0.003, in_stall, in_stall, -1)
+    found = measured("reset", truth, before_seconds=AT)
+    assert found.median == pytest.approx(3, abs=0.01)
+    assert found.limited_by == "device"
+    assert found.notes("2 trials were repeated, because stalls")
+    assert len(truth.plans) == 3
+
+
+def test_a_reset_whose_outage_stalls_explain_in_every_trial_is_limited_by_the_host() -> None:
+    found = measured("reset", beside_stalls(0.003, 0.012), before_seconds=AT)
+    assert found.limited_by == "host"
+    assert found.notes("stalls may have lost the frames of the outage in every trial")
+
+
+@pytest.mark.parametrize("begins", [2.05, 3.0])
+def test_a_stall_during_a_restart_or_in_a_long_outage_repeats_nothing(begins: float) -> None:
+    """The restart itself keeps the device's cores busy; and a long outage is none of a short stall."""
+    truth = beside_stalls(1.5, 0.0, at=begins)
+    found = measured("reset", truth, before_seconds=AT)
+    assert (found.limited_by, len(truth.plans)) == ("device", 1)
+    assert found.median == pytest.approx(1500, abs=1)
+
+
+def test_a_stall_that_lost_nothing_repeats_nothing() -> None:
+    truth = beside_stalls(0.003, 0.0)
+    assert measured("reset", truth, before_seconds=AT).median == pytest.approx(3, abs=0.01)
+    assert len(truth.plans) == 1
+
+
+def test_frames_that_a_stall_lost_are_no_outage_of_a_command_that_does_nothing() -> None:
+    """The command `true` and a stall that lost frames were told as an outage."""
+    with pytest.raises(BrokenError, match="no frame was lost after the reset"):
+        measured("reset", beside_stalls(0.0, 0.001, -1), before_seconds=AT)
+
+
+def test_a_takeover_without_loss_beside_a_stall_that_lost_frames_is_limited_by_the_host() -> None:
+    options = {"before_seconds": AT, "reset_kind": "failover", "reset_command": "true"}
+    assert measured("reset", beside_stalls(0.0, 0.001), **options).limited_by == "host"
+
+
 def test_the_notes_say_how_exactly_a_time_is_known() -> None:
     found = reset(restarting(), throughput_rate=200.0)
     assert any("so times are known to 10 ms" in note.text for note in found.notes if note.word == "method")
@@ -617,6 +696,8 @@ def test_a_takeover_that_loses_nothing_is_at_most_as_long_as_the_longest_silence
     assert found.median == pytest.approx(12)
     assert found.limited_by == "host"
     assert found.figure("surviving_percent") == 100
+    # The longest silence may be anywhere: before the command, too.
+    assert not any(name.startswith("back_after") for name in found.result.figures)
     assert found.notes("took over without loss, or the command moved nothing")
 
 

@@ -79,6 +79,8 @@ def test_wrong_answers_count_like_lost_ones_and_are_named() -> None:
     found = simulated_lab.measure("resolution-rate", device, connections=N, connection_rate=1e5)
     assert found.median < 200_000
     assert any("with wrong content" in trial["reason"] for trial in found.trials if trial["verdict"] == "FAIL")
+    assert found.notes("come back with wrong content at every rate")
+    assert not found.notes("are lost")
     assert measure(Gateway(forwards=300_000, answers_wrong=0.00005)).median > 200_000
 
 

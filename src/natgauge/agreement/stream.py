@@ -52,6 +52,16 @@ class StreamFigures(WrongFigures):
         return max(0, self.due_frames - self.received_frames)
 
     @property
+    def wrong_content(self) -> int:
+        """Messages that arrived, but do not say what they should, such as an answer without its address."""
+        return sum(int(message.wrong) for message in self.messages)
+
+    @property
+    def arrived(self) -> int:
+        """Frames that show that the way is open: received ones, and messages with wrong content."""
+        return self.received_frames + self.wrong_content
+
+    @property
     def received_messages(self) -> int:
         """Frames of what was received: each message of a connection or of a query is one."""
         return self.received_frames * max(1, len(self.messages))

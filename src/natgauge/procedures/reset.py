@@ -9,7 +9,8 @@ two instants, and both are reported.
 
 There are two methods: time stamps (longest silence at the receiver, RFC 6201 section 3.2) and loss (lost frames / the
 offered rate). If single frames are lost in addition, or connections come back one by one, the second result is longer.
-A silence that lost no frame is none of a reset: frames were late, or seldom.
+A silence that lost no frame is none of a reset: frames were late, or seldom. Nor is one that a stall of this host
+explains, unless the stall began while the device was restarted: such a trial is repeated.
 
 Another gateway may take over instead ("failover", in no standard). Then there is a second trial, for which the command
 runs again, so it has to move the traffic from whichever gateway has it. The Responder alone sends, as in downloads, to
@@ -25,7 +26,7 @@ reported.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -48,6 +49,7 @@ from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS, Phase2Se
 from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
+from natgauge.procedures.kit.search.invalid_trials import Tried, at_one_load, until_decided
 from natgauge.trials import Direction, Restart, Trial, TrialPlan
 from natgauge.words import LimitedBy
 
@@ -79,6 +81,10 @@ UNSTEADY_SHARE = 0.5
 SAME_SHARE = 0.5
 #: Share of the frames of a silence that may not be lost: those under way at its ends.
 MISSING_SHARE = 0.1
+#: A larger share of an outage may not be that of stalls.
+STALLED_SHARE = 0.1
+#: A stall may lose frames that were due so long before it, and for its own length after it (see `lost_in_stalls`).
+BEFORE_STALL_SECONDS = 0.001
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,17 +170,13 @@ class _ResetTime(HeldConnections[ResetSettings]):
         self.rate = throughput_of(self, settings) * settings.load
 
     def once(self, _known: float | None) -> Measurement:
-        rate = self.rate
-        outcome = self.must(rate, self.settings.reset_plan(self.preparation.rate, rate), 1)
-        if outcome.restart is None:
-            raise BrokenError(f"{RESET}: the device was not restarted in the trial")
-        rates = dict(zip(Direction, self.settings.rates(rate), strict=True))
+        # The restart is meant to lose frames. A stall after it loses frames of a device that is back.
+        tried = until_decided(self._restarted, at_one_load(self.settings.invalid_repeats), self._decides)
+        outcome, resets = tried.outcome, self._resets(tried.outcome)
         off = self.settings.power_off_seconds
-        figures: dict[str, float] = {"restart_ms": (outcome.restart.ended - outcome.restart.began) * 1000}
+        figures: dict[str, float] = {"restart_ms": _seconds_of(outcome.restart) * 1000}
         silences, outages = {}, []
-        notes: list[Note] = []
-        began, over = outcome.restart.began, self.settings.trial_seconds
-        resets = {direction: _Reset(began, over, rates[direction]) for direction in outcome.phase2}
+        notes = _repeats(tried)
         lost = any(_interrupted(counts, resets[direction]) for direction, counts in outcome.phase2.items())
         if not lost:
             notes.append(self._nothing_lost())
@@ -194,7 +196,8 @@ class _ResetTime(HeldConnections[ResetSettings]):
             if end > begin:
                 outages.append(Outage(begin - reset.began, end - begin, lost=lost))
             figures[f"silence_ms_from_{name}"] = silences[direction] * 1000
-            figures[f"back_after_ms_from_{name}"] = (end - reset.began - off) * 1000
+            if lost:
+                figures[f"back_after_ms_from_{name}"] = (end - reset.began - off) * 1000
             figures[f"loss_ms_from_{name}"] = (counts.lost / reset.rate - off) * 1000
             figures[f"untranslated_frames_from_{name}"] = float(counts.untranslated)
             if counts.untranslated:
@@ -208,8 +211,26 @@ class _ResetTime(HeldConnections[ResetSettings]):
             else:
                 figures["surviving_percent"] = share * 100
         # A silence of frames that were only late is the tester's or its host's: the outage was no longer.
-        limit: LimitedBy = "device" if lost else "host"
+        limit: LimitedBy = "device" if lost and tried.decided else "host"
         return self.measurement(max(silences.values()) * 1000, limited_by=limit, figures=figures, notes=notes)
+
+    def _restarted(self) -> Trial:
+        """Run a trial in which the device is restarted."""
+        outcome = self.must(self.rate, self.settings.reset_plan(self.preparation.rate, self.rate), 1)
+        if outcome.restart is None:
+            raise BrokenError(f"{RESET}: the device was not restarted in the trial")
+        return outcome
+
+    def _resets(self, outcome: Trial) -> dict[Direction, _Reset]:
+        rates = dict(zip(Direction, self.settings.rates(self.rate), strict=True))
+        restart = outcome.restart or Restart(0.0, 0.0)
+        over, stalls = self.settings.trial_seconds, tuple(_stalls_apart(outcome, restart))
+        return {each: _Reset(restart.began, over, rates[each], stalls) for each in outcome.phase2}
+
+    def _decides(self, outcome: Trial) -> bool:
+        """Whether no stall explains the outage of a direction."""
+        resets = self._resets(outcome)
+        return not any(_is_of_stalls(counts, resets[direction]) for direction, counts in outcome.phase2.items())
 
     @property
     def _gap_ms(self) -> float:
@@ -328,15 +349,70 @@ def surviving_share(outcome: Trial, seconds: float, rate: float, first: Outage, 
 
 @dataclass(frozen=True, slots=True)
 class _Reset:
-    """Start of the restart command and end of the trial, in seconds of phase 2; frames/s of a direction."""
+    """Start of the restart command and end of the trial, in seconds of phase 2; frames/s of a direction.
+
+    Attributes:
+        stalls: beginnings and ends, in seconds of phase 2, of what stalls apart from the restart explain.
+    """
 
     began: float
     over: float
     rate: float
+    stalls: Sequence[tuple[float, float]]
 
     @property
     def left(self) -> float:
         return self.over - self.began
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Beginning and end of an outage, in seconds of phase 2; `by_loss`: its length is that of sending what was lost."""
+
+    begin: float
+    end: float
+    by_loss: bool = False
+
+
+def _seconds_of(restart: Restart | None) -> float:
+    return 0.0 if restart is None else restart.ended - restart.began
+
+
+def _stalls_apart(outcome: Trial, restart: Restart) -> Iterator[tuple[float, float]]:
+    """Yield when stalls may have lost frames, in seconds of phase 2.
+
+    What is between the beginning and the end of the restart is left out: the restart may stall the device's cores.
+    """
+    stalls = [stall for cpu in outcome.cpus for stall in cpu.longest_stalls if stall.phase == "phase2"]
+    for stall in stalls:
+        begin, end = stall.from_ns / 1e9, stall.to_ns / 1e9
+        if begin > restart.ended + EARLY_SECONDS or end < restart.began - EARLY_SECONDS:
+            yield begin - BEFORE_STALL_SECONDS, end + (end - begin)
+
+
+def _repeats(tried: Tried) -> list[Note]:
+    """Return notes on trials that were repeated because of stalls."""
+    notes = []
+    if tried.trials > 1:
+        text = f"{tried.trials - 1} trials were repeated, because stalls may have lost the frames of their outage"
+        notes.append(Note("trials", text, tried.trials - 1))
+    if not tried.decided:
+        text = "stalls may have lost the frames of the outage in every trial: it may be shorter, or none"
+        notes.append(Note("trials", text))
+    return notes
+
+
+def _is_of_stalls(counts: StreamCounts, reset: _Reset) -> bool:
+    """Whether stalls apart from the restart explain a part of the outage of a direction that is too large."""
+    found = _found(counts, reset) if _interrupted(counts, reset) else None
+    if found is None:
+        return False
+    explained = sum(max(0.0, min(end, found.end) - max(begin, found.begin)) for begin, end in reset.stalls)
+    if explained > STALLED_SHARE * (found.end - found.begin):
+        return True
+    # Where it is known by its lost frames alone, those of a stall elsewhere are among them.
+    in_stalls = counts.lost_in_stalls or 0 if reset.stalls and found.by_loss else 0
+    return in_stalls > STALLED_SHARE * counts.lost
 
 
 def _knows_when(counts: StreamCounts) -> bool:
@@ -351,22 +427,33 @@ def _interrupted(counts: StreamCounts, reset: _Reset) -> bool:
     return counts.lost > 0 and (counts.last_lost_ns or 0) / 1e9 > reset.began - EARLY_SECONDS
 
 
-def _silence(who: str, counts: StreamCounts, reset: _Reset) -> tuple[float, float]:
-    """Return when the silence of the reset began and ended, in seconds of phase 2.
-
-    Of a direction that lost no frame after the reset, it is the longest one: the outage was no longer.
-    """
+def _found(counts: StreamCounts, reset: _Reset) -> _Span | None:
+    """Return the outage, or the longest silence of a direction that lost no frame after the reset; None = all was."""
     if counts.longest_silence is None:
-        raise BrokenError(f"{RESET}: nothing came from the {who}")
+        return None
     begin, end = counts.longest_silence.from_ns / 1e9, counts.longest_silence.to_ns / 1e9
     if not _interrupted(counts, reset):
-        return begin, end
+        return _Span(begin, end)
     by_loss, last_lost = counts.lost / reset.rate, (counts.last_lost_ns or 0) / 1e9
     is_short = (1 - MISSING_SHARE) * (end - begin) > by_loss + 2 / reset.rate
     is_late = end < reset.began or is_short or begin > last_lost
     if is_late and _knows_when(counts):
         # The frames of this silence were late, not lost: the tester or its host stalled.
-        begin, end = last_lost - by_loss, last_lost
+        return _Span(last_lost - by_loss, last_lost, by_loss=True)
+    return _Span(begin, end)
+
+
+def _silence(who: str, counts: StreamCounts, reset: _Reset) -> tuple[float, float]:
+    """Return when the silence of the reset began and ended, in seconds of phase 2.
+
+    Of a direction that lost no frame after the reset, it is the longest one: the outage was no longer.
+    """
+    found = _found(counts, reset)
+    if found is None:
+        raise BrokenError(f"{RESET}: nothing came from the {who}")
+    begin, end = found.begin, found.end
+    if not _interrupted(counts, reset):
+        return begin, end
     # A silence that nothing ends is none between two arrivals, but it loses all that is sent after the reset.
     if end >= (1 - TAIL_SHARE) * reset.over or counts.lost >= (1 - TAIL_SHARE) * reset.left * reset.rate:
         raise BrokenError(

@@ -310,11 +310,13 @@ class CableTester:
         phase2 = pick([_rate_of(self._sent(kind, result)) for result in results])
         return phase1, phase2
 
-    def delays(self, kind: FrameKind, rate: float, seconds: float) -> Delays:
-        """Return one-way delays on the cable at `rate` frames/s over `seconds`."""
+    def delays(self, kind: FrameKind, rate: float, seconds: float, batch: int) -> Delays:
+        """Return one-way delays on the cable at `rate` frames/s over `seconds`; up to `batch` frames leave together."""
         frames = max(1, round(rate * seconds))
         # Few connections, because only phase 2 matters and phase 1 must not take longer.
-        counts = self._sent(kind, self._run(self._request(kind, rate, frames, min(self._connections, frames))))
+        request = self._request(kind, rate, frames, min(self._connections, frames))
+        senders = request.senders.model_copy(update={"batch": batch})
+        counts = self._sent(kind, self._run(request.model_copy(update={"senders": senders})))
         delays = None if counts.delay is None else Delays.of(counts.delay)
         if delays is None:
             raise BrokenError("selftest: the cable gave no delays, although they were requested")

@@ -84,10 +84,10 @@ class _Remembered:
     disturbed: int
 
 
-def own_delays(profile: FrameKind, sender_cpus: Sequence[int], rate: float, seconds: float) -> Delays:
-    """Return the tester's own delays, measured on a cable at `rate` frames/s."""
+def own_delays(profile: FrameKind, sender_cpus: Sequence[int], rate: float, seconds: float, batch: int) -> Delays:
+    """Return the tester's own delays, measured on a cable at `rate` frames/s; `batch`: frames that leave together."""
     with CableLab(cable_name()) as cable:
-        return CableTester(cable, tuple(sender_cpus)).delays(profile, rate, seconds)
+        return CableTester(cable, tuple(sender_cpus)).delays(profile, rate, seconds, batch)
 
 
 def _remembered(entry: object) -> _Remembered | None:

@@ -477,12 +477,12 @@ class Bench(Setup):
         phase1, phase2 = min(rates.phase1 for rates in highest), min(rates.phase2 for rates in highest)
         return HighestRates(phase1, phase2, own_ports=self.lab.virtual)
 
-    def _own_delays(self, rate: float, seconds: float, *, variation: bool) -> Delays:
+    def _own_delays(self, rate: float, seconds: float, *, batch: int, variation: bool) -> Delays:
         family = self.address_plan.inside.family
         octets, transport = self.octets_on(family), self.traffic.transport
         sizes = self.frames_on(family).frame_sizes
         kind = FrameKind(family, octets, delays=True, variation=variation, transport=transport, frame_sizes=sizes)
-        return own_delays(kind, self.lab.sender_cpus, rate, seconds)
+        return own_delays(kind, self.lab.sender_cpus, rate, seconds, batch)
 
     def frames_on(self, family: Family) -> FrameOptions:
         """Return the options of the frames on links of a family without tags, with the sizes that a mix has there."""

@@ -73,8 +73,10 @@ def whole(result: TrialResult, *, last: bool, faults: Mapping[str, int], statele
         if counts.received_frames < counts.offered_frames:
             enough = counts.received_frames >= LEAST_FORWARDED * counts.offered_frames
             if not counts.received_frames or (last and not enough):
+                is_open = counts.arrived >= LEAST_FORWARDED * counts.offered_frames and not signs
+                does = "answers wrong" if is_open else "does not forward"
                 raise BrokenError(
-                    f"device does not forward: {name}: {_received_of(counts)}{_port_counts(result)}{refused}{signs}"
+                    f"device {does}: {name}: {_received_of(counts)}{_port_counts(result)}{refused}{signs}"
                 )
             if not last:
                 return False
@@ -91,7 +93,12 @@ def _streams(result: TrialResult, *, stateless: bool) -> dict[str, StreamCounts 
 
 
 def _received_of(counts: StreamCounts) -> str:
-    found = {"late": counts.late, **counts.wrong_in_words, "duplicated": counts.duplicates}
+    found = {
+        "late": counts.late,
+        **counts.wrong_in_words,
+        "with wrong content": counts.wrong_content,
+        "duplicated": counts.duplicates,
+    }
     faults = "".join(f", {number} {said}" for said, number in found.items() if number)
     if counts.received_frames > counts.offered_frames:
         return f"{counts.received_frames} frames came back, and {counts.offered_frames} were sent{faults}"

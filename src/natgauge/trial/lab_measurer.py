@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from natgauge.agreement.generated import Progress, ReceiverTime, StreamCounts, TrialRequest, TrialResult
 from natgauge.agreement.process import run
 from natgauge.churn import IDLE_DRAWS
-from natgauge.counts import received_in_all, streams_of
+from natgauge.counts import arrived_in_all, streams_of
 from natgauge.delays import Delays
 from natgauge.errors import BrokenError, HostError, NatgaugeError, NotEmptyError, UnreachableError, UsageError
 from natgauge.figure_text import number as written
@@ -25,7 +25,7 @@ from natgauge.trial.command_retries import CommandRetries, SilentControlsError
 from natgauge.trial.connection_log import ConnectionLog
 from natgauge.trial.judging import judged, signs_of
 from natgauge.trial.observer import Observer, Silent
-from natgauge.trial.pacing import learned, pacing
+from natgauge.trial.pacing import Pacing, learned, pacing
 from natgauge.trial.protocols import DeviceControl, OwnDelays, Place, ServerControl
 from natgauge.trial.requests import SLACK_SECONDS, Requests, TrialConstants, longest_seconds, pause_ms, with_pauses
 from natgauge.trial.trial_run import NOT_OURS, Own, TrialRun, emptied, meter_of
@@ -288,7 +288,12 @@ class LabMeasurer(Measurer):
         self.recorder.add_trial({**record_of(trial, began=began.at, seconds=began.seconds), **others})
 
     def periods(self, plan: TrialPlan, heard: Callable[[Period], bool]) -> tuple[Period, ...]:
-        """Run one trial with several periods of phase 2, and record each period as a trial."""
+        """Run one trial with several periods of phase 2, and record each period as a trial.
+
+        A device that crashes may take a link of the tester down, which excuses all loss, and no single frames can be
+        sent between periods. So it collapsed in each period from which nothing came back, from the one in which the
+        link went down until a frame comes back.
+        """
         if plan.phase2 is None:
             raise UsageError("periods: the trial has no phase 2")
         self._brought_back()
@@ -299,6 +304,7 @@ class LabMeasurer(Measurer):
         self.number += 1
         periods: list[Period] = []
         length, first_ns = plan.phase2.seconds, 0
+        link_lost = False
         began = _Begin.now()
 
         def seconds_of(wall_ns: int) -> float:
@@ -307,7 +313,12 @@ class LabMeasurer(Measurer):
             return length + (wall_ns - first_ns) / 1e9
 
         def ended(trial: Trial) -> None:
-            nonlocal began
+            nonlocal began, link_lost
+            link_lost = link_lost or bool(trial.readings.link_losses)
+            self.collapsed = link_lost and _nothing_came(trial)
+            if self.collapsed:
+                trial = _read(trial, forwards=False)
+            link_lost = self.collapsed or bool(trial.readings.link_losses)
             read = trial.readings
             trial = replace(self._with_commands(judged(_established(trial), self._limits)), readings=read)
             self.passed = plan if trial.verdict is Verdict.PASS else self.passed
@@ -345,7 +356,7 @@ class LabMeasurer(Measurer):
 
     def _unanswered(self, plan: TrialPlan, error: SilentControlsError) -> Trial:
         """Return a trial that could not begin because the device's controls are silent."""
-        if not received_in_all(self._came_back()):
+        if not arrived_in_all(self._came_back()):
             raise error
         reason = f"the device did not answer its controls before the trial ({error}), although it forwards"
         return self._unbegun(plan, Verdict.INVALID, reason, limited_by="host")
@@ -409,7 +420,7 @@ class LabMeasurer(Measurer):
             back = self._came_back()
         except (BrokenError, HostError) as error:
             return _read(trial, unprobed=str(error))
-        return _read(trial, forwards=any(back[stream].received_frames for stream in last if stream in back))
+        return _read(trial, forwards=any(back[stream].arrived for stream in last if stream in back))
 
     def _emptied_again(self, trial: Trial) -> Trial:
         """Empty the device's table to have room for single frames; failed controls are added to the trial."""
@@ -461,7 +472,9 @@ class LabMeasurer(Measurer):
         rates = {Direction.INITIATOR: plan.phase2.initiator_rate, Direction.RESPONDER: plan.phase2.responder_rate}
         # The cable carries one direction. With both directions the sender is as busy as with one of the sum of rates.
         total = sum(rates.values())
-        delays = self.own(total, min(plan.phase2.seconds, _OWN_SECONDS), variation=plan.record_variation)
+        seconds, batch = min(plan.phase2.seconds, _OWN_SECONDS), self._pacing(plan).batch
+        # Frames that leave together wait for each other, here as in the trial.
+        delays = self.own(total, seconds, batch=batch, variation=plan.record_variation)
         return {direction: delays for direction, rate in rates.items() if rate > 0}
 
     def costs(self, plan: RoundPlan) -> TimedRound:
@@ -566,9 +579,11 @@ class LabMeasurer(Measurer):
 
     def request(self, plan: TrialPlan, traffic: TrafficPlan | None = None) -> TrialRequest:
         """The engine's request for a trial of this plan and traffic; each trial's frames carry the next run mark."""
-        pace = pacing(plan, self.place.placement, self.settings.ring, self.known_rates.get(plan.phase2 is None))
         requests = Requests(self.settings, traffic or self.traffic, self.place.initiator, self.place.responder)
-        return requests.of(plan, self.number, pace)
+        return requests.of(plan, self.number, self._pacing(plan))
+
+    def _pacing(self, plan: TrialPlan) -> Pacing:
+        return pacing(plan, self.place.placement, self.settings.ring, self.known_rates.get(plan.phase2 is None))
 
     def _run(self, request: TrialRequest, progress: Callable[[Progress], None]) -> TrialResult:
         return self.runner(request, progress, longest_seconds(request) + SLACK_SECONDS)
@@ -644,7 +659,7 @@ def _may_be_dead(trial: Trial) -> bool:
 
 def _nothing_came(trial: Trial) -> bool:
     """Whether no frame of the last phase came back; segments that the device changed arrived all the same."""
-    return not received_in_all(_last_phase(trial)) and not signs_of(trial.counted)
+    return not arrived_in_all(_last_phase(trial)) and not signs_of(trial.counted)
 
 
 def _last_phase(trial: Trial) -> Mapping[Direction | None, StreamCounts]:

@@ -111,5 +111,5 @@ class ServerControl(Protocol):
 class OwnDelays(Protocol):
     """A function that measures the tester's own delays."""
 
-    def __call__(self, rate: float, seconds: float, *, variation: bool) -> Delays:
-        """Send at `rate` frames/s for `seconds`; with `variation` also record differences between delays."""
+    def __call__(self, rate: float, seconds: float, *, batch: int, variation: bool) -> Delays:
+        """Send at `rate` frames/s for `seconds`, up to `batch` frames together; `variation`: differences, too."""

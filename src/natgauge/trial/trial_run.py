@@ -17,7 +17,7 @@ from natgauge.agreement.generated import Progress, TrialRequest, TrialResult
 from natgauge.agreement.trial import nominal_seconds
 from natgauge.churn import CountInChurn
 from natgauge.core_work import CoreWork, WorkByCore
-from natgauge.counts import received_in_all, streams_of
+from natgauge.counts import arrived_in_all, streams_of
 from natgauge.errors import BrokenError, NatgaugeError, UsageError
 from natgauge.host.limits import ControlGroups, Throttling
 from natgauge.labs.common.links import carrier_losses
@@ -444,7 +444,7 @@ class TrialRun:
         Its time-outs were checked before: they are longer than both phases. A device whose controls answer although it
         has collapsed is detected when no frame returns.
         """
-        if not received_in_all(streams_of(result)):
+        if not arrived_in_all(streams_of(result)):
             self.asking(device.confirm_ready)
         count, strays = self.asking(device.count), self.asking(device.strays)
         after = self._caches(device) if memory_before else {}

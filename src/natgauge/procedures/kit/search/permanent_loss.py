@@ -65,6 +65,8 @@ HIGHEST_FIGURE: Final = "highest_rate_with_that_share"
 
 #: Frames that came back later than they may, which a longer time limit cures.
 LATE: Final = "late"
+#: Messages that came back with another content than that of a right answer: an overloaded server may refuse so, too.
+WRONG_CONTENT: Final = "wrong_content"
 #: Connections whose record in the device's log is missing or wrong.
 UNLOGGED: Final = "unlogged"
 #: Trials of which no frame came back in time: of a device that is only overloaded the first frames find no queue.
@@ -76,13 +78,14 @@ WORDS: Final[tuple[NoteWord, NoteWord]] = ("loss at every rate", "late at every 
 _KINDS: Final[Mapping[str, str]] = {
     **{name: f"come back {said}" for name, said in WRONG_FRAMES.items()},
     "duplicates": "come back twice",
+    WRONG_CONTENT: "come back with wrong content",
     "unkept": "are forwarded, but their connections are not kept",
     LATE: "come back later than the time limit for a frame",
     "lost": "are lost",
     UNLOGGED: "have no right record in the device's log",
 }
 #: Kinds of which the share that came through says whether an overload explains it.
-_OVERLOADED: Final = frozenset({"lost", "unkept", LATE, UNLOGGED})
+_OVERLOADED: Final = frozenset({"lost", "unkept", LATE, UNLOGGED, WRONG_CONTENT})
 
 
 @dataclass(frozen=True, slots=True)
