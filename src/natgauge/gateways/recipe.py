@@ -192,6 +192,23 @@ class Recipe(RecipeTable):
             self.port_sets.refuse_long_rule()
         return self
 
+    @model_validator(mode="after")
+    def _blocks_fit(self) -> Self:
+        """Refuse blocks of ports where no inside host can have one, and where subscribers have sets of ports."""
+        unlike = {
+            "stateful = false": not self.stateful,
+            f'source = "{self.source}"': self.source != "translated",
+            f'responder_family = "{self.responder_family}"': self.responder_family != "ipv4",
+            f"kind {self.kind}, whose subscribers have port_sets": self.port_sets is not None,
+        }
+        if self.limits.port_blocks is not None and any(unlike.values()):
+            found = next(text for text, is_so in unlike.items() if is_so)
+            raise ValueError(
+                f"limits.port_blocks: {found}; only hosts without port_sets that a stateful gateway translates to IPv4 "
+                "have blocks; leave them out"
+            )
+        return self
+
     def _chain_consistent(self) -> None:
         before, who = self.initiator_family, "the Initiator"
         for part in self.chain:
