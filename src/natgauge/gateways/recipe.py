@@ -209,6 +209,18 @@ class Recipe(RecipeTable):
             )
         return self
 
+    @model_validator(mode="after")
+    def _processes_differ(self) -> Self:
+        """Refuse processes of one name: the second would take the first one's number and log (`Process.name`)."""
+        beside_them: dict[str, tuple[Process, ...]] = {"process": ()}
+        beside_them |= {f"logging.{name}.process": way.process for name, way in self.logging.items()}
+        for where, others in beside_them.items():
+            names = [process.name for process in (*self.process, *others)]
+            if twice := next((name for number, name in enumerate(names) if name in names[:number]), None):
+                beside = " (a way's processes run beside those of the recipe)" if others else ""
+                raise ValueError(f'{where}: name "{twice}" occurs twice{beside}; give each process a name of its own')
+        return self
+
     def _chain_consistent(self) -> None:
         before, who = self.initiator_family, "the Initiator"
         for part in self.chain:
