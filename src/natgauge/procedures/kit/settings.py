@@ -279,6 +279,11 @@ class TrialSettings:
         """Return the options of the traffic that follow from the user's choices."""
         return {}
 
+    @property
+    def of_file(self) -> str:
+        """What these settings have read of a file that they name; empty = they name none."""
+        return ""
+
     def as_run(self) -> Self:
         """The settings that trials are run with, where a metric decides one that was left open."""
         return self
