@@ -275,6 +275,15 @@ def test_the_frames_of_a_subscriber_are_those_of_its_own_profile(tmp_path: Path)
     assert fault.startswith("x.toml: measure[1]: subscribers: its frames follow from its profile")
 
 
+@pytest.mark.parametrize("value", [5e-324, 1e-310])
+def test_a_rate_and_a_time_next_to_nothing_are_faults(value: float, golden: Golden) -> None:
+    """Times that follow from them are more than a float holds: a traceback."""
+    few = {"throughput": "connection_rate", "frame-loss": "full_rate", "latency": "throughput_rate"}
+    few |= {"table-capacity": "download_rate", "pdv": "frame_timeout_seconds"}
+    measure = [{"metric": metric, name: value} for metric, name in few.items()]
+    golden(faults(gateways=["nftables-nat44"], series={}, device={}, lab={}, measure=measure))
+
+
 def test_measurements_that_differ_in_anything_are_two() -> None:
     few = [{"metric": "throughput", "repeat": number} for number in (1, 2)]
     assert {len(point.measurements) for point in cells(measure=few, series={})} == {2}
