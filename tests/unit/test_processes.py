@@ -213,6 +213,16 @@ def test_two_processes_of_one_name_are_refused(added: list[str], tmp_path: Path,
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("process", ["process", "logging.mine.process"])
+def test_records_in_the_log_of_a_process_are_refused(process: str, tmp_path: Path, golden: Golden) -> None:
+    """Of that file natgauge keeps the last part only: a gateway seemed not to log the connections before."""
+    text = (BUILT_IN / "nftables-nat44.toml").read_text().replace("nftables-nat44", "mine")
+    way = f"{WAY}start = 'true'\n".replace("connections.log", "nat.log")
+    (tmp_path / "mine.toml").write_text("\n".join([text, way, SECOND.format(process, "nat")]))
+    with golden.raises(UsageError):
+        load(tmp_path / "mine.toml")
+
+
 def test_processes_of_two_ways_may_have_one_name_as_only_one_of_the_ways_runs(tmp_path: Path) -> None:
     text = (BUILT_IN / "nftables-nat44.toml").read_text().replace("nftables-nat44", "mine")
     (tmp_path / "mine.toml").write_text("\n".join([text, WAY, SECOND.format("logging.mine.process", "log")]))

@@ -211,7 +211,7 @@ class Recipe(RecipeTable):
 
     @model_validator(mode="after")
     def _processes_differ(self) -> Self:
-        """Refuse processes of one name: the second would take the first one's number and log (`Process.name`)."""
+        """Refuse processes of one name, the second of which would take the first one's files, and records in these."""
         beside_them: dict[str, tuple[Process, ...]] = {"process": ()}
         beside_them |= {f"logging.{name}.process": way.process for name, way in self.logging.items()}
         for where, others in beside_them.items():
@@ -219,6 +219,13 @@ class Recipe(RecipeTable):
             if twice := next((name for number, name in enumerate(names) if name in names[:number]), None):
                 beside = " (a way's processes run beside those of the recipe)" if others else ""
                 raise ValueError(f'{where}: name "{twice}" occurs twice{beside}; give each process a name of its own')
+        for name, way in self.logging.items():
+            for process in (*self.process, *way.process):
+                if way.records in process.files:
+                    raise ValueError(
+                        f'logging.{name}.records: "{way.records}" is a file of the process {process.name}, whose '
+                        "output is kept only in part; have the records written to another file"
+                    )
         return self
 
     def _chain_consistent(self) -> None:
