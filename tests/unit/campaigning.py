@@ -67,6 +67,23 @@ error = "30%"
 """
 
 
+#: A plan with the profile of a subscriber beside it, and what this has.
+OF_SUBSCRIBERS = """
+name = "small"
+gateways = ["nftables-nat44"]
+profile = "quick"
+repetitions = 2
+seed = 5
+
+[[measure]]
+metric = "subscribers"
+subscriber = "mine.toml"
+error = "50%"
+"""
+SUBSCRIBER = (Path(__file__).parent / "subscriber_without_churn.toml").read_text()
+OTHER_SUBSCRIBER = SUBSCRIBER.replace("up_frames_per_second = 1", "up_frames_per_second = 2")
+
+
 class Killed(BaseException):
     """The process ended here."""
 

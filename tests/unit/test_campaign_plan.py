@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import copy
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.campaigning import Benches
+from tests.unit.campaigning import SUBSCRIBER, Benches
 from tests.unit.golden import Golden
 
 from natgauge.campaigns import campaign
@@ -274,6 +275,15 @@ def test_the_frames_of_a_subscriber_are_those_of_its_own_profile(tmp_path: Path)
     assert fault.startswith("x.toml: measure[1]: subscribers: its frames follow from its profile")
 
 
+@pytest.mark.parametrize("value", [5e-324, 1e-310])
+def test_a_rate_and_a_time_next_to_nothing_are_faults(value: float, golden: Golden) -> None:
+    """Times that follow from them are more than a float holds: a traceback."""
+    few = {"throughput": "connection_rate", "frame-loss": "full_rate", "latency": "throughput_rate"}
+    few |= {"table-capacity": "download_rate", "pdv": "frame_timeout_seconds"}
+    measure = [{"metric": metric, name: value} for metric, name in few.items()]
+    golden(faults(gateways=["nftables-nat44"], series={}, device={}, lab={}, measure=measure))
+
+
 def test_measurements_that_differ_in_anything_are_two() -> None:
     few = [{"metric": "throughput", "repeat": number} for number in (1, 2)]
     assert {len(point.measurements) for point in cells(measure=few, series={})} == {2}
@@ -399,6 +409,35 @@ def test_a_plan_is_the_same_from_whichever_folder_it_is_read(tmp_path: Path, mon
     assert there.gateways == ["../mine.toml", "linux-ipv4"]
     assert here.digest == there.digest == read(tmp_path / "x.toml").model_copy(update={"repetitions": None}).digest
     assert here.content() == there.content() == here.model_dump(mode="json")
+
+
+@pytest.mark.parametrize("part", ['[series]\nsubscriber = ["mine.toml"]', 'subscriber = "mine.toml"'])
+def test_the_profile_of_a_subscriber_is_beside_the_plan_from_whichever_folder_it_is_read(
+    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was looked for in the folder in which natgauge was started, where another one may be."""
+    plans = tmp_path / "plans"
+    plans.mkdir()
+    (plans / "mine.toml").write_text(f"{SUBSCRIBER}up_frame_sizes = 200\n")
+    (tmp_path / "mine.toml").write_text(f"{SUBSCRIBER}up_frame_sizes = 300\n")
+    (plans / "x.toml").write_text(f'gateways = ["nftables-nat44"]\n[[measure]]\nmetric = "subscribers"\n{part}\n')
+    found = set()
+    for folder in (tmp_path, plans):
+        monkeypatch.chdir(folder)
+        plan = read(Path(os.path.relpath(plans / "x.toml")))
+        (point,) = points(plan, "x.toml")
+        found.add((point.cell.traffic.frame_size, plan.digest, *[one.name for one in point.measurements]))
+    assert len(found) == 1
+    assert next(iter(found))[0] == 200
+
+
+def test_the_configuration_of_ssh_is_beside_the_plan(tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text("Host router\n")
+    lab = {**SSH, "device_cores": 2, "ssh_config": "hosts"}
+    plan = parse({**copy.deepcopy(RIGHT), **ONE, "lab": lab, "series": {}}, "x", tmp_path)
+    (point,) = points(plan, "x")
+    assert getattr(point.cell.kind_options, "ssh_config", None) == str(tmp_path / "hosts")
+    assert plan.content()["lab"]["ssh_config"] == "hosts"
 
 
 @pytest.mark.parametrize("named", [["few", "mani"], "few", 7, ["few"]])

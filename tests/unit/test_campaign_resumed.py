@@ -12,8 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.campaigning import Benches, Dies, Killed, asked, campaign, journal_dies, quick_disk, results
+from tests.unit.campaigning import (
+    OF_SUBSCRIBERS,
+    OTHER_SUBSCRIBER,
+    SUBSCRIBER,
+    Benches,
+    Dies,
+    Killed,
+    asked,
+    campaign,
+    journal_dies,
+    quick_disk,
+    results,
+)
 from tests.unit.golden import Golden
+from tests.unit.simulated import Gateway
 
 from natgauge.campaigns import journal
 from natgauge.campaigns.campaign import RunOrder
@@ -22,6 +35,7 @@ from natgauge.campaigns.journal import entries
 from natgauge.campaigns.status import status
 from natgauge.cleaning import cleanup
 from natgauge.errors import HostError, UsageError
+from natgauge.inputs.question import Cell
 from natgauge.labs.common import locks, namespaces
 from natgauge.labs.common.register import Register
 from natgauge.records.store import JOURNAL_SCHEMA
@@ -211,6 +225,37 @@ def test_a_changed_key_of_the_plan_is_named(tmp_path: Path) -> None:
         campaign(tmp_path, benches, plan=ONLY_SEARCHES)
     with pytest.raises(UsageError, match=r"\(traffic changed\)"):
         campaign(tmp_path, benches, plan=ONLY_SEARCHES.replace("1000", "1001"))
+
+
+def test_a_campaign_is_not_gone_on_with_where_the_profile_of_its_subscribers_has_changed(
+    tmp_path: Path, golden: Golden
+) -> None:
+    """One result would be of two loads."""
+    profile = tmp_path / "mine.toml"
+    profile.write_text(SUBSCRIBER)
+    with pytest.raises(Killed):
+        campaign(tmp_path, Benches(killed=Dies(1)), plan=OF_SUBSCRIBERS)
+    profile.write_text(OTHER_SUBSCRIBER)
+    with golden.raises(UsageError):
+        campaign(tmp_path, Benches(), plan=OF_SUBSCRIBERS)
+    profile.write_text(SUBSCRIBER)
+    campaign(tmp_path, Benches(), plan=OF_SUBSCRIBERS)
+    assert len(results(tmp_path)) == 1
+
+
+def test_a_campaign_ends_where_the_profile_of_its_subscribers_changes_while_it_runs(
+    tmp_path: Path, golden: Golden
+) -> None:
+    profile = tmp_path / "mine.toml"
+    profile.write_text(SUBSCRIBER)
+
+    def gateway(_cell: Cell) -> Gateway:
+        profile.write_text(OTHER_SUBSCRIBER)
+        return Gateway(establishes=30_000, forwards=60_000)
+
+    with golden.raises(UsageError):
+        campaign(tmp_path, Benches(gateway=gateway), plan=OF_SUBSCRIBERS)
+    assert [one["event"] for one in entries(tmp_path / "out")].count("repetition") == 1
 
 
 def test_another_machine_is_refused(tmp_path: Path, golden: Golden) -> None:

@@ -20,6 +20,7 @@ from natgauge.causes.hops import hops_of
 from natgauge.causes.of_trial import TableState, cause_of
 from natgauge.errors import UsageError
 from natgauge.gateways.recipe import load
+from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.port_blocks import PortBlocks
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
@@ -194,6 +195,18 @@ def test_blocks_that_cannot_be_are_refused(table: str, tmp_path: Path, golden: G
     (tmp_path / "own.toml").write_text(OWN.format(table))
     with golden.raises(UsageError) as refused:
         load(tmp_path / "own.toml")
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["nftables-nat66", "linux-ipv4", "aftr", "map-e-ce", "unchanged"])
+def test_blocks_are_refused_of_gateways_whose_hosts_have_none(name: str, tmp_path: Path, golden: Golden) -> None:
+    """An audit of NAT66 ended in a traceback, and snippets of kinds with port sets lacked these in `$NG_PSID_FIRST`."""
+    text = OWN.partition("[limits")[0].replace('"translated"', '"unchanged"').replace("own", name)
+    if name != "unchanged":
+        text = (BUILT_IN / f"{name}.toml").read_text()
+    (tmp_path / f"{name}.toml").write_text(f"{text}\n[limits.port_blocks]\nsize = 256\n")
+    with golden.raises(UsageError) as refused:
+        load(tmp_path / f"{name}.toml")
     assert "\n" not in str(refused.value)
 
 

@@ -829,6 +829,11 @@ REFUSED = {
     "a key twice": "[subscriber]\nconnections = 1\nnew_per_second = 1\nconnections = 2\n",
     "a layer of no bits": "[subscriber]\nconnections = 1\nnew_per_second = 1\nbits = 'wire'",
     "a transport": "[subscriber]\nconnections = 1\nnew_per_second = 1\ntransport = 'SCTP'",
+    "more connections than can be multiplied": "[subscriber]\nconnections = 1e308\nnew_per_second = 1",
+    "fewer connections than can be divided by": "[subscriber]\nconnections = 1e-300\nnew_per_second = 0\n"
+    "up_frames_per_second = 1",
+    "fewer frames than can be divided by": "[subscriber]\nconnections = 1\nnew_per_second = 0\n"
+    "up_frames_per_second = 1e-310",
     "a layer": "[subscriber]\nconnections = 1\nnew_per_second = 1\nbits = 'ethernet'",
 }
 

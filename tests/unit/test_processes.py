@@ -22,6 +22,7 @@ from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand
 from natgauge.gateways.processes import Process
 from natgauge.gateways.recipe import Recipe, load
+from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.labs.common.device import ThisMachine
 from natgauge.labs.contract import CommandResult
 
@@ -187,6 +188,47 @@ def test_a_process_without_a_command_is_refused(tmp_path: Path, golden: Golden) 
     (tmp_path / "mine.toml").write_text(MINE.format(command=""))
     with golden.raises(UsageError):
         load(tmp_path / "mine.toml")
+
+
+SECOND = '[[{}]]\nname = "{}"\ncommand = "sleep 600"\n'
+WAY = '[logging.mine]\nrecords = "connections.log"\nrecord = "(?P<source>.)(?P<source_port>.)(?P<destination>.)"\n'
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        [SECOND.format("process", "nat"), SECOND.format("process", "nat")],
+        [SECOND.format("process", "nat"), WAY, SECOND.format("logging.mine.process", "nat")],
+        # That of the recipe's own fragment.
+        [SECOND.format("process", "log")],
+        [WAY, SECOND.format("logging.mine.process", "log"), SECOND.format("logging.mine.process", "log")],
+    ],
+)
+def test_two_processes_of_one_name_are_refused(added: list[str], tmp_path: Path, golden: Golden) -> None:
+    """The second one took the file with the number of the first one, which nobody watched or ended then."""
+    text = (BUILT_IN / "nftables-nat44.toml").read_text().replace("nftables-nat44", "mine")
+    (tmp_path / "mine.toml").write_text("\n".join([text, *added]))
+    with golden.raises(UsageError) as refused:
+        load(tmp_path / "mine.toml")
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("process", ["process", "logging.mine.process"])
+def test_records_in_the_log_of_a_process_are_refused(process: str, tmp_path: Path, golden: Golden) -> None:
+    """Of that file natgauge keeps the last part only: a gateway seemed not to log the connections before."""
+    text = (BUILT_IN / "nftables-nat44.toml").read_text().replace("nftables-nat44", "mine")
+    way = f"{WAY}start = 'true'\n".replace("connections.log", "nat.log")
+    (tmp_path / "mine.toml").write_text("\n".join([text, way, SECOND.format(process, "nat")]))
+    with golden.raises(UsageError):
+        load(tmp_path / "mine.toml")
+
+
+def test_processes_of_two_ways_may_have_one_name_as_only_one_of_the_ways_runs(tmp_path: Path) -> None:
+    text = (BUILT_IN / "nftables-nat44.toml").read_text().replace("nftables-nat44", "mine")
+    (tmp_path / "mine.toml").write_text("\n".join([text, WAY, SECOND.format("logging.mine.process", "log")]))
+    ways = load(tmp_path / "mine.toml").logging
+    assert len(ways) > 2
+    assert {process.name for way in ways.values() for process in way.process} == {"log"}
 
 
 def worker(device: HereDevice) -> int:

@@ -511,3 +511,16 @@ def test_a_number_that_no_limit_takes_is_refused_in_one_line(
     assert run(["size", str(folder), "--subscribers", "10", "--new-each", "1", *options]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"natgauge: {said}")
+
+
+@pytest.mark.parametrize("option", ["--connections-each", "--new-each", "--mbit-each"])
+def test_less_than_any_subscriber_takes_is_refused_in_one_line(
+    option: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With 1e-305 of something each, a result was more subscribers than a float holds: a traceback."""
+    asked = ["size", str(folder), "--subscribers", "10", option]
+    assert run([*asked, "1e-305"]) == 2
+    assert capsys.readouterr().err == f"natgauge: {option}: 1e-305 is outside of its range: 1e-09 to 1e+09\n"
+    # The least is carried out; a resource that no result measured is refused with its metric.
+    run([*asked, "1e-9"])
+    assert "range" not in capsys.readouterr().err

@@ -18,7 +18,16 @@ import pytest
 from dask import config
 from distributed import KilledWorker, Reschedule, Status
 from tests.plans import OneTrial, PlanOfTrial
-from tests.unit.campaigning import PLAN, Benches, campaign, quick_disk, results
+from tests.unit.campaigning import (
+    OF_SUBSCRIBERS,
+    OTHER_SUBSCRIBER,
+    PLAN,
+    SUBSCRIBER,
+    Benches,
+    campaign,
+    quick_disk,
+    results,
+)
 from tests.unit.simulated import Gateway
 from tests.unit.spreading import SMALL, alone, counted_once, own_run, spread_out
 
@@ -26,7 +35,7 @@ from natgauge.campaigns.evidence import EvidenceLines
 from natgauge.campaigns.journal import JournalLine, entries
 from natgauge.campaigns.state import CampaignState
 from natgauge.campaigns.status import status
-from natgauge.errors import BrokenError, HostError, NatgaugeError
+from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError
 from natgauge.host import machine
 from natgauge.inputs.question import Cell
 from natgauge.spread import cluster, coordinator, worker
@@ -249,6 +258,21 @@ def test_a_worker_that_joins_while_a_repetition_is_measured_counts_for_it(
     found = [read_summary(path) for path in (tmp_path / "out" / "results").iterdir()]
     assert {result.parameter("beside") for result in found} == {1}
     assert all("machine shared" in [doubt.word for doubt in result.doubts] for result in found)
+
+
+def test_a_worker_with_another_profile_of_subscribers_measures_none(
+    dask: Dask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = tmp_path / "mine.toml"
+    profile.write_text(SUBSCRIBER)
+
+    def make_bench(cell: Cell, observer: Observer) -> Any:
+        profile.write_text(OTHER_SUBSCRIBER)
+        return Benches()(cell, observer)
+
+    monkeypatch.setattr(dask, "plugins", {"natgauge": NatgaugeWorker(dask.offer, make_bench)})
+    with pytest.raises(UsageError, match="the file that subscribers of cell nftables-nat44 names is another one"):
+        spread_out(tmp_path, plan=OF_SUBSCRIBERS)
 
 
 def test_a_campaign_tells_which_cell_no_worker_that_is_left_can_measure(

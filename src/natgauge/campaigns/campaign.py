@@ -8,6 +8,7 @@ that ended with an error before its first trial leaves no folder: nobody has to 
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from natgauge.campaigns import plan as plans
-from natgauge.campaigns.cells import PlannedCell, points
+from natgauge.campaigns.cells import CellMeasurement, PlannedCell, points
 from natgauge.campaigns.estimate import checked_estimate, repetitions
 from natgauge.campaigns.journal import Journal, entries
 from natgauge.campaigns.run import CellRunner, LocalRunner, Session
@@ -160,6 +161,7 @@ def run(
             begins = left_unless_used(folder)
         else:
             _refuse_other_recipes(setup.cells, begun, folder)
+            _refuse_other_files(setup.cells, begun, folder)
             if order.elsewhere is None:
                 _refuse_other_machine(folder, setup.machines[0])
         with begins, _marked_as_begun():
@@ -293,6 +295,7 @@ def _cell(point: PlannedCell) -> CampaignCell:
                 name=measurement.name,
                 repetitions=measurement.most_repetitions,
                 estimated_seconds=min(max(estimates[measurement.name].seconds, LEAST_ESTIMATE), MOST_ESTIMATE),
+                file_sha256=_of_file(measurement),
             )
             for measurement in point.measurements
         ),
@@ -301,6 +304,12 @@ def _cell(point: PlannedCell) -> CampaignCell:
 
 def _recipes(cells: Sequence[PlannedCell]) -> dict[str, str]:
     return {point.device: digest(point.recipe) for point in cells}
+
+
+def _of_file(measurement: CellMeasurement) -> str:
+    """SHA-256 of what the settings of a measurement have read of a file; empty = they name none."""
+    content = measurement.planned.settings.of_file
+    return hashlib.sha256(content.encode()).hexdigest() if content else ""
 
 
 def _refuse_other(plan: plans.Plan, begun: CampaignRecord, folder: Path) -> None:
@@ -326,6 +335,18 @@ def _refuse_other_recipes(cells: Sequence[PlannedCell], begun: CampaignRecord, f
                 f"campaign: the recipe {device} has changed since {folder} was begun; restore it, or begin a new "
                 "campaign: --out"
             )
+
+
+def _refuse_other_files(cells: Sequence[PlannedCell], begun: CampaignRecord, folder: Path) -> None:
+    kept = {(cell.name, each.name): each.file_sha256 for cell in begun.cells for each in cell.measurements}
+    for cell in cells:
+        for measurement in cell.measurements:
+            before = kept.get((cell.name, measurement.name))
+            if before and before != _of_file(measurement):
+                raise UsageError(
+                    f"campaign: the file that {measurement.name} of cell {cell.name} names has changed since {folder} "
+                    "was begun; restore it, or begin a new campaign: --out"
+                )
 
 
 def _refuse_other_machine(folder: Path, facts: Mapping[str, Any]) -> None:

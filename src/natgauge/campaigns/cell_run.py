@@ -136,6 +136,7 @@ class CellRun:
             broke("cell" if isinstance(error, HostError) else "measurement", error)
             return ""
         self._refuse_other_version(ready)
+        self._refuse_other_file(measurement, ready)
         parameters = with_neighbours(self._as_planned(measurement, ready), self.worker)
         began, since = round(time.time(), 3), time.monotonic()
 
@@ -194,6 +195,14 @@ class CellRun:
                         "repetitions, which would not be of one device; install that version again, or begin a new "
                         "campaign: --out"
                     )
+
+    def _refuse_other_file(self, measurement: CellMeasurement, ready: Prepared) -> None:
+        """Refuse a file, such as a subscriber's profile, with another content than where the campaign was begun."""
+        if ready.planned.settings.of_file != measurement.planned.settings.of_file:
+            raise UsageError(
+                f"campaign: the file that {measurement.name} of cell {self.point.name} names is another one than when "
+                "the campaign was begun; restore it, or begin a new campaign: --out"
+            )
 
     def _cause(self, error: Exception) -> str:
         return str(error) if self.worker is None else f"worker {self.worker['name']}: {error}"

@@ -198,7 +198,8 @@ def _point(  # noqa: PLR0913 - a cell of three loops, and what all cells share
 ) -> PlannedCell | tuple[str, ...]:
     """Plan a cell, or return its faults, each with the path of its key."""
     values = {**_keys(together), **series}
-    choices = {**plan.lab, **plan.traffic, **plan.device, **values, "seed": plan.seed}
+    written = {**plan.lab, **plan.traffic, **plan.device, **values, "seed": plan.seed}
+    choices = plan.placed(written, keys.of_cell())
     measurements = list(_measurements_of(plan, device, together))
     if not measurements:
         # All are wrong, and were told (`PlanError.rest`).
@@ -328,7 +329,8 @@ def _measurements_of(plan: Plan, device: str, together: Mapping[str, Any]) -> It
             titles[title] += 1
             if titles[title] > 1:
                 title = f"{title}-{titles[title]}"
-            yield title, metric, {**fixed, **values}, number, _published(plan, measure, together)
+            settings = plan.placed({**fixed, **values}, known)
+            yield title, metric, settings, number, _published(plan, measure, together)
 
 
 def _published(plan: Plan, measure: Mapping[str, Any], together: Mapping[str, Any]) -> tuple[PublishedCell, ...]:

@@ -18,6 +18,7 @@ from natgauge.errors import LONGEST_VALUE, UsageError, did_you_mean, shortened, 
 from natgauge.inputs.checks import spoken
 from natgauge.inputs.input import Input
 from natgauge.inputs.question import DEFAULT_LAB
+from natgauge.inputs.types import FileText
 from natgauge.labs import kinds
 from natgauge.plain_text import one_line
 from natgauge.procedures import procedures
@@ -86,6 +87,8 @@ class Plan(BaseModel):
 
     #: The gateways as the plan's file names them, by the name from the folder in which natgauge was started.
     _written: dict[str, str] = PrivateAttr(default_factory=dict)
+    #: The folder of the plan's file, from where natgauge was started.
+    _folder: Path = PrivateAttr(default=Path())
     #: The text of the plan's file, with the plan's name; empty = it was read from none.
     _text: str = PrivateAttr(default="")
 
@@ -94,9 +97,21 @@ class Plan(BaseModel):
         """The text of the plan's file, with the plan's name also where the file leaves it to its own name."""
         return self._text
 
-    def remember(self, written: Mapping[str, str]) -> None:
-        """Note the names by which the file has the gateways; they are the same from wherever natgauge is started."""
+    def remember(self, written: Mapping[str, str], folder: Path) -> None:
+        """Note the plan's folder, and the names by which its file has the gateways.
+
+        These names are the same from wherever natgauge is started.
+        """
         self._written = dict(written)
+        self._folder = folder
+
+    def placed(self, values: Mapping[str, Any], known: Mapping[str, Input]) -> dict[str, Any]:
+        """Return values with the paths of files from where natgauge was started: the plan has them from its folder."""
+        placed = dict(values)
+        for name, value in values.items():
+            if name in known and isinstance(value, str) and isinstance(of_files := known[name].type, FileText):
+                placed[name] = of_files.within(self._folder, value)
+        return placed
 
     def keep(self, text: str) -> None:
         """Note the text of the plan's file."""
@@ -188,7 +203,7 @@ def parse(raw: Mapping[str, Any], where: str, folder: Path = Path()) -> Plan:
     update: dict[str, Any] = {str(part): values for part, values in parts.items()}
     update |= {"gateways": list(gateways.values()), "series": series, "point": point, "measure": measure}
     checked = plan.model_copy(update=update)
-    checked.remember({found: _device(name, Path()) for name, found in gateways.items()})
+    checked.remember({found: _device(name, Path()) for name, found in gateways.items()}, folder)
     if faults:
         raise PlanError(where, faults, checked if is_rest_right else None)
     return checked

@@ -17,7 +17,9 @@ from natgauge.errors import UsageError
 from natgauge.inputs import types
 
 _AMOUNT: Final = ValueType(types.Number())
-#: The most of anything that a subscriber may take: more would say nothing of networks, and much of typing errors.
+#: The least and the most of anything that a subscriber may take: less or more would say nothing of networks, and much
+#: of typing errors. By less, results would be more subscribers than a float holds.
+_LEAST: Final = 1e-9
 _MOST: Final = 1e9
 
 
@@ -75,9 +77,9 @@ def command(
             "size: what does a subscriber take? Name at least one of --connections-each, --new-each and --mbit-each"
         )
     for name, amount in (("connections", connections_each), ("new", new_each), ("mbit", mbit_each)):
-        if amount is not None and not 0 < amount <= _MOST:
+        if amount is not None and not _LEAST <= amount <= _MOST:
             raise UsageError(
-                f"--{name}-each: {amount:g} is outside of its range: above 0, at most {_MOST:g}", at=f"{name}_each"
+                f"--{name}-each: {amount:g} is outside of its range: {_LEAST:g} to {_MOST:g}", at=f"{name}_each"
             )
     if mean_frame is not None and mbit_each is None:
         raise UsageError(

@@ -27,6 +27,8 @@ _MARK: Final = "natgauge-end "
 _CUT: Final = "cut"
 #: Octets of a part of the log, at most, and reads that fill it. A log has three parts: the last ones that were printed.
 _PART_OCTETS: Final = 4096 * 1024
+#: What the names of its files end in: its number, its end, the room for a core dump, and the parts of its log.
+_FILES: Final = ("pid", "end", "most", "logging", "log", "log.1", "log.2")
 #: Of a core dump, KiB at most, and the share of the room that the private directory has when the process starts.
 _CORE_KIB: Final = 256 * 1024
 _CORE_PART: Final = 4
@@ -49,6 +51,11 @@ class Process(RecipeTable):
     stop_seconds: Annotated[int, Field(ge=1, le=600)] = 5
     noise: Annotated[str, Field(pattern=r"^[^\n]+$")] | None = None
     handles_frames: bool = True
+
+    @property
+    def files(self) -> frozenset[str]:
+        """Names of all its files in the device's private directory."""
+        return frozenset(f"{self.name}.{kind}" for kind in _FILES)
 
     @property
     def start(self) -> str:

@@ -192,6 +192,42 @@ class Recipe(RecipeTable):
             self.port_sets.refuse_long_rule()
         return self
 
+    @model_validator(mode="after")
+    def _blocks_fit(self) -> Self:
+        """Refuse blocks of ports where no inside host can have one, and where subscribers have sets of ports."""
+        unlike = {
+            "stateful = false": not self.stateful,
+            f'source = "{self.source}"': self.source != "translated",
+            f'responder_family = "{self.responder_family}"': self.responder_family != "ipv4",
+            f"kind {self.kind}, whose subscribers have port_sets": self.port_sets is not None,
+        }
+        if self.limits.port_blocks is not None and any(unlike.values()):
+            found = next(text for text, is_so in unlike.items() if is_so)
+            raise ValueError(
+                f"limits.port_blocks: {found}; only hosts without port_sets that a stateful gateway translates to IPv4 "
+                "have blocks; leave them out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _processes_differ(self) -> Self:
+        """Refuse processes of one name, the second of which would take the first one's files, and records in these."""
+        beside_them: dict[str, tuple[Process, ...]] = {"process": ()}
+        beside_them |= {f"logging.{name}.process": way.process for name, way in self.logging.items()}
+        for where, others in beside_them.items():
+            names = [process.name for process in (*self.process, *others)]
+            if twice := next((name for number, name in enumerate(names) if name in names[:number]), None):
+                beside = " (a way's processes run beside those of the recipe)" if others else ""
+                raise ValueError(f'{where}: name "{twice}" occurs twice{beside}; give each process a name of its own')
+        for name, way in self.logging.items():
+            for process in (*self.process, *way.process):
+                if way.records in process.files:
+                    raise ValueError(
+                        f'logging.{name}.records: "{way.records}" is a file of the process {process.name}, whose '
+                        "output is kept only in part; have the records written to another file"
+                    )
+        return self
+
     def _chain_consistent(self) -> None:
         before, who = self.initiator_family, "the Initiator"
         for part in self.chain:

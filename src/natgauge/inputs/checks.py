@@ -11,6 +11,8 @@ from natgauge.errors import UsageError, shown
 
 #: The highest rate that the engine paces, frames/s (`trial/request-1.schema.json`).
 MOST_RATE: Final = 200_000_000
+#: The lowest rate that is taken, a frame in 11 days: times that follow from a lower one are more than a float holds.
+LEAST_RATE: Final = 1e-6
 #: Refuses a value of the input of this name, or does nothing.
 Check = Callable[[str, Any], None]
 
@@ -72,8 +74,10 @@ def positive(name: str, value: float, unit: str) -> None:
 
 
 def paced(name: str, value: float, unit: str) -> None:
-    """Refuse a rate that the tester cannot pace: its clock has a limit."""
+    """Refuse a rate that the tester cannot pace: its clock has a limit, and a trial an end."""
     positive(name, value, unit)
+    if value < LEAST_RATE:
+        raise UsageError(of_value(name, f"{value:g} {unit} is less than can be paced; the least is {LEAST_RATE:g}"))
     if value > MOST_RATE:
         raise UsageError(of_value(name, f"{value:g} {unit} is more than can be paced; the most is {MOST_RATE:,}"))
 

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, Self
 
 from natgauge.errors import UsageError, shown
@@ -89,6 +90,20 @@ class Text(InputType):
         if isinstance(value, str) or is_number(value):
             return str(value)
         raise UsageError(of_value(name, f"{shown(value)} is not a text"))
+
+
+@dataclass(frozen=True)
+class FileText(Text):
+    """The path of a file or folder; with `or_name` a word may be a name instead, and a path has a "/" or a suffix."""
+
+    metavar: str = "FILE"
+    or_name: bool = False
+
+    def within(self, folder: Path, value: str) -> str:
+        """Return the path of a file that is named in a file of this folder; a name is left as it is."""
+        is_name = self.or_name and "/" not in value and not Path(value).suffix
+        # That of a home is where it is from any folder.
+        return value if is_name or value.startswith("~") else str(folder / value)
 
 
 @dataclass(frozen=True)

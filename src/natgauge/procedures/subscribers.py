@@ -26,7 +26,7 @@ from natgauge.errors import UsageError
 from natgauge.ethernet import tag_octets
 from natgauge.inputs.checks import whole
 from natgauge.inputs.input import chosen
-from natgauge.inputs.types import Text
+from natgauge.inputs.types import FileText
 from natgauge.measurer import Ability, Measurer
 from natgauge.metrics.loads import FORGETS, SUBSCRIBER_RATES, SUBSCRIBERS
 from natgauge.notes import Note
@@ -59,7 +59,7 @@ class SubscribersSettings(MixedSettings):
     subscriber: str = chosen(
         "household",
         "profile of a subscriber: a file, or the name of one that comes with natgauge",
-        type=Text("FILE|NAME"),
+        type=FileText("FILE|NAME", or_name=True),
         group="traffic",
         # Its content is compared.
         moves_figures=False,
@@ -129,6 +129,11 @@ class SubscribersSettings(MixedSettings):
     def profile_of_one(self) -> Subscriber:
         """The profile, as its file was when these settings were made."""
         return load(self.subscriber)
+
+    @property
+    def of_file(self) -> str:
+        """The profile, with its source."""
+        return repr(self.profile_of_one)
 
     def refuse_unlike(self, sources: int, timeout: int | None) -> None:
         """Refuse more subscribers than the ranges hold, and connections that the device forgets while they are open."""

@@ -22,11 +22,14 @@ class CampaignMeasurement(RecordPart):
         name: name of the measurement, unique within its cell.
         repetitions: number of repetitions, at most.
         estimated_seconds: time that one repetition takes, in s, as estimated when the campaign began.
+        file_sha256: SHA-256 of what its settings have read of a file, such as a subscriber's profile; empty = they name
+            none, or it was not recorded.
     """
 
     name: str
     repetitions: Annotated[int, Field(ge=1, le=2**63 - 1)]
     estimated_seconds: Annotated[float, Field(ge=LEAST_ESTIMATE, le=MOST_ESTIMATE)]
+    file_sha256: str = ""
 
 
 class CampaignCell(RecordPart):

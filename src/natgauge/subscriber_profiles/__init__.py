@@ -32,13 +32,27 @@ _TABLE: Final = "subscriber"
 ROUND_TRIP_SECONDS: Final = 0.01
 #: Bits and frames of the same direction may differ by this share, for both are rounded.
 _ROUNDED: Final = 0.01
-#: The most of anything that one subscriber may take each second.
+#: The least and the most of anything that one subscriber may take: with less or more, numbers that follow from it are
+#: larger than a float holds.
+_LEAST: Final = 1e-9
 _MOST: Final = 1e12
 _FOLDER: Final = Path(__file__).parent
 _SIZE: Final = r"\s*\d{1,9}\s*"
 _FORM: Final = "one size is 594, sizes with equal shares are [64, 1518]"
 _KIND: Final = foreign.FileKind("subscriber", "name a profile, or the file of one", 1 << 20)
-_not_negative: Final = partial(in_range, lowest=0, highest=_MOST)
+
+
+def _of_one(name: str, value: float) -> None:
+    """Refuse what no subscriber takes each second; 0 is possible."""
+    in_range(name, value, 0, _MOST)
+    if 0 < value < _LEAST:
+        raise UsageError(f"{name}: {value!r} is next to nothing; give 0, or at least {_LEAST:g}")
+
+
+def _open(name: str, value: float) -> None:
+    """Refuse a number of connections that no subscriber has."""
+    positive(name, value, "connections")
+    in_range(name, value, _LEAST, _MOST, "connections")
 
 
 class _SizesType(Text):
@@ -70,12 +84,12 @@ class Subscriber:
         source: where the numbers were published; empty = not said.
     """
 
-    connections: float = chosen(MISSING, "open connections", "connections", partial(positive, unit="connections"))
-    new_per_second: float = chosen(MISSING, "new connections", "connections/s", _not_negative)
-    up_frames_per_second: float | None = chosen(None, "sent frames", "frames/s", _not_negative)
-    down_frames_per_second: float | None = chosen(None, "received frames", "frames/s", _not_negative)
-    up_bits_per_second: float | None = chosen(None, "sent bits", "bit/s", _not_negative)
-    down_bits_per_second: float | None = chosen(None, "received bits", "bit/s", _not_negative)
+    connections: float = chosen(MISSING, "open connections", "connections", _open)
+    new_per_second: float = chosen(MISSING, "new connections", "connections/s", _of_one)
+    up_frames_per_second: float | None = chosen(None, "sent frames", "frames/s", _of_one)
+    down_frames_per_second: float | None = chosen(None, "received frames", "frames/s", _of_one)
+    up_bits_per_second: float | None = chosen(None, "sent bits", "bit/s", _of_one)
+    down_bits_per_second: float | None = chosen(None, "received bits", "bit/s", _of_one)
     up_frame_sizes: SizeMix | None = chosen(None, "sizes", "octets", type=_SizesType())
     down_frame_sizes: SizeMix | None = chosen(None, "sizes", "octets", type=_SizesType())
     bits: BitsOf = chosen("ip", "layer of the bits")

@@ -13,7 +13,7 @@ from natgauge.errors import BrokenError, HostError, NatgaugeError, UsageError, a
 from natgauge.inputs.checks import spoken, wrong
 from natgauge.inputs.cores import by_device
 from natgauge.inputs.input import chosen
-from natgauge.inputs.types import Text
+from natgauge.inputs.types import FileText, Text
 from natgauge.labs.common.port_options import PortOptions
 from natgauge.labs.contract import Kind, LabNeeds
 
@@ -34,7 +34,7 @@ class SshOptions(PortOptions):
         moves_figures=False,
     )
     ssh_config: str | None = chosen(
-        None, "Configuration file for ssh", type=Text("FILE"), moves_figures=False, default="that of ssh"
+        None, "Configuration file for ssh", type=FileText(), moves_figures=False, default="that of ssh"
     )
     ssh_netns: str | None = chosen(
         None, "Network namespace from which ssh connects", type=Text("NETNS"), moves_figures=False

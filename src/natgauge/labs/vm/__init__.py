@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from natgauge.inputs.input import chosen
-from natgauge.inputs.types import Text
+from natgauge.inputs.types import FileText
 from natgauge.labs.common.port_options import SenderOptions
 from natgauge.labs.contract import Kind, LabNeeds
 from natgauge.labs.ssh import undo
@@ -31,7 +31,7 @@ class VmOptions(SenderOptions):
     guest_files: str | None = chosen(
         None,
         "Folder whose content is put into the guest: programs and kernel modules of your own build",
-        type=Text("FOLDER"),
+        type=FileText("FOLDER"),
         # The folder is stored as a digest of its content.
         label="files added to the guest",
     )

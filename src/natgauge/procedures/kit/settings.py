@@ -65,7 +65,8 @@ LEAST_AUTO_REPETITIONS = 7
 MOST_SECONDS = 600.0
 #: Longest accepted time for a device to settle.
 LONGEST_SETTLE_SECONDS = 600.0
-#: A per-frame limit longer than this is no limit: the receivers close before.
+#: A per-frame limit longer than this is no limit: the receivers close before. No frame is faster than the least.
+LEAST_TIMEOUT_SECONDS = 1e-6
 LONGEST_TIMEOUT_SECONDS = 60.0
 
 
@@ -78,7 +79,7 @@ def _check_repeat(name: str, value: Repeat) -> None:
 
 def _check_timeout(_name: str, seconds: float) -> None:
     positive("frame timeout", seconds, "seconds")
-    in_range("frame timeout", seconds, 0.0, LONGEST_TIMEOUT_SECONDS, "s")
+    in_range("frame timeout", seconds, LEAST_TIMEOUT_SECONDS, LONGEST_TIMEOUT_SECONDS, "s")
 
 
 def _check_most(name: str, seconds: float | None) -> None:
@@ -278,6 +279,11 @@ class TrialSettings:
     def traffic_of(cls, chosen: Mapping[str, object]) -> Mapping[str, object]:  # noqa: ARG003 - for those that have some
         """Return the options of the traffic that follow from the user's choices."""
         return {}
+
+    @property
+    def of_file(self) -> str:
+        """What these settings have read of a file that they name; empty = they name none."""
+        return ""
 
     def as_run(self) -> Self:
         """The settings that trials are run with, where a metric decides one that was left open."""
