@@ -64,7 +64,7 @@ MOST_NAMES: Final = 4
 #: Parameters that distinguish points, in words.
 _VARIED: Final = {"connections": "connections", "device_cores": "cores", "frame_size": "frame size"}
 #: Ends of sentences by the directions that have these bits.
-_WAYS: Final[Mapping[Way, str]] = {"one": "", "each": " in each direction", "busier": " in the busier direction"}
+WAYS: Final[Mapping[Way, str]] = {"one": "", "each": " in each direction", "busier": " in the busier direction"}
 #: Figures that are a constant times the value; of a mixed load those of its connections only where these are not set.
 _GROWING: Final = frozenset({IN_ALL, CONNECTIONS_PER_SECOND, OPEN_CONNECTIONS, TABLE_ENTRIES})
 #: In what a device does: a relative clause about the value.
@@ -254,7 +254,7 @@ def _in_bits(*results: Result) -> str:
     )
     way = known[0][1].way
     # The unit of a rate of frames in each direction says that by itself.
-    said = "" if way == "each" and results[0].unit == "frames/s" else _WAYS[way]
+    said = "" if way == "each" and results[0].unit == "frames/s" else WAYS[way]
     return f"{wire} on the wire, {packets} of IP packets{said}"
 
 
