@@ -49,7 +49,7 @@ from natgauge.records.parameters import describe, shown
 from natgauge.reports import criterion, main_figure
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.summary import VALUES_FOR_PERCENTILES
-from natgauge.words import SENDING
+from natgauge.words import SENDING, sending
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +177,7 @@ def unit_of_frames(result: Result) -> str:
 
 
 def _sending(result: Result) -> str:
-    if result.number("down_share") not in (None, 0.5):
-        return "on average of both directions"
-    return SENDING.get(str(result.parameter("directions")), SENDING["both"])
+    return sending(result.parameter("directions"), is_balanced=result.number("down_share") in (None, 0.5))
 
 
 def unit_of_all(results: Sequence[Result]) -> str:
