@@ -255,7 +255,8 @@ def _in_bits(*results: Result) -> str:
     way = known[0][1].way
     # The unit of a rate of frames in each direction says that by itself.
     said = "" if way == "each" and results[0].unit == "frames/s" else WAYS[way]
-    return f"{wire} on the wire, {packets} of IP packets{said}"
+    left_out = "".join(dict.fromkeys(bits.left_out for _, bits in known))
+    return f"{wire} on the wire, {packets} of IP packets{said}{left_out}"
 
 
 def _and_bits(*results: Result) -> str:
