@@ -286,7 +286,7 @@ def _does(result: Result, *, sized: bool) -> str:
     is_one = str(result.parameter("directions")) in {"up", "down"}
     later = "" if is_one else ", in the direction that returns later"
     said = does.format(value=_figure(result), number=_number(result), later=later)
-    return f"{result.gateway} {said}{criterion.clause(result, sized=sized)}{mark}"
+    return f"{result.gateway} {said}{criterion.terms(result)}{criterion.clause(result, sized=sized)}{mark}"
 
 
 def _predicate(result: Result) -> str:
@@ -746,7 +746,7 @@ def _bottlenecks(results: Sequence[Result]) -> Sentence:
 def _best(result: Result, *, sized: bool = True) -> str:
     metric = declared(result.metric)
     if metric.best and not (metric.does_stateless and not keeps_connections(result)):
-        return f"{metric.best}{criterion.clause(result, sized=sized)}"
+        return f"{metric.best}{criterion.terms(result) if sized else ''}{criterion.clause(result, sized=sized)}"
     return f"has the {'highest' if better(result.metric) == 'higher' else 'lowest'} {result.metric}"
 
 
