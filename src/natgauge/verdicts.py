@@ -434,7 +434,7 @@ def _lost(case: _Case, stream: _Stream) -> _Ruling | None:
         excuse = f"{reason}, which {_disturbance(case, stream)} can explain ({_explained(case, stream)})"
         return _Ruling(Verdict.INVALID, excuse, limited_by=cause, excused=True)
     if excused and counts.lost_in_stalls is not None:
-        reason += f", {excused} of them excused by {_disturbance(case, stream)}"
+        reason += f", {excused} of the lost frames excused by {_disturbance(case, stream)}"
     return _Ruling(Verdict.FAIL, reason, limited_by=limited_by, failed_phase=stream.phase)
 
 

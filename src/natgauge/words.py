@@ -118,6 +118,11 @@ Interface = IPv4Interface | IPv6Interface
 Network = IPv4Network | IPv6Network
 
 
+def sending(directions: object, *, is_balanced: bool = True) -> str:
+    """Return where the frames of a rate of phase 2 come from, in words; of unequal directions it is their mean."""
+    return SENDING.get(str(directions), SENDING["both"]) if is_balanced else "on average of both directions"
+
+
 def enumerated(names: Sequence[str]) -> str:
     """Return names as a sentence has them, such as "a, b and c"; empty without any."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

@@ -20,7 +20,7 @@ from natgauge.doubts import doubts
 from natgauge.doubts.doubt import by_grade
 from natgauge.interval_text import Way, ratio
 from natgauge.known_doubts import known_doubts, words_of
-from natgauge.metrics import figures
+from natgauge.metrics import declared, figures
 from natgauge.notes import GRADES, Note
 from natgauge.procedures import procedures
 from natgauge.records.comparison import Role
@@ -100,6 +100,31 @@ def test_connections_of_a_mixed_load_are_a_bound_where_they_grow_with_a_rate_tha
     text = one(made([1e5], metric="mixed-load", limited_by="tester", figures=figures, parameters=settings)).text
     assert f"{new} connections/s" in text
     assert f"{held} connections" in text
+
+
+@pytest.mark.parametrize(
+    ("metric", "parameters", "end"),
+    [
+        ("throughput", {"directions": "both"}, "of IP packets."),
+        ("mixed-load", {}, "of IP packets, without openings."),
+        ("mixed-load", {"new_rate": 2000.0, "transport": "tcp"}, "of IP packets, without openings and closings."),
+        ("mixed-load", {"new_rate": 0.0}, "of IP packets."),
+        (
+            "subscribers",
+            {"subscriber_rates": {"up": 1.0, "down": 3.0, "new": 0.1}},
+            "of IP packets in the busier direction, without openings.",
+        ),
+        ("subscribers", {"subscriber_rates": {"up": 1.0, "down": 1.0}}, "of IP packets in each direction."),
+    ],
+)
+def test_bits_of_a_load_say_that_openings_are_none_of_them(metric: str, parameters: dict[str, Any], end: str) -> None:
+    """The label of the table says it, too; names of columns of CSV and of rows of JSON stay as they were."""
+    result = made([1e5], metric=metric, unit=declared(metric).unit, parameters=parameters)
+    assert one(result).text.endswith(end)
+    wire = next(row for row in rows([result]) if row.label == "on the wire")
+    left_out = end.removesuffix(".").partition(", ")[2]
+    assert wire.heading == f"on the wire, busier direction{f', {left_out}' if left_out else ''} (Gbit/s)"
+    assert "on the wire (Gbit/s)" in csv_table.table([result]).splitlines()[0].split(",")
 
 
 def test_a_bound_of_subscribers_that_open_no_new_connections_has_none_of_them() -> None:

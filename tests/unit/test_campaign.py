@@ -216,6 +216,18 @@ def test_status_tells_the_running_trial_and_the_time_left(tmp_path: Path) -> Non
     assert all(each.runs for each in seen)
 
 
+def test_status_tells_rates_that_the_tester_limited_as_bounds(tmp_path: Path) -> None:
+    """Seen: "58.2 k frames/s", without the directions, of a tester that could do no more."""
+    benches = Benches(gateway=lambda _cell: Gateway(establishes=1_000_000, forwards=1_000_000, ceiling=20_000))
+    campaign(tmp_path, benches, only=["nft*-1000"])
+    done = {one.measurement: one for one in status(tmp_path / "out").measurements if one.done}
+    assert {name: one.sending for name, one in done.items()} == {
+        "connection-rate": "",
+        "throughput": "in each direction",
+    }
+    assert {one.bounds for one in done.values()} == {(True, True)}
+
+
 def test_the_time_left_knows_that_large_cells_take_longer(tmp_path: Path) -> None:
     """The small cell is done; going by repetitions alone the large one would take as long as it did."""
     plan = PLAN.replace('["nftables-nat44", "linux-ipv4"]', '["nftables-nat44"]').replace(

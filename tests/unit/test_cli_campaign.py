@@ -397,7 +397,9 @@ def test_where_there_is_no_campaign_one_line_says_so(
 
 
 def test_a_single_measurement_that_broke_is_no_plural() -> None:
-    one = MeasurementStatus("cell", "throughput", 1, 2, 1.0, (1.0,), 0, "frames/s", "", "does not come up")
+    one = MeasurementStatus(
+        "cell", "throughput", 1, 2, 1.0, (1.0,), 0, "frames/s", "", "does not come up", (False,), ""
+    )
     other = replace(one, measurement="latency", done=2, broken="")
     found = CampaignStatus(
         "x", Path(), runs=False, measurements=(one, other), now=None, beside=(), trials=3, visits=3, seconds_left=None
@@ -407,11 +409,46 @@ def test_a_single_measurement_that_broke_is_no_plural() -> None:
     assert last == "  broken (1 measurement): does not come up"
 
 
+@pytest.mark.parametrize(
+    ("metric", "rates", "told"),
+    [
+        ("connection-rate", None, "at 4,406 connections/s, above 2,203 connections/s"),
+        ("table-capacity", None, "at 4,406 connections/s, above 2,203 connections"),
+        ("subscribers", (9e5, 3e6), "at 4,406 subscribers, above 2,203 subscribers"),
+        ("throughput", (4406.0, 4406.0), "at 4,406 frames/s in each direction, above 2,203 frames/s in each direction"),
+        (
+            "throughput",
+            (2203.0, 6609.0),
+            "at 4,406 frames/s on average of both directions, above 2,203 frames/s on average of both directions",
+        ),
+        ("latency", (4406.0, 0.0), "at 4,406 frames/s from the Initiator, above 2,203 frames/s from the Initiator"),
+    ],
+)
+def test_the_load_and_the_bounds_of_the_running_trial_have_units(
+    metric: str, rates: tuple[float, float] | None, told: str
+) -> None:
+    phase2 = None if rates is None else {"initiator_rate": rates[0], "responder_rate": rates[1]}
+    bounds = {"lower": 2203.0, "upper": None, "trials_left": 4}
+    now = {"cell": "cell", "measurement": "own name", "repetition": 1, "metric": metric, "trial": 3, "load": 4406.0}
+    now |= {"bounds": bounds, "plan": {"phase2": phase2}}
+    one = MeasurementStatus(
+        "cell", "own name", 2, 3, 1.0, (58_190.0, 58_190.0), 0, "frames/s", "", "", (False, True), "in each direction"
+    )
+    _, running, table = lines(
+        CampaignStatus(
+            "x", Path(), runs=True, measurements=(one,), now=now, beside=(), trials=3, visits=3, seconds_left=None
+        )
+    )
+    assert running == f"  now: cell own name, repetition 1: {metric} trial 3 {told}, about 4 trials left"
+    assert table.endswith("2 of 3: 58.2 k, at least 58.1 k frames/s in each direction")
+
+
 def test_the_status_of_gateways_with_long_names_and_many_values_fits() -> None:
     values = tuple(1.5 * 10.0**size for size in range(7))
     name = "a-gateway-with-a-name-of-sixty-letters-which-is-longer-than-any"
     every = [
-        MeasurementStatus(f"{name}-{at}", "throughput", 7, 7, 1.0, values, 0, "frames/s", "x", "") for at in range(40)
+        MeasurementStatus(f"{name}-{at}", "throughput", 7, 7, 1.0, values, 0, "frames/s", "x", "", (False,) * 7, "")
+        for at in range(40)
     ]
     shown = lines(
         CampaignStatus(

@@ -105,6 +105,7 @@ def twice(event: str) -> Callable[[list[Line]], list[Line]]:
         (of("repetition", lambda line: line.update(began="now")), "began: 'now': Input should be"),
         (of("repetition", lambda line: line.update(parameters=[])), "parameters: []: Input should be"),
         (of("trial", lambda line: line["bounds"].pop("lower")), "bounds.lower: Field required"),
+        (of("trial", lambda line: line["plan"].pop("phase2")), "plan.phase2: Field required"),
         (of("repetition", lambda line: line.pop("stored")), "stored: Field required"),
         (
             of("repetition", lambda line: line["stored"].update(octets=-1)),

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.unit.golden import Golden
-from tests.unit.made_comparisons import BASELINE, CONTROL, compared, compared_by_rates, estimate
+from tests.unit.made_comparisons import BASELINE, CONTROL, compared, compared_by_rates, estimate, gateway
 from tests.unit.made_results import keep as keep_made
 from tests.unit.made_results import made
 
@@ -31,6 +31,7 @@ from natgauge.stored.frames import load
 from natgauge.trial.repeating import command_again
 from natgauge.words import Quantity
 
+EACH = "in each direction"
 NOTED = compared(
     [estimate(), estimate("third", 0.9, 0.88, 0.92, quantity="new")],
     notes=[Note("ended early", "4 rounds were measured, then an error: gone"), Note("device", "the chains differ")],
@@ -117,6 +118,23 @@ def test_a_rate_of_which_half_of_the_searches_ended_at_something_else_is_a_bound
     assert ("Rates of nat: new at least" in text) is limited
     # Bits of a bound are bounds as well.
     assert ("bit/s on the wire, at least " in text) is limited
+
+
+@pytest.mark.parametrize(
+    ("quantity", "said"),
+    [
+        ("new", "new 20.1 k connections/s (13.5 Mbit/s on the wire, 7.40 Mbit/s of IP packets)"),
+        ("up", "up 20.1 k frames/s (13.5 Mbit/s on the wire, 7.40 Mbit/s of IP packets)"),
+        ("both", f"both 20.1 k frames/s {EACH} (13.5 Mbit/s on the wire, 7.40 Mbit/s of IP packets {EACH})"),
+    ],
+)
+def test_a_rate_of_a_comparison_has_its_unit_and_direction(quantity: Quantity, said: str) -> None:
+    known = gateway("nat", "compared", rates={quantity: 20_100.0})
+    made = compared([estimate("nat", quantity=quantity)])
+    record = compared_by_rates(gateways=(made.gateways[0], known, made.gateways[-1]))
+    assert f"Rates of nat: {said}." in comparison.text(record)
+    limit = SearchLimit(gateway="nat", quantity=quantity, limited_by="the tester", searches=1, of=1, at_least=20_100.0)
+    assert said.partition(" (")[0].removeprefix(quantity) in limit.text
 
 
 def test_a_stored_comparison_is_found_as_it_was_written(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from natgauge.procedures import enumeration_orders, frame_loss, latency
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.store import plain
 from natgauge.reports import csv_table, markdown, pivot
+from natgauge.reports.answers import one
 from natgauge.reports.collected import Stored, StoredResults
 from natgauge.reports.heading import heading
 from natgauge.reports.main_figure import median
@@ -28,6 +29,7 @@ from natgauge.reports.rows import rows
 from natgauge.reports.sheet import Sheet, SheetRow, sheet
 from natgauge.reports.text import SeriesRow, doubt_lines, render, verdict
 from natgauge.reports.text import table as text_of
+from natgauge.subscriber_profiles import load as load_profile
 from natgauge.tables import wrapped
 
 ROWS: list[dict[str, float | str | None]] = [
@@ -202,6 +204,19 @@ def test_connections_that_no_trial_had_are_not_its_sessions(metric: str, setting
     head = heading(StoredResults((Stored(Path("a"), result),), ()), [])
     assert f"{held:,} connections" in head.conditions
     assert f"  {held:,} connections, " in verdict(result)
+
+
+def test_a_number_of_subscribers_says_what_each_of_them_takes() -> None:
+    """Seen: "x carries 810 subscribers", whatever a subscriber was."""
+    profile = str(load_profile("household"))
+    given = {"subscriber_profile": profile}
+    result = made([810.0], metric="subscribers", unit="subscribers", parameters=given)
+    each = f"(each: {profile.partition(' down')[0]} down)"
+    assert one(result).text.startswith(f"x carries 810 subscribers {each} without losing a frame or a new connection")
+    head = heading(StoredResults((Stored(Path("a"), result),), ()), [])
+    assert f"subscribers {each}" in head.conditions
+    throughput = made([810.0], parameters=given)
+    assert "each:" not in one(throughput).text
 
 
 def test_that_nothing_failed_is_said_only_of_searches() -> None:

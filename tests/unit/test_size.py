@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from natgauge.gateways.toml_layers import BUILT_IN
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
-from natgauge.reports.sizing import document, sized, text
+from natgauge.reports.sizing import document, exit_status, sized, text
 from natgauge.stored.find_results import find
 
 NEW = made([1000.0, 1000.0], metric="connection-rate", unit="connections/s")
@@ -49,8 +50,8 @@ def limits(results: list[Result], asked: Subscribers) -> dict[Ended, Span]:
 @pytest.mark.parametrize(
     ("asked", "ended", "most"),
     [
-        (Subscribers(900, new=1.0, megabits=2 * A_FRAME), "new connections", 1000),
-        (Subscribers(4900, new=0.1, megabits=2 * A_FRAME), "frames", 5000),
+        (Subscribers(800, new=1.0, megabits=2 * A_FRAME), "new connections", 1000),
+        (Subscribers(2400, new=0.1, megabits=2 * A_FRAME), "frames", 5000),
         (Subscribers(8300, connections=6.0, new=0.1), "open connections", 50_000 / 6),
         (Subscribers(10_000, connections=6.0, outside_addresses=1), "open connections", 50_000 / 6),
         (Subscribers(10_000, connections=6.0, new=0.1, outside_addresses=4), "open connections", 50_000 / 6),
@@ -76,6 +77,20 @@ def test_frames_of_the_other_direction_are_between_none_and_as_many(directions: 
     (sizing,) = sizings([frames], asked)
     said = [sizing.fits(number) for number in (ends[0] - 1, ends[0] + 1, ends[1] + 1)]
     assert said == ["carries", "cannot tell", "does not carry"]
+
+
+def test_what_is_below_each_limit_is_not_said_to_be_carried_where_all_are_used_at_once(golden: Golden) -> None:
+    """Seen: "x carries 900 subscribers", whose new connections and frames needed 108 % of its cores."""
+    asked = Subscribers(900, connections=2.0, new=1.0, megabits=2 * A_FRAME)
+    (sizing,) = found = sizings([NEW, OPEN, FRAMES], asked)
+    assert {limit.fits(900) for limit in sizing.limits} == {"carries"}
+    assert sizing.most_of_cores(900) == pytest.approx(900 / 1000 + 900 / 5000)
+    assert [sizing.fits(number) for number in (830, 900, 1001)] == ["carries", "cannot tell", "does not carry"]
+    assert [exit_status(found, number) for number in (830, 900, 1001)] == [0, 5, 1]
+    for number in (830, 900):
+        golden(text(found, replace(asked, number=number)).partition("\n")[0])
+    (alone,) = sizings([NEW], Subscribers(900, new=1.0))
+    assert (alone.most_of_cores(900), alone.fits(900)) == (0, "carries")
 
 
 def test_frames_of_unequal_directions_say_as_much_of_subscribers_as_all_of_them_together() -> None:

@@ -354,6 +354,14 @@ def test_a_stall_excuses_a_loss_of_a_table_that_has_room_for_all_connections() -
     assert (short.verdict, short.limited_by) == (Verdict.FAIL, "table")
 
 
+def test_what_is_excused_of_a_loss_is_named_also_behind_numbers_of_connections() -> None:
+    """Seen: "the device's table held 95634 connections of at most 262144, 656 of them excused by ..."."""
+    few: dict[str, Any] = {"phase1": lossy(9, lost_in_stalls=6), "stored": N - 9, "count_after": N - 9}
+    judged = clean(table_limit=2**20, cpus=(stall(),), **few).judged
+    assert judged.verdict is Verdict.FAIL
+    assert f"held {N - 9} connections of at most {2**20}, 6 of the lost frames excused by CPU 0" in judged.reason
+
+
 def test_disturbance_is_told_whatever_the_verdict(golden: Golden) -> None:
     for given_trial in (clean(), clean(phase1=lossy(1)), clean(placement="shared", phase1=LATE)):
         assert not given_trial.judged.disturbed

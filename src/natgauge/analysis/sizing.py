@@ -50,6 +50,8 @@ Unused = Literal[
 
 #: Resources that only a gateway which keeps connections runs out of.
 _OF_CONNECTIONS: Final[tuple[Resource, ...]] = ("new connections", "open connections")
+#: Limits that follow from what the cores do in a second.
+_OF_CORES: Final[tuple[Ended, ...]] = ("new connections", "frames")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +149,25 @@ class Sizing:
     blocks: PortBlocks | None = None
 
     def fits(self, number: int) -> Fits:
-        """Whether this number of subscribers is carried: every need was measured, and stays below its limit."""
+        """Whether this number of subscribers is carried: every need was measured, and stays below its limit.
+
+        Nobody can tell where new connections and frames may need more together than the cores have.
+        """
         every = {limit.fits(number) for limit in self.limits}
         if "does not carry" in every:
             return "does not carry"
-        return "cannot tell" if self.missing or "cannot tell" in every else "carries"
+        is_open = self.missing or "cannot tell" in every or self.most_of_cores(number) > 1
+        return "cannot tell" if is_open else "carries"
+
+    def most_of_cores(self, number: int) -> float:
+        """Return the share of the same cores that new connections and frames of subscribers take together, at most.
+
+        Each takes as much of the cores as of its own limit. 0 = not both are limits; infinite where one is not known.
+        """
+        least = [limit.subscribers.lower for limit in self.limits if limit.ended in _OF_CORES]
+        if len(least) < len(_OF_CORES):
+            return 0.0
+        return sum(number / end for end in least) if all(least) else math.inf
 
 
 def resource_of(result: Result) -> Resource | None:

@@ -392,12 +392,14 @@ class Bits:
     Attributes:
         wire: with FCS, preamble and the least gap between frames (RFC 5180 appendix A.1).
         way: "one" = all frames of a unit go one way; "each" = the other direction has as many bits; "busier" = fewer.
+        left_out: frames that are sent beside these, as the end of a sentence; empty = none are.
     """
 
     wire: float
     packets: float
     frames: float
     way: Way
+    left_out: str = ""
 
     @property
     def frame_octets(self) -> float:
@@ -419,7 +421,17 @@ def bits_of_unit(metric: str, parameters: Parameters) -> Bits | None:
     octets, number = busier
     way: Way = "each" if busier == other else "busier" if other[1] else "one"
     overhead = FRAME_OVERHEAD + tag_octets(parameters.get(f"{side}_vlan"))
-    return Bits(8 * (octets + number * BETWEEN_FRAMES), 8 * (octets - number * overhead), number, way)
+    wire, packets = 8 * (octets + number * BETWEEN_FRAMES), 8 * (octets - number * overhead)
+    return Bits(wire, packets, number, way, _left_out(metric, parameters))
+
+
+def _left_out(metric: str, parameters: Parameters) -> str:
+    """The frames of connections that come and leave beside those of a load, as the end of a sentence."""
+    if declared(metric).counts not in ("load", "subscriber"):
+        return ""
+    if not _fixed_new(metric, parameters) and not _beside(metric, parameters):
+        return ""
+    return ", without openings and closings" if parameters.get("transport") == "tcp" else ", without openings"
 
 
 def _octets(frames: Sequence[UnitFrame], side: Side) -> tuple[float, float]:

@@ -86,9 +86,19 @@ class _Bounds(_Part):
     trials_left: int | None
 
 
+class _Phase2(_Part):
+    initiator_rate: float
+    responder_rate: float
+
+
+class _Plan(_Part):
+    phase2: _Phase2 | None
+
+
 class _Trial(_OfRepetition):
     metric: str
     trial: int
+    plan: _Plan
     load: float
     bounds: _Bounds
 

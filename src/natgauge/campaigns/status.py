@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from natgauge.campaigns.journal import is_written
+from natgauge.campaigns.journal_lines import RepetitionLine
 from natgauge.campaigns.state import CampaignState
 from natgauge.errors import UsageError
+from natgauge.metrics import declared
 from natgauge.procedures.kit.time_budget import TIME
 from natgauge.records.campaign import CampaignCell, CampaignMeasurement, CampaignRecord
 from natgauge.records.reading import read_record
 from natgauge.records.store import CAMPAIGN, JOURNAL
+from natgauge.words import NO_DEVICE, sending
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,8 @@ class MeasurementStatus:
         unit: unit of the values; empty while there is none.
         folder: folder of the result; empty while there is none.
         broken: reason why the measurement cannot continue; empty = it can.
+        bounds: of each value, whether it is only a lower bound, because not the device limited it.
+        sending: directions of a rate of frames, in words; empty for other values.
     """
 
     cell: str
@@ -39,6 +44,8 @@ class MeasurementStatus:
     unit: str
     folder: str
     broken: str
+    bounds: tuple[bool, ...]
+    sending: str
 
     @property
     def left(self) -> int:
@@ -96,6 +103,8 @@ def _measurement(state: CampaignState, cell: CampaignCell, measurement: Campaign
     every = [one for each in ended for one in each.result.measurements]
     complete = [one for one in every if one.limited_by != TIME]
     has_all = known.folder and not known.partial
+    first = ended[0] if ended else None
+    is_rate = first is not None and declared(first.result.metric).better == "higher"
     return MeasurementStatus(
         cell=cell.name,
         measurement=measurement.name,
@@ -104,11 +113,20 @@ def _measurement(state: CampaignState, cell: CampaignCell, measurement: Campaign
         estimated_seconds=measurement.estimated_seconds,
         values=tuple(one.value for one in complete),
         cut_off=len(every) - len(complete),
-        unit=ended[0].result.unit if ended else "",
+        unit=first.result.unit if first else "",
         folder=known.folder,
         # A device may break after some of its measurements have ended.
         broken="" if has_all else state.broken(cell.name, cell.device, measurement.name),
+        bounds=tuple(is_rate and one.limited_by in NO_DEVICE for one in complete),
+        sending=_sending(first) if first else "",
     )
+
+
+def _sending(line: RepetitionLine) -> str:
+    if line.result.unit not in ("frames", "frames/s"):
+        return ""
+    is_balanced = line.parameters.get("down_share") in (None, 0.5)
+    return sending(line.parameters.get("directions"), is_balanced=is_balanced)
 
 
 def _seconds_left(state: CampaignState, measurements: tuple[MeasurementStatus, ...]) -> float | None:

@@ -19,7 +19,7 @@ from natgauge.host.limits import ControlGroups
 from natgauge.host.settings import waits_told
 from natgauge.metrics import declared
 from natgauge.plain_text import one_line, visible
-from natgauge.procedures.kit.events import Bounds, Event
+from natgauge.procedures.kit.events import Event, units_of
 from natgauge.trials import Trial, TrialPlan
 from natgauge.words import Verdict
 
@@ -160,7 +160,7 @@ class ProgressDisplay:
         measured = f"{event.metric} {event.repetition}/{event.repetitions}: {_load(event.plan)}"
         trial = f"trial {event.trial}" if not event.period else f"period {event.period}"
         # The end of the line is cut on a narrow terminal.
-        parts = (measured, _searched(event.bounds), left or whole, trial, where)
+        parts = (measured, _searched(event), left or whole, trial, where)
         line = _cut(", ".join(part for part in parts if part))
         self._live.update(Group(_cut(self._stage), line) if self._stage else line)
 
@@ -200,12 +200,11 @@ def _said(event: Event, outcome: Trial) -> str:
     return _SEARCHED.get(outcome.verdict, "too many" if is_number else "too fast")
 
 
-def _searched(bounds: Bounds) -> str:
-    if bounds.lower is None and bounds.upper is None:
-        return ""
-    lower = "?" if bounds.lower is None else number(bounds.lower)
-    upper = "?" if bounds.upper is None else number(bounds.upper)
-    return f"between {lower} and {upper}"
+def _searched(event: Event) -> str:
+    phase2 = event.plan.phase2
+    _, unit = units_of(event.metric, *((0, 0) if phase2 is None else (phase2.initiator_rate, phase2.responder_rate)))
+    # Of a rate of frames the load, which is written before it, has the unit.
+    return event.bounds.text("" if unit.startswith("frames/s") else unit).rstrip()
 
 
 def describe(plan: TrialPlan) -> str:

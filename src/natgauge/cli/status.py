@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +13,7 @@ import cloup
 
 from natgauge.cli.say import json_object, say
 from natgauge.durations import duration
-from natgauge.figure_text import number
+from natgauge.figure_text import at_least, number
 
 if TYPE_CHECKING:
     from natgauge.campaigns.status import CampaignStatus, MeasurementStatus
@@ -75,30 +74,38 @@ def _measurements(count: int) -> str:
 
 
 def _now(now: Any) -> str:
+    from natgauge.procedures.kit.events import Bounds, units_of
 
+    phase2 = now["plan"]["phase2"]
+    rates = (0, 0) if phase2 is None else (phase2["initiator_rate"], phase2["responder_rate"])
+    of_load, of_bounds = units_of(now["metric"], *rates)
     bounds = now["bounds"]
-    between = ""
-    if bounds["lower"] is not None or bounds["upper"] is not None:
-        ends = ["?" if bounds[end] is None else number(bounds[end]) for end in ("lower", "upper")]
-        between = f", between {ends[0]} and {ends[1]}"
+    known = Bounds(bounds["lower"], bounds["upper"]).text(of_bounds)
     left = "" if bounds["trials_left"] is None else f", about {bounds['trials_left']} trials left"
     return (
         f"{now['cell']} {now['measurement']}, repetition {now['repetition']}: {now['metric']} trial {now['trial']} at "
-        f"{number(now['load'])}{between}{left}"
+        f"{number(now['load'])} {of_load}{f', {known}' if known else ''}{left}"
     )
 
 
 def _measurement(measurement: MeasurementStatus) -> str:
     if measurement.broken and not measurement.done:
         return "broken"
-    parts = [f"{_values(measurement.values)} {measurement.unit}"] if measurement.values else []
+    unit = f"{measurement.unit} {measurement.sending}".rstrip()
+    parts = [f"{_values(measurement)} {unit}"] if measurement.values else []
     parts += [f"{measurement.cut_off} cut off by their time"] if measurement.cut_off else []
     text = f": {'; '.join(parts)}" if parts else ""
     return f"{'broken, ' if measurement.broken else ''}{measurement.done} of {measurement.most_repetitions}{text}"
 
 
-def _values(values: Sequence[float]) -> str:
-    """Up to three values; of more, their median and range."""
+def _values(measurement: MeasurementStatus) -> str:
+    """Up to three values; of more, their median and range. Of bounds the median, too, is no less than is written."""
+    values, bounds = measurement.values, measurement.bounds
     if len(values) <= _MOST_VALUES:
-        return ", ".join(map(number, values))
-    return f"{number(statistics.median(values))} ({number(min(values))} to {number(max(values))})"
+        return ", ".join(map(_value, values, bounds))
+    middle = _value(statistics.median(values), any(bounds))
+    return f"{middle} ({number(min(values))} to {number(max(values))}{' or more' if any(bounds) else ''})"
+
+
+def _value(value: float, is_bound: bool) -> str:
+    return f"at least {at_least(value)}" if is_bound else number(value)

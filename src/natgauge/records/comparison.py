@@ -15,7 +15,7 @@ from natgauge.notes import Note
 from natgauge.records.parameters import Parameters
 from natgauge.records.record import Record, RecordPart
 from natgauge.records.store import LAST_SECOND
-from natgauge.words import Quantity, SearchLimitedBy
+from natgauge.words import SENDING, Quantity, SearchLimitedBy
 
 COMPARISON_SCHEMA: Final = "natgauge-comparison-5"
 
@@ -36,6 +36,13 @@ FRAME_OF: Final[Mapping[Quantity, str]] = {
     "up": "frame from the Initiator",
     "down": "frame from the Responder",
     "both": "frame in both directions",
+}
+#: Units of their rates.
+RATE_OF: Final[Mapping[Quantity, str]] = {
+    "new": "connections/s",
+    "up": "frames/s",
+    "down": "frames/s",
+    "both": f"frames/s {SENDING['both']}",
 }
 
 
@@ -78,7 +85,7 @@ class SearchLimit(RecordPart):
         """The limit as a sentence, without its full stop."""
         return (
             f"the bottleneck of {self.gateway} was {self.limited_by} in {self.searches} of {self.of} searches: its "
-            f"rate is at least {at_least(self.at_least)}/s"
+            f"rate is at least {at_least(self.at_least)} {RATE_OF[self.quantity]}"
         )
 
 

@@ -64,7 +64,7 @@ MOST_NAMES: Final = 4
 #: Parameters that distinguish points, in words.
 _VARIED: Final = {"connections": "connections", "device_cores": "cores", "frame_size": "frame size"}
 #: Ends of sentences by the directions that have these bits.
-_WAYS: Final[Mapping[Way, str]] = {"one": "", "each": " in each direction", "busier": " in the busier direction"}
+WAYS: Final[Mapping[Way, str]] = {"one": "", "each": " in each direction", "busier": " in the busier direction"}
 #: Figures that are a constant times the value; of a mixed load those of its connections only where these are not set.
 _GROWING: Final = frozenset({IN_ALL, CONNECTIONS_PER_SECOND, OPEN_CONNECTIONS, TABLE_ENTRIES})
 #: In what a device does: a relative clause about the value.
@@ -254,8 +254,9 @@ def _in_bits(*results: Result) -> str:
     )
     way = known[0][1].way
     # The unit of a rate of frames in each direction says that by itself.
-    said = "" if way == "each" and results[0].unit == "frames/s" else _WAYS[way]
-    return f"{wire} on the wire, {packets} of IP packets{said}"
+    said = "" if way == "each" and results[0].unit == "frames/s" else WAYS[way]
+    left_out = "".join(dict.fromkeys(bits.left_out for _, bits in known))
+    return f"{wire} on the wire, {packets} of IP packets{said}{left_out}"
 
 
 def _and_bits(*results: Result) -> str:
@@ -285,7 +286,7 @@ def _does(result: Result, *, sized: bool) -> str:
     is_one = str(result.parameter("directions")) in {"up", "down"}
     later = "" if is_one else ", in the direction that returns later"
     said = does.format(value=_figure(result), number=_number(result), later=later)
-    return f"{result.gateway} {said}{criterion.clause(result, sized=sized)}{mark}"
+    return f"{result.gateway} {said}{criterion.terms(result)}{criterion.clause(result, sized=sized)}{mark}"
 
 
 def _predicate(result: Result) -> str:
@@ -745,7 +746,7 @@ def _bottlenecks(results: Sequence[Result]) -> Sentence:
 def _best(result: Result, *, sized: bool = True) -> str:
     metric = declared(result.metric)
     if metric.best and not (metric.does_stateless and not keeps_connections(result)):
-        return f"{metric.best}{criterion.clause(result, sized=sized)}"
+        return f"{metric.best}{criterion.terms(result) if sized else ''}{criterion.clause(result, sized=sized)}"
     return f"has the {'highest' if better(result.metric) == 'higher' else 'lowest'} {result.metric}"
 
 

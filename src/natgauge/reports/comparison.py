@@ -19,9 +19,9 @@ from natgauge.figure_text import at_least, given, nanoseconds, number
 from natgauge.interval_text import Way, in_bits, percent, ratio
 from natgauge.notes import Note
 from natgauge.plain_text import capital
-from natgauge.records.comparison import FRAME_OF, ComparisonRecord, GatewayRecord, RatioEstimate
+from natgauge.records.comparison import FRAME_OF, RATE_OF, ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.reports import markdown
-from natgauge.reports.answers import MOST_NAMES, Sentence, listed
+from natgauge.reports.answers import MOST_NAMES, WAYS, Sentence, listed
 from natgauge.reports.csv_table import written
 from natgauge.reports.graded_doubts import graded, in_paper
 from natgauge.reports.sheet import Sheet, SheetRow
@@ -377,7 +377,7 @@ def _rates(record: ComparisonRecord) -> Iterator[str]:
             yield f"Rates of {gateway.label}: {', '.join(rates)}"
 
 
-def _rate(record: ComparisonRecord, gateway: GatewayRecord, quantity: str, rate: float) -> str:
+def _rate(record: ComparisonRecord, gateway: GatewayRecord, quantity: Quantity, rate: float) -> str:
     """A rate, and whether the gateway may have a higher one: half of its searches or more did not end at it."""
     of_rate = [limit for limit in record.limits if (limit.gateway, limit.quantity) == (gateway.label, quantity)]
     limited = any(2 * sum(limit.searches for limit in of_rate) >= limit.of for limit in of_rate)
@@ -389,11 +389,11 @@ def _rate(record: ComparisonRecord, gateway: GatewayRecord, quantity: str, rate:
     def written_rate(value: float) -> str:
         return f"at least {at_least(value)}" if limited else number(value)
 
-    text = f"{quantity} {written_rate(rate)}/s"
+    text = f"{quantity} {written_rate(rate)} {RATE_OF[quantity]}"
     if bits is None:
         return text
     wire, packets = (in_bits(written_rate(rate * each)) for each in (bits.wire, bits.packets))
-    return f"{text} ({wire} on the wire, {packets} of IP packets)"
+    return f"{text} ({wire} on the wire, {packets} of IP packets{WAYS[bits.way]})"
 
 
 def _length(record: ComparisonRecord) -> str:

@@ -16,6 +16,8 @@ from natgauge.metrics.goals import PRESETS, Preset, criterion
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import TRANSPORT_NAMES
 
+#: Open connections, new ones, and frames up and down begin the words of a profile of subscribers.
+_TERMS: Final = 4
 #: Octets that the shortest frame has more over IPv6, and over IPv6 in a tunnel.
 _LONGER: Final = (0, IP_HEADER["ipv6"] - IP_HEADER["ipv4"], IP_HEADER["ipv6"])
 
@@ -29,6 +31,15 @@ def clause(result: Result, *, sized: bool = True) -> str:
     frames, criterion = frames_clause(result, sized=sized), condition(result)
     # A relative clause ends a sentence; what is said behind it would belong to it.
     return f"{frames}{criterion}" if criterion.startswith(",") else f"{criterion}{frames}"
+
+
+def terms(result: Result) -> str:
+    """Return what each of the subscribers that a value counts takes, as the end of a phrase; empty of other values.
+
+    Transport and sizes, which end the words of a profile, are those of `frames_clause`.
+    """
+    profile = result.parameter("subscriber_profile") if declared(result.metric).counts == "subscriber" else None
+    return "" if profile is None else f" (each: {', '.join(str(profile).split(', ')[:_TERMS])})"
 
 
 def frames_clause(result: Result, *, sized: bool = True) -> str:

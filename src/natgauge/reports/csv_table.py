@@ -25,7 +25,7 @@ _NUMBER: Final = re.compile(r"-|[+-][0-9][0-9.,]*(?:e[+-]?[0-9]+)?(?: ?%)?(?: to
 def table(results: Sequence[Result]) -> str:
     """Return a heading, then one line per result; unknown values are empty."""
     shown = [column for row in rows(results) for column in _columns(row)]
-    return written([[row.heading for row in shown], *zip(*(row.cells for row in shown), strict=True)])
+    return written([[row.column for row in shown], *zip(*(row.cells for row in shown), strict=True)])
 
 
 def render(shown: Sheet) -> str:

@@ -194,6 +194,7 @@ def _conditions(collected: StoredResults) -> str:
         if own
     ]
     texts += list(dict.fromkeys(f"by {by}" for result in results if (by := criterion.transport(result))))
+    texts += list(dict.fromkeys(f"subscribers{each}" for result in results if (each := criterion.terms(result))))
     return ", ".join([*texts, *_words(_PLACE, every)])
 
 

@@ -49,7 +49,7 @@ from natgauge.records.parameters import describe, shown
 from natgauge.reports import criterion, main_figure
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.summary import VALUES_FOR_PERCENTILES
-from natgauge.words import SENDING
+from natgauge.words import SENDING, sending
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,10 @@ class ResultRow:
     """A row with its cells.
 
     Attributes:
+        label: its name, also for programs that read CSV and JSON.
         unit: unit of the cells; empty where they have none, or different units.
         cells: one value per result; None = no value.
+        detail: what the label has more where people read it.
     """
 
     label: str
@@ -98,11 +100,20 @@ class ResultRow:
     text: Callable[[Cell], str]
     measured: bool = False
     own: tuple[str, ...] = ()
+    detail: str = ""
 
     @property
     def heading(self) -> str:
-        """Label with unit."""
-        return f"{self.label} ({self.unit})" if self.unit else self.label
+        """Label with its detail and unit."""
+        return self._with_unit(f"{self.label}{self.detail}")
+
+    @property
+    def column(self) -> str:
+        """Name of the column in CSV: label with unit."""
+        return self._with_unit(self.label)
+
+    def _with_unit(self, name: str) -> str:
+        return f"{name} ({self.unit})" if self.unit else name
 
     @property
     def printed(self) -> list[str]:
@@ -131,11 +142,12 @@ class _Described:
     text: Callable[[Cell], str] = str
     measured: bool = False
     in_unit: bool = False
+    detail: Callable[[Sequence[Result]], str] = lambda _results: ""
 
     def filled(self, results: Sequence[Result]) -> ResultRow:
         cells = tuple(self.read(result) for result in results)
         own = tuple(map(_of_result, results, cells)) if self.in_unit else ()
-        return ResultRow(self.label, self.unit, cells, self.text, self.measured, own)
+        return ResultRow(self.label, self.unit, cells, self.text, self.measured, own, self.detail(results))
 
 
 def _with_value(text: str, cell: Cell) -> str:
@@ -177,9 +189,7 @@ def unit_of_frames(result: Result) -> str:
 
 
 def _sending(result: Result) -> str:
-    if result.number("down_share") not in (None, 0.5):
-        return "on average of both directions"
-    return SENDING.get(str(result.parameter("directions")), SENDING["both"])
+    return sending(result.parameter("directions"), is_balanced=result.number("down_share") in (None, 0.5))
 
 
 def unit_of_all(results: Sequence[Result]) -> str:
@@ -209,6 +219,13 @@ def _gigabits(part: Literal["wire", "packets"]) -> Callable[[Result], Cell]:
         return None if bits is None else result.median * getattr(bits, part) / 1e9
 
     return read
+
+
+def _of_bits(results: Sequence[Result]) -> str:
+    """Which bits rows of `_gigabits` count, as the end of a label."""
+    every = [bits_of_unit(result.metric, result.parameters) for result in results]
+    left_out = dict.fromkeys(bits.left_out for bits in every if bits is not None and bits.left_out)
+    return f", busier direction{''.join(left_out)}"
 
 
 def _mean_octets(result: Result) -> Cell:
@@ -569,8 +586,8 @@ _BEFORE: Final = (
     _Described("standard deviation", _with_several("standard_deviation"), text=number, measured=True),
     _Described("all directions", _figure(IN_ALL), "frames/s", text=number, measured=True),
     _Described("mean frame size", _mean_octets, "octets", text=number),
-    _Described("on the wire", _gigabits("wire"), "Gbit/s", text=number, measured=True),
-    _Described("of IP packets", _gigabits("packets"), "Gbit/s", text=number, measured=True),
+    _Described("on the wire", _gigabits("wire"), "Gbit/s", text=number, measured=True, detail=_of_bits),
+    _Described("of IP packets", _gigabits("packets"), "Gbit/s", text=number, measured=True, detail=_of_bits),
     *_delays(),
     *(
         _Described(label, _rate_of_loss(name), f"frames/s {_EACH_THAT_SENDS}", text=number, measured=True)

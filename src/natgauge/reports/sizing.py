@@ -251,6 +251,8 @@ def _answer(sizing: Sizing, asked: Subscribers) -> str:
     if fits == "cannot tell":
         why = " and ".join(_unknown(sizing, asked))
         return f"Cannot tell whether {gateway} carries {subscribers}: {why}; {at}{stamp}."
+    if fits == "carries" and len(set(asked.needs()).difference(sizing.no_limit)) > 1:
+        return f"No limit of {gateway}, each measured alone, is exceeded by {subscribers}; {at}{stamp}."
     return f"{gateway} {fits} {subscribers}; {at}{stamp}."
 
 
@@ -355,6 +357,12 @@ def _unknown(sizing: Sizing, asked: Subscribers) -> list[str]:
             "no result says how many port blocks it has, and more subscribers than were measured may get none (measure "
             "it again, with as many inside hosts)"
         )
+    together = sizing.most_of_cores(asked.number)
+    if not open_ones and together > 1:
+        said.append(
+            f"new connections and frames together may take {percent(together, 'up', width=1)} of the same cores "
+            f"(natgauge measure subscribers --subscriber PROFILE --gateway {_options(sizing.results[0])})"
+        )
     return said + _unmeasured(sizing)
 
 
@@ -364,15 +372,19 @@ def _is_untold(limit: SubscriberLimit) -> bool:
 
 
 def _unmeasured(sizing: Sizing) -> list[str]:
-    first = sizing.results[0]
-    gateway, way, tolerance = _given_gateway(first), first.parameter("logging"), first.number("log_tolerance")
-    # Without them, the result would be of another group (`sizings`).
-    gateway += "" if way is None else f" --logging {shlex.quote(str(way))}"
-    gateway += f" --log-tolerance {tolerance:.10g}" if tolerance else ""
+    gateway = _options(sizing.results[0])
     return [
         f"no result says how many {need} it has (natgauge measure {_metrics_of(need)[0]} --gateway {gateway})"
         for need in sizing.missing
     ]
+
+
+def _options(result: Result) -> str:
+    """The gateway and its log as a command line takes them."""
+    way, tolerance = result.parameter("logging"), result.number("log_tolerance")
+    # Without them, the result would be of another group (`sizings`).
+    logging = "" if way is None else f" --logging {shlex.quote(str(way))}"
+    return f"{_given_gateway(result)}{logging}{f' --log-tolerance {tolerance:.10g}' if tolerance else ''}"
 
 
 def _given_gateway(result: Result) -> str:

@@ -6,16 +6,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from natgauge.figure_text import number
+from natgauge.metrics import declared
 from natgauge.trials import Trial, TrialPlan
+from natgauge.words import sending
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Bounds of a search: rates in frames/s, None = not known yet; estimated trials to its end."""
+    """Bounds of a search, in its unit (`units_of`); None = not known yet; estimated trials to its end."""
 
     lower: float | None = None
     upper: float | None = None
     trials_left: int | None = None
+
+    def text(self, unit: str) -> str:
+        """Return what is known of the value, with its unit; empty before anything is."""
+        lower, upper = (None if end is None else number(end) for end in (self.lower, self.upper))
+        if lower is not None and upper is not None:
+            return f"between {lower} and {upper} {unit}"
+        return f"above {lower} {unit}" if lower is not None else f"below {upper} {unit}" if upper is not None else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +57,21 @@ EventHandler = Callable[[Event], None]
 
 def ignore(_event: Event) -> None:
     """Ignore the event."""
+
+
+def units_of(metric: str, initiator_rate: float, responder_rate: float) -> tuple[str, str]:
+    """Return the units of a trial's load and of the bounds of its search, those of frames with their direction.
+
+    The rates are those of phase 2 from each side; both 0 = the trial has none.
+    """
+    known = declared(metric)
+    if known.resource == "open connections":
+        # Each number of connections is tried at rates.
+        return "connections/s", known.unit
+    has_phase2 = initiator_rate or responder_rate
+    unit = known.unit if known.better == "higher" else "frames/s" if has_phase2 else "connections/s"
+    if unit.startswith("frames"):
+        directions = "both" if initiator_rate and responder_rate else "up" if initiator_rate else "down"
+        is_balanced = directions != "both" or initiator_rate == responder_rate
+        unit = f"{unit} {sending(directions, is_balanced=is_balanced)}"
+    return unit, unit

@@ -17,7 +17,7 @@ from natgauge.modifiers import Beside, Modifiers
 from natgauge.notes import Note
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.trials import LONGEST_PHASE_SECONDS, Phase2Plan, TrialPlan
-from natgauge.words import SENDING, TcpState
+from natgauge.words import TcpState, sending
 
 Directions = Literal["both", "up", "down"]
 #: What of `ReadingOrder` may be chosen; "once" belongs to validation.
@@ -141,7 +141,7 @@ class Phase2Settings(TrialSettings):
     @property
     def each_direction(self) -> str:
         """What a rate of phase 2 refers to, in words."""
-        return SENDING[self.directions] if self.is_balanced else "on average of both directions"
+        return sending(self.directions, is_balanced=self.is_balanced)
 
     def rates(self, rate: float) -> tuple[float, float]:
         """The rates of the Initiator and the Responder whose mean over the active directions is `rate`."""
