@@ -146,6 +146,13 @@ class Blocks(Mixed):
         return Mixed.trial(self, plan)
 
 
+class Wide(Mixed):
+    """Each of its addresses has a four tuple more than it needs."""
+
+    def four_tuples_of_each(self, plan: TrialPlan) -> int:
+        return plan.of_each_source + 1
+
+
 def profile(folder: Path, new: float, up: float, down: float, *, connections: float = 1.0, more: str = "") -> str:
     """The path of a profile's file."""
     path = folder / "profile.toml"
@@ -448,6 +455,12 @@ def test_how_few_source_ports_several_addresses_use_is_told(tmp_path: Path, conn
     assert bool(told) == said
 
 
+def test_four_tuples_that_are_more_than_a_subscriber_needs_are_told(tmp_path: Path, golden: Golden) -> None:
+    file = profile(tmp_path, 0.0, 1, 1, connections=2)
+    found = measure("subscribers", Wide(addresses=300), connections=60_000, subscriber=file)
+    golden([note.text for note in found.notes if note.text.startswith("each subscriber had")])
+
+
 def test_each_address_gets_no_more_connections_than_a_subscriber_has(tmp_path: Path) -> None:
     """All were drawn over all addresses: each of them had too few to show that its block is too small."""
     file = profile(tmp_path, 0.1, 1, 1, connections=300)
@@ -473,6 +486,40 @@ def test_subscribers_of_several_addresses_leave_half_of_the_outside_ports_free(
     traffic = Bench(ask("subscribers", "nftables-nat44", chosen).cell).traffic
     assert traffic.connections == 1_000_000
     assert traffic.destination_ports.count == math.ceil(1_000_000 / each)
+
+
+@pytest.mark.parametrize(
+    ("gateway", "each", "ports"),
+    [
+        ("nftables-nat44", 250, (10, 25)),
+        # A block of 2 x 128 ports for all connections of a host: 8 x 32 gave some more than their 250.
+        ("cgn-port-blocks", 250, (10, 25)),
+        ("cgn-port-blocks", 256, (8, 32)),
+        ("cgn-port-blocks", 251, (9, 28)),
+        # Here a block's ports count, whatever the destinations.
+        ("cgn-deterministic", 250, (8, 32)),
+        ("cgn-deterministic", 100, (4, 25)),
+    ],
+)
+def test_each_address_has_hardly_more_four_tuples_than_its_subscriber_needs(
+    gateway: str, each: int, ports: tuple[int, int]
+) -> None:
+    chosen = {"subscriber": "household", "source_addresses": "10.0.0.2-10.0.0.33"}
+    traffic = Bench(ask("subscribers", gateway, chosen).cell).traffic
+    assert traffic.destination_ports.count == 32
+    for number in (1, 2, 32):
+        part = traffic.of_first(number, each)
+        assert (part.source_ports.count, part.destination_ports.count) == ports
+        assert part.space == number * math.prod(ports)
+
+
+def test_destinations_stay_as_many_as_the_outside_ports_of_all_addresses_need() -> None:
+    """Towards each of 17 destinations 29,000 addresses with two ports each would fill nearly all outside ports."""
+    chosen = {"subscriber": "household", "source_addresses": "10.0.0.2-10.0.122.19"}
+    traffic = Bench(ask("subscribers", "nftables-nat44", chosen).cell).traffic
+    for number, destinations in ((29_000, 31), (25_000, 27), (20_000, 22), (1000, 17)):
+        part = traffic.of_first(number, 34)
+        assert (part.source_ports.count, part.destination_ports.count) == (2, destinations)
 
 
 def test_addresses_with_too_few_four_tuples_for_a_subscriber_each_are_refused(tmp_path: Path) -> None:

@@ -301,16 +301,18 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
         return [*notes, Note("time-out unknown", text)]
 
     def _few_ports(self, measurements: Sequence[Measurement]) -> Iterator[Note]:
-        """Yield that trials have narrower ranges of source ports than the measurement (see `TrafficPlan.of_first`)."""
+        """Yield that trials have narrower ranges of ports than the measurement (see `TrafficPlan.of_first`)."""
         loads = [self.load_of(each.value) for each in measurements if each.value]
         if self.hosts == 1 or not loads:
             return
         plans = [self.plan_of(load, self.settings.trial_seconds) for load in loads]
-        used = max(math.ceil((plan.connections + plan.opened_in_phase2) / (plan.sources or 1)) for plan in plans)
-        if used < self.settings.space // self.hosts:
+        used = max(plan.of_each_source for plan in plans)
+        had = max(map(self.runner.measurer.four_tuples_of_each, plans))
+        if had < self.settings.space // self.hosts:
+            whole = ", so that all have as many" if had == used else f" for {used} connections, so that none has many more"
             text = (
-                f"each subscriber had {used} four tuples in a trial, so that all have as many: with all "
-                "destinations, and of the source ports only the first ones, as few as that needs"
+                f"each subscriber had {had} four tuples in a trial{whole}: of the source and destination ports only the "
+                "first ones, as few as that needs"
             )
             yield Note("method", text)
 
