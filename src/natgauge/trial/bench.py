@@ -209,6 +209,12 @@ class Bench(Setup):
         else:
             external.refuse_stale(self.lab, self.recipe, procedure.metric, settings)
         refuse_unfit(self.recipe, planned.demand, self.known_limits)
+        if planned.demand.counts_hosts and addresses.port_blocks is not None and self.traffic.sources == 1:
+            raise UsageError(
+                f"source addresses: one, but each subscriber is an inside host, and {self.recipe.name} gives each host "
+                f"{addresses.port_blocks}; give --source-addresses A-B, or --subscribers N",
+                at="source_addresses",
+            )
         timeout = {**self.cell.device.named(), **self.known_limits}.get("udp_timeout")
         settings.refuse_unlike(self.traffic.sources, timeout)
         if settings.floods:
