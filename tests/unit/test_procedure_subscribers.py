@@ -957,6 +957,36 @@ def test_the_profile_decides_transport_and_size_of_the_traffic(tmp_path: Path) -
         assert refused.value.at in other
 
 
+@pytest.mark.parametrize(
+    ("sizes", "other"),
+    [
+        ("", {"frame_size": 128}),
+        ("", {"frame_sizes": "64:1,1518:1"}),
+        ("", {"down_frame_sizes": "1518:1"}),
+        ("up_frame_sizes = 594\n", {"frame_sizes": "594:1"}),
+        ("up_frame_sizes = 594\n", {"down_frame_sizes": "1518:1"}),
+        ("up_frame_sizes = '64:7,594:4'\n", {"frame_size": 594}),
+        ("up_frame_sizes = '64:7,594:4'\n", {"frame_sizes": "64:7,594:5"}),
+        ("up_frame_sizes = '64:7,594:4'\n", {"down_frame_sizes": "1518:1"}),
+        ("up_frame_sizes = 64\ndown_frame_sizes = 1518\n", {"down_frame_sizes": "64:1"}),
+    ],
+)
+def test_no_option_replaces_the_frames_of_the_profile(
+    tmp_path: Path, sizes: str, other: dict[str, Any], golden: Golden
+) -> None:
+    """Seen: mixes replaced the profile's frames, whose bits the result went on to name."""
+    file = profile(tmp_path, 1, 1, 1, more=sizes)
+    with golden.raises(UsageError) as refused:
+        ask("subscribers", "nftables-nat44", {"subscriber": file, **other})
+    assert refused.value.at in other
+
+
+def test_a_mix_that_is_the_profiles_in_another_form_is_taken(tmp_path: Path) -> None:
+    file = profile(tmp_path, 1, 1, 1, more="up_frame_sizes = '64:7,594:4'\n")
+    for same in ({"frame_sizes": "594:8, 64:14"}, {"down_frame_sizes": "64:7,594:4"}):
+        Bench(ask("subscribers", "nftables-nat44", {"subscriber": file, **same}).cell)
+
+
 def test_connections_that_the_device_forgets_while_they_are_open_are_refused(tmp_path: Path, golden: Golden) -> None:
     file = profile(tmp_path, 0.1, 1, 1, connections=100)
     with pytest.raises(UsageError) as refused:

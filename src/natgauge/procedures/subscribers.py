@@ -25,7 +25,9 @@ from natgauge.churn import IDLE_DRAWS, leaving
 from natgauge.errors import UsageError
 from natgauge.ethernet import tag_octets
 from natgauge.inputs.checks import whole
+from natgauge.inputs.frame_sizes import parse_frame_sizes
 from natgauge.inputs.input import chosen
+from natgauge.inputs.question import MIXES
 from natgauge.inputs.types import Text
 from natgauge.measurer import Ability, Measurer
 from natgauge.metrics.loads import FORGETS, SUBSCRIBER_RATES, SUBSCRIBERS
@@ -100,13 +102,8 @@ class SubscribersSettings(MixedSettings):
             return {}
         tags = tag_octets(chosen.get(f"{chosen.get('frame_side', 'initiator')}_vlan"))
         own: dict[str, object] = {"transport": profile.transport, **profile.frames_of_trials(tags)}
-        for name, value in own.items():
-            if chosen.get(name) not in {None, value}:
-                raise UsageError(
-                    f"{name.replace('_', ' ')}: {chosen[name]}, but the profile of the subscriber has {value}; leave "
-                    "it out, or change the profile",
-                    at=name,
-                )
+        for name in ("transport", "frame_size", *MIXES):
+            _refuse_other(name, chosen.get(name), own)
         if chosen.get("source_addresses") is not None and chosen.get("destination_addresses") is None:
             # Four tuples for all of them, and endpoints that the ports of one outside address are enough for; several
             # hosts leave half of these free, as where natgauge chooses the ports of any other metric.
@@ -200,6 +197,27 @@ class SubscribersSettings(MixedSettings):
         source = self.profile_of_one.source or "not said"
         text = f"each subscriber: {self.profile_of_one}; source: {source}; no RFC defines this load"
         return [*super().notes(), Note("settings", text)]
+
+
+def _refuse_other(name: str, given: object, own: Mapping[str, object]) -> None:
+    """Refuse an option of the frames with another value than the profile's, which would replace its frames."""
+    if given is None:
+        return
+    value = own.get(name)
+    if name == "down_frame_sizes" and value is None:
+        # Both directions have the mix.
+        value = own.get("frame_sizes")
+    if value == (str(parse_frame_sizes(name, given)) if name in MIXES and isinstance(given, str) else given):
+        return
+    has = value
+    if has is None:
+        size, mix = own.get("frame_size"), own.get("frame_sizes")
+        has = f"the sizes {mix}" if mix else "the least frames" if size is None else f"one size, {size}"
+    raise UsageError(
+        f"{name.replace('_', ' ')}: {given}, but the profile of the subscriber has {has}; leave it out, or change the "
+        "profile",
+        at=name,
+    )
 
 
 def _start(runner: TrialRunner, settings: SubscribersSettings) -> _Subscribers | Answered:
