@@ -489,6 +489,22 @@ def test_subscribers_of_several_addresses_leave_half_of_the_outside_ports_free(
 
 
 @pytest.mark.parametrize(
+    ("ports", "connections"),
+    [
+        ({"destination_ports": "1-2"}, 2 * 64_512),
+        ({"source_ports": "1024-1033"}, 8 * 10),
+        ({"source_ports": "1024-1033", "destination_ports": "1-2"}, 8 * 10 * 2),
+    ],
+)
+def test_ports_that_the_user_named_decide_the_connections_of_several_addresses(
+    tmp_path: Path, ports: dict[str, str], connections: int
+) -> None:
+    """Seen: "connections: 1000000 asked for", where nobody had asked for them."""
+    chosen = {"subscriber": profile(tmp_path, 0.1, 1, 1), "source_addresses": "10.0.0.2-10.0.0.9", **ports}
+    assert Bench(ask("subscribers", "nftables-nat44", chosen).cell).traffic.connections == connections
+
+
+@pytest.mark.parametrize(
     ("gateway", "each", "ports"),
     [
         ("nftables-nat44", 250, (10, 25)),

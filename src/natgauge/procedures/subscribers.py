@@ -27,7 +27,7 @@ from natgauge.ethernet import tag_octets
 from natgauge.inputs.checks import whole
 from natgauge.inputs.frame_sizes import parse_frame_sizes
 from natgauge.inputs.input import chosen
-from natgauge.inputs.question import MIXES
+from natgauge.inputs.question import MIXES, RANGES
 from natgauge.inputs.types import Text
 from natgauge.measurer import Ability, Measurer
 from natgauge.metrics.loads import FORGETS, SUBSCRIBER_RATES, SUBSCRIBERS
@@ -104,7 +104,8 @@ class SubscribersSettings(MixedSettings):
         own: dict[str, object] = {"transport": profile.transport, **profile.frames_of_trials(tags)}
         for name in ("transport", "frame_size", *MIXES):
             _refuse_other(name, chosen.get(name), own)
-        if chosen.get("source_addresses") is not None and chosen.get("destination_addresses") is None:
+        named = {name for name in RANGES if chosen.get(name) is not None}
+        if named == {"source_addresses"}:
             # Four tuples for all of them, and endpoints that the ports of one outside address are enough for; several
             # hosts leave half of these free, as where natgauge chooses the ports of any other metric.
             number = chosen.get("connections", SUBSCRIBERS.traffic["connections"])
