@@ -1108,6 +1108,14 @@ def test_what_does_not_fit_is_refused_before_anything_starts(tmp_path: Path, cho
     assert "\n" not in str(refused.value)
 
 
+def test_the_time_out_of_an_established_connection_is_not_that_of_one_that_was_closed(tmp_path: Path) -> None:
+    """Seen: one subscriber was said to take 72,000 connections, those that it opens in an idle time-out of 7200 s."""
+    chosen = {"connections": 50_000, "udp_timeout": 7200}
+    ask_and_plan({"subscriber": profile(tmp_path, 10, 1, 1, connections=10, more="transport = 'tcp'\n"), **chosen})
+    with pytest.raises(UsageError, match=r"1 subscribers take \d+, the ranges hold 64512 four tuples"):
+        ask_and_plan({"subscriber": profile(tmp_path, 10, 1, 1, connections=10), **chosen})
+
+
 def test_a_device_without_a_table_carries_subscribers_too(tmp_path: Path) -> None:
     chosen = {"subscriber": profile(tmp_path, 0.1, 1, 1), "subscribers": 5000}
     question = ask("subscribers", "map-t-br", chosen)

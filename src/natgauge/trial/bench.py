@@ -216,7 +216,9 @@ class Bench(Setup):
                 at="source_addresses",
             )
         timeout = {**self.cell.device.named(), **self.known_limits}.get("udp_timeout")
-        settings.refuse_unlike(self.traffic.sources, timeout)
+        # That of TCP is of an established connection, and one that leaves is kept for the time after its FIN, which is
+        # known when the device runs.
+        settings.refuse_unlike(self.traffic.sources, None if self.traffic.transport == "tcp" else timeout)
         if settings.floods:
             refuse_flood(self.traffic, addresses)
         return planned
