@@ -658,6 +658,20 @@ def test_no_trial_opens_more_connections_than_there_are_four_tuples_for(tmp_path
         assert plan.connections >= engine_needs(churn)
 
 
+@pytest.mark.parametrize(("up", "down"), [(0.02, 1.0), (0.02, 0.03), (0.02, 0.0)])
+def test_no_phase_2_waits_for_a_frame_that_is_due_after_it(tmp_path: Path, up: float, down: float) -> None:
+    """Seen: a direction of 0.02 frames/s had a phase 2 of 50 s in place of 2 s, and the openings of 50 s."""
+    truth = Mixed()
+    found = measure("subscribers", truth, subscriber=profile(tmp_path, 0.0, up, down), most_subscribers=10)
+    assert found.summary.median == 10
+    phases = [plan.phase2 for plan in truth.plans if plan.phase2 is not None]
+    assert phases
+    for phase2 in phases:
+        assert (phase2.responder_rate > 0) == (down > 0)
+        for rate in (phase2.initiator_rate, phase2.responder_rate):
+            assert rate == 0 or phase2.frames(rate) / rate <= phase2.seconds + 1e-9
+
+
 def engine_needs(churn: Churn) -> int:
     """The fewest open connections that the engine takes: of those that are guarded at both ends, and one."""
     guarded = math.ceil(churn.new_per_second * round(1000 * churn.guard_seconds) / 1000) + 1
