@@ -169,6 +169,12 @@ class SubscribersSettings(MixedSettings):
                 at="connections",
             )
 
+    def most_opened(self, top: float, sources: int, timeout: int | None) -> int:
+        """Those of the most subscribers that the tester, the addresses or the user allow; no more than four tuples."""
+        each, hosts = self.each(timeout), math.inf if sources == 1 else sources
+        most = min(top / each.made, hosts, self.most_subscribers or math.inf)
+        return min(self.space, math.ceil(each.times(most).four_tuples(self.trial_seconds)))
+
     def each(self, timeout: int | None) -> CombinedLoad:
         """What one subscriber takes of a device that forgets connections after `timeout` s; None = not known."""
         profile = self.profile_of_one

@@ -34,7 +34,7 @@ from natgauge.setup.traffic import refuse_flood
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
 from natgauge.trial import external
-from natgauge.trial.connection_log import ConnectionLog
+from natgauge.trial.connection_log import ConnectionLog, refuse_long_log
 from natgauge.trial.lab_measurer import (
     DEVICE_ABILITIES,
     OF_TABLE,
@@ -218,7 +218,11 @@ class Bench(Setup):
         timeout = {**self.cell.device.named(), **self.known_limits}.get("udp_timeout")
         # That of TCP is of an established connection, and one that leaves is kept for the time after its FIN, which is
         # known when the device runs.
-        settings.refuse_unlike(self.traffic.sources, None if self.traffic.transport == "tcp" else timeout)
+        timeout = None if self.traffic.transport == "tcp" else timeout
+        settings.refuse_unlike(self.traffic.sources, timeout)
+        if self.cell.device.logging is not None:
+            # In the middle of a search the refusal would take its result with it.
+            refuse_long_log(settings.most_opened(ASSUMED_HIGHEST, self.traffic.sources, timeout))
         if settings.floods:
             refuse_flood(self.traffic, addresses)
         return planned
