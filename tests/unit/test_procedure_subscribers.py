@@ -16,6 +16,7 @@ from tests.unit.made_results import made
 from tests.unit.simulated import Gateway, reading
 
 from natgauge import procedures
+from natgauge.campaigns.estimate import of_question
 from natgauge.churn import Churn, CountInChurn, most_new
 from natgauge.doubts import find
 from natgauge.errors import BrokenError, HostError, UsageError
@@ -24,6 +25,7 @@ from natgauge.gateways.recipe import load as recipe_of
 from natgauge.host.limits import ControlGroups
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.inputs.question import DeviceOptions
+from natgauge.measurements.measure import answer
 from natgauge.measurer import Ability, OutlastingError
 from natgauge.procedures.kit.measure.mixed_loads import CombinedLoad
 from natgauge.procedures.kit.procedure import make_settings
@@ -1128,6 +1130,23 @@ def test_the_time_out_of_an_established_connection_is_not_that_of_one_that_was_c
     ask_and_plan({"subscriber": profile(tmp_path, 10, 1, 1, connections=10, more="transport = 'tcp'\n"), **chosen})
     with pytest.raises(UsageError, match=r"1 subscribers take \d+, the ranges hold 64512 four tuples"):
         ask_and_plan({"subscriber": profile(tmp_path, 10, 1, 1, connections=10), **chosen})
+
+
+@pytest.mark.parametrize("sizes", ["up_frame_sizes = 2000\n", "up_frame_sizes = 64\ndown_frame_sizes = 2000\n"])
+def test_sizes_of_a_profile_that_the_gateway_cannot_have_are_refused_with_the_file(
+    tmp_path: Path, sizes: str, golden: Golden
+) -> None:
+    """Seen: the refusal named options of frame sizes, which nobody had given."""
+    file = profile(tmp_path, 0.1, 1, 1, more=sizes)
+    question = ask("subscribers", "nftables-nat44", {"subscriber": file})
+    for refuse in (answer, of_question):
+        with pytest.raises(UsageError) as refused:
+            refuse(question)
+        assert refused.value.at == "subscriber"
+        golden(str(refused.value).replace(str(tmp_path), ""))
+    with pytest.raises(UsageError) as refused:
+        of_question(ask("throughput", "nftables-nat44", {"frame_size": 2000}))
+    assert refused.value.at == "frame_size"
 
 
 def test_a_device_without_a_table_carries_subscribers_too(tmp_path: Path) -> None:
