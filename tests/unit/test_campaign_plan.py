@@ -277,13 +277,13 @@ def test_the_frames_of_a_subscriber_are_those_of_its_own_profile(tmp_path: Path)
 def test_a_profile_whose_frames_a_gateway_cannot_have_is_the_fault_of_its_measurement(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text(
-        "[subscriber]\nconnections = 20\nnew_per_second = 1\nup_frames_per_second = 1\nup_frame_sizes = 2000\n"
+        "[subscriber]\nconnections = 20\nnew_per_second = 1\nup_frames_per_second = 1\nup_frame_sizes = 64\n"
     )
     measured = {"metric": "subscribers", "subscriber": str(file)}
     # A formula asks for the connections of the cell.
     for device in ({}, {"hash_size": "2^ceil(log2(N))"}):
-        (fault,) = faults(gateways=["nftables-nat44"], traffic={}, device=device, series={}, measure=[measured])
-        assert fault.startswith(f"x.toml: measure[0].subscriber: {file}: frame size: 2000 octets")
+        (fault,) = faults(gateways=["jool-nat64"], traffic={}, device=device, series={}, measure=[measured])
+        assert fault.startswith(f"x.toml: measure[0].subscriber: {file}: frame size: 64 octets")
 
 
 def test_measurements_that_differ_in_anything_are_two() -> None:

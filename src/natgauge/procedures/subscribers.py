@@ -334,9 +334,11 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
         used = max(plan.of_each_source for plan in plans)
         had = max(map(self.runner.measurer.four_tuples_of_each, plans))
         if had < self.settings.space // self.hosts:
-            whole = ", so that all have as many" if had == used else f" for {used} connections, so that none has many more"
+            whole = (
+                ", so that all have as many" if had == used else f" for {used} connections, so that none has many more"
+            )
             text = (
-                f"each subscriber had {had} four tuples in a trial{whole}: of the source and destination ports only the "
+                f"each subscriber had {had} four tuples in a trial{whole}: of source and destination ports only the "
                 "first ones, as few as that needs"
             )
             yield Note("method", text)
