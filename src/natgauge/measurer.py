@@ -110,6 +110,10 @@ class Measurer(ABC):
         """Number of the Initiator's addresses."""
         return 1
 
+    def four_tuples_of_each(self, plan: TrialPlan) -> int:
+        """Return the four tuples that each of the plan's `sources` has in its trial, at least those that it needs."""
+        return plan.of_each_source
+
     @property
     def answers_itself(self) -> bool:
         """Whether the device answers the queries itself, as a DNS server does, instead of handing them on."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
@@ -174,6 +175,14 @@ class TrialPlan:
         """Connections that phase 2 opens, each with a four tuple of its own; the host of a flood opens others."""
         phase2 = self.phase2
         return 0 if phase2 is None or phase2.churn is None else phase2.churn.openings(phase2.seconds)
+
+    @property
+    def of_each_source(self) -> int:
+        """Four tuples that each of `sources` needs, if all have as many; a flood's host has as many as a source."""
+        taken = math.ceil((self.connections + self.opened_in_phase2) / (self.sources or 1))
+        if self.phase2 is None or self.phase2.churn is None:
+            return taken
+        return max(taken, math.ceil(self.phase2.churn.flood_per_second * self.phase2.seconds))
 
     @property
     def opened(self) -> str:

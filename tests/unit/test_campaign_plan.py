@@ -284,6 +284,18 @@ def test_a_rate_and_a_time_next_to_nothing_are_faults(value: float, golden: Gold
     golden(faults(gateways=["nftables-nat44"], series={}, device={}, lab={}, measure=measure))
 
 
+def test_a_profile_whose_frames_a_gateway_cannot_have_is_the_fault_of_its_measurement(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text(
+        "[subscriber]\nconnections = 20\nnew_per_second = 1\nup_frames_per_second = 1\nup_frame_sizes = 64\n"
+    )
+    measured = {"metric": "subscribers", "subscriber": str(file)}
+    # A formula asks for the connections of the cell.
+    for device in ({}, {"hash_size": "2^ceil(log2(N))"}):
+        (fault,) = faults(gateways=["jool-nat64"], traffic={}, device=device, series={}, measure=[measured])
+        assert fault.startswith(f"x.toml: measure[0].subscriber: {file}: frame size: 64 octets")
+
+
 def test_measurements_that_differ_in_anything_are_two() -> None:
     few = [{"metric": "throughput", "repeat": number} for number in (1, 2)]
     assert {len(point.measurements) for point in cells(measure=few, series={})} == {2}

@@ -40,6 +40,7 @@ from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.setup.setup import Setup
 from natgauge.setup.traffic import make_plan
 from natgauge.trial import connection_log
+from natgauge.trial.bench import Bench
 from natgauge.trial.connection_log import ConnectionLog, LogFile
 from natgauge.trial.lab_measurer import MOST_SILENT, LabMeasurer
 from natgauge.trial.listed_connections import listed
@@ -624,6 +625,37 @@ def test_trials_of_more_connections_than_are_compared_are_refused(
         measurer.measure(PlanOfTrial(5_000_000, 1e6))
     assert refused.value.at == "connections"
     golden(str(refused.value))
+
+
+MANY = {"connections": 5_000_000}
+#: More four tuples than are compared.
+WIDE = {"connections": 100_000, "destination_ports": "1-100"}
+
+
+@pytest.mark.parametrize(
+    ("metric", "refused", "planned"),
+    [
+        ("throughput", MANY, {"connections": 4_194_304}),
+        ("table-capacity", MANY, {}),
+        ("mixed-load", {**WIDE, "life_seconds": 300.0}, {**WIDE, "life_seconds": 20.0}),
+        ("subscribers", {**MANY, "subscriber": "cgn-snapshot"}, {**MANY, "subscriber": "household"}),
+        ("subscribers", {**MANY, "subscriber": "cgn-snapshot"}, {"source_addresses": "10.0.0.2-10.0.0.101"}),
+        ("subscribers", {**MANY, "subscriber": "cgn-snapshot"}, {**MANY, "most_subscribers": 1000}),
+    ],
+)
+def test_searches_that_may_open_more_connections_than_are_compared_are_refused_before_they_begin(
+    metric: str, refused: dict[str, Any], planned: dict[str, Any]
+) -> None:
+    """Seen: a search ended in its middle with the refusal of a trial, and there was no result."""
+
+    def plan(chosen: dict[str, Any]) -> None:
+        question = ask(metric, "nftables-nat44", {"logging": "conntrack-events", **chosen})
+        Bench(question.cell).plan(metric, question.settings)
+
+    with pytest.raises(UsageError, match=r"^logging: \d+ connections in a trial") as caught:
+        plan(refused)
+    assert caught.value.at == "connections"
+    plan(planned)
 
 
 # Recipes and inputs

@@ -143,6 +143,7 @@ def test_a_trial_of_fewer_addresses_has_the_first_ones_and_their_four_tuples() -
         traffic.source_ports.last,
     ]
     assert traffic.of_first(3, 34).space == 102
+    assert subject.four_tuples_of_each(replace(PLAN, connections=100, sources=3)) == 34
 
 
 @pytest.mark.parametrize("step", [-86_400.0, 86_400.0])

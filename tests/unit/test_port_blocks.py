@@ -152,6 +152,17 @@ def test_more_subscribers_than_blocks_are_refused_where_each_is_counted() -> Non
     plan("cgn-port-blocks", "subscribers", source_addresses=hosts, outside_addresses=2)
 
 
+@pytest.mark.parametrize("gateway", [*GATEWAYS, "vpp-det44"])
+def test_subscribers_that_would_share_the_block_of_one_host_are_refused(gateway: str, golden: Golden) -> None:
+    """Seen: vpp-det44 carried 5 subscribers, and the bottleneck was the port block."""
+    with golden.raises(UsageError) as refused:
+        plan(gateway, "subscribers")
+    assert refused.value.at == "source_addresses"
+    # As it says.
+    plan(gateway, "subscribers", subscribers=9)
+    plan(gateway, "subscribers", source_addresses="10.0.0.2-10.0.0.10")
+
+
 def test_hosts_that_need_two_blocks_each_are_refused_where_there_is_one_for_each() -> None:
     """300 hosts of 129 connections each passed, and the two blocks of a host are of one address, which has 504."""
     hosts = "10.0.0.2-10.0.1.45"

@@ -16,6 +16,7 @@ from tests.unit.made_results import made
 from tests.unit.simulated import Gateway, reading
 
 from natgauge import procedures
+from natgauge.campaigns.estimate import of_question
 from natgauge.churn import Churn, CountInChurn, most_new
 from natgauge.doubts import find
 from natgauge.errors import BrokenError, HostError, UsageError
@@ -144,6 +145,13 @@ class Blocks(Mixed):
     def trial(self, plan: TrialPlan) -> Trial:
         self.table_size = self.ports * (plan.sources or self.addresses)
         return Mixed.trial(self, plan)
+
+
+class Wide(Mixed):
+    """Each of its addresses has a four tuple more than it needs."""
+
+    def four_tuples_of_each(self, plan: TrialPlan) -> int:
+        return plan.of_each_source + 1
 
 
 def profile(folder: Path, new: float, up: float, down: float, *, connections: float = 1.0, more: str = "") -> str:
@@ -448,6 +456,12 @@ def test_how_few_source_ports_several_addresses_use_is_told(tmp_path: Path, conn
     assert bool(told) == said
 
 
+def test_four_tuples_that_are_more_than_a_subscriber_needs_are_told(tmp_path: Path, golden: Golden) -> None:
+    file = profile(tmp_path, 0.0, 1, 1, connections=2)
+    found = measure("subscribers", Wide(addresses=300), connections=60_000, subscriber=file)
+    golden([note.text for note in found.notes if note.text.startswith("each subscriber had")])
+
+
 def test_each_address_gets_no_more_connections_than_a_subscriber_has(tmp_path: Path) -> None:
     """All were drawn over all addresses: each of them had too few to show that its block is too small."""
     file = profile(tmp_path, 0.1, 1, 1, connections=300)
@@ -473,6 +487,56 @@ def test_subscribers_of_several_addresses_leave_half_of_the_outside_ports_free(
     traffic = Bench(ask("subscribers", "nftables-nat44", chosen).cell).traffic
     assert traffic.connections == 1_000_000
     assert traffic.destination_ports.count == math.ceil(1_000_000 / each)
+
+
+@pytest.mark.parametrize(
+    ("ports", "connections"),
+    [
+        ({"destination_ports": "1-2"}, 2 * 64_512),
+        ({"source_ports": "1024-1033"}, 8 * 10),
+        ({"source_ports": "1024-1033", "destination_ports": "1-2"}, 8 * 10 * 2),
+    ],
+)
+def test_ports_that_the_user_named_decide_the_connections_of_several_addresses(
+    tmp_path: Path, ports: dict[str, str], connections: int
+) -> None:
+    """Seen: "connections: 1000000 asked for", where nobody had asked for them."""
+    chosen = {"subscriber": profile(tmp_path, 0.1, 1, 1), "source_addresses": "10.0.0.2-10.0.0.9", **ports}
+    assert Bench(ask("subscribers", "nftables-nat44", chosen).cell).traffic.connections == connections
+
+
+@pytest.mark.parametrize(
+    ("gateway", "each", "ports"),
+    [
+        ("nftables-nat44", 250, (10, 25)),
+        # A block of 2 x 128 ports for all connections of a host: 8 x 32 gave some more than their 250.
+        ("cgn-port-blocks", 250, (10, 25)),
+        ("cgn-port-blocks", 256, (8, 32)),
+        ("cgn-port-blocks", 251, (9, 28)),
+        # Here a block's ports count, whatever the destinations.
+        ("cgn-deterministic", 250, (8, 32)),
+        ("cgn-deterministic", 100, (4, 25)),
+    ],
+)
+def test_each_address_has_hardly_more_four_tuples_than_its_subscriber_needs(
+    gateway: str, each: int, ports: tuple[int, int]
+) -> None:
+    chosen = {"subscriber": "household", "source_addresses": "10.0.0.2-10.0.0.33"}
+    traffic = Bench(ask("subscribers", gateway, chosen).cell).traffic
+    assert traffic.destination_ports.count == 32
+    for number in (1, 2, 32):
+        part = traffic.of_first(number, each)
+        assert (part.source_ports.count, part.destination_ports.count) == ports
+        assert part.space == number * math.prod(ports)
+
+
+def test_destinations_stay_as_many_as_the_outside_ports_of_all_addresses_need() -> None:
+    """Towards each of 17 destinations 29,000 addresses with two ports each would fill nearly all outside ports."""
+    chosen = {"subscriber": "household", "source_addresses": "10.0.0.2-10.0.122.19"}
+    traffic = Bench(ask("subscribers", "nftables-nat44", chosen).cell).traffic
+    for number, destinations in ((29_000, 31), (25_000, 27), (20_000, 22), (1000, 17)):
+        part = traffic.of_first(number, 34)
+        assert (part.source_ports.count, part.destination_ports.count) == (2, destinations)
 
 
 def test_addresses_with_too_few_four_tuples_for_a_subscriber_each_are_refused(tmp_path: Path) -> None:
@@ -593,6 +657,20 @@ def test_no_trial_opens_more_connections_than_there_are_four_tuples_for(tmp_path
         churn = plan.phase2.churn
         assert plan.connections + churn.openings(plan.phase2.seconds) <= 20_000
         assert plan.connections >= engine_needs(churn)
+
+
+@pytest.mark.parametrize(("up", "down"), [(0.02, 1.0), (0.02, 0.03), (0.02, 0.0)])
+def test_no_phase_2_waits_for_a_frame_that_is_due_after_it(tmp_path: Path, up: float, down: float) -> None:
+    """Seen: a direction of 0.02 frames/s had a phase 2 of 50 s in place of 2 s, and the openings of 50 s."""
+    truth = Mixed()
+    found = measure("subscribers", truth, subscriber=profile(tmp_path, 0.0, up, down), most_subscribers=10)
+    assert found.summary.median == 10
+    phases = [plan.phase2 for plan in truth.plans if plan.phase2 is not None]
+    assert phases
+    for phase2 in phases:
+        assert (phase2.responder_rate > 0) == (down > 0)
+        for rate in (phase2.initiator_rate, phase2.responder_rate):
+            assert rate == 0 or phase2.frames(rate) / rate <= phase2.seconds + 1e-9
 
 
 def engine_needs(churn: Churn) -> int:
@@ -915,6 +993,36 @@ def test_the_profile_decides_transport_and_size_of_the_traffic(tmp_path: Path) -
         assert refused.value.at in other
 
 
+@pytest.mark.parametrize(
+    ("sizes", "other"),
+    [
+        ("", {"frame_size": 128}),
+        ("", {"frame_sizes": "64:1,1518:1"}),
+        ("", {"down_frame_sizes": "1518:1"}),
+        ("up_frame_sizes = 594\n", {"frame_sizes": "594:1"}),
+        ("up_frame_sizes = 594\n", {"down_frame_sizes": "1518:1"}),
+        ("up_frame_sizes = '64:7,594:4'\n", {"frame_size": 594}),
+        ("up_frame_sizes = '64:7,594:4'\n", {"frame_sizes": "64:7,594:5"}),
+        ("up_frame_sizes = '64:7,594:4'\n", {"down_frame_sizes": "1518:1"}),
+        ("up_frame_sizes = 64\ndown_frame_sizes = 1518\n", {"down_frame_sizes": "64:1"}),
+    ],
+)
+def test_no_option_replaces_the_frames_of_the_profile(
+    tmp_path: Path, sizes: str, other: dict[str, Any], golden: Golden
+) -> None:
+    """Seen: mixes replaced the profile's frames, whose bits the result went on to name."""
+    file = profile(tmp_path, 1, 1, 1, more=sizes)
+    with golden.raises(UsageError) as refused:
+        ask("subscribers", "nftables-nat44", {"subscriber": file, **other})
+    assert refused.value.at in other
+
+
+def test_a_mix_that_is_the_profiles_in_another_form_is_taken(tmp_path: Path) -> None:
+    file = profile(tmp_path, 1, 1, 1, more="up_frame_sizes = '64:7,594:4'\n")
+    for same in ({"frame_sizes": "594:8, 64:14"}, {"down_frame_sizes": "64:7,594:4"}):
+        Bench(ask("subscribers", "nftables-nat44", {"subscriber": file, **same}).cell)
+
+
 def test_connections_that_the_device_forgets_while_they_are_open_are_refused(tmp_path: Path, golden: Golden) -> None:
     file = profile(tmp_path, 0.1, 1, 1, connections=100)
     with pytest.raises(UsageError) as refused:
@@ -1018,6 +1126,29 @@ def test_what_does_not_fit_is_refused_before_anything_starts(tmp_path: Path, cho
         ask_and_plan({"subscriber": file, **chosen})
     assert refused.value.at == at
     assert "\n" not in str(refused.value)
+
+
+def test_the_time_out_of_an_established_connection_is_not_that_of_one_that_was_closed(tmp_path: Path) -> None:
+    """Seen: one subscriber was said to take 72,000 connections, those that it opens in an idle time-out of 7200 s."""
+    chosen = {"connections": 50_000, "udp_timeout": 7200}
+    ask_and_plan({"subscriber": profile(tmp_path, 10, 1, 1, connections=10, more="transport = 'tcp'\n"), **chosen})
+    with pytest.raises(UsageError, match=r"1 subscribers take \d+, the ranges hold 64512 four tuples"):
+        ask_and_plan({"subscriber": profile(tmp_path, 10, 1, 1, connections=10), **chosen})
+
+
+@pytest.mark.parametrize("sizes", ["up_frame_sizes = 64\n", "up_frame_sizes = 594\ndown_frame_sizes = 64\n"])
+def test_sizes_of_a_profile_that_the_gateway_cannot_have_are_refused_with_the_file(
+    tmp_path: Path, sizes: str, golden: Golden
+) -> None:
+    """Seen: the refusal named options of frame sizes, which nobody had given."""
+    file = profile(tmp_path, 0.1, 1, 1, more=sizes)
+    with pytest.raises(UsageError) as refused:
+        of_question(ask("subscribers", "jool-nat64", {"subscriber": file}))
+    assert refused.value.at == "subscriber"
+    golden(str(refused.value).replace(str(tmp_path), ""))
+    with pytest.raises(UsageError) as refused:
+        of_question(ask("throughput", "jool-nat64", {"frame_size": 64}))
+    assert refused.value.at == "frame_size"
 
 
 def test_a_device_without_a_table_carries_subscribers_too(tmp_path: Path) -> None:

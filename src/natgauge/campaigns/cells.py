@@ -25,7 +25,7 @@ from natgauge.procedures.kit.settings import Repeat, TrialSettings
 from natgauge.records.measurement import PublishedCell
 from natgauge.records.store import MAKING, result_name
 from natgauge.trial.bench import Bench
-from natgauge.trial.planned import Planned, refuse_unlike_metric
+from natgauge.trial.planned import Planned, frames_of_profile, refuse_unlike_metric
 from natgauge.trial.question import ask
 
 #: More cells than anybody can measure: such a plan is a mistake.
@@ -222,7 +222,8 @@ def _point(  # noqa: PLR0913 - a cell of three loops, and what all cells share
         # What a metric has no use for is refused before its value, which may be none of this gateway either.
         if faults := _faults(plan, values, measurements, partial(_refuse_unlike, cell)):
             return faults
-        bench = Bench(cell)
+        with frames_of_profile(Question(metric=metric, cell=cell, settings=first)):
+            bench = Bench(cell)
     except UsageError as error:
         of = measurements[0][3] if error.at in deciding else None
         path = _path(error.at, plan, values, of) or f"gateways[{plan.gateways.index(device)}]: "
@@ -282,7 +283,9 @@ def _evaluated(
     plainly = {name: value for name, value in choices.items() if name not in {*formulas, *spared}}
     if formulas.keys() <= spared:
         return plainly
-    connections = Bench(ask(metric, device, plainly).cell).traffic.connections
+    question = ask(metric, device, plainly)
+    with frames_of_profile(question):
+        connections = Bench(question.cell).traffic.connections
     return {
         **plainly,
         **{name: keys.evaluate(text, connections) for name, text in formulas.items() if name not in spared},

@@ -34,6 +34,7 @@ from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.procedures.kit.time_budget import nominal_seconds
 from natgauge.readings import Readings
 from natgauge.trial.bench import ASSUMED_HIGHEST, Bench
+from natgauge.trial.planned import frames_of_profile
 from natgauge.trial.server import ALONE_SECONDS
 from natgauge.trials import Direction, Period, Restart, Trial, TrialPlan
 from natgauge.words import TESTER, Family, Quantity, Verdict
@@ -125,7 +126,9 @@ def estimate(points: Sequence[PlannedCell]) -> Estimate:
 
 def of_question(question: Question) -> Estimate:
     """Estimate a measurement, whose repetitions share its time, in a lab that is there."""
-    planned = Bench(question.cell).plan(question.metric, question.settings)
+    with frames_of_profile(question):
+        bench = Bench(question.cell)
+    planned = bench.plan(question.metric, question.settings)
     recipe = load(question.cell.gateway)
     only = CellMeasurement(question.metric, question.settings, planned)
     cell = PlannedCell(question.metric, recipe.name, {}, question.cell, recipe, planned.settings.connections, (only,))

@@ -17,7 +17,7 @@ from natgauge.records.store import RESULTS, Store
 from natgauge.setup.setup import check_host
 from natgauge.trial.bench import Ready
 from natgauge.trial.observer import Observer
-from natgauge.trial.planned import refuse_unlike_metric
+from natgauge.trial.planned import frames_of_profile, refuse_unlike_metric
 from natgauge.trial.question import ask, command
 from natgauge.trial.renewal import FreshLabs, in_repetition
 
@@ -66,7 +66,8 @@ def answer(
         FaultError: a fault of natgauge; its traceback lies in the results folder.
     """
     refuse_unlike_metric(question)
-    bench = LabBench(question.cell, observer)
+    with frames_of_profile(question):
+        bench = LabBench(question.cell, observer)
     planned = bench.plan(question.metric, question.settings)
     check_host()
     store = Store.create(results, question.metric, bench.recipe.name)

@@ -150,6 +150,10 @@ class MixedLoadSettings(MixedSettings):
         highest = math.ceil(self.load(top / 2).four_tuples(self.trial_seconds))
         return max(self.held_at_least, min(self.space, highest))
 
+    def most_opened(self, top: float, sources: int, timeout: int | None) -> int:  # noqa: ARG002 - of other loads
+        """All that are open at first or later, at the highest frame rate."""
+        return self.held_at_most(top)
+
     def load(self, rate: float) -> CombinedLoad:
         """The load at a frame rate of each direction."""
         new = self.new_rate if self.new_rate is not None else (self.new_share or NEW_SHARE) * 2 * rate

@@ -25,7 +25,9 @@ from natgauge.churn import IDLE_DRAWS, leaving
 from natgauge.errors import UsageError
 from natgauge.ethernet import tag_octets
 from natgauge.inputs.checks import whole
+from natgauge.inputs.frame_sizes import parse_frame_sizes
 from natgauge.inputs.input import chosen
+from natgauge.inputs.question import MIXES, RANGES
 from natgauge.inputs.types import FileText
 from natgauge.measurer import Ability, Measurer
 from natgauge.metrics.loads import FORGETS, SUBSCRIBER_RATES, SUBSCRIBERS
@@ -100,14 +102,10 @@ class SubscribersSettings(MixedSettings):
             return {}
         tags = tag_octets(chosen.get(f"{chosen.get('frame_side', 'initiator')}_vlan"))
         own: dict[str, object] = {"transport": profile.transport, **profile.frames_of_trials(tags)}
-        for name, value in own.items():
-            if chosen.get(name) not in {None, value}:
-                raise UsageError(
-                    f"{name.replace('_', ' ')}: {chosen[name]}, but the profile of the subscriber has {value}; leave "
-                    "it out, or change the profile",
-                    at=name,
-                )
-        if chosen.get("source_addresses") is not None and chosen.get("destination_addresses") is None:
+        for name in ("transport", "frame_size", *MIXES):
+            _refuse_other(name, chosen.get(name), own)
+        named = {name for name in RANGES if chosen.get(name) is not None}
+        if named == {"source_addresses"}:
             # Four tuples for all of them, and endpoints that the ports of one outside address are enough for; several
             # hosts leave half of these free, as where natgauge chooses the ports of any other metric.
             number = chosen.get("connections", SUBSCRIBERS.traffic["connections"])
@@ -176,6 +174,12 @@ class SubscribersSettings(MixedSettings):
                 at="connections",
             )
 
+    def most_opened(self, top: float, sources: int, timeout: int | None) -> int:
+        """Those of the most subscribers that the tester, the addresses or the user allow; no more than four tuples."""
+        each, hosts = self.each(timeout), math.inf if sources == 1 else sources
+        most = min(top / each.made, hosts, self.most_subscribers or math.inf)
+        return min(self.space, math.ceil(each.times(most).four_tuples(self.trial_seconds)))
+
     def each(self, timeout: int | None) -> CombinedLoad:
         """What one subscriber takes of a device that forgets connections after `timeout` s; None = not known."""
         profile = self.profile_of_one
@@ -205,6 +209,27 @@ class SubscribersSettings(MixedSettings):
         source = self.profile_of_one.source or "not said"
         text = f"each subscriber: {self.profile_of_one}; source: {source}; no RFC defines this load"
         return [*super().notes(), Note("settings", text)]
+
+
+def _refuse_other(name: str, given: object, own: Mapping[str, object]) -> None:
+    """Refuse an option of the frames with another value than the profile's, which would replace its frames."""
+    if given is None:
+        return
+    value = own.get(name)
+    if name == "down_frame_sizes" and value is None:
+        # Both directions have the mix.
+        value = own.get("frame_sizes")
+    if value == (str(parse_frame_sizes(name, given)) if name in MIXES and isinstance(given, str) else given):
+        return
+    has = value
+    if has is None:
+        size, mix = own.get("frame_size"), own.get("frame_sizes")
+        has = f"the sizes {mix}" if mix else "the least frames" if size is None else f"one size, {size}"
+    raise UsageError(
+        f"{name.replace('_', ' ')}: {given}, but the profile of the subscriber has {has}; leave it out, or change the "
+        "profile",
+        at=name,
+    )
 
 
 def _start(runner: TrialRunner, settings: SubscribersSettings) -> _Subscribers | Answered:
@@ -306,16 +331,20 @@ class _Subscribers(MixedLoad[SubscribersSettings]):
         return [*notes, Note("time-out unknown", text)]
 
     def _few_ports(self, measurements: Sequence[Measurement]) -> Iterator[Note]:
-        """Yield that trials have narrower ranges of source ports than the measurement (see `TrafficPlan.of_first`)."""
+        """Yield that trials have narrower ranges of ports than the measurement (see `TrafficPlan.of_first`)."""
         loads = [self.load_of(each.value) for each in measurements if each.value]
         if self.hosts == 1 or not loads:
             return
         plans = [self.plan_of(load, self.settings.trial_seconds) for load in loads]
-        used = max(math.ceil((plan.connections + plan.opened_in_phase2) / (plan.sources or 1)) for plan in plans)
-        if used < self.settings.space // self.hosts:
+        used = max(plan.of_each_source for plan in plans)
+        had = max(map(self.runner.measurer.four_tuples_of_each, plans))
+        if had < self.settings.space // self.hosts:
+            whole = (
+                ", so that all have as many" if had == used else f" for {used} connections, so that none has many more"
+            )
             text = (
-                f"each subscriber had {used} four tuples in a trial, so that all have as many: with all "
-                "destinations, and of the source ports only the first ones, as few as that needs"
+                f"each subscriber had {had} four tuples in a trial{whole}: of source and destination ports only the "
+                "first ones, as few as that needs"
             )
             yield Note("method", text)
 

@@ -34,7 +34,7 @@ from natgauge.setup.traffic import refuse_flood
 from natgauge.tester.cable import FrameKind
 from natgauge.tester.highest import HighestRates, highest_rates, own_delays
 from natgauge.trial import external
-from natgauge.trial.connection_log import ConnectionLog
+from natgauge.trial.connection_log import ConnectionLog, refuse_long_log
 from natgauge.trial.lab_measurer import (
     DEVICE_ABILITIES,
     OF_TABLE,
@@ -209,11 +209,28 @@ class Bench(Setup):
         else:
             external.refuse_stale(self.lab, self.recipe, procedure.metric, settings)
         refuse_unfit(self.recipe, planned.demand, self.known_limits)
-        timeout = {**self.cell.device.named(), **self.known_limits}.get("udp_timeout")
-        settings.refuse_unlike(self.traffic.sources, timeout)
+        self._refuse_many(planned)
         if settings.floods:
             refuse_flood(self.traffic, addresses)
         return planned
+
+    def _refuse_many(self, planned: Planned) -> None:
+        """Refuse subscribers that would be one inside host, and more connections than fit addresses, table or log."""
+        blocks = self.address_plan.port_blocks
+        if planned.demand.counts_hosts and blocks is not None and self.traffic.sources == 1:
+            raise UsageError(
+                f"source addresses: one, but each subscriber is an inside host, and {self.recipe.name} gives each host "
+                f"{blocks}; give --source-addresses A-B, or --subscribers N",
+                at="source_addresses",
+            )
+        timeout = {**self.cell.device.named(), **self.known_limits}.get("udp_timeout")
+        # That of TCP is of an established connection, and one that leaves is kept for the time after its FIN, which is
+        # known when the device runs.
+        timeout = None if self.traffic.transport == "tcp" else timeout
+        planned.settings.refuse_unlike(self.traffic.sources, timeout)
+        if self.cell.device.logging is not None:
+            # In the middle of a search the refusal would take its result with it.
+            refuse_long_log(planned.settings.most_opened(ASSUMED_HIGHEST, self.traffic.sources, timeout))
 
     def _refuse_modifiers(self, modifiers: object) -> None:
         """Refuse broadcasts and queries beside other frames than datagrams, and queries of a device without address."""

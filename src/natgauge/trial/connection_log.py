@@ -251,6 +251,15 @@ def _stalls(known: Sequence[ListedConnection], opened: int, result: TrialResult)
     ]
 
 
+def refuse_long_log(number: int) -> None:
+    """Refuse trials of so many connections beside a log, where these are more than are compared."""
+    if number > MOST_LOGGED:
+        raise UsageError(
+            f"logging: {number} connections in a trial, and logs of at most {MOST_LOGGED} are compared; choose fewer",
+            at="connections",
+        )
+
+
 @contextmanager
 def logged_trial(log: ConnectionLog | None, request: TrialRequest) -> Iterator[LoggedTrial]:
     """Yield what empties the log, and the request of a trial with a list of its connections.
@@ -260,11 +269,7 @@ def logged_trial(log: ConnectionLog | None, request: TrialRequest) -> Iterator[L
     if log is None or request.phase1 is None:
         yield LoggedTrial(lambda: None, request, lambda _: None)
         return
-    if (number := all_connections(request)) > MOST_LOGGED:
-        raise UsageError(
-            f"logging: {number} connections in a trial, and logs of at most {MOST_LOGGED} are compared; choose fewer",
-            at="connections",
-        )
+    refuse_long_log(all_connections(request))
     with os.fdopen(os.memfd_create("natgauge-connections", os.MFD_CLOEXEC), "rb") as file:
         path = f"/proc/{os.getpid()}/fd/{file.fileno()}"
         asked = request.model_copy(update={"connections_file": path})

@@ -208,6 +208,11 @@ class LabMeasurer(Measurer):
         """Number of the Initiator's addresses."""
         return self.traffic.sources
 
+    def four_tuples_of_each(self, plan: TrialPlan) -> int:
+        """Return the four tuples that each of the plan's `sources` has in its trial, at least those that it needs."""
+        number = plan.sources or self.hosts
+        return self.traffic.of_first(number, plan.of_each_source).space // number
+
     @property
     def answers_itself(self) -> bool:
         """Whether the device answers the queries itself."""

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -44,6 +45,19 @@ def refuse_unlike_metric(question: Question) -> None:
     except UsageError:
         return
     refuse_unlike(procedure.metric, settings, question.cell)
+
+
+@contextmanager
+def frames_of_profile(question: Question) -> Iterator[None]:
+    """Name the file in refusals of the frame sizes that follow from a subscriber's profile: nobody gave an option."""
+    try:
+        yield
+    except UsageError as error:
+        settings = procedures.get(question.metric).settings
+        if error.at not in {"frame_size", *MIXES} or error.at not in settings.traffic_of(question.settings):
+            raise
+        profile = question.settings.get("subscriber", getattr(settings, "subscriber", ""))
+        raise UsageError(f"subscriber: {profile}: {error}", at="subscriber") from None
 
 
 def refuse_unlike(metric: str, settings: TrialSettings, cell: Cell) -> None:

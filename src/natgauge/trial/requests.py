@@ -120,7 +120,7 @@ class Requests:
     def of(self, plan: TrialPlan, number: int, pace: Pacing) -> TrialRequest:
         """Return the request for a trial of this plan; each trial number, from 1, has its own run mark."""
         if plan.sources is not None:
-            traffic = self.traffic.of_first(plan.sources, _of_each_source(plan, plan.sources))
+            traffic = self.traffic.of_first(plan.sources, plan.of_each_source)
             return replace(self, traffic=traffic).of(replace(plan, sources=None), number, pace)
         settings = self.constants
         if plan.stateless:
@@ -267,14 +267,6 @@ def _refuse_few_four_tuples(plan: TrialPlan, space: int) -> None:
             "less time",
             at="connections",
         )
-
-
-def _of_each_source(plan: TrialPlan, sources: int) -> int:
-    """Four tuples that a source needs, if all have as many; the host of a flood has as many as a source."""
-    taken = math.ceil((plan.connections + plan.opened_in_phase2) / sources)
-    if plan.phase2 is None or plan.phase2.churn is None:
-        return taken
-    return max(taken, math.ceil(plan.phase2.churn.flood_per_second * plan.phase2.seconds))
 
 
 def pause_ms(reading_seconds: float) -> int:

@@ -222,6 +222,16 @@ class TrialSettings:
         """The same at the highest load; `top` is the tester's highest rate in frames/s of all directions."""
         return self.held_at_least
 
+    def most_opened(self, top: float, sources: int, timeout: int | None) -> int:  # noqa: ARG002 - for loads that grow
+        """Return the most connections that a trial opens, as far as that is known before.
+
+        Args:
+            top: the tester's highest rate in frames/s of all directions.
+            sources: number of source addresses.
+            timeout: the device's time-out in s; None = not known.
+        """
+        return self.phase1_frames if self.has_phase1 else 0
+
     @property
     def phase2_seconds(self) -> float:
         """Nominal length of phase 2 as far as the settings decide it, in seconds; 0 = no trial has one."""

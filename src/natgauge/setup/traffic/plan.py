@@ -82,6 +82,8 @@ class TrafficPlan:
             Where they are the device, the Responder emulates their relay, and `responder_addresses` are those of the
             router before it. None = the device has no customer edges.
         tunnelled: whether these edges tunnel IPv4 to a relay.
+        shared_ports: outside ports that the sources, which share them, should fill at most towards one remote endpoint;
+            None = each has ports of its own, which connections to several endpoints share.
     """
 
     connections: int
@@ -101,6 +103,7 @@ class TrafficPlan:
     tunnelled: bool = False
     first_edge: int = 0
     ports_chosen: bool = True
+    shared_ports: int | None = None
 
     @property
     def transport(self) -> Transport:
@@ -144,12 +147,15 @@ class TrafficPlan:
     def of_first(self, number: int, each: int) -> TrafficPlan:
         """The traffic of so many source addresses, or emulated customer edges, from the first one on.
 
-        Each has `each` four tuples, or as few more as make its source ports whole: with more, some sources would have
-        more connections than others, by chance or by order.
+        Each has `each` four tuples, or as few more as the ports allow: with more, some sources would have more
+        connections than others, by chance or by order.
         """
-        needed = math.ceil(each / self.remote_endpoints)
-        ports = min(self.source_ports.count, max(1, needed))
-        narrow = replace(self, source_ports=replace(self.source_ports, last=self.source_ports.first + ports - 1))
+        source, destination = self._ports_of_each(number, each)
+        narrow = replace(
+            self,
+            source_ports=replace(self.source_ports, last=self.source_ports.first + source - 1),
+            destination_ports=replace(self.destination_ports, last=self.destination_ports.first + destination - 1),
+        )
         if self.edges is not None:
             return replace(narrow, subscribers=number)
         sources, mapped = self.source_addresses, self.mapped_addresses
@@ -158,6 +164,25 @@ class TrafficPlan:
             source_addresses=replace(sources, last=sources.at(number - 1)),
             mapped_addresses=None if mapped is None else replace(mapped, last=mapped.at(number - 1)),
         )
+
+    def _ports_of_each(self, number: int, each: int) -> tuple[int, int]:
+        """Return how many source and destination ports give so many sources as few more than `each` four tuples.
+
+        Source ports are the fewest that are enough, or up to twice as many where sources share their outside ports.
+        """
+        responders, most = self.responder_addresses.count, self.destination_ports.count
+
+        def destinations(ports: int) -> int:
+            return max(1, math.ceil(each / (ports * responders)))
+
+        fewest = min(self.source_ports.count, max(1, math.ceil(each / self.remote_endpoints)))
+        if self.shared_ports is None:
+            return fewest, min(most, destinations(fewest))
+        last = min(self.source_ports.count, 2 * fewest, self.shared_ports // number)
+        source = min(range(fewest, max(fewest, last) + 1), key=lambda ports: (ports * destinations(ports), ports))
+        # With fewer destinations they would fill more of their outside ports towards each.
+        spread = math.ceil(number * each / (self.shared_ports * responders))
+        return source, min(most, max(destinations(source), spread))
 
 
 def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
@@ -203,6 +228,7 @@ def make_plan(options: TrafficOptions, around: AddressPlan) -> TrafficPlan:
         tested_edges=None if around.half else around.port_sets,
         tunnelled=around.tunnelled,
         ports_chosen=around.translated,
+        shared_ports=_shared_ports(around),
     )
     if options.transport == "tcp" and options.order == "with-replacement":
         raise UsageError(
@@ -319,6 +345,14 @@ def _outside_ports(around: AddressPlan, hosts: int = 1) -> int | None:
     if not around.translated or around.pool is None:
         return None
     return around.pool.count * OUTSIDE_PORTS // (2 if hosts > 1 else 1)
+
+
+def _shared_ports(around: AddressPlan) -> int | None:
+    """Return `TrafficPlan.shared_ports`; of a device whose outside addresses are not known, those of one."""
+    blocks = around.port_blocks
+    if around.subscribers_pool or (blocks is not None and not blocks.counts_connections):
+        return None
+    return (1 if around.pool is None else around.pool.count) * OUTSIDE_PORTS // 2
 
 
 def _check_echoes(plan: TrafficPlan) -> None:

@@ -171,7 +171,9 @@ class CombinedLoad:
             most = math.floor(1000 * min(GUARD_SECONDS, _GUARD_SHARE * connections / new)) / 1000
             guard = max(LEAST_GUARD_SECONDS, most)
             churn = Churn(new_per_second=new, leave=self.leave, guard_seconds=guard, flood_per_second=flood)
-        phase2 = Phase2Plan(initiator_rate=self.up, responder_rate=self.down, seconds=seconds, churn=churn)
+        # A direction has a frame at least. At a rate below one in a trial, phase 2 would last until it is due.
+        up, down = (max(rate, 1 / seconds) if rate else 0.0 for rate in (self.up, self.down))
+        phase2 = Phase2Plan(initiator_rate=up, responder_rate=down, seconds=seconds, churn=churn)
         return replace(settings.phase1_plan(phase1_rate), connections=connections, phase2=phase2)
 
 
