@@ -37,6 +37,7 @@ class KnownDoubt:
         shows_text: whether tables print the text even if the doubt could not change the answer: the text has a fact on
             the device that the figure lacks.
         quotes: whether the text may quote an error or an option, which say what to do: papers have only the word.
+        cause_of: word of the doubt whose text names this one as a cause, wherever a result has both; empty = none does.
     """
 
     word: str
@@ -49,6 +50,7 @@ class KnownDoubt:
     hides: bool = False
     shows_text: bool = False
     quotes: bool = False
+    cause_of: str = ""
 
 
 @cache

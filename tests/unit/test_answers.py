@@ -630,6 +630,8 @@ def test_no_text_of_a_doubt_says_its_remedy() -> None:
 def test_doubts_are_reasons_once_however_many_sentences_have_them() -> None:
     told = [Sentence("a", doubts=("mixed", "undecided")), Sentence("b", reasons=("few",), doubts=("mixed",))]
     assert not_sure(told) == "Not sure because: few; doubts: mixed, undecided."
+    assert not_sure(told, listed=True) == "Not sure because: few."
+    assert not not_sure(told[:1], listed=True)
 
 
 def test_doubts_of_many_results_are_told_once_with_their_results(golden: Golden) -> None:

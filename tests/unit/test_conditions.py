@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,15 @@ from tests.unit.golden import Golden
 from tests.unit.made_comparisons import compared, estimate, gateway
 from tests.unit.made_results import made
 
-from natgauge.analysis.conditions import figure_of, unlike_conditions
+from natgauge.analysis.conditions import (
+    NOT_ON_ONE_AXIS,
+    NOT_RANKED,
+    NOT_RANKED_BY_TABLES,
+    figure_of,
+    said_once,
+    unlike,
+    unlike_conditions,
+)
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.measurement import Result
 from natgauge.reports import comparison
@@ -116,13 +125,13 @@ def test_the_page_draws_no_bars_of_different_conditions_without_saying_so(name: 
     own, words = CONDITIONS[name]
     results = pair(own)
     (group,) = question_figures(results, [[], []], looks_of(results, []))
-    assert words in group.caption
+    assert words in str(group.unlike)
     (table,) = metrics_tables(results)
-    assert words in table.unlike
+    assert words in str(table.unlike)
     alike = pair({})
     (group,) = question_figures(alike, [[], []], looks_of(alike, []))
-    assert "conditions" not in group.caption
-    assert not metrics_tables(alike)[0].unlike
+    assert group.unlike is None
+    assert metrics_tables(alike)[0].unlike is None
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
@@ -134,12 +143,24 @@ def test_a_comparison_names_each_condition_in_text_and_comment(name: str) -> Non
     assert "Under different conditions" not in comparison.text(record_of({})) + comparison.comment(record_of({}))
 
 
-def test_the_whole_page_has_the_sentence_for_results_and_comparisons(tmp_path: Path) -> None:
+def test_the_whole_page_says_the_conditions_of_results_and_comparisons_once_with_the_answers(tmp_path: Path) -> None:
+    """Seen: captions of bars, of the forest and of all repetitions, and the table of results said them again."""
     own, words = CONDITIONS["placement"]
     stored = tuple(Stored(tmp_path, result) for result in pair(own))
     html = page(StoredResults(stored, (), (StoredComparison(tmp_path, record_of(own)),)), command_again)
-    # In the caption of the bars, the table of results, the answers, the forest, and above all repetitions.
-    assert len(re.findall(re.escape(words), html)) >= 5
+    answered, _, below = html.partition('<section id="results">')
+    assert (answered.count(words), below.count(words)) == (1, 0)
+
+
+def test_conditions_that_one_view_has_beside_more_are_part_of_those_and_other_metrics_are_named(golden: Golden) -> None:
+    more = {"placement": "isolated", "loss_tolerance": 0.01}
+    rates = [figure_of(one) for one in pair(more)]
+    shown = [
+        unlike(rates, except_for={"loss_tolerance"}, so=NOT_ON_ONE_AXIS),
+        unlike(rates, so=NOT_RANKED_BY_TABLES),
+        unlike([replace(one, metric="latency") for one in rates], except_for={"loss_tolerance"}, so=NOT_RANKED),
+    ]
+    golden([f"{metrics}: {text}" for text, metrics in said_once([one for one in shown if one is not None])])
 
 
 def test_lines_over_an_axis_name_conditions_that_neither_the_axis_nor_a_chart_shows(golden: Golden) -> None:
@@ -148,11 +169,11 @@ def test_lines_over_an_axis_name_conditions_that_neither_the_axis_nor_a_chart_sh
 
     results = [*over("a", placement="isolated"), *over("b", placement="isolated", frame_size=512)]
     (group,) = question_figures(results, [[]] * 4, looks_of(results, []))
-    golden(group.caption)
-    assert "cores (" not in group.caption
+    golden(str(group.unlike))
+    assert "cores (" not in str(group.unlike)
     alike = [*over("a", placement="isolated"), *over("b", placement="isolated")]
     (group,) = question_figures(alike, [[]] * 4, looks_of(alike, []))
-    assert "conditions" not in group.caption
+    assert group.unlike is None
 
 
 def test_a_series_over_part_of_a_new_connection_a_second_has_its_steps_in_full() -> None:
@@ -178,7 +199,7 @@ def test_what_is_not_ranked_shares_no_axis_and_forwarding_is_next_to_what_it_is_
         drawn = [{row[0] for row in figure.data} for figure in group.figures]
         with_plain = {"plain"} if name in ("hops", "kind", "family of the Responder") else set()
         assert drawn == [{"a", "b", "plain"}, {"c", "d", *with_plain}]
-        assert group.caption.endswith("so they are not on one axis.")
+        assert str(group.unlike).endswith("so they are not on one axis.")
     first, second, *_ = (sentence.text for sentence in answers(results))
     if name == "placement":
         assert "alone" not in first + second

@@ -17,8 +17,8 @@ from natgauge.analysis.contrast import contrast
 from natgauge.records.measurement import Result
 from natgauge.reports.answers import answers
 from natgauge.reports.difference import diff, text
-from natgauge.reports.doubtful import Stated, stated
-from natgauge.reports.html.figures import looks_of, question_figures
+from natgauge.reports.doubtful import Stated, in_summary, stated
+from natgauge.reports.html.figures import evidence_figures, looks_of, question_figures
 from natgauge.reports.text import table, verdict
 
 VALUES = [99.0, 100.0, 101.0, 102.0]
@@ -50,6 +50,41 @@ def test_a_limit_of_the_tester_is_no_bound_of_a_value_of_which_neither_side_is_b
     assert "(doubtful)" in verdict(limited).splitlines()[0]
     assert 1.0 in contrast(good, limited).interval
     assert 1.0 in contrast(limited, good).interval
+
+
+def test_captions_of_a_page_explain_their_marks_and_those_of_files_name_the_doubts() -> None:
+    """Seen: each caption of a page repeated the words of the doubts that the page lists."""
+    results = [rate(VALUES, "a", doubt("drift")), rate(VALUES, "b", doubt("queues", 0.02), later=10.0)]
+    (group,) = question_figures(results, [(), ()], looks_of(results, []))
+    marks = "† may be another value; * wide interval (see the doubts with the answers)."
+    assert marks in group.caption
+    assert not [word for word in ("drift", "queues") if word in group.caption]
+    (figure,) = group.figures
+    assert "† may be another value: drift. * wide interval: queues." in figure.caption
+    (repetitions,) = evidence_figures(results, looks_of(results, []))
+    assert marks in repetitions.caption
+
+
+@pytest.mark.parametrize(
+    ("doubts", "left"),
+    [
+        # The value has no upper end.
+        ([doubt("tester on device cores", 0.027), doubt("rare loss")], ["rare loss"]),
+        ([doubt("tester on device cores", 0.027), doubt("link limited")], ["link limited"]),
+        # It has one, or this doubt is the one that opens it.
+        ([doubt("tester on device cores", 0.027)], ["tester on device cores"]),
+        ([doubt("tester on device cores", 0.35, "answer")], ["tester on device cores"]),
+        ([doubt("tester on device cores", 0.027), doubt("drift")], ["tester on device cores", "drift"]),
+        # The other end is moved.
+        ([doubt("queues", 0.02), doubt("rare loss")], ["queues", "rare loss"]),
+    ],
+)
+def test_a_doubt_that_only_moves_an_open_end_is_not_in_a_summary(doubts: list[dict[str, Any]], left: list[str]) -> None:
+    result = rate([100.0] * 4, "a", *doubts)
+    assert [each.word for each in in_summary(result)] == left
+    brief, in_full = (verdict(result, brief=brief) for brief in (True, False))
+    assert [word for word in ("tester on device cores",) if word in brief] == [each for each in left if "cores" in each]
+    assert "tester on device cores" in in_full or "queues" in left
 
 
 def test_bars_of_a_metric_without_a_better_side_have_no_best(golden: Golden) -> None:

@@ -17,6 +17,7 @@ from tests.unit.simulated import Gateway
 
 from natgauge.cli import run
 from natgauge.doubts import find
+from natgauge.known_doubts import words_of
 from natgauge.measurements.making import make
 from natgauge.notes import Note
 from natgauge.procedures import connection_rate, procedures
@@ -387,6 +388,28 @@ def test_excused_trials_are_told_and_too_many_decide_nothing(
     assert [doubt.word for doubt in told] == ([] if word is None else [word])
     golden(told)
     assert any("excused" in note.text for note in disturbed_note([one])) == bool(excused)
+
+
+def test_a_wide_spread_names_every_doubt_that_is_one_of_its_causes() -> None:
+    """A summary leaves these doubts out beside it, and has no other place for them."""
+    none = make_counts(intended=0, offered=0, received=0)
+    stalled = make_outcome(Verdict.PASS, "", none, disturbed=True)
+    kinds = [stalled] * 30 + [make_outcome(Verdict.INVALID, "why", none, excused=True)] * 2
+    attempts = tuple(Attempt(1.0, short=False, outcome=outcome) for outcome in kinds)
+    notes = (Note("contradictions", "x", 5),)
+    both = [
+        Measurement(value, value, "device", verdict_counts(attempts), attempts=attempts, notes=notes)
+        for value in (5.0, 7.0)
+    ]
+    texts = {doubt.word: doubt.text for doubt in find(make_result("x", "frames/s", {}, both), Parameters())}
+    assert words_of(lambda doubt: doubt.cause_of == "wide spread") <= texts.keys()
+    causes = (
+        "60 of 64 trials were disturbed",
+        "4 of 64 trials were excused",
+        "4 of 64 trials were INVALID",
+        "loads passed",
+    )
+    assert [cause for cause in causes if cause not in texts["wide spread"]] == []
 
 
 def test_the_interval_that_disturbances_leave_of_drawn_frames_is_one_of_frames() -> None:

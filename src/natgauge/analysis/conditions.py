@@ -8,7 +8,7 @@ on frames. All views ask this module, and add its sentence where figures have di
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -31,13 +31,14 @@ _FAMILIES: Final = ("initiator_family", "responder_family")
 _FRAMES: Final = ("frame_size", "frame_side", "frame_sizes", "down_frame_sizes")
 _CHAIN: Final = "chain"
 #: The metric whose parameters move a cost.
-_COST: Final = "cost"
+COST: Final = "cost"
 #: Parameters of the device that are conditions: the work it does.
 WORK: Final = frozenset({"kind", _CHAIN, "responder_family"})
 #: Ends of the sentence on different conditions: of an order of figures, and of figures that have none.
 ORDERED: Final = "the order of these figures is not that of the gateways alone"
 NOT_RANKED: Final = "they are not ranked"
 NOT_ON_ONE_AXIS: Final = "they are not on one axis"
+NOT_RANKED_BY_TABLES: Final = "tables do not rank them"
 #: A longer value is not shown.
 _LONGEST: Final = 40
 #: Of more conditions only their number is shown.
@@ -98,6 +99,35 @@ class Condition:
         return f"{self.label} ({'; '.join(texts)})" if all(self.values) else self.label
 
 
+@dataclass(frozen=True, slots=True)
+class Unlike:
+    """The different conditions of figures of one metric that a view shows together.
+
+    Attributes:
+        so: what follows for these figures: `ORDERED`, `NOT_RANKED`, `NOT_ON_ONE_AXIS` or `NOT_RANKED_BY_TABLES`.
+    """
+
+    metric: str
+    conditions: tuple[Condition, ...]
+    so: str
+
+    @property
+    def values(self) -> frozenset[tuple[str, str, str]]:
+        """The conditions with the value of each gateway."""
+        every = self.conditions
+        return frozenset((one.label, *pair) for one in every for pair in zip(one.values, one.names, strict=True))
+
+    def __str__(self) -> str:
+        """Return the sentence, such as "Under different conditions: cores (1: a; 2: b); so they are not ranked."."""
+        return f"Under {self.followed_by(self.so)}"
+
+    def followed_by(self, so: str) -> str:
+        """Return the sentence without its first word, with what follows for all figures that have these conditions."""
+        more = f", and {len(self.conditions) - _MOST} more" if len(self.conditions) > _MOST else ""
+        named = f"{', '.join(map(str, self.conditions[:_MOST]))}{more}"
+        return f"different conditions: {named}; so {so}."
+
+
 def figure_of(result: Result) -> RankedFigure:
     """Return the figure of a measurement."""
     chain = result.parameter(_CHAIN)
@@ -117,7 +147,7 @@ def named_works(works: Collection[Work]) -> Mapping[Work, str]:
 
 def cost_of(gateway: GatewayRecord) -> RankedFigure:
     """Return the cost of a gateway of a comparison as a figure."""
-    return RankedFigure(gateway.label, _COST, gateway.parameters, gateway.devices)
+    return RankedFigure(gateway.label, COST, gateway.parameters, gateway.devices)
 
 
 def unlike_conditions(figures: Sequence[RankedFigure], *, except_for: Collection[str] = ()) -> list[Condition]:
@@ -157,18 +187,41 @@ def unlike_conditions(figures: Sequence[RankedFigure], *, except_for: Collection
     return found
 
 
+def unlike(figures: Sequence[RankedFigure], *, except_for: Collection[str] = (), so: str = ORDERED) -> Unlike | None:
+    """Return the different conditions of figures of one metric, with what follows; None where they have none."""
+    # The same figures in another order are the same sentence.
+    found = unlike_conditions(sorted(figures, key=lambda figure: figure.name), except_for=except_for)
+    return Unlike(figures[0].metric, tuple(found), so) if found else None
+
+
 def sentence(figures: Sequence[RankedFigure], *, except_for: Collection[str] = (), so: str = ORDERED) -> str:
     """Return the sentence that belongs to figures of one metric with different conditions; empty where they have none.
 
-    `so` is what follows: `ORDERED`, `NOT_RANKED` or `NOT_ON_ONE_AXIS`.
+    `so` is what follows, as `Unlike` has it.
     """
-    # The same figures in another order are the same sentence.
-    conditions = unlike_conditions(sorted(figures, key=lambda figure: figure.name), except_for=except_for)
-    if not conditions:
-        return ""
-    more = f", and {len(conditions) - _MOST} more" if len(conditions) > _MOST else ""
-    named = f"{', '.join(map(str, conditions[:_MOST]))}{more}"
-    return f"Under different conditions: {named}; so {so}."
+    found = unlike(figures, except_for=except_for, so=so)
+    return "" if found is None else str(found)
+
+
+def said_once(every: Iterable[Unlike]) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the sentences on the conditions of several views, each once and without a capital, and their metrics.
+
+    A sentence says what follows in all views. Conditions that another view of the metric has beside more are left out.
+    """
+    views = list(every)
+
+    def is_part(one: Unlike) -> bool:
+        return any(one.metric == other.metric and one.values < other.values for other in views)
+
+    found = []
+    for values in dict.fromkeys(one.values for one in views if not is_part(one)):
+        alike = [one for one in views if one.values == values and not is_part(one)]
+        metrics = tuple(dict.fromkeys(one.metric for one in alike))
+        ends = dict.fromkeys(one.so for one in views if one.metric in metrics and one.values <= values)
+        if NOT_RANKED in ends:
+            ends.pop(NOT_RANKED_BY_TABLES, None)
+        found.append((f"under {alike[0].followed_by(enumerated(list(ends)))}", metrics))
+    return found
 
 
 def _conditions_of(figures: Sequence[RankedFigure]) -> Iterator[str]:

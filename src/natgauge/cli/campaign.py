@@ -156,7 +156,7 @@ def _ended(campaign_status: CampaignStatus, *, verbose: bool) -> str:
 
         results = find([campaign_status.folder]).results
         found = answers(results)
-        sentences = [*(sentence.text for sentence in found), *filter(None, [not_sure(found)])]
+        sentences = [*(sentence.text for sentence in found), *filter(None, [not_sure(found, listed=True)])]
         shown = [*sentences, *doubt_lines(results, brief=not verbose), *shown]
         shown.append(f"  Tables: natgauge report {shlex.quote(str(campaign_status.folder))}")
     return "\n".join(shown)

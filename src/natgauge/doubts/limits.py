@@ -90,6 +90,7 @@ DOUBTS: Final = (
         grade="information",
         about="trial",
         holds=_excused,
+        cause_of="wide spread",
         meaning="trials would have failed, but disturbances explain that; they were repeated",
         not_stored="a procedure may take a stored trial for another verdict, so which trials count is not known",
     ),

@@ -97,6 +97,7 @@ DOUBTS: Final = (
         grade="information",
         about="trial",
         holds=_invalid,
+        cause_of="wide spread",
         meaning="the tester or the machine spoiled trials, which were not counted",
     ),
     Doubt(
@@ -104,6 +105,7 @@ DOUBTS: Final = (
         grade="information",
         about="trial",
         holds=_disturbed,
+        cause_of="wide spread",
         meaning="stalls or stolen time were seen during trials, whatever their verdict",
     ),
     Doubt(
@@ -111,6 +113,7 @@ DOUBTS: Final = (
         grade="interval",
         about="trial",
         holds=_contradictions,
+        cause_of="wide spread",
         meaning="loads passed and failed when they were tried again",
         sums=True,
     ),

@@ -79,6 +79,7 @@ class Sentence:
         certainty: how sure the answer is; None where it compares nothing.
         about: what the ratios of the sentence are, as the head of a column.
         ratios: gateway and ratio, where the sentence lists several gateways.
+        unlike: the different conditions that the sentence says; None = it says something else.
     """
 
     text: str
@@ -88,6 +89,7 @@ class Sentence:
     leads: bool = False
     about: str = ""
     ratios: tuple[tuple[str, str], ...] = ()
+    unlike: conditions.Unlike | None = None
 
 
 def answers(results: Sequence[Result]) -> list[Sentence]:
@@ -142,11 +144,14 @@ def threshold_of(result: Result, point: str = "") -> str:
     return f"{threshold.verdict.capitalize()}: {of} {demanded}{reason}{expected}"
 
 
-def not_sure(sentences: Sequence[Sentence]) -> str:
-    """Return all reasons why answers are not sure, as one sentence; empty where there is none."""
+def not_sure(sentences: Sequence[Sentence], *, listed: bool = False) -> str:
+    """Return all reasons why answers are not sure, as one sentence; empty where there is none.
+
+    `listed` is whether the doubts that could change the answer are listed beside it.
+    """
     reasons = list(dict.fromkeys(reason for sentence in sentences for reason in sentence.reasons))
     doubts = dict.fromkeys(word for sentence in sentences for word in sentence.doubts)
-    reasons += [f"doubts: {', '.join(doubts)}"] if doubts else []
+    reasons += [f"doubts: {', '.join(doubts)}"] if doubts and not listed else []
     return f"Not sure because: {'; '.join(reasons)}." if reasons else ""
 
 
@@ -378,9 +383,9 @@ def _unlike(
     results: Sequence[Result], except_for: Collection[str] = (), so: str = conditions.ORDERED
 ) -> Iterator[Sentence]:
     """Say in which conditions results differ that a sentence puts into an order, or that are not ranked."""
-    text = conditions.sentence([conditions.figure_of(result) for result in results], except_for=except_for, so=so)
-    if text:
-        yield Sentence(text)
+    found = conditions.unlike([conditions.figure_of(result) for result in results], except_for=except_for, so=so)
+    if found is not None:
+        yield Sentence(str(found), unlike=found)
 
 
 def _without_forwarding(every: Sequence[Ranking], results: Sequence[Result]) -> str:

@@ -77,7 +77,8 @@ def sentences(record: ComparisonRecord) -> list[Sentence]:
     order = _order(record)
     found = [*([Sentence(order)] if order else []), *found]
     unlike = conditions_of(record)
-    return [replace(found[0], leads=True), *found[1:], *([Sentence(unlike)] if unlike else [])]
+    below = [] if unlike is None else [Sentence(str(unlike), unlike=unlike)]
+    return [replace(found[0], leads=True), *found[1:], *below]
 
 
 def _order(record: ComparisonRecord) -> str:
@@ -123,9 +124,9 @@ def _with_change(estimate: RatioEstimate) -> str:
     return f"{estimate.gateway} ({percent(estimate.ratio - 1, width=1, sign=True)})"
 
 
-def conditions_of(record: ComparisonRecord) -> str:
-    """Return the sentence on the conditions in which the gateways differ; empty where there are none."""
-    return conditions.sentence([conditions.cost_of(gateway) for gateway in (record.baseline, *record.compared)])
+def conditions_of(record: ComparisonRecord) -> conditions.Unlike | None:
+    """Return the conditions in which the gateways differ; None where there are none."""
+    return conditions.unlike([conditions.cost_of(gateway) for gateway in (record.baseline, *record.compared)])
 
 
 def _compared(record: ComparisonRecord, group: Sequence[RatioEstimate]) -> Sentence:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from natgauge.analysis.contrast import better, bounds, bracket, widened
-from natgauge.known_doubts import KnownDoubt, known_doubts, words_of
-from natgauge.notes import NoteWord
+from natgauge.known_doubts import KnownDoubt, known, known_doubts, words_of
+from natgauge.notes import Note, NoteWord
 from natgauge.records.measurement import FUNCTIONAL, Result
 from natgauge.words import OF_SPEED, LimitedBy
 
@@ -76,14 +76,25 @@ def stated(result: Result) -> Stated:
     return Stated(result.median, result.median, doubtful=bool(grave) and not result.functional)
 
 
+def in_summary(result: Result) -> tuple[Note, ...]:
+    """Return the doubts of a summary: not those that only move an end of the value that others leave open."""
+    said = stated(result)
+    if not _may_be_moved(result) or said.is_median:
+        return result.doubts
+    is_open = {"too low": math.isinf(said.upper), "too high": said.lower <= 0}
+    return tuple(
+        doubt for doubt in result.doubts if doubt.grade == "answer" or not is_open.get(known(doubt.word).share, False)
+    )
+
+
 def _limited(result: Result, grave: AbstractSet[NoteWord], limits: tuple[float, float]) -> Stated:
     """What is left between two bounds, of which doubts may move each."""
     lower, upper = widened(*limits, result.doubts) if _may_be_moved(result) else limits
-    known = {doubt.word for doubt in result.doubts if doubt.word in _SHARES and doubt.value is not None}
+    of_shares = {doubt.word for doubt in result.doubts if doubt.word in _SHARES and doubt.value is not None}
     upper = math.inf if grave & _AT_LEAST and better(result.metric) == "higher" else upper
     if lower <= 0 and math.isinf(upper):
         return Stated(result.median, result.median, doubtful=True)
-    rest = grave - _AT_LEAST - known - _OF_BOUNDS
+    rest = grave - _AT_LEAST - of_shares - _OF_BOUNDS
     return Stated(lower, upper, doubtful=bool(rest) and not result.functional)
 
 

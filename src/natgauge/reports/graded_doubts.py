@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from natgauge.figure_text import in_percent
@@ -23,6 +23,8 @@ GRADE_TITLES: Final[Mapping[Grade, str]] = {
 MARKS: Final[Mapping[Grade, str]] = {"answer": "†", "interval": "*", "information": ""}
 #: What each mark says of its figure.
 _MARKED: Final[Mapping[Grade, str]] = {"answer": "may be another value", "interval": "wide interval"}
+#: The same of results that have a doubt in a lesser grade than others.
+_LESSER: Final[Mapping[Grade, str]] = {"interval": _MARKED["interval"], "information": "for information"}
 #: Doubts whose texts are printed below tables whatever their grade.
 _FINDINGS: Final = words_of(lambda doubt: doubt.shows_text)
 #: The most texts of such a doubt that are printed; of more, only the word is.
@@ -35,10 +37,12 @@ class Doubted(Generic[NameT]):
 
     Attributes:
         names: names of the results, or of the gateways of a comparison, that have a doubt of this word and grade.
+        lesser: names of those that have the doubt in a lesser grade alone, by that grade.
     """
 
     doubt: Note
     names: tuple[NameT, ...]
+    lesser: Mapping[Grade, tuple[NameT, ...]] = field(default_factory=dict)
 
     @property
     def remedy(self) -> str:
@@ -52,11 +56,16 @@ def mark(doubts: Iterable[Note]) -> str:
     return next((sign for grade, sign in MARKS.items() if grade in grades), "")
 
 
-def read_in(cells: Iterable[str]) -> str:
-    """Return what the marks at the ends of cells mean, as a sentence; empty where no cell has one."""
+def read_in(cells: Iterable[str], where: str = "see below") -> str:
+    """Return what the marks at the ends of cells mean, and where their doubts are; empty where no cell has one."""
     ends = {cell[-1:] for cell in cells}
     said = "; ".join(f"{MARKS[grade]} {meaning}" for grade, meaning in _MARKED.items() if MARKS[grade] in ends)
-    return f"{said} (see below)." if said else ""
+    return f"{said} ({where})." if said else ""
+
+
+def signs(every: Iterable[Iterable[Note]]) -> str:
+    """Return what the marks of figures on a page mean, which lists the doubts once, with its answers."""
+    return read_in(map(mark, every), "see the doubts with the answers")
 
 
 def explained(every: Iterable[Sequence[Note]]) -> str:
@@ -72,28 +81,56 @@ def explained(every: Iterable[Sequence[Note]]) -> str:
 
 
 def doubted(
-    every: Iterable[tuple[NameT, Iterable[Note]]], in_full: Callable[[Note], bool] = lambda _: False
+    every: Iterable[tuple[NameT, Iterable[Note]]], apart: Callable[[Note], bool] | None = None
 ) -> Mapping[Grade, Sequence[Doubted[NameT]]]:
-    """Return doubts by grade, each word once.
+    """Return doubts by grade, each word once, in its gravest grade.
 
     Args:
-        in_full: whether a doubt is separate from doubts of its word with other texts.
+        apart: whether a doubt is separate from doubts of its word with other texts; then those of other grades are
+            separate, too. None = no doubt is.
     """
-    having: dict[tuple[Grade, str, str], list[tuple[Note, NameT]]] = {}
+    having: dict[tuple[str, str, str], list[tuple[Grade, Note, NameT]]] = {}
     for name, doubts in every:
         for doubt in doubts:
-            key = (doubt.grade or "information", doubt.word, doubt.text if in_full(doubt) else "")
-            having.setdefault(key, []).append((doubt, name))
+            grade = doubt.grade or "information"
+            own = ("", "") if apart is None else (grade, doubt.text if apart(doubt) else "")
+            having.setdefault((doubt.word, *own), []).append((grade, doubt, name))
     found: dict[Grade, list[Doubted[NameT]]] = {grade: [] for grade in GRADES}
-    for (grade, _, _), pairs in having.items():
-        found[grade].append(Doubted(pairs[0][0], tuple(dict.fromkeys(name for _, name in pairs))))
+    for alike in having.values():
+        names: dict[Grade, tuple[NameT, ...]] = {}
+        for grade in GRADES:
+            graver = {name for own in names.values() for name in own}
+            own_names = dict.fromkeys(name for of, _, name in alike if of == grade and name not in graver)
+            names |= {grade: tuple(own_names)} if own_names else {}
+        gravest, *_ = names
+        first = next(doubt for grade, doubt, _ in alike if grade == gravest)
+        lesser = {grade: own for grade, own in names.items() if grade != gravest}
+        found[gravest].append(Doubted(first, names[gravest], lesser))
     return found
 
 
-def graded(
+def without_causes(named: Iterable[tuple[NameT, Sequence[Note]]]) -> list[tuple[NameT, Sequence[Note]]]:
+    """Return doubts without those that others name as their causes.
+
+    A word stays with all its results where one of them lacks the other doubt: with some of them it would seem that only
+    these have it.
+    """
+    every = list(named)
+    stay = {one.word for _, doubts in every for one in doubts if not _is_named(one, doubts)}
+    return [(name, [one for one in doubts if one.word in stay]) for name, doubts in every]
+
+
+def _is_named(doubt: Note, doubts: Iterable[Note]) -> bool:
+    """Whether another of these doubts of a result names this one as a cause."""
+    of = known(doubt.word).cause_of
+    return doubt.grade != "answer" and any(other.word == of for other in doubts)
+
+
+def graded(  # noqa: PLR0913 - how the lines are told, by keyword
     named: Iterable[tuple[NameT, Sequence[Note]]],
     having: Callable[[Sequence[NameT]], str],
     *,
+    called: Callable[[NameT], str] = str,
     brief: bool = False,
     each: bool = False,
     marked: bool = False,
@@ -102,9 +139,11 @@ def graded(
 
     Args:
         having: returns the text that follows the word of a doubt: the names that have the doubt.
-        brief: whether only doubts that could change the answer have their text, and others only their word.
+        called: returns the name of the result of which a text is an example.
+        brief: whether only doubts that could change the answer have their text, and others only their word; causes that
+            a doubt names are with that doubt alone.
         each: whether doubts of a word with different texts have a line each, and facts on the device have their text;
-            otherwise the text is that of the first.
+            otherwise the text is that of the first, as an example.
     """
     every_named = list(named)
     texts_of = {
@@ -115,17 +154,47 @@ def graded(
         is_finding = each and len(texts_of.get(doubt.word, "")) in range(1, _MOST_TEXTS + 1)
         return not brief or doubt.grade == "answer" or is_finding
 
+    shown = without_causes(every_named) if brief else every_named
     lines = []
-    for grade, every in (doubted(every_named, in_full) if each else doubted(every_named)).items():
+    for grade, every in doubted(shown, in_full if each else None).items():
         title = _title(grade, marked=marked)
-        named_doubts = [(one, f"{one.doubt.word}{having(one.names)}") for one in every]
-        texts = (f"{name}: {one.doubt.text}. {one.remedy}" for one, name in named_doubts if in_full(one.doubt))
-        lines += [f"{title}: {text.rstrip()}" for text in texts]
+        named_doubts = [(one, f"{one.doubt.word}{_of_each_grade(one, having)}") for one in every]
+        for one, name in named_doubts:
+            if in_full(one.doubt):
+                example = ""
+                if not each and _has_several_texts(one.doubt, every_named):
+                    example = f", for example{f' of {called(one.names[0])}' if len(every_named) > 1 else ''}"
+                lines.append(f"{title}: {name}{example}: {one.doubt.text}. {one.remedy}".rstrip())
         words = ", ".join(
-            f"{name}{_share(one.doubt, every_named)}" for one, name in named_doubts if not in_full(one.doubt)
+            f"{name}{_share(one.doubt, every_named)}{_causes(one, every_named) if brief else ''}"
+            for one, name in named_doubts
+            if not in_full(one.doubt)
         )
         lines += [f"{title}: {words}."] if words else []
     return lines
+
+
+def _of_each_grade(one: Doubted[NameT], having: Callable[[Sequence[NameT]], str]) -> str:
+    """The names that have a doubt, those of lesser grades behind the others."""
+    return having(one.names) + "".join(f", {_LESSER[grade]}{having(names)}" for grade, names in one.lesser.items())
+
+
+def _causes(one: Doubted[NameT], every: Sequence[tuple[NameT, Sequence[Note]]]) -> str:
+    """The words of the causes that a doubt names, which have no place of their own, in parentheses."""
+    stay = {doubt.word for _, doubts in without_causes(every) for doubt in doubts}
+    causes = dict.fromkeys(
+        doubt.word
+        for name, doubts in every
+        for doubt in doubts
+        if name in one.names and known(doubt.word).cause_of == one.doubt.word and doubt.word not in stay
+    )
+    return f" (possible causes: {', '.join(causes)})" if causes else ""
+
+
+def _has_several_texts(doubt: Note, every: Iterable[tuple[object, Sequence[Note]]]) -> bool:
+    """Whether doubts of this word and grade have different texts."""
+    alike = (one for _, doubts in every for one in doubts)
+    return len({one.text for one in alike if (one.word, one.grade) == (doubt.word, doubt.grade)}) > 1
 
 
 def _title(grade: Grade, *, marked: bool) -> str:
@@ -140,12 +209,11 @@ def in_paper(
     Doubts that could change the answer have their share, or the text of the first as an example.
     """
     every_named, lines = list(named), list[str]()
-    for grade, every in doubted(every_named).items():
+    for grade, every in doubted(every_named, lambda _: False).items():
         title, words = _title(grade, marked=marked), []
         for one in every:
             name, share = f"{one.doubt.word}{having(one.names)}", _share(one.doubt, every_named)
-            alike = (each for _, doubts in every_named for each in doubts)
-            several = len({each.text for each in alike if (each.word, each.grade) == (one.doubt.word, grade)}) > 1
+            several = _has_several_texts(one.doubt, every_named)
             if grade != "answer" or known(one.doubt.word).quotes or (several and share):
                 words.append(f"{name}{share}")
             else:

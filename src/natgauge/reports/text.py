@@ -21,7 +21,7 @@ from natgauge.metrics.shared_figures import OCTETS_PER_CONNECTION
 from natgauge.notes import NoteWord
 from natgauge.records.measurement import SHARE_OF_LINK, Result
 from natgauge.records.parameters import METHODS
-from natgauge.reports import criterion, draft, main_figure
+from natgauge.reports import criterion, doubtful, draft, labels, main_figure
 from natgauge.reports.answers import Sentence, answers, not_sure
 from natgauge.reports.graded_doubts import graded
 from natgauge.reports.rows import (
@@ -88,7 +88,8 @@ def answered(sentences: Sequence[Sentence], shown: Sheet, width: int | None = No
         shown: the sheet.
         width: most characters of a line of the table, as for `render`.
     """
-    above = [*(sentence.text for sentence in sentences), *filter(None, [not_sure(sentences)]), *shown.doubts]
+    reasons = not_sure(sentences, listed=bool(shown.doubts))
+    above = [*(sentence.text for sentence in sentences), *filter(None, [reasons]), *shown.doubts]
     return "\n".join([*above, "", render(replace(shown, doubts=()), width)])
 
 
@@ -97,13 +98,18 @@ def doubt_lines(results: Sequence[Result], *, brief: bool = False) -> list[str]:
 
     Args:
         results: the results.
-        brief: whether only doubts that could change the answer have their text, and others only their word.
+        brief: whether only doubts that could change the answer have their text, others only their word, and those that
+            change nothing of the first line none.
     """
 
     def having(found: Sequence[int]) -> str:
         return f" ({len(found)} of {len(results)} results)" if len(results) > 1 else ""
 
-    return graded(((at, result.doubts) for at, result in enumerate(results)), having, brief=brief)
+    def called(at: int) -> str:
+        return f"{results[at].metric} of {labels.names_of(results)[at]}"
+
+    every = [(at, doubtful.in_summary(result) if brief else result.doubts) for at, result in enumerate(results)]
+    return graded(every, having, called=called, brief=brief)
 
 
 def sentences(result: Result) -> list[str]:

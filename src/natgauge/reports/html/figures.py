@@ -21,6 +21,7 @@ from natgauge.figure_text import given, in_full, number, of_whole
 from natgauge.interval_text import figure_and_interval, span, with_ends
 from natgauge.metrics import declared
 from natgauge.metrics.loads import WITHIN_TOLERANCE, WITHOUT_LOSS
+from natgauge.notes import Note
 from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
@@ -67,7 +68,7 @@ class Figure:
 
     Attributes:
         axis: title of the axis that has none in the drawing, because the title of its group says it.
-        caption: caption of the figure without the others of its group; empty = that of the group.
+        caption: caption of the figure without its group and the page, which says everything; empty = that of the group.
     """
 
     title: str
@@ -84,14 +85,17 @@ class FigureGroup:
     """Figures that answer one question.
 
     Attributes:
+        caption: what the page does not say elsewhere.
         figures: one at least.
         legend: name, colour and sign of each gateway; empty where rows have names.
+        unlike: the different conditions of what is drawn, which the page says once; None = there are none.
     """
 
     title: str
     caption: str
     figures: tuple[Figure, ...]
     legend: tuple[tuple[str, str, str], ...] = ()
+    unlike: conditions.Unlike | None = None
 
 
 def looks_of(results: Sequence[Result], records: Sequence[ComparisonRecord]) -> Looks:
@@ -156,7 +160,7 @@ def question_figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]]
             "line is the tester's own part, where it is known."
         )
         figures = tuple(
-            replace(_delays(result, part, names[id(result)], most, looks), caption=f"{caption}{_marked([result])}")
+            replace(_delays(result, part, names[id(result)], most, looks), caption=f"{caption}{_words([result])}")
             for result, trials in distributions
             for part in _of_loads(trials)
         )
@@ -175,6 +179,12 @@ def _title(result: Result) -> str:
 
 
 def _marked(results: Sequence[Result]) -> str:
+    """What the marks of figures are: their words are with the answers of the page."""
+    return _after(graded_doubts.signs(result.doubts for result in results))
+
+
+def _words(results: Sequence[Result]) -> str:
+    """The doubts of marked figures, for a figure without its page."""
     return _after(graded_doubts.explained(result.doubts for result in results))
 
 
@@ -197,12 +207,12 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
     log = " The axis of connections is logarithmic." * (axis is SESSIONS)
     band = " The pale band joins them." * (axis is SESSIONS)
 
-    def caption(drawn: Sequence[Result], limited: Sequence[Result], *, apart: bool = False) -> str:
+    def caption(drawn: Sequence[Result], limited: Sequence[Result], marks: str) -> str:
         hollow = " A hollow mark is a single repetition." * any(len(result.repetitions) == 1 for result in drawn)
-        return (
-            f"The line goes through the medians. {_STROKE}{band}{hollow}{ideal}{log}{_marked(drawn)}"
-            f"{_limits(limited)[1]}{_unlike(drawn, *names, axis.parameter, apart=apart)}"
-        )
+        return f"The line goes through the medians. {_STROKE}{band}{hollow}{ideal}{log}{marks}{_limits(limited)[1]}"
+
+    def unlike(drawn: Sequence[Result], *, apart: bool = False) -> conditions.Unlike | None:
+        return _unlike(drawn, *names, axis.parameter, apart=apart)
 
     for head, firsts in together:
         own = [by_first[id(first)] for first in firsts]
@@ -211,15 +221,16 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
         for each in own:
             panels.setdefault(_joined(head, labels.words(each[0], names)), []).append(each)
         for title, every in panels.items():
-            figures += [
-                replace(_lines(title, part, axis, axes, looks), caption=caption(_flat(part), _flat(own)))
-                for part in _chunks(every, charts.MOST_LINES)
-            ]
+            for part in _chunks(every, charts.MOST_LINES):
+                alone = f"{caption(_flat(part), _flat(own), _words(_flat(part)))}{_after(unlike(_flat(part)))}"
+                figures.append(replace(_lines(title, part, axis, axes, looks), caption=alone))
+    drawn = _flat(sets)
     return FigureGroup(
         f"{declared(results[0].metric).plain_name} against {_AGAINST[axis]} ({unit_of(results[0])})",
-        caption(_flat(sets), results, apart=len(together) > 1),
+        caption(drawn, results, _marked(drawn)),
         tuple(figures),
         _legend([each[0].gateway for each in sets], looks),
+        unlike(drawn, apart=len(together) > 1),
     )
 
 
@@ -334,17 +345,17 @@ def _joined(*parts: str) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _unlike(results: Sequence[Result], *shown: str, apart: bool) -> str:
-    """Return a sentence on the conditions in which drawn results differ, but for parameters that charts show.
+def _unlike(results: Sequence[Result], *shown: str, apart: bool) -> conditions.Unlike | None:
+    """Return the conditions in which drawn results differ, but for parameters that charts show.
 
     `apart` is whether these results are on several axes.
     """
     except_for = frozenset[str]().union(*map(varied_with, shown))
     so = conditions.NOT_ON_ONE_AXIS if apart else conditions.ORDERED
-    return _after(conditions.sentence(list(map(conditions.figure_of, results)), except_for=except_for, so=so))
+    return conditions.unlike(list(map(conditions.figure_of, results)), except_for=except_for, so=so)
 
 
-def _after(sentence: str) -> str:
+def _after(sentence: str | conditions.Unlike | None) -> str:
     """Return a sentence with the space between it and the one before; empty where there is none."""
     return f" {sentence}" if sentence else ""
 
@@ -368,22 +379,30 @@ def _by_rank(results: Sequence[Result], looks: Looks) -> FigureGroup:
     figures: list[Figure] = []
     first = "the largest" if better(results[0].metric) is None else "the best"
 
-    def caption(drawn: Sequence[Result], *, several: bool, limited: bool, apart: bool = False) -> str:
-        text = f"Bars are medians{f', {first} first' if several else ''}. {_STROKE}{_marked(drawn)}"
-        text += _limits(drawn)[1] if limited else ""
-        text += _unlike(drawn, *labels.differing_within(results), apart=apart)
-        return text + _after(without_forwarding(results))
+    def caption(drawn: Sequence[Result], marks: str, *, several: bool, limited: bool) -> str:
+        text = f"Bars are medians{f', {first} first' if several else ''}. {_STROKE}{marks}"
+        return text + (_limits(drawn)[1] if limited else "")
 
+    def unlike(drawn: Sequence[Result], *, apart: bool = False) -> conditions.Unlike | None:
+        return _unlike(drawn, *labels.differing_within(results), apart=apart)
+
+    forwarding = _after(without_forwarding(results))
     for (head, own), every, reference in zip(together, points, references, strict=True):
         values = [*(main_figure.interval_of(result).high for result in own), *(mark.value for mark in reference)]
         scale = None if _spans(own) or not max(values) else (_BEYOND_VALUES * max(values), letters)
         for part in (part for point in every for part in _chunks(point, charts.MOST_ROWS)):
             bars = _bars(part, _names(results), labels.differing(results), looks, scale=scale, reference=reference)
-            alone = caption(part, several=len(part) > 1, limited=not reference)
+            alone = caption(part, _words(part), several=len(part) > 1, limited=not reference)
+            alone += f"{_after(unlike(part))}{forwarding}"
             figures.append(replace(bars, title=_joined(head, bars.title), caption=alone))
     several = any(len(point) > 1 for every in points for point in every)
-    of_all = caption(results, several=several, limited=not any(references), apart=len(together) > 1)
-    return FigureGroup(next(iter(_by_title(results))), of_all, tuple(figures))
+    of_all = caption(results, _marked(results), several=several, limited=not any(references))
+    return FigureGroup(
+        next(iter(_by_title(results))),
+        f"{of_all}{forwarding}",
+        tuple(figures),
+        unlike=unlike(results, apart=len(together) > 1),
+    )
 
 
 def _bars(  # noqa: PLR0913 - what distinguishes the figure, by keyword
@@ -442,8 +461,9 @@ def evidence_figures(results: Sequence[Result], looks: Looks) -> list[FigureGrou
         for head, own in together:
             bars = [_bars(part, names, differing, looks, every=True) for part in _chunks(own, charts.MOST_ROWS)]
             figures += [replace(each, title=_joined(head, each.title)) for each in bars]
-        unlike = _unlike(every, apart=len(together) > 1)
-        groups.append(FigureGroup(f"Every repetition of {title}", f"{caption}{_marked(every)}{unlike}", tuple(figures)))
+        unlike = _unlike(every, *labels.differing_within(every), apart=len(together) > 1)
+        text = f"{caption}{_marked(every)}"
+        groups.append(FigureGroup(f"Every repetition of {title}", text, tuple(figures), unlike=unlike))
     return groups
 
 
@@ -452,20 +472,24 @@ def _losses(results: Sequence[Result], looks: Looks) -> FigureGroup:
     together = _together(curves, labels.differing_within(curves))
     parts = [(head, part) for head, own in together for part in _chunks(own, charts.MOST_LINES)]
 
-    def caption(drawn: Sequence[Result], *, apart: bool = False) -> str:
+    def caption(drawn: Sequence[Result], marks: str) -> str:
         shared = " In shared placement it is the share of the offered rate that was not forwarded." * any(
             result.placement == "shared" for result in drawn
         )
         return (
             "The line goes through the medians at each load, which is a share of the highest one of its repetition; "
-            f"strokes are the range of the repetitions.{shared}{_marked(drawn)}{_unlike(drawn, apart=apart)}"
+            f"strokes are the range of the repetitions.{shared}{marks}"
         )
+
+    def alone(drawn: Sequence[Result]) -> str:
+        return f"{caption(drawn, _words(drawn))}{_after(_unlike(drawn, apart=False))}"
 
     return FigureGroup(
         "Loss against load",
-        caption(curves, apart=len(together) > 1),
-        tuple(replace(_loss(part, looks), title=head, caption=caption(part)) for head, part in parts),
+        caption(curves, _marked(curves)),
+        tuple(replace(_loss(part, looks), title=head, caption=alone(part)) for head, part in parts),
         _legend([result.gateway for result in curves], looks),
+        _unlike(curves, apart=len(together) > 1),
     )
 
 
@@ -588,20 +612,21 @@ def forest_figures(number_of: str, record: ComparisonRecord, looks: Looks) -> Fi
     domain = (min(ends) / room, max(ends) * room)
     log = domain[0] < _LINEAR[0] or domain[1] > _LINEAR[1]
     caption += " The axis is logarithmic." * log
-    unlike = _after(conditions_of(record))
+    unlike = conditions_of(record)
 
-    def explained(shown: Sequence[RatioEstimate]) -> str:
-        doubts = (record.gateway(each.gateway).doubts.get(each.quantity, ()) for each in shown)
-        return f"{caption}{_after(graded_doubts.explained(doubts))}{unlike}"
+    def doubts_of(shown: Sequence[RatioEstimate]) -> list[Sequence[Note]]:
+        return [record.gateway(each.gateway).doubts.get(each.quantity, ()) for each in shown]
+
+    def alone(shown: Sequence[RatioEstimate]) -> str:
+        return f"{caption}{_after(graded_doubts.explained(doubts_of(shown)))}{_after(unlike)}"
 
     axis = ChartAxis("cost, compared with the baseline", log=log, domain=domain, marks=tuple(marks), is_change=True)
     parts = [part for own in by_quantity.values() for part in _chunks(own, charts.MOST_ROWS)]
-    figures = (
-        replace(figure, caption=explained(part)) for part in parts if (figure := _forest(record, part, axis, looks))
-    )
+    figures = (replace(figure, caption=alone(part)) for part in parts if (figure := _forest(record, part, axis, looks)))
     of = "work of the device" if record.by == "slices" else "time"
     title = capital(f"{number_of}cost of a frame ({of}), compared with {record.baseline.label}")
-    return FigureGroup(title, explained(every), tuple(figures))
+    of_all = f"{caption}{_after(graded_doubts.signs(doubts_of(every)))}"
+    return FigureGroup(title, of_all, tuple(figures), unlike=unlike)
 
 
 def _forest(

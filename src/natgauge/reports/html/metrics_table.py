@@ -42,14 +42,14 @@ class MetricsTable:
     Attributes:
         rows: device or parameters, and the results of each column: none, one, or several that no shown parameter
             distinguishes.
-        unlike: sentence on the conditions in which the results differ that no column shows; empty = none.
+        unlike: the conditions in which the results differ that no column shows, which the page says once; None = none.
     """
 
     title: str
     corner: str
     head: tuple[str, ...]
     rows: tuple[tuple[str, tuple[tuple[Entry, ...], ...]], ...]
-    unlike: str = ""
+    unlike: conditions.Unlike | None = None
 
 
 def metrics_tables(results: Sequence[Result]) -> list[MetricsTable]:
@@ -76,7 +76,7 @@ def _table(title: str, group: Sequence[tuple[int, Result]]) -> MetricsTable:
     words = tuple(heads[point] for point in points)
     shown = frozenset[str]().union(*map(varied_with, names))
     figures = [conditions.figure_of(result) for _, result in group]
-    unlike = conditions.sentence(figures, except_for=shown, so=conditions.NOT_RANKED)
+    unlike = conditions.unlike(figures, except_for=shown, so=conditions.NOT_RANKED_BY_TABLES)
     if len(points) <= max(_COLUMNS, len(gateways)):
         return MetricsTable(title, "gateway", words, tuple(zip(gateways, cells, strict=True)), unlike)
     turned = tuple(zip(words, zip(*cells, strict=True), strict=True))

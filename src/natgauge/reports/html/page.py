@@ -19,14 +19,19 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from natgauge import foreign, outputs
-from natgauge.plain_text import visible
+from natgauge.analysis import conditions
+from natgauge.analysis.conditions import Unlike
+from natgauge.metrics import declared
+from natgauge.plain_text import capital, visible
 from natgauge.records.audit import AuditedRequirement
 from natgauge.records.comparison import FRAME_OF
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import Parameters, describe, shown
 from natgauge.records.store import TRIALS
 from natgauge.reports import answers, audit, comparison, graded_doubts, labels, text
+from natgauge.reports.answers import Sentence
 from natgauge.reports.collected import Stored, StoredAudit, StoredComparison, StoredResults
+from natgauge.reports.doubtful import in_summary
 from natgauge.reports.failures import CommandAgain, failures_of, shell_options
 from natgauge.reports.heading import NO_WORDS, Heading, OwnWords, heading
 from natgauge.reports.html import charts, evidence, figures, metrics_table
@@ -35,7 +40,7 @@ from natgauge.reports.html.figures import FigureGroup, Looks
 from natgauge.reports.html.metrics_table import ratio_table, tabled_of
 from natgauge.reports.optional_deps import need
 from natgauge.reports.sheet import Sheet, SheetRow, lines_of, notes
-from natgauge.words import Verdict
+from natgauge.words import Verdict, enumerated
 
 #: Columns of a table next to each other; more would not fit on paper and phones.
 _COLUMNS: Final = 6
@@ -79,20 +84,31 @@ def page(collected: StoredResults, again: CommandAgain, at: Path = Path(), own: 
         *(audit.answers([each.record for each in collected.audits]) if collected.audits else ()),
     ]
     tabled = tabled_of(sentences)
-    groups = _first_screen(questions)
+    groups, repetitions = _first_screen(questions), figures.evidence_figures(results, looks)
+    metrics_tables = metrics_table.metrics_tables(results)
+    doubts = _doubts(collected, names)
+    views = [
+        *(one.unlike for one in sentences),
+        *(one.unlike for one in (*questions, *repetitions)),
+        *(one.unlike for one in metrics_tables),
+    ]
+    said = [
+        *(one for one in sentences if one.unlike is None and one not in tabled),
+        *_conditions(collected, [view for view in views if view is not None]),
+    ]
     common, parameters = _parameters([result.parameters for result in results], names)
     return _rendered(
         heading=heading(collected, failures, own),
         version=_versions(collected),
-        answers=[one for one in sentences if one not in tabled],
+        answers=said,
         ratios=ratio_table(tabled),
-        not_sure=answers.not_sure(sentences),
-        doubts=_doubts(collected, names),
+        not_sure=answers.not_sure(sentences, listed=bool(doubts)),
+        doubts=doubts,
         failures=failures,
         groups=groups,
         headline=_headline(groups),
-        repetitions=figures.evidence_figures(results, looks),
-        metrics_tables=metrics_table.metrics_tables(results),
+        repetitions=repetitions,
+        metrics_tables=metrics_tables,
         results=[
             _result(at, *each, again)
             for at, each in enumerate(zip(names, collected.stored, trials, strict=True), start=1)
@@ -108,7 +124,7 @@ def page(collected: StoredResults, again: CommandAgain, at: Path = Path(), own: 
 
 
 def history_page(
-    title: str, sentences: Sequence[answers.Sentence], groups: Sequence[FigureGroup], own: OwnWords = NO_WORDS
+    title: str, sentences: Sequence[Sentence], groups: Sequence[FigureGroup], own: OwnWords = NO_WORDS
 ) -> str:
     """The page of figures over dates and commits."""
     head = Heading(own.title or title, note=own.paragraphs)
@@ -131,6 +147,7 @@ def _rendered(**parts: Any) -> str:
         "style": _resource("page.css"),
         "script": _resource("page.js"),
         "certainties": answers.CERTAINTY_MEANINGS,
+        "grade_titles": graded_doubts.GRADE_TITLES,
         "drawn": charts.drawn,
     }
     html: str = environment.from_string(_resource("page.html.j2")).render(**{**_NOTHING, **fixed, **parts})
@@ -184,10 +201,18 @@ def _versions(collected: StoredResults) -> str:
     )
 
 
+def _conditions(collected: StoredResults, views: Sequence[Unlike]) -> Iterator[Sentence]:
+    """Yield the conditions in which what the page shows together differs; with the metrics where others are there."""
+    every = {result.metric for result in collected.results} | {conditions.COST for _ in collected.records}
+    for sentence, metrics in conditions.said_once(views):
+        names = enumerated([declared(metric).name_in_sentence for metric in metrics])
+        yield Sentence(capital(sentence if every == {*metrics} else f"{names}: {sentence}"))
+
+
 def _doubts(collected: StoredResults, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Doubts by grade, each word once with the names of its results."""
+    """Doubts by grade, each word once with the names of its results; what only repeats others is with the evidence."""
     of_results = [
-        (f"{name} ({result.metric})", result.doubts) for name, result in zip(names, collected.results, strict=True)
+        (f"{name} ({result.metric})", in_summary(result)) for name, result in zip(names, collected.results, strict=True)
     ]
     of_rates = [
         (f"{gateway.label} ({FRAME_OF[quantity]})", doubts)
@@ -195,9 +220,10 @@ def _doubts(collected: StoredResults, names: Sequence[str]) -> list[dict[str, An
         for gateway in record.gateways
         for quantity, doubts in gateway.doubts.items()
     ]
+    summed = graded_doubts.without_causes([*of_results, *of_rates])
     return [
         {"grade": grade, "title": graded_doubts.GRADE_TITLES[grade], "doubts": every}
-        for grade, every in graded_doubts.doubted([*of_results, *of_rates]).items()
+        for grade, every in graded_doubts.doubted(summed).items()
         if every
     ]
 
