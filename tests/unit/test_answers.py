@@ -186,6 +186,19 @@ def test_of_equal_gateways_nobody_can_tell(golden: Golden) -> None:
     golden(found.text)
 
 
+def test_of_rivals_of_which_one_has_only_a_bound_no_medians_are_told() -> None:
+    """Seen: "their medians are 100 k to 101 k connections/s; at least 67.2 Mbit/s on the wire"."""
+    least, *others = sorted((drawn(gateway, 1e5) for gateway in "abc"), key=lambda each: each.median)
+    document = least.document()
+    every = [{**one, "limited_by": "tester"} for one in document["repetitions"]]
+    limited = Result.from_document({**document, "limited_by": "tester", "repetitions": every})
+    found, *_ = texts([limited, *others])
+    assert found.startswith("Cannot tell")
+    assert f": lowest is {least.gateway} with at least " in found
+    assert "medians" not in found
+    assert ": their medians are " in texts([least, *others])[0]
+
+
 def test_where_the_best_is_not_known_those_that_are_surely_behind_are_named(golden: Golden) -> None:
     first, behind, *_ = answers([drawn("a", 1e5), drawn("b", 1e5), drawn("slow", 5e4), drawn("slower", 4e4)])
     golden((first.text, behind.text))

@@ -451,7 +451,10 @@ def _ranked_once(ranking: Ranking) -> Sentence:
         text = f"Cannot tell which of {listed([each.gateway for each in rivals])} {_best(first)}: "
         if len(rivals) > 2:
             least, most = (end(rivals, key=lambda each: each.median) for end in (min, max))
-            text += f"their medians are {main_figure.median(least)} to {main_figure.median(most)} {unit_of(first)}"
+            if all(doubtful.stated(each).is_median for each in (least, most)):
+                text += f"their medians are {main_figure.median(least)} to {main_figure.median(most)} {unit_of(first)}"
+            else:
+                text += f"lowest is {least.gateway} with {_value(least)}, highest {most.gateway} with {_value(most)}"
             text += _and_bits(least, most)
         else:
             unequal = next(claim for claim in ranking.claims if claim.certainty == "cannot tell")
