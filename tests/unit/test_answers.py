@@ -85,6 +85,17 @@ def test_the_sum_of_both_directions_is_a_bound_where_the_rate_is_one() -> None:
     assert "; 200 k frames/s all directions together" in one(exact).text
 
 
+def test_what_is_a_constant_times_the_value_has_no_interval_beside_that_of_the_value() -> None:
+    """Seen: "± 13 % in another run (3 repetitions); 2,000 ± 2.0 % new connections/s": two intervals of one figure."""
+    figures = {"connections_per_second": [1960.0, 2000.0, 2040.0], "open_connections": [1000.0] * 3}
+    changes = made(
+        [9.8e4, 1e5, 1.02e5], metric="mixed-load", figures=figures, parameters={"new_share": 0.01, "error": "10%"}
+    )
+    text = one(changes).text
+    assert "; 2,000 new connections/s" in text
+    assert text.count("±") == 1
+
+
 @pytest.mark.parametrize(
     ("settings", "new", "held"),
     [

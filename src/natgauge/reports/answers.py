@@ -207,8 +207,8 @@ def _with_range(result: Result, name: str) -> tuple[str, str]:
     # A share of 0 is 0 of any number of them, and of a bound no bound.
     if _grows(result, name) and figure.median and result.median and not doubtful.stated(result).is_median:
         return _number(result, figure.median / result.median), ""
-    if name == IN_ALL:
-        # A sum of both directions has the interval of the value.
+    if _grows(result, name):
+        # A constant times the value, such as the sum of both directions, has the value's interval.
         return number(figure.median), ""
     if name == KEPT:
         return _kept(result)
