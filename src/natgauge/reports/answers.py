@@ -135,11 +135,13 @@ def threshold_of(result: Result, point: str = "") -> str:
     value = f"{in_full(threshold.value)} {unit_of(result)}"
     lower, upper = threshold.lower, threshold.upper
     ends = span(-math.inf if lower is None else lower, math.inf if upper is None else upper)
-    expected = "" if lower is None and upper is None else f"; another run is expected to have {ends}"
+    why = "" if lower is None and upper is None else f"; another run is expected to have {ends}"
+    if threshold.reason:
+        # It is why the range says nothing of another run.
+        why = f" ({threshold.reason})"
     demanded = f"{threshold.setting.replace('_', ' ')} {value}"
     of = f"{result.metric} of {result.gateway}{f' {point}' if point else ''}"
-    reason = f" ({threshold.reason})" if threshold.reason else ""
-    return f"{threshold.verdict.capitalize()}: {of} {demanded}{reason}{expected}"
+    return f"{threshold.verdict.capitalize()}: {of} {demanded}{why}"
 
 
 def not_sure(sentences: Sequence[Sentence]) -> str:
