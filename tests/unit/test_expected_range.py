@@ -90,6 +90,13 @@ def test_a_bound_has_no_range_but_the_values_of_its_repetitions(golden: Golden) 
     golden(verdict(result))
 
 
+def test_the_range_of_the_repetitions_has_the_repetitions_as_its_ends() -> None:
+    """Seen: "at least 508 subscribers: 500 to 710 in 3 repetitions", of 508, 686 and 708."""
+    result = made([508.0, 686.0, 708.0], metric="subscribers", unit="subscribers", limited_by="tester")
+    assert main_figure.spread(result) == "508 to 708 in 3 repetitions"
+    assert main_figure.within(result).endswith(" (508 to 708)")
+
+
 def test_a_range_does_not_fall_below_zero() -> None:
     assert expected_range(measured([0.0, 10.0, 5.0], error="1000")) == pytest.approx((0, 1010), abs=1)
 

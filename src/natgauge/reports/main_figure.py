@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from natgauge import figure_text, interval_text
@@ -64,7 +65,7 @@ def spread(result: Result, *, named: bool = True) -> str:
     if interval.is_expected:
         text = margin(result, interval.low, interval.high)
         return f"{text}{' in another run' if named else ''} ({done})"
-    return f"{interval_text.span(interval.low, interval.high)} in {done}"
+    return f"{_readings(result)} in {done}"
 
 
 def margin(result: Result, low: float, high: float) -> str:
@@ -82,11 +83,18 @@ def _agree(result: Result) -> bool:
     return max(ends) <= result.minimum
 
 
+def _readings(result: Result) -> str:
+    """The lowest and the highest repetition."""
+    return interval_text.readings(result.minimum, result.maximum, 100 if result.unit == "%" else math.inf)
+
+
 def within(result: Result) -> str:
     """Return the median with its interval, in the shortest form."""
     interval = interval_of(result)
     if interval.low == interval.high:
         return median(result)
-    if not interval.is_expected or result.unit == "%":
+    if not interval.is_expected:
+        return f"{median(result)} ({_readings(result)})"
+    if result.unit == "%":
         return f"{median(result)} ({interval_text.span(interval.low, interval.high)})"
     return interval_text.within(result.median, interval.low, interval.high)
