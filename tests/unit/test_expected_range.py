@@ -74,6 +74,10 @@ def test_the_error_of_the_search_widens_each_end(asked: str | None, width: float
 def test_a_single_repetition_has_a_range_where_something_widens_it(golden: Golden) -> None:
     assert ": ± 10 % in another run (1 repetition)" in verdict(measured([1e5]))
     golden(verdict(measured([1e5], hypervisor=False)))
+    # Seen: "± 1.0 % in another run (1 repetition)", which is the error of its search alone.
+    searched = measured([1e5], hypervisor=False, error="1%")
+    assert ": ± 1.0 % by the search error (1 repetition);" in verdict(searched)
+    assert main_figure.spread(searched, named=False) == "± 1.0 % by the search error (1 repetition)"
 
 
 def test_the_range_of_a_share_in_percent_is_no_percent_of_it() -> None:

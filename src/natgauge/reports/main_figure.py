@@ -7,7 +7,8 @@ import math
 from dataclasses import dataclass
 
 from natgauge import figure_text, interval_text
-from natgauge.analysis.between_runs import expected_range
+from natgauge.analysis.between_runs import drift, expected_range
+from natgauge.analysis.contrast import is_searched
 from natgauge.records.measurement import Result
 from natgauge.reports import doubtful
 
@@ -55,7 +56,7 @@ def value(result: Result, figure: float) -> str:
 def spread(result: Result, *, named: bool = True) -> str:
     """Return the interval in words, with the number of repetitions that it rests on.
 
-    Where not `named`, a title says that the interval is another run's.
+    Where not `named`, a title says that an interval without words is another run's.
     """
     interval, count = interval_of(result), len(result.repetitions)
     planned = max(count, result.planned_repetitions)
@@ -64,6 +65,9 @@ def spread(result: Result, *, named: bool = True) -> str:
         return f"{done} agree" if count > 1 and _agree(result) else f"{done}, no interval"
     if interval.is_expected:
         text = margin(result, interval.low, interval.high)
+        if count == 1 and is_searched(result) and not drift(result):
+            # One repetition without a drift tells nothing of another run.
+            return f"{text} by the search error ({done})"
         return f"{text}{' in another run' if named else ''} ({done})"
     return f"{_readings(result)} in {done}"
 
