@@ -333,9 +333,20 @@ def test_an_answer_that_cannot_be_told_names_the_repetitions_that_differ_most(go
     )
     found, *_ = answers([quiet, noisy])
     golden(found.text)
+    assert ", and x reaches 0.83 to 1.29 times noisy (97 % interval)" in found.text
     assert found.certainty == "cannot tell"
     golden(found.reasons)
     assert not_sure([found]) == f"Not sure because: {found.reasons[0]}."
+
+
+def test_a_difference_that_cannot_be_told_says_what_is_taken_from_what() -> None:
+    lossy, other = (
+        made(values, metric="frame-loss", unit="%", parameters={"gateway": gateway, **in_turns(4)})
+        for gateway, values in (("lossy", [0.0, 1.0, 2.0, 3.0]), ("other", [0.0, 1.0, 2.5, 3.0]))
+    )
+    found, *_ = answers([lossy, other])
+    assert found.certainty == "cannot tell"
+    assert ", and lossy minus other is -" in found.text
 
 
 def test_two_repetitions_say_it_of_themselves_alone(golden: Golden) -> None:

@@ -547,8 +547,10 @@ def _why_not(claim: Claim) -> str:
         return "and figures of an emulated machine are not compared"
     if claim.contrast.interval.coverage == 0:
         return "and a single repetition of each says nothing of chance"
-    unit = f" {_unit_of_difference(claim)}" if claim.contrast.kind == "difference" else ""
-    return f"and the {claim.contrast.kind} is {_interval([claim])}{unit} ({_coverage([claim])})"
+    first, second, known = claim.first.gateway, claim.second.gateway, f"({_coverage([claim])})"
+    if claim.contrast.kind == "difference":
+        return f"and {second} minus {first} is {_interval([claim])} {_unit_of_difference(claim)} {known}"
+    return f"and {second} reaches {_interval([claim])} times {first} {known}"
 
 
 def _unit_of_difference(claim: Claim) -> str:
