@@ -188,7 +188,7 @@ def test_with_too_few_repetitions_for_that_each_interval_is_said_to_hold_by_itse
     truths = {"a": 1e5, "b": 1e5, "c": 5e4, "d": 4e4, "e": 3e4}
     for number in (4, 6):
         found = answers([drawn(gateway, truth, number=number) for gateway, truth in truths.items()])
-        golden(next(each.text for each in found if "reaches" in each.text))
+        golden(next(each.text for each in found if each.text.startswith("c reaches")))
 
 
 def test_of_equal_gateways_nobody_can_tell(golden: Golden) -> None:
@@ -337,16 +337,6 @@ def test_an_answer_that_cannot_be_told_names_the_repetitions_that_differ_most(go
     assert found.certainty == "cannot tell"
     golden(found.reasons)
     assert not_sure([found]) == f"Not sure because: {found.reasons[0]}."
-
-
-def test_a_difference_that_cannot_be_told_says_what_is_taken_from_what() -> None:
-    lossy, other = (
-        made(values, metric="frame-loss", unit="%", parameters={"gateway": gateway, **in_turns(4)})
-        for gateway, values in (("lossy", [0.0, 1.0, 2.0, 3.0]), ("other", [0.0, 1.0, 2.5, 3.0]))
-    )
-    found, *_ = answers([lossy, other])
-    assert found.certainty == "cannot tell"
-    assert ", and lossy minus other is -" in found.text
 
 
 def test_two_repetitions_say_it_of_themselves_alone(golden: Golden) -> None:
@@ -552,7 +542,7 @@ def test_a_difference_that_may_be_none_is_printed_with_its_unit() -> None:
         ]
     )
     assert found.certainty == "cannot tell"
-    assert re.search(r"the difference is \S+ to \S+ percentage points \(", found.text), found.text
+    assert re.search(r", and a minus b is \S+ to \S+ percentage points \(", found.text), found.text
 
 
 def test_a_value_of_zero_has_a_difference_with_its_interval_instead_of_a_ratio(golden: Golden) -> None:
