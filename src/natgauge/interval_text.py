@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Final, Literal, Self
@@ -127,6 +128,22 @@ def span(low: float, high: float) -> str:
     place = _place(high - low, max(abs(low), abs(high)))
     first, last = (quantized(exact(end), place, way) for end, way in ((low, ROUND_FLOOR), (high, ROUND_CEILING)))
     return f"{at_least(low) if low > 0 and not first else spelled(first)} to {spelled(last)}"
+
+
+def readings(low: float, high: float, whole: float = math.inf) -> str:
+    """Return the ends of a range of what was read, each to the nearest: outward, it would be what nobody read.
+
+    They have the digits of a figure, or those that the range resolves if these are more, and as many as tell both from
+    each other, and an upper end that is below the `whole` from it.
+    """
+    if low == high:
+        return number(low)
+    place = _place(high - low, max(abs(low), abs(high)))
+    for more in range(sys.float_info.dig + 1):
+        first, last = (number(end, max(DIGITS, magnitude(end) - place + 1) + more) for end in (low, high))
+        if first != last and (high >= whole or last != number(whole)):
+            break
+    return f"{first} to {last}"
 
 
 def in_bits(text: str) -> str:

@@ -85,6 +85,17 @@ def test_the_sum_of_both_directions_is_a_bound_where_the_rate_is_one() -> None:
     assert "; 200 k frames/s all directions together" in one(exact).text
 
 
+def test_what_is_a_constant_times_the_value_has_no_interval_beside_that_of_the_value() -> None:
+    """Seen: "± 13 % in another run (3 repetitions); 2,000 ± 2.0 % new connections/s": two intervals of one figure."""
+    figures = {"connections_per_second": [1960.0, 2000.0, 2040.0], "open_connections": [1000.0] * 3}
+    changes = made(
+        [9.8e4, 1e5, 1.02e5], metric="mixed-load", figures=figures, parameters={"new_share": 0.01, "error": "10%"}
+    )
+    text = one(changes).text
+    assert "; 2,000 new connections/s" in text
+    assert text.count("±") == 1
+
+
 @pytest.mark.parametrize(
     ("settings", "new", "held"),
     [
@@ -202,13 +213,26 @@ def test_with_too_few_repetitions_for_that_each_interval_is_said_to_hold_by_itse
     truths = {"a": 1e5, "b": 1e5, "c": 5e4, "d": 4e4, "e": 3e4}
     for number in (4, 6):
         found = answers([drawn(gateway, truth, number=number) for gateway, truth in truths.items()])
-        golden(next(each.text for each in found if "reaches" in each.text))
+        golden(next(each.text for each in found if each.text.startswith("c reaches")))
 
 
 def test_of_equal_gateways_nobody_can_tell(golden: Golden) -> None:
     found, *_ = answers([drawn("a", 1e5), drawn("b", 1e5)])
     assert found.certainty == "cannot tell"
     golden(found.text)
+
+
+def test_of_rivals_of_which_one_has_only_a_bound_no_medians_are_told() -> None:
+    """Seen: "their medians are 100 k to 101 k connections/s; at least 67.2 Mbit/s on the wire"."""
+    least, *others = sorted((drawn(gateway, 1e5) for gateway in "abc"), key=lambda each: each.median)
+    document = least.document()
+    every = [{**one, "limited_by": "tester"} for one in document["repetitions"]]
+    limited = Result.from_document({**document, "limited_by": "tester", "repetitions": every})
+    found, *_ = texts([limited, *others])
+    assert found.startswith("Cannot tell")
+    assert f": lowest is {least.gateway} with at least " in found
+    assert "medians" not in found
+    assert ": their medians are " in texts([least, *others])[0]
 
 
 def test_where_the_best_is_not_known_those_that_are_surely_behind_are_named(golden: Golden) -> None:
@@ -334,6 +358,7 @@ def test_an_answer_that_cannot_be_told_names_the_repetitions_that_differ_most(go
     )
     found, *_ = answers([quiet, noisy])
     golden(found.text)
+    assert ", and x reaches 0.83 to 1.29 times noisy (97 % interval)" in found.text
     assert found.certainty == "cannot tell"
     golden(found.reasons)
     assert not_sure([found]) == f"Not sure because: {found.reasons[0]}."
@@ -542,7 +567,7 @@ def test_a_difference_that_may_be_none_is_printed_with_its_unit() -> None:
         ]
     )
     assert found.certainty == "cannot tell"
-    assert re.search(r"the difference is \S+ to \S+ percentage points \(", found.text), found.text
+    assert re.search(r", and a minus b is \S+ to \S+ percentage points \(", found.text), found.text
 
 
 def test_a_value_of_zero_has_a_difference_with_its_interval_instead_of_a_ratio(golden: Golden) -> None:

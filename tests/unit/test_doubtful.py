@@ -150,6 +150,36 @@ def test_a_first_line_says_what_a_grave_doubt_leaves(doubts: list[dict[str, Any]
     golden(lines[1])
 
 
+def searched(values: list[float], uppers: list[float | None], *doubts: dict[str, Any], limited_by: str) -> Result:
+    result = made(values, metric="subscribers", unit="subscribers", limited_by=limited_by, doubts=list(doubts))
+    ends = zip(result.repetitions, uppers, strict=True)
+    return result.model_copy(update={"repetitions": tuple(replace(one, upper=upper) for one, upper in ends)})
+
+
+@pytest.mark.parametrize(
+    ("result", "lower", "upper"),
+    [
+        (searched([508, 686, 708], [510, 690, 710], doubt("rare loss"), limited_by="device"), 508, math.inf),
+        (searched([508, 686, 708], [None] * 3, limited_by="tester"), 508, math.inf),
+        (searched([508, 686, 708], [510, 690, 710], doubt("queues", 0.25, "answer"), limited_by="device"), 0, 710),
+        (searched([508, 686, 708], [510, 690, 710], limited_by="time"), 508, 710),
+        (searched([508, 686, 708], [510, 690, None], limited_by="time"), 508, math.inf),
+    ],
+)
+def test_no_repetition_is_outside_of_the_bounds_of_the_first_line(result: Result, lower: float, upper: float) -> None:
+    """Seen: "at least 686 subscribers: 508 to 708 in 3 repetitions"; the median was called a bound."""
+    said = stated(result)
+    assert (said.lower, said.upper) == pytest.approx((lower, upper))
+    assert not said.doubtful
+
+
+def test_nothing_is_certain_of_a_rate_that_may_be_lower_of_which_a_repetition_may_be_higher() -> None:
+    """A repetition without an upper end leaves no "at most"."""
+    hidden = doubt("rare loss", grade="interval")
+    result = searched([508, 686, 708], [510, 690, 710], doubt("queues", 0.25, "answer"), hidden, limited_by="device")
+    assert stated(result) == Stated(686, 686, doubtful=True)
+
+
 @pytest.mark.parametrize(("limited_by", "said"), [("tester", "at least 80 subs"), ("device", "at most 103 subs")])
 def test_subscribers_that_queues_may_have_raised_are_a_bound_as_rates_are(limited_by: str, said: str) -> None:
     """Seen: "at least 96 subscribers", where queues before the device may have raised that number by a quarter."""
@@ -222,4 +252,4 @@ def test_a_number_of_connections_that_was_kept_and_is_undecided_above_is_a_lower
     document = made([1000.0, 1100.0], metric="table-capacity", unit="connections", doubts=[told]).document()
     for one in document["repetitions"]:
         one["notes"] = [told]
-    assert stated(Result.from_document(document)) == Stated(1050.0, math.inf, doubtful=False)
+    assert stated(Result.from_document(document)) == Stated(1000.0, math.inf, doubtful=False)

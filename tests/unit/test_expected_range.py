@@ -74,6 +74,10 @@ def test_the_error_of_the_search_widens_each_end(asked: str | None, width: float
 def test_a_single_repetition_has_a_range_where_something_widens_it(golden: Golden) -> None:
     assert ": ± 10 % in another run (1 repetition)" in verdict(measured([1e5]))
     golden(verdict(measured([1e5], hypervisor=False)))
+    # Seen: "± 1.0 % in another run (1 repetition)", which is the error of its search alone.
+    searched = measured([1e5], hypervisor=False, error="1%")
+    assert ": ± 1.0 % by the search error (1 repetition);" in verdict(searched)
+    assert main_figure.spread(searched, named=False) == "± 1.0 % by the search error (1 repetition)"
 
 
 def test_the_range_of_a_share_in_percent_is_no_percent_of_it() -> None:
@@ -88,6 +92,13 @@ def test_a_bound_has_no_range_but_the_values_of_its_repetitions(golden: Golden) 
     result = made([1e5, 1.1e5], metric="throughput", unit="frames/s", limited_by="tester", parameters=GUEST)
     assert expected_range(result) is None
     golden(verdict(result))
+
+
+def test_the_range_of_the_repetitions_has_the_repetitions_as_its_ends() -> None:
+    """Seen: "at least 508 subscribers: 500 to 710 in 3 repetitions", of 508, 686 and 708."""
+    result = made([508.0, 686.0, 708.0], metric="subscribers", unit="subscribers", limited_by="tester")
+    assert main_figure.spread(result) == "508 to 708 in 3 repetitions"
+    assert main_figure.within(result).endswith(" (508 to 708)")
 
 
 def test_a_range_does_not_fall_below_zero() -> None:

@@ -101,6 +101,23 @@ def test_known_figures(figure: tuple[float, float, float], text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("low", "high", "whole", "text"),
+    [
+        (508, 708, math.inf, "508 to 708"),
+        (58.29, 93.61, math.inf, "58.3 to 93.6"),
+        (398_940, 400_000, math.inf, "398.9 k to 400 k"),
+        (400_010, 400_020, math.inf, "400.01 k to 400.02 k"),
+        (0, 36_000, math.inf, "0 to 36 k"),
+        (50, 99.97, 100, "50 to 99.97"),
+        (50, 100, 100, "50 to 100"),
+        (7, 7, math.inf, "7"),
+    ],
+)
+def test_ends_of_what_was_read_are_written_as_read(low: float, high: float, whole: float, text: str) -> None:
+    assert interval_text.readings(low, high, whole) == text
+
+
+@pytest.mark.parametrize(
     ("value", "text"),
     [
         (465_296.4, "465 k"),

@@ -87,6 +87,7 @@ def test_the_interval_of_a_median_reaches_up_to_the_bounds_of_the_searches() -> 
     [
         ([100.0, 100.0, 100.0], 5.0, "they differ by less than the search error"),
         ([100.0, 102.0, 99.0], 5.0, "they differ by less than the search error"),
+        ([100.0, 104.0, 96.0], 5.0, "they lie within ± 4.0 %"),
         ([100.0, 110.0, 99.0], 5.0, "they lie within 99.0 to 110.0"),
         ([100.0, 100.0, 100.0], None, "they agree"),
     ],

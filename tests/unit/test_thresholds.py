@@ -21,6 +21,7 @@ from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.notes import Note
 from natgauge.records.measurement import Result
+from natgauge.reports.answers import threshold_of
 from natgauge.words import LimitedBy
 
 FORWARDS = 500_000
@@ -95,6 +96,17 @@ def test_no_repetition_changes_a_rate_of_0_without_connections_which_has_no_boun
     assert [(one.value, one.upper) for one in found.repetitions] == [(0, None)]
     assert found.threshold is not None
     assert (found.threshold.verdict, found.threshold.lower, found.threshold.upper) == ("not met", 0, 0)
+
+
+def test_no_range_of_another_run_is_behind_the_reason_why_there_is_none() -> None:
+    """Seen: "(one repetition has no spread; give --repeat 3 or more); another run is expected to have 990 to 1,010"."""
+
+    def said(*values: float) -> str:
+        result = made(values, parameters={"at_least": 500.0, "error": "1%", "repeat": len(values)})
+        return threshold_of(result.model_copy(update={"threshold": judged(result)}))
+
+    assert said(1000.0).endswith("direction (one repetition has no spread; give --repeat 3 or more)")
+    assert said(1000.0, 1001.0).endswith("; another run is expected to have 989 to 1,012")
 
 
 def test_more_repetitions_are_asked_for_only_where_fewer_were() -> None:

@@ -261,15 +261,6 @@ def unfailed(result: Result) -> int:
     return len(ended) if is_searched(result) else 0
 
 
-def bracket(result: Result) -> float:
-    """Return the upper end of the median: the median of the lowest values that the searches found too high.
-
-    Times and costs, and values that no search found, are their own upper end.
-    """
-    uppers = [repetition.value if repetition.upper is None else repetition.upper for repetition in result.repetitions]
-    return max(result.median, statistics.median(uppers))
-
-
 def _moses(first: Sequence[Span], second: Sequence[Span], confidence: float, *, positive: bool) -> ConfidenceInterval:
     def of(second: float, first: float) -> float:
         return second - first if not positive else second / first if first else math.inf

@@ -137,11 +137,13 @@ def threshold_of(result: Result, point: str = "") -> str:
     value = f"{in_full(threshold.value)} {unit_of(result)}"
     lower, upper = threshold.lower, threshold.upper
     ends = span(-math.inf if lower is None else lower, math.inf if upper is None else upper)
-    expected = "" if lower is None and upper is None else f"; another run is expected to have {ends}"
+    why = "" if lower is None and upper is None else f"; another run is expected to have {ends}"
+    if threshold.reason:
+        # It is why the range says nothing of another run.
+        why = f" ({threshold.reason})"
     demanded = f"{threshold.setting.replace('_', ' ')} {value}"
     of = f"{result.metric} of {result.gateway}{f' {point}' if point else ''}"
-    reason = f" ({threshold.reason})" if threshold.reason else ""
-    return f"{threshold.verdict.capitalize()}: {of} {demanded}{reason}{expected}"
+    return f"{threshold.verdict.capitalize()}: {of} {demanded}{why}"
 
 
 def not_sure(sentences: Sequence[Sentence], *, listed: bool = False) -> str:
@@ -212,8 +214,8 @@ def _with_range(result: Result, name: str) -> tuple[str, str]:
     # A share of 0 is 0 of any number of them, and of a bound no bound.
     if _grows(result, name) and figure.median and result.median and not doubtful.stated(result).is_median:
         return _number(result, figure.median / result.median), ""
-    if name == IN_ALL:
-        # A sum of both directions has the interval of the value.
+    if _grows(result, name):
+        # A constant times the value, such as the sum of both directions, has the value's interval.
         return number(figure.median), ""
     if name == KEPT:
         return _kept(result)
@@ -457,7 +459,10 @@ def _ranked_once(ranking: Ranking) -> Sentence:
         text = f"Cannot tell which of {listed([each.gateway for each in rivals])} {_best(first)}: "
         if len(rivals) > 2:
             least, most = (end(rivals, key=lambda each: each.median) for end in (min, max))
-            text += f"their medians are {main_figure.median(least)} to {main_figure.median(most)} {unit_of(first)}"
+            if all(doubtful.stated(each).is_median for each in (least, most)):
+                text += f"their medians are {main_figure.median(least)} to {main_figure.median(most)} {unit_of(first)}"
+            else:
+                text += f"lowest is {least.gateway} with {_value(least)}, highest {most.gateway} with {_value(most)}"
             text += _and_bits(least, most)
         else:
             unequal = next(claim for claim in ranking.claims if claim.certainty == "cannot tell")
@@ -548,8 +553,10 @@ def _why_not(claim: Claim) -> str:
         return "and figures of an emulated machine are not compared"
     if claim.contrast.interval.coverage == 0:
         return "and a single repetition of each says nothing of chance"
-    unit = f" {_unit_of_difference(claim)}" if claim.contrast.kind == "difference" else ""
-    return f"and the {claim.contrast.kind} is {_interval([claim])}{unit} ({_coverage([claim])})"
+    first, second, known = claim.first.gateway, claim.second.gateway, f"({_coverage([claim])})"
+    if claim.contrast.kind == "difference":
+        return f"and {second} minus {first} is {_interval([claim])} {_unit_of_difference(claim)} {known}"
+    return f"and {second} reaches {_interval([claim])} times {first} {known}"
 
 
 def _unit_of_difference(claim: Claim) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from natgauge.analysis.contrast import better, bounds, bracket, widened
+from natgauge.analysis.contrast import better, bounds, spans
 from natgauge.known_doubts import KnownDoubt, known, known_doubts, words_of
 from natgauge.notes import Note, NoteWord
 from natgauge.records.measurement import FUNCTIONAL, Result
@@ -61,17 +61,19 @@ class Stated:
 def stated(result: Result) -> Stated:
     """Return what the first line says: the median, or the bounds that another limit or grave doubts leave.
 
-    The value of a search is its lower bound, so a bound from above is the search's upper one. Both contain the shares
-    by which doubts of any grade may have made the rate too high or too low.
+    Bounds are those of all repetitions, because a lower one beside them would contradict "at least". The value of a
+    search is its lower bound, so a bound from above is the search's upper one. Both contain the shares by which doubts
+    of any grade may have made the rate too high or too low.
     """
     grave, limits = _grave(result), bounds(result)
-    lower, upper = widened(result.median, bracket(result), result.doubts) if _may_be_moved(result) else limits
     if limits[0] != limits[1]:
         return _limited(result, grave, limits)
-    if _may_be_moved(result) and grave and grave <= _AT_LEAST:
-        return Stated(lower, math.inf, doubtful=False)
-    if _may_be_moved(result) and grave and grave <= _AT_MOST:
-        return Stated(0.0, upper, doubtful=False)
+    if _may_be_moved(result) and grave:
+        lower, upper = _of_all(result, limits)
+        if grave <= _AT_LEAST and lower > 0:
+            return Stated(lower, math.inf, doubtful=False)
+        if grave <= _AT_MOST and math.isfinite(upper):
+            return Stated(0.0, upper, doubtful=False)
     # A figure of an emulated machine has a stamp of its own.
     return Stated(result.median, result.median, doubtful=bool(grave) and not result.functional)
 
@@ -87,9 +89,15 @@ def in_summary(result: Result) -> tuple[Note, ...]:
     )
 
 
+def _of_all(result: Result, limits: tuple[float, float]) -> tuple[float, float]:
+    """The lowest and the highest true value that the repetitions allow, of which the median's limits are two."""
+    every = spans(result, seen=True)
+    return min(limits[0], *(span.lower for span in every)), max(limits[1], *(span.upper for span in every))
+
+
 def _limited(result: Result, grave: AbstractSet[NoteWord], limits: tuple[float, float]) -> Stated:
     """What is left between two bounds, of which doubts may move each."""
-    lower, upper = widened(*limits, result.doubts) if _may_be_moved(result) else limits
+    lower, upper = _of_all(result, limits)
     of_shares = {doubt.word for doubt in result.doubts if doubt.word in _SHARES and doubt.value is not None}
     upper = math.inf if grave & _AT_LEAST and better(result.metric) == "higher" else upper
     if lower <= 0 and math.isinf(upper):

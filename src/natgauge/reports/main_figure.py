@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from natgauge import figure_text, interval_text
-from natgauge.analysis.between_runs import expected_range
+from natgauge.analysis.between_runs import drift, expected_range
+from natgauge.analysis.contrast import is_searched
 from natgauge.records.measurement import Result
 from natgauge.reports import doubtful
 
@@ -54,7 +56,7 @@ def value(result: Result, figure: float) -> str:
 def spread(result: Result, *, named: bool = True) -> str:
     """Return the interval in words, with the number of repetitions that it rests on.
 
-    Where not `named`, a title says that the interval is another run's.
+    Where not `named`, a title says that an interval without words is another run's.
     """
     interval, count = interval_of(result), len(result.repetitions)
     planned = max(count, result.planned_repetitions)
@@ -63,8 +65,11 @@ def spread(result: Result, *, named: bool = True) -> str:
         return f"{done} agree" if count > 1 and _agree(result) else f"{done}, no interval"
     if interval.is_expected:
         text = margin(result, interval.low, interval.high)
+        if count == 1 and is_searched(result) and not drift(result):
+            # One repetition without a drift tells nothing of another run.
+            return f"{text} by the search error ({done})"
         return f"{text}{' in another run' if named else ''} ({done})"
-    return f"{interval_text.span(interval.low, interval.high)} in {done}"
+    return f"{_readings(result)} in {done}"
 
 
 def margin(result: Result, low: float, high: float) -> str:
@@ -82,11 +87,18 @@ def _agree(result: Result) -> bool:
     return max(ends) <= result.minimum
 
 
+def _readings(result: Result) -> str:
+    """The lowest and the highest repetition."""
+    return interval_text.readings(result.minimum, result.maximum, 100 if result.unit == "%" else math.inf)
+
+
 def within(result: Result) -> str:
     """Return the median with its interval, in the shortest form."""
     interval = interval_of(result)
     if interval.low == interval.high:
         return median(result)
-    if not interval.is_expected or result.unit == "%":
+    if not interval.is_expected:
+        return f"{median(result)} ({_readings(result)})"
+    if result.unit == "%":
         return f"{median(result)} ({interval_text.span(interval.low, interval.high)})"
     return interval_text.within(result.median, interval.low, interval.high)

@@ -210,7 +210,7 @@ def spread_text(result: Result) -> str:
     """
     if not result.median:
         return ""
-    if max(result.maximum - result.median, result.median - result.minimum) < (search_error(result) or 0.0):
+    if result.maximum - result.minimum < (search_error(result) or 0.0):
         return "they differ by less than the search error"
     if result.minimum == result.maximum:
         return "they agree"
