@@ -28,6 +28,7 @@ from natgauge.cli import run
 from natgauge.delays import Delays
 from natgauge.doubt_words import DoubtWord
 from natgauge.errors import BrokenError, HostError
+from natgauge.known_doubts import Grade
 from natgauge.measurements.making import make
 from natgauge.measurer import Ability
 from natgauge.notes import Note
@@ -163,7 +164,8 @@ def test_doubts_that_could_change_the_answer_are_words_and_others_wait_behind_a_
 def test_a_page_names_a_doubt_once_and_leaves_causes_that_another_names_to_the_evidence(tmp_path: Path) -> None:
     """Seen: sixteen lines of doubts stood on the first screen, several of them with one word."""
     spread = [Note("wide spread", "by 12 %"), Note("disturbed trials", "3 of 40 trials were disturbed")]
-    for at, grade in enumerate(("information", "answer")):
+    grades: tuple[Grade, ...] = ("information", "answer")
+    for at, grade in enumerate(grades):
         doubts = [asdict(each) for each in (Note("throughput doubted", "t", grade=grade), *spread)]
         folder = tmp_path / str(at)
         folder.mkdir()

@@ -15,6 +15,7 @@ from tests.unit.golden import Golden
 from tests.unit.made_results import grouped, made
 from tests.unit.simulated import Gateway
 
+from natgauge.known_doubts import Grade
 from natgauge.measurements.making import make
 from natgauge.notes import Note
 from natgauge.procedures import enumeration_orders, frame_loss, latency
@@ -328,10 +329,9 @@ def test_the_text_of_a_doubt_that_several_results_have_is_an_example_where_they_
 
 def test_a_doubt_of_several_grades_is_told_once_in_the_gravest_with_the_results_of_each() -> None:
     """Seen: a word stood under "could change the answer", and again "for information"."""
-    grades = ("information", "answer", "interval")
-    results = [
-        made([1.0], doubts=plain([Note("other traffic", "t", grade=grade)])) for grade in (*grades, "information")
-    ]
+    grades: tuple[Grade, ...] = ("information", "answer", "interval")
+    all_of_them: tuple[Grade, ...] = (*grades, "information")
+    results = [made([1.0], doubts=plain([Note("other traffic", "t", grade=grade)])) for grade in all_of_them]
     line, *others = doubt_lines(results, brief=True)
     assert not others
     assert line.startswith(

@@ -88,10 +88,9 @@ class ResultRow:
     """A row with its cells.
 
     Attributes:
-        label: its name, also for programs that read CSV and JSON.
         unit: unit of the cells; empty where they have none, or different units.
         cells: one value per result; None = no value.
-        detail: what the label has more where people read it.
+        detail: what follows the label where people read it, not in CSV and JSON; empty = nothing.
     """
 
     label: str
