@@ -227,7 +227,6 @@ class TrialSettings:
 
         Args:
             top: the tester's highest rate in frames/s of all directions.
-            sources: number of source addresses.
             timeout: the device's time-out in s; None = not known.
         """
         return self.phase1_frames if self.has_phase1 else 0

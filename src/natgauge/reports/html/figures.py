@@ -85,7 +85,6 @@ class FigureGroup:
     """Figures that answer one question.
 
     Attributes:
-        caption: what the page does not say elsewhere.
         figures: one at least.
         legend: name, colour and sign of each gateway; empty where rows have names.
         unlike: the different conditions of what is drawn, which the page says once; None = there are none.
