@@ -283,7 +283,7 @@ def _gone(case: _Case) -> _Ruling | None:
     if read.forwards is False:
         came = case.trial.phase1.received_frames + sum(counts.received_frames for counts in case.trial.phase2.values())
         back = f"{came} frames had come back" if came else "no frame had come back"
-        reason = f"the device {what}{why} and forwards nothing: no single frame came back after the trial; {back}"
+        reason = f"the device {what}{why} and forwards nothing: {_unreturned(case)}; {back}"
         return _Ruling(Verdict.COLLAPSED, reason, limited_by="device")
     forwards = ", although it forwards" if read.forwards else ""
     if read.unprobed:

@@ -44,11 +44,11 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "host": (4_200, "this machine, its undo journal, the reader of files of others; settings of a far machine, too"),
     "inputs": (1_470, "descriptions of inputs; words and errors"),
     "labs": (11_650, "all kinds of labs, three systems of far machines, pools; this machine: ports, undo, namespaces"),
-    "measurements": (44_530, "one measurement on its own bench, and its record"),
+    "measurements": (44_540, "one measurement on its own bench, and its record"),
     "metrics": (900, "a declaration for each metric; figures in words"),
     "paired": (1_580, "arithmetic and places of rounds for costs, comparisons and stored ones; statistics; notes"),
     "procedures": (
-        16_550,
+        16_560,
         "all 18 metrics, their kit, the loop of campaigns; trials and their figures; void rounds; no lab, gateway",
     ),
     "published": (8_290, "tables and their plans as files, and views of results in their shape"),
@@ -56,11 +56,11 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "reports": (17_370, "all views of records, also for papers, of subscribers, over commits; nothing that measures"),
     "statistics": (700, "arithmetic; stands on nothing"),
     "stored": (44_600, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
-    "spread": (49_950, "campaigns, and the workers that measure their repetitions"),
+    "spread": (49_960, "campaigns, and the workers that measure their repetitions"),
     "subscriber_profiles": (1_740, "profiles of subscribers; descriptions of inputs; the reader of files of others"),
     "setup": (17_750, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
     "tester": (19_660, "the tester alone, on cables and labs"),
-    "trial": (40_380, "joins setups, the tester and procedures"),
+    "trial": (40_390, "joins setups, the tester and procedures"),
 }
 
 

@@ -576,12 +576,13 @@ def test_a_reset_that_lost_no_frame_is_refused_with_the_gap_between_two_frames(
         reset(altered(lambda _one: {"longest_silence": silence}), throughput_rate=2000.0)
 
 
-def beside_stalls(outage: float, *stalls: float, at: float = 7.0) -> Gateway:
+def beside_stalls(outage: float, *stalls: float, at: float = 7.0, cores: int = 1) -> Gateway:
     """Is silent for some seconds from 2.01 s on; in each trial the device's core stalls for 12 ms.
 
     Args:
         stalls: seconds of frames that the stall loses in each trial; below 0 there is no stall. The last one goes on.
         at: second at which the stall begins.
+        cores: number of them that it stalls at once.
     """
     left = list(stalls)
     stall = make_stall("phase2", 0.012).model_copy(
@@ -607,7 +608,7 @@ def beside_stalls(outage: float, *stalls: float, at: float = 7.0) -> Gateway:
                 **ends,
             )
         core = make_cpu("watched", 1, 0.012, cpu=1).model_copy(update={"longest_stalls": [stall]})
-        return change_trial(trial, phase2=phase2, cpus=(core,) if stalled else ())
+        return change_trial(trial, phase2=phase2, cpus=(core,) * cores if stalled else ())
 
     return Gateway(forwards=3e5, alters=alters)
 
@@ -636,6 +637,13 @@ def test_a_stall_during_a_restart_or_in_a_long_outage_repeats_nothing(begins: fl
     found = measured("reset", truth, before_seconds=AT)
     assert (found.limited_by, len(truth.plans)) == ("device", 1)
     assert found.median == pytest.approx(1500, abs=1)
+
+
+def test_a_pause_of_the_host_that_stalls_several_cores_counts_once() -> None:
+    """25 ms of an outage of 400 ms counted as 75 ms, so each trial was repeated, and the host was the limit."""
+    truth = beside_stalls(0.4, 0.0, at=2.1, cores=3)
+    found = measured("reset", truth, before_seconds=AT)
+    assert (found.limited_by, len(truth.plans)) == ("device", 1)
 
 
 def test_a_stall_that_lost_nothing_repeats_nothing() -> None:

@@ -26,6 +26,7 @@ reported.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
@@ -384,10 +385,15 @@ def _stalls_apart(outcome: Trial, restart: Restart) -> Iterator[tuple[float, flo
     What is between the beginning and the end of the restart is left out: the restart may stall the device's cores.
     """
     stalls = [stall for cpu in outcome.cpus for stall in cpu.longest_stalls if stall.phase == "phase2"]
-    for stall in stalls:
+    last = -math.inf
+    for stall in sorted(stalls, key=lambda each: each.from_ns):
         begin, end = stall.from_ns / 1e9, stall.to_ns / 1e9
         if begin > restart.ended + EARLY_SECONDS or end < restart.began - EARLY_SECONDS:
-            yield begin - BEFORE_STALL_SECONDS, end + (end - begin)
+            # A pause of the host stalls all cores at once, and loses its frames once.
+            begin, end = max(begin - BEFORE_STALL_SECONDS, last), end + (end - begin)
+            if end > begin:
+                yield begin, end
+                last = end
 
 
 def _repeats(tried: Tried) -> list[Note]:
