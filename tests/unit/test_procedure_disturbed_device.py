@@ -640,8 +640,8 @@ def test_a_stall_during_a_restart_or_in_a_long_outage_repeats_nothing(begins: fl
 
 
 def test_a_pause_of_the_host_that_stalls_several_cores_counts_once() -> None:
-    """25 ms of an outage of 400 ms counted as 75 ms, so each trial was repeated, and the host was the limit."""
-    truth = beside_stalls(0.4, 0.0, at=2.1, cores=3)
+    """25 ms of an outage of 1.5 s counted as 200 ms, so each trial was repeated, and the host was the limit."""
+    truth = beside_stalls(1.5, 0.0, at=3.0, cores=8)
     found = measured("reset", truth, before_seconds=AT)
     assert (found.limited_by, len(truth.plans)) == ("device", 1)
 
