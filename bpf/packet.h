@@ -40,8 +40,7 @@ static __always_inline struct address address6(const void *from)
 				 .low = (__u64)bpf_ntohl(words[2]) << 32 | bpf_ntohl(words[3]) };
 }
 
-/* Of an untagged frame. Through a pointer of its own: the compiler reads the fields of packed structs octet by octet.
- */
+/* Of an untagged frame. Through a pointer of its own: compilers read fields of packed structs octet by octet. */
 static __always_inline __be16 ether_type(const void *frame)
 {
 	return *(const __be16 *)(frame + 2 * ETH_ALEN);

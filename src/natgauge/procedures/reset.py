@@ -174,8 +174,9 @@ class _ResetTime(HeldConnections[ResetSettings]):
         # The restart is meant to lose frames. A stall after it loses frames of a device that is back.
         tried = until_decided(self._restarted, at_one_load(self.settings.invalid_repeats), self._decides)
         outcome, resets = tried.outcome, self._resets(tried.outcome)
+        restart = _restart_of(outcome)
         off = self.settings.power_off_seconds
-        figures: dict[str, float] = {"restart_ms": _seconds_of(outcome.restart) * 1000}
+        figures: dict[str, float] = {"restart_ms": (restart.ended - restart.began) * 1000}
         silences, outages = {}, []
         notes = _repeats(tried)
         lost = any(_interrupted(counts, resets[direction]) for direction, counts in outcome.phase2.items())
@@ -217,14 +218,11 @@ class _ResetTime(HeldConnections[ResetSettings]):
 
     def _restarted(self) -> Trial:
         """Run a trial in which the device is restarted."""
-        outcome = self.must(self.rate, self.settings.reset_plan(self.preparation.rate, self.rate), 1)
-        if outcome.restart is None:
-            raise BrokenError(f"{RESET}: the device was not restarted in the trial")
-        return outcome
+        return self.must(self.rate, self.settings.reset_plan(self.preparation.rate, self.rate), 1)
 
     def _resets(self, outcome: Trial) -> dict[Direction, _Reset]:
         rates = dict(zip(Direction, self.settings.rates(self.rate), strict=True))
-        restart = outcome.restart or Restart(0.0, 0.0)
+        restart = _restart_of(outcome)
         over, stalls = self.settings.trial_seconds, tuple(_stalls_apart(outcome, restart))
         return {each: _Reset(restart.began, over, rates[each], stalls) for each in outcome.phase2}
 
@@ -375,8 +373,10 @@ class _Span:
     by_loss: bool = False
 
 
-def _seconds_of(restart: Restart | None) -> float:
-    return 0.0 if restart is None else restart.ended - restart.began
+def _restart_of(outcome: Trial) -> Restart:
+    if outcome.restart is None:
+        raise BrokenError(f"{RESET}: the device was not restarted in the trial")
+    return outcome.restart
 
 
 def _stalls_apart(outcome: Trial, restart: Restart) -> Iterator[tuple[float, float]]:
