@@ -12,6 +12,7 @@ import pytest
 from tests.labs.last_runs import playable_of
 from tests.labs.nat44 import variant
 from tests.labs.test_audit import audited, only
+from tests.labs.trying import MOST_TRIALS
 
 import natgauge
 from natgauge.reports.explanation import explain
@@ -47,11 +48,14 @@ def test_what_limits_connections_is_a_hosts_blocks_or_the_pool_and_it_is_named(
     first_port: int, capacity: int, limit: str, named: str, tmp_path: Path
 ) -> None:
     gateway = variant(tmp_path, "blocks", f"first_port = {first_port}\n", of="cgn-port-blocks")
-    outcome = natgauge.measure(
-        "table-capacity", gateway, **FOUR, safe_connections=capacity - 50, results=tmp_path / "results"
-    )
+    for again in range(MOST_TRIALS):
+        results = tmp_path / f"results-{again}"
+        outcome = natgauge.measure("table-capacity", gateway, **FOUR, safe_connections=capacity - 50, results=results)
+        # A search that the host ended says that it is one, and has only a lower bound.
+        if outcome.document()["limited_by"] != "host":
+            break
     assert (outcome.document()["median"], outcome.document()["limited_by"]) == (capacity, limit)
-    (folder,) = (tmp_path / "results").iterdir()
+    (folder,) = results.iterdir()
     cause = explain(folder).cause
     assert cause is not None
     assert cause.kind == limit
