@@ -225,14 +225,41 @@ def test_of_equal_gateways_nobody_can_tell(golden: Golden) -> None:
 def test_of_rivals_of_which_one_has_only_a_bound_no_medians_are_told() -> None:
     """Seen: "their medians are 100 k to 101 k connections/s; at least 67.2 Mbit/s on the wire"."""
     least, *others = sorted((drawn(gateway, 1e5) for gateway in "abc"), key=lambda each: each.median)
-    document = least.document()
-    every = [{**one, "limited_by": "tester"} for one in document["repetitions"]]
-    limited = Result.from_document({**document, "limited_by": "tester", "repetitions": every})
-    found, *_ = texts([limited, *others])
+    found, *_ = texts([as_bounds(least), *others])
     assert found.startswith("Cannot tell")
-    assert f": lowest is {least.gateway} with at least " in found
+    assert f": lowest by median is {least.gateway} with at least " in found
     assert "medians" not in found
     assert ": their medians are " in texts([least, *others])[0]
+
+
+def as_bounds(result: Result) -> Result:
+    """The result with repetitions that the tester limited."""
+    document = result.document()
+    every = [{**one, "limited_by": "tester"} for one in document["repetitions"]]
+    return Result.from_document({**document, "limited_by": "tester", "repetitions": every})
+
+
+def of(gateway: str, values: Sequence[float], **parameters: Any) -> Result:
+    """A result of these repetitions, which took turns with those of others."""
+    return made(values, parameters={"gateway": gateway, **in_turns(len(values)), **parameters})
+
+
+def test_what_puts_a_bound_into_an_order_is_named(golden: Golden) -> None:
+    """Seen: "lowest is a with 442 k, highest b with at least 410 k": the ends are those of the medians."""
+    low, bound = of("a", [4.42e5, 4.41e5, 4.43e5]), as_bounds(of("b", [4.1e5, 4.6e5, 4.7e5]))
+    between = of("c", [4.45e5, 4.3e5, 4.6e5])
+    found, *_ = answers([low, between, bound])
+    assert found.certainty == "cannot tell"
+    golden(found.text)
+    exact, *_ = answers([low, between, of("b", [4.1e5, 4.6e5, 4.7e5])])
+    assert "by median" not in exact.text
+    many = [of(f"g{at}", [4.5e5], source_port_count=at) for at in range(4)]
+    golden(texts([*many, of("a", [4.42e5], source_port_count=8), as_bounds(of("b", [4.1e5, 4.6e5, 4.7e5]))])[0])
+    # Of many repetitions an interval leaves out the lowest one, which is the bound.
+    grave = {"word": "tester limited", "text": "x", "grade": "answer"}
+    first = of("first", [4.0e5, *(4.6e5 + at for at in range(19))]).document()
+    others = [of(gateway, [4.1e5 + at for at in range(20)]) for gateway in ("next", "last")]
+    golden(texts([Result.from_document({**first, "doubts": [grave]}), *others])[0])
 
 
 def test_where_the_best_is_not_known_those_that_are_surely_behind_are_named(golden: Golden) -> None:

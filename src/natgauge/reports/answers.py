@@ -459,10 +459,11 @@ def _ranked_once(ranking: Ranking) -> Sentence:
         text = f"Cannot tell which of {listed([each.gateway for each in rivals])} {_best(first)}: "
         if len(rivals) > 2:
             least, most = (end(rivals, key=lambda each: each.median) for end in (min, max))
-            if all(doubtful.stated(each).is_median for each in (least, most)):
-                text += f"their medians are {main_figure.median(least)} to {main_figure.median(most)} {unit_of(first)}"
+            if by := _by_median(least, most):
+                text += f"lowest{by} is {least.gateway} with {_value(least)}, "
+                text += f"highest{by} is {most.gateway} with {_value(most)}"
             else:
-                text += f"lowest is {least.gateway} with {_value(least)}, highest {most.gateway} with {_value(most)}"
+                text += f"their medians are {main_figure.median(least)} to {main_figure.median(most)} {unit_of(first)}"
             text += _and_bits(least, most)
         else:
             unequal = next(claim for claim in ranking.claims if claim.certainty == "cannot tell")
@@ -475,10 +476,17 @@ def _ranked_once(ranking: Ranking) -> Sentence:
     text = f"{first.gateway} {_best(first)}: {_value(first, bits=True)}, {times}"
     if len(ranking.claims) > 1:
         ranked = [result for result in ranking.results if result.gateway not in aside]
-        text += f"; last of {len(ranked)} is {ranked[-1].gateway} with {_value(ranked[-1])}" if len(ranked) > 2 else ""
+        if len(ranked) > 2:
+            last, by = ranked[-1], _by_median(first, ranked[-1])
+            text += f"; last of {len(ranked)}{by} is {last.gateway} with {_value(last)}"
     if aside and len(aside) < len(ranking.claims):
         text += f". Not ranked: {_not_ranked([claim for claim in ranking.claims if claim.first.gateway in aside])}"
     return _claimed(text, certainty, claims)
+
+
+def _by_median(*ends: Result) -> str:
+    """What orders these results, where one of them is printed as a bound, which has another order; else empty."""
+    return "" if all(doubtful.stated(each).is_median for each in ends) else " by median"
 
 
 def _not_ranked(claims: Sequence[Claim]) -> str:
@@ -593,7 +601,9 @@ def _several(results: Sequence[Result]) -> Sentence:
     values = " to ".join(f"{_value(result)} ({name})" for result, name in zip(ends, named, strict=True))
     differing = [describe(name).label for name in labels.differing_within(results)]
     rest = f"; they differ in {listed(differing)}" if differing else ""
-    return Sentence(f"{results[0].metric}: {len(results)} results, from {values}{rest}{_and_bits(*ends)}.")
+    return Sentence(
+        f"{results[0].metric}: {len(results)} results,{_by_median(*ends)} from {values}{rest}{_and_bits(*ends)}."
+    )
 
 
 def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> Iterator[Sentence]:
