@@ -145,7 +145,7 @@ def test_answers_come_first_with_the_figure_of_the_question_then_results_and_the
 def test_the_answers_of_the_page_are_those_of_the_records(folder: Path, written: Path) -> None:
     shown = text_of(written)
     found = find([folder]).results
-    for sentence in (one for one in answers(found) if one.unlike is None):
+    for sentence in (one for one in answers(found) if not one.unlike):
         assert sentence.text in shown
 
 

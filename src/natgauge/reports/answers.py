@@ -79,7 +79,7 @@ class Sentence:
         certainty: how sure the answer is; None where it compares nothing.
         about: what the ratios of the sentence are, as the head of a column.
         ratios: gateway and ratio, where the sentence lists several gateways.
-        unlike: the different conditions that the sentence says; None = it says something else.
+        unlike: the different conditions that the sentence says, of each metric; empty = it says something else.
     """
 
     text: str
@@ -89,7 +89,7 @@ class Sentence:
     leads: bool = False
     about: str = ""
     ratios: tuple[tuple[str, str], ...] = ()
-    unlike: conditions.Unlike | None = None
+    unlike: tuple[conditions.Unlike, ...] = ()
 
 
 def answers(results: Sequence[Result]) -> list[Sentence]:
@@ -100,7 +100,11 @@ def answers(results: Sequence[Result]) -> list[Sentence]:
     every = map(_of_metric, by_metric.values())
     found = [replace(sentence, leads=at == 0) for group in every for at, sentence in enumerate(group)]
     # What holds for several metrics is said once.
-    found = list({sentence.text: sentence for sentence in reversed(found)}.values())[::-1]
+    unlike: dict[str, tuple[conditions.Unlike, ...]] = {}
+    for sentence in found:
+        unlike[sentence.text] = (*unlike.get(sentence.text, ()), *sentence.unlike)
+    once = {sentence.text: replace(sentence, unlike=unlike[sentence.text]) for sentence in reversed(found)}
+    found = list(once.values())[::-1]
     above = [*_nothing(results), *found[:1], *_thresholds(results)]
     return [*above, *found[1:], *([_bottlenecks(results)] if results else [])]
 
@@ -387,7 +391,7 @@ def _unlike(
     """Say in which conditions results differ that a sentence puts into an order, or that are not ranked."""
     found = conditions.unlike([conditions.figure_of(result) for result in results], except_for=except_for, so=so)
     if found is not None:
-        yield Sentence(str(found), unlike=found)
+        yield Sentence(str(found), unlike=(found,))
 
 
 def _without_forwarding(every: Sequence[Ranking], results: Sequence[Result]) -> str:

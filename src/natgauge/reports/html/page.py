@@ -88,12 +88,12 @@ def page(collected: StoredResults, again: CommandAgain, at: Path = Path(), own: 
     metrics_tables = metrics_table.metrics_tables(results)
     doubts = _doubts(collected, names)
     views = [
-        *(one.unlike for one in sentences),
+        *(view for one in sentences for view in one.unlike),
         *(one.unlike for one in (*questions, *repetitions)),
         *(one.unlike for one in metrics_tables),
     ]
     said = [
-        *(one for one in sentences if one.unlike is None and one not in tabled),
+        *(one for one in sentences if not one.unlike and one not in tabled),
         *_conditions(collected, [view for view in views if view is not None]),
     ]
     common, parameters = _parameters([result.parameters for result in results], names)
