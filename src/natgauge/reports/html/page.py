@@ -220,10 +220,9 @@ def _doubts(collected: StoredResults, names: Sequence[str]) -> list[dict[str, An
         for gateway in record.gateways
         for quantity, doubts in gateway.doubts.items()
     ]
-    summed = graded_doubts.without_causes([*of_results, *of_rates])
     return [
         {"grade": grade, "title": graded_doubts.GRADE_TITLES[grade], "doubts": every}
-        for grade, every in graded_doubts.doubted(summed).items()
+        for grade, every in graded_doubts.summed([*of_results, *of_rates]).items()
         if every
     ]
 
