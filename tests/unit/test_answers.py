@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -27,9 +28,13 @@ from natgauge.records.comparison import Role
 from natgauge.records.measurement import Result
 from natgauge.reports import csv_table
 from natgauge.reports.answers import Sentence, answers, not_sure, one
+from natgauge.reports.collected import Stored, StoredResults
 from natgauge.reports.comparison import interval, sentences
 from natgauge.reports.graded_doubts import doubted
+from natgauge.reports.json_report import document as json_of
+from natgauge.reports.pivot import sheet as turned
 from natgauge.reports.rows import rows
+from natgauge.reports.sheet import sheet
 from natgauge.reports.text import verdict
 
 #: Noise of repetitions, as a share.
@@ -136,6 +141,37 @@ def test_bits_of_a_load_say_that_openings_are_none_of_them(metric: str, paramete
     left_out = end.removesuffix(".").partition(", ")[2]
     assert wire.heading == f"on the wire, busier direction{f', {left_out}' if left_out else ''} (Gbit/s)"
     assert "on the wire (Gbit/s)" in csv_table.table([result]).splitlines()[0].split(",")
+
+
+def load(gateway: str, rate: float, **parameters: Any) -> Result:
+    return made([rate], metric="mixed-load", parameters={"gateway": gateway, **parameters})
+
+
+def test_what_bits_leave_out_is_said_of_no_other_column(golden: Golden) -> None:
+    """Seen: ", without openings" above the bits of a connection rate, which are those of openings."""
+    opened = made([1e5], metric="connection-rate", unit="connections/s", parameters={"gateway": "a"})
+    every = [opened, load("b", 1e5), load("c", 1e5, transport="tcp"), load("d", 1e5)]
+    wire = next(row for row in rows(every) if row.label == "on the wire")
+    assert wire.heading == "on the wire, busier direction (Gbit/s)"
+    golden([note for note in sheet(every).notes if "Gbit/s" in note])
+    alike = [load("b", 1e5), load("d", 2e5), made([9.0], metric="latency", unit="us")]
+    assert not [note for note in sheet(alike).notes if "Gbit/s" in note]
+    assert ", without openings " in next(row for row in rows(alike) if row.label == "on the wire").heading
+
+
+def test_a_row_of_a_turned_table_has_one_name_for_programs_whatever_its_bits_leave_out() -> None:
+    """Seen: "on the wire, busier direction, without openings (Gbit/s)" as a key."""
+    for metric in ("throughput", "mixed-load"):
+        results = [made([1e5], metric=metric, parameters={"connections": number}) for number in (1000, 2000)]
+        stored = StoredResults(tuple(Stored(Path(), each) for each in results), (), ())
+        names = [row["row"] for row in json_of(stored, turned(results, "connections"))["table"]["rows"]]
+        assert "on the wire (Gbit/s)" in names
+
+
+def test_bits_of_two_transports_have_their_own_ends(golden: Golden) -> None:
+    """Seen: ", without openings, without openings and closings"."""
+    many = [load(f"g{at}", 1e5 + at, transport="udp" if at else "tcp", source_port_count=at) for at in range(5)]
+    golden(texts(many)[0])
 
 
 def test_a_bound_of_subscribers_that_open_no_new_connections_has_none_of_them() -> None:

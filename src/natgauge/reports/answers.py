@@ -13,7 +13,7 @@ import statistics
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 from natgauge.analysis import conditions
 from natgauge.analysis.claims import (
@@ -33,7 +33,7 @@ from natgauge.analysis.claims import (
 from natgauge.analysis.contrast import better, least_repetitions
 from natgauge.analysis.scalability import CORES, SESSIONS, WITH_TESTER, Axis, of_forwarding, varied_with
 from natgauge.analysis.sizing import keeps_connections
-from natgauge.analysis.unit_frames import Way, bits_of_unit, drawn_frames
+from natgauge.analysis.unit_frames import Bits, Way, bits_of_unit, drawn_frames
 from natgauge.figure_text import at_least, at_most, given, in_full, number
 from natgauge.interval_text import figure_and_interval, in_bits, ratio, signed, span
 from natgauge.metrics import declared, figures
@@ -259,15 +259,19 @@ def _in_bits(*results: Result) -> str:
     known = [(each, bits) for each, bits in every if bits is not None]
     if not known or len(known) < len(results):
         return ""
-    wire, packets = (
-        " and ".join(dict.fromkeys(in_bits(_number(each, getattr(bits, part))) for each, bits in known))
-        for part in ("wire", "packets")
+    by_end: dict[str, list[tuple[Result, Bits]]] = {}
+    for each, bits in known:
+        # The unit of a rate of frames in each direction says that by itself.
+        said = "" if bits.way == "each" and each.unit == "frames/s" else WAYS[bits.way]
+        by_end.setdefault(f"{said}{bits.left_out}", []).append((each, bits))
+    return "; ".join(
+        f"{_bits_of(alike, 'wire')} on the wire, {_bits_of(alike, 'packets')} of IP packets{end}"
+        for end, alike in by_end.items()
     )
-    way = known[0][1].way
-    # The unit of a rate of frames in each direction says that by itself.
-    said = "" if way == "each" and results[0].unit == "frames/s" else WAYS[way]
-    left_out = "".join(dict.fromkeys(bits.left_out for _, bits in known))
-    return f"{wire} on the wire, {packets} of IP packets{said}{left_out}"
+
+
+def _bits_of(every: Sequence[tuple[Result, Bits]], part: Literal["wire", "packets"]) -> str:
+    return " and ".join(dict.fromkeys(in_bits(_number(each, getattr(bits, part))) for each, bits in every))
 
 
 def _and_bits(*results: Result) -> str:
