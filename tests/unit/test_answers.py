@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -27,9 +28,13 @@ from natgauge.records.comparison import Role
 from natgauge.records.measurement import Result
 from natgauge.reports import csv_table
 from natgauge.reports.answers import Sentence, answers, not_sure, one
+from natgauge.reports.collected import Stored, StoredResults
 from natgauge.reports.comparison import interval, sentences
 from natgauge.reports.graded_doubts import doubted
+from natgauge.reports.json_report import document as json_of
+from natgauge.reports.pivot import sheet as turned
 from natgauge.reports.rows import rows
+from natgauge.reports.sheet import sheet
 from natgauge.reports.text import verdict
 
 #: Noise of repetitions, as a share.
@@ -138,6 +143,37 @@ def test_bits_of_a_load_say_that_openings_are_none_of_them(metric: str, paramete
     assert "on the wire (Gbit/s)" in csv_table.table([result]).splitlines()[0].split(",")
 
 
+def load(gateway: str, rate: float, **parameters: Any) -> Result:
+    return made([rate], metric="mixed-load", parameters={"gateway": gateway, **parameters})
+
+
+def test_what_bits_leave_out_is_said_of_no_other_column(golden: Golden) -> None:
+    """Seen: ", without openings" above the bits of a connection rate, which are those of openings."""
+    opened = made([1e5], metric="connection-rate", unit="connections/s", parameters={"gateway": "a"})
+    every = [opened, load("b", 1e5), load("c", 1e5, transport="tcp"), load("d", 1e5)]
+    wire = next(row for row in rows(every) if row.label == "on the wire")
+    assert wire.heading == "on the wire, busier direction (Gbit/s)"
+    golden([note for note in sheet(every).notes if "Gbit/s" in note])
+    alike = [load("b", 1e5), load("d", 2e5), made([9.0], metric="latency", unit="us")]
+    assert not [note for note in sheet(alike).notes if "Gbit/s" in note]
+    assert ", without openings " in next(row for row in rows(alike) if row.label == "on the wire").heading
+
+
+def test_a_row_of_a_turned_table_has_one_name_for_programs_whatever_its_bits_leave_out() -> None:
+    """Seen: "on the wire, busier direction, without openings (Gbit/s)" as a key."""
+    for metric in ("throughput", "mixed-load"):
+        results = [made([1e5], metric=metric, parameters={"connections": number}) for number in (1000, 2000)]
+        stored = StoredResults(tuple(Stored(Path(), each) for each in results), (), ())
+        names = [row["row"] for row in json_of(stored, turned(results, "connections"))["table"]["rows"]]
+        assert "on the wire (Gbit/s)" in names
+
+
+def test_bits_of_two_transports_have_their_own_ends(golden: Golden) -> None:
+    """Seen: ", without openings, without openings and closings"."""
+    many = [load(f"g{at}", 1e5 + at, transport="udp" if at else "tcp", source_port_count=at) for at in range(5)]
+    golden(texts(many)[0])
+
+
 def test_a_bound_of_subscribers_that_open_no_new_connections_has_none_of_them() -> None:
     """Seen: "at most nan new connections/s"."""
     figures = {"connections_per_second": 0.0, "open_connections": 70.0}
@@ -225,14 +261,41 @@ def test_of_equal_gateways_nobody_can_tell(golden: Golden) -> None:
 def test_of_rivals_of_which_one_has_only_a_bound_no_medians_are_told() -> None:
     """Seen: "their medians are 100 k to 101 k connections/s; at least 67.2 Mbit/s on the wire"."""
     least, *others = sorted((drawn(gateway, 1e5) for gateway in "abc"), key=lambda each: each.median)
-    document = least.document()
-    every = [{**one, "limited_by": "tester"} for one in document["repetitions"]]
-    limited = Result.from_document({**document, "limited_by": "tester", "repetitions": every})
-    found, *_ = texts([limited, *others])
+    found, *_ = texts([as_bounds(least), *others])
     assert found.startswith("Cannot tell")
-    assert f": lowest is {least.gateway} with at least " in found
+    assert f": lowest by median is {least.gateway} with at least " in found
     assert "medians" not in found
     assert ": their medians are " in texts([least, *others])[0]
+
+
+def as_bounds(result: Result) -> Result:
+    """The result with repetitions that the tester limited."""
+    document = result.document()
+    every = [{**one, "limited_by": "tester"} for one in document["repetitions"]]
+    return Result.from_document({**document, "limited_by": "tester", "repetitions": every})
+
+
+def of(gateway: str, values: Sequence[float], **parameters: Any) -> Result:
+    """A result of these repetitions, which took turns with those of others."""
+    return made(values, parameters={"gateway": gateway, **in_turns(len(values)), **parameters})
+
+
+def test_what_puts_a_bound_into_an_order_is_named(golden: Golden) -> None:
+    """Seen: "lowest is a with 442 k, highest b with at least 410 k": the ends are those of the medians."""
+    low, bound = of("a", [4.42e5, 4.41e5, 4.43e5]), as_bounds(of("b", [4.1e5, 4.6e5, 4.7e5]))
+    between = of("c", [4.45e5, 4.3e5, 4.6e5])
+    found, *_ = answers([low, between, bound])
+    assert found.certainty == "cannot tell"
+    golden(found.text)
+    exact, *_ = answers([low, between, of("b", [4.1e5, 4.6e5, 4.7e5])])
+    assert "by median" not in exact.text
+    many = [of(f"g{at}", [4.5e5], source_port_count=at) for at in range(4)]
+    golden(texts([*many, of("a", [4.42e5], source_port_count=8), as_bounds(of("b", [4.1e5, 4.6e5, 4.7e5]))])[0])
+    # Of many repetitions an interval leaves out the lowest one, which is the bound.
+    grave = {"word": "tester limited", "text": "x", "grade": "answer"}
+    first = of("first", [4.0e5, *(4.6e5 + at for at in range(19))]).document()
+    others = [of(gateway, [4.1e5 + at for at in range(20)]) for gateway in ("next", "last")]
+    golden(texts([Result.from_document({**first, "doubts": [grave]}), *others])[0])
 
 
 def test_where_the_best_is_not_known_those_that_are_surely_behind_are_named(golden: Golden) -> None:

@@ -18,6 +18,7 @@ from natgauge.analysis.conditions import (
     NOT_ON_ONE_AXIS,
     NOT_RANKED,
     NOT_RANKED_BY_TABLES,
+    ORDERED,
     figure_of,
     said_once,
     unlike,
@@ -149,7 +150,8 @@ def test_the_whole_page_says_the_conditions_of_results_and_comparisons_once_with
     stored = tuple(Stored(tmp_path, result) for result in pair(own))
     html = page(StoredResults(stored, (), (StoredComparison(tmp_path, record_of(own)),)), command_again)
     answered, _, below = html.partition('<section id="results">')
-    assert (answered.count(words), below.count(words)) == (1, 0)
+    # Once for the results, and once for the costs, which are ranked.
+    assert (answered.count(words), below.count(words)) == (2, 0)
 
 
 def test_conditions_that_one_view_has_beside_more_are_part_of_those_and_other_metrics_are_named(golden: Golden) -> None:
@@ -161,6 +163,25 @@ def test_conditions_that_one_view_has_beside_more_are_part_of_those_and_other_me
         unlike([replace(one, metric="latency") for one in rates], except_for={"loss_tolerance"}, so=NOT_RANKED),
     ]
     golden([f"{metrics}: {text}" for text, metrics in said_once([one for one in shown if one is not None])])
+
+
+def test_what_follows_for_one_metric_is_said_of_no_other_with_the_same_conditions(golden: Golden) -> None:
+    """Seen: that costs are not ranked, which were, because rates with the same conditions were not."""
+    rates = [figure_of(one) for one in pair({"placement": "isolated"})]
+    of_each = (("throughput", NOT_RANKED), ("latency", ORDERED), ("connection-rate", NOT_RANKED))
+    shown = [unlike([replace(one, metric=metric) for one in rates], so=so) for metric, so in of_each]
+    found = said_once([one for one in shown if one is not None])
+    assert [metrics for _, metrics in found] == [("throughput", "connection-rate"), ("latency",)]
+    golden([text for text, _ in found])
+
+
+def test_a_sentence_that_is_said_once_is_of_all_its_metrics(tmp_path: Path) -> None:
+    rates = pair({"placement": "isolated"})
+    results = [*rates, *(one.model_copy(update={"metric": "latency", "unit": "us"}) for one in rates)]
+    (said,) = (one for one in answers(results) if one.unlike)
+    assert [one.metric for one in said.unlike] == ["throughput", "latency"]
+    html = page(StoredResults(tuple(Stored(tmp_path, one) for one in results), (), ()), command_again)
+    assert html.count("nder different conditions") == 1
 
 
 def test_lines_over_an_axis_name_conditions_that_neither_the_axis_nor_a_chart_shows(golden: Golden) -> None:

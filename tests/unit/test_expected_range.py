@@ -13,7 +13,7 @@ import pytest
 from tests.unit.golden import Golden
 from tests.unit.made_results import made
 
-from natgauge.analysis.between_runs import CONTAINS_DRIFT, DRIFT, drift, expected_range, judged
+from natgauge.analysis.between_runs import CONTAINS_DRIFT, DRIFT, drift, expected_range, judged, widened_by_doubts
 from natgauge.analysis.contrast import contrast, median_interval_of
 from natgauge.figure_text import number
 from natgauge.notes import Note
@@ -78,6 +78,27 @@ def test_a_single_repetition_has_a_range_where_something_widens_it(golden: Golde
     searched = measured([1e5], hypervisor=False, error="1%")
     assert ": ± 1.0 % by the search error (1 repetition);" in verdict(searched)
     assert main_figure.spread(searched, named=False) == "± 1.0 % by the search error (1 repetition)"
+
+
+@pytest.mark.parametrize(
+    ("word", "share", "widens"),
+    [
+        ("queues", 0.05, True),
+        ("tester on device cores", 0.05, True),
+        # The error is wider.
+        ("queues", 0.005, False),
+        ("queues", None, False),
+        ("unexpected count", 0.05, False),
+    ],
+)
+def test_a_doubt_that_widens_the_range_of_a_search_is_named_with_its_error(
+    word: str, share: float | None, *, widens: bool, golden: Golden
+) -> None:
+    """Seen: "- 5 % + 1 % by the search error" of a search with an error of 1 %."""
+    doubts = [{"word": word, "text": "x", "grade": "interval", "value": share}]
+    result = made([1e5], unit="frames/s", parameters={"error": "1%"}, doubts=doubts)
+    assert widened_by_doubts(result) == widens
+    golden(main_figure.spread(result))
 
 
 def test_the_range_of_a_share_in_percent_is_no_percent_of_it() -> None:

@@ -658,6 +658,67 @@ def test_searches_that_may_open_more_connections_than_are_compared_are_refused_b
     plan(planned)
 
 
+NARROW = {"destination_ports": "1-60"}
+SHORT = {"trial_seconds": 0.01}
+FEW = {"connections": 1000}
+CGN = {**MANY, "subscriber": "cgn-snapshot"}
+
+
+@pytest.mark.parametrize(
+    ("metric", "refused", "remedies", "others"),
+    [
+        ("throughput", MANY, {"fewer connections": FEW}, []),
+        (
+            "mixed-load",
+            {**WIDE, "new_share": 0.5, "trial_seconds": 5.0},
+            {"ranges": NARROW, "--trial": SHORT, "--new-share": {"new_share": 0.01}},
+            [FEW],
+        ),
+        (
+            "mixed-load",
+            {**WIDE, "life_seconds": 300.0},
+            {"ranges": NARROW, "--life": {"life_seconds": 1.0}, "--new-share": {"new_share": 0.0001}},
+            [FEW, SHORT],
+        ),
+        (
+            "mixed-load",
+            {**WIDE, "new_rate": 1e5, "trial_seconds": 60.0},
+            {"--trial": SHORT, "--new-rate": {"new_rate": 1e4}},
+            [FEW],
+        ),
+        ("mixed-load", MANY, {"fewer connections": FEW}, [SHORT, {"new_share": 0.0001}]),
+        ("subscribers", CGN, {"ranges": {"connections": 4_000_000}, "--most": {"most_subscribers": 1000}}, [SHORT]),
+        (
+            "connection-rate",
+            {**FEW, "order": "with-replacement", "draws": 5_000_000},
+            {"fewer --draws": {"draws": 1000}},
+            [{"connections": 10}],
+        ),
+        ("enumeration-orders", {**FEW, "draws": 5_000_000}, {"fewer --draws": {"draws": 1000}}, [{"connections": 10}]),
+    ],
+)
+def test_each_remedy_of_a_search_with_too_many_connections_for_a_log_is_enough_by_itself(
+    metric: str, refused: dict[str, Any], remedies: dict[str, Any], others: list[dict[str, Any]], golden: Golden
+) -> None:
+    """Seen: "choose fewer" of a load that opens all four tuples of the ranges, however few are open at first."""
+
+    def plan(chosen: dict[str, Any]) -> None:
+        question = ask(metric, "nftables-nat44", {"logging": "conntrack-events", **refused, **chosen})
+        Bench(question.cell).plan(metric, question.settings)
+
+    with pytest.raises(UsageError) as caught:
+        plan({})
+    golden(str(caught.value))
+    named = str(caught.value).partition("; choose ")[2].split(", or ")
+    assert len(named) == len(remedies)
+    for part, chosen in remedies.items():
+        assert [part in words for words in named].count(True) == 1
+        plan(chosen)
+    for chosen in others:
+        with pytest.raises(UsageError):
+            plan(chosen)
+
+
 # Recipes and inputs
 
 

@@ -145,7 +145,7 @@ def test_answers_come_first_with_the_figure_of_the_question_then_results_and_the
 def test_the_answers_of_the_page_are_those_of_the_records(folder: Path, written: Path) -> None:
     shown = text_of(written)
     found = find([folder]).results
-    for sentence in (one for one in answers(found) if one.unlike is None):
+    for sentence in (one for one in answers(found) if not one.unlike):
         assert sentence.text in shown
 
 
@@ -177,6 +177,19 @@ def test_a_page_names_a_doubt_once_and_leaves_causes_that_another_names_to_the_e
     assert "For information: nat-0 (throughput)" in lines
     assert "disturbed trials" not in shown
     assert evidence.count("<b>disturbed trials</b>") == 2
+
+
+def test_causes_that_the_printed_text_of_a_doubt_does_not_name_are_behind_it(tmp_path: Path) -> None:
+    """Seen: the text was that of the first result, and the INVALID trials of the second were on no screen."""
+    spread = {"word": "wide spread", "text": "by 12 %"}
+    more = [{"word": word, "text": f"{word} of it"} for word in ("INVALID trials", "contradictions")]
+    for at, doubts in enumerate(([spread], [{**spread, "text": "by 9 %; 2 of 40 trials were INVALID"}, *more])):
+        (folder := tmp_path / str(at)).mkdir()
+        Store(folder).write_summary(made([1.0], doubts=doubts, parameters={"gateway": f"nat-{at}"}).document())
+    shown = page(find([tmp_path]), command_again).partition('<section id="results">')[0]
+    (line,) = (one for one in lines_of_page(shown) if "by 12 %" in one)
+    assert "INVALID trials" in line
+    assert "contradictions" in line
 
 
 def test_every_row_of_the_text_is_on_the_page(folder: Path, written: Path) -> None:

@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from natgauge.analysis.contrast import is_searched, left, spans
+from natgauge.known_doubts import known
 from natgauge.metrics import declared
 from natgauge.metrics.metric import THRESHOLDS
 from natgauge.records.measurement import Result, Threshold, ThresholdVerdict
@@ -107,6 +108,12 @@ def possible_range(result: Result) -> tuple[float, float]:
     below, above = (math.hypot(error, share * end) for end in (result.minimum, result.maximum))
     least = min(result.minimum, 0.0)
     return max(min(lower, result.minimum - below), least), max(upper, result.maximum + above)
+
+
+def widened_by_doubts(result: Result) -> bool:
+    """Whether the range is wider because of shares by which doubts may have moved a repetition."""
+    others = tuple(doubt for doubt in result.doubts if not known(doubt.word).share)
+    return possible_range(result) != possible_range(result.model_copy(update={"doubts": others}))
 
 
 def _error(result: Result) -> float:

@@ -39,6 +39,8 @@ ORDERED: Final = "the order of these figures is not that of the gateways alone"
 NOT_RANKED: Final = "they are not ranked"
 NOT_ON_ONE_AXIS: Final = "they are not on one axis"
 NOT_RANKED_BY_TABLES: Final = "tables do not rank them"
+#: All of them, in the order of a sentence.
+_ENDS: Final = (ORDERED, NOT_RANKED, NOT_ON_ONE_AXIS, NOT_RANKED_BY_TABLES)
 #: A longer value is not shown.
 _LONGEST: Final = 40
 #: Of more conditions only their number is shown.
@@ -206,7 +208,8 @@ def sentence(figures: Sequence[RankedFigure], *, except_for: Collection[str] = (
 def said_once(every: Iterable[Unlike]) -> list[tuple[str, tuple[str, ...]]]:
     """Return the sentences on the conditions of several views, each once and without a capital, and their metrics.
 
-    A sentence says what follows in all views. Conditions that another view of the metric has beside more are left out.
+    A sentence says what follows in all views of its metrics, and for each of them the same. Conditions that another
+    view of the metric has beside more are left out.
     """
     views = list(every)
 
@@ -216,11 +219,14 @@ def said_once(every: Iterable[Unlike]) -> list[tuple[str, tuple[str, ...]]]:
     found = []
     for values in dict.fromkeys(one.values for one in views if not is_part(one)):
         alike = [one for one in views if one.values == values and not is_part(one)]
-        metrics = tuple(dict.fromkeys(one.metric for one in alike))
-        ends = dict.fromkeys(one.so for one in views if one.metric in metrics and one.values <= values)
-        if NOT_RANKED in ends:
-            ends.pop(NOT_RANKED_BY_TABLES, None)
-        found.append((f"under {alike[0].followed_by(enumerated(list(ends)))}", metrics))
+        by_ends: dict[tuple[str, ...], list[str]] = {}
+        for metric in dict.fromkeys(one.metric for one in alike):
+            ends = {one.so for one in views if one.metric == metric and one.values <= values}
+            if NOT_RANKED in ends:
+                ends.discard(NOT_RANKED_BY_TABLES)
+            by_ends.setdefault(tuple(end for end in _ENDS if end in ends), []).append(metric)
+        for in_order, metrics in by_ends.items():
+            found.append((f"under {alike[0].followed_by(enumerated(in_order))}", tuple(metrics)))
     return found
 
 

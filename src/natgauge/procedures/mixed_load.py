@@ -12,9 +12,10 @@ So a series over `new_rate` is the throughput at several rates of new connection
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from natgauge.churn import leaving, most_new
 from natgauge.errors import UsageError
@@ -36,6 +37,7 @@ from natgauge.words import Transport
 
 #: Largest share of a limit that is surely no more than it.
 _JUST_BELOW: Final = 1 - 1e-9
+_LEAST_NEW: Final = 0.0001
 #: The longest life, in seconds: a day.
 LONGEST_LIFE_SECONDS: Final = 86_400.0
 
@@ -61,7 +63,7 @@ class MixedLoadSettings(MixedSettings):
         None,
         "new connections for each frame",
         "share",
-        (0.0001, 0.5),
+        (_LEAST_NEW, 0.5),
         default="1%, without a new rate",
         group="traffic",
     )
@@ -153,6 +155,17 @@ class MixedLoadSettings(MixedSettings):
     def most_opened(self, top: float, sources: int, timeout: int | None) -> int:  # noqa: ARG002 - of other loads
         """All that are open at first or later, at the highest frame rate."""
         return self.held_at_most(top)
+
+    def fewer_by(self, most: int) -> Mapping[str, Mapping[str, Any]]:
+        """What decides how many are open, and how many are new, too."""
+        by: dict[str, Mapping[str, Any]] = {"fewer connections": {"connections": LEAST_OPEN}}
+        if self.life_seconds is not None:
+            by["a shorter --life-seconds"] = {"life_seconds": ROUND_TRIP_SECONDS}
+        if self.new_rate is None:
+            by["a lower --new-share"] = {"new_share": _LEAST_NEW}
+        else:
+            by["a lower --new-rate"] = {"new_rate": 1.0}
+        return {**super().fewer_by(most), **by}
 
     def load(self, rate: float) -> CombinedLoad:
         """The load at a frame rate of each direction."""

@@ -180,6 +180,10 @@ class SubscribersSettings(MixedSettings):
         most = min(top / each.made, hosts, self.most_subscribers or math.inf)
         return min(self.space, math.ceil(each.times(most).four_tuples(self.trial_seconds)))
 
+    def fewer_by(self, most: int) -> Mapping[str, Mapping[str, Any]]:
+        """The number of subscribers, too."""
+        return {**super().fewer_by(most), "a smaller --most-subscribers": {"most_subscribers": 1}}
+
     def each(self, timeout: int | None) -> CombinedLoad:
         """What one subscriber takes of a device that forgets connections after `timeout` s; None = not known."""
         profile = self.profile_of_one

@@ -13,7 +13,7 @@ import statistics
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Literal
 
 from natgauge.analysis import conditions
 from natgauge.analysis.claims import (
@@ -33,7 +33,7 @@ from natgauge.analysis.claims import (
 from natgauge.analysis.contrast import better, least_repetitions
 from natgauge.analysis.scalability import CORES, SESSIONS, WITH_TESTER, Axis, of_forwarding, varied_with
 from natgauge.analysis.sizing import keeps_connections
-from natgauge.analysis.unit_frames import Way, bits_of_unit, drawn_frames
+from natgauge.analysis.unit_frames import Bits, Way, bits_of_unit, drawn_frames
 from natgauge.figure_text import at_least, at_most, given, in_full, number
 from natgauge.interval_text import figure_and_interval, in_bits, ratio, signed, span
 from natgauge.metrics import declared, figures
@@ -79,7 +79,7 @@ class Sentence:
         certainty: how sure the answer is; None where it compares nothing.
         about: what the ratios of the sentence are, as the head of a column.
         ratios: gateway and ratio, where the sentence lists several gateways.
-        unlike: the different conditions that the sentence says; None = it says something else.
+        unlike: the different conditions that the sentence says, of each metric; empty = it says something else.
     """
 
     text: str
@@ -89,7 +89,7 @@ class Sentence:
     leads: bool = False
     about: str = ""
     ratios: tuple[tuple[str, str], ...] = ()
-    unlike: conditions.Unlike | None = None
+    unlike: tuple[conditions.Unlike, ...] = ()
 
 
 def answers(results: Sequence[Result]) -> list[Sentence]:
@@ -100,7 +100,11 @@ def answers(results: Sequence[Result]) -> list[Sentence]:
     every = map(_of_metric, by_metric.values())
     found = [replace(sentence, leads=at == 0) for group in every for at, sentence in enumerate(group)]
     # What holds for several metrics is said once.
-    found = list({sentence.text: sentence for sentence in reversed(found)}.values())[::-1]
+    unlike: dict[str, tuple[conditions.Unlike, ...]] = {}
+    for sentence in found:
+        unlike[sentence.text] = (*unlike.get(sentence.text, ()), *sentence.unlike)
+    once = {sentence.text: replace(sentence, unlike=unlike[sentence.text]) for sentence in reversed(found)}
+    found = list(once.values())[::-1]
     above = [*_nothing(results), *found[:1], *_thresholds(results)]
     return [*above, *found[1:], *([_bottlenecks(results)] if results else [])]
 
@@ -255,15 +259,19 @@ def _in_bits(*results: Result) -> str:
     known = [(each, bits) for each, bits in every if bits is not None]
     if not known or len(known) < len(results):
         return ""
-    wire, packets = (
-        " and ".join(dict.fromkeys(in_bits(_number(each, getattr(bits, part))) for each, bits in known))
-        for part in ("wire", "packets")
+    by_end: dict[str, list[tuple[Result, Bits]]] = {}
+    for each, bits in known:
+        # The unit of a rate of frames in each direction says that by itself.
+        said = "" if bits.way == "each" and each.unit == "frames/s" else WAYS[bits.way]
+        by_end.setdefault(f"{said}{bits.left_out}", []).append((each, bits))
+    return "; ".join(
+        f"{_bits_of(alike, 'wire')} on the wire, {_bits_of(alike, 'packets')} of IP packets{end}"
+        for end, alike in by_end.items()
     )
-    way = known[0][1].way
-    # The unit of a rate of frames in each direction says that by itself.
-    said = "" if way == "each" and results[0].unit == "frames/s" else WAYS[way]
-    left_out = "".join(dict.fromkeys(bits.left_out for _, bits in known))
-    return f"{wire} on the wire, {packets} of IP packets{said}{left_out}"
+
+
+def _bits_of(every: Sequence[tuple[Result, Bits]], part: Literal["wire", "packets"]) -> str:
+    return " and ".join(dict.fromkeys(in_bits(_number(each, getattr(bits, part))) for each, bits in every))
 
 
 def _and_bits(*results: Result) -> str:
@@ -387,7 +395,7 @@ def _unlike(
     """Say in which conditions results differ that a sentence puts into an order, or that are not ranked."""
     found = conditions.unlike([conditions.figure_of(result) for result in results], except_for=except_for, so=so)
     if found is not None:
-        yield Sentence(str(found), unlike=found)
+        yield Sentence(str(found), unlike=(found,))
 
 
 def _without_forwarding(every: Sequence[Ranking], results: Sequence[Result]) -> str:
@@ -459,10 +467,11 @@ def _ranked_once(ranking: Ranking) -> Sentence:
         text = f"Cannot tell which of {listed([each.gateway for each in rivals])} {_best(first)}: "
         if len(rivals) > 2:
             least, most = (end(rivals, key=lambda each: each.median) for end in (min, max))
-            if all(doubtful.stated(each).is_median for each in (least, most)):
-                text += f"their medians are {main_figure.median(least)} to {main_figure.median(most)} {unit_of(first)}"
+            if by := _by_median(least, most):
+                text += f"lowest{by} is {least.gateway} with {_value(least)}, "
+                text += f"highest{by} is {most.gateway} with {_value(most)}"
             else:
-                text += f"lowest is {least.gateway} with {_value(least)}, highest {most.gateway} with {_value(most)}"
+                text += f"their medians are {main_figure.median(least)} to {main_figure.median(most)} {unit_of(first)}"
             text += _and_bits(least, most)
         else:
             unequal = next(claim for claim in ranking.claims if claim.certainty == "cannot tell")
@@ -475,10 +484,17 @@ def _ranked_once(ranking: Ranking) -> Sentence:
     text = f"{first.gateway} {_best(first)}: {_value(first, bits=True)}, {times}"
     if len(ranking.claims) > 1:
         ranked = [result for result in ranking.results if result.gateway not in aside]
-        text += f"; last of {len(ranked)} is {ranked[-1].gateway} with {_value(ranked[-1])}" if len(ranked) > 2 else ""
+        if len(ranked) > 2:
+            last, by = ranked[-1], _by_median(first, ranked[-1])
+            text += f"; last of {len(ranked)}{by} is {last.gateway} with {_value(last)}"
     if aside and len(aside) < len(ranking.claims):
         text += f". Not ranked: {_not_ranked([claim for claim in ranking.claims if claim.first.gateway in aside])}"
     return _claimed(text, certainty, claims)
+
+
+def _by_median(*ends: Result) -> str:
+    """What orders these results, where one of them is printed as a bound, which has another order; else empty."""
+    return "" if all(doubtful.stated(each).is_median for each in ends) else " by median"
 
 
 def _not_ranked(claims: Sequence[Claim]) -> str:
@@ -593,7 +609,9 @@ def _several(results: Sequence[Result]) -> Sentence:
     values = " to ".join(f"{_value(result)} ({name})" for result, name in zip(ends, named, strict=True))
     differing = [describe(name).label for name in labels.differing_within(results)]
     rest = f"; they differ in {listed(differing)}" if differing else ""
-    return Sentence(f"{results[0].metric}: {len(results)} results, from {values}{rest}{_and_bits(*ends)}.")
+    return Sentence(
+        f"{results[0].metric}: {len(results)} results,{_by_median(*ends)} from {values}{rest}{_and_bits(*ends)}."
+    )
 
 
 def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> Iterator[Sentence]:

@@ -77,7 +77,7 @@ def sentences(record: ComparisonRecord) -> list[Sentence]:
     order = _order(record)
     found = [*([Sentence(order)] if order else []), *found]
     unlike = conditions_of(record)
-    below = [] if unlike is None else [Sentence(str(unlike), unlike=unlike)]
+    below = [] if unlike is None else [Sentence(str(unlike), unlike=(unlike,))]
     return [replace(found[0], leads=True), *found[1:], *below]
 
 

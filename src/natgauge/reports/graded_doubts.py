@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
 from natgauge.figure_text import in_percent
@@ -179,14 +179,30 @@ def _of_each_grade(one: Doubted[NameT], having: Callable[[Sequence[NameT]], str]
     return having(one.names) + "".join(f", {_LESSER[grade]}{having(names)}" for grade, names in one.lesser.items())
 
 
+def summed(every: Sequence[tuple[NameT, Sequence[Note]]]) -> Mapping[Grade, Sequence[Doubted[NameT]]]:
+    """Return doubts by grade, each word once, without the causes that others name.
+
+    The text of a doubt is that of its first result. Where those of others differ, the causes that these name are in
+    parentheses behind it.
+    """
+
+    def with_causes(one: Doubted[NameT]) -> Doubted[NameT]:
+        texts = {doubt.text for _, doubts in every for doubt in doubts if doubt.word == one.doubt.word}
+        causes = _causes(one, every) if len(texts) > 1 else ""
+        return replace(one, doubt=replace(one.doubt, text=f"{one.doubt.text}{causes}"))
+
+    return {grade: list(map(with_causes, own)) for grade, own in doubted(without_causes(every)).items()}
+
+
 def _causes(one: Doubted[NameT], every: Sequence[tuple[NameT, Sequence[Note]]]) -> str:
     """The words of the causes that a doubt names, which have no place of their own, in parentheses."""
     stay = {doubt.word for _, doubts in without_causes(every) for doubt in doubts}
+    names = {name for own in (one.names, *one.lesser.values()) for name in own}
     causes = dict.fromkeys(
         doubt.word
         for name, doubts in every
         for doubt in doubts
-        if name in one.names and known(doubt.word).cause_of == one.doubt.word and doubt.word not in stay
+        if name in names and known(doubt.word).cause_of == one.doubt.word and doubt.word not in stay
     )
     return f" (possible causes: {', '.join(causes)})" if causes else ""
 

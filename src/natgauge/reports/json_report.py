@@ -71,6 +71,9 @@ def _of_sheet(sheet: Sheet) -> dict[str, Any]:
     head, *lines = sheet.lines
     return {
         "columns": list(head.cells),
-        "rows": [{"row": line.heading, "unit": None, "cells": [_value(cell) for cell in line.cells]} for line in lines],
+        "rows": [
+            {"row": line.column or line.heading, "unit": None, "cells": [_value(cell) for cell in line.cells]}
+            for line in lines
+        ],
         "below": list(sheet.below),
     }

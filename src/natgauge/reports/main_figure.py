@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 
 from natgauge import figure_text, interval_text
-from natgauge.analysis.between_runs import drift, expected_range
+from natgauge.analysis.between_runs import drift, expected_range, widened_by_doubts
 from natgauge.analysis.contrast import is_searched
 from natgauge.records.measurement import Result
 from natgauge.reports import doubtful
@@ -67,7 +67,7 @@ def spread(result: Result, *, named: bool = True) -> str:
         text = margin(result, interval.low, interval.high)
         if count == 1 and is_searched(result) and not drift(result):
             # One repetition without a drift tells nothing of another run.
-            return f"{text} by the search error ({done})"
+            return f"{text} by the search error{' and its doubts' if widened_by_doubts(result) else ''} ({done})"
         return f"{text}{' in another run' if named else ''} ({done})"
     return f"{_readings(result)} in {done}"
 

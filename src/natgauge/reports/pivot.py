@@ -141,7 +141,7 @@ def _add(lines: list[SheetRow], row: ResultRow, places: Sequence[int | None]) ->
     printed = row.printed
     cells = tuple("-" if at is None else printed[at] for at in places)
     if any(cell != "-" for cell in cells):
-        lines.append(SheetRow(row.heading, cells))
+        lines.append(SheetRow(row.heading, cells, column=row.column))
 
 
 def _in_thousands(row: ResultRow) -> ResultRow:

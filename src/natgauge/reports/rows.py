@@ -221,10 +221,23 @@ def _gigabits(part: Literal["wire", "packets"]) -> Callable[[Result], Cell]:
 
 
 def _of_bits(results: Sequence[Result]) -> str:
-    """Which bits rows of `_gigabits` count, as the end of a label."""
-    every = [bits_of_unit(result.metric, result.parameters) for result in results]
-    left_out = dict.fromkeys(bits.left_out for bits in every if bits is not None and bits.left_out)
-    return f", busier direction{''.join(left_out)}"
+    """Which bits rows of `_gigabits` count, as the end of a label: what holds for each result that has some."""
+    left_out = set(_left_out(results)) - {None}
+    return f", busier direction{left_out.pop() if len(left_out) == 1 else ''}"
+
+
+def _left_out(results: Sequence[Result]) -> list[str | None]:
+    """The frames that are not in the bits of each result, as the end of a sentence; None where it has no bits."""
+    every = (bits_of_unit(result.metric, result.parameters) for result in results)
+    return [None if bits is None else bits.left_out for bits in every]
+
+
+def unlike_bits(results: Sequence[Result]) -> list[str]:
+    """Return what the bits of each result lack, in words; empty where that is nothing, or the label says it."""
+    left_out = _left_out(results)
+    is_said = len(set(left_out) - {None}) == 1
+    what = "Gbit/s on the wire and of IP packets are"
+    return ["" if is_said or not each else f"{what}{each.removeprefix(',')}" for each in left_out]
 
 
 def _mean_octets(result: Result) -> Cell:

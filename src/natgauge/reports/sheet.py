@@ -11,7 +11,7 @@ from natgauge.plain_text import capital
 from natgauge.records.measurement import Result
 from natgauge.reports import doubtful
 from natgauge.reports.graded_doubts import of_columns
-from natgauge.reports.rows import IN_UNIT, column_of, compared_rows, references, rows, uncompared, unit_of
+from natgauge.reports.rows import IN_UNIT, column_of, compared_rows, references, rows, uncompared, unit_of, unlike_bits
 
 #: What ranges are in tables whose medians have rows of their own, and in those where the median has one.
 OF_VALUES: Final = "Brackets and ± are the range of all measured values."
@@ -29,11 +29,13 @@ class SheetRow:
 
     Attributes:
         unit: unit of the cells, which the label lacks, because other rows of a wider table say it.
+        column: name of the row for programs, which depends on no other result; empty = its heading.
     """
 
     heading: str
     cells: tuple[str, ...]
     unit: str = ""
+    column: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +85,17 @@ def lines_of(results: Sequence[Result]) -> list[SheetRow]:
 
 
 def notes(results: Sequence[Result], called: Callable[[int, Result], str] = column_of) -> list[str]:
-    """Return the sentences on missing repetitions and comparisons, each once with its results, and on references.
+    """Return the sentences on what results lack: repetitions, comparisons, bits; each once. References follow.
 
     Args:
         called: returns the name of a result in the table, from its number, from 1.
     """
     derived = compared_rows(results)
     missing: dict[str, list[str]] = {}
-    for column, result in enumerate(results):
-        for text in uncompared(derived, column, results, called):
+    for column, (result, bits) in enumerate(zip(results, unlike_bits(results), strict=True)):
+        lacking = doubtful.missing(result).strip(" ()")
+        for text in (*uncompared(derived, column, results, called), *filter(None, [lacking, bits])):
             missing.setdefault(text, []).append(called(column + 1, result))
-        if lacking := doubtful.missing(result):
-            missing.setdefault(lacking.strip(" ()"), []).append(called(column + 1, result))
     sentences = [f"{'; '.join(names)}: {text}." for text, names in missing.items()]
     if called is column_of:
         # A metric's name keeps its spelling everywhere; this text begins with a word.

@@ -230,7 +230,9 @@ class Bench(Setup):
         planned.settings.refuse_unlike(self.traffic.sources, timeout)
         if self.cell.device.logging is not None:
             # In the middle of a search the refusal would take its result with it.
-            refuse_long_log(planned.settings.most_opened(ASSUMED_HIGHEST, self.traffic.sources, timeout))
+            of = (ASSUMED_HIGHEST, self.traffic.sources, timeout)
+            settings = planned.settings
+            refuse_long_log(settings.most_opened(*of), lambda most: settings.fewer_opened(most, *of))
 
     def _refuse_modifiers(self, modifiers: object) -> None:
         """Refuse broadcasts and queries beside other frames than datagrams, and queries of a device without address."""

@@ -251,11 +251,15 @@ def _stalls(known: Sequence[ListedConnection], opened: int, result: TrialResult)
     ]
 
 
-def refuse_long_log(number: int) -> None:
-    """Refuse trials of so many connections beside a log, where these are more than are compared."""
+def refuse_long_log(number: int, fewer: Callable[[int], str] = lambda _: "fewer connections") -> None:
+    """Refuse trials of so many connections beside a log, where these are more than are compared.
+
+    `fewer` returns what to choose so that they are no more than a number, in words.
+    """
     if number > MOST_LOGGED:
         raise UsageError(
-            f"logging: {number} connections in a trial, and logs of at most {MOST_LOGGED} are compared; choose fewer",
+            f"logging: {number} connections in a trial, and logs of at most {MOST_LOGGED} are compared; choose "
+            f"{fewer(MOST_LOGGED)}",
             at="connections",
         )
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Final, Literal, Self
 
+from natgauge.errors import UsageError
 from natgauge.inputs.checks import in_range, one_of, positive, whole
 from natgauge.inputs.input import check_all, chosen, described
 from natgauge.inputs.measuring_types import RepetitionCount, SearchError
@@ -21,7 +22,7 @@ from natgauge.measurer import Ability, Measurer
 from natgauge.metrics.metric import THRESHOLDS
 from natgauge.notes import Note
 from natgauge.trials import LAG_SHARE, TrialPlan
-from natgauge.words import MAXIMUM_CONNECTIONS, TESTER, Close, Order, Placement, Query, TcpState
+from natgauge.words import MAXIMUM_CONNECTIONS, TESTER, Close, Order, Placement, Query, TcpState, enumerated
 
 #: Named sets of defaults; the user's own values take precedence, and every result contains the profile's name. "quick":
 #: seconds, wide bounds, one repetition. "standard": minutes, until the interval of the median is narrow enough. "rfc":
@@ -230,6 +231,30 @@ class TrialSettings:
             timeout: the device's time-out in s; None = not known.
         """
         return self.phase1_frames if self.has_phase1 else 0
+
+    def fewer_by(self, most: int) -> Mapping[str, Mapping[str, Any]]:  # noqa: ARG002 - for those with ranges
+        """Return the settings by which a trial opens fewer connections, each with the least of it, by words.
+
+        `most` is how many are wanted at most.
+        """
+        return {"fewer connections": {"connections": 1}}
+
+    def fewer_opened(self, most: int, top: float, sources: int, timeout: int | None) -> str:
+        """Return what to choose so that `most_opened` is no more than `most`, in words.
+
+        Each alternative is enough by itself; where none is, all are named together.
+        """
+
+        def is_enough(changed: Mapping[str, Any]) -> bool:
+            try:
+                fewer = dataclasses.replace(self, **changed)
+                fewer.refuse_unlike(sources, timeout)
+            except UsageError:
+                return False
+            return fewer.most_opened(top, sources, timeout) <= most
+
+        ways = self.fewer_by(most)
+        return ", or ".join(words for words, changed in ways.items() if is_enough(changed)) or enumerated([*ways])
 
     @property
     def phase2_seconds(self) -> float:

@@ -88,12 +88,12 @@ def page(collected: StoredResults, again: CommandAgain, at: Path = Path(), own: 
     metrics_tables = metrics_table.metrics_tables(results)
     doubts = _doubts(collected, names)
     views = [
-        *(one.unlike for one in sentences),
+        *(view for one in sentences for view in one.unlike),
         *(one.unlike for one in (*questions, *repetitions)),
         *(one.unlike for one in metrics_tables),
     ]
     said = [
-        *(one for one in sentences if one.unlike is None and one not in tabled),
+        *(one for one in sentences if not one.unlike and one not in tabled),
         *_conditions(collected, [view for view in views if view is not None]),
     ]
     common, parameters = _parameters([result.parameters for result in results], names)
@@ -220,10 +220,9 @@ def _doubts(collected: StoredResults, names: Sequence[str]) -> list[dict[str, An
         for gateway in record.gateways
         for quantity, doubts in gateway.doubts.items()
     ]
-    summed = graded_doubts.without_causes([*of_results, *of_rates])
     return [
         {"grade": grade, "title": graded_doubts.GRADE_TITLES[grade], "doubts": every}
-        for grade, every in graded_doubts.doubted(summed).items()
+        for grade, every in graded_doubts.summed([*of_results, *of_rates]).items()
         if every
     ]
 

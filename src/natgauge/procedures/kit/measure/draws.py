@@ -9,7 +9,9 @@ of Lencse, Shima, Cho (Computer Communications 210, 2023).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from natgauge.inputs.input import chosen
 from natgauge.procedures.kit.settings import TrialSettings
@@ -45,6 +47,14 @@ class DrawSettings(TrialSettings):
     def held_at_most(self, top: float) -> int:  # noqa: ARG002 - the draws are as many at every load
         """N, or as many as the draws can open."""
         return max(self.connections, min(self._drawn, self.space))
+
+    def most_opened(self, top: float, sources: int, timeout: int | None) -> int:
+        """All that are opened in turn, or all draws."""
+        return max(super().most_opened(top, sources, timeout), self._drawn)
+
+    def fewer_by(self, most: int) -> Mapping[str, Mapping[str, Any]]:
+        """Draws, too, where their number was chosen."""
+        return {**super().fewer_by(most), **({} if self.draws is None else {"fewer --draws": {"draws": 1}})}
 
     @property
     def _drawn(self) -> int:

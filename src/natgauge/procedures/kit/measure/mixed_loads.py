@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from natgauge.causes.cause import FULL, of_share
 from natgauge.churn import LEAST_GUARD_SECONDS, Churn
@@ -41,7 +41,7 @@ from natgauge.procedures.kit.measure.phase1 import (
     Preparation,
     prepare,
 )
-from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS
+from natgauge.procedures.kit.measure.phase2 import ABOUT_TRIAL_SECONDS, LEAST_TRIAL_SECONDS
 from natgauge.procedures.kit.procedure import NEAR, with_cause
 from natgauge.procedures.kit.result.frame_counts import lost_of_sent
 from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict_counts
@@ -229,6 +229,11 @@ class MixedSettings(Phase1Settings, SearchSettings):
     def phase2_seconds(self) -> float:
         """Seconds of phase 2, as the user chose."""
         return self.trial_seconds
+
+    def fewer_by(self, most: int) -> Mapping[str, Mapping[str, Any]]:
+        """The ranges, which a search at high loads may use up, and the time for which new ones are opened."""
+        ranges = f"ranges of at most {most} four tuples (fewer connections, where you named no range)"
+        return {ranges: {"four_tuples": most}, "shorter --trial-seconds": {"trial_seconds": LEAST_TRIAL_SECONDS}}
 
     @property
     def space(self) -> int:

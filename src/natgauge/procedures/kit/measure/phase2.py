@@ -25,13 +25,14 @@ Reading = Literal["pseudorandom", "increasing"]
 
 #: RFC 2544 section 24.
 RFC_TRIAL_SECONDS = 60.0
+LEAST_TRIAL_SECONDS = 0.01
 LONGEST_TRIAL_SECONDS = 3600.0
 LEAST_FOREGROUND = 0.001
 LEAST_OF_A_DIRECTION = 0.01
 _MOST_GROUPS: Final = 1000
 _USUAL_GROUP_SECONDS: Final = 5.0
 #: Metrics with another default use this description for their own field.
-ABOUT_TRIAL_SECONDS: Final = described("duration of phase 2", "s", (0.01, LONGEST_TRIAL_SECONDS))
+ABOUT_TRIAL_SECONDS: Final = described("duration of phase 2", "s", (LEAST_TRIAL_SECONDS, LONGEST_TRIAL_SECONDS))
 
 
 @dataclass(frozen=True, kw_only=True)
