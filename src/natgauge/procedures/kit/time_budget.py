@@ -49,8 +49,7 @@ class OutlastedError(TimeUpError):
 class TimeBudget:
     """The time of one measurement in seconds, None = no end; it runs from when this is made.
 
-    Attributes:
-        refused: whether a trial did not fit into what was left.
+    From the first trial on that does not fit into what is left, `refused` is true.
     """
 
     seconds: float | None = None
