@@ -148,8 +148,8 @@ class ComparisonRun:
     def _rounds(self, store: Store) -> tuple[float, int, list[RatioEstimate]]:
         """Run rounds until all is decided, the time is used up, or labs cannot be made again (see `_ended_by`)."""
         self._observer.stage(f"{self.method.stage}, for {duration(self.goal.most_seconds)} or less")
-        began, rounds, analysis, longest = time.monotonic(), 0, 1, 0.0
         budget = TimeBudget(self.goal.most_seconds, time.monotonic)
+        began, rounds, analysis, longest = time.monotonic(), 0, 1, 0.0
         while True:
             before = time.monotonic()
             try:
