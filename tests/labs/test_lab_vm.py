@@ -223,7 +223,7 @@ def test_what_the_kernel_overwrites_before_it_is_read_is_missing_and_counted_and
         assert (trial.verdict, trial.limited_by) == (Verdict.FAIL, "log"), trial.reason
         assert log.lost > 1000
         assert trial.cause is not None
-        assert (trial.cause.counter, trial.cause.frames) == ("log_drops", log.lost)
+        assert (trial.cause.counter, trial.readings.faults["log_drops"]) == ("log_drops", log.lost)
         assert passing(measurer, plan).readings.faults["log_drops"] == 0
 
 

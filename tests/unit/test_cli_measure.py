@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import pytest
 from rich.console import Console
+from tests.simulated_lab import NAT44, simulated
 from tests.unit.golden import Golden
 from tests.unit.made_results import grouped
 from tests.unit.simulated import Gateway
@@ -357,3 +358,16 @@ def test_without_a_terminal_a_question_refused_before_any_trial_leaves_one_line_
     monkeypatch.setattr("natgauge.measurements.measure.answer", refuse)
     assert run(ASKED) == 3
     golden(capsys.readouterr().err)
+
+
+def test_an_answer_of_0_is_one_and_only_a_demand_gives_it_another_status(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As of `natgauge run`; see `test_cli_campaign.py`."""
+    monkeypatch.chdir(tmp_path)
+    asked = ["measure", "throughput", "--gateway", str(NAT44), "--lab", "simulated", "--connections", "1000"]
+    with simulated() as simulation:
+        simulation.start = lambda _lab: Gateway(passes=lambda _load: False)
+        for demand, status in (([], 0), (["--at-least", "1"], 5)):
+            assert run([*asked, *demand, "--json"]) == status
+            assert json.loads(capsys.readouterr().out)["median"] == 0

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.simulated_lab import Simulation, simulated
-from tests.simulated_lab.lab import LABS, SimulatedLab
+from tests.simulated_lab.lab import CLOCK, LABS, SimulatedLab
 from tests.unit.counted import change_counts, change_trial
 from tests.unit.golden import Golden
 from tests.unit.made_comparisons import compared_by_rates
@@ -42,7 +42,7 @@ ONE_AT_A_TIME = ["simulated-machine:lab=simulated,hash_size=1024", "simulated-ma
 
 
 #: Time for the fewest rounds that make an interval, in seconds.
-SIX_ROUNDS = 1.25
+SIX_ROUNDS = 625.0
 
 
 def disturbed(_number: int, trial: Any) -> Any:
@@ -77,11 +77,16 @@ class World:
 def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[World]:
     """Gateways of known rates in simulated labs."""
     monkeypatch.chdir(tmp_path)
-    # Each look at the clock comes a tenth of a second after the one before, so a round takes two of them.
-    seconds = itertools.count(0.0, 0.1)
-    monkeypatch.setattr(
-        "natgauge.comparisons.compare.time", SimpleNamespace(monotonic=lambda: next(seconds), time=time.time)
-    )
+    # Each round takes 100 s, at its end.
+    seconds, real = [0.0], by_rates.ByRates.round
+
+    def timed_round(*arguments: Any) -> None:
+        real(*arguments)
+        seconds[0] += 100.0
+
+    monkeypatch.setattr(by_rates.ByRates, "round", timed_round)
+    clock = SimpleNamespace(monotonic=lambda: seconds[0], time=time.time)
+    monkeypatch.setattr("natgauge.comparisons.compare.time", clock)
     with simulated() as simulation:
         yield World(simulation)
         assert not LABS
@@ -136,7 +141,7 @@ def test_time_for_too_few_rounds_says_how_many_an_interval_takes(world: World, g
     """At 99.9 % a median of eight ratios has no interval either, though a first look is taken at them."""
     assert len(world.gateways) == 3
     for level, least in (("95%", 6), ("99.9%", 11)):
-        found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", level=level, most_seconds=1.0)
+        found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", level=level, most_seconds=500.0)
         rounds = found.result.rounds
         assert rounds < least
         assert found.result.estimates[0].low is None
@@ -164,7 +169,7 @@ def test_each_round_has_labs_and_a_seed_of_its_own(world: World) -> None:
 
 def test_noise_makes_the_interval_wider_and_keeps_the_truth_in_it(world: World) -> None:
     world.gateways = [{"noise": 0.05}, {"noise": 0.05, "establishes": 16_000.0}, {"noise": 0.05}]
-    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=5.0, resolve="0.1%")
+    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=2500.0, resolve="0.1%")
     (figure,) = found.result.estimates
     assert figure.low is not None
     assert figure.high is not None
@@ -180,6 +185,61 @@ def test_six_rounds_make_an_interval_where_there_is_no_time_for_eight(world: Wor
     assert world.started
 
 
+def with_trials_that_take_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the comparison's clock be that of the simulated trials."""
+    clock = SimpleNamespace(monotonic=CLOCK.monotonic, time=time.time)
+    monkeypatch.setattr("natgauge.comparisons.compare.time", clock)
+
+
+@pytest.mark.parametrize(("names", "share"), [(NAMES, 0.0), (NAMES, 0.5), (ONE_AT_A_TIME, 0.9)])
+def test_the_time_ends_the_first_round_too_in_one_line_with_the_time_that_is_enough(
+    world: World, monkeypatch: pytest.MonkeyPatch, golden: Golden, names: list[str], share: float
+) -> None:
+    """160 s took 361 s: six searches of a minute each."""
+    asked = {**CHOSEN, "resolve": "0.1%"}
+    with_trials_that_take_time(monkeypatch)
+    # One that is over after a round.
+    alone = natgauge.compare(*names, **{**asked, "most_seconds": 500.0})
+    round_seconds = json.loads((alone.folder / "comparison.json").read_text())["seconds"] / alone.result.rounds
+    given = max(share * round_seconds, 1.0)
+    began = CLOCK.monotonic()
+    with pytest.raises(BrokenError, match="ended in the first round") as ended:
+        natgauge.compare(*names, **{**asked, "most_seconds": given})
+    # A trial that fits ends with the wait for its last frames.
+    assert CLOCK.monotonic() - began <= given + 1
+    assert world.started
+    golden(str(ended.value))
+    enough = float(str(ended.value).partition("--most-seconds ")[2].split()[0])
+    began = CLOCK.monotonic()
+    found = natgauge.compare(*names, **{**asked, "most_seconds": enough}).result
+    assert CLOCK.monotonic() - began <= enough + 1
+    assert found.rounds >= 6
+    assert all(each.low is not None for each in found.estimates)
+
+
+def test_a_later_round_that_takes_longer_than_those_before_has_what_the_time_leaves(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the seventh round on it is a hundred times slower, so that each trial takes as many times longer."""
+
+    def start(lab: str) -> Gateway:
+        world.gateways[1] = {"establishes": 200.0} if len(world.started) >= 18 else {}
+        return world.start(lab)
+
+    world.simulation.start = start
+    with_trials_that_take_time(monkeypatch)
+    began = CLOCK.monotonic()
+    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", resolve="0.1%", most_seconds=270.0)
+    (figure,) = found.result.estimates
+    assert CLOCK.monotonic() - began <= 271
+    assert (found.result.rounds, figure.blocks) == (7, 6)
+    assert figure.low is not None
+    assert figure.high is not None
+    # The last round has no rate of the baseline, and so no ratio.
+    assert figure.low <= 1 <= figure.high
+    assert run(["report", str(found.folder)]) == 0
+
+
 TESTER = {"real_ceiling": 12_000.0}
 
 
@@ -188,7 +248,7 @@ def test_of_two_gateways_that_are_both_faster_than_the_tester_nothing_is_known(
 ) -> None:
     """20,000/s and 40,000/s: the tester does 12,000/s, so both seem alike."""
     world.gateways = [TESTER, {"establishes": 40_000.0, **TESTER}, TESTER]
-    assert run([*ASKED, "--quantities", "new", "--most-seconds", "2", "--json"]) == 11
+    assert run([*ASKED, "--quantities", "new", "--most-seconds", "1000", "--json"]) == 11
     document = json.loads(capsys.readouterr().out)
     (figure,) = document["estimates"]
     assert (figure["verdict"], figure["ratio"], figure["low"], figure["high"]) == ("undecided", None, 0, None)
@@ -209,7 +269,7 @@ def test_what_limits_both_gateways_never_lets_fail_above_pass(
     """The second one costs twice as much."""
     fast = {"establishes": 80_000.0, **limited}
     world.gateways = [fast, {"establishes": 40_000.0, **limited}, fast]
-    assert run([*ASKED, "--quantities", "new", "--most-seconds", "2", "--fail-above", "3%"]) == 11
+    assert run([*ASKED, "--quantities", "new", "--most-seconds", "1000", "--fail-above", "3%"]) == 11
     out = capsys.readouterr().out
     golden(out.splitlines()[0])
     by = "tester" if limited is TESTER else "host"
@@ -219,7 +279,7 @@ def test_what_limits_both_gateways_never_lets_fail_above_pass(
 
 def test_a_gateway_as_fast_as_the_tester_leaves_one_end_open(world: World, golden: Golden) -> None:
     world.gateways[1] = {"establishes": 1e6, "real_ceiling": 30_000.0}
-    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=2.0)
+    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=1000.0)
     (figure,) = found.result.estimates
     # No rate was found too high for it, so there is no end to how cheap it may be.
     assert figure.low == 0
@@ -274,7 +334,7 @@ def test_a_deep_queue_does_not_make_a_gateway_faster_than_one_that_is(world: Wor
     """200,000/s behind a queue of 4,096 frames against 240,000/s: seen as 39 % faster, N = 10,000."""
     slower = {"establishes": 200_000.0, "queue": 4096}
     world.gateways = [slower, {"establishes": 240_000.0}, slower]
-    asked_for = {**CHOSEN, "quantities": "new", "most_seconds": 3.0, "resolve": "4%"}
+    asked_for = {**CHOSEN, "quantities": "new", "most_seconds": 1500.0, "resolve": "4%"}
     with golden.raises(UsageError) as one:
         natgauge.compare(*NAMES, **{**asked_for, "connections": 10_000})
     enough = int(str(one.value).partition("choose at least ")[2].split()[0].replace(",", ""))
@@ -347,7 +407,7 @@ def test_a_gateway_without_any_rate_in_some_rounds_never_lets_fail_above_pass(
         return world.start(lab)
 
     world.simulation.start = start
-    asked = [*ASKED, "--quantities", "new", "--most-seconds", "2", "--fail-above", "10%", "--json"]
+    asked = [*ASKED, "--quantities", "new", "--most-seconds", "1000", "--fail-above", "10%", "--json"]
     assert run(asked) == 11
     document = json.loads(capsys.readouterr().out)
     (figure,) = document["estimates"]

@@ -83,6 +83,26 @@ def test_what_lies_outside_of_the_noise_is_told_and_what_it_covers_is_not(factor
     assert outcome(result(FIRST), result(times(factor))) == said
 
 
+def answer(first: Sequence[Result], second: Sequence[Result], **asked: Any) -> str:
+    return text(diff(first, second, **asked)).splitlines()[0]
+
+
+def test_the_first_line_is_what_changed_most_and_surely_with_its_interval_and_unit(golden: Golden) -> None:
+    """It was the head of a table."""
+    same, slower, slowest, few = result(FIRST), result(times(0.9)), result(times(0.5)), result(times(0.1)[:3])
+    latency: dict[str, Any] = {"metric": "latency", "unit": "us"}
+    golden(answer([same, result(FIRST, **latency)], [slower, result(times(3.0), **latency)]))
+    # A larger change that is not sure comes behind.
+    rates: dict[str, Any] = {"metric": "connection-rate", "unit": "connections/s"}
+    golden(answer([same, result(FIRST[:3], **rates)], [slowest, result(few.values, **rates)]))
+    golden(answer([same], [same]))
+    golden(answer([same], [few]))
+    golden(answer([result(FIRST, limited_by="tester")], [slower]))
+    golden(answer([same], [result(times(0.8), parameters={"kernel": "6.1"})]))
+    loss: dict[str, Any] = {"metric": "frame-loss", "unit": "%"}
+    golden(answer([result([0.0] * 5, **loss)], [result([2.0, 3.0, 2.5, 2.2, 2.7], **loss)]))
+
+
 def test_noise_that_may_hide_much_is_named_with_its_size(golden: Golden) -> None:
     wide = [800.0, 900.0, 1000.0, 1100.0]
     (line,) = diff([result(wide)], [result([950.0] * 4)]).lines

@@ -672,6 +672,38 @@ def test_a_pause_between_periods_is_twice_as_long_as_a_reading_of_the_device() -
     assert {one.outcome.verdict for one in found} == {"PASS"}
 
 
+class WalkedTable(FakeTable):
+    """A device whose count walks its table, and takes 0.2 ms for each connection."""
+
+    counts = True
+
+    def __init__(self, engine: FakeEngine) -> None:
+        super().__init__(engine)
+        self.now = 0.0
+
+    def count(self) -> int:
+        found = super().count()
+        self.now += 0.0002 * found
+        return found
+
+
+@pytest.mark.parametrize("before", [[], [replace(PLAN, phase2=None)], [replace(PLAN, connections=10)]])
+def test_a_reading_of_the_device_is_timed_with_the_connections_in_its_table(before: list[PlanOfTrial]) -> None:
+    """With both rates given no trial came before: the count of an empty table was fast, and later ones were late."""
+    engine = FakeEngine()
+    table = WalkedTable(engine)
+    table.held = 0
+    subject = measurer(engine, table, clock=lambda: table.now)
+    for plan in before:
+        subject.measure(plan)
+    found = subject.periods(MANY, lambda _period: True)
+    assert engine.requests[-1].gap_ms == pytest.approx(400, abs=1)
+    assert [period.outcome.table_count for period in found] == [1000] * 3
+    # Where the trial before opened them, nothing is opened once more.
+    opened = [request.connections for request in engine.requests if request.phase2 is None]
+    assert opened == [1000]
+
+
 def test_a_pause_between_periods_is_not_as_long_as_controls_that_hang() -> None:
     engine = FakeEngine()
     SlowTable(engine, [60.0], LINES).measurer().periods(MANY, lambda _period: True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -576,6 +577,62 @@ def test_a_reset_that_lost_no_frame_is_refused_with_the_gap_between_two_frames(
         reset(altered(lambda _one: {"longest_silence": silence}), throughput_rate=2000.0)
 
 
+def scattered(lost: int, at: float, *, silence: int = 2) -> Gateway:
+    """Loses some frames one by one, the last one at a second of phase 2, where the longest silence is of some gaps."""
+
+    def change(one: Any) -> dict[str, Any]:
+        gap = one.nominal_seconds / one.intended_frames
+        received = one.offered_frames - lost
+        return {
+            "received": received,
+            "longest_silence": (at - gap, at + (silence - 1) * gap),
+            "last_lost_ns": round(at * 1e9),
+        }
+
+    return altered(change)
+
+
+@pytest.mark.parametrize(
+    ("lost", "silence", "throughput", "most"),
+    [
+        # One frame, seconds after a command that does nothing.
+        (1, 2, 3e5, "0.0134"),
+        # The tester was late for longer than such a frame.
+        (1, 200, 3e5, "0.0134"),
+        (3, 4, 3e5, "0.0267"),
+        # One in twenty, of which chance loses two in a row.
+        (60, 3, 200.0, "30"),
+    ],
+)
+def test_frames_lost_one_by_one_are_no_outage_of_a_command_that_does_nothing(
+    lost: int, silence: int, throughput: float, most: str
+) -> None:
+    """One lost frame was told as a device that forwards nothing for 0.0067 ms."""
+    with pytest.raises(BrokenError, match=rf"no outage was seen .* not in a row .* at most {re.escape(most)} ms"):
+        reset(scattered(lost, 7.0, silence=silence), throughput_rate=throughput)
+
+
+def test_a_frame_lost_at_the_reset_is_its_outage() -> None:
+    found = reset(scattered(1, AT + 0.005))
+    assert (found.limited_by, found.median) == ("device", pytest.approx(2000 / 150_000, rel=0.01))
+
+
+def test_an_outage_that_begins_long_after_the_command_is_one() -> None:
+    found = reset(stalled((5.0, 5.5), lost_seconds=0.5, last_lost=5.5))
+    assert found.limited_by == "device"
+    assert found.median == pytest.approx(500)
+    with pytest.raises(BrokenError, match="were not back 10 s after the reset"):
+        reset(stalled((1.0, 1.001), lost_seconds=5.0, last_lost=12.0))
+
+
+def test_a_takeover_beside_a_lost_frame_lasts_at_most_as_long_as_the_longest_silence() -> None:
+    options = {"before_seconds": AT, "reset_kind": "failover", "reset_command": "true"}
+    found = measured("reset", scattered(1, 7.0, silence=300), **options)
+    assert found.limited_by == "host"
+    assert found.median == pytest.approx(2, rel=0.01)
+    assert found.notes("another gateway took over within the longest silence, or the command moved nothing")
+
+
 def beside_stalls(outage: float, *stalls: float, at: float = 7.0, cores: int = 1) -> Gateway:
     """Is silent for some seconds from 2.01 s on; in each trial the device's core stalls for 12 ms.
 
@@ -696,6 +753,22 @@ def test_a_direction_that_lost_nothing_was_not_interrupted() -> None:
     found = reset(Gateway(forwards=3e5, alters=alters))
     assert found.median == pytest.approx(500)
     assert found.figures["silence_ms_from_responder"].median == 0
+
+
+def test_a_frame_lost_in_the_other_direction_alone_is_told_with_the_longest_outage_that_it_allows() -> None:
+    def alters(_number: int, trial: Any) -> Any:
+        streams = {}
+        for who, gateway in zip(trial.phase2, (restarting(0.5, 0.5), scattered(1, 9.0)), strict=True):
+            assert gateway.alters is not None
+            streams[who] = gateway.alters(0, trial).phase2[who]
+        return change_trial(trial, phase2=streams)
+
+    found = reset(Gateway(forwards=3e5, alters=alters))
+    assert found.median == pytest.approx(500)
+    assert found.figures["silence_ms_from_responder"].median == 0
+    assert any(
+        "1 frame was lost, but not in a row next to it), or one of at most 0.0134 ms" in one.text for one in found.notes
+    )
 
 
 def test_a_takeover_that_loses_nothing_is_at_most_as_long_as_the_longest_silence() -> None:

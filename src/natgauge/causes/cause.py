@@ -61,6 +61,8 @@ class Cause:
         place: part of the device, such as an interface and its process; empty = not known.
         counter: counter that names it; empty = none does.
         remedy: what changes it; empty = not known.
+        frames: lost frames that it explains; 0 = not known.
+        lost: frames lost in the trial; of kind "log", connections that the log lacks or has wrong.
         held: connections that the device's table held; None = not known.
         limit: the most connections that the table may hold; None = not known.
         hosts: inside hosts that lost connections, in words; empty = not known.

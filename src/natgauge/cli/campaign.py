@@ -70,7 +70,8 @@ def command(
     After Ctrl-C, a crash or a power cut, the same command with --resume continues; repetitions that were under way
     begin again. `natgauge status DIR` shows the progress. With --on, several workers measure in parallel, each on its
     own cores (see `natgauge worker`). The exit status is 4 if a measurement broke, otherwise 13 if a threshold of the
-    plan is not met, or 5 if that cannot be told. Of several plans, one that ends with an error does not end the others.
+    plan is not met, or 5 if that cannot be told, or 0, also if an answer is 0. Of several plans, one that ends with an
+    error does not end the others.
     """
     from natgauge.campaigns import campaign
     from natgauge.campaigns.plan import PlanError

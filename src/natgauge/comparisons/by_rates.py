@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final, Self, cast
+from typing import Any, Final, Self, cast
 
 from natgauge.analysis.ratio_verdicts import is_alike, is_open
 from natgauge.comparisons.estimates import Subject, estimate_of, margin_of
@@ -33,12 +33,14 @@ from natgauge.measurements.conditions import with_receiver, without_search
 from natgauge.measurements.prepared import parameters_of
 from natgauge.paired.rates import pairs, ratio_of
 from natgauge.paired.rounds import Void, VoidRounds
+from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.frame_counts import losses
 from natgauge.procedures.kit.result.notes import tolerance_note
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.search.queues import LEAST_WAIT_SECONDS, waits
 from natgauge.procedures.kit.search.rate_search import SearchSettings
-from natgauge.procedures.kit.time_budget import TimeUpError
+from natgauge.procedures.kit.settings import TrialSettings
+from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError
 from natgauge.records.comparison import BaselineCost, RatioEstimate
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
@@ -134,6 +136,7 @@ class ByRates:
         self._sharing = sharing(rated.bench.recipe for rated in self._all) if self._at_once else 1
         self._keepers = {rated.label: _Labelled(rated.label) for rated in self._all}
         self._machine: Mapping[str, object] = {}
+        self._budget = TimeBudget()
 
     def __enter__(self) -> Self:
         """Make all labs and start all gateways for the first round, each with limits for all of its searches."""
@@ -168,8 +171,9 @@ class ByRates:
         """Return the configuration of each gateway, by its label."""
         return {rated.label: next(iter(rated.ready.values())).device for rated in self._all if rated.ready}
 
-    def round(self, store: Store, number: int) -> None:
-        """Search every rate of every gateway once."""
+    def round(self, store: Store, number: int, budget: TimeBudget) -> None:
+        """Search every rate of every gateway once, as far as the time suffices."""
+        self._budget = budget
         for keeper in self._keepers.values():
             keeper.store = store
         if number and self._at_once:
@@ -183,8 +187,7 @@ class ByRates:
         for quantity in self._quantities:
             void: dict[str, Void] = {}
             for rated in order.sample(self._all, len(self._all)):
-                with self._up(rated, quantity, number):
-                    why = self._search(rated, quantity)
+                why = self._searched_in_time(rated, quantity, number)
                 self._voids.judge(_searched(rated.label, quantity), why)
                 if why:
                     void[rated.label] = Void("gateway", why)
@@ -312,6 +315,37 @@ class ByRates:
         finally:
             labs.leave()
 
+    def _searched_in_time(self, rated: RatedGateway, quantity: Quantity, number: int) -> str:
+        """Search once, unless the time is over; BrokenError in the first round, without which there is no ratio."""
+        if self._budget.left == 0:
+            rated.searched[quantity].add_void()
+            self._budget.refused = True
+            why = ""
+        else:
+            with self._up(rated, quantity, number):
+                why = self._search(rated, quantity)
+        if not self._budget.refused:
+            return why
+        if not number:
+            self._refuse_first_round()
+        # The comparison ends with this round, and the search is none that the gateway made void.
+        return ""
+
+    def _refuse_first_round(self) -> None:
+        """Raise the error for a first round that the time ended, with the time that all rounds may need."""
+        searches = [each.rounds for rated in self._all for each in rated.searched.values()]
+        # The last one was cut short.
+        done, least = sum(map(len, searches)) - 1, self.least_rounds(self._goal.alpha)
+        given = self._goal.most_seconds
+        # Each search that is left may take all of its own time, and one more for the rate of phase 1.
+        longest = self._planned(self._all[0].bench, "new").settings.most_seconds or given
+        left = (len(searches) - done) * (1 if "new" in self._quantities else 2)
+        enough = math.ceil((given + left * longest) * least)
+        raise BrokenError(
+            f"compare: {given:g} s ended in the first round, after {done} of {len(searches)} searches; a confidence "
+            f"interval needs {least} rounds: use --most-seconds {enough} or more, or compare fewer gateways"
+        )
+
     def _search(self, rated: RatedGateway, quantity: Quantity) -> str:
         """Search once; return the reason why the search is void, or an empty text."""
         ready, searched = rated.ready[quantity], rated.searched[quantity]
@@ -326,7 +360,7 @@ class ByRates:
             procedure = ready.planned.procedure
             before = rated.found.get(quantity)
             known = None if before is None else before.value
-            search = procedure.once(ready.measurer, settings, known, self._observer.event)
+            search = self._once(procedure, ready, settings, known)
         except TimeUpError as error:
             # What the search before needed is a rate of another kind.
             own = quantity == "new" or "new" in rated.found
@@ -338,6 +372,18 @@ class ByRates:
                 rated.receivers[quantity] = receiver_seconds(ready.measurer)
         return searched.add(procedure, settings, self._parameters(rated, quantity), search)
 
+    def _once(
+        self, procedure: Procedure[Any], ready: Ready, settings: TrialSettings, known: float | None
+    ) -> Measurement:
+        """Search once, for the time of a search, or for that of the comparison where less of it is left."""
+        own, left = settings.most_seconds, self._budget.left
+        is_last = left is not None and (own is None or left < own)
+        budget = TimeBudget(left if is_last else own, self._budget.clock)
+        try:
+            return procedure.once(ready.measurer, settings, known, self._observer.event, budget)
+        finally:
+            self._budget.refused |= is_last and budget.refused
+
     def _parameters(self, rated: RatedGateway, quantity: Quantity) -> Parameters:
         parameters = parameters_of(rated.bench, rated.ready[quantity], self._machine)
         return with_receiver(parameters, rated.receivers.get(quantity))
@@ -346,7 +392,7 @@ class ByRates:
         """Return the search for the connection rate, the limit of phase 1, if the comparison does not include it."""
         ready = rated.ready[quantity]
         planned = self._planned(rated.bench, "new")
-        search = planned.procedure.once(ready.measurer, planned.settings, None, self._observer.event)
+        search = self._once(planned.procedure, ready, planned.settings, None)
         if not search.value:
             raise BrokenError(
                 f"compare: {rated.label}: no connection rate passed; {self._alone[_searched(rated.label, 'new')]}"

@@ -25,6 +25,7 @@ from natgauge.host.settings import reliance_kept
 from natgauge.inputs.input import inputs_of
 from natgauge.notes import Note
 from natgauge.paired.slices import read_quantities
+from natgauge.procedures.kit.time_budget import TimeBudget
 from natgauge.records.comparison import ComparisonRecord, GatewayRecord, RatioEstimate, Role
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import RESULTS, Store
@@ -147,11 +148,12 @@ class ComparisonRun:
     def _rounds(self, store: Store) -> tuple[float, int, list[RatioEstimate]]:
         """Run rounds until all is decided, the time is used up, or labs cannot be made again (see `_ended_by`)."""
         self._observer.stage(f"{self.method.stage}, for {duration(self.goal.most_seconds)} or less")
+        budget = TimeBudget(self.goal.most_seconds, time.monotonic)
         began, rounds, analysis, longest = time.monotonic(), 0, 1, 0.0
         while True:
             before = time.monotonic()
             try:
-                self.method.round(store, rounds)
+                self.method.round(store, rounds, budget)
                 rounds += 1
             except NotMadeAgainError as error:
                 # The rounds so far are worth more than the error.

@@ -12,6 +12,7 @@ from natgauge.comparisons.request import ComparisonGoal
 from natgauge.errors import BrokenError, NatgaugeError
 from natgauge.gateways.recipe import Recipe
 from natgauge.notes import Note
+from natgauge.procedures.kit.time_budget import TimeBudget
 from natgauge.records.comparison import BaselineCost, Method, RatioEstimate, SliceCounts
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
@@ -105,13 +106,16 @@ class ComparisonMethod(Protocol):
     def devices(self) -> Mapping[str, object]:
         """Return the configuration of each gateway, by its label."""
 
-    def round(self, store: Store, number: int) -> None:
+    def round(self, store: Store, number: int, budget: TimeBudget) -> None:
         """Measure each gateway once, store the evidence and add it to the estimates; `number` is counted from 0.
+
+        What does not fit into the time that is left is left out, and the estimates say so.
 
         Raises:
             NatgaugeError: the round failed.
             NotMadeAgainError: the labs of a later round than the first could not be made.
-            BrokenError: a gateway loses frames, or has no rate, so it cannot be compared.
+            BrokenError: a gateway loses frames, or has no rate, so it cannot be compared; or the time ended in the
+                first round.
         """
 
     def least_rounds(self, alpha: float) -> int:

@@ -10,7 +10,8 @@ two instants, and both are reported.
 There are two methods: time stamps (longest silence at the receiver, RFC 6201 section 3.2) and loss (lost frames / the
 offered rate). If single frames are lost in addition, or connections come back one by one, the second result is longer.
 A silence that lost no frame is none of a reset: frames were late, or seldom. Nor is one that a stall of this host
-explains, unless the stall began while the device was restarted: such a trial is repeated.
+explains, unless the stall began while the device was restarted: such a trial is repeated. Nor are frames that were lost
+one by one, or few of them long after the reset: links and hosts lose such frames, too.
 
 Another gateway may take over instead ("failover", in no standard). Then there is a second trial, for which the command
 runs again, so it has to move the traffic from whichever gateway has it. The Responder alone sends, as in downloads, to
@@ -27,12 +28,12 @@ reported.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from natgauge.errors import BrokenError, UsageError
-from natgauge.figure_text import in_percent, number
+from natgauge.figure_text import at_most, in_percent, number
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.input import chosen
 from natgauge.inputs.types import Text
@@ -86,6 +87,8 @@ MISSING_SHARE = 0.1
 STALLED_SHARE = 0.1
 #: A stall may lose frames that were due so long before it, and for its own length after it (see `lost_in_stalls`).
 BEFORE_STALL_SECONDS = 0.001
+#: Frames that are lost one by one lose as many in a row somewhere in the trial, with this probability or more.
+LEAST_CHANCE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,8 +183,7 @@ class _ResetTime(HeldConnections[ResetSettings]):
         silences, outages = {}, []
         notes = _repeats(tried)
         lost = any(_interrupted(counts, resets[direction]) for direction, counts in outcome.phase2.items())
-        if not lost:
-            notes.append(self._nothing_lost())
+        notes += _strays(outcome, resets) if lost else [self._no_outage(outcome, resets)]
         for direction, counts in outcome.phase2.items():
             who, name, reset = direction.value.capitalize(), direction.value, resets[direction]
             if lost and not _interrupted(counts, reset):
@@ -224,7 +226,7 @@ class _ResetTime(HeldConnections[ResetSettings]):
         rates = dict(zip(Direction, self.settings.rates(self.rate), strict=True))
         restart = _restart_of(outcome)
         over, stalls = self.settings.trial_seconds, tuple(_stalls_apart(outcome, restart))
-        return {each: _Reset(restart.began, over, rates[each], stalls) for each in outcome.phase2}
+        return {each: _Reset(restart.began, restart.ended, over, rates[each], stalls) for each in outcome.phase2}
 
     def _decides(self, outcome: Trial) -> bool:
         """Whether no stall explains the outage of a direction."""
@@ -236,18 +238,21 @@ class _ResetTime(HeldConnections[ResetSettings]):
         """Time between two frames of a direction, of two directions the longer one."""
         return 1000 / min(rate for rate in self.settings.rates(self.rate) if rate)
 
-    def _nothing_lost(self) -> Note:
-        """Return what a takeover that lost no frame says; BrokenError of a reset, which loses some."""
+    def _no_outage(self, outcome: Trial, resets: Mapping[Direction, _Reset]) -> Note:
+        """Return what a takeover says in which no outage was seen; BrokenError of a reset, which has one."""
+        lost = sum(counts.lost for each, counts in outcome.phase2.items() if _loses_after(counts, resets[each]))
         if self.settings.reset_kind != "failover":
+            most = f"less than the {number(self._gap_ms)} ms between two frames"
+            if lost:
+                longest = max(_longest_ms(counts, resets[each]) for each, counts in outcome.phase2.items())
+                most = f"at most {at_most(longest)} ms"
             raise BrokenError(
-                f"{RESET}: no frame was lost after the reset, so it did not interrupt, or for less than the "
-                f"{number(self._gap_ms)} ms between two frames; see what the reset command does, or send faster "
-                "(--throughput-rate)"
+                f"{RESET}: {_not_lost(lost, 'reset')}, so it did not interrupt, or for {most}; see what the reset "
+                "command does, or send faster (--throughput-rate)"
             )
-        return Note(
-            "device",
-            "no frame was lost after the command: another gateway took over without loss, or the command moved nothing",
-        )
+        took = "within the longest silence" if lost else "without loss"
+        text = f"{_not_lost(lost, 'command')}: another gateway took over {took}, or the command moved nothing"
+        return Note("device", text)
 
     def _surviving_share(self, outage: Outage) -> float | Note:
         """Return the share of the connections that still let frames of the Responder in after a failover."""
@@ -348,13 +353,14 @@ def surviving_share(outcome: Trial, seconds: float, rate: float, first: Outage, 
 
 @dataclass(frozen=True, slots=True)
 class _Reset:
-    """Start of the restart command and end of the trial, in seconds of phase 2; frames/s of a direction.
+    """Start and end of the restart command, and end of the trial, in seconds of phase 2; frames/s of a direction.
 
     Attributes:
         stalls: beginnings and ends, in seconds of phase 2, of what stalls apart from the restart explain.
     """
 
     began: float
+    ended: float
     over: float
     rate: float
     stalls: Sequence[tuple[float, float]]
@@ -371,6 +377,10 @@ class _Span:
     begin: float
     end: float
     by_loss: bool = False
+
+    @property
+    def seconds(self) -> float:
+        return self.end - self.begin
 
 
 def _restart_of(outcome: Trial) -> Restart:
@@ -410,11 +420,11 @@ def _repeats(tried: Tried) -> list[Note]:
 
 def _is_of_stalls(counts: StreamCounts, reset: _Reset) -> bool:
     """Whether stalls apart from the restart explain a part of the outage of a direction that is too large."""
-    found = _found(counts, reset) if _interrupted(counts, reset) else None
+    found = _lost_span(counts, reset) if _loses_after(counts, reset) else None
     if found is None:
         return False
     explained = sum(max(0.0, min(end, found.end) - max(begin, found.begin)) for begin, end in reset.stalls)
-    if explained > STALLED_SHARE * (found.end - found.begin):
+    if explained > STALLED_SHARE * found.seconds:
         return True
     # Where it is known by its lost frames alone, those of a stall elsewhere are among them.
     in_stalls = counts.lost_in_stalls or 0 if reset.stalls and found.by_loss else 0
@@ -426,39 +436,88 @@ def _knows_when(counts: StreamCounts) -> bool:
     return counts.last_lost_ns is not None or not counts.lost
 
 
-def _interrupted(counts: StreamCounts, reset: _Reset) -> bool:
+def _loses_after(counts: StreamCounts, reset: _Reset) -> bool:
     """Whether frames of a direction were lost after the reset, as far as the trial knows."""
     if not _knows_when(counts):
         return True
     return counts.lost > 0 and (counts.last_lost_ns or 0) / 1e9 > reset.began - EARLY_SECONDS
 
 
-def _found(counts: StreamCounts, reset: _Reset) -> _Span | None:
-    """Return the outage, or the longest silence of a direction that lost no frame after the reset; None = all was."""
-    if counts.longest_silence is None:
+def _interrupted(counts: StreamCounts, reset: _Reset) -> bool:
+    """Whether frames of a direction were lost in an outage after the reset, as far as the trial knows."""
+    if not _loses_after(counts, reset):
+        return False
+    span = _lost_span(counts, reset)
+    return span is None or not _knows_when(counts) or not _is_stray(span, counts, reset)
+
+
+def _is_stray(span: _Span, counts: StreamCounts, reset: _Reset) -> bool:
+    """Whether lost frames are no outage: not next to the reset, and few, one by one, or not seen as a silence."""
+    if span.begin <= reset.ended + EARLY_SECONDS and span.end >= reset.began - EARLY_SECONDS:
+        return False
+    if span.seconds < EARLY_SECONDS:
+        return True
+    if span.by_loss:
+        # A silence until the end of the trial is none between two arrivals.
+        return span.end < (1 - TAIL_SHARE) * reset.over
+    in_a_row = min(round(span.seconds * reset.rate) - 1, counts.lost)
+    return counts.offered_frames * (counts.lost / counts.offered_frames) ** in_a_row >= LEAST_CHANCE
+
+
+def _longest_ms(counts: StreamCounts, reset: _Reset) -> float:
+    """Return the longest outage that a direction without a seen one may have had: all its losses in a row."""
+    span = _longest(counts)
+    return 1000 * min((counts.lost + 1) / reset.rate, math.inf if span is None else span.seconds)
+
+
+def _strays(outcome: Trial, resets: Mapping[Direction, _Reset]) -> Iterator[Note]:
+    """Yield notes on directions that lost frames after the reset, but not in an outage."""
+    for direction, counts in outcome.phase2.items():
+        reset = resets[direction]
+        if _loses_after(counts, reset) and not _interrupted(counts, reset):
+            none, most = _not_lost(counts.lost, "reset"), at_most(_longest_ms(counts, reset))
+            yield Note("device", f"{direction.value.capitalize()}: {none}, or one of at most {most} ms")
+
+
+def _not_lost(frames: int, what: str) -> str:
+    """Say that no outage was seen after what was done, with the number of frames that were lost all the same."""
+    if not frames:
+        return f"no frame was lost after the {what}"
+    lost = "1 frame was lost" if frames == 1 else f"{frames} frames were lost"
+    return f"no outage was seen after the {what} ({lost}, but not in a row next to it)"
+
+
+def _longest(counts: StreamCounts) -> _Span | None:
+    """Return the longest silence of a direction; None = all was."""
+    silence = counts.longest_silence
+    return None if silence is None else _Span(silence.from_ns / 1e9, silence.to_ns / 1e9)
+
+
+def _lost_span(counts: StreamCounts, reset: _Reset) -> _Span | None:
+    """Return where frames of a direction were lost after the reset; None = all was silence."""
+    longest = _longest(counts)
+    if longest is None:
         return None
-    begin, end = counts.longest_silence.from_ns / 1e9, counts.longest_silence.to_ns / 1e9
-    if not _interrupted(counts, reset):
-        return _Span(begin, end)
     by_loss, last_lost = counts.lost / reset.rate, (counts.last_lost_ns or 0) / 1e9
-    is_short = (1 - MISSING_SHARE) * (end - begin) > by_loss + 2 / reset.rate
-    is_late = end < reset.began or is_short or begin > last_lost
+    is_short = (1 - MISSING_SHARE) * longest.seconds > by_loss + 2 / reset.rate
+    is_late = longest.end < reset.began or is_short or longest.begin > last_lost
     if is_late and _knows_when(counts):
         # The frames of this silence were late, not lost: the tester or its host stalled.
         return _Span(last_lost - by_loss, last_lost, by_loss=True)
-    return _Span(begin, end)
+    return longest
 
 
 def _silence(who: str, counts: StreamCounts, reset: _Reset) -> tuple[float, float]:
     """Return when the silence of the reset began and ended, in seconds of phase 2.
 
-    Of a direction that lost no frame after the reset, it is the longest one: the outage was no longer.
+    Of a direction without an outage after the reset, it is the longest one: the outage was no longer.
     """
-    found = _found(counts, reset)
+    interrupted = _interrupted(counts, reset)
+    found = _lost_span(counts, reset) if interrupted else _longest(counts)
     if found is None:
         raise BrokenError(f"{RESET}: nothing came from the {who}")
     begin, end = found.begin, found.end
-    if not _interrupted(counts, reset):
+    if not interrupted:
         return begin, end
     # A silence that nothing ends is none between two arrivals, but it loses all that is sent after the reset.
     if end >= (1 - TAIL_SHARE) * reset.over or counts.lost >= (1 - TAIL_SHARE) * reset.left * reset.rate:

@@ -217,7 +217,7 @@ def _with_range(result: Result, name: str) -> tuple[str, str]:
     figure = result.figures[name]
     # A share of 0 is 0 of any number of them, and of a bound no bound.
     if _grows(result, name) and figure.median and result.median and not doubtful.stated(result).is_median:
-        return _number(result, figure.median / result.median), ""
+        return stated_number(result, figure.median / result.median), ""
     if _grows(result, name):
         # A constant times the value, such as the sum of both directions, has the value's interval.
         return number(figure.median), ""
@@ -271,7 +271,7 @@ def _in_bits(*results: Result) -> str:
 
 
 def _bits_of(every: Sequence[tuple[Result, Bits]], part: Literal["wire", "packets"]) -> str:
-    return " and ".join(dict.fromkeys(in_bits(_number(each, getattr(bits, part))) for each, bits in every))
+    return " and ".join(dict.fromkeys(in_bits(stated_number(each, getattr(bits, part))) for each, bits in every))
 
 
 def _and_bits(*results: Result) -> str:
@@ -300,7 +300,7 @@ def _does(result: Result, *, sized: bool) -> str:
         return f"{result.gateway} {said}{criterion.condition(result)}{mark}"
     is_one = str(result.parameter("directions")) in {"up", "down"}
     later = "" if is_one else ", in the direction that returns later"
-    said = does.format(value=_figure(result), number=_number(result), later=later)
+    said = does.format(value=_figure(result), number=stated_number(result), later=later)
     return f"{result.gateway} {said}{criterion.terms(result)}{criterion.clause(result, sized=sized)}{mark}"
 
 
@@ -320,7 +320,7 @@ def _opened(result: Result) -> str:
     if not frames or connections is None:
         return "fewer"
     about = "about " if doubtful.stated(result).is_median else ""
-    return f"{about}{_number(result, connections / frames)}"
+    return f"{about}{stated_number(result, connections / frames)}"
 
 
 def _value(result: Result, *, bits: bool = False) -> str:
@@ -330,11 +330,11 @@ def _value(result: Result, *, bits: bool = False) -> str:
 
 
 def _figure(result: Result) -> str:
-    return f"{_number(result)} {unit_of(result)}"
+    return f"{stated_number(result)} {unit_of(result)}"
 
 
-def _number(result: Result, scale: float = 1.0) -> str:
-    """The median, or the bounds that are left where something other than the device limited, or a doubt is grave.
+def stated_number(result: Result, scale: float = 1.0) -> str:
+    """Return the median, or the bounds that are left where something else limited it, or a doubt is grave.
 
     Each is multiplied by `scale` before it is written.
     """
@@ -475,10 +475,8 @@ def _ranked_once(ranking: Ranking) -> Sentence:
             text += _and_bits(least, most)
         else:
             unequal = next(claim for claim in ranking.claims if claim.certainty == "cannot tell")
-            text += (
-                f"{first.gateway} {_number(first)}{doubtful.missing(first)}, {rivals[1].gateway} {_value(rivals[1])}"
-            )
-            text += f", {_why_not(unequal)}{_and_bits(first, rivals[1])}"
+            text += f"{first.gateway} {stated_number(first)}{doubtful.missing(first)}, "
+            text += f"{rivals[1].gateway} {_value(rivals[1])}, {_why_not(unequal)}{_and_bits(first, rivals[1])}"
         return Sentence(f"{text}.", certainty, _why_wide(ranking.claims))
     times = _times(claims[:1], f"that of the next, {claims[0].first.gateway}")
     text = f"{first.gateway} {_best(first)}: {_value(first, bits=True)}, {times}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from natgauge.analysis import audit_changes, ratio_changes, result_changes
 from natgauge.analysis.audit_changes import Examined
-from natgauge.analysis.change import ALIKE, UNKNOWN, WORSE, Change, Changes, Thing
+from natgauge.analysis.change import ALIKE, UNKNOWN, WORSE, Change, Changes, Outcome, Thing
 from natgauge.analysis.contrast import Contrast
 from natgauge.analysis.scalability import varied_with
 from natgauge.analysis.unit_frames import counted_unit
@@ -24,7 +24,8 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import GROUPS
 from natgauge.records.store import plain
 from natgauge.reports import main_figure
-from natgauge.reports.doubtful import bottleneck
+from natgauge.reports.answers import stated_number
+from natgauge.reports.doubtful import bottleneck, mark
 from natgauge.reports.rows import doubt_words, unit_of
 from natgauge.reports.text import fitted
 from natgauge.statistics.interval import CONFIDENCE, finite
@@ -37,6 +38,8 @@ _Kind = TypeVar("_Kind")
 
 #: Reasons that stand next to the outcome.
 _WITH_OUTCOME: Final = frozenset({"one lab each", "one sitting each", "control"})
+#: The answer is a line that surely changed, where there is one; then one of which less is known.
+_CERTAINTY: Final[Mapping[Outcome, int]] = {"cannot tell": 1, "not compared": 2, "no difference seen": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,7 @@ class _View(Generic[Thing]):
         head: heads of all columns but the outcome's.
         right: numbers of the columns that are aligned to the right.
         row: cells before the contrast.
+        named: what a line is about, both figures, and their unit, for the first line.
         interval: form of the contrast's interval.
         only: sentence for a thing that only the named run has.
         sentences: sentences below the table, in addition to those of all kinds.
@@ -144,13 +148,14 @@ class _View(Generic[Thing]):
     head: tuple[str, ...]
     right: tuple[int, ...]
     row: Callable[[Change[Thing]], tuple[str, ...]]
+    named: Callable[[Change[Thing]], tuple[str, str, str, str]]
     interval: Callable[[Contrast], str]
     only: Callable[[Thing, str], str]
     sentences: Callable[[Change[Thing]], list[str]] = lambda _line: []
 
 
 def text(diff: Diff, width: int | None = None) -> str:
-    """Return a line for each change, with the reasons against a conclusion below each table.
+    """Return the answer, then a line for each change, with the reasons against a conclusion below each table.
 
     Args:
         diff: the difference.
@@ -163,7 +168,7 @@ def text(diff: Diff, width: int | None = None) -> str:
 
 def _table(changes: Changes[Thing], view: _View[Thing], width: int | None) -> list[str]:
     rows = [(*view.head, ""), *(_row(line, view) for line in changes.lines)]
-    lines = fitted(rows, right=view.right, width=width) if changes.lines else []
+    lines = [_answer(changes, view), *fitted(rows, right=view.right, width=width)] if changes.lines else []
     for at, line in enumerate(changes.lines, start=1):
         sentences = [f"{line.outcome}: {line.conclusion.why}"] if line.conclusion.why else []
         sentences += [f"differs, which --about or --across allows: {difference}" for difference in line.about]
@@ -171,6 +176,39 @@ def _table(changes: Changes[Thing], view: _View[Thing], width: int | None) -> li
     for which, missing in (("first", changes.only_first), ("second", changes.only_second)):
         lines += [view.only(thing, which) for thing in missing]
     return lines
+
+
+def _answer(changes: Changes[Thing], view: _View[Thing]) -> str:
+    """Return what changed most and surely; where nothing did, what is least known; and how many other lines say so."""
+    first = min(changes.lines, key=lambda line: (_CERTAINTY.get(line.outcome, 0), -_size(line.contrast)))
+    what, before, after, unit = view.named(first)
+    reason = f" ({first.conclusion.reason})" if first.conclusion.reason else ""
+    figures = f"first {before}, then {after} {unit}".rstrip()
+    text = f"{first.outcome.capitalize()}{reason}: {what}, {figures}{_doubt(first)}."
+    counts = Counter(line.outcome for line in changes.lines)
+    others = ", ".join(f"{number} {outcome}" for outcome, number in counts.items())
+    return f"{text} Of {len(changes.lines)} lines: {others}." if len(changes.lines) > 1 else text
+
+
+def _size(contrast: Contrast | None) -> float:
+    """How far a contrast is from no difference; where its interval contains that, how far it may be."""
+    if contrast is None:
+        return 0.0
+    ends = (contrast.value,) if contrast.differs else (contrast.interval.lower, contrast.interval.upper)
+    if contrast.kind == "ratio":
+        return max(abs(math.log(end)) if 0 < end < math.inf else math.inf for end in ends)
+    return max(abs(end) for end in ends) / contrast.larger if contrast.larger else 0.0
+
+
+def _doubt(line: Change[Thing]) -> str:
+    """Return the contrast with its interval, as the end of the answer."""
+    contrast = line.contrast
+    if contrast is None:
+        return ""
+    times = f"{value_of(contrast)} times" if contrast.kind == "ratio" else value_of(contrast)
+    coverage = contrast.interval.coverage
+    level = given(CONFIDENCE) if contrast.sure else percent(coverage, "down", width=1)
+    return f": {times} ({f'{_ends(contrast)}; {level} interval' if coverage else 'no interval'})"
 
 
 def _row(line: Change[Thing], view: _View[Thing]) -> tuple[str, ...]:
@@ -203,10 +241,21 @@ def _ends(contrast: Contrast) -> str:
     return f"{lower} to {upper}"
 
 
-def _of_results(line: Change[Result]) -> tuple[str, ...]:
+def _of_results(line: Change[Result]) -> tuple[str, str, str, str, str]:
     first, second = line.first, line.second
     gateways = " against ".join(dict.fromkeys((first.gateway, second.gateway)))
     return first.metric, gateways, main_figure.median(first), main_figure.median(second), unit_of(first)
+
+
+def _named_results(line: Change[Result]) -> tuple[str, str, str, str]:
+    metric, gateways, _, _, unit = _of_results(line)
+    first, second = (f"{stated_number(each)}{mark(each)}" for each in (line.first, line.second))
+    return f"{metric} of {gateways}", first, second, unit
+
+
+def _named_ratios(line: Change[RatioEstimate]) -> tuple[str, str, str, str]:
+    gateway, quantity, first, second = _of_ratios(line)
+    return f"cost of {gateway} ({quantity})", first, second, "times the baseline's"
 
 
 def _bottlenecks_and_doubts(line: Change[Result]) -> list[str]:
@@ -218,19 +267,16 @@ def _bottlenecks_and_doubts(line: Change[Result]) -> list[str]:
     return sentences
 
 
-def _of_ratios(line: Change[RatioEstimate]) -> tuple[str, ...]:
-    first, second = line.first, line.second
-    return (
-        first.gateway,
-        first.quantity,
-        *("-" if each.ratio is None else ratio(each.ratio) for each in (first, second)),
-    )
+def _of_ratios(line: Change[RatioEstimate]) -> tuple[str, str, str, str]:
+    before, after = ("-" if each.ratio is None else ratio(each.ratio) for each in (line.first, line.second))
+    return line.first.gateway, line.first.quantity, before, after
 
 
 _RESULTS: Final = _View(
     ("metric", "gateway", "first", "second", "unit", "second/first", f"interval {given(CONFIDENCE)}"),
     (2, 3, 5, 6),
     _of_results,
+    _named_results,
     interval_of,
     lambda result, which: f"Only in the {which} run: {result.metric} of {result.gateway}.",
     _bottlenecks_and_doubts,
@@ -239,6 +285,7 @@ _RATIOS: Final = _View(
     ("gateway", "of", "first", "second", "second/first", "interval"),
     (2, 3, 4, 5),
     _of_ratios,
+    _named_ratios,
     _covering,
     lambda estimate, which: f"Only in the {which} comparison: {estimate.gateway} ({estimate.quantity}).",
 )

@@ -57,6 +57,8 @@ DEVICE_ABILITIES: Final = frozenset(
 OF_TABLE: Final = frozenset({Ability.EMPTY_TIMED, Ability.WATCH_COUNT})
 #: Number of consecutive trials with silent controls after which a device that forwards is given up.
 MOST_SILENT: Final = 5
+#: Share of the connections from which on a table counts as filled with them.
+FILLED_SHARE: Final = 0.9
 #: Seconds before each further check whether a device that cannot be restarted has recovered: it may boot by itself.
 RECHECK_SECONDS: Final = (1.0, 5.0, 20.0)
 
@@ -302,6 +304,7 @@ class LabMeasurer(Measurer):
         if plan.phase2 is None:
             raise UsageError("periods: the trial has no phase 2")
         self._brought_back()
+        self._fill(plan)
         gap_ms = pause_ms(self.trial_run.reading_seconds())
         # The first period begins after a pause, too.
         self._outlived(with_pauses(self.request(replace(plan, phase2=replace(plan.phase2, periods=1))), gap_ms))
@@ -339,6 +342,22 @@ class LabMeasurer(Measurer):
         with suppress(_EnoughError):
             self.trial_run.perform_periods(plan, with_pauses(self.request(plan), gap_ms), ended)
         return tuple(periods)
+
+    def _fill(self, plan: TrialPlan) -> None:
+        """Open a plan's connections where the device lacks most of them: a count that walks its table is slower then.
+
+        Where all rates are given, no trial comes before.
+        """
+        device = self.device
+        if plan.stateless or device is None or not device.counts:
+            return
+        if (self.asking(device.count) or 0) >= FILLED_SHARE * plan.connections:
+            return
+        self.number += 1
+        opening = replace(plan, phase2=None)
+        request = self.request(opening)
+        self._outlived(request)
+        self.trial_run.perform(opening, request)
 
     def _learn(self, trial: Trial) -> None:
         """Store properties of this trial that later trials use."""

@@ -138,16 +138,23 @@ class Procedure(Generic[SettingsT]):
         return replace(result, first=tuple(runner.first))
 
     def once(
-        self, measurer: Measurer, settings: SettingsT, known: float | None, observe: EventHandler = ignore
+        self,
+        measurer: Measurer,
+        settings: SettingsT,
+        known: float | None,
+        observe: EventHandler = ignore,
+        budget: TimeBudget | None = None,
     ) -> Measurement:
         """Measure a single repetition, for callers that measure several devices in turn.
 
         The repetition has all notes that the result of `measure` has for a single one. `known` is the value of an
-        earlier repetition; None = there was none. Raises TimeUpError where the time ended before a first bound.
+        earlier repetition; None = there was none. `budget` is as of `measure`. Raises TimeUpError where the time ended
+        before a first bound.
         """
         self.refuse_unable(measurer.abilities, settings)
         settings = settings.as_run()
-        runner = TrialRunner(measurer, self.metric, observe=observe, budget=TimeBudget(settings.most_seconds))
+        time_budget = TimeBudget(settings.most_seconds) if budget is None else budget
+        runner = TrialRunner(measurer, self.metric, observe=observe, budget=time_budget)
         try:
             started = self.start(runner, settings)
         except TimeUpError as error:

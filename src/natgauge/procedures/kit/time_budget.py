@@ -47,10 +47,14 @@ class OutlastedError(TimeUpError):
 
 @dataclass(slots=True)
 class TimeBudget:
-    """The time of one measurement in seconds, None = no end; it runs from when this is made."""
+    """The time of one measurement in seconds, None = no end; it runs from when this is made.
+
+    From the first trial on that does not fit into what is left, `refused` is true.
+    """
 
     seconds: float | None = None
     clock: Callable[[], float] = time.monotonic
+    refused: bool = field(default=False, init=False)
     _began: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -73,6 +77,7 @@ class TimeBudget:
         if left is None:
             return
         needed = nominal_seconds(plan)
+        self.refused = self.refused or left <= 0 or needed > left
         if left <= 0:
             raise TimeUpError(f"the time of {self.seconds:g} s is used up")
         if needed > left:
