@@ -33,11 +33,11 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "agreement": (1_410, "types of the engine's requests and results, their delays in words, and the process"),
     "analysis": (7_030, "conclusions from records: two runs, many runs, audits, thresholds, scalability, subscribers"),
     # Carrier-grade NATs are audited with a pool, which labs and recipes know.
-    "audits": (24_400, "setups, the records, and the requirements; nothing that measures"),
+    "audits": (24_630, "setups, the records, and the requirements; nothing that measures"),
     "campaigns": (48_520, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
     "causes": (1_310, "facts about hops and counters, and the delays of late frames, with figures in words"),
     "cleaning": (12_150, "the labs of this machine from outside; their registers"),
-    "cli": (77_760, "the edge: reaches everything"),
+    "cli": (77_990, "the edge: reaches everything"),
     "comparisons": (45_890, "measures several gateways, on the bench"),
     "doubts": (6_960, "conditions on what procedures measured, and on the parameters of records; no metric"),
     "gateways": (6_840, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),
