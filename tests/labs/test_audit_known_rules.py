@@ -122,13 +122,28 @@ KNOWN: Final = {
     "ports of a range": Known(
         source(f'oifname "$NG_OUTSIDE" {PORTS} snat to $NG_OUTSIDE_ADDRESS4:1024-2031'),
         (APD, APD, "random", "none"),
-        frozenset({"RFC4787-REQ-1", "RFC4787-REQ-11", "RFC5382-REQ-1"}),
-        frozenset({"RFC4787-REQ-3", "RFC5382-REQ-7"}),
+        # Linux keeps a source port that lies in the range, although another host has it, to another remote endpoint.
+        frozenset({"RFC4787-REQ-1", "RFC4787-REQ-3", "RFC4787-REQ-11", "RFC5382-REQ-1", "RFC5382-REQ-7"}),
     ),
     "no fragments": Known(
         chain("type filter hook prerouting priority -450", "ip frag-off & 0x3fff != 0 drop"),
         (APD, APD, "overloading", "none"),
         frozenset({"RFC4787-REQ-14"}),
+    ),
+    # Right towards the first hosts, of the usual kind and size, and wrong towards others.
+    "right in the first case": Known(
+        source(TO_OUTSIDE, f"ct status dnat {OWN_ADDRESS}")
+        + destination(f"ip saddr != {INSIDE.format(2)} {ENTERS}")
+        + filtered(
+            f"icmp type echo-request ip daddr {OUTSIDE.format(3)} drop",
+            'iifname "$NG_INSIDE" icmp type time-exceeded drop',
+        )
+        + chain(
+            "type filter hook prerouting priority -450", "ip frag-off & 0x3fff != 0 ip length > 1000 drop", name="cut"
+        ),
+        (None, EI, None, "none"),
+        frozenset({"RFC4787-REQ-9", "RFC5382-REQ-8", "RFC4787-REQ-14", "RFC5508-REQ-1", "RFC5508-REQ-5"}),
+        frozenset({"RFC4787-REQ-8", "RFC5382-REQ-3", "RFC4787-REQ-12"}),
     ),
     "an ICMP error ends a mapping": Known(
         "    set ended { typeof ct id; flags dynamic; size 65535; }\n"

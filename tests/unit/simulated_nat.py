@@ -69,8 +69,14 @@ _Key = tuple[int, Endpoint, object]
 
 @dataclass(frozen=True, kw_only=True)
 class Behaviour:
-    """How the NAT behaves; the defaults meet all requirements."""
+    """How the NAT behaves; the defaults meet all requirements.
 
+    Attributes:
+        elsewhere: how it behaves towards packets for which `is_elsewhere`; None = as to all others.
+    """
+
+    elsewhere: Behaviour | None = None
+    is_elsewhere: Callable[[Packet], bool] = field(default=lambda _: False)
     nat64: Nat64 | None = None
     mapping: Dependence = "endpoint-independent"
     filtering: Dependence = "endpoint-independent"
@@ -79,6 +85,7 @@ class Behaviour:
     ] = "random"
     workers: int = 2
     parity: bool = True
+    ranges: bool = True
     overlaps: bool = False
     hairpinning: Literal["external source", "internal source", "source on the LAN", "another port", "none"] = (
         "external source"
@@ -87,6 +94,7 @@ class Behaviour:
     paired: bool = True
     paired_by_transport: bool = False
     paired_by_remote: bool = False
+    paired_by_port: bool = False
     udp_seconds: float = 300.0
     udp_answered_seconds: float | None = None
     icmp_seconds: float = 60.0
@@ -113,7 +121,7 @@ class Behaviour:
     forwards_expired: bool = False
     error_seconds: float = 0.0
     simultaneous_open: bool = True
-    unsolicited_syn: Literal["silent", "late error", "reset", "error"] = "silent"
+    unsolicited_syn: Literal["silent", "late error", "reset", "reset of a port in use", "error"] = "silent"
     fragments_too_big: bool = True
     fragments_in_order: bool = True
     writes_into_fragments: bool = False
@@ -125,6 +133,7 @@ class Behaviour:
     sets_dont_fragment: bool = False
     resets_pass: bool = True
     fins_pass: bool = True
+    half_closed_passes: bool = True
     reset_seconds: float | None = None
     established_at_once: bool = False
     errors_refresh: bool = False
@@ -133,6 +142,7 @@ class Behaviour:
     port_range: int = 65536 - 1024
     port_tries: int | None = None
     host_ports: int | None = None
+    host_ports_by_remote: bool = False
     spills: bool = False
     host_flows: int | None = None
     blocks: PortBlocks | None = None
@@ -226,7 +236,7 @@ class SimulatedNat:
     """The NAT between the tester's ports."""
 
     def __init__(self, behaviour: Behaviour, seed: int = 1) -> None:
-        self.behaviour = behaviour
+        self.behaviour = self._everywhere = behaviour
         self.mappings = _Mappings()
         self._own = frozenset(OUTSIDE + 256 * index for index in range(behaviour.addresses))
         self._time = 1000.0
@@ -274,6 +284,8 @@ class SimulatedNat:
         packet = read_packet(octets[14:])
         assert packet is not None
         assert octets[:6] == _NAT_MACS[side]
+        elsewhere, every = self._everywhere.elsewhere, self._everywhere
+        self.behaviour = every if elsewhere is None or not every.is_elsewhere(packet) else elsewhere
         self._expire()
         if side == "initiator" and self.behaviour.nat64 is not None:
             packet = self.behaviour.nat64.to_ipv4(packet)
@@ -435,7 +447,8 @@ class SimulatedNat:
         if self._is_own(packet.destination):
             self._hairpin(packet, mapping)
             return
-        if 20 + len(packet.options) + len(packet.payload) > self.mtu:
+        # What came in fragments leaves in fragments of that size.
+        if 20 + len(packet.options) + (cut or len(packet.payload)) > self.mtu:
             if self._refuses_size(packet):
                 return
             cut = (self.mtu - 20) // 8 * 8
@@ -443,8 +456,15 @@ class SimulatedNat:
         self._forward("responder", packet, cut)
 
     def _is_invalid(self, mapping: _Mapping, remote: Endpoint, segment: object) -> bool:
-        """Whether a segment is out of its connection's window, or opens one that both ends have closed."""
-        if not isinstance(segment, TcpSegment) or not self.behaviour.invalid_leaks:
+        """Whether a segment is out of its connection's window, or opens one that both ends have closed.
+
+        A NAT without half-closed connections finds data invalid that are sent after a FIN of the outside.
+        """
+        if not isinstance(segment, TcpSegment):
+            return False
+        if not self.behaviour.half_closed_passes and segment.data and mapping.down_flags & FIN:
+            return True
+        if not self.behaviour.invalid_leaks:
             return False
         before = mapping.sequences.setdefault(remote, segment.sequence)
         if mapping.up_flags & mapping.down_flags & FIN and segment.flags & SYN:
@@ -576,7 +596,8 @@ class SimulatedNat:
             return
         if isinstance(segment, TcpSegment) and segment.flags & SYN:
             rule = self.behaviour.unsolicited_syn
-            if rule == "reset":
+            is_used = any(one.outside == target for one in self.mappings.of_port(target.port))
+            if rule == "reset" or (rule == "reset of a port in use" and is_used):
                 self._emit("responder", _answer(packet, TcpSegment(RST | ACK, 0, segment.sequence + 1)))
             elif rule == "error":
                 self._error("responder", packet, 3, 3, 0)
@@ -599,7 +620,9 @@ class SimulatedNat:
             return False
         if rule.quoted_header_verified and checksum(error.quoted[:head]):
             return False
-        return is_right(inner) or not rule.quoted_segment_verified
+        # Of a packet that is cut off, no checksum can be verified.
+        is_short = len(error.quoted) < int.from_bytes(error.quoted[2:4], "big")
+        return is_short or is_right(inner) or not rule.quoted_segment_verified
 
     def _error_down(self, packet: Packet, error: ErrorMessage) -> None:
         inner = error.packet
@@ -765,6 +788,7 @@ class SimulatedNat:
         rule = self.behaviour
         index = int(inside.address) if rule.paired else self._random.randrange(rule.addresses)
         index += protocol * rule.paired_by_transport + int(remote.address) * rule.paired_by_remote
+        index += inside.port % 2 * rule.paired_by_port
         if rule.spills and rule.host_ports is not None:
             index += len(self.mappings.of_host(inside.address)) // (rule.host_ports // 2)
         address = OUTSIDE + 256 * (index % rule.addresses)
@@ -783,12 +807,12 @@ class SimulatedNat:
                 for one in self.mappings.of_port(port)
             )
 
-        low, high = (1, 1024) if inside.port < 1024 else (1024, 1024 + rule.port_range)
+        low, high = (1, 1024) if inside.port < 1024 and rule.ranges else (1024, 1024 + rule.port_range)
         wished = low + (inside.port - low + 100) % (high - low) if rule.ports == "offset" else inside.port
         if rule.ports in ("preserving", "overloading", "offset") and not is_taken(wished):
             return Endpoint(address, wished)
         if rule.host_ports is not None and low == 1024:
-            number = int(inside.address) - int(INSIDE)
+            number = int(inside.address) - int(INSIDE) + remote.port % 7 * 5 * rule.host_ports_by_remote
             low = 1024 + (0 if number - 1 == rule.misplaced else number) * rule.host_ports
             high = low + rule.host_ports
         for _ in range(_PORT_TRIES if rule.port_tries is None else rule.port_tries):

@@ -19,10 +19,13 @@ from natgauge.audits.kit.flows import Flow, is_same, is_tcp, lone_packet
 from natgauge.audits.kit.observations import AloneError, NotSeenError
 from natgauge.audits.kit.packets import SYN, Endpoint, Packet
 from natgauge.audits.kit.rivals import ALONE, compete, rival_of
+from natgauge.words import Address
 
 Dependence = Literal["endpoint-independent", "address-dependent", "address and port-dependent"]
+_INDEPENDENT: Final[Dependence] = "endpoint-independent"
 PortClass = Literal["preserving", "overloading", "contiguous", "predictable", "random"]
 HairpinClass = Literal["external source", "internal source", "another source", "none"]
+_EXTERNAL: Final[HairpinClass] = "external source"
 
 #: Number of flows whose outside ports show how the gateway assigns ports.
 PORT_FLOWS: Final = 64
@@ -49,6 +52,8 @@ _WIDE_RANGE: Final = 1024
 _CLASHES: Final = 5
 #: Most flows that one inside host opens for the class of mapping, where ports come from a wide range.
 MAPPING_FLOWS: Final = 9 + 2 * _LEAST_PAIRS
+#: Likewise for port overloading.
+OVERLOADING_FLOWS: Final = 2 + _LEAST_PAIRS
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +62,14 @@ class MappingSeen:
 
     Attributes:
         alone: its class while no other flow has the outside port of the first one; None = not examined.
+        likewise: other inside endpoints, of this and of another host, each with one outside endpoint, too.
         further: flows that were opened to see whether one gets the outside endpoint of another one.
     """
 
     kind: Dependence
     alone: Dependence | None
     outside: tuple[tuple[Endpoint, Endpoint], ...]
+    likewise: int = 0
     further: int = 0
 
     @property
@@ -70,8 +77,9 @@ class MappingSeen:
         """The mappings as a sentence, without its full stop."""
         seen = ", ".join(f"{outside} to {remote}" for remote, outside in self.outside)
         same = "" if self.alone in (None, self.kind) else f"; without another flow on the same port: {self.alone}"
+        others = f"; {self.likewise} others had one, too" if self.likewise and self.kind == _INDEPENDENT else ""
         none = f"; none of {self.further} further flows had the outside port of another one" if self.further else ""
-        return f"{self.kind}: one inside endpoint had {seen}{same}{none}"
+        return f"{self.kind}: one inside endpoint had {seen}{others}{same}{none}"
 
 
 def mapping(examiner: Examiner) -> MappingSeen:
@@ -82,6 +90,8 @@ def mapping(examiner: Examiner) -> MappingSeen:
 
     A gateway that gives ports of a range looks so until another flow, maybe of the same host, has the outside port. So
     flows to two remote endpoints are opened until one has the outside port of another one, whose turn is then the next.
+
+    The second host's mapping counts, too: a gateway can have a rule for the first host alone.
     """
     own = examiner.endpoint()
     first, second = examiner.remote(0), examiner.remote(0)
@@ -90,29 +100,36 @@ def mapping(examiner: Examiner) -> MappingSeen:
     flows = [examiner.open(own, first)]
     alone: Dependence | None = None
     rival: Flow | None = None
+    others: list[list[Flow]] = []
     if len(examiner.hosts("initiator")) > 1:
         other = examiner.endpoint()
-        alone = _dependence([examiner.open(other, remote) for remote in remotes])
+        others = [[examiner.open(other, remote) for remote in remotes]]
+        alone = _dependence(others[0])
         rival = rival_of(examiner, own, flows[0].mapped.address, remotes[1])
         if rival is not None:
-            for remote in remotes[2:]:
-                examiner.open(rival.inside, remote)
+            others.append([rival, *(examiner.open(rival.inside, remote) for remote in remotes[2:])])
     flows += [examiner.open(own, remote) for remote in remotes[1:]]
+    if rival is not None:
+        others[-1].insert(0, examiner.open(rival.inside, first))
+    decisive = next((one for one in (flows, *others) if _dependence(one) != _INDEPENDENT), flows)
+    if decisive is not flows:
+        # It is that of another inside endpoint, and no change of this one's.
+        flows, alone = decisive, None
     kind = _dependence(flows)
-    if kind == "endpoint-independent":
+    if kind == _INDEPENDENT:
         # A pool can choose the outside address by the remote one, and it may choose the same for two of them.
         further = range(2, len(examiner.hosts("responder")))
         flows += [examiner.open(own, examiner.remote(index)) for index in further]
         if len({flow.mapped for flow in flows}) > 1:
             kind = "address-dependent"
-    if kind == "endpoint-independent" and flows[0].mapped.port == own.port:
+    if kind == _INDEPENDENT and flows[0].mapped.port == own.port:
         # The port was kept, which shows nothing without the second host.
         examiner.host(1)
         if rival is None:
             raise AloneError(f"{own} kept its port at {flows[0].mapped}; {ALONE}")
-    seen = MappingSeen(kind, alone, _outside(flows))
+    seen = MappingSeen(kind, alone, _outside(flows), len(others))
     shared = rival is not None and rival.mapped == flows[0].mapped
-    return _contested(examiner, seen, remotes) if kind == "endpoint-independent" and not shared else seen
+    return _contested(examiner, seen, remotes) if kind == _INDEPENDENT and not shared else seen
 
 
 def _outside(flows: Iterable[Flow]) -> tuple[tuple[Endpoint, Endpoint], ...]:
@@ -121,45 +138,64 @@ def _outside(flows: Iterable[Flow]) -> tuple[tuple[Endpoint, Endpoint], ...]:
 
 def _contested(examiner: Examiner, seen: MappingSeen, remotes: Sequence[Endpoint]) -> MappingSeen:
     """Return the class of a gateway whose mapping looked endpoint-independent, when another flow has the port."""
-    clash, further = _clash(examiner, remotes[0], remotes[-1])
-    if clash is None:
-        return replace(seen, further=further)
-    flow, other = clash
+    found = _clash(examiner, examiner.host(), remotes[0], remotes[-1])
+    if found.flow is None or found.other is None:
+        return replace(seen, further=found.flows)
+    flow, other = found.flow, found.other
     for remote in remotes[1:-1]:
         examiner.open(other, remote)
     flows = [flow, *(examiner.open(flow.inside, remote) for remote in remotes[1:])]
     return MappingSeen(_dependence(flows), seen.kind, _outside(flows))
 
 
-def _clash(examiner: Examiner, first: Endpoint, second: Endpoint) -> tuple[tuple[Flow, Endpoint] | None, int]:
-    """Open flows of one host to two remote endpoints until one has the outside endpoint of one to the other.
+@dataclass(frozen=True, slots=True)
+class _Clash:
+    """Flows to two remote endpoints that looked for one outside endpoint of two of them.
+
+    `is_likely` = they would have found one if ports were chosen at random.
+
+    Attributes:
+        flow: the flow to the first remote endpoint that has it; None = no two flows had one.
+        other: the inside endpoint of the flow to the second remote endpoint that has it; None = as of `flow`.
+    """
+
+    flow: Flow | None
+    other: Endpoint | None
+    flows: int
+    is_likely: bool
+
+
+def _clash(examiner: Examiner, rival: Address, first: Endpoint, second: Endpoint) -> _Clash:
+    """Open flows of the first host to a remote endpoint, and of `rival` to a second one, until two clash.
 
     The source port of a flow to the second remote endpoint is the outside port of one to the first: Linux keeps a port
     that lies in its range. Elsewhere chance decides.
-
-    Return the flow to the first remote endpoint with the inside endpoint of the other one, or None where there is no
-    clash; and the number of flows.
     """
     ours, theirs = dict[Endpoint, Flow](), dict[Endpoint, Flow]()
     for number in range(1, _MOST_PAIRS + 1):
         flow = examiner.open(examiner.spare(), first)
-        other = examiner.open(examiner.twin(flow), second)
+        other = examiner.open(replace(examiner.twin(flow), address=rival), second)
         ours[flow.mapped], theirs[other.mapped] = flow, other
         for mapped in (flow.mapped, other.mapped):
             if mapped in ours and mapped in theirs and ours[mapped].inside != theirs[mapped].inside:
-                return (ours[mapped], theirs[mapped].inside), 2 * number
+                return _Clash(ours[mapped], theirs[mapped].inside, 2 * number, is_likely=True)
         if number >= _LEAST_PAIRS and _have_shown(number, (*ours, *theirs)):
             break
-    return None, 2 * number
+    return _Clash(None, None, 2 * number, number**2 >= _CLASHES * _room((*ours, *theirs)))
 
 
 def _have_shown(pairs: int, seen: Sequence[Endpoint]) -> bool:
     """Whether so many pairs of flows would show a clash of ports that are chosen at random, or could not show it."""
+    room = _room(seen)
+    return room > _WIDE_RANGE or pairs**2 >= _CLASHES * room
+
+
+def _room(seen: Sequence[Endpoint]) -> float:
+    """Return about how many outside endpoints there are where these come from."""
     ports = [end.port for end in seen]
     # The range goes on beyond the lowest and the highest of some ports.
     width = (max(ports) - min(ports) + 1) * (len(ports) + 1) / (len(ports) - 1)
-    room = width * len({end.address for end in seen})
-    return room > _WIDE_RANGE or pairs**2 >= _CLASHES * room
+    return width * len({end.address for end in seen})
 
 
 def _dependence(flows: Sequence[Flow]) -> Dependence:
@@ -173,14 +209,21 @@ def _dependence(flows: Sequence[Flow]) -> Dependence:
 
 
 def filtering(examiner: Examiner) -> Dependence:
-    """Find the filtering class: which outside endpoints reach an inside endpoint through its mapping."""
-    inside, remote = examiner.endpoint(), examiner.remote(0)
-    flow = examiner.established(inside, remote)
-    others = examiner.remote(1), examiner.remote(0)
-    address, port = (examiner.enters(other, flow.mapped, inside) for other in others)
-    if address:
-        return "endpoint-independent"
-    return "address-dependent" if port else "address and port-dependent"
+    """Find the filtering class: which outside endpoints reach an inside endpoint through its mapping.
+
+    It is the strictest one of those of two inside hosts. A frame of each other outside host has to enter.
+    """
+    examiner.host(1, "responder")
+    remotes, kind = range(len(examiner.hosts("responder"))), _INDEPENDENT
+    for index in range(min(2, len(examiner.hosts("initiator")))):
+        flow = examiner.established(examiner.endpoint(index), examiner.remote(index))
+        if not examiner.enters(examiner.remote(index), flow.mapped, flow.inside):
+            return "address and port-dependent"
+        if kind == _INDEPENDENT:
+            others = (examiner.remote(one) for one in remotes if one != index)
+            if not all(examiner.enters(other, flow.mapped, flow.inside) for other in others):
+                kind = "address-dependent"
+    return kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,16 +263,18 @@ def ports(examiner: Examiner) -> PortsSeen:
     # because 2 is a primitive root of 67 (a Costas array of Welch): steps that repeat are the gateway's own as well.
     insides = [30_000 + 389 * pow(2, index, 67) for index in range(PORT_FLOWS)]
     pairs = tuple((port, examiner.open(examiner.endpoint(port=port), remote).mapped.port) for port in insides)
-    overloads, has_others = False, len(examiner.hosts("initiator")) > 1
+    overloaded, has_others = OverloadingSeen(None), len(examiner.hosts("initiator")) > 1
     try:
-        overloads = has_others and examiner.once(overloading) is not None
+        overloaded = examiner.once(overloading) if has_others else overloaded
     except AloneError:
         has_others = False
+    overloads = overloaded.shared is not None
     entropy: float | None = entropy_of(pairs)
     kind: PortClass | None = "contiguous" if _are_contiguous(pairs) else _BY_RANDOMNESS[are_random(pairs)]
     if sum(inside == outside for inside, outside in pairs) >= _PRESERVED_SHARE * len(pairs):
         kind, entropy = "preserving" if has_others else None, None
-    return PortsSeen("overloading" if overloads else kind, pairs, overloads, entropy)
+    # A port that a host did not ask for was assigned otherwise, even if another host has it.
+    return PortsSeen("overloading" if overloads and not overloaded.further else kind, pairs, overloads, entropy)
 
 
 def _steps(numbers: Iterable[int]) -> Counter[int]:
@@ -272,30 +317,91 @@ def _share_of_one(counted: Counter[int]) -> float:
     return counted.most_common(1)[0][1] / counted.total()
 
 
-def overloading(examiner: Examiner) -> tuple[Endpoint, bool] | None:
-    """Return an outside endpoint that two inside hosts had at the same time, and whether towards one remote endpoint.
+@dataclass(frozen=True, slots=True)
+class OverloadingSeen:
+    """Whether two inside hosts had one outside endpoint at one time, `to_one` = both towards one remote endpoint.
 
-    Both use the same source port. None = they had different outside endpoints, of one address.
+    Attributes:
+        shared: the outside endpoint that they had; None = they had different ones, of one address.
+        further: flows that were opened to see whether one gets the outside endpoint of another host's.
+        is_decided: whether these flows would show it: the port that both hosts asked for was kept for the one, or ports
+            come from a range so small that chance would have shown it.
+    """
+
+    shared: Endpoint | None
+    to_one: bool = False
+    further: int = 0
+    is_decided: bool = True
+
+    @property
+    def words(self) -> str:
+        """What was seen as a sentence, without its full stop."""
+        if self.shared is not None:
+            remotes = "one remote host" if self.to_one else "two remote hosts"
+            return f"two inside hosts had the outside endpoint {self.shared} at one time, to {remotes}"
+        none = f"; none of {self.further} further flows had that of the other host" if self.further else ""
+        return (
+            "two inside hosts with the same source port had different outside endpoints, to one remote endpoint and to "
+            f"two{none}"
+        )
+
+
+def overloading(examiner: Examiner) -> OverloadingSeen:
+    """Look for an outside endpoint that two inside hosts have at the same time.
+
+    Both use the same source port. A gateway that does not keep it, and gives ports of a range, shows nothing by that.
+    So flows of both hosts to two remote endpoints look for a clash, as those of `mapping` do.
     """
     own, first, second = examiner.endpoint(), examiner.remote(0), examiner.remote(1)
     flow = examiner.open(own, first)
-    mine, others = flow.mapped, [compete(examiner, flow, remote).mapped for remote in (second, first)]
-    return (mine, mine == others[1]) if mine in others else None
+    mine, others = flow.mapped, [compete(examiner, flow, remote) for remote in (second, first)]
+    if mine in (ends := [other.mapped for other in others]):
+        return OverloadingSeen(mine, mine == ends[1])
+    if mine.port == own.port:
+        return OverloadingSeen(None)
+    found = _clash(examiner, others[0].inside.address, first, second)
+    shared = None if found.flow is None else found.flow.mapped
+    return OverloadingSeen(shared, further=found.flows, is_decided=found.is_likely)
 
 
-def hairpinned(examiner: Examiner) -> tuple[Flow, Packet] | None:
-    """Send between two inside hosts through an outside endpoint; None = the gateway does not deliver it.
+@dataclass(frozen=True, slots=True)
+class HairpinsSeen:
+    """Frames between inside hosts through outside endpoints: senders' flows, and the packets that arrived.
 
-    Returns the sender's flow and the packet that arrives at the other host.
-
-    Each of the two hosts sends to the outside endpoint of the other one: a gateway that filters delivers the second
-    frame only, after the first one opened its filter.
+    Attributes:
+        dropped: sender and receiver of the frame that was not delivered, after which none was sent; None = each was.
     """
-    first, second = (examiner.established(examiner.endpoint(index), examiner.remote(0)) for index in (0, 1))
-    for source, target in ((second, first), (first, second)):
-        frame = _across(examiner, source, target)
+
+    delivered: tuple[tuple[Flow, Packet], ...]
+    dropped: tuple[Address, Address] | None = None
+
+
+def hairpinned(examiner: Examiner) -> HairpinsSeen:
+    """Send between inside hosts through outside endpoints: between two each way, and from a third one."""
+    delivered: list[tuple[Flow, Packet]] = []
+    pairs = ((1, 0), (0, 1), (2, 0))
+    for source, target in pairs[: None if len(examiner.hosts("initiator")) > 2 else 2]:
+        seen = _hairpinned(examiner, source, target)
+        if seen is None:
+            return HairpinsSeen(tuple(delivered), (examiner.host(source), examiner.host(target)))
+        delivered.append(seen)
+    return HairpinsSeen(tuple(delivered))
+
+
+def _hairpinned(examiner: Examiner, source: int, target: int) -> tuple[Flow, Packet] | None:
+    """Send from an inside host to another one's outside endpoint; None = the gateway does not deliver it.
+
+    A gateway that filters delivers it only after a frame of the other host, which it drops, opened the filter.
+    """
+    for opens in (False, True):
+        ends = examiner.endpoint(source), examiner.endpoint(target)
+        own, other = (examiner.established(inside, examiner.remote(0)) for inside in ends)
+        if opens and _across(examiner, other, own) is not None:
+            # This frame met no filter, and what comes back now would be its answer.
+            return None
+        frame = _across(examiner, own, other)
         if frame is not None:
-            return source, frame
+            return own, frame
     return None
 
 
@@ -322,13 +428,22 @@ def hairpinning(examiner: Examiner) -> HairpinClass:
 
     The source is external if it is that of the sender's mapping. A gateway whose mappings depend on the remote endpoint
     makes another mapping for the hairpinned frame, whose address at least is an outside address of the gateway.
+    Of several frames, one that has another source decides.
     """
     seen = examiner.once(hairpinned)
-    if seen is None:
+    if seen.dropped is not None:
         return "none"
-    source, packet = seen
+    return _source_of(examiner, *hairpin_of(examiner, seen))
+
+
+def hairpin_of(examiner: Examiner, seen: HairpinsSeen) -> tuple[Flow, Packet]:
+    """Return the frame that decides about the source of hairpinned frames."""
+    return next((one for one in seen.delivered if _source_of(examiner, *one) != _EXTERNAL), seen.delivered[0])
+
+
+def _source_of(examiner: Examiner, source: Flow, packet: Packet) -> HairpinClass:
     if packet.sender == examiner.written(source.mapped):
-        return "external source"
+        return _EXTERNAL
     if packet.source == source.inside.address:
         return "internal source"
     if examiner.is_inside(packet.source) or packet.source == examiner.network.sides["initiator"].gateway:
@@ -338,4 +453,4 @@ def hairpinning(examiner: Examiner) -> HairpinClass:
             f"a hairpinned frame came from {packet.sender}, which no flow showed to be an address of the gateway"
         )
     same = examiner.once(mapping).kind == "endpoint-independent"
-    return "another source" if same else "external source"
+    return "another source" if same else _EXTERNAL

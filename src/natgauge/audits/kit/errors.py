@@ -23,6 +23,8 @@ _NUMBERS: Final[dict[ErrorKind, dict[int, tuple[int, int]]]] = {
 }
 ERROR_KINDS: Final[tuple[ErrorKind, ...]] = tuple(_NUMBERS)
 MTU_IN_ERRORS: Final = 1400
+#: Octets behind the IP header that an ICMP error quotes at least (RFC 792).
+QUOTED_OCTETS: Final = 8
 _DATA: Final = b"natgauge audit"
 
 
@@ -78,13 +80,17 @@ def received(flow: Flow, *, up: bool) -> Packet:
     return make_packet(source, destination, TcpSegment(ACK, own.seen, other.written))
 
 
-def send_error(examiner: Examiner, flow: Flow, kind: ErrorKind, *, up: bool = False) -> ErrorSeen | None:
+def send_error(
+    examiner: Examiner, flow: Flow, kind: ErrorKind, *, up: bool = False, is_short: bool = False
+) -> ErrorSeen | None:
     """Send an ICMP error about a packet of a flow, and return it as it arrives; None = it was dropped.
 
-    `up` = the inside host sends it. Raises as `pass_error`.
+    `up` = the inside host sends it; `is_short` = it quotes as little as it may, not the whole packet.
     """
-    packet = error_about(received(flow, up=up), flow.ends(up=up)[0].address, kind)
-    return pass_error(examiner, packet, kind, up=up)
+    about = received(flow, up=up)
+    octets = about.octets()
+    quoted = octets[: len(octets) - len(about.payload) + QUOTED_OCTETS] if is_short else None
+    return pass_error(examiner, error_about(about, flow.ends(up=up)[0].address, kind, quoted=quoted), kind, up=up)
 
 
 def pass_error(

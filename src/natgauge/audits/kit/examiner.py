@@ -266,9 +266,13 @@ class Examiner(Observations):
             raise NotSeenError(f"the answer from {remote} to {flow.mapped} did not arrive inside")
         return flow
 
-    def flow(self, transport: Transport | None = None) -> Flow:
-        """Open a flow of the first inside host to the first outside host, over which both sides have sent."""
-        return self.established(self.endpoint(), self.remote(), transport)
+    def flow(self, transport: Transport | None = None, *, turn: int = 0) -> Flow:
+        """Open a flow between the first hosts of both sides, over which both have sent; `turn` 1 = the second ones, ...
+
+        Where a side has fewer hosts, its turns begin again.
+        """
+        inside, outside = (turn % len(self.hosts(side)) for side in ("initiator", "responder"))
+        return self.established(self.endpoint(inside), self.remote(outside), transport)
 
     def passes(self, flow: Flow, *, up: bool) -> bool:
         """Whether data over an open flow arrive at its end; they are sent up to three times."""
@@ -329,17 +333,21 @@ class Examiner(Observations):
         if self.sends(flow, ACK, up=True, since=flow.since) is None:
             raise NotSeenError(f"the third segment from {flow.inside} to {flow.remote} did not arrive outside")
 
-    def close(self, flow: Flow, *, is_acknowledged: bool = True) -> str:
+    def close(self, flow: Flow, *, up: bool = True, half: bool = False, is_acknowledged: bool = True) -> str:
         """Close an open TCP connection by FINs of both ends; return the first segment that did not pass, or nothing.
 
-        `is_acknowledged` = the inside acknowledges the last FIN, after which the connection is in TIME_WAIT.
+        `up` = the inside closes first; `half` = the other end sends data before it closes as well; `is_acknowledged` =
+        the last FIN is acknowledged, after which the connection is in TIME_WAIT.
         """
-        if not self.sends(flow, FIN | ACK, up=True):
-            return "a FIN of the inside"
+        own, other = ("inside", "outside") if up else ("outside", "inside")
+        if not self.sends(flow, FIN | ACK, up=up):
+            return f"a FIN of the {own}"
+        if half and not self.passes(flow, up=not up):
+            return f"data of the {other} after a FIN of the {own}"
         since = self.mark
-        if not self.sends(flow, FIN | ACK, up=False):
-            return "a FIN of the outside"
+        if not self.sends(flow, FIN | ACK, up=not up):
+            return f"a FIN of the {other}"
         if not is_acknowledged:
             return ""
-        # A gateway that ends connections itself acknowledges the outside's FIN before the inside host does.
-        return "" if self.sends(flow, ACK, up=True, since=since) else "the last ACK"
+        # A gateway that ends connections itself acknowledges the last FIN before its receiver does.
+        return "" if self.sends(flow, ACK, up=up, since=since) else "the last ACK"

@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from natgauge.audits.kit.classes import MAPPING_FLOWS, filtering, hairpinned, hairpinning, mapping, overloading
+from natgauge.audits.kit.classes import (
+    MAPPING_FLOWS,
+    OVERLOADING_FLOWS,
+    OverloadingSeen,
+    filtering,
+    hairpin_of,
+    hairpinned,
+    hairpinning,
+    mapping,
+    overloading,
+)
 from natgauge.audits.kit.crowd import CROWD, MANY, Crowd
 from natgauge.audits.kit.errors import error_about, quoting
 from natgauge.audits.kit.examiner import Examiner
@@ -18,8 +28,9 @@ from natgauge.audits.kit.packets import Endpoint, ErrorMessage
 from natgauge.audits.kit.requirement import CGN, Finding, requires
 from natgauge.audits.kit.rivals import ALONE, compete
 
-_DIFFERENT: Final = "two inside hosts with the same source port had different outside endpoints"
-_MAPPING, _FILTERING, _OVERLOADING = Flows(MAPPING_FLOWS), Flows(3), Flows(4)
+_MAPPING, _FILTERING, _OVERLOADING = Flows(MAPPING_FLOWS), Flows(3), Flows(MAPPING_FLOWS + OVERLOADING_FLOWS)
+#: Flows of hairpinning.
+_HAIRPINS: Final = Flows(7)
 #: By chance, UDP and TCP have one port in all of these tries in less than one case of 10^6, with 1000 ports for a host.
 _TRIES: Final = 2
 
@@ -55,9 +66,12 @@ def _examine_open_filtering(examiner: Examiner) -> Finding:
     return seen == "endpoint-independent", seen
 
 
-def _shared(outside: Endpoint, to_one: bool) -> str:  # noqa: FBT001 - as of `overloading`
-    remotes = "one remote host" if to_one else "two remote hosts"
-    return f"two inside hosts had the outside endpoint {outside} at one time, to {remotes}"
+def _overloading(examiner: Examiner) -> OverloadingSeen:
+    """Return what was seen, where it decides: an outside endpoint of all remote endpoints is left to no other host."""
+    seen = examiner.once(overloading)
+    if not seen.is_decided and examiner.once(mapping).kind != "endpoint-independent":
+        raise NotSeenError(f"{seen.words}, which can be chance: ports come from a wide range")
+    return seen
 
 
 @requires(
@@ -67,10 +81,8 @@ def _shared(outside: Endpoint, to_one: bool) -> str:  # noqa: FBT001 - as of `ov
     flows=_OVERLOADING,
 )
 def _examine_overloading(examiner: Examiner) -> Finding:
-    shared = examiner.once(overloading)
-    if shared is None:
-        return True, _DIFFERENT
-    return False, _shared(*shared)
+    seen = _overloading(examiner)
+    return seen.shared is None, seen.words
 
 
 @requires(
@@ -80,10 +92,10 @@ def _examine_overloading(examiner: Examiner) -> Finding:
 )
 def _examine_overlap(examiner: Examiner) -> Finding:
     """RFC 7857 section 3 allows what the older RFCs call overloading, but only for different remote endpoints."""
-    shared = examiner.once(overloading)
-    if shared is None:
-        raise NotApplicableError(_DIFFERENT)
-    return not shared[1], _shared(*shared)
+    seen = _overloading(examiner)
+    if seen.shared is None:
+        raise NotApplicableError(seen.words)
+    return not seen.to_one, seen.words
 
 
 @requires("mapping and filtering do not change", (4787, "REQ-11", "MUST", "udp"), flows=CROWD, strain=1)
@@ -142,46 +154,51 @@ def _examine_filter_of_protocols(examiner: Examiner) -> Finding:
         source, where = flow.remote, "to the outside endpoint of a UDP mapping"
     else:
         inside, admitted = examiner.endpoint(), examiner.remote(0)
-        examiner.established(inside, admitted, "udp")
         flow = examiner.established(inside, examiner.remote(1), "tcp")
+        if examiner.enters(admitted, flow.mapped, inside):
+            raise NotSeenError("a SYN from an outside endpoint that nothing had admitted was delivered as well")
+        examiner.established(inside, admitted, "udp")
         source, where = admitted, "from an outside endpoint that UDP had admitted"
     entered = examiner.enters(source, flow.mapped, flow.inside)
     return not entered, f"a SYN {where} was {'delivered' if entered else 'dropped'}"
 
 
 @requires(
-    "hairpinning between inside hosts", (4787, "REQ-9", "MUST", "udp"), (5382, "REQ-8", "MUST", "tcp"), flows=Flows(2)
+    "hairpinning between inside hosts", (4787, "REQ-9", "MUST", "udp"), (5382, "REQ-8", "MUST", "tcp"), flows=_HAIRPINS
 )
 def _examine(examiner: Examiner) -> Finding:
     seen = examiner.once(hairpinned)
-    words = "a frame to the outside endpoint of another inside host"
-    return seen is not None, f"{words} was {'not delivered' if seen is None else 'delivered'}"
+    if seen.dropped is None:
+        number = len(seen.delivered)
+        return True, f"{number} frames to the outside endpoint of another inside host were delivered, each way"
+    words = "a frame of {} to the outside endpoint of {} was not delivered".format(*seen.dropped)
+    return False, f"{words}; {len(seen.delivered)} between other hosts were" if seen.delivered else words
 
 
 @requires(
     "hairpinned frames with the external source address and port",
     (4787, "REQ-9a", "MUST", "udp"),
     (5382, "REQ-8a", "MUST", "tcp"),
-    flows=Flows(2),
+    flows=_HAIRPINS,
 )
 def _examine_source(examiner: Examiner) -> Finding:
     seen = examiner.once(hairpinned)
-    if seen is None:
-        raise NotApplicableError("the gateway does not hairpin")
+    if seen.dropped is not None:
+        raise NotApplicableError(f"the gateway does not hairpin{' between all hosts' * bool(seen.delivered)}")
     kind = examiner.once(hairpinning)
-    source, packet = seen
+    source, packet = hairpin_of(examiner, seen)
     words = f"a hairpinned frame of a host that had {source.mapped} outside came from {packet.sender}"
     return kind == "external source", f"{words}: {kind}"
 
 
-@requires("ICMP errors are hairpinned, too", (5508, "REQ-7", "MUST", "udp"), flows=Flows(2))
+@requires("ICMP errors are hairpinned, too", (5508, "REQ-7", "MUST", "udp"), flows=_HAIRPINS)
 def _examine_error(examiner: Examiner) -> Finding:
     """Answer a hairpinned frame with an ICMP error, which must reach the inside host that sent the frame."""
     # The mappings of an earlier look can have expired.
     seen = hairpinned(examiner)
-    if seen is None:
+    if not seen.delivered:
         raise NotApplicableError("the gateway does not hairpin")
-    source, packet = seen[0].inside, seen[1]
+    source, packet = seen.delivered[0][0].inside, seen.delivered[0][1]
     frame = examiner.deliver(
         error_about(packet, packet.destination, "port unreachable"),
         up=True,

@@ -16,19 +16,28 @@ from natgauge.audits.kit.rivals import compete
 
 _DATA_OCTETS: Final = 800
 _FRAGMENT_OCTETS: Final = 400
+#: Octets of the data of datagrams, and of their fragments: of half a packet, and as large as a link takes them.
+_SIZES: Final = ((_DATA_OCTETS, _FRAGMENT_OCTETS), (2800, 1400))
 #: Lone fragments that attack a gateway, which waits for the rest of each of them.
 _LONE: Final = 1000
 _NUMBER: Final = 4660
 
 
 def _orders(examiner: Examiner) -> dict[str, Carried]:
-    """Return by direction and order what happens to a fragmented datagram, which may arrive whole."""
-    flow = examiner.flow()
-    return {
-        f"{direction}, {order}": carry(examiner, flow, _DATA_OCTETS, up=up, cut=_FRAGMENT_OCTETS, backwards=backwards)
-        for direction, up in (("from inside", True), ("from outside", False))
-        for order, backwards in (("in order", False), ("out of order", True))
-    }
+    """Return by size, direction and order what happens to a fragmented datagram, which may arrive whole.
+
+    The larger one goes between other hosts. It is left out where the gateway dropped a smaller one.
+    """
+    seen: dict[str, Carried] = {}
+    for turn, (octets, cut) in enumerate(_SIZES):
+        flow = examiner.flow(turn=turn)
+        for direction, up in (("from inside", True), ("from outside", False)):
+            for order, backwards in (("in order", False), ("out of order", True)):
+                carried = carry(examiner, flow, octets, up=up, cut=cut, backwards=backwards)
+                seen[f"{octets} octets {direction}, {order}"] = carried
+        if not all(carried.packets for carried in seen.values()):
+            break
+    return seen
 
 
 @requires("fragments pass in order and out of order", (4787, "REQ-14", "MUST", "udp"), flows=Flows(2))
@@ -41,7 +50,9 @@ def _examine(examiner: Examiner) -> Finding:
 @requires("lone fragments do not stop others", (4787, "REQ-14a", "MUST", "udp"), flows=Flows(3))
 def _examine_attack(examiner: Examiner) -> Finding:
     # Lone fragments of an examination before can be there still, so what was delivered once is enough.
-    if not (examiner.fragments_entered or examiner.once(_orders)["from outside, in order"].packets):
+    if not (
+        examiner.fragments_entered or examiner.once(_orders)[f"{_DATA_OCTETS} octets from outside, in order"].packets
+    ):
         raise NotSeenError("the gateway delivers no fragments from outside at all")
     flow = examiner.flow()
     packet = flow.datagram(bytes(_DATA_OCTETS), up=False)

@@ -6,9 +6,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from itertools import product
 from typing import Final
 
-from natgauge.audits.kit.errors import ERROR_KINDS, ErrorKind, ErrorSeen, error_about, pass_error, received, send_error
+from natgauge.audits.kit.errors import (
+    ERROR_KINDS,
+    QUOTED_OCTETS,
+    ErrorKind,
+    ErrorSeen,
+    error_about,
+    pass_error,
+    received,
+    send_error,
+)
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
@@ -17,8 +27,6 @@ from natgauge.audits.kit.requirement import Finding, requires
 
 #: Flows of an examination with an error of each kind.
 _OF_EACH_KIND: Final = Flows(len(ERROR_KINDS) + 1)
-#: The error that an inside host sends about a port at which nothing listens.
-_OF_INSIDE: Final[ErrorKind] = "port unreachable"
 #: Two options of IPv4 that do nothing, and the end of the list.
 _OPTIONS: Final = b"\x01\x01\x00\x00"
 #: Length to which the quoted packet is padded before extensions (RFC 4884 section 4.6).
@@ -31,24 +39,35 @@ _EXTENSIONS: Final = b"\x20\x00" + checksum(b"\x20\x00\x00\x00" + _OBJECT).to_by
 
 
 def _faults(examiner: Examiner) -> dict[ErrorKind, str]:
-    """Return what is wrong with each kind of error at the inside; nothing where all is right."""
+    """Return what is wrong with each kind of error at the inside; nothing where all is right.
+
+    An error between other hosts that quotes no more than it must is looked at where the first one is right.
+    """
     found: dict[ErrorKind, str] = {}
     for kind in ERROR_KINDS:
-        flow = examiner.flow()
-        # Of ICMP, both ends of the quoted query have its identifier.
-        written = replace(flow.written, port=flow.inside.port) if flow.transport == "icmp" else flow.written
-        seen = send_error(examiner, flow, kind)
-        if seen is None:
-            found[kind] = "was dropped"
-        elif seen.source != flow.inside:
-            found[kind] = f"quotes the source {seen.source} instead of {flow.inside}"
-        elif seen.destination != written:
-            found[kind] = f"quotes the destination {seen.destination} instead of {written}"
-        elif seen.packet.destination != flow.inside.address:
-            found[kind] = f"went to {seen.packet.destination} instead of {flow.inside.address}"
-        elif not seen.numbers_kept:
-            found[kind] = "has another type or code"
+        fault = _fault(examiner, kind)
+        if not fault and (fault := _fault(examiner, kind, is_short=True)):
+            fault = f"that quotes {QUOTED_OCTETS} octets behind the IP header {fault}"
+        if fault:
+            found[kind] = fault
     return found
+
+
+def _fault(examiner: Examiner, kind: ErrorKind, *, is_short: bool = False) -> str:
+    """Return what is wrong with an error of this kind at the inside; empty = nothing."""
+    flow = examiner.flow(turn=int(is_short))
+    # Of ICMP, both ends of the quoted query have its identifier.
+    written = replace(flow.written, port=flow.inside.port) if flow.transport == "icmp" else flow.written
+    seen = send_error(examiner, flow, kind, is_short=is_short)
+    if seen is None:
+        return "was dropped"
+    if seen.source != flow.inside:
+        return f"quotes the source {seen.source} instead of {flow.inside}"
+    if seen.destination != written:
+        return f"quotes the destination {seen.destination} instead of {written}"
+    if seen.packet.destination != flow.inside.address:
+        return f"went to {seen.packet.destination} instead of {flow.inside.address}"
+    return "" if seen.numbers_kept else "has another type or code"
 
 
 @requires(
@@ -75,7 +94,8 @@ def _examine_outside(examiner: Examiner) -> Finding:
 def _examine(examiner: Examiner, *kinds: ErrorKind) -> Finding:
     faults = examiner.once(_faults)
     wrong = [f"{kind} {faults[kind]}" for kind in kinds if kind in faults]
-    return not wrong, "; ".join(wrong) or f"delivered with the inner packet as the host sent it: {', '.join(kinds)}"
+    right = f"delivered with the inner packet as the host sent it, a whole one and its beginning: {', '.join(kinds)}"
+    return not wrong, "; ".join(wrong) or right
 
 
 @requires("ICMP errors of any source are let through", (4787, "REQ-12a", "SHOULD", "udp"), flows=_FLOWS)
@@ -93,41 +113,45 @@ def _examine_source(examiner: Examiner) -> Finding:
 @requires(
     "ICMP errors from the inside arrive with the quoted packet as the outside sent it",
     (5508, "REQ-5", "MUST", "udp", "tcp"),
-    flows=Flows(2),
+    flows=_OF_EACH_KIND,
 )
 def _examine_inside(examiner: Examiner) -> Finding:
-    flow = examiner.flow()
-    seen = send_error(examiner, flow, _OF_INSIDE, up=True)
-    if seen is None:
-        return False, "an ICMP error of the inside host was dropped"
-    if seen.destination != flow.mapped:
-        return False, f"it quotes the destination {seen.destination} instead of {flow.mapped}"
-    source, sides = seen.packet.source, examiner.network.sides
-    if examiner.is_inside(source) or source == sides["initiator"].gateway:
-        return False, f"it comes from {source} instead of an outside address of the gateway"
-    # RFC 5508 wants an address of the gateway's own, not that of the mapping.
-    if source not in (*examiner.inside.used, sides["responder"].gateway):
-        raise NotSeenError(f"it comes from {source}, which no flow showed to be an address of the gateway")
-    return seen.numbers_kept, f"delivered from {source} with the quoted destination {flow.mapped}"
+    """Send errors of each kind from the inside; that about a port at which nothing listens is the usual one."""
+    for turn, kind in enumerate(ERROR_KINDS):
+        flow = examiner.flow(turn=turn)
+        seen = send_error(examiner, flow, kind, up=True)
+        if seen is None:
+            return False, f"an ICMP error ({kind}) of the inside host was dropped"
+        words = f"an ICMP error ({kind}) came from {seen.packet.source}"
+        if seen.destination != flow.mapped:
+            return False, f"{words} and quotes the destination {seen.destination} instead of {flow.mapped}"
+        source, sides = seen.packet.source, examiner.network.sides
+        if examiner.is_inside(source) or source == sides["initiator"].gateway:
+            return False, f"{words} instead of an outside address of the gateway"
+        # RFC 5508 wants an address of the gateway's own, not that of the mapping.
+        if source not in (*examiner.inside.used, sides["responder"].gateway):
+            raise NotSeenError(f"{words}, which no flow showed to be an address of the gateway")
+        if not seen.numbers_kept:
+            return False, f"{words} with another type or code"
+    return True, f"delivered with an outside source and destination in the inner packet: {', '.join(ERROR_KINDS)}"
 
 
 @requires(
     "ICMP errors do not end a mapping",
     (4787, "REQ-12", "MUST", "udp"),
     (5382, "REQ-10", "MUST", "tcp"),
-    flows=Flows(_OF_EACH_KIND.each + 1),
+    flows=Flows(2 * len(ERROR_KINDS)),
 )
 def _examine_kept(examiner: Examiner) -> Finding:
     ended = list[str]()
-    errors: list[tuple[ErrorKind, bool]] = [*((kind, False) for kind in ERROR_KINDS), (_OF_INSIDE, True)]
-    for kind, up in errors:
-        flow = examiner.flow()
+    for turn, (up, kind) in enumerate(product((False, True), ERROR_KINDS)):
+        flow = examiner.flow(turn=turn)
         send_error(examiner, flow, kind, up=up)
         if not examiner.passes(flow, up=False):
             ended.append(f"{kind} from inside" if up else kind)
     if ended:
         return False, f"frames from outside stopped after the ICMP error {', '.join(ended)}"
-    return True, f"the mapping stayed after each ICMP error: {', '.join(ERROR_KINDS)}, {_OF_INSIDE} from inside"
+    return True, f"the mapping stayed after each ICMP error from outside and from inside: {', '.join(ERROR_KINDS)}"
 
 
 def _send(

@@ -19,29 +19,47 @@ from natgauge.audits.kit.requirement import Finding, requires
 #: MTU of the gateway's outside link during the examination; IPv6 needs 1280.
 _MTU: Final = 1300
 _DATA_OCTETS: Final = 1380
+#: Queries, each between other hosts.
+_QUERIES: Final = 2
 
 
 @requires(
     "ICMP queries and their replies pass", (5508, "REQ-1", "MUST", "icmp"), flows=Flows(2), needs_forwarding=False
 )
 def _examine_query(examiner: Examiner) -> Finding:
+    """Send a query and its reply between the first hosts of both sides, and between the second ones."""
+    seen = list[str]()
+    for turn in range(_QUERIES):
+        met, words = _query(examiner, turn)
+        if not met:
+            return False, words
+        seen.append(words)
+    return True, "; ".join(seen)
+
+
+def _query(examiner: Examiner, turn: int) -> Finding:
     """Send a query and its reply; new flows by UDP show that the gateway serves the host that sent the query."""
+    inside, outside = (turn % len(examiner.hosts(side)) for side in ("initiator", "responder"))
     try:
-        flow = examiner.open(examiner.endpoint(), examiner.remote())
+        flow = examiner.open(examiner.endpoint(inside), examiner.remote(outside))
     except UntranslatedError:
         raise
     except NotSeenError:
-        if "icmp" in examiner.forwarded:
+        if "icmp" in examiner.forwarded and not turn:
             # This query was lost, or the gateway refuses further mappings of this host.
             raise
         # Raises if UDP does not pass either.
-        examiner.flow("udp")
+        examiner.flow("udp", turn=turn)
         examiner.control()
-        return False, "queries were dropped, while UDP of the same host passed"
+        return (
+            False,
+            f"queries to {examiner.host(outside, 'responder')} were dropped, while UDP of the same host passed",
+        )
+    words = f"a query to {flow.remote.address} passed, with the identifier {flow.mapped.port} outside"
     packet = lone_packet("icmp", *flow.ends(up=False), examiner.tag(), up=False)
     if examiner.deliver(packet, up=False, wanted=lambda seen: is_same(seen, packet)) is None:
-        return False, f"the query passed, with the identifier {flow.mapped.port} outside; its reply was dropped"
-    return True, f"query and reply passed, with the identifier {flow.mapped.port} outside"
+        return False, f"{words}; its reply was dropped"
+    return True, f"{words}, and its reply"
 
 
 @requires("ICMP Time Exceeded is made", (5508, "REQ-10a", "MUST", "udp"), flows=Flows(2))

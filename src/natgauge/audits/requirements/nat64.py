@@ -22,6 +22,8 @@ _LEAST_MTU: Final = 1280
 _SMALL: Final = 1260
 _HEADERS4: Final = 28
 _LARGE: Final = 1400
+#: Sizes of the IPv4 packet whose DF is looked at: both sides of the border, and far above it.
+_DF_SIZES: Final = (_SMALL, _SMALL + 1, _LARGE)
 #: An IPv6 header is 20 octets longer than an IPv4 header.
 _LONGER: Final = 20
 #: Declares what a translator between IPv6 and IPv4 has to do.
@@ -49,14 +51,14 @@ def _examine_checksum(examiner: Examiner) -> Finding:
 @_translates("DF is set above 1260 octets, and not below", (7915, "5.1-DF", "MUST", "udp"))
 def _examine_may_be_cut(examiner: Examiner) -> Finding:
     flow, bits = _flow(examiner), dict[int, bool]()
-    for octets in (_SMALL, _LARGE):
+    for octets in _DF_SIZES:
         packet = flow.packet(secrets.token_bytes(octets - _HEADERS4), up=True)
         frame = examiner.deliver(packet, up=True, note=f"{octets} octets as IPv4")
         if frame is None:
             raise NotSeenError(f"UDP of {octets} octets did not arrive outside")
         bits[octets] = frame.packet.dont_fragment
     words = " and ".join(f"{octets} octets: DF={int(bit)}" for octets, bit in bits.items())
-    return not bits[_SMALL] and bits[_LARGE], words
+    return all(bit == (octets > _SMALL) for octets, bit in bits.items()), words
 
 
 @_translates("the MTU of Packet Too Big is 20 octets larger", (7915, "4.2-MTU", "MUST", "udp"))

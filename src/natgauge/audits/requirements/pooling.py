@@ -11,6 +11,7 @@ from natgauge.audits.kit.crowd import CROWD, OLDER, Crowd, exhausted, open_all
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.hosts import TEAM, Flows
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
+from natgauge.audits.kit.packets import Endpoint
 from natgauge.audits.kit.requirement import CGN, Finding, requires
 from natgauge.words import Address, Transport
 
@@ -37,19 +38,17 @@ def _hosts(examiner: Examiner) -> tuple[Address, ...]:
 
 
 def _addresses(examiner: Examiner, transport: Transport) -> dict[str, set[str]]:
-    """Return the outside addresses of the flows of each inside host, which go to all outside hosts in turn."""
-    remotes = len(examiner.hosts("responder"))
-    return {
-        str(host): {
-            str(
-                examiner.open(
-                    replace(examiner.endpoint(), address=host), examiner.remote(turn % remotes), transport
-                ).mapped.address
-            )
-            for turn in range(_FLOWS)
-        }
-        for host in _hosts(examiner)
-    }
+    """Return the outside addresses of the flows of each inside host.
+
+    The flows come from even and odd ports, and go to all outside hosts in turn.
+    """
+    remotes, seen = len(examiner.hosts("responder")), dict[str, set[str]]()
+    for host in _hosts(examiner):
+        own = seen[str(host)] = set()
+        for turn in range(_FLOWS):
+            inside = replace(examiner.spare() if turn // remotes % 2 else examiner.endpoint(), address=host)
+            own.add(str(examiner.open(inside, examiner.remote(turn % remotes), transport).mapped.address))
+    return seen
 
 
 def _compared(examiner: Examiner, *transports: Transport) -> Finding:
@@ -62,7 +61,8 @@ def _compared(examiner: Examiner, *transports: Transport) -> Finding:
             raise NotSeenError(f"all flows of {len(seen)} inside hosts had one of {number} outside addresses")
         raise NotApplicableError("all flows of all inside hosts had one outside address")
     words = "; ".join(f"{host} had {', '.join(sorted(outside))}" for host, outside in seen.items())
-    return all(len(outside) == 1 for outside in seen.values()), f"{_FLOWS} flows each: {words}"
+    to = f"to {len(examiner.hosts('responder'))} remote hosts"
+    return all(len(outside) == 1 for outside in seen.values()), f"{_FLOWS} flows each {to}: {words}"
 
 
 @requires(_TEXT, (4787, "REQ-2", "SHOULD", "udp"), (7857, "4-paired", "SHOULD", "tcp"), flows=Flows(_FLOWS))
@@ -109,7 +109,11 @@ def _examine_limit(examiner: Examiner) -> Finding:
         )
     if not seen.is_shared:
         raise NotSeenError(f"{seen.words} at another outside address, which the flows of the one host do not use up")
-    return True, seen.words
+    outside = len(examiner.hosts("responder"))
+    elsewhere = [(Endpoint(seen.host, examiner.endpoint().port), examiner.remote(turn)) for turn in range(outside)]
+    if open_all(examiner, elsewhere)[0]:
+        raise NotSeenError(f"{seen.words}; the one host still opened flows to other remote endpoints")
+    return True, f"{seen.words}; the one host was refused to {outside} other remote endpoints, too"
 
 
 @_when_full("packets without a mapping are dropped", (6888, "REQ-11a", "MUST", "udp"))
@@ -163,4 +167,10 @@ def _examine_sessions(examiner: Examiner) -> Finding:
     opened, refused = open_all(examiner, [(inside, examiner.remote()) for _ in range(_SESSIONS)])
     if not refused:
         raise NotSeenError(f"{_SESSIONS} sessions of one inside endpoint were opened; no limit was reached")
-    return True, f"after {len(opened)} sessions of one inside endpoint, one more was refused"
+    words = f"after {len(opened)} sessions of one inside endpoint, one more was refused"
+    outside = range(1, len(examiner.hosts("responder")))
+    if open_all(examiner, [(inside, examiner.remote(index)) for index in outside])[0]:
+        raise NotSeenError(f"{words}, but not to another remote host")
+    if not open_all(examiner, [(examiner.endpoint(1), examiner.remote())])[0]:
+        raise NotSeenError(f"{words}, and so was another host: the gateway may have no room")
+    return True, f"{words}, also to {len(outside)} other remote hosts, while another host opened a flow"

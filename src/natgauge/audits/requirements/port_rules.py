@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from natgauge.audits.kit.classes import PORT_FLOWS, are_random, entropy_of, ports
+from natgauge.audits.kit.classes import OVERLOADING_FLOWS, PORT_FLOWS, are_random, entropy_of, ports
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
@@ -18,19 +18,26 @@ _WELL_KNOWN: Final = 1024
 #: So many changed ports show whether they are random. With them, an examination opens fewer flows than a host may have.
 _TAKEN_FLOWS: Final = 48
 #: Flows of an examination that looks at ports that are free, and at ports that another host uses.
-_FREE_AND_TAKEN: Final = Flows(PORT_FLOWS + _TAKEN_FLOWS + 2)
+_FREE_AND_TAKEN: Final = Flows(PORT_FLOWS + _TAKEN_FLOWS + OVERLOADING_FLOWS)
 #: Flows of each of two hosts: by chance, all ports of the one are above those of the other in one case of 10^8.
 _HOST_FLOWS: Final = 16
 #: Ports in a row that may be the block of one host.
 _BLOCK: Final = 4096
 #: Both ends of both ranges, without port 0.
 _SOURCES: Final = (500, 1023, 1024, 65535)
+#: Remote endpoints of flows that show blocks of ports: a gateway can choose ports by them.
+_REMOTES: Final = 4
 
 
 @requires("ports stay below 1024, or from 1024 on", (4787, "REQ-3a", "SHOULD", "udp"), flows=Flows(len(_SOURCES)))
 def _examine_range(examiner: Examiner) -> Finding:
-    remote = examiner.remote()
-    pairs = [(port, examiner.open(examiner.endpoint(port=port), remote).mapped.port) for port in _SOURCES]
+    """Look at ports that are free, and at those that were kept while another inside host asks for them."""
+    remote, pairs = examiner.remote(), list[tuple[int, int]]()
+    for port in _SOURCES:
+        flow = examiner.open(examiner.endpoint(port=port), remote)
+        pairs.append((port, flow.mapped.port))
+        if flow.mapped.port == port:
+            pairs.append((port, compete(examiner, flow, remote).mapped.port))
     met = all((inside < _WELL_KNOWN) == (outside < _WELL_KNOWN) for inside, outside in pairs)
     return met, ", ".join(f"{inside} became {outside}" for inside, outside in pairs)
 
@@ -72,7 +79,7 @@ def _hard_to_guess(pairs: Sequence[tuple[int, int]], words: str) -> Finding:
 @requires(
     "outside ports are hard to guess",
     (6888, "REQ-15", "SHOULD", "udp", "tcp"),
-    flows=Flows(PORT_FLOWS + 2),
+    flows=Flows(PORT_FLOWS + OVERLOADING_FLOWS),
     profiles=CGN | NAT64,
 )
 def _examine_guessing(examiner: Examiner) -> Finding:
@@ -106,17 +113,19 @@ def _examine_obscurity(examiner: Examiner) -> Finding:
 )
 def _examine_log(examiner: Examiner) -> Finding:
     """Look for a block of ports for each host: a line of a log for the block stands for all of its mappings."""
-    remote = examiner.remote()
-    first = examiner.open(examiner.endpoint(), remote)
-    hosts = first.inside.address, compete(examiner, first, remote).inside.address
+    outside = len(examiner.hosts("responder"))
+    remotes = [examiner.remote(turn % outside) for turn in range(_REMOTES)]
+    first = examiner.open(examiner.endpoint(), remotes[0])
+    hosts = first.inside.address, compete(examiner, first, remotes[0]).inside.address
     seen: tuple[list[Endpoint], list[Endpoint]] = [], []
     for index in range(2 * _HOST_FLOWS):
         inside = Endpoint(hosts[index % 2], examiner.endpoint().port)
-        seen[index % 2].append(examiner.open(inside, remote).mapped)
+        seen[index % 2].append(examiner.open(inside, remotes[index // 2 % _REMOTES]).mapped)
     if len({end.address for ends in seen for end in ends}) > 1:
         raise NotSeenError("the flows of two hosts had several outside addresses, so blocks of ports do not show")
     (low, high), (other_low, other_high) = ((min(ends), max(ends)) for ends in seen)
     sizes = [max(ends).port - min(ends).port for ends in seen]
     if max(sizes) >= _BLOCK or not (high < other_low or other_high < low):
         raise NotSeenError("hosts have no blocks of ports; how much the gateway logs is in its own log only")
-    return True, f"each host had ports in a block of its own: {low} to {high}, and {other_low} to {other_high}"
+    words = f"each of two hosts had ports in a block of its own, to {_REMOTES} remote endpoints"
+    return True, f"{words}: {low} to {high}, and {other_low} to {other_high}"

@@ -24,8 +24,8 @@ from natgauge.words import Address
 
 #: A gateway must not answer an unsolicited SYN for 6 s.
 _SILENT_SECONDS: Final = 6.0
-#: Bits in which these ports differ from one that a connection has.
-_OTHER_PORTS: Final = (1, 2, 4)
+#: Bits in which these ports differ from one that a connection has: its own, which may be filtered, and others.
+_OTHER_PORTS: Final = (0, 1, 2, 4)
 _PRIVATE: Final = tuple(IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
 #: Farther away than any window with a usual scale factor.
 _OUT_OF_WINDOW: Final = 1 << 29
@@ -47,14 +47,19 @@ _CASES: Final[tuple[tuple[str, str, _State, int], ...]] = (
 
 @requires("all valid sequences of TCP packets pass", (5382, "REQ-2", "MUST", "tcp"), flows=Flows(2))
 def _examine_sequences(examiner: Examiner) -> Finding:
-    flow = examiner.flow()
-    if not examiner.passes(flow, up=True) or not examiner.passes(flow, up=False):
-        return False, "data over an open connection did not pass"
-    dropped = examiner.close(flow)
-    if dropped:
-        return False, f"{dropped} did not pass"
+    """Let the inside close first, and then another connection's outside; the other end still has data to send."""
+    for turn, up in enumerate((True, False)):
+        flow = examiner.flow(turn=turn)
+        if not examiner.passes(flow, up=True) or not examiner.passes(flow, up=False):
+            return False, f"data over an open connection of {flow.inside} to {flow.remote} did not pass"
+        dropped = examiner.close(flow, up=up, half=True)
+        if dropped:
+            return False, f"{dropped} did not pass"
     changed = "" if flow.up.written == flow.up.seen else "; the gateway changes sequence numbers"
-    return True, f"handshake, data both ways and both FINs passed{changed}"
+    return True, (
+        "handshake, data both ways and both FINs passed, of a connection that the inside closed first, and of one that "
+        f"the outside closed first{changed}"
+    )
 
 
 @requires("resets of TCP connections pass", (7857, "2.2-translated", "MUST", "tcp"), flows=Flows(3))

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from natgauge.audits.kit import timers
-from natgauge.audits.kit.classes import PORT_FLOWS, filtering, ports
+from natgauge.audits.kit.classes import OVERLOADING_FLOWS, PORT_FLOWS, filtering, ports
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.hosts import Flows
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
@@ -144,7 +144,7 @@ def _examine_tracking(examiner: Examiner) -> Finding:
 @requires(
     "outside ports are not given again for 120 s",
     (6888, "REQ-8", "SHOULD", "udp"),
-    flows=Flows(PORT_FLOWS + 3),
+    flows=Flows(PORT_FLOWS + OVERLOADING_FLOWS + 1),
     profiles=CGN,
     timers=_UDP,
 )
