@@ -29,12 +29,12 @@ mirror() { # the mirror of RELEASE that this host's apt uses, or Debian's own
 	echo "${DEBIAN_MIRROR:-${found:-http://deb.debian.org/debian}}"
 }
 
-bootstrap() { # PACKAGE,...: the smallest Debian system, and these packages
+bootstrap() { # PACKAGE,... [RELEASE]: the smallest Debian system, and these packages
 	local proxy='' log
 	log=$(mktemp --tmpdir="$ROOT")
 	eval "$(apt-config shell proxy Acquire::http::Proxy)"
 	[[ -z $proxy ]] || export http_proxy=${http_proxy:-$proxy}
-	if ! debootstrap --force-check-gpg --keyring="$KEYRING" --variant=minbase --include="$1" "$RELEASE" "$ROOT" "$(mirror)" >"$log" 2>&1; then
+	if ! debootstrap --force-check-gpg --keyring="$KEYRING" --variant=minbase --include="$1" "${2:-$RELEASE}" "$ROOT" "$(mirror)" >"$log" 2>&1; then
 		tail -n 5 "$log" >&2
 		complain "debootstrap from $(mirror) failed: name another mirror in DEBIAN_MIRROR"
 	fi

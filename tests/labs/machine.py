@@ -13,6 +13,7 @@ import lzma
 import os
 import re
 import shlex
+import shutil
 import stat
 import subprocess
 import time
@@ -36,7 +37,7 @@ HERE = Path(__file__).parent
 CACHE = Path("/var/cache/natgauge/test-machines")
 PACKAGE = "linux-image-6.12-amd64"
 #: Modules of the initial file system, without what they depend on.
-FIRST = ("virtio_pci", "virtio_rng", "9pnet_virtio", "9p", "virtio_net", "vmxnet3", "e1000", "tun")
+FIRST = ("virtio_pci", "virtio_rng", "9pnet_virtio", "9p", "virtio_net", "vmxnet3", "e1000", "igb", "tun")
 #: What the tests start in a machine finds its programs like the tests themselves.
 PASSED_ON = ("PATH", "PYTHONPATH", "NATGAUGE_PROGRAMS")
 #: A machine is up after half a minute on two busy cores.
@@ -85,6 +86,42 @@ def kernel() -> Kernel:
         subprocess.run(["depmod", "-b", work, next((work / "lib/modules").iterdir()).name], check=True)
         work.rename(folder)
     return Kernel(folder)
+
+
+#: Its QEMU has the card igb (82576), which Debian 12's has not.
+NEWER = "trixie"
+
+
+def newer_qemu() -> tuple[str, ...]:
+    """The QEMU of Debian 13, as the first words of a command; a root with it is made unless it already is.
+
+    The root's own loader runs it, so it sees this host's files.
+
+    Raises:
+        CalledProcessError: the root cannot be made here; `stderr` has the reason.
+    """
+    root = CACHE / NEWER
+    if not root.exists():
+        work = CACHE / f"{NEWER}.part"
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        script = f". tools/clean-root.sh; ROOT=$1; bootstrap qemu-system-x86 {NEWER}"
+        isolated = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
+        command = [*isolated, "bash", "-euo", "pipefail", "-c", script, "clean-root.sh", str(work)]
+        subprocess.run(command, cwd=HERE.parents[1], check=True, capture_output=True, text=True)
+        work.rename(root)
+    libraries = root / "usr/lib/x86_64-linux-gnu"
+    loaded = (
+        str(libraries / "ld-linux-x86-64.so.2"),
+        "--library-path",
+        str(libraries),
+        str(root / "usr/bin" / PROGRAM),
+    )
+    return (*loaded, *(word for place in _FIRMWARE for word in ("-L", str(root / place))))
+
+
+#: Where Debian's QEMU looks for firmware.
+_FIRMWARE = ("usr/share/qemu", "usr/share/seabios", "usr/lib/ipxe/qemu")
 
 
 def initrd(kernel: Kernel) -> bytes:
@@ -160,7 +197,11 @@ class Done:
 
 @dataclass
 class Machine:
-    """One machine; `with` boots it and ends it."""
+    """One machine; `with` boots it and ends it.
+
+    Attributes:
+        qemu: first words of the command that emulates it.
+    """
 
     name: str
     netns: str
@@ -168,6 +209,7 @@ class Machine:
     cards: Sequence[Card]
     cores: int = 2
     memory: int = 1536
+    qemu: Sequence[str] = (PROGRAM,)
     _jobs: Iterator[int] = field(default_factory=itertools.count)
     _process: subprocess.Popen[bytes] | None = None
 
@@ -253,7 +295,7 @@ class Machine:
 
     def _command(self, linux: Kernel) -> list[str]:
         command = [
-            *(PROGRAM, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-machine", "pc"),
+            *(*self.qemu, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-machine", "pc"),
             *("-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(self.cores), "-m", str(self.memory)),
             *("-kernel", str(linux.image), "-initrd", str(self.folder / "initrd")),
             *("-append", "console=ttyS0 quiet panic=-1 net.ifnames=0 clocksource=tsc tsc=reliable"),

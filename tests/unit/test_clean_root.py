@@ -66,10 +66,12 @@ def test_wrong_arguments_are_refused_in_one_line(words: list[str], complaint: st
     assert done.stdout == ""
 
 
-def test_a_clean_root_is_made_of_signed_packages_only(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("wanted", "release"), [("make", "bookworm"), ("qemu-system-x86 trixie", "trixie")])
+def test_a_root_is_made_of_signed_packages_only(tmp_path: Path, wanted: str, release: str) -> None:
     (tmp_path / "debootstrap").write_text('#!/bin/sh\necho "$*" > "$ASKED"\n')
     (tmp_path / "debootstrap").chmod(0o755)
     (tmp_path / "root").mkdir()
-    bash("ROOT=$NEW bootstrap make", "exit 0", tmp_path, NEW=str(tmp_path / "root"), ASKED=str(tmp_path / "asked"))
+    bash(f"ROOT=$NEW bootstrap {wanted}", "exit 0", tmp_path, NEW=str(tmp_path / "root"), ASKED=str(tmp_path / "asked"))
     words = (tmp_path / "asked").read_text().split()
     assert words[:2] == ["--force-check-gpg", "--keyring=/usr/share/keyrings/debian-archive-keyring.gpg"]
+    assert words[-3:-1] == [release, str(tmp_path / "root")]

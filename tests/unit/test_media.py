@@ -17,6 +17,7 @@ from tests.unit.made_results import made
 from tests.unit.test_recording import CONDITIONS, result
 
 from natgauge.analysis.comparing import comparable
+from natgauge.errors import HostError
 from natgauge.ethernet import theoretical_maximum
 from natgauge.host import capabilities, ethtool
 from natgauge.labs.contract import Port
@@ -198,6 +199,30 @@ def test_a_lab_that_is_used_twice_remarks_once_on_each_port_in_the_notes_of_the_
     other = result(chosen=dict(lab.parameters()))
     golden([note.text for note in other.notes if note.word == "tester"])
     assert comparable(of_lab, other) == []
+
+
+@pytest.mark.parametrize(("medium", "waits"), [("Twisted Pair", True), (drivers.VIRTUAL, False)])
+def test_the_wire_lab_waits_for_a_link_that_negotiates_its_speed(
+    monkeypatch: pytest.MonkeyPatch, medium: str, *, waits: bool
+) -> None:
+    """With igb, a measurement right after another one found no carrier."""
+    carriers = iter([False, False, True, True])
+    monkeypatch.setattr(capabilities, "require", lambda *_: None)
+    monkeypatch.setattr(wire_lab, "port_lock", lambda *_: SimpleNamespace(take=lambda: None, release=lambda: None))
+    monkeypatch.setattr(wire_lab, "refuse_missing", lambda _name: None)
+    monkeypatch.setattr(
+        wire_lab, "read_port", lambda name: port_state(name, has_carrier=False, media=Media(medium=medium))
+    )
+    monkeypatch.setattr(wire_lab, "link_attribute", lambda *_: next(carriers))
+    monkeypatch.setattr(wire_lab, "media_of", lambda _name: COPPER)
+    lab = WireLab(Port("a", None, "02:00:00:00:00:01", None), Port("b", None, "02:00:00:00:00:02", None))
+    if waits:
+        with lab:
+            assert lab.media == (COPPER, COPPER)
+    else:
+        with pytest.raises(HostError):
+            lab.up()
+    assert next(carriers, None) is (None if waits else False)
 
 
 def test_the_share_of_the_link_is_told_in_text_json_table_and_csv(golden: Golden) -> None:

@@ -305,6 +305,40 @@ def test_nothing_is_attached_where_nothing_is_sent(made: Made, monkeypatch: pyte
     probe(["eth1"], machine=made.machine)
 
 
+@pytest.mark.parametrize(
+    ("medium", "carriers", "usable", "left"),
+    [
+        ("Twisted Pair", [False, False, True], True, 0),
+        ("Twisted Pair", [True, False], True, 1),
+        (drivers.VIRTUAL, [False, True], False, 1),
+    ],
+)
+def test_a_link_that_negotiates_its_speed_is_waited_for(  # noqa: PLR0917 - one per column
+    made: Made,
+    monkeypatch: pytest.MonkeyPatch,
+    medium: str,
+    carriers: list[bool],
+    usable: bool,  # noqa: FBT001 - a column
+    left: int,
+) -> None:
+    """With igb, `natgauge probe` right after another one found no carrier."""
+    seen = iter(carriers)
+    monkeypatch.setattr(
+        port_probe,
+        "read_port",
+        lambda name: port_state(name, has_carrier=next(seen), media=Media("igb", medium=medium)),
+    )
+    (report,) = probe(["eth1"], machine=made.machine)
+    assert (report.usable, len(list(seen))) == (usable, left)
+
+
+def test_a_link_that_stays_down_is_an_obstacle(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(port_probe, "LINK_SECONDS", 0.1)
+    monkeypatch.setattr(port_probe, "read_port", lambda name: port_state(name, has_carrier=False))
+    (report,) = probe(["eth1"], machine=made.machine)
+    assert [finding.name for finding in report.findings if finding.state == "obstacle"] == ["link"]
+
+
 def test_one_port_named_twice_is_refused(golden: Golden) -> None:
     with golden.raises(UsageError):
         probe(["eth1", "eth1"])

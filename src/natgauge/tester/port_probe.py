@@ -7,6 +7,7 @@ import ctypes
 import os
 import socket
 import struct
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -31,7 +32,7 @@ from natgauge.labs.contract import Port
 from natgauge.labs.wire import drivers
 from natgauge.labs.wire.drivers import bpf
 from natgauge.labs.wire.lab import port_lock
-from natgauge.labs.wire.port_state import PortState, findings, harmless, read_port, shell
+from natgauge.labs.wire.port_state import LINK_SECONDS, PortState, findings, harmless, read_port, shell
 from natgauge.tester.cable import HANDFUL, handful
 
 #: RFC 2544 section 9.1: the smallest and the largest frame of Ethernet.
@@ -74,7 +75,7 @@ def probe(
         _check_size(size)
     capabilities.require("examining ports", *capabilities.PORTS)
     place = machine or TunedMachine()
-    states = [read_port(name) for name in names]
+    states = [_settled(name) for name in names]
     found = [
         _of_port(
             state, place, [name for name in names if name != state.name], frame_sizes, allow_addresses=allow_addresses
@@ -89,6 +90,14 @@ def probe(
         for each, across in zip(found, _of_cable(states[0], states[1]), strict=True):
             each.append(across)
     return tuple(_report(state, each) for state, each in zip(states, found, strict=True))
+
+
+def _settled(name: str) -> PortState:
+    """Read a port, again and again while its link may negotiate."""
+    deadline = time.monotonic() + LINK_SECONDS
+    while (state := read_port(name)).may_negotiate and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return state
 
 
 def _check_size(octets: int) -> None:

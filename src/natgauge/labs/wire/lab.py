@@ -31,7 +31,7 @@ from natgauge.labs.contract import (
     Port,
 )
 from natgauge.labs.wire.drivers import Media, media_of
-from natgauge.labs.wire.port_state import findings, read_port, refuse, refuse_missing
+from natgauge.labs.wire.port_state import LINK_SECONDS, findings, read_port, refuse, refuse_missing
 from natgauge.words import Address, Family, Placement
 
 #: RFC 2544 section 23: receivers stay open 2 s after the last frame.
@@ -154,7 +154,7 @@ class WireLab(Lab):
             self.take()
             if self._boot is not None:
                 self._boot_seconds = self._boot.run(self.device_cores.count, self._why_not_back)
-            self.await_carrier(0.0)
+            self.await_carrier(LINK_SECONDS if self._may_negotiate() else 0.0)
         except BaseException:
             self.down()
             raise
@@ -165,6 +165,10 @@ class WireLab(Lab):
         ports = (self.initiator, self.responder)
         down = (port for port in ports if not link_attribute(port.netns, port.interface, "IFLA_CARRIER"))
         return next((port.interface for port in down), "")
+
+    def _may_negotiate(self) -> bool:
+        ports = (self.initiator, self.responder)
+        return any(inside(port.netns, partial(read_port, port.interface)).may_negotiate for port in ports)
 
     def _why_not_back(self) -> str:
         without = self._without_carrier()

@@ -28,6 +28,9 @@ from natgauge.labs.wire.drivers import Media, driver_of, media_of
 
 #: Octets of a frame besides its IP packet: Ethernet header and FCS.
 FRAME_OVERHEAD: Final = 18
+#: Longest time of a link that negotiates its speed: after it is set up, and with some drivers (igb, vmxnet3) whenever a
+#: program was attached or detached.
+LINK_SECONDS: Final = 5.0
 _QUEUES: Final[tuple[ethtool.Part, ethtool.Part]] = ("queues", "most queues")
 _UP: Final = 0x1  # IFF_UP
 _LOOPBACK: Final = 0x8  # IFF_LOOPBACK
@@ -102,6 +105,11 @@ class PortState:
     def is_needed(self) -> bool:
         """Whether the machine itself needs it."""
         return self.has_default_route or self.is_loopback
+
+    @property
+    def may_negotiate(self) -> bool:
+        """Whether its link may come up by itself."""
+        return self.is_up and not self.has_carrier and self.media.medium != drivers.VIRTUAL
 
     @property
     def driver(self) -> DriverFacts | None:
