@@ -102,6 +102,7 @@ def told(**counts: int) -> dict[str, Any]:
         ({}, NONE, {"device_faults": {"state-insert": 300}}, ("port pool", "seen", "state-insert")),
         ({}, NONE, {"device_faults": {"congestion": 300}}, ("backlog", "seen", "congestion")),
         ({}, NONE, {"device_faults": {"odd": 300}}, ("gateway", "seen", "odd")),
+        ({}, NONE, told(no_open_file=300), ("open files", "seen", "no_open_file")),
         # A program that counts what its sockets had no room for, with and without the kernel's counter of the same.
         ({}, NONE, told(socket=300), ("process", "seen", "socket")),
         ({**FEWER, "Udp6RcvbufErrors": 300}, NONE, told(socket=300), ("process", "seen", "Udp6RcvbufErrors")),
