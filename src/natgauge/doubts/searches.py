@@ -78,12 +78,17 @@ DOUBTS: Final = (
             "at least half of the failed trials above the answer lost no more than a tenth of what an overload loses "
             "there; or the trials at the upper bound lost a few frames only, and a slightly faster one passed, lost no "
             "more either, or did not fit into the time. Such loss is not caused by the rate, and the answer may be "
-            "far too low"
+            "far too low. The text has its cause, and what changes that, where counters know it"
         ),
-        remedy="Find the cause of the rare loss, or tolerate it (--loss-tolerance).",
+        remedy=(
+            "Remove the cause that is named. If none is, find it (natgauge explain), or tolerate the loss "
+            "(--loss-tolerance)."
+        ),
         leaves="at least",
         limit="rare loss, not the rate",
+        has_cause=True,
         hides=True,
+        quotes=True,
         # If single frames are lost at rates that do not overload the device, chance decides the bound.
         ended_by="rare loss",
     ),
