@@ -29,7 +29,7 @@ from natgauge.measurements.making import make
 from natgauge.notes import Note
 from natgauge.procedures import connection_rate, table_capacity
 from natgauge.procedures.kit.procedure import of_search, with_cause
-from natgauge.procedures.kit.result.results import Attempt, Measurement
+from natgauge.procedures.kit.result.results import Attempt, Measurement, make_result
 from natgauge.readings import Readings
 from natgauge.records.parameters import Parameters
 from natgauge.reports.doubtful import bottleneck
@@ -102,6 +102,7 @@ def told(**counts: int) -> dict[str, Any]:
         ({}, NONE, {"device_faults": {"state-insert": 300}}, ("port pool", "seen", "state-insert")),
         ({}, NONE, {"device_faults": {"congestion": 300}}, ("backlog", "seen", "congestion")),
         ({}, NONE, {"device_faults": {"odd": 300}}, ("gateway", "seen", "odd")),
+        ({}, NONE, told(no_open_file=300), ("open files", "seen", "no_open_file")),
         # A program that counts what its sockets had no room for, with and without the kernel's counter of the same.
         ({}, NONE, told(socket=300), ("process", "seen", "socket")),
         ({**FEWER, "Udp6RcvbufErrors": 300}, NONE, told(socket=300), ("process", "seen", "Udp6RcvbufErrors")),
@@ -331,6 +332,29 @@ def test_a_rule_that_drops_a_frame_now_and_then_limits_no_rate(rare: bool, kind:
     measurement = with_cause(Measurement(100.0, 200.0, "device", {}, attempts=attempts, notes=notes))
     assert measurement.cause is not None
     assert measurement.cause.kind == kind
+
+
+@pytest.mark.parametrize("kind", ["checksum", "not known"])
+def test_rare_loss_has_the_cause_of_its_trials_and_what_changes_that(kind: Kind, golden: Golden) -> None:
+    """Seen: UDP checksums of 0, which --zero-checksum accepts. The advice was to find the cause, or to tolerate it."""
+    checksum = facts_of("without_checksum")
+    cause = Cause(kind, "seen", hop="out", counter=checksum.name, remedy=checksum.knob, frames=1, lost=1)
+    late = Cause("late", "seen", hop="tester in")
+    passed = make_outcome(Verdict.PASS, "", phase1=make_counts(1000, 1000, 1000))
+    lost, slow = (
+        make_outcome(Verdict.FAIL, "", phase1=make_counts(1000, 1000, 999), cause=each, limited_by="device")
+        for each in (cause, late)
+    )
+    tried = [(100.0, passed), (200.0, lost), (210.0, slow), (220.0, slow)]
+    attempts = tuple(Attempt(load, short=False, outcome=outcome) for load, outcome in tried)
+    of_rate = Note("queues", "x", grade="interval")
+    notes = (Note("rare loss", "1 of 1,000 frames was lost"), of_rate)
+    measurement = with_cause(Measurement(100.0, 200.0, "device", {}, attempts=attempts, notes=notes))
+    assert measurement.cause is not None
+    assert measurement.cause.kind == kind
+    assert measurement.notes[1] == of_rate
+    result = make(make_result("throughput", "frames/s", {}, [measurement]), Parameters())
+    golden([measurement.notes[0].text, bottleneck(result)])
 
 
 def test_a_failure_that_other_trials_of_its_load_outvoted_is_no_cause() -> None:

@@ -57,6 +57,19 @@ def losing(record: Mapping[str, Any]) -> tuple[str, str, int, list[str]]:
     return hop.hop, hop.device, hop.lost, [counter.name for counter in hop.counters]
 
 
+@pytest.mark.parametrize(
+    ("failed", "late", "hop"), [(1, 0, "gateway"), (2, 0, "tester in"), (1, 300, "tester in"), (None, 0, "tester in")]
+)
+def test_what_was_late_in_phase_2_alone_is_no_cause_of_a_failed_phase_1(
+    failed: int | None, late: int, hop: str
+) -> None:
+    """Seen: tayga dropped 1 of 20,000 frames of phase 1, and the cause was that phase 2 was late."""
+    network = {**ALL, "tun tun0:nat in": 2000, "tun tun0:nat out": 1990}
+    record = trial(10, network, failed_phase=failed, arrived={"late": late})
+    record["result"]["phase2"] = {"initiator": {"intended_frames": 1000, "received_frames": 100, "late": 900}}
+    assert losing(record)[0] == hop
+
+
 def test_each_counter_is_read_from_its_file_and_cpus_are_added_up() -> None:
     texts = {
         "snmp": ["Ip: Forwarding InReceives", "Ip: 1 466", "Icmp: InMsgs", "Icmp: 4", "Tcp: MaxConn", "Tcp: -1"],

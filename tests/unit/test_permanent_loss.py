@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -15,9 +16,10 @@ from natgauge.agreement.generated import StreamCounts
 from natgauge.errors import BrokenError
 from natgauge.log_counts import LogCounts
 from natgauge.measurements.making import make
+from natgauge.metrics.shared_figures import HELD_FIGURE, SHARE_FIGURE
 from natgauge.procedures import connection_rate, frame_loss, latency, throughput, validated_connection_rate
-from natgauge.procedures.kit.result.results import MeasurementResult
-from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE, SHARE_FIGURE, Faults
+from natgauge.procedures.kit.result.results import MeasurementResult, make_result
+from natgauge.procedures.kit.search.permanent_loss import Faults
 from natgauge.records.parameters import Parameters
 from natgauge.reports.text import verdict
 from natgauge.trials import Direction
@@ -27,6 +29,8 @@ from natgauge.words import WRONG_FRAMES, Verdict
 LOTS = 0.001
 #: A handful, and what starting and narrowing takes.
 HANDFUL = 8
+#: New connections/s from which `_HasFewSockets` has more room.
+FAST = 200_000
 
 
 def measure(procedure: Any, gateway: Gateway, connections: int = 50_000, **others: Any) -> MeasurementResult:
@@ -256,6 +260,48 @@ def test_a_full_table_of_a_known_limit_needs_no_other_proof(procedure: Any, when
     assert (result.summary.median, result.limited_by) == (0, "table")
     assert {plan.connections for plan in gateway.plans} == {50_000}
     assert "table inferred" not in {doubt.word for doubt in make(result, Parameters()).doubts}
+
+
+@dataclass(slots=True)
+class _HasFewSockets(Gateway):
+    """Loses connections behind its table: a process has sockets for so many, and for more if they come fast."""
+
+    rooms: tuple[int, int] = (49_000, 49_000)
+    counts_all: bool = False
+
+    def measure(self, plan: PlanOfTrial) -> OneTrial:
+        self.table_size = self.rooms[plan.phase1_rate > FAST]
+        self.counts = plan.connections if self.counts_all else None
+        return Gateway.measure(self, plan)
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+@pytest.mark.parametrize(("rooms", "counts_all"), [((49_000, 49_000), True), ((49_000, 49_500), False)])
+def test_a_device_that_took_more_connections_is_said_to_hold_no_number(
+    rooms: tuple[int, int], placement: Any, golden: Golden, *, counts_all: bool
+) -> None:
+    """Seen: 19,857 of 20,000 came through pasta, 19,921 if they came faster, and in all trials it counted 20,000."""
+    gateway = _HasFewSockets(rooms=rooms, counts_all=counts_all, knows_limit=False, placement=placement)
+    result = measure(connection_rate, gateway)
+    assert (result.summary.median, result.limited_by) == (0, "device")
+    assert HELD_FIGURE not in result.figures
+    assert result.figures[SHARE_FIGURE].median == pytest.approx(0.02)
+    (note,) = told(result)
+    golden(note)
+
+
+def test_repetitions_that_name_different_reasons_are_one_doubt(golden: Golden) -> None:
+    number, share = (
+        measure(connection_rate, gateway).measurements
+        for gateway in (Gateway(table_size=49_000, knows_limit=False), Gateway(loses_share=0.02))
+    )
+    notes = tuple(note for each in (*number, *share) for note in each.notes)
+    assert {note.word for note in notes} >= {"table inferred", "loss at every rate"}
+    result = make_result("connection-rate", "connections/s", {}, [*number, *share], notes)
+    words = [doubt.word for doubt in make(result, Parameters()).doubts]
+    assert words.count("loss at every rate") == 1
+    assert "table inferred" not in words
+    golden(next(doubt.text for doubt in make(result, Parameters()).doubts if doubt.word == "loss at every rate"))
 
 
 class _KeepsAShare(Gateway):

@@ -51,6 +51,9 @@ case "$*" in
 esac
 echo "ip $*" >> "$NG_WORK/calls"
 """
+#: Prints the limits of open files, and the capabilities as a decimal number.
+LIMITS = "ulimit -S -n; ulimit -H -n; echo $((0x$(sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status)))"
+CAP_SYS_RESOURCE = 24
 ETHTOOL = r"""#!/bin/sh
 case "$1" in
 -k) cat "$NG_WORK/features" ;;
@@ -191,6 +194,32 @@ def test_jool_does_not_log_to_the_console_as_well(way: str, place: Place) -> Non
     place.program("cut", "#!/bin/sh\necho 6\n")
     place.run(recipe, start)
     assert place.calls() == [f"jool global update logging-{way} true"]
+
+
+SOCKETS = r"""#!/bin/sh
+printf '%s\n' 'Total: 19923' 'TCP:   64 (estab 0, closed 64, orphaned 0, timewait 0)' ''
+printf '%s\n' 'Transport Total IP IPv6' 'RAW 0 0 0' 'UDP 19857 19857 0' 'TCP 0 0 0' 'INET 19857 19857 0'
+"""
+COUNT = '#!/bin/sh\ncase "$1" in *_count) echo 20000 ;; *) echo 42 ;; esac\n'
+
+
+@pytest.mark.parametrize("name", ["pasta-nat44", "slirp4netns-nat44", "gvproxy-nat44"])
+@pytest.mark.parametrize(("most", "faults"), [("20000", "no_open_file 143"), ("20200", ""), ("unlimited", "")])
+def test_connections_that_found_no_open_file_left_are_counted(name: str, most: str, faults: str, place: Place) -> None:
+    """Seen: pasta had no sockets for 143 of 20,000 connections that the kernel's NAT44 in front had let through."""
+    place.program("ss", SOCKETS)
+    place.program("cat", COUNT)
+    place.program("prlimit", f'#!/bin/sh\n[ "$2" = 42 ]\necho {most}\n')
+    assert place.run(load(name), piece(load(name), "faults", "no_open_file")).strip() == faults
+
+
+def test_a_user_space_nat_may_have_as_many_files_open_as_its_machine_allows(place: Place) -> None:
+    start = piece(load("pasta-nat44"), "start", "ulimit")
+    (line,) = (line for line in start.splitlines() if line.startswith("ulimit"))
+    soft, hard, most = place.run(load("pasta-nat44"), f"ulimit -S -n 64; {line}; {LIMITS}").split()
+    assert soft == hard
+    may_raise = int(most) & 1 << CAP_SYS_RESOURCE
+    assert not may_raise or hard == Path("/proc/sys/fs/nr_open").read_text().strip()
 
 
 # Time-outs.

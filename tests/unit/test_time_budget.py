@@ -16,6 +16,7 @@ from tests.unit.golden import Golden
 from tests.unit.made_settings import settings_of
 from tests.unit.simulated import Gateway
 
+from natgauge.causes.cause import Cause
 from natgauge.cli.progress import ProgressDisplay
 from natgauge.errors import BrokenError, UsageError
 from natgauge.figure_text import number
@@ -349,3 +350,13 @@ def test_frames_to_connections_that_were_not_opened_are_lost_frames_of_all_that_
         for load in (1.0, 2.0, 4.0)
     ]
     assert "rare loss" in str(nothing_passed(1.0, "frames/s", attempts, TimeUpError("end")))
+
+
+def test_the_error_says_what_changes_a_rare_loss_of_a_known_cause(golden: Golden) -> None:
+    counts = make_counts(20_000, 20_000, 19_999)
+    cause = Cause("checksum", "seen", hop="out", remedy="--zero-checksum accept", frames=1, lost=1)
+    attempts = [
+        Attempt(load, short=False, outcome=make_outcome("FAIL", "lost", phase1=counts, cause=cause))
+        for load in (1000.0, 2000.0, 4000.0)
+    ]
+    golden(str(nothing_passed(1000.0, "frames/s", attempts, TimeUpError("end"))))

@@ -20,10 +20,10 @@ from typing import Any, ClassVar, Final, Literal
 Hop = Literal["tester out", "ring", "softnet", "header", "conntrack", "routing", "rules", "gateway", "out", "tester in"]
 #: Kinds of causes of lost, wrong or late frames.
 Kind = Literal[
-    "table", "hash chain", "port pool", "port block", "clash", "rule", "rate limit", "host limit", "process", "queue",
-    "filter", "interface", "ring", "backlog", "header", "memory", "IPv6 off", "invalid", "no translation", "untracked",
-    "forgotten", "route", "forwarding", "reverse path", "path mtu", "answers", "tag", "checksum", "pool address",
-    "gateway", "tester", "late", "slow", "log", "not known",
+    "table", "hash chain", "port pool", "port block", "clash", "rule", "rate limit", "host limit", "process",
+    "open files", "queue", "filter", "interface", "ring", "backlog", "header", "memory", "IPv6 off", "invalid",
+    "no translation", "untracked", "forgotten", "route", "forwarding", "reverse path", "path mtu", "answers", "tag",
+    "checksum", "pool address", "gateway", "tester", "late", "slow", "log", "not known",
 ]  # fmt: skip
 #: What a result is limited by where its frames were lost for a cause.
 DeviceLimit = Literal["device", "table", "port pool", "port block", "log"]

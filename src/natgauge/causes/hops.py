@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, get_args
 
 from natgauge.causes.cause import Hop
@@ -96,6 +96,7 @@ class TrialHops:
         sent: frames of the test, as are the lost ones; those of a flood are not.
         late_delays: delays of the late frames; None = no frame was late, or they are not known.
         flood_lost: frames of a flood that were lost, >= 0; the counters have them, too.
+        aside: counters of late and wrong frames that none of the phase has which failed the trial.
     """
 
     sent: int
@@ -105,11 +106,13 @@ class TrialHops:
     hosts: HostLosses = NO_HOSTS
     late_delays: LateDelays | None = None
     flood_lost: int = 0
+    aside: frozenset[str] = frozenset()
 
     @property
     def losing(self) -> HopLoss | None:
         """The hop that lost the most frames; None = no frame was lost, or most of them are in no counter."""
-        most = max(self.hops, key=lambda hop: hop.lost, default=None)
+        kept = ((hop, tuple(each for each in hop.counters if each.name not in self.aside)) for hop in self.hops)
+        most = max((replace(hop, counters=own) for hop, own in kept), key=lambda hop: hop.lost, default=None)
         return most if most is not None and self.lost and most.lost and most.lost >= self.without_counter else None
 
     @property
@@ -160,7 +163,9 @@ def hops_of(trial: Mapping[str, Any]) -> TrialHops:
     ]
     known = [each for each in hops if each.counters or each.hop in (first, last) or each.device in kernels]
     late = _late_delays(trial, streams)
-    return TrialHops(sent, lost, tuple(known), bool(network), hosts_of(trial), late, flood_lost)
+    # Phase 2 may be overloaded by far where a frame or two failed phase 1.
+    aside = {name for name in WRONG if not opened.get(name)} if trial.get("failed_phase") == 1 else ()
+    return TrialHops(sent, lost, tuple(known), bool(network), hosts_of(trial), late, flood_lost, frozenset(aside))
 
 
 def _sent_and_lost(streams: Sequence[Mapping[str, Any]]) -> tuple[int, int]:

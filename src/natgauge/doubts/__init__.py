@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from natgauge.doubts.doubt import Doubt, Facts, by_grade
+from natgauge.doubts.searches import of_one_reason
 from natgauge.notes import Note
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.records.parameters import Parameters
@@ -43,7 +44,8 @@ def find(measured: MeasurementResult, parameters: Parameters, disturbed: int | N
 
 def _found(facts: Facts) -> Iterator[Note]:
     """Yield the doubts that follow from the facts; notes of the procedure are listed before other doubts of trials."""
-    noted = [note for note in facts.measured.notes if note.is_doubt and not doubts()[note.word].sums]
+    every = (note for note in facts.measured.notes if note.is_doubt and not doubts()[note.word].sums)
+    noted = [*of_one_reason(every, facts.measured.measurements)]
     for doubt in doubts().values():
         if doubt.holds is None:
             yield from noted

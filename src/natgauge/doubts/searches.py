@@ -3,9 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from natgauge.doubts.doubt import Doubt
+from natgauge.figure_text import in_percent
+from natgauge.metrics.shared_figures import HELD_FIGURE, SHARE_FIGURE
+from natgauge.notes import Note, NoteWord
+from natgauge.procedures.kit.result.results import Measurement
 
 DOUBTS: Final = (
     Doubt(
@@ -73,12 +78,17 @@ DOUBTS: Final = (
             "at least half of the failed trials above the answer lost no more than a tenth of what an overload loses "
             "there; or the trials at the upper bound lost a few frames only, and a slightly faster one passed, lost no "
             "more either, or did not fit into the time. Such loss is not caused by the rate, and the answer may be "
-            "far too low"
+            "far too low. The text has its cause, and what changes that, where counters know it"
         ),
-        remedy="Find the cause of the rare loss, or tolerate it (--loss-tolerance).",
+        remedy=(
+            "Remove the cause that is named. If none is, find it (natgauge explain), or tolerate the loss "
+            "(--loss-tolerance)."
+        ),
         leaves="at least",
         limit="rare loss, not the rate",
+        has_cause=True,
         hides=True,
+        quotes=True,
         # If single frames are lost at rates that do not overload the device, chance decides the bound.
         ended_by="rare loss",
     ),
@@ -184,3 +194,27 @@ DOUBTS: Final = (
         ),
     ),
 )
+
+#: Figures that tell the reasons of loss at every rate apart, and the words of the notes on them.
+_REASONS: Final = (HELD_FIGURE, SHARE_FIGURE)
+_OF_REASON: Final = frozenset[NoteWord]({"loss at every rate", "table inferred"})
+
+
+def of_one_reason(notes: Iterable[Note], repetitions: Sequence[Measurement]) -> Iterator[Note]:
+    """Yield notes, with one in place of those by which repetitions name different reasons for loss at every rate."""
+    numbers, shares = ([each.figures[name] for each in repetitions if name in each.figures] for name in _REASONS)
+    for note in notes:
+        if not (numbers and shares and note.word in _OF_REASON):
+            yield note
+    if numbers and shares:
+        of = len(numbers) + len(shares)
+        text = (
+            f"the repetitions disagree on the reason: {len(shares)} of {of} lost {_ends(shares, in_percent)} of the "
+            f"frames at every rate, and {len(numbers)} kept about {_ends(numbers, '{:,.0f}'.format)} connections at "
+            "every rate, and all of fewer"
+        )
+        yield Note("loss at every rate", text)
+
+
+def _ends(figures: Sequence[float], said: Callable[[float], str]) -> str:
+    return " to ".join(dict.fromkeys(map(said, (min(figures), max(figures)))))

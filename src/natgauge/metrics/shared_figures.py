@@ -30,3 +30,8 @@ MICROJOULES_PER_CONNECTION: Final = "microjoules_per_connection"
 ESTABLISHED: Final = "established"
 #: Name of a figure before the device's name: lost frames that the device's rings and interfaces dropped, in percent.
 LOST_PERCENT_AT: Final = "lost_percent_at_"
+#: Of a search that loss at every rate ended: the connections that a device kept that holds a limited number of them;
+#: or the share, and the highest rate at which no more than that was lost.
+HELD_FIGURE: Final = "connections_held"
+SHARE_FIGURE: Final = "share_lost_at_every_rate"
+HIGHEST_FIGURE: Final = "highest_rate_with_that_share"

@@ -21,6 +21,7 @@ from natgauge.errors import BrokenError
 from natgauge.figure_text import in_percent
 from natgauge.inputs.checks import whole
 from natgauge.metrics.connections import ENUMERATION_ORDERS
+from natgauge.metrics.shared_figures import HELD_FIGURE
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.draws import DrawSettings, expected_connections, expected_new
 from natgauge.procedures.kit.measure.held_connections import HeldConnections, all_at_no_rate
@@ -30,7 +31,6 @@ from natgauge.procedures.kit.procedure import Procedure
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames
-from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE
 from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.words import DRAWN, Order
 

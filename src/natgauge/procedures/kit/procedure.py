@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, get_args
 
-from natgauge.causes.cause import Cause, DeviceLimit, most_frequent
+from natgauge.causes.cause import Cause, DeviceLimit, Kind, most_frequent
 from natgauge.causes.counters import facts_of
 from natgauge.errors import BrokenError, UsageError
 from natgauge.inputs.checks import one_of, spoken, wrong
@@ -190,6 +190,8 @@ def _with_notes(repetition: Measurement, notes: Iterable[Note]) -> Measurement:
 
 
 _OF_DEVICE: Final = OF_SPEED | {*get_args(DeviceLimit)}
+#: Kinds of causes of an overload.
+_OF_RATE: Final = frozenset[Kind]({"late", "slow"})
 #: Loads up to this multiple of the lowest one that failed decide as well: one trial may have failed for the host.
 NEAR: Final = 1.25
 
@@ -205,14 +207,23 @@ def with_cause(measurement: Measurement) -> Measurement:
         return measurement
     limited_by = measurement.limited_by
     is_known = limited_by != "device" and limited_by in OF_SPEED and cause.limited_by == "device"
-    return replace(measurement, cause=cause, limited_by=limited_by if is_known else cause.limited_by)
+    notes = tuple(_named(note, cause) for note in measurement.notes)
+    return replace(measurement, cause=cause, limited_by=limited_by if is_known else cause.limited_by, notes=notes)
+
+
+def _named(note: Note, cause: Cause) -> Note:
+    """Return a note on rare loss with its cause, and what changes that; other notes as they are."""
+    if note.word != "rare loss" or cause.kind == "not known" or not cause.words:
+        return note
+    remedy = f"; what changes it: {cause.remedy}" if cause.remedy else ""
+    return replace(note, text=f"{note.text}; cause: {cause.words}{remedy}")
 
 
 def _deciding(attempts: Sequence[Attempt], limited_by: LimitedBy, *, rare: bool) -> Cause | None:
     """Return the cause of the lowest loads that the device failed; None = no failed trial has one.
 
     Where the limit of the repetition is known, only trials with that limit decide. Where the loss is rare, no rate is
-    the reason.
+    the reason, so those that were only too late tell less.
     """
     failed = [each for each in attempts if each.outcome.verdict is Verdict.FAIL and each.outcome.cause is not None]
     if limited_by not in OF_SPEED:
@@ -220,6 +231,8 @@ def _deciding(attempts: Sequence[Attempt], limited_by: LimitedBy, *, rare: bool)
     lowest = min((each.load for each in failed), default=0.0)
     deciding = [each for each in failed if each.load <= NEAR * lowest]
     causes = [each.outcome.cause for each in deciding if each.outcome.cause is not None]
+    if rare:
+        causes = [cause for cause in causes if cause.kind not in _OF_RATE] or causes
     if not causes:
         return None
     frames = max(each.outcome.phase1.intended_frames for each in deciding)

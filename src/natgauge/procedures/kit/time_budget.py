@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from natgauge.causes.cause import Cause
 from natgauge.figure_text import number
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
@@ -104,13 +105,13 @@ def left_out(what: str, why: object) -> Note:
     return Note("time used up", f"{what} left out: {why}")
 
 
-def _cause(attempts: Sequence[Attempt]) -> str:
-    """Cause that natgauge saw in every failed trial, in words; empty where it saw none, or several."""
+def _cause(attempts: Sequence[Attempt]) -> Cause | None:
+    """Cause that natgauge saw in every failed trial and has words for; None where it saw none, or several."""
     failed = [attempt.outcome.cause for attempt in attempts if attempt.outcome.verdict is Verdict.FAIL]
     seen = {cause.kind for cause in failed if cause is not None and cause.certainty == "seen"}
     if len(seen) != 1 or None in failed or any(cause.certainty != "seen" for cause in failed if cause is not None):
-        return ""
-    return next(cause.words for cause in reversed(failed) if cause is not None)
+        return None
+    return next((cause for cause in reversed(failed) if cause is not None and cause.words), None)
 
 
 def nothing_passed(upper: float | None, unit: str, attempts: Sequence[Attempt], error: TimeUpError) -> TimeUpError:
@@ -126,12 +127,13 @@ def nothing_passed(upper: float | None, unit: str, attempts: Sequence[Attempt], 
         f"{number(max(faster))} {unit}".rstrip() + " passed, but no slower load" if faster else "no load has passed"
     )
     failed = f"{passed} yet, {number(upper)} {unit}".rstrip() + f" failed{f' ({lost})' if lost else ''}"
-    advice, remedy = "", error.remedy
+    cause, remedy = _cause(attempts), error.remedy
+    advice = "" if cause is None else f"; cause: {cause.words}"
     if few_lost(attempts):
-        advice = "; no overload loses so few frames: find the cause of the rare loss, or tolerate it (--loss-tolerance)"
+        unknown = ": find the cause of the rare loss, or tolerate it (--loss-tolerance)"
+        change = "" if cause is None or not cause.remedy else f"; what changes it: {cause.remedy}"
+        advice = f"; no overload loses so few frames{advice or unknown}{change}"
         remedy = ""
-    elif cause := _cause(attempts):
-        advice = f"; cause: {cause}"
     ended = TimeUpError(f"{failed}: {error}{advice}")
     ended.remedy = remedy
     return ended

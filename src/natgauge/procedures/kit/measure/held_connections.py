@@ -18,6 +18,7 @@ from natgauge.figure_text import number
 from natgauge.inputs.checks import paced
 from natgauge.inputs.input import chosen, described
 from natgauge.inputs.measuring_types import SearchError
+from natgauge.metrics.shared_figures import HELD_FIGURE, HIGHEST_FIGURE
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, UnpreparableError, prepare
@@ -27,7 +28,6 @@ from natgauge.procedures.kit.result.results import Attempt, Measurement, Measure
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import late_frames
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, is_valid, until_decided
-from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE, HIGHEST_FIGURE
 from natgauge.procedures.kit.search.rate_search import SearchedRate, SearchSettings, SearchSpan
 from natgauge.procedures.kit.settings import COMMON, TrialSettings
 from natgauge.procedures.kit.time_budget import TIME

@@ -25,8 +25,11 @@ from natgauge.inputs.input import chosen
 from natgauge.metrics.shared_figures import (
     CONNECTIONS_PER_SECOND,
     GIGABITS,
+    HELD_FIGURE,
+    HIGHEST_FIGURE,
     IN_ALL,
     OPEN_CONNECTIONS,
+    SHARE_FIGURE,
     TABLE_ENTRIES,
     TRIAL_SECONDS,
 )
@@ -48,7 +51,7 @@ from natgauge.procedures.kit.result.results import Attempt, Measurement, verdict
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search import queues
 from natgauge.procedures.kit.search.invalid_trials import at_one_load, until_decided
-from natgauge.procedures.kit.search.permanent_loss import HELD_FIGURE, HIGHEST_FIGURE, MOST_MISSED, SHARE_FIGURE
+from natgauge.procedures.kit.search.permanent_loss import MOST_MISSED
 from natgauge.procedures.kit.search.rate_search import SearchSettings, top_rate
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.procedures.kit.time_budget import TimeUpError

@@ -20,12 +20,13 @@ from natgauge.figure_text import in_percent, number
 from natgauge.inputs.checks import paced
 from natgauge.inputs.input import chosen
 from natgauge.inputs.measuring_types import SearchError
+from natgauge.metrics.shared_figures import HIGHEST_FIGURE, SHARE_FIGURE
 from natgauge.notes import Note
 from natgauge.procedures.kit.measure.prerequisite import inner, measure_first
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.runner import GoneError, TrialRunner
 from natgauge.procedures.kit.search.late_frames import ShortTrialsError
-from natgauge.procedures.kit.search.permanent_loss import HIGHEST_FIGURE, SHARE_FIGURE, no_more_than
+from natgauge.procedures.kit.search.permanent_loss import no_more_than
 from natgauge.procedures.kit.settings import TrialSettings
 from natgauge.trials import Trial
 from natgauge.words import Verdict

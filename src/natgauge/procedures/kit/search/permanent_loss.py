@@ -7,6 +7,8 @@ of rates, within the uncertainty of counting few bad frames.
 
 If phase 1 loses the frames, a device that holds a limited number of connections looks the same. Fewer connections
 distinguish the two: it has room for them, but a device that loses a share loses the same share of fewer connections.
+Neither is said where a trial of as many connections had surely more of them through. A count of the device that is
+surely larger than the number disproves that it holds only so many.
 What limits the number is not said here, but by the causes of the trials (`natgauge.causes`): a full table, the outside
 ports, a rule.
 
@@ -20,12 +22,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from natgauge.causes.cause import Cause, of_share
 from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
 from natgauge.late_delays import LateDelays, merged
+from natgauge.metrics.shared_figures import HELD_FIGURE, HIGHEST_FIGURE, SHARE_FIGURE
 from natgauge.notes import Note, NoteWord
 from natgauge.procedures.kit.result.frame_counts import deviation, explains, frames_of, lost_more_connections
 from natgauge.trials import Trial
@@ -56,12 +59,6 @@ FEWER_SHARE: Final = 0.9
 ENOUGH_BAD: Final = 20
 #: With a small share it takes several trials of fewer connections until some must be lost; no more than these are run.
 MOST_CHECKS: Final = 5
-
-#: The figure of a device that holds a limited number of connections: those that it kept.
-HELD_FIGURE: Final = "connections_held"
-#: Figures of a search that it ended: the share, and the highest rate at which no more than that was lost.
-SHARE_FIGURE: Final = "share_lost_at_every_rate"
-HIGHEST_FIGURE: Final = "highest_rate_with_that_share"
 
 #: Frames that came back later than they may, which a longer time limit cures.
 LATE: Final = "late"
@@ -99,6 +96,14 @@ class _Seen:
     bad: Mapping[str, int]
     cause: Cause | None = None
     late_delays: LateDelays | None = None
+    count: int | None = None
+
+
+class Through(NamedTuple):
+    """Frames that came through in a trial, and its rate."""
+
+    frames: int
+    rate: float
 
 
 #: What limits a trial whose frames, or their records, say what is bad at its rate.
@@ -122,6 +127,9 @@ class PermanentLoss:
 
     Attributes:
         late_delays: delays of the late frames of the failed trials; None = not known.
+        more: the most that came through in a trial of as many frames, where this loss does not explain it; None = none.
+        counted: the most connections that the device counted, where they are surely more than it kept; None = they
+            are not, or it does not count.
     """
 
     kind: str
@@ -137,6 +145,8 @@ class PermanentLoss:
     bad_of_checked: float = 0.0
     causes: tuple[Cause, ...] = ()
     late_delays: LateDelays | None = None
+    more: Through | None = None
+    counted: int | None = None
 
     @property
     def cause(self) -> Cause | None:
@@ -170,9 +180,21 @@ class PermanentLoss:
                 f"; of {self.checked:,} new connections alone {in_percent(self.bad_of_checked)} showed the same, so it "
                 "is no full table"
             )
+        elif self.checked:
+            alone = in_percent(self.bad_of_checked) if self.bad_of_checked else "none"
+            text += (
+                f"; of {self.checked:,} new connections alone {alone} showed the same, but {self._against(unit)}"
+                f"{'' if self._because else ': why is not known'}"
+            )
         elif self.may_be_number:
             text += "; a device that holds only so many connections looks the same"
         return Note("loss at every rate", f"{text}{self._because}")
+
+    def _against(self, unit: str) -> str:
+        """What contradicts the reason that fewer connections show."""
+        if self.more is not None:
+            return f"{self.more.frames:,} of {self.frames:,} came through at {written(self.more.rate)} {unit}"
+        return f"the device counted {self.counted:,} connections, more than the {self.kept:,} that came through"
 
     def _number(self, unit: str) -> Note:
         """Return a note of a device that holds only so many connections, with what limits them."""
@@ -234,6 +256,8 @@ class PermanentLoss:
             if not bad or outcome.verdict is not Verdict.FAIL:
                 return self
         checked = replace(self, checked=count, bad_of_checked=bad / (trials * count))
+        if self.more is not None or (not bad and self.counted is not None):
+            return checked
         if not bad:
             return replace(checked, reason=Reason.NUMBER)
         alike = abs(bad - trials * expected) <= deviation(trials * expected, self.share)
@@ -272,7 +296,7 @@ class Faults:
         passed = any(not trial.failed and trial.frames >= LEAST_GOOD for trial in self._seen)
         if passed or len(late) < trials or late[0] is not failed[0] or late[-1].rate < span * late[0].rate:
             return None
-        return _incurable_of(late, late, LATE)
+        return _incurable_of(late, late, LATE, late)
 
     def _alike(self, trials: int, span: float = 1.0, bad: int = 1) -> PermanentLoss | None:
         """The longest run of trials, from the lowest rate on, that is alike in one kind of fault."""
@@ -283,7 +307,7 @@ class Faults:
                 if len(failed) < trials or failed[-1].rate < span * failed[0].rate:
                     break
                 if sum(trial.bad.get(kind, 0) for trial in failed) >= bad and _agree(run, kind):
-                    return _incurable_of(run, failed, kind)
+                    return _incurable_of(run, failed, kind, self._seen)
         return None
 
 
@@ -298,7 +322,8 @@ def _seen(rate: float, outcome: Trial) -> _Seen:
     )
     bad = {kind: _bad_of(kind, outcome, streams) for kind in _KINDS} if frames_tell else {}
     late = merged(counts.late_delays(outcome.plan.frame_timeout_seconds) for counts in streams if counts.late)
-    return _Seen(rate, sum(counts.due_frames for counts in streams), failed, of_phase1, bad, outcome.cause, late)
+    frames = sum(counts.due_frames for counts in streams)
+    return _Seen(rate, frames, failed, of_phase1, bad, outcome.cause, late, outcome.table_count)
 
 
 def _bad_of(kind: str, outcome: Trial, streams: Sequence[StreamCounts]) -> int:
@@ -351,11 +376,17 @@ def no_more_than(counts: StreamCounts, share: float) -> bool:
     return wrong == 0 and explains(share, counts.lost, counts.due_frames)
 
 
-def _incurable_of(run: Sequence[_Seen], failed: Sequence[_Seen], kind: str) -> PermanentLoss:
+def _incurable_of(run: Sequence[_Seen], failed: Sequence[_Seen], kind: str, every: Sequence[_Seen]) -> PermanentLoss:
     kept, frames = min((trial.frames - trial.bad[kind], trial.frames) for trial in failed)
+    share = _share(run, kind)
+    doubt = deviation(frames * share, share)
+    alike = [trial for trial in every if trial.frames == frames]
+    through = [Through(trial.frames - trial.bad[kind], trial.rate) for trial in alike if kind in trial.bad]
+    counts = [trial.count for trial in alike if trial.count is not None]
+    more, counted = max(through), max(counts, default=0)
     return PermanentLoss(
         kind=kind,
-        share=_share(run, kind),
+        share=share,
         lowest=failed[0].rate,
         highest=failed[-1].rate,
         passed=len(failed) < len(run),
@@ -364,4 +395,6 @@ def _incurable_of(run: Sequence[_Seen], failed: Sequence[_Seen], kind: str) -> P
         frames=frames,
         causes=tuple(trial.cause for trial in failed if trial.cause is not None),
         late_delays=merged(trial.late_delays for trial in failed) if kind == LATE else None,
+        more=more if more.frames > frames * (1 - share) + doubt else None,
+        counted=counted if counted > kept + doubt else None,
     )
