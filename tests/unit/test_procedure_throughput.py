@@ -112,7 +112,7 @@ def test_a_phase_1_that_never_works_is_no_rate_of_0(golden: Golden) -> None:
 @pytest.mark.parametrize("search", ["binary", "mlrsearch"])
 def test_a_phase_1_that_fails_for_a_while_leaves_the_other_repetitions_their_rate(search: str) -> None:
     def losing(number: int, trial: Any) -> Any:
-        if not 16 <= number <= 20:
+        if not 16 <= number <= 26:
             return trial
         counts = change_counts(trial.phase1, received=trial.phase1.received_frames - 1)
         return change_trial(trial, phase1=counts, stored=trial.stored - 1)

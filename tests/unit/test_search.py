@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -19,7 +20,7 @@ from natgauge.inputs.measuring_types import SearchError
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.search.binary_search import SearchPlan, search
-from natgauge.procedures.kit.search.invalid_trials import TESTER_REPEATS
+from natgauge.procedures.kit.search.invalid_trials import MOST_LOST_REPEATS, TESTER_REPEATS
 from natgauge.procedures.kit.time_budget import OutlastedError, TimeUpError
 from natgauge.words import LimitedBy, Verdict
 
@@ -35,6 +36,8 @@ PASS, FAIL = outcome(Verdict.PASS), outcome(Verdict.FAIL, "device")
 FULL_TABLE = outcome(Verdict.FAIL, "table")
 SLOW_TESTER, DISTURBED = outcome(Verdict.INVALID, "tester"), outcome(Verdict.INVALID, "host")
 COLLAPSED = outcome(Verdict.COLLAPSED, "device")
+#: Most frames of it were lost while a core stalled.
+SWAMPED = make_outcome(Verdict.INVALID, "simulated", make_counts(100, 100, 10), limited_by="host", excused=True)
 
 
 def plan(
@@ -158,6 +161,61 @@ def test_a_host_that_is_always_disturbed_is_named_and_the_limit_of_repeats_holds
     found = find(lambda _load: DISTURBED, plan(invalid_repeats=4, most_trials=1000))
     assert (found.value, found.limited_by) == (0, "host")
     assert all(sum(one.load == load for one in found.attempts) == 5 for load in {a.load for a in found.attempts})
+
+
+def test_where_stalls_excuse_most_of_a_loss_lower_loads_are_tried_before_a_load_is_given_up(golden: Golden) -> None:
+    """Seen: a process of the device took the sender's core, and the minute was over before a lower load was tried."""
+    found = find(lambda load: PASS if load <= 20_000 else SWAMPED, plan(confirm=False))
+    assert found.value == pytest.approx(20_000, rel=0.01)
+    assert (found.limited_by, found.trials[Verdict.FAIL]) == ("host", 0)
+    times = Counter(one.load for one in found.attempts if one.outcome is SWAMPED)
+    assert found.upper is not None
+    assert times.pop(found.upper) == 11
+    assert set(times.values()) == {1 + MOST_LOST_REPEATS}
+    golden(found.notes)
+
+
+@pytest.mark.parametrize("answer", [90_000, 300_000])
+def test_a_load_that_was_put_off_is_tried_again_once_the_loads_below_it_pass(answer: int) -> None:
+    swamped = iter([SWAMPED] * 5)
+    found = find(lambda load: next(swamped, PASS) if load == 50_000 else cliff(answer)(load), plan(confirm=False))
+    assert found.value == pytest.approx(answer, rel=0.01)
+    assert (found.limited_by, found.trials[Verdict.INVALID]) == ("device", 5)
+    assert not any("could not be decided" in note.text for note in found.notes)
+
+
+@pytest.mark.parametrize("trials", range(1, 19))
+def test_where_the_time_is_over_a_load_that_was_put_off_is_no_bound(trials: int) -> None:
+    """Nothing is known of it; what passed below it is a bound."""
+    answers = itertools.count()
+
+    def device(load: float) -> OneTrial:
+        if next(answers) == trials:
+            raise TimeUpError("the time is used up")
+        return PASS if load <= 20_000 else SWAMPED
+
+    if trials <= 2 * (1 + MOST_LOST_REPEATS):
+        with pytest.raises(TimeUpError, match=r"^the time is used up$"):
+            find(device, plan())
+        return
+    found = find(device, plan(error=SearchError(share=0.2)))
+    assert (found.upper, found.limited_by) == (None, "time")
+    assert 12_500 <= found.value <= 20_000
+
+
+def test_a_search_of_loads_that_are_all_put_off_has_no_answer_and_ends() -> None:
+    found = find(lambda _load: SWAMPED, plan(floor=10_000, invalid_repeats=4))
+    assert (found.value, found.limited_by) == (0, "host")
+    times = Counter(one.load for one in found.attempts)
+    assert times[min(times)] == 5
+    assert all(number == 1 + MOST_LOST_REPEATS for load, number in times.items() if load > min(times))
+
+
+def test_a_load_that_failed_is_not_put_off_by_trials_that_verify_it() -> None:
+    asked = plan(start=300_000, confirm=False, loss_verifications=1)
+    found = find(scripted(FAIL, *[SWAMPED] * 3), asked)
+    assert (found.upper, found.limited_by) == (300_000, "device")
+    assert not any("could not be decided" in note.text for note in found.notes)
 
 
 def test_a_device_limit_below_the_testers_is_still_the_devices() -> None:

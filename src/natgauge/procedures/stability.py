@@ -177,7 +177,8 @@ class _Stability(HeldConnections[StabilitySettings]):
             self._attempts.append(Attempt(self.rate, short=False, outcome=first))
             if self.preparation.hopeless or self.runner.interrupted:
                 break
-        raise BrokenError(f"{STABILITY}: phase 1 could not establish the connections: {first.reason}")
+        why = "; ".join(filter(None, (first.reason, self.preparation.remedy)))
+        raise BrokenError(f"{STABILITY}: phase 1 could not establish the connections: {why}")
 
     def _are_established(self, outcome: Trial) -> bool:
         phase1, tolerance = outcome.phase1, self.settings.loss_tolerance

@@ -105,7 +105,11 @@ ABOUT_REPEAT: Final = described(
     # They make a figure surer, not larger.
     label="requested repetitions", moves_figures=False,
 )  # fmt: skip
-ABOUT_LOSS_TOLERANCE: Final = described("largest share of lost frames in a passing trial", "share", (0.0, 0.5))
+#: No larger loss may be tolerated.
+MOST_TOLERATED: Final = 0.5
+ABOUT_LOSS_TOLERANCE: Final = described(
+    "largest share of lost frames in a passing trial", "share", (0.0, MOST_TOLERATED)
+)
 ABOUT_MOST_SECONDS: Final = described(
     "longest time of the measurement; it then ends with the results so far; 0 = unlimited",
     "s",

@@ -61,7 +61,7 @@ class HeldConnections(Repetitions[Phase1T]):
     def trial(self, load: float, plan: TrialPlan, bounds: Bounds) -> Trial:
         """Run one trial, with a slower phase 1 where that has proven too fast; UnpreparableError where none works."""
         slowed = replace(plan, phase1_rate=min(plan.phase1_rate, self.preparation.rate))
-        trial = self.runner.run(slowed, load, bounds, self.judged)
+        trial = self.preparation.run(self.runner, slowed, load, bounds, self.judged)
         outcome = self.preparation.judge(trial)
         if self.preparation.hopeless:
             loss = self.settings.measures_loss
@@ -230,7 +230,7 @@ class HeldRate(SearchedRate[SearchT]):
 
     def trial(self, rate: float, seconds: float, bounds: Bounds) -> Trial:
         """Try a rate for so long."""
-        outcome = self.runner.run(self.load(rate, seconds), rate, bounds)
+        outcome = self.preparation.run(self.runner, self.load(rate, seconds), rate, bounds)
         judged = self.preparation.judge(outcome)
         self.judged.append(Attempt(rate, seconds < self.settings.phase2_seconds, judged))
         if self.preparation.hopeless:

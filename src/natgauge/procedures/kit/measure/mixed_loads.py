@@ -298,7 +298,7 @@ class MixedLoad(HeldRate[MixedT]):
 
     def trial(self, rate: float, seconds: float, bounds: Bounds) -> Trial:
         """Try a load for so long; of a table that is full already in phase 1 a lower load is the remedy."""
-        outcome = self.runner.run(self.load(rate, seconds), rate, bounds)
+        outcome = self.preparation.run(self.runner, self.load(rate, seconds), rate, bounds)
         if outcome.limited_by in FULL or self._is_beyond_held(outcome):
             return self._judged(rate, seconds, self._too_many(outcome))
         judged = self.preparation.judge(outcome)
@@ -325,7 +325,8 @@ class MixedLoad(HeldRate[MixedT]):
         loses_few = number - min(self._kept) <= _FEW_LOST * number
         has_fewer = self.load_of(0.0).at_first(self.settings.trial_seconds) < number
         if not (is_number or ((has_opened or loses_few) and has_fewer)) or (self.held is not None and not has_opened):
-            raise BrokenError(f"{self.runner.metric}: phase 1 cannot establish the connections: {outcome.reason}")
+            why = "; ".join(filter(None, (outcome.reason, self.preparation.remedy)))
+            raise BrokenError(f"{self.runner.metric}: phase 1 cannot establish the connections: {why}")
         self.held = most if is_number else self.held
         # A slower phase 1 was no remedy, and would only take longer.
         self.preparation.resume(self._safe_rate or SAFE_SHARE * self.preparation.connection_rate)

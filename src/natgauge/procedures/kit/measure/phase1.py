@@ -2,7 +2,8 @@
 """A safe phase 1 for trials that are about something else: below the device's connection rate (RFC 9693 section 4.2).
 
 That rate is taken from an earlier result or measured roughly first. A trial whose phase 1 fails says nothing about
-phase 2: it is not counted, and phase 1 gets slower. A stateless measurement has no phase 1 at all.
+phase 2: it is not counted, and phase 1 gets slower until that is seen to be no remedy. A stateless measurement has no
+phase 1 at all.
 
 Where the device loses a share of the frames at every rate, no phase 1 is safe. A metric that measures loss goes on
 without the connections that were not established; any other one has nothing to say.
@@ -10,7 +11,8 @@ without the connections that were not established; any other one has nothing to 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -22,13 +24,16 @@ from natgauge.inputs.input import chosen
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.metrics.shared_figures import HIGHEST_FIGURE, SHARE_FIGURE
 from natgauge.notes import Note
+from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.measure.prerequisite import inner, measure_first
+from natgauge.procedures.kit.measure.steady_loss import SteadyLoss
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.procedures.kit.runner import GoneError, TrialRunner
 from natgauge.procedures.kit.search.late_frames import ShortTrialsError
 from natgauge.procedures.kit.search.permanent_loss import no_more_than
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.trials import Trial
+from natgauge.procedures.kit.time_budget import TimeUpError
+from natgauge.trials import Trial, TrialPlan
 from natgauge.words import Verdict
 
 #: The metric that a safe phase 1 is a share of.
@@ -40,6 +45,8 @@ ROUGH_ERROR = SearchError(share=0.1)
 #: After a failed phase 1 the next one is this much slower, this often at most.
 SLOWER = 2.0
 MOST_FAILED_PREPARATIONS = 4
+#: Where a slower one is no remedy, and chance may let it pass, it is repeated so often at most.
+MOST_BY_CHANCE = 10
 #: What a stateless trial's plan has as the rate of the phase 1 that it does not have.
 NO_PHASE_1 = 1.0
 
@@ -86,14 +93,15 @@ class UnpreparableError(GoneError):
     """
 
     def __init__(self, metric: str, preparation: Preparation, outcome: Trial, *, measures_loss: bool = False) -> None:
-        mend = "; give a lower --connection-rate, or a --loss-tolerance if the device loses such a share at every rate"
-        if measures_loss and preparation.rough is None:
-            # The search for the rate finds that share, and the loss is measured all the same.
-            mend = "; give a lower --connection-rate, or none if the device loses such a share at every rate"
+        # The search for the rate finds that share, and the loss is measured all the same.
+        other = "none" if measures_loss and preparation.rough is None else "a --loss-tolerance"
+        mend = f"give a lower --connection-rate, or {other} if the device loses such a share at every rate"
+        if known := preparation.remedy:
+            mend = f"{known}, or no --connection-rate" if other == "none" and not preparation.losses.may_pass else known
         super().__init__(
             f"{metric}: phase 1 could not {preparation.does} (failed in a row: {preparation.failures}, at "
             f"{number(preparation.rate)} {preparation.unit} at last), so no rate of phase 2 could be judged: "
-            f"{outcome.reason}{'' if outcome.limited_by in FULL else mend}"
+            f"{outcome.reason}{'' if outcome.limited_by in FULL else f'; {mend}'}"
         )
         self.outcome = outcome
 
@@ -106,6 +114,7 @@ class Preparation:
         hopeless: a slower phase 1 would fail, too.
         rough: the connection rate as measured first; None when it was given, or there is no phase 1.
         unavoidable: share of the frames of phase 1 that is lost at every rate.
+        losses: what phase 1 lost in the trials at its rates.
     """
 
     #: What phase 1 does, and the unit of its rate.
@@ -118,14 +127,39 @@ class Preparation:
     hopeless: bool = False
     rough: MeasurementResult | None = None
     unavoidable: float = 0.0
+    losses: SteadyLoss = field(default_factory=SteadyLoss)
 
     @property
     def is_none(self) -> bool:
         """Whether there is no phase 1."""
         return self.rate == NO_PHASE_1
 
+    def run(
+        self,
+        runner: TrialRunner,
+        plan: TrialPlan,
+        load: float,
+        bounds: Bounds,
+        judged: Callable[[Trial], Trial] | None = None,
+    ) -> Trial:
+        """Run one trial as the runner does; where the time is over, what helps is said of phase 1."""
+        try:
+            return runner.run(plan, load, bounds, judged)
+        except TimeUpError as error:
+            known = self.remedy
+            if known and error.remedy:
+                error.remedy = f"{known}; or {error.remedy}" if self.losses.may_pass else known
+            raise
+
+    @property
+    def remedy(self) -> str:
+        """The loss that no slower phase 1 cures, and what helps, in words; empty = none is known."""
+        known = self.losses.words(self.unit)
+        return f"{known}; {self.losses.remedy}" if known else ""
+
     def judge(self, outcome: Trial) -> Trial:
-        """Take a failed phase 1 out of the count, and slow down for the next trial."""
+        """Take a failed phase 1 out of the count, and slow down for the next trial where that may help."""
+        self.losses.add(outcome)
         if outcome.verdict is not Verdict.FAIL or outcome.failed_phase != 1:
             self.failures, self.hopeless = 0, False
             return outcome
@@ -133,8 +167,12 @@ class Preparation:
             self.failures = 0
             return _of_phase2(outcome)
         self.failures += 1
-        self.hopeless = self.failures > MOST_FAILED_PREPARATIONS or outcome.limited_by in FULL
-        if not self.hopeless:
+        steady = self.losses.rates
+        most = MOST_BY_CHANCE if steady is not None and self.losses.may_pass else MOST_FAILED_PREPARATIONS
+        self.hopeless = self.failures > most or outcome.limited_by in FULL
+        if steady is not None:
+            self.rate = steady[1]
+        elif not self.hopeless:
             # Failures that chance scatters over many trials would otherwise slow phase 1 down without end.
             slowest = SAFE_SHARE * self.connection_rate / SLOWER**MOST_FAILED_PREPARATIONS
             self.rate = max(self.rate / SLOWER, slowest)
@@ -142,7 +180,7 @@ class Preparation:
 
     def resume(self, rate: float) -> None:
         """Go on at this rate: the rate was not why phase 1 failed."""
-        self.rate, self.failures, self.hopeless = rate, 0, False
+        self.rate, self.failures, self.hopeless, self.losses = rate, 0, False, SteadyLoss()
 
     def notes(self) -> list[Note]:
         """Return notes on the rate of phase 1; empty without a phase 1."""
@@ -156,9 +194,8 @@ class Preparation:
             rough = () if self.rough is None else self.rough.notes
             return [Note("phase 1", text), *(note for note in rough if note.word == "loss at every rate")]
         share = self.rate / self.connection_rate
-        return [
-            Note("phase 1", f"phase 1 at {number(self.rate)} connections/s, {number(share)} of the connection rate")
-        ]
+        text = f"phase 1 at {number(self.rate)} connections/s, {number(share)} of the connection rate"
+        return [Note("phase 1", "; ".join(filter(None, (text, self.losses.words(self.unit)))))]
 
 
 def safely_below(connection_rate: float) -> Preparation:

@@ -7,7 +7,8 @@ Plain halving, with what the standards leave unsaid:
   cheap where an overloaded device slows the tester down), until a trial fails or the tester's highest rate passes.
   A failed trial shows how fast the device forwarded; the next guess is close to that rate.
 * Probes may be short. The answer's own trial is never short.
-* INVALID trials are repeated and never count. A load that stays INVALID bounds the search as the tester's limit.
+* INVALID trials are repeated and never count. A load that stays INVALID bounds the search as the tester's limit. Where
+  disturbances excuse the loss of most frames, lower loads come first: what they show is worth having.
 * Frames that are lost or come back wrong at every rate in the same share end the search (see `permanent_loss`). Fewer
   connections show whether a full table is the reason, where the procedure can try them. Where the
   first failures hint at that, rates far above and far below them are tried next.
@@ -186,12 +187,12 @@ class _Search:
     def _cut_off(self, error: TimeUpError) -> None:
         """Note the bounds found when the time is over."""
         value, bound = self._ends()
-        self._undecided = bound is None or not self._resolved(value, bound)
-        failed = self._failed()
+        failed, upper = self._failed(), self._upper()
+        self._undecided = bound is None or not self._resolved(value, bound) or (upper is not None and upper.put_off > 0)
         if not value and self._undecided and not (self._plan.whole and failed is not None):
             # A short trial that passed is no bound of the answer.
             error.bounds = Bounds()
-            found = nothing_passed(bound, self._plan.unit, self._attempts, error)
+            found = nothing_passed(None if failed is None else failed.rate, self._plan.unit, self._attempts, error)
             chance = failed is None or failed.lost < LEAST_BAD or few_lost(self._attempts)
             if failed is not None and failed.cause not in _NO_DEVICE and not chance:
                 found.failed = failed.rate
@@ -353,6 +354,11 @@ class _Search:
 
     def _next(self) -> tuple[float, bool] | None:
         """The next load and whether a probe will do; None when the bounds are near enough."""
+        following, upper = self._following(), self._upper()
+        return (upper.rate, False) if following is None and upper is not None and upper.put_off else following
+
+    def _following(self) -> tuple[float, bool] | None:
+        """The same where no load is put off."""
         lower, upper = self._lower(full=False), self._upper()
         if upper is None:
             return self._upward(lower)
@@ -445,12 +451,14 @@ class _Search:
         except OutlastedError as error:
             if load.decisions or not self._has_shorter(rate, short=short):
                 raise
-            load.undecided, load.cause, self._outlasted = True, TIME, error
+            load.undecided, load.put_off, load.cause, self._outlasted = True, 0, TIME, error
             return
         outcome = self._verified(load, outcome, short=short)
         if outcome is None:
             self._give_up(load)
-        elif outcome.verdict is Verdict.PASS:
+            return
+        load.put_off, load.doubt = 0, ""
+        if outcome.verdict is Verdict.PASS:
             load.passes += not short
             load.short_passes += short
         else:
@@ -482,6 +490,8 @@ class _Search:
 
     def _give_up(self, load: Load) -> None:
         """No trial of this load said anything; of bursts that the tester was late with, no shorter one will."""
+        if load.put_off:
+            return
         lower = self._lower(full=False)
         too_short = load.cause == "tester" and not load.decisions and (lower is None or load.rate < lower.rate)
         if not (self._plan.whole and too_short):
@@ -491,13 +501,16 @@ class _Search:
         self._floor = min(load.rate * NEAR, self._plan.top) if load.rate < self._plan.top else math.inf
 
     def _valid(self, load: Load, *, short: bool) -> Trial | None:
-        """Repeat until a trial measures the device; None when the limit of repeats is reached."""
-        tried = until_decided(lambda: self._run(load.rate, short=short), self._patience)
+        """Repeat until a trial measures the device; None where none does, or the load is put off."""
+        patience = self._patience if load.put_off or load.decisions else self._patience.at_first()
+        tried = until_decided(lambda: self._run(load.rate, short=short), patience, trials=load.put_off)
+        load.put_off = 0
         if tried.decided:
             return tried.outcome
         if not load.decisions:
             load.cause = tried.outcome.limited_by or "tester"
             load.doubt = tried.sentence()
+            load.put_off = tried.trials if tried.trials <= self._patience.after(tried.outcome) else 0
         return None
 
     def _run(self, rate: float, *, short: bool) -> Trial:

@@ -27,13 +27,18 @@ class Status(Enum):
 
 @dataclass(slots=True)
 class Load:
-    """Decisions of the trials at one load."""
+    """Decisions of the trials at one load.
+
+    Attributes:
+        put_off: INVALID trials after which lower loads are tried before this one is tried again; 0 = it is not put off.
+    """
 
     rate: float
     passes: int = 0
     fails: int = 0
     short_passes: int = 0
     undecided: bool = False
+    put_off: int = 0
     cause: LimitedBy = "device"
     doubt: str = ""
     forwarded: float | None = None
@@ -49,7 +54,7 @@ class Load:
         """The majority; a tie counts against the load."""
         if self.decisions:
             return Status.PASS if self.passes > self.fails else Status.FAIL
-        if self.undecided:
+        if self.undecided or self.put_off:
             return Status.UNDECIDED
         return Status.SHORT_PASS if self.short_passes else Status.UNKNOWN
 
