@@ -15,7 +15,7 @@ from tests.unit.made_comparisons import compared, estimate
 from tests.unit.made_comparisons import gateway as compared_gateway
 from tests.unit.made_results import in_turns, made
 
-from natgauge.analysis.claims import claim, rankings
+from natgauge.analysis.claims import LEAST_COVERAGE, claim, rankings
 from natgauge.doubt_words import DoubtWord
 from natgauge.doubts import doubts
 from natgauge.doubts.doubt import by_grade
@@ -258,14 +258,78 @@ def test_of_equal_gateways_nobody_can_tell(golden: Golden) -> None:
     golden(found.text)
 
 
-def test_of_rivals_of_which_one_has_only_a_bound_no_medians_are_told() -> None:
-    """Seen: "their medians are 100 k to 101 k connections/s; at least 67.2 Mbit/s on the wire"."""
-    least, *others = sorted((drawn(gateway, 1e5) for gateway in "abc"), key=lambda each: each.median)
-    found, *_ = texts([as_bounds(least), *others])
+def test_a_rival_of_which_only_a_bound_is_known_is_neither_the_lowest_nor_the_highest() -> None:
+    """Seen: "lowest by median is c with at least 15.5 k", which says nothing of lowest."""
+    least, middle, most = sorted((drawn(gateway, 1e5) for gateway in "abc"), key=lambda each: each.median)
+    found, *_ = texts([as_bounds(least), middle, most])
     assert found.startswith("Cannot tell")
-    assert f": lowest by median is {least.gateway} with at least " in found
-    assert "medians" not in found
-    assert ": their medians are " in texts([least, *others])[0]
+    assert f": lowest is {middle.gateway} with " in found
+    assert f", highest is {most.gateway} with " in found
+    assert f"; not known for {least.gateway} (at least " in found
+    assert f": lowest is {least.gateway} with " in texts([least, middle, most])[0]
+    one_known, *_ = texts([as_bounds(least), as_bounds(middle), most])
+    assert f": known is only {most.gateway} with " in one_known
+    assert f"; not known for {middle.gateway} (at least " in one_known
+    none_known, *_ = texts([as_bounds(each) for each in (least, middle, most)])
+    assert ": only bounds are known, of " in none_known
+    assert none_known.count("at least") == 3
+
+
+def test_each_value_of_a_ranking_or_a_series_has_the_mark_of_its_grave_doubts() -> None:
+    """Seen: "a 83.5 k, b 82.70 k connections/s", though each alone said "(doubtful)"."""
+    grave = [{"word": "idle cores", "text": "x", "grade": "answer"}]
+
+    def doubted_ones(rates: dict[str, float], **more: Any) -> list[Result]:
+        return [drawn(gateway, rate, doubts=grave, **more) for gateway, rate in rates.items()]
+
+    every = [
+        doubted_ones(dict.fromkeys("ab", 1e5)),
+        doubted_ones(dict.fromkeys("abc", 1e5)),
+        doubted_ones({"a": 3e5, "b": 2e5, "c": 1e5}),
+        [*doubted_ones({"x": 1e5}, connections=1000), *doubted_ones({"x": 2e5}, connections=10_000)],
+        [one for at in range(5) for one in doubted_ones({f"g{at}": 1e5}, source_port_count=at)],
+    ]
+    for results in every:
+        assert texts(results)[0].count(" (doubtful)") == 2
+        assert "doubtful" not in texts([each.model_copy(update={"doubts": ()}) for each in results])[0]
+
+
+def test_bits_stand_behind_the_value_that_they_are_of() -> None:
+    """Seen: "between 113 M and 152 Mbit/s and 182 Mbit/s on the wire"."""
+    ends = [as_bounds(drawn("x", 1e5, connections=1000)), drawn("x", 2e5, connections=10_000)]
+    assert re.search(
+        r"with 1,000 connections \(at least \S+ Mbit/s on the wire, at least \S+ Mbit/s of IP packets\), and \S+ k "
+        r"connections/s with 10,000 connections \(\S+ Mbit/s on the wire, \S+ Mbit/s of IP packets\): ",
+        texts(ends)[0],
+    )
+
+
+def test_why_nothing_is_known_of_a_difference_is_no_interval_that_covers_next_to_nothing() -> None:
+    """Seen: "(33 % interval)", and "reaches 0 to 1.53 times"."""
+    few = drawn("a", 1.01e5, number=2), drawn("b", 1e5, number=1)
+    assert 0 < claim(*few).contrast.interval.coverage < LEAST_COVERAGE
+    found = texts(few)[0]
+    assert "too few repetitions for an interval" in found
+    assert "% interval" not in found
+    hidden = [{"word": "rare loss", "text": "x"}]
+    found = texts([drawn("a", 1.2e5), drawn("b", 1e5, doubts=hidden)])[0]
+    assert re.search(r"and a reaches at most [\d.]+ times b \(\d+ % interval\)", found)
+
+
+def test_each_share_of_forwarding_names_its_own_reference_and_those_without_one_their_reason() -> None:
+    """Seen: "of linux-ipv6 and linux-ipv4, which only forwards": which gateway was divided by which?"""
+    results = [
+        drawn("plain4", 9e5, kind="routing"),
+        drawn("plain6", 8e5, kind="routing", initiator_family="ipv6"),
+        *(drawn("a", 1e5), drawn("b", 1e5, initiator_family="ipv6"), drawn("c", 2e5, frame_size=512)),
+    ]
+    shares = [each for each in answers(results) if each.ratios]
+    assert [[name for name, _ in each.ratios] for each in shares] == [["a"], ["b"]]
+    for each, reference in zip(shares, ("plain4", "plain6"), strict=True):
+        assert f"the connection-rate of {reference}, which only forwards" in each.text
+        assert reference in each.about
+    assert "Not compared with plain forwarding: c (differing in frame size)." in texts(results)
+    assert not [text for text in texts(results[:4]) if text.startswith("Not compared with plain")]
 
 
 def as_bounds(result: Result) -> Result:
@@ -280,7 +344,7 @@ def of(gateway: str, values: Sequence[float], **parameters: Any) -> Result:
     return made(values, parameters={"gateway": gateway, **in_turns(len(values)), **parameters})
 
 
-def test_what_puts_a_bound_into_an_order_is_named(golden: Golden) -> None:
+def test_bounds_have_no_place_in_an_order_of_medians(golden: Golden) -> None:
     """Seen: "lowest is a with 442 k, highest b with at least 410 k": the ends are those of the medians."""
     low, bound = of("a", [4.42e5, 4.41e5, 4.43e5]), as_bounds(of("b", [4.1e5, 4.6e5, 4.7e5]))
     between = of("c", [4.45e5, 4.3e5, 4.6e5])
@@ -288,7 +352,7 @@ def test_what_puts_a_bound_into_an_order_is_named(golden: Golden) -> None:
     assert found.certainty == "cannot tell"
     golden(found.text)
     exact, *_ = answers([low, between, of("b", [4.1e5, 4.6e5, 4.7e5])])
-    assert "by median" not in exact.text
+    assert "not known" not in exact.text
     many = [of(f"g{at}", [4.5e5], source_port_count=at) for at in range(4)]
     golden(texts([*many, of("a", [4.42e5], source_port_count=8), as_bounds(of("b", [4.1e5, 4.6e5, 4.7e5]))])[0])
     # Of many repetitions an interval leaves out the lowest one, which is the bound.

@@ -14,6 +14,8 @@ from tests.unit.golden import Golden
 from tests.unit.made_comparisons import compared, estimate, gateway
 from tests.unit.made_results import made
 
+from natgauge.analysis.claims import rankings
+from natgauge.analysis.comparing import comparable
 from natgauge.analysis.conditions import (
     NOT_ON_ONE_AXIS,
     NOT_RANKED,
@@ -24,6 +26,7 @@ from natgauge.analysis.conditions import (
     unlike,
     unlike_conditions,
 )
+from natgauge.analysis.scalability import of_forwarding
 from natgauge.records.comparison import ComparisonRecord
 from natgauge.records.measurement import Result
 from natgauge.reports import comparison
@@ -37,7 +40,10 @@ from natgauge.trial.repeating import command_again
 #: Each condition alone: what the second gateway has, and the words for both.
 CONDITIONS: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "placement": ({"placement": "isolated"}, "placement (shared: a; isolated: b)"),
-    "frame size": ({"frame_size": 1518}, "frame size (64 octets at the Initiator: a; 1518 octets at the Initiator: b)"),
+    "frame size": (
+        {"frame_size": 1518},
+        "frame size (64 octets at the Initiator: a; 1,518 octets at the Initiator: b)",
+    ),
     "side of the frame size": (
         {"frame_side": "responder"},
         "frame size (64 octets at the Initiator: a; 64 octets at the Responder: b)",
@@ -51,7 +57,7 @@ CONDITIONS: Mapping[str, tuple[Mapping[str, Any], str]] = {
     "kernel": ({"kernel": "6.12"}, "host (CPU, 6.18: a; CPU, 6.12: b)"),
     "machine of the device": ({"device_cpu": "Other CPU"}, "host"),
     "kind of lab": ({"lab_kind": "vm"}, "lab (netns: a; vm: b)"),
-    "connections": ({"connections": 50_000}, "connections (1000: a; 50000: b)"),
+    "connections": ({"connections": 50_000}, "connections (1,000: a; 50,000: b)"),
     "tolerance": ({"loss_tolerance": 0.01}, "loss tolerance (not stated: a; 1 %: b)"),
     "version of the tester": ({"natgauge": "2"}, "natgauge version (1: a; 2: b)"),
 }
@@ -93,6 +99,53 @@ def test_each_condition_alone_is_found_and_named_with_its_values(name: str) -> N
 def test_figures_that_differ_in_the_gateway_alone_are_ranked_together() -> None:
     own = {"version": ["b 2"], "recipe_digest": "other", "udp_timeout": 300, "table_size": 7, "seeds": [3]}
     assert not unlike_conditions([figure_of(result) for result in pair(own)])
+
+
+def of_host(gateway: str, before: int | None, buckets: Any) -> Result:
+    """A gateway with so many buckets, of which the machine had some before; None = the user chose them."""
+    found = {} if before is None else {"of_host": {"hash_size": before}}
+    return result(gateway, 1e5 + len(gateway), {"hash_size": buckets, **found})
+
+
+@pytest.mark.parametrize(
+    ("results", "words"),
+    [
+        ([of_host("a", 2**18, 2**18), of_host("b", 2**22, 2**22)], "(262,144 buckets: a; 4,194,304 buckets: b)"),
+        # The second one's was raised, because the host had fewer.
+        ([of_host("a", 2**18, 2**18), of_host("b", 1024, 2**15)], "(262,144 buckets: a; 32,768 buckets: b)"),
+        (
+            [of_host("a", None, 7), of_host("b", None, {"several": [2**22, 2**18]})],
+            "(7 buckets: a; 4,194,304 and 262,144",
+        ),
+        # The gateways' own needs, the user's choices, and a table of a gateway's own.
+        ([of_host("a", 1024, 2**15), of_host("b", 1024, 2**16)], ""),
+        ([of_host("a", 1024, 2**15), of_host("b", 2048, 2**15)], ""),
+        ([of_host("a", None, 2**15), of_host("b", None, 2**16)], ""),
+        ([of_host("a", 2**18, 2**18), of_host("b", None, 2**16)], ""),
+    ],
+)
+def test_a_table_that_the_host_decided_is_a_condition(results: list[Result], words: str) -> None:
+    """Seen: a gateway of 192 k with 4,194,304 buckets, and of 309 k with 262,144, was ranked without a word."""
+    found = unlike_conditions([figure_of(each) for each in results])
+    assert [each.label for each in found] == (["hash table size"] if words else [])
+    assert all(words in str(each) for each in found)
+    texts = [sentence.text for sentence in answers(results)]
+    assert any("most frames" in text for text in texts) is not bool(words)
+    assert any(words in text for text in texts)
+    (group,) = question_figures(results, [[], []], looks_of(results, []))
+    assert len(group.figures) == (2 if words else 1)
+
+
+def test_two_tables_of_hosts_are_not_ranked_together_beside_a_gateway_with_its_own() -> None:
+    results = [of_host("own", None, 7), of_host("a", 2**18, 2**18), of_host("b", 2**22, 2**22)]
+    for every in (results, results[::-1]):
+        assert [len(ranking.results) for ranking in rankings(every)] == [2]
+    assert not comparable(results[0], results[1], except_for={"device"})
+    assert [one.name for one in comparable(results[1], results[2], except_for={"device"})] == ["hash_size"]
+    assert not comparable(results[1], results[2], except_for={"device", "hash_size"})
+    plain = result("plain", 9e5, {"kind": "routing"})
+    shares = [of_forwarding(each, [*results, plain]) for each in results]
+    assert [share.reference for share in shares] == [plain] * 3
 
 
 def test_repetitions_under_several_conditions_are_like_nothing() -> None:

@@ -29,7 +29,7 @@ def doubt(word: str, value: float | None = None, grade: str | None = None) -> di
 
 
 def rate(values: list[float], gateway: str, *doubts: dict[str, Any], later: float = 0.0, **given: Any) -> Result:
-    turns = in_turns(len(values))
+    turns = {**in_turns(len(values)), **given.pop("parameters", {})}
     turns["begun"] = [begun + later for begun in turns["begun"]]
     return made(
         values,
@@ -63,6 +63,14 @@ def test_captions_of_a_page_explain_their_marks_and_those_of_files_name_the_doub
     assert "† may be another value: drift. * wide interval: queues." in figure.caption
     (repetitions,) = evidence_figures(results, looks_of(results, []))
     assert marks in repetitions.caption
+
+
+def test_a_caption_of_lines_has_the_marks_of_the_ends_that_it_names() -> None:
+    over = [rate(VALUES, "a", parameters={"device_cores": cores}) for cores in (1, 2)]
+    doubted = over[1].model_copy(update={"doubts": rate(VALUES, "a", doubt("drift")).doubts})
+    (group,) = question_figures([over[0], doubted], [(), ()], looks_of(over, []))
+    assert "† with 2 cores" in group.figures[0].finding
+    assert "† with 1 " not in group.figures[0].finding
 
 
 @pytest.mark.parametrize(
@@ -156,6 +164,10 @@ def searched(values: list[float], uppers: list[float | None], *doubts: dict[str,
     return result.model_copy(update={"repetitions": tuple(replace(one, upper=upper) for one, upper in ends)})
 
 
+#: Doubts that two bounds say, that a known share bounds, and that leave the lower end.
+UNSURE = [doubt("undecided"), doubt("queues", 0.25, "answer"), doubt("taking turns")]
+
+
 @pytest.mark.parametrize(
     ("result", "lower", "upper"),
     [
@@ -164,6 +176,11 @@ def searched(values: list[float], uppers: list[float | None], *doubts: dict[str,
         (searched([508, 686, 708], [510, 690, 710], doubt("queues", 0.25, "answer"), limited_by="device"), 0, 710),
         (searched([508, 686, 708], [510, 690, 710], limited_by="time"), 508, 710),
         (searched([508, 686, 708], [510, 690, None], limited_by="time"), 508, math.inf),
+        (searched([508, 686, 708], [510, 690, 710], doubt("undecided"), limited_by="device"), 508, 710),
+        (searched([508, 686, 708], [510, 690, 710], *UNSURE, limited_by="device"), 508 / 1.25, math.inf),
+        (searched([508, 686, 708], [510, 690, 710], *UNSURE[:2], limited_by="device"), 0, 710),
+        (searched([508, 686, 708], [510, 690, 710], *UNSURE[1:], limited_by="device"), 508 / 1.25, math.inf),
+        (searched([508, 686, 708], [510, 690, 710], UNSURE[0], UNSURE[2], limited_by="device"), 508, math.inf),
     ],
 )
 def test_no_repetition_is_outside_of_the_bounds_of_the_first_line(result: Result, lower: float, upper: float) -> None:
@@ -171,6 +188,19 @@ def test_no_repetition_is_outside_of_the_bounds_of_the_first_line(result: Result
     said = stated(result)
     assert (said.lower, said.upper) == pytest.approx((lower, upper))
     assert not said.doubtful
+
+
+def test_the_same_doubts_say_the_same_whatever_ended_one_of_the_repetitions() -> None:
+    """Seen: "at least 114 k" where the host ended one of them, and "132.7 k (doubtful)" where the device ended all."""
+    of_device = searched([508, 686], [510, 690], *UNSURE, limited_by="device")
+    first, second = of_device.repetitions
+    of_both = of_device.model_copy(update={"repetitions": (first, replace(second, limited_by="host"))})
+    assert stated(of_device) == stated(of_both)
+
+
+def test_a_repetition_without_an_upper_end_has_no_bounds_that_could_say_a_doubt() -> None:
+    result = searched([508, 686, 708], [510, None, 710], *UNSURE, limited_by="device")
+    assert stated(result) == Stated(686, 686, doubtful=True)
 
 
 def test_nothing_is_certain_of_a_rate_that_may_be_lower_of_which_a_repetition_may_be_higher() -> None:

@@ -515,9 +515,21 @@ def test_a_gateway_that_stands_is_fit_for_another_plan_and_what_the_first_one_ra
         gateway.fit(replace(large, connections=200_000, remote_endpoints=4, fills_table=True))
         assert int(limit.read_text()) == 65_536
         assert gateway.settings().found["table_size"] == 65_536
+        assert gateway.settings().of_host["table_size"] == 65_536
+        assert "udp_timeout" not in gateway.settings().of_host
         with golden.raises(UsageError):
             gateway.fit(replace(large, connections=1_000_000, remote_endpoints=2))
     assert limit.read_text().strip() == "65536"
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_setting_of_the_machine_that_the_user_chose_is_not_the_hosts() -> None:
+    wishes = DeviceOptions(table_size=70_000)
+    with Gateway(load("nftables-nat44"), FakeDevice(), wishes) as gateway:
+        gateway.prepare(DeviceDemand(connections=1000, phase1_seconds=10))
+        gateway.start()
+        assert gateway.settings().knobs["table_size"] == 70_000
+        assert gateway.settings().of_host.keys() == {"hash_size"}
 
 
 @pytest.mark.usefixtures("machine")

@@ -228,7 +228,7 @@ def test_below_a_table_of_a_paper_each_doubt_is_once_and_nothing_says_what_to_do
     below = found.partition(r"\end{tabular}")[2]
     assert [below.count(word) for word in ("bucket", "rare loss", "undecided")] == [1, 1, 1]
     assert "for example: 800 frames were lost." in below
-    assert r"(up to 50 \% to 70 \% too high)" in below
+    assert r"(too high by up to 50 to 70 \%)" in below
     assert not [word for word in ("--", "-{}-", "Measure", "Use more", "Find") if word in below]
     assert "Use more connections" in text.render(shown)
     (caption,) = re.findall(r"^\\caption\{(.*)\}$", found, re.MULTILINE)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.unit.counted import make_counts, make_outcome
 from tests.unit.golden import Golden
-from tests.unit.made_results import grouped, made
+from tests.unit.made_results import doubted_for, grouped, made
 from tests.unit.simulated import Gateway
 
 from natgauge.cli import run
@@ -29,6 +29,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.parameters import GROUPS, Parameters, describe, descriptions
 from natgauge.records.store import Store
 from natgauge.reports import csv_table
+from natgauge.reports.rows import rows
 from natgauge.reports.text import table, verdict
 from natgauge.stored.find_results import read_summary
 from natgauge.words import LimitedBy, Verdict
@@ -420,6 +421,34 @@ def test_the_interval_that_disturbances_leave_of_drawn_frames_is_one_of_frames()
     result = make_result("connection-rate", "connections/s", {}, [one, one])
     (doubt,) = (each for each in find(result, grouped({"order": "with-replacement"})) if each.word == "undecided")
     assert doubt.text.startswith("between 5 and 7 frames/s of drawn four tuples: ")
+
+
+@pytest.mark.parametrize(("directions", "of"), [("both", "in each direction"), ("up", "from the Initiator")])
+def test_the_interval_that_disturbances_leave_is_that_of_the_first_line(directions: str, of: str) -> None:
+    """Seen: 226 k frames/s in each direction in the first line, "and 225 k frames/s" in the doubt."""
+    none = make_counts(intended=0, offered=0, received=0)
+    kinds = [make_outcome(Verdict.PASS, "", none), make_outcome(Verdict.INVALID, "why", none, excused=True)]
+    attempts = tuple(Attempt(1.0, short=False, outcome=outcome) for outcome in kinds)
+    every = [
+        Measurement(value, upper, "device", verdict_counts(attempts), attempts=attempts)
+        for value, upper in ((205_900.0, 225_100.0), (206_000.0, 224_000.0))
+    ]
+    parameters = grouped({"directions": directions, "placement": "isolated"})
+    result = make(make_result("throughput", "frames/s", {}, every), parameters)
+    (doubt,) = (each for each in result.doubts if each.word == "undecided")
+    bounds = f"between 205 k and 226 k frames/s {of}"
+    assert doubt.text.startswith(f"{bounds}: ")
+    assert bounds in verdict(result).splitlines()[0]
+
+
+def test_numbers_of_repetitions_that_differ_are_written_as_everywhere() -> None:
+    """Seen: "connection table limit 2670672" in a doubt, and 2,670,672 in a table."""
+    several = grouped({"table_size": {"several": [2_670_672, 262_144]}})
+    (doubt,) = doubted_for("mixed", several)
+    assert doubt.text.endswith("connection table limit 2,670,672, then 262,144")
+    mixed = made([1e5], parameters={"table_size": several.get("table_size")})
+    (row,) = (row for row in rows([mixed]) if row.label == "connection table limit")
+    assert row.printed == ["several 2,670,672 262,144"]
 
 
 @pytest.mark.parametrize(

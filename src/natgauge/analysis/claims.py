@@ -129,7 +129,8 @@ def alike(results: Sequence[Result], about: Collection[str]) -> list[list[Result
 
     sets: list[list[Result]] = []
     for result in results:
-        own = next((each for each in sets if is_alike(each[0], result)), None)
+        # Of those that are alike to one without a table of its host, two may have different ones.
+        own = next((each for each in sets if all(is_alike(one, result) for one in each)), None)
         if own is None:
             sets.append([result])
         else:

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 
 from natgauge.records.measurement import Result
-from natgauge.records.parameters import Parameters, describe, differing, shown
+from natgauge.records.parameters import OF_HOST, Parameters, describe, differing, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,22 @@ def comparable(first: Result, second: Result, *, except_for: Collection[str] = (
     return differences + different_parameters(first.parameters, second.parameters, first.metric, except_for=except_for)
 
 
+def is_of_gateway(name: str, every: Sequence[Parameters]) -> bool:
+    """Whether a parameter may differ where only the gateways do.
+
+    It may not where repetitions differ in it, nor where it is a setting of a machine that had several values before.
+    """
+    before = [value for parameters in every if (value := of_host(name, parameters)) is not None]
+    is_mixed = any(differing(parameters.get(name)) for parameters in every)
+    return not is_mixed and all(value == before[0] for value in before)
+
+
+def of_host(name: str, parameters: Parameters) -> JsonValue:
+    """Return the value that a setting of the whole machine had before; None = the user chose it, or it is none."""
+    found = parameters.get(OF_HOST)
+    return found.get(name) if isinstance(found, dict) else None
+
+
 def different_parameters(
     first: Parameters, second: Parameters, metric: str, *, except_for: Collection[str] = ()
 ) -> list[Difference]:
@@ -62,7 +78,8 @@ def different_parameters(
     groups = {name: group for parameters in (first, second) for group, name, _ in parameters.items()}
     for name, group in groups.items():
         described = describe(name)
-        if name in except_for or group in except_for or not described.moves_figure_of(metric):
+        is_excepted = group in except_for and is_of_gateway(name, (first, second))
+        if name in except_for or is_excepted or not described.moves_figure_of(metric):
             continue
         # A series of several devices or machines is like nothing, not even like another such series.
         if mine.get(name) != its.get(name) or differing(mine.get(name)):

@@ -15,11 +15,12 @@ from typing import Final
 
 from pydantic import JsonValue
 
+from natgauge.analysis.comparing import is_of_gateway, of_host
 from natgauge.analysis.unit_frames import mix_of
 from natgauge.figure_text import given
 from natgauge.records.comparison import GatewayRecord
 from natgauge.records.measurement import Result
-from natgauge.records.parameters import TRANSPORT_NAMES, Parameters, describe, differing, shown
+from natgauge.records.parameters import TRANSPORT_NAMES, Parameters, describe, differing, shown, told
 from natgauge.words import enumerated
 
 #: Parameters of the machines, which together are the host.
@@ -180,7 +181,9 @@ def unlike_conditions(figures: Sequence[RankedFigure], *, except_for: Collection
     found = []
     translating = [figure for figure in figures if not work_of(figure).forwards]
     for names, (label, value) in read.items():
-        own = translating if names == ("kind",) and translating else figures
+        own = _having(names[0], figures)
+        if names == ("kind",):
+            own = translating or figures
         kept = [name for name in names if name not in except_for]
         if kept and _differ(own, kept):
             texts = tuple(map(value, own))
@@ -231,11 +234,28 @@ def said_once(every: Iterable[Unlike]) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _conditions_of(figures: Sequence[RankedFigure]) -> Iterator[str]:
-    """Yield the parameters that are conditions: those that move a figure, and those of the device's work."""
+    """Yield the parameters that are conditions: those that move a figure, and those of the device's work.
+
+    Of a device's settings also those of its host, and those in which repetitions differ.
+    """
+    every = [figure.parameters for figure in figures]
     for figure in figures:
         for group, name, _ in figure.parameters.items():
-            if name in WORK or (group != "device" and describe(name).moves_figure_of(figure.metric)):
+            is_own = group == "device" and is_of_gateway(name, every)
+            if name in WORK or (not is_own and describe(name).moves_figure_of(figure.metric)):
                 yield name
+
+
+def _having(name: str, figures: Sequence[RankedFigure]) -> Sequence[RankedFigure]:
+    """The figures of which a parameter is a condition: of a device's setting, those whose device has it of its host.
+
+    A setting in which repetitions differ is a condition of all that have it.
+    """
+    if name in WORK or describe(name).group != "device":
+        return figures
+    every = [figure for figure in figures if figure.parameters.get(name) is not None]
+    mixed = any(differing(figure.parameters.get(name)) for figure in every)
+    return every if mixed else [figure for figure in every if of_host(name, figure.parameters) is not None]
 
 
 def _differ(figures: Sequence[RankedFigure], names: Sequence[str]) -> bool:
@@ -260,7 +280,7 @@ def _value(name: str, figure: RankedFigure) -> str:
 
 def _shown(value: JsonValue) -> str:
     several = differing(value)
-    return " and ".join(map(shown, several)) if several else "not stated" if value is None else shown(value)
+    return " and ".join(map(told, several)) if several else "not stated" if value is None else told(value)
 
 
 def _families(figure: RankedFigure) -> str:

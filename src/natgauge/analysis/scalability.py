@@ -92,12 +92,14 @@ class Comparison:
             device limited one of the results.
         doubt: reason for a missing value although a result of the right kind exists; empty otherwise.
         other: index, from 0, of the result that has this reason; None = the result itself.
+        differing: names of the parameters that are the reason; empty = it is another one.
     """
 
     value: float | None = None
     bound: Bound = ""
     doubt: str = ""
     other: int | None = None
+    differing: tuple[str, ...] = ()
     note: str = ""
     reference: Result | None = None
 
@@ -249,7 +251,8 @@ def _compare(
         return Comparison(doubt=FUNCTIONAL)
     place, other, differences = min(candidates, key=lambda candidate: len(candidate[2]))
     if differences:
-        return Comparison(doubt="; ".join(map(str, differences)), other=place)
+        names = tuple(difference.name for difference in differences)
+        return Comparison(doubt="; ".join(map(str, differences)), other=place, differing=names)
     if contrast.bounds(other)[1] <= 0:
         return Comparison(doubt="its median is 0", other=place)
     return _bounded(result, other, place, compute)

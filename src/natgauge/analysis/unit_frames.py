@@ -34,11 +34,13 @@ from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, IN_ALL
 from natgauge.records.parameters import Parameters
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.summary import summarize
-from natgauge.words import DRAWN, Query, Side
+from natgauge.words import DRAWN, Query, Side, sending
 
 _SIDES: Final[tuple[Side, ...]] = get_args(Side)
 #: A side's share of the frames of the throughput that is no other than the other side's.
 _EVEN: Final = 0.5
+#: Units that count the frames of a direction.
+_OF_DIRECTIONS: Final = frozenset({"frames/s", "frames"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,17 @@ def drawn_frames(metric: str, parameters: Parameters) -> float | None:
 def counted_unit(metric: str, unit: str, parameters: Parameters) -> str:
     """Return the unit of a value, `unit`, and of drawn frames what it counts, whatever they opened."""
     return unit if drawn_frames(metric, parameters) is None else "frames/s of drawn four tuples"
+
+
+def unit_with_direction(metric: str, unit: str, parameters: Parameters) -> str:
+    """Return the unit of a value, as `counted_unit`; that of frames and of their rate includes the direction."""
+    counted = counted_unit(metric, unit, parameters)
+    return f"{counted} {sending_of(parameters)}" if counted in _OF_DIRECTIONS else counted
+
+
+def sending_of(parameters: Parameters) -> str:
+    """Return where the frames of a rate of phase 2 come from, in words."""
+    return sending(parameters.get("directions"), is_balanced=parameters.get("down_share") in (None, _EVEN))
 
 
 def frames_in_all(rate: float, figures: Mapping[str, FigureSummary], parameters: Parameters) -> float:

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from natgauge.analysis.unit_frames import counted_unit
+from natgauge.analysis.unit_frames import unit_with_direction
 from natgauge.doubts.doubt import Doubt, Facts, Said
-from natgauge.figure_text import number
+from natgauge.figure_text import at_least, at_most
 from natgauge.procedures.kit.result.notes import excused_text
 from natgauge.procedures.kit.result.results import MeasurementResult
 from natgauge.words import LimitedBy, Verdict
@@ -44,8 +44,9 @@ def _between(facts: Facts) -> str:
     known = [measurement.upper for measurement in measured.measurements if measurement.upper is not None]
     if len(known) < len(measured.measurements):
         return ""
-    lower, upper = map(number, (measured.summary.minimum, max(known)))
-    return f"between {lower} and {upper} {counted_unit(measured.metric, measured.unit, facts.parameters)}: "
+    # Rounded as the first line rounds bounds.
+    lower, upper = at_least(measured.summary.minimum), at_most(max(known))
+    return f"between {lower} and {upper} {unit_with_direction(measured.metric, measured.unit, facts.parameters)}: "
 
 
 def _limited(by: LimitedBy, text: str) -> Callable[[Facts], Iterator[Said]]:

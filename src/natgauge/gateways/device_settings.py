@@ -22,6 +22,7 @@ class DeviceSettings:
     """Programs and settings of a device, which RFC 9693 section 6 requires to be reported with every result.
 
     Attributes:
+        of_host: values that settings of the whole machine had before, of those that the user did not choose.
         emptying: name of the way in which the table is emptied; None = the device keeps no connections.
         logging: name of the way in which the connections are logged; None = they are not.
         log_tolerance: share of the connections that the log of a passing trial may lack.
@@ -33,6 +34,7 @@ class DeviceSettings:
     knobs: Mapping[str, int]
     files: Mapping[str, int] = field(default_factory=dict)
     found: Mapping[str, int] = field(default_factory=dict)
+    of_host: Mapping[str, int] = field(default_factory=dict)
     emptying: str | None = None
     logging: str | None = None
     log_tolerance: float = 0.0

@@ -277,6 +277,7 @@ class Gateway:
             knobs,
             files,
             dict(self._found),
+            {name: value for name, value in self._machine_found().items() if name not in self._wishes.named()},
             emptying=None if self._emptying is None else self._wishes.emptying or BY_VERB,
             logging=self._wishes.logging,
             log_tolerance=self._wishes.log_tolerance or 0.0,

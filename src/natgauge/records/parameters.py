@@ -13,6 +13,7 @@ from typing import Final, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, JsonValue, model_validator
 
+from natgauge.figure_text import in_full
 from natgauge.metrics import declared
 from natgauge.metrics.loads import FORGETS, SUBSCRIBER_RATES
 from natgauge.words import Group, Transport
@@ -66,6 +67,10 @@ def _shown_only(name: str, label: str, group: Group, unit: str = "") -> Descript
 
 #: The parameter with the UDP time-out of trials for which natgauge raised the one that the device began with.
 RAISED_TIMEOUT: Final = "raised_udp_timeout"
+
+#: The parameter with the values that settings of the whole machine had before the device was set; without those that
+#: the user chose.
+OF_HOST: Final = "of_host"
 
 #: Parameters that the user does not choose: values derived from inputs, found on the host, or measured.
 _FACTS: Final = (
@@ -152,6 +157,8 @@ _FACTS: Final = (
     _shown_only(RAISED_TIMEOUT, "UDP timeout, raised for long trials", "device", "s"),
     # Of a load whose connections leave: it decides how many of them fill the table.
     _shown_only(FORGETS, "time until a connection that left is forgotten", "device", "s"),
+    # They decide where the device's own need was less: the setting itself is compared.
+    _shown_only(OF_HOST, "settings of the device that the host had before", "device"),
     Description("gateway", "gateway", group="device"),
     _shown_only("title", "title of the gateway", "device"),
     Description("chain", "devices of the chain", group="device"),
@@ -221,6 +228,13 @@ def joined(every: Sequence[Parameters], metric: str) -> Parameters:
         if any(value != values[0] for value in values) and describe(name).moves_figure_of(metric):
             groups[group][name] = several(values)
     return Parameters(**groups)
+
+
+def told(value: JsonValue) -> str:
+    """A parameter's value in sentences and tables, as `shown`: whole numbers have separators."""
+    if values := differing(value):
+        return f"{SEVERAL} {' '.join(map(told, values))}"
+    return in_full(value) if isinstance(value, int) and not isinstance(value, bool) else shown(value)
 
 
 class Parameters(BaseModel):

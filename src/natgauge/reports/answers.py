@@ -13,7 +13,7 @@ import statistics
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final
 
 from natgauge.analysis import conditions
 from natgauge.analysis.claims import (
@@ -33,7 +33,7 @@ from natgauge.analysis.claims import (
 from natgauge.analysis.contrast import better, least_repetitions
 from natgauge.analysis.scalability import CORES, SESSIONS, WITH_TESTER, Axis, of_forwarding, varied_with
 from natgauge.analysis.sizing import keeps_connections
-from natgauge.analysis.unit_frames import Bits, Way, bits_of_unit, drawn_frames
+from natgauge.analysis.unit_frames import Way, bits_of_unit, drawn_frames
 from natgauge.figure_text import at_least, at_most, given, in_full, number
 from natgauge.interval_text import figure_and_interval, in_bits, ratio, signed, span
 from natgauge.metrics import declared, figures
@@ -69,6 +69,8 @@ WAYS: Final[Mapping[Way, str]] = {"one": "", "each": " in each direction", "busi
 _GROWING: Final = frozenset({IN_ALL, CONNECTIONS_PER_SECOND, OPEN_CONNECTIONS, TABLE_ENTRIES})
 #: In what a device does: a relative clause about the value.
 _CLAUSE: Final = "{value}, "
+#: Why there is no interval.
+_TOO_FEW: Final = "too few repetitions for an interval"
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +211,7 @@ def one(result: Result, point: str = "") -> Sentence:
         for (_, text, own), (value, its_range) in zip(named, values, strict=True)
     )
     does = f"{_does(result, sized=not point)}{f' {point}' if point else ''}"
-    return Sentence(f"{does}: {main_figure.spread(result)}{_and_bits(result)}{''.join(more)}.")
+    return Sentence(f"{does}: {main_figure.spread(result)}{_in_bits(result)}{''.join(more)}.")
 
 
 def _with_range(result: Result, name: str) -> tuple[str, str]:
@@ -253,31 +255,15 @@ def _kept(result: Result) -> tuple[str, str]:
     return "an unknown share", ""
 
 
-def _in_bits(*results: Result) -> str:
-    """Bits of the frames of rates, in words; empty where a value is no rate of known frames."""
-    every = [(each, bits_of_unit(each.metric, each.parameters)) for each in results if each.median]
-    known = [(each, bits) for each, bits in every if bits is not None]
-    if not known or len(known) < len(results):
+def _in_bits(result: Result, before: str = "; ", after: str = "") -> str:
+    """Bits of the frames of a rate, in words between two signs; empty where the value is no rate of known frames."""
+    bits = bits_of_unit(result.metric, result.parameters) if result.median else None
+    if bits is None:
         return ""
-    by_end: dict[str, list[tuple[Result, Bits]]] = {}
-    for each, bits in known:
-        # The unit of a rate of frames in each direction says that by itself.
-        said = "" if bits.way == "each" and each.unit == "frames/s" else WAYS[bits.way]
-        by_end.setdefault(f"{said}{bits.left_out}", []).append((each, bits))
-    return "; ".join(
-        f"{_bits_of(alike, 'wire')} on the wire, {_bits_of(alike, 'packets')} of IP packets{end}"
-        for end, alike in by_end.items()
-    )
-
-
-def _bits_of(every: Sequence[tuple[Result, Bits]], part: Literal["wire", "packets"]) -> str:
-    return " and ".join(dict.fromkeys(in_bits(stated_number(each, getattr(bits, part))) for each, bits in every))
-
-
-def _and_bits(*results: Result) -> str:
-    """The same as the end of a sentence."""
-    bits = _in_bits(*results)
-    return f"; {bits}" if bits else ""
+    wire, packets = (in_bits(stated_number(result, of_unit)) for of_unit in (bits.wire, bits.packets))
+    # The unit of a rate of frames in each direction says that by itself.
+    said = "" if bits.way == "each" and result.unit == "frames/s" else WAYS[bits.way]
+    return f"{before}{wire} on the wire, {packets} of IP packets{said}{bits.left_out}{after}"
 
 
 def _periods(result: Result, name: str) -> str:
@@ -324,9 +310,9 @@ def _opened(result: Result) -> str:
 
 
 def _value(result: Result, *, bits: bool = False) -> str:
-    """The value with its unit, and with `bits` those of its frames where it is a rate of known frames."""
-    text = _in_bits(result) if bits else ""
-    return f"{_figure(result)}{doubtful.stamp(result)}{f' ({text})' if text else ''}{doubtful.missing(result)}"
+    """The value with its unit and its mark, and with `bits` those of its frames where it is a rate of known frames."""
+    text = _in_bits(result, " (", ")") if bits else ""
+    return f"{_figure(result)}{doubtful.mark(result)}{text}{doubtful.missing(result)}"
 
 
 def _figure(result: Result) -> str:
@@ -466,33 +452,56 @@ def _ranked_once(ranking: Ranking) -> Sentence:
         rivals = [first, *ranking.rivals]
         text = f"Cannot tell which of {listed([each.gateway for each in rivals])} {_best(first)}: "
         if len(rivals) > 2:
-            least, most = (end(rivals, key=lambda each: each.median) for end in (min, max))
-            if by := _by_median(least, most):
-                text += f"lowest{by} is {least.gateway} with {_value(least)}, "
-                text += f"highest{by} is {most.gateway} with {_value(most)}"
-            else:
-                text += f"their medians are {main_figure.median(least)} to {main_figure.median(most)} {unit_of(first)}"
-            text += _and_bits(least, most)
+            text += _ends(rivals)
         else:
             unequal = next(claim for claim in ranking.claims if claim.certainty == "cannot tell")
-            text += f"{first.gateway} {stated_number(first)}{doubtful.missing(first)}, "
-            text += f"{rivals[1].gateway} {_value(rivals[1])}, {_why_not(unequal)}{_and_bits(first, rivals[1])}"
+            text += ", ".join(f"{each.gateway} {_value(each, bits=True)}" for each in rivals)
+            text += f", {_why_not(unequal)}"
         return Sentence(f"{text}.", certainty, _why_wide(ranking.claims))
     times = _times(claims[:1], f"that of the next, {claims[0].first.gateway}")
     text = f"{first.gateway} {_best(first)}: {_value(first, bits=True)}, {times}"
     if len(ranking.claims) > 1:
         ranked = [result for result in ranking.results if result.gateway not in aside]
-        if len(ranked) > 2:
-            last, by = ranked[-1], _by_median(first, ranked[-1])
-            text += f"; last of {len(ranked)}{by} is {last.gateway} with {_value(last)}"
+        known, bounds = _known(ranked[1:])
+        if len(known) > 1:
+            text += f"; last of {len(known) + 1} is {known[-1].gateway} with {_value(known[-1])}"
+        text += _not_known(bounds)
     if aside and len(aside) < len(ranking.claims):
         text += f". Not ranked: {_not_ranked([claim for claim in ranking.claims if claim.first.gateway in aside])}"
     return _claimed(text, certainty, claims)
 
 
-def _by_median(*ends: Result) -> str:
-    """What orders these results, where one of them is printed as a bound, which has another order; else empty."""
-    return "" if all(doubtful.stated(each).is_median for each in ends) else " by median"
+def _known(results: Sequence[Result]) -> tuple[list[Result], list[Result]]:
+    """Results whose lines give the median, and those with bounds, which have no place in an order of medians."""
+    known = [each for each in results if doubtful.stated(each).is_median]
+    return known, [each for each in results if not doubtful.stated(each).is_median]
+
+
+def _ends(results: Sequence[Result], of: Sequence[Result] = ()) -> str:
+    """The lowest and the highest of these results, and those of which it is not known; `of` as of `_named`."""
+    known, bounds = _known(results)
+    least, most = (end(known, key=lambda result: result.median) for end in (min, max)) if known else (None, None)
+    if least is None or most is None:
+        return f"only bounds are known, of {_with_values(bounds, of)}"
+    if least is most:
+        return f"known is only {_named(most, of)} with {_value(most, bits=True)}{_not_known(bounds, of)}"
+    lowest, highest = (f"{_named(each, of)} with {_value(each, bits=True)}" for each in (least, most))
+    return f"lowest is {lowest}, highest is {highest}{_not_known(bounds, of)}"
+
+
+def _not_known(bounds: Sequence[Result], of: Sequence[Result] = ()) -> str:
+    """Results that have no place in an order, as the end of a sentence; empty where there is none."""
+    return f"; not known for {_with_values(bounds, of)}" if bounds else ""
+
+
+def _with_values(bounds: Sequence[Result], of: Sequence[Result]) -> str:
+    return listed([f"{_named(each, of)} ({_value(each)})" for each in bounds])
+
+
+def _named(result: Result, of: Sequence[Result]) -> str:
+    """The gateway, and its point among the results `of`."""
+    point = labels.point_of(result, of) if of else ""
+    return f"{result.gateway} ({point})" if point else result.gateway
 
 
 def _not_ranked(claims: Sequence[Claim]) -> str:
@@ -567,10 +576,13 @@ def _why_not(claim: Claim) -> str:
         return "and figures of an emulated machine are not compared"
     if claim.contrast.interval.coverage == 0:
         return "and a single repetition of each says nothing of chance"
+    if claim.contrast.interval.coverage < LEAST_COVERAGE:
+        return f"and there are {_TOO_FEW}"
     first, second, known = claim.first.gateway, claim.second.gateway, f"({_coverage([claim])})"
     if claim.contrast.kind == "difference":
         return f"and {second} minus {first} is {_interval([claim])} {_unit_of_difference(claim)} {known}"
-    return f"and {second} reaches {_interval([claim])} times {first} {known}"
+    reached = _interval([claim]) if _is_bounded(claim) else _bound([claim])
+    return f"and {second} reaches {reached} times {first} {known}"
 
 
 def _unit_of_difference(claim: Claim) -> str:
@@ -602,14 +614,9 @@ def _left_out(results: Sequence[Result], every: Sequence[Ranking]) -> Iterator[S
 
 def _several(results: Sequence[Result]) -> Sentence:
     """Many results that form no series and of which none is compared with another."""
-    ends = [end(results, key=lambda result: result.median) for end in (min, max)]
-    named = (", ".join(part for part in (each.gateway, labels.point_of(each, results)) if part) for each in ends)
-    values = " to ".join(f"{_value(result)} ({name})" for result, name in zip(ends, named, strict=True))
     differing = [describe(name).label for name in labels.differing_within(results)]
     rest = f"; they differ in {listed(differing)}" if differing else ""
-    return Sentence(
-        f"{results[0].metric}: {len(results)} results,{_by_median(*ends)} from {values}{rest}{_and_bits(*ends)}."
-    )
+    return Sentence(f"{results[0].metric}: {len(results)} results, {_ends(results, results)}{rest}.")
 
 
 def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> Iterator[Sentence]:
@@ -623,11 +630,12 @@ def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> It
         rate = result.unit.endswith("/s")
         if len(every) == 1:
             own = claims[0].first
-            ends_of = (
-                f"{_does(own, sized=False)}{doubtful.missing(own)} {_point(own, results)}, and "
-                f"{_value(result)} {_point(result, results)}"
-            )
-            text = f"{ends_of}: {_times(claims, '')}{_and_bits(own, result)}."
+            said = (f"{_does(own, sized=False)}{doubtful.missing(own)}", _value(result))
+            ends_of = [
+                f"{text} {_point(each, results)}{_in_bits(each, ' (', ')')}"
+                for text, each in zip(said, (own, result), strict=True)
+            ]
+            text = f"{', and '.join(ends_of)}: {_times(claims, '')}."
             yield Sentence(text, claims[0].certainty, _reasons(claims), _doubts(claims))
             continue
         names = "cores" if axis is CORES else "connections"
@@ -639,15 +647,26 @@ def _grown(axis: Axis, every: Sequence[Growth], results: Sequence[Result]) -> It
 
 
 def _shares_of_forwarding(results: Sequence[Result]) -> Iterator[Sentence]:
-    each = [(result, of_forwarding(result, results).reference) for result in results]
-    claims = [claim(reference, result) for result, reference in each if reference is not None]
-    if claims:
-        references = listed(list(dict.fromkeys(claim.first.gateway for claim in claims)))
-        found = _listed("", claims, f"the {results[0].metric} of {references}, which only forwards")
-        yield replace(found, about=f"{_plain(results[0])}, compared with {references}, which only forwards")
-        if any(claim.second.placement == "shared" for claim in claims):
-            yield Sentence(f"{capital(WITH_TESTER)}.")
+    """A sentence for each device that only forwards, and one with the gateways that are compared with none."""
+    each = [(result, of_forwarding(result, results)) for result in results]
+    by_reference: dict[str, list[Claim]] = {}
+    for result, share in each:
+        if share.reference is not None:
+            by_reference.setdefault(share.reference.gateway, []).append(claim(share.reference, result))
+    for reference, claims in by_reference.items():
+        found = _listed("", claims, f"the {results[0].metric} of {reference}, which only forwards")
+        yield replace(found, about=f"{_plain(results[0])}, compared with {reference}, which only forwards")
         yield from _unlike_listed(claims, _of_points(results))
+    if any(claim.second.placement == "shared" for claims in by_reference.values() for claim in claims):
+        yield Sentence(f"{capital(WITH_TESTER)}.")
+    reasons: dict[str, list[str]] = {}
+    for result, share in each:
+        if share.doubt:
+            differing = listed([describe(name).label for name in share.differing])
+            reasons.setdefault(f"differing in {differing}" if differing else share.doubt, []).append(result.gateway)
+    if reasons:
+        because = "; ".join(f"{listed(list(dict.fromkeys(names)))} ({why})" for why, names in reasons.items())
+        yield Sentence(f"Not compared with plain forwarding: {because}.")
 
 
 def _unlike_listed(claims: Sequence[Claim], except_for: Collection[str]) -> Iterator[Sentence]:
@@ -730,20 +749,31 @@ def _times(claims: Sequence[Claim], of: str, *, alone: bool = True, at: bool = T
         return f"{change}{against} ({_interval(differences)}, {_coverage(differences)})"
     where = f" at {len(claims)} points" if at and len(claims) > 1 else ""
     cover = f", {_coverage(claims)}" if alone else ""
-    lower = min(claim.contrast.interval.lower for claim in claims)
-    upper = max(claim.contrast.interval.upper for claim in claims)
+    lower, upper = _limits(claims)
     # A range of ratios, not their median: points differ by more than chance.
     ratios = [ratio(end([claim.contrast.value for claim in claims])) for end in (min, max)]
     values = " to ".join(dict.fromkeys(ratios))
     if 0 < min(claim.contrast.interval.coverage for claim in claims) < LEAST_COVERAGE:
-        return f"{values} times {of}".rstrip() + " (too few repetitions for an interval)"
+        return f"{values} times {of}".rstrip() + f" ({_TOO_FEW})"
     if not all(map(_is_bounded, claims)):
-        bound = f"at most {ratio(upper, 'up')}" if math.isfinite(upper) else f"at least {ratio(lower, 'down')}"
-        known = bound if lower > 0 or math.isfinite(upper) else "any number of"
-        return f"{known} times {of}".rstrip() + f" ({cover.removeprefix(', ') or 'limited'}{where})"
+        return f"{_bound(claims)} times {of}".rstrip() + f" ({cover.removeprefix(', ') or 'limited'}{where})"
     uncertain = chance and lower <= 1 <= upper
     inside = f"{_interval(claims)}{where}{cover}{', maybe by chance' if uncertain else ''}"
     return f"{values} times {of}".rstrip() + f" ({inside})"
+
+
+def _bound(claims: Sequence[Claim]) -> str:
+    """What is left of ratios of which an end is not known."""
+    lower, upper = _limits(claims)
+    if math.isfinite(upper):
+        return f"at most {ratio(upper, 'up')}"
+    return f"at least {ratio(lower, 'down')}" if lower > 0 else "any number of"
+
+
+def _limits(claims: Sequence[Claim]) -> tuple[float, float]:
+    """The ends of the range that contains all intervals."""
+    intervals = [claim.contrast.interval for claim in claims]
+    return min(each.lower for each in intervals), max(each.upper for each in intervals)
 
 
 def _coverage(claims: Sequence[Claim]) -> str:
@@ -756,8 +786,7 @@ def _interval(claims: Sequence[Claim]) -> str:
     """The range that contains all intervals, rounded outward: the printed one contains the true one."""
     if min(claim.contrast.interval.coverage for claim in claims) == 0:
         return "a single repetition"
-    lower = min(claim.contrast.interval.lower for claim in claims)
-    upper = max(claim.contrast.interval.upper for claim in claims)
+    lower, upper = _limits(claims)
     if claims[0].contrast.kind == "difference":
         return f"{signed(lower, 'down')} to {signed(upper, 'up')}"
     end = "or more" if math.isinf(upper) else f"to {ratio(upper, 'up')}"

@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from natgauge.analysis.contrast import better, bounds, spans
+from natgauge.analysis.contrast import better, bounds, left, spans
 from natgauge.known_doubts import KnownDoubt, known, known_doubts, words_of
 from natgauge.notes import Note, NoteWord
 from natgauge.records.measurement import FUNCTIONAL, Result
@@ -70,10 +70,13 @@ def stated(result: Result) -> Stated:
         return _limited(result, grave, limits)
     if _may_be_moved(result) and grave:
         lower, upper = _of_all(result, limits)
-        if grave <= _AT_LEAST and lower > 0:
+        # Bounds say these by themselves, unless a repetition has none.
+        rest = grave - (_OF_BOUNDS - set(left(result).unknown))
+        raising = rest & _AT_LEAST
+        if raising and rest - raising <= _of_shares(result) and lower > 0:
             return Stated(lower, math.inf, doubtful=False)
-        if grave <= _AT_MOST and math.isfinite(upper):
-            return Stated(0.0, upper, doubtful=False)
+        if rest <= _AT_MOST and math.isfinite(upper):
+            return Stated(0.0 if rest else lower, upper, doubtful=False)
     # A figure of an emulated machine has a stamp of its own.
     return Stated(result.median, result.median, doubtful=bool(grave) and not result.functional)
 
@@ -98,12 +101,16 @@ def _of_all(result: Result, limits: tuple[float, float]) -> tuple[float, float]:
 def _limited(result: Result, grave: AbstractSet[NoteWord], limits: tuple[float, float]) -> Stated:
     """What is left between two bounds, of which doubts may move each."""
     lower, upper = _of_all(result, limits)
-    of_shares = {doubt.word for doubt in result.doubts if doubt.word in _SHARES and doubt.value is not None}
     upper = math.inf if grave & _AT_LEAST and better(result.metric) == "higher" else upper
     if lower <= 0 and math.isinf(upper):
         return Stated(result.median, result.median, doubtful=True)
-    rest = grave - _AT_LEAST - of_shares - _OF_BOUNDS
+    rest = grave - _AT_LEAST - _of_shares(result) - _OF_BOUNDS
     return Stated(lower, upper, doubtful=bool(rest) and not result.functional)
+
+
+def _of_shares(result: Result) -> set[NoteWord]:
+    """Words of the doubts that are known to have made the rate too high by no more than a share."""
+    return {doubt.word for doubt in result.doubts if doubt.word in _SHARES and doubt.value is not None}
 
 
 def _may_be_moved(result: Result) -> bool:

@@ -242,11 +242,12 @@ def _share(doubt: Note, every: Sequence[tuple[object, Sequence[Note]]]) -> str:
     """The share by which a rate may be wrong, of several results the smallest and the largest, in parentheses."""
     alike = (one for _, doubts in every for one in doubts if (one.word, one.grade) == (doubt.word, doubt.grade))
     values = sorted({one.value for one in alike if one.value is not None})
-    words = {"too high": "up to {} too high", "too low": "at least {} too low"}
+    words = {"too high": "too high by up to {}", "too low": "too low by at least {}"}
     direction = known(doubt.word).share
     if not values or not direction:
         return ""
-    shares = " to ".join(dict.fromkeys(in_percent(value) for value in (values[0], values[-1])))
+    least, most = (in_percent(value) for value in (values[0], values[-1]))
+    shares = most if least == most else f"{least.removesuffix(' %')} to {most}"
     return f" ({words[direction].format(shares)})"
 
 

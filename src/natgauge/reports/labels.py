@@ -14,9 +14,9 @@ from typing import Final
 from pydantic import JsonValue
 
 from natgauge.analysis.scalability import AXES, varied_with
-from natgauge.figure_text import given, in_full
+from natgauge.figure_text import given
 from natgauge.records.measurement import Result
-from natgauge.records.parameters import TRANSPORT_NAMES, describe, is_fact, shown
+from natgauge.records.parameters import TRANSPORT_NAMES, describe, is_fact, told
 
 #: Words for a value of these parameters, in the order of the label; other values follow the parameter's label.
 _WORDS: Final[Mapping[str, str]] = {
@@ -102,7 +102,7 @@ def text_of(value: JsonValue) -> str:
     """Return a parameter's value as people read it."""
     if isinstance(value, str):
         return next((name for transport, name in TRANSPORT_NAMES.items() if transport == value), value)
-    return in_full(value) if isinstance(value, int) and not isinstance(value, bool) else shown(value)
+    return told(value)
 
 
 def _numbered(texts: Sequence[str]) -> list[str]:

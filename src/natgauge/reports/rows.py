@@ -22,7 +22,7 @@ from natgauge.analysis.halves import rows_of_halves
 from natgauge.analysis.loads import ByLoad, by_load
 from natgauge.analysis.own_work import limiting_device, own_work
 from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived_rows
-from natgauge.analysis.unit_frames import bits_of_unit, counted_unit, frames_in_all, mix_of
+from natgauge.analysis.unit_frames import bits_of_unit, frames_in_all, mix_of, sending_of, unit_with_direction
 from natgauge.errors import UsageError
 from natgauge.figure_text import at_least, at_most, in_full, number, of_whole
 from natgauge.interval_text import Written, with_ends, within
@@ -45,11 +45,11 @@ from natgauge.metrics.shared_figures import (
 from natgauge.metrics.times import OWN, RATIO, TESTER
 from natgauge.records.comparison import FRAME_OF
 from natgauge.records.measurement import SHARE_OF_LINK, Result
-from natgauge.records.parameters import describe, shown
+from natgauge.records.parameters import describe, told
 from natgauge.reports import criterion, main_figure
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.summary import VALUES_FOR_PERCENTILES
-from natgauge.words import SENDING, sending
+from natgauge.words import SENDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,25 +170,18 @@ IN_UNIT: Final = frozenset(
 )  # fmt: skip
 #: Unit of the rate of all directions together.
 UNIT_IN_ALL: Final = "frames/s all directions together"
-#: Units that count the frames of a direction.
-_OF_DIRECTIONS: Final = frozenset({"frames/s", "frames"})
 #: What rates of frames of several results refer to.
 _EACH_THAT_SENDS: Final = "of each direction that sends"
 
 
 def unit_of(result: Result) -> str:
     """Return the unit; that of frames and of their rate includes the direction."""
-    unit = counted_unit(result.metric, result.unit, result.parameters)
-    return f"{unit} {_sending(result)}" if unit in _OF_DIRECTIONS else unit
+    return unit_with_direction(result.metric, result.unit, result.parameters)
 
 
 def unit_of_frames(result: Result) -> str:
     """Return the unit of a rate of frames of each direction that sends."""
-    return f"frames/s {_sending(result)}"
-
-
-def _sending(result: Result) -> str:
-    return sending(result.parameter("directions"), is_balanced=result.number("down_share") in (None, 0.5))
+    return f"frames/s {sending_of(result.parameters)}"
 
 
 def unit_of_all(results: Sequence[Result]) -> str:
@@ -281,7 +274,7 @@ def _with_several(name: str) -> Callable[[Result], Cell]:
 def _cell(value: JsonValue) -> Cell:
     if value is None or isinstance(value, str | int | float):
         return str(value).lower() if isinstance(value, bool) else value
-    return shown(value)
+    return told(value)
 
 
 def opened_by_draws(result: Result) -> int | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from natgauge.causes.cause import Cause
-from natgauge.figure_text import number
+from natgauge.figure_text import at_least, at_most, number
 from natgauge.notes import Note
 from natgauge.procedures.kit.events import Bounds
 from natgauge.procedures.kit.result.frame_counts import few_lost, losses
@@ -96,7 +96,8 @@ def nominal_seconds(plan: TrialPlan) -> float:
 
 def undecided_note(lower: float, upper: float | None, unit: str, error: TimeUpError) -> Note:
     """Return the note that the time ended between these bounds; `upper` None = nothing failed."""
-    where = f"above {number(lower)} {unit}" if upper is None else f"between {number(lower)} and {number(upper)} {unit}"
+    least = at_least(lower)
+    where = f"above {least} {unit}" if upper is None else f"between {least} and {at_most(upper)} {unit}"
     return Note("undecided", f"{where.rstrip()}: {error}")
 
 

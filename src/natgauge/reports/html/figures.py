@@ -287,7 +287,10 @@ def _lines(
             place = {"x": _at(result, axis), "y": result.median, "low": low, "high": high}
             rows.append({**place, "tip": text, "single": single, "mark": graded_doubts.mark(result.doubts), **look})
             data.append((gateway, where, *_cells(result)))
-        ends = [f"{main_figure.median(end)} with {in_full(_at(end, axis))} {what}" for end in (first, last)]
+        ends = [
+            f"{main_figure.median(end)}{graded_doubts.mark(end.doubts)} with {in_full(_at(end, axis))} {what}"
+            for end in (first, last)
+        ]
         findings.append(f"{gateway}: {ends[0]}, {ends[1]} ({unit}).")
         ideal += [{**point, **look} for point in _ideal(axis, each)]
     across, up = axes

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from natgauge.causes.cause import FULL
-from natgauge.figure_text import in_percent
+from natgauge.figure_text import at_least, at_most, in_percent
 from natgauge.figure_text import number as written
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.notes import Note
@@ -531,7 +531,8 @@ class _Search:
             return _Stop(Note("search", near))
         # What was only INVALID is no bound of the device's answer.
         failed = self._failed()
-        where = f"above {written(value)}" if failed is None else f"between {written(value)} and {written(failed.rate)}"
+        least = at_least(value)
+        where = f"above {least}" if failed is None else f"between {least} and {at_most(failed.rate)}"
         text = f"the search was ended {why}; the answer lies {where} {self._plan.unit}, wider than asked"
         return _Stop(Note("ended early", text))
 
