@@ -219,14 +219,18 @@ def test_below_a_table_of_a_paper_each_doubt_is_once_and_nothing_says_what_to_do
     shown = of_metrics(
         [
             doubted("x", 1e5, ("bucket", "takes 3,918 at once", 0.5), ("bucket", "takes 3,909 at once", 0.7)),
-            doubted("y", 2e5, ("rare loss", "800 frames were lost", None), ("undecided", "give more --time", None)),
-            doubted("z", 3e5, ("rare loss", "900 frames were lost", None), ("bucket", "takes 12 at once", 0.6)),
+            doubted(
+                "y", 2e5, ("loss at every rate", "800 frames were lost", None), ("undecided", "give more --time", None)
+            ),
+            doubted(
+                "z", 3e5, ("loss at every rate", "900 frames were lost", None), ("bucket", "takes 12 at once", 0.6)
+            ),
             made([4e5], metric="connection-rate", unit="connections/s", parameters={"gateway": "w"}),
         ]
     )
     found = latex.render(shown, "Rates")
     below = found.partition(r"\end{tabular}")[2]
-    assert [below.count(word) for word in ("bucket", "rare loss", "undecided")] == [1, 1, 1]
+    assert [below.count(word) for word in ("bucket", "loss at every rate", "undecided")] == [1, 1, 1]
     assert "for example: 800 frames were lost." in below
     assert r"(too high by up to 50 to 70 \%)" in below
     assert not [word for word in ("--", "-{}-", "Measure", "Use more", "Find") if word in below]
