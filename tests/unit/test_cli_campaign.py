@@ -406,7 +406,9 @@ def test_a_single_measurement_that_broke_is_no_plural() -> None:
     )
     first, *_, last = lines(found)
     assert first.startswith("x: ended, 1 measurement broke; ")
-    assert last == "  broken (1 measurement): does not come up"
+    assert last == "  broken: throughput of cell: does not come up"
+    cut = replace(one, broken="", cut_off=1, cut_off_bounds=((1234.0, 5678.0),))
+    assert "1 cut off by its time, 1,234 to 5,678 frames/s" in lines(replace(found, measurements=(cut,)))[-1]
 
 
 @pytest.mark.parametrize(

@@ -873,7 +873,7 @@ def test_an_audit_has_its_page_and_its_table(
     capsys.readouterr()
     assert run(["report", str(tmp_path)]) == 0
     printed_text = capsys.readouterr().out
-    golden(printed_text)
+    golden(printed_text, passing=r"\d{4}-\d\d-\d\d(?!-)")
     assert "RFC 4787 REQ-2" in printed_text
     again = tmp_path.with_name("again")
     shutil.copytree(tmp_path, again)

@@ -32,6 +32,7 @@ class MeasurementStatus:
         broken: reason why the measurement cannot continue; empty = it can.
         bounds: of each value, whether it is only a lower bound, because not the device limited it.
         sending: directions of a rate of frames, in words; empty for other values.
+        cut_off_bounds: lower and upper bound of each repetition of a rate that a time limit cut off; None = not known.
     """
 
     cell: str
@@ -46,6 +47,7 @@ class MeasurementStatus:
     broken: str
     bounds: tuple[bool, ...]
     sending: str
+    cut_off_bounds: tuple[tuple[float, float | None], ...] = ()
 
     @property
     def left(self) -> int:
@@ -119,6 +121,7 @@ def _measurement(state: CampaignState, cell: CampaignCell, measurement: Campaign
         broken="" if has_all else state.broken(cell.name, cell.device, measurement.name),
         bounds=tuple(is_rate and one.limited_by in NO_DEVICE for one in complete),
         sending=_sending(first) if first else "",
+        cut_off_bounds=tuple((one.value, one.upper) for one in every if is_rate and one.limited_by == TIME),
     )
 
 

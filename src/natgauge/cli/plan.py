@@ -12,6 +12,7 @@ import cloup
 
 from natgauge.cli.names import GATEWAY, METRIC, WholeRange
 from natgauge.cli.say import say
+from natgauge.figure_text import given
 from natgauge.figure_text import number as written
 from natgauge.host.cpus import as_if
 
@@ -153,8 +154,11 @@ def _cells(plan: Path) -> Sequence[PlannedCell]:
 
 
 def _estimated(plan: Path, cells: Sequence[PlannedCell], estimated: Estimate, *, here: bool) -> list[str]:
+    from natgauge.analysis.contrast import least_repetitions
     from natgauge.campaigns.estimate import ASSUMED_CONNECTIONS, ASSUMED_FRAMES
     from natgauge.host.limits import available_octets
+    from natgauge.reports.answers import listed
+    from natgauge.statistics.interval import CONFIDENCE
 
     available = available_octets() if here else None
     short = available is not None and estimated.tester_octets + (estimated.device_octets or 0) > available
@@ -166,11 +170,17 @@ def _estimated(plan: Path, cells: Sequence[PlannedCell], estimated: Estimate, *,
     memory = f"{_mib(estimated.tester_octets)} MiB on the tester, {device} on the device{scarce}"
     cut = f"; {estimated.cut} of {repetitions} repetitions are cut by --most-seconds" if estimated.cut else ""
     counted = (_counted(len(cells), "cell"), _counted(measurements, "measurement"), _counted(repetitions, "repetition"))
+    least = least_repetitions()
+    few = [each for cell in cells for each in cell.measurements if each.most_repetitions < least]
+    most = max((each.most_repetitions for each in few), default=0)
+    of = "" if len(few) == measurements else f" of {listed(list(dict.fromkeys(each.name for each in few)))}"
+    ranks = f"{_counted(most, 'repetition')}{of} {'ranks' if most == 1 else 'rank'} nothing with {given(CONFIDENCE)}"
     return [
         f"{plan}: {', '.join(counted)} at most",
         f"  trials  about {estimated.trials:,} with {assumed}; slower ones and disturbed hosts take more",
         f"  time    likely {estimated.likely}{cut}",
         f"  memory  {memory}",
+        *([f"  ranks   {ranks}: {least} are the least"] if few and len(cells) > 1 else []),
     ]
 
 

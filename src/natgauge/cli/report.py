@@ -38,6 +38,8 @@ _FORMS: Final[Mapping[str, str]] = {
 }
 
 
+#: Forms with answers in words.
+_FOR_PEOPLE: Final = frozenset({"text", "markdown"})
 #: Forms without words of the user's own.
 _FOR_PROGRAMS: Final = frozenset({"csv", "json"})
 
@@ -57,6 +59,7 @@ class _Wanted:
     pdf: Path | None
     junit: Path | None
     history: bool
+    verbose: bool
     margin: float | None
 
     @property
@@ -153,6 +156,9 @@ class _Wanted:
     type=click.Path(path_type=Path),
     help="Write JUnit's XML instead, which jobs show as tests: failed MUSTs, costs above --fail-above and missed "
     "thresholds are failures.",
+)
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Print all doubts in full, and of many gateways the table of all parameters."
 )
 @click.option(
     "--history",
@@ -311,30 +317,51 @@ def _refuse(collected: StoredResults, wanted: _Wanted) -> None:
 
 def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wanted) -> str:
     from natgauge.published.printed import tables_of
-    from natgauge.reports import draft
+    from natgauge.reports import draft, failures, many
     from natgauge.reports import sheet as sheets
-    from natgauge.reports.answers import answers
+    from natgauge.reports.answers import Sentence, answers
 
     results, against = collected.results, wanted.against
     if form == "csv":
         return str(_view(form).table(results))
-    shown = sheets.sheet(results) if against is None else _turned(results, against, narrow=form == "draft")
+    of = replace(collected, comparisons=(), audits=())
+    if form in _FOR_PEOPLE and _is_for_many(results, wanted):
+        shown = many.sheet(results, failures.broken_of(of))
+    else:
+        shown = sheets.sheet(results) if against is None else _turned(results, against, narrow=form == "draft")
+        if wanted.verbose and form in _FOR_PEOPLE:
+            shown = replace(shown, doubts=many.doubts_of(results, each=True))
     if against is None and form == "draft":
         measured = draft.render(shown)
     else:
-        of = replace(collected, comparisons=(), audits=())
-        measured = _answered(form, answers(results) if form == "text" else (), shown, of, own)
+        sentences = [*answers(results), *map(Sentence, failures.without_result(of))] if form in _FOR_PEOPLE else []
+        measured = _answered(form, sentences, shown, of, own)
     others = tables_of(wanted.published, results)
     return f"Measured here:\n{measured}\n\n{others}" if others else measured
 
 
+def _is_for_many(results: Sequence[Result], wanted: _Wanted) -> bool:
+    from natgauge.reports import many
+
+    if wanted.against is None:
+        return not wanted.verbose and many.is_wanted(results)
+    return wanted.against == "metrics"
+
+
 def _answered(form: str, sentences: Sequence[Sentence], shown: Sheet, collected: StoredResults, own: OwnWords) -> str:
-    """Return the sheet of these records in a form; text has the answers and the doubts above the table."""
+    """Return the sheet of these records in a form; people have the answers above the table, text also the doubts."""
+    from natgauge.reports import markdown
+    from natgauge.reports.answers import not_sure
+    from natgauge.reports.heading import heading
     from natgauge.reports.text import answered
     from natgauge.tables import columns
 
+    measured = heading(collected, (), own).sentence
     if form == "text":
-        return wrapped(answered(sentences, shown, columns()))
+        return wrapped(answered(sentences, shown, columns(), measured))
+    if form == "markdown":
+        texts = [*(sentence.text for sentence in sentences), not_sure(sentences, listed=bool(shown.doubts)), measured]
+        return markdown.answered(list(filter(None, texts)), shown)
     return _rendered(form, shown, collected, own)
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import statistics
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +12,7 @@ import cloup
 
 from natgauge.cli.say import json_object, say
 from natgauge.durations import duration
-from natgauge.figure_text import at_least, number
+from natgauge.figure_text import at_least, at_most, number
 
 if TYPE_CHECKING:
     from natgauge.campaigns.status import CampaignStatus, MeasurementStatus
@@ -38,14 +37,18 @@ def command(folders: tuple[Path, ...], as_json: bool) -> None:
 
 def lines(campaign_status: CampaignStatus) -> list[str]:
     """The status of a campaign, in words."""
+    from natgauge.reports.answers import listed
     from natgauge.tables import aligned, columns
 
     done = sum(measurement.done for measurement in campaign_status.measurements)
     left = sum(measurement.left for measurement in campaign_status.measurements)
     cells = len({measurement.cell for measurement in campaign_status.measurements})
     how = "running" if campaign_status.runs else "not running" if left else "ended"
-    causes = Counter(measurement.broken for measurement in campaign_status.measurements if measurement.broken)
-    broken = f", {_measurements(causes.total())} broke" if causes else ""
+    causes: dict[str, list[str]] = {}
+    for each in campaign_status.measurements:
+        if each.broken:
+            causes.setdefault(each.broken, []).append(f"{each.measurement} of {each.cell}")
+    broken = f", {_measurements(sum(map(len, causes.values())))} broke" if causes else ""
     time = (
         f", about {duration(campaign_status.seconds_left)}" if left and campaign_status.seconds_left is not None else ""
     )
@@ -65,7 +68,7 @@ def lines(campaign_status: CampaignStatus) -> list[str]:
         # Long names of gateways: what was measured follows in a line of its own.
         table = [f"{'  ' * (1 + at)}{cell}" for row in rows for at, cell in enumerate(row)]
     text.extend(table)
-    text.extend(f"  broken ({_measurements(count)}): {cause}" for cause, count in causes.items())
+    text.extend(f"  broken: {listed(names)}: {cause}" for cause, names in causes.items())
     return text
 
 
@@ -93,7 +96,10 @@ def _measurement(measurement: MeasurementStatus) -> str:
         return "broken"
     unit = f"{measurement.unit} {measurement.sending}".rstrip()
     parts = [f"{_values(measurement)} {unit}"] if measurement.values else []
-    parts += [f"{measurement.cut_off} cut off by their time"] if measurement.cut_off else []
+    if measurement.cut_off:
+        bounds = ", ".join(_between(*each) for each in measurement.cut_off_bounds)
+        cut = f"{measurement.cut_off} cut off by {'its' if measurement.cut_off == 1 else 'their'} time"
+        parts.append(f"{cut}, {bounds} {unit}" if bounds else cut)
     text = f": {'; '.join(parts)}" if parts else ""
     return f"{'broken, ' if measurement.broken else ''}{measurement.done} of {measurement.most_repetitions}{text}"
 
@@ -105,6 +111,10 @@ def _values(measurement: MeasurementStatus) -> str:
         return ", ".join(map(_value, values, bounds))
     middle = _value(statistics.median(values), any(bounds))
     return f"{middle} ({number(min(values))} to {number(max(values))}{' or more' if any(bounds) else ''})"
+
+
+def _between(lower: float, upper: float | None) -> str:
+    return f"at least {at_least(lower)}" if upper is None else f"{at_least(lower)} to {at_most(upper)}"
 
 
 def _value(value: float, is_bound: bool) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Final
 
@@ -23,6 +24,8 @@ _SENTENCE: Final = 2 * _CELL
 _INDENT: Final = 3
 _APART: Final = 2
 _LEAST_LABEL: Final = 14
+#: A blank at which no line is broken.
+_JOINED: Final = "\N{NO-BREAK SPACE}"
 #: What the frame adds to each column: "| " and " ", and once the last "|".
 _FRAME: Final = 3
 
@@ -57,6 +60,27 @@ def plain(shown: Sheet, width: int = WIDTH, indent: int = _INDENT) -> str:
     )
 
 
+def with_words(lines: Sequence[SheetRow], width: int) -> list[str]:
+    """Return a table without frames whose last column, of words, gets the rest of the line; none where it has no room.
+
+    Figures are broken before a parenthesis alone.
+    """
+    head, *rest = lines
+    joined = [head, *(replace(line, cells=(*map(_whole, line.cells[:-1]), *line.cells[-1:])) for line in rest)]
+    rows = [line.cells[:-1] for line in joined if line.cells]
+    widths = [max(len(part) for cell in cells for part in cell.split(" ")) for cells in zip(*rows, strict=True)]
+    label = max(len(line.heading) for line in lines if line.cells)
+    room = width - label - sum(widths) - _APART * (len(widths) + 1)
+    if room < _CELL:
+        return []
+    found = _unframed(joined, slice(None), [label, *widths, room], 0, left=(0, len(widths) + 1))
+    return [line.replace(_JOINED, " ") for line in found]
+
+
+def _whole(cell: str) -> str:
+    return " (".join(part.replace(" ", _JOINED) for part in cell.split(" ("))
+
+
 def _pieces(
     shown: Sheet, parts: Sequence[tuple[int, int]], piece: Callable[[int, int], Iterator[str]], width: int = WIDTH
 ) -> str:
@@ -72,10 +96,12 @@ def _pieces(
     return "\n".join(text).rstrip("\n")
 
 
-def _unframed(lines: Sequence[SheetRow], part: slice, widths: Sequence[int], indent: int) -> Iterator[str]:
+def _unframed(
+    lines: Sequence[SheetRow], part: slice, widths: Sequence[int], indent: int, left: Collection[int] = ()
+) -> Iterator[str]:
     label, *cells = widths
     own = [label, *cells[part]]
-    left = {column for column, width in enumerate(own) if column == 0 or width > _CELL}
+    left = left or {column for column, width in enumerate(own) if column == 0 or width > _CELL}
     for line in lines:
         if not line.cells:
             yield ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,8 +32,9 @@ from natgauge.records.store import (
     result_name,
 )
 from natgauge.reports import explanation
-from natgauge.reports.answers import listed
+from natgauge.reports.answers import MOST_NAMES, listed
 from natgauge.reports.collected import StoredResults
+from natgauge.words import enumerated
 
 #: Makes the command that measures a stored result again of the command as a folder has it, the metric, the gateway, and
 #: the parameters of the record by name, which the command must not contradict. Empty where it cannot be made of typed
@@ -71,18 +72,10 @@ def failures_of(collected: StoredResults, again: CommandAgain) -> list[Measureme
 
 
 def _of_folder(folder: Path, again: CommandAgain) -> MeasurementFailure:
-    plan = read_document(folder / PLAN, PLAN_SCHEMA) if is_there(folder / PLAN) else {}
-    known = is_there(folder / FAILURE)
-    failure = read_document(folder / FAILURE, FAILURE_SCHEMA) if known else {}
+    (plan, failure), subject = _planned(folder)
     measured = {**failure, **plan}
     stored = plan.get("command") or failure.get("command")
     command = again(stored, str(measured.get("metric")), str(measured.get("gateway")), plan)
-    gateways = plan.get("gateways")
-    compared = [str(label) for label in gateways if label != plan.get("control")] if isinstance(gateways, dict) else []
-    subject = (
-        f"{measured['metric']} of {measured['gateway']}" if measured.keys() >= {"metric", "gateway"} else folder.name
-    )
-    subject = f"comparison of {listed(compared)}" if compared else subject
     error = str(failure.get("error") or "")
     happened = [f"{capital(error)}." if error else "The measurement did not end, and stored no error."]
     happened += _trials(folder)
@@ -99,6 +92,20 @@ def _of_folder(folder: Path, again: CommandAgain) -> MeasurementFailure:
     return MeasurementFailure(subject, (*happened, *explained), remedy, command, folder, bool(explained))
 
 
+def _planned(folder: Path) -> tuple[tuple[Mapping[str, Any], Mapping[str, Any]], str]:
+    """Plan and failure of a folder, as far as it has them, and what was to be measured, in words."""
+    plan = read_document(folder / PLAN, PLAN_SCHEMA) if is_there(folder / PLAN) else {}
+    failure = read_document(folder / FAILURE, FAILURE_SCHEMA) if is_there(folder / FAILURE) else {}
+    measured, gateways = {**failure, **plan}, plan.get("gateways")
+    if isinstance(gateways, dict):
+        return (
+            plan,
+            failure,
+        ), f"comparison of {listed([str(each) for each in gateways if each != plan.get('control')])}"
+    known = measured.keys() >= {"metric", "gateway"}
+    return (plan, failure), f"{measured['metric']} of {measured['gateway']}" if known else folder.name
+
+
 def _trials(folder: Path) -> Iterator[str]:
     """Outcomes of the trials, and the reason of the last one that did not pass."""
     if not is_there(folder / TRIALS):
@@ -112,6 +119,54 @@ def _trials(folder: Path) -> Iterator[str]:
     yield f"Trials before that: {counts or 'none'}."
     if last:
         yield f"The last trial that did not pass: {last}."
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenMeasurement:
+    """A measurement of a campaign that broke before it had a result.
+
+    Attributes:
+        gateway: the device; of a device with several cells the name of the cell.
+    """
+
+    gateway: str
+    measurement: str
+    cause: str
+
+
+def broken_of(collected: StoredResults) -> list[BrokenMeasurement]:
+    """Return the measurements of campaigns that broke before they had a result, in the order of the plans."""
+    found = []
+    for folder in collected.campaigns:
+        # What cannot be read is said by `not_ended`.
+        with suppress(UsageError):
+            record = read_record(folder / CAMPAIGN, CampaignRecord)
+            cells = Counter(cell.device for cell in record.cells)
+            causes = {name: cause for cause, own in _missing(folder, record)[1].items() for name in own}
+            for cell, measurement in _places(record):
+                own = (cell.name, measurement.name)
+                if own in causes and not (folder / CAMPAIGN_RESULTS / result_name(*own) / SUMMARY).is_file():
+                    gateway = cell.device if cells[cell.device] == 1 else cell.name
+                    found.append(BrokenMeasurement(gateway, measurement.name, causes[own]))
+    return found
+
+
+def without_result(collected: StoredResults) -> Iterator[str]:
+    """Yield sentences on what has no result: what broke of campaigns, and measurements that did not end."""
+    by_gateway: dict[str, list[str]] = {}
+    for one in broken_of(collected):
+        by_gateway.setdefault(one.gateway, []).append(one.measurement)
+    if by_gateway:
+        names = [f"{enumerated(own)} of {gateway}" for gateway, own in by_gateway.items()]
+        yield f"No result: {_few(names)} (reasons: natgauge status)."
+    if collected.unended:
+        yield f"No result: {_few([_planned(folder)[1] for folder in collected.unended])} (it did not end)."
+
+
+def _few(names: Sequence[str]) -> str:
+    """At most four names; they contain "and" themselves."""
+    more = len(names) - MOST_NAMES
+    return ", ".join(names if more <= 0 else [*names[: MOST_NAMES - 1], f"{more + 1} more"])
 
 
 def not_ended(folder: Path) -> str:

@@ -50,7 +50,12 @@ NO_WORDS: Final = OwnWords()
 
 #: The connections, and further parameters, of the line below the title.
 _CONNECTIONS: Final = "connections"
-_CONDITIONS: Final = {_CONNECTIONS: "connections", "device_cores": "cores", "frame_size": "octets"}
+_SIZE: Final = "frame_size"
+_CONDITIONS: Final = {_CONNECTIONS: "connections", "device_cores": "cores", _SIZE: "octets"}
+#: The family of the Initiator's packets, with which the size of the same frame differs.
+_FAMILY: Final = "initiator_family"
+#: Labels of the rows of a table whose values this line has.
+SAID_ROWS: Final = frozenset({"placement", "number of sessions", "frame size", "number of experiments", "device cores"})
 #: Parameters of the place and the machine.
 _PLACE: Final = {"placement": "placement {}"}
 _MACHINE: Final = {"cpu": "{}", "kernel": "Linux {}"}
@@ -188,14 +193,21 @@ def _conditions(collected: StoredResults) -> str:
         if name == _CONNECTIONS:
             found[: len(results)] = map(open_at_once, results)
         values[noun] = [value for value in found if isinstance(value, int)]
-    texts = [
-        f"{' to '.join(dict.fromkeys((in_full(min(own)), in_full(max(own)))))} {noun if max(own) > 1 else noun[:-1]}"
-        for noun, own in values.items()
-        if own
-    ]
+    by_family = {
+        family: [size for each in every if each.get(_FAMILY) == family and isinstance(size := each.get(_SIZE), int)]
+        for family in ("ipv4", "ipv6")
+    }
+    texts = [f"{_ends(own)} {noun if max(own) > 1 else noun[:-1]}" for noun, own in values.items() if own]
+    if all(by_family.values()) and len(set(map(_ends, by_family.values()))) > 1:
+        of_both = f"{_ends(by_family['ipv4'])} octets ({_ends(by_family['ipv6'])} over IPv6)"
+        texts = [of_both if text.endswith(" octets") else text for text in texts]
     texts += list(dict.fromkeys(f"by {by}" for result in results if (by := criterion.transport(result))))
     texts += list(dict.fromkeys(f"subscribers{each}" for result in results if (each := criterion.terms(result))))
     return ", ".join([*texts, *_words(_PLACE, every)])
+
+
+def _ends(values: Sequence[int]) -> str:
+    return " to ".join(dict.fromkeys((in_full(min(values)), in_full(max(values)))))
 
 
 def _words(wanted: Mapping[str, str], every: Sequence[Parameters]) -> Iterator[str]:

@@ -22,13 +22,20 @@ _LINKED: Final = re.compile(
 def render(shown: Sheet) -> str:
     """Return a sheet as Markdown."""
     head, *rest = shown.lines
+    figures = [" ---: "] * (shown.columns - shown.ends_in_words)
     lines = [
         row([head.heading, *head.cells]),
-        "|" + "|".join([" --- ", *(" ---: " for _ in head.cells)]) + "|",
+        "|" + "|".join([" --- ", *figures, *([" --- "] if shown.ends_in_words else [])]) + "|",
         *(row([line.heading, *(line.cells or [""] * shown.columns)]) for line in rest),
     ]
     notes = [f"- {escaped(note)}" for note in shown.below]
     return "\n".join([*lines, *([""] if notes else []), *notes])
+
+
+def answered(sentences: Sequence[str], shown: Sheet) -> str:
+    """Return sentences as a list above a sheet."""
+    listed = [f"- {escaped(sentence)}" for sentence in sentences]
+    return "\n".join([*listed, *([""] if listed else []), render(shown)])
 
 
 def row(cells: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ metrics, it is a matrix of devices and metrics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
@@ -87,25 +87,14 @@ def of_metrics(results: Sequence[Result]) -> Sheet:
     Args:
         results: at least one, at most one for each device and metric.
     """
-    set_alike = (row for row in rows(results) if not row.measured and len(set(row.cells)) == 1)
-    same = [f"{row.heading} {row.printed[0]}" for row in set_alike if row.cells[0] is not None]
-    headings = [f"{result.metric} ({unit_of(result)})" for result in results]
-    columns = tuple(dict.fromkeys(headings))
-    by_gateway: dict[str, dict[str, str]] = {}
-    for heading, result in zip(headings, results, strict=True):
-        cells = by_gateway.setdefault(result.gateway, {})
-        if heading in cells:
-            raise UsageError(
-                f"report: --against metrics: two results are of {result.metric} of {result.gateway}; name folders "
-                "of one set-up, or leave out --against"
-            )
-        cells[heading] = f"{main_figure.within(result)}{mark(result.doubts)}{missing(result)}"
+    columns, by_gateway = matrix(results)
+    headings = [heading_of(result) for result in results]
     lines = [SheetRow("median of", columns)]
     lines += [
-        SheetRow(gateway, tuple(cells.get(heading, "-") for heading in columns))
-        for gateway, cells in by_gateway.items()
+        SheetRow(gateway, tuple(_within(own[heading]) if heading in own else "-" for heading in columns))
+        for gateway, own in by_gateway.items()
     ]
-    notes = [f"All: {', '.join(same)}."] if same else []
+    notes = alike(results)
     unlike: dict[str, list[str]] = {}
     for column in columns:
         own = [result for result, heading in zip(results, headings, strict=True) if heading == column]
@@ -116,6 +105,39 @@ def of_metrics(results: Sequence[Result]) -> Sheet:
         marked=True,
     )
     return Sheet(tuple(lines), tuple(notes), doubts, of_paper, OF_RUNS)
+
+
+def heading_of(result: Result) -> str:
+    """Return the head of the column of a result's metric, with its unit."""
+    return f"{result.metric} ({unit_of(result)})"
+
+
+def matrix(results: Sequence[Result]) -> tuple[tuple[str, ...], Mapping[str, Mapping[str, Result]]]:
+    """Return the heads of the columns of metrics, and by gateway and head the result."""
+    by_gateway: dict[str, dict[str, Result]] = {}
+    for result in results:
+        heading, own = heading_of(result), by_gateway.setdefault(result.gateway, {})
+        if heading in own:
+            raise UsageError(
+                f"report: --against metrics: two results are of {result.metric} of {result.gateway}; name folders "
+                "of one set-up, or leave out --against"
+            )
+        own[heading] = result
+    return tuple(dict.fromkeys(map(heading_of, results))), by_gateway
+
+
+def alike(results: Sequence[Result], *, except_for: Collection[str] = ()) -> list[str]:
+    """Return a sentence with what is set alike in all results; none where nothing is."""
+    same = [
+        f"{row.heading} {row.printed[0]}"
+        for row in rows(results)
+        if not row.measured and row.label not in except_for and len(set(row.cells)) == 1 and row.cells[0] is not None
+    ]
+    return [f"All: {', '.join(same)}."] if same else []
+
+
+def _within(result: Result) -> str:
+    return f"{main_figure.within(result)}{mark(result.doubts)}{missing(result)}"
 
 
 def _unit(results: Sequence[Result], *, many: bool) -> str:

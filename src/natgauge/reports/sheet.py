@@ -45,6 +45,7 @@ class Sheet:
     Attributes:
         in_paper: the doubts for readers of a paper; empty = as for others.
         ranges: what the ranges in its cells are, as a sentence; empty = nobody needs to be told.
+        ends_in_words: whether the last column has words, for which text has the rest of the line.
     """
 
     lines: tuple[SheetRow, ...]
@@ -52,6 +53,7 @@ class Sheet:
     doubts: tuple[str, ...] = ()
     in_paper: tuple[str, ...] = ()
     ranges: str = ""
+    ends_in_words: bool = False
 
     @property
     def below(self) -> tuple[str, ...]:

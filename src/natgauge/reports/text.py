@@ -80,16 +80,17 @@ def answer(result: Result) -> list[str]:
     return [sentence.text for sentence in answers([result])]
 
 
-def answered(sentences: Sequence[Sentence], shown: Sheet, width: int | None = None) -> str:
+def answered(sentences: Sequence[Sentence], shown: Sheet, width: int | None = None, measured: str = "") -> str:
     """Return answers, then the doubts of a sheet, then its table.
 
     Args:
         sentences: the answers.
         shown: the sheet.
         width: most characters of a line of the table, as for `render`.
+        measured: when and where it was measured, as a sentence; empty = others say it.
     """
     reasons = not_sure(sentences, listed=bool(shown.doubts))
-    above = [*(sentence.text for sentence in sentences), *filter(None, [reasons]), *shown.doubts]
+    above = [*(sentence.text for sentence in sentences), *filter(None, [reasons, measured]), *shown.doubts]
     return "\n".join([*above, "", render(replace(shown, doubts=()), width)])
 
 
@@ -358,6 +359,8 @@ def render(shown: Sheet, width: int | None = None) -> str:
         width: most characters of a line of the table: a table that is wider is turned, so that its columns are its
             rows; if that is too wide, too, its columns are in several tables, and long words are broken. None = any.
     """
+    if shown.ends_in_words and width is not None and (lines := draft.with_words(shown.lines, width)):
+        return "\n".join([*lines, *("\n".join(textwrap.wrap(sentence, width)) for sentence in shown.below)])
     tables = [_in_full(shown.lines)]
     if width is not None and _widest(tables[0]) > width:
         if all(line.cells for line in shown.lines):

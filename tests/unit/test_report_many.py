@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of many gateways: a line for each, what has no result, and doubts with names instead of columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.campaigning import Benches, campaign, quick_disk
+from tests.unit.made_results import keep, made, with_interval
+
+from natgauge.cli import run
+from natgauge.errors import BrokenError
+from natgauge.notes import Note
+from natgauge.records.measurement import Result
+from natgauge.records.store import Store
+from natgauge.reports import markdown, text
+from natgauge.reports.collected import Stored, StoredResults
+from natgauge.reports.failures import BrokenMeasurement, broken_of
+from natgauge.reports.heading import heading
+from natgauge.reports.many import doubts_of, is_wanted, sheet
+
+__all__ = ["quick_disk"]
+
+#: Gateways of two works, and the connections/s of each.
+RATES = {"a": 3e5, "b": 1e5, "c": 2e5, "d": 4e5, "e": 5e5, "f": 6e5, "g": 7e5, "x": 9e5, "y": 8e5}
+UNDECIDED = "between 1 and 2: so it is"
+
+
+def one(gateway: str, rate: float, **changed: Any) -> Result:
+    of_work = {"kind": "nat64" if gateway in "xy" else "nat44"}
+    parameters = {"gateway": gateway, "device_cores": 1, **of_work, **changed.pop("parameters", {})}
+    values = [rate, rate, rate]
+    return made(values, median=rate, metric="connection-rate", unit="connections/s", parameters=parameters, **changed)
+
+
+def doubted(result: Result, doubt: Note) -> Result:
+    return with_interval(result.model_copy(update={"doubts": (doubt,)}))
+
+
+MANY = [one(*each) for each in RATES.items()]
+
+
+def test_it_is_for_many_results_that_differ_by_gateway_alone() -> None:
+    assert is_wanted(MANY)
+    assert not is_wanted(MANY[:8])
+    cores = [one("a", 1e5 * number, parameters={"device_cores": number}) for number in range(1, 10)]
+    assert not is_wanted(cores)
+    metrics = [made(metric=metric, parameters={"gateway": "a"}) for metric in ("latency", "pdv", "throughput") * 3]
+    assert not is_wanted(metrics)
+
+
+def test_a_work_has_its_gateways_in_the_order_of_their_first_metric() -> None:
+    head, *lines = sheet(MANY).lines
+    assert head.cells[0] == "connection-rate (connections/s)"
+    assert [line.heading for line in lines if not line.cells] == ["nat44", "nat64"]
+    assert [line.heading for line in lines if line.cells] == ["g", "f", "e", "d", "a", "c", "b", "x", "y"]
+
+
+def test_what_broke_and_what_is_0_have_lines_with_their_reasons() -> None:
+    cause = "connection-rate: no result: " + "it had no time " * 20
+    broken = [BrokenMeasurement(gateway, "connection-rate", cause) for gateway in ("b", "new")]
+    results = [*(result for result in MANY if result.gateway not in "bc"), one("c", 0.0)]
+    lines = sheet(results, broken).lines
+    cells = {line.heading: line.cells for line in lines if line.cells}
+    assert float(cells["c"][0]) == 0
+    assert cells["c"][-1]
+    for gateway in ("b", "new"):
+        figure, reason = cells[gateway]
+        assert figure == "no result"
+        assert cause.startswith(reason.removesuffix("..."))
+        assert len(reason) <= 60
+    assert lines[-1].heading == "new"
+
+
+def test_a_figure_is_a_bound_where_its_answer_is_one_and_its_doubts_have_their_words() -> None:
+    doubt = Note("host limited", "the host was the bottleneck", grade="answer")
+    results = [*MANY[1:], doubted(one("a", 3e5, limited_by="host"), doubt)]
+    (own,) = (line.cells for line in sheet(results).lines if line.heading == "a")
+    assert own == ("at least 300 k†", "host limited")
+
+
+def test_doubts_are_a_line_for_each_word_with_four_names_at_most() -> None:
+    doubts = [Note("undecided", f"{UNDECIDED} {number}", grade="answer") for number in range(len(MANY))]
+    results = list(map(doubted, MANY, doubts))
+    (line,) = doubts_of(results)
+    assert "undecided (9 results: a, b, c and 6 more)" in line
+    assert line.count(UNDECIDED) == 1
+    every = doubts_of(results, each=True)
+    assert [each.count(UNDECIDED) for each in every] == [1] * len(MANY)
+    assert "undecided (connection-rate of x)" in every[-2]
+
+
+def test_text_breaks_no_figure_within_its_interval() -> None:
+    doubt = Note("mixed", "not the same for all repetitions", grade="answer")
+    units = {"connection-rate": "connections/s", "throughput": "frames/s"}
+    wide = [
+        doubted(
+            made([1e5, 2e5, 3e5], metric=metric, unit=unit, parameters={"gateway": f"{name}-of-a-long-name"}), doubt
+        )
+        for metric, unit in units.items()
+        for name in RATES
+    ]
+    shown = text.render(sheet(wide), 100)
+    assert shown.count("(100 k to 300 k)†") == 2 * len(RATES)
+    assert max(map(len, shown.splitlines())) <= 100
+    assert "Columns" not in shown
+
+
+def test_the_words_of_markdown_are_aligned_as_words() -> None:
+    assert markdown.render(sheet(MANY)).splitlines()[1] == "| --- | ---: | --- |"
+
+
+def test_frame_sizes_are_told_by_family() -> None:
+    results = [
+        one("a", 1e5, parameters={"initiator_family": "ipv4", "frame_size": 64}),
+        one("x", 1e5, parameters={"initiator_family": "ipv6", "frame_size": 84}),
+    ]
+    found = heading(StoredResults(tuple(Stored(Path(), result) for result in results), ()), ())
+    assert "64 octets (84 over IPv6)" in found.conditions
+    alone = heading(StoredResults((Stored(Path(), results[1]),), ()), ())
+    assert "84 octets," in f"{alone.conditions},"
+
+
+def test_many_are_printed_so_and_all_parameters_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for result in MANY:
+        keep(Store.create(tmp_path, "connection-rate", result.gateway), result)
+
+    def printed(*options: str) -> list[str]:
+        assert run(["report", str(tmp_path), *options]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    lines = printed()
+    assert "nat64" in lines
+    assert lines.index("nat64") + 1 == next(at for at, line in enumerate(lines) if line.startswith("x "))
+    assert not any("99th percentile" in line for line in lines)
+    assert any("99th percentile" in line for line in printed("-v"))
+    # People have the same answers in each form.
+    assert printed("--format", "markdown")[0].startswith("- ")
+    assert any(line.startswith("| x | ") for line in printed("--format", "markdown"))
+
+
+def test_what_broke_of_a_campaign_is_in_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    benches = Benches(breaks={"linux-ipv4": BrokenError("linux-ipv4: does not come up")})
+    campaign(tmp_path, benches)
+    for form in ("text", "markdown"):
+        assert run(["report", str(tmp_path / "out"), "--format", form]) == 0
+        (line,) = (each for each in capsys.readouterr().out.splitlines() if "No result: " in each)
+        assert "of linux-ipv4" in line
+        assert "nftables-nat44" not in line
+    stored = StoredResults((), (), campaigns=(tmp_path / "out",))
+    assert {each.cause for each in broken_of(stored)} == {"linux-ipv4: does not come up"}
