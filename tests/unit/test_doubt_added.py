@@ -118,7 +118,7 @@ def test_documentation_and_schemas_have_it(copy: Path) -> None:
 
 def test_text_page_and_json_show_it(shown: Mapping[str, str]) -> None:
     assert "duplicates" in shown["text"]
-    assert "at least 5 % too low" in shown["text"]
+    assert "too low by at least 5 %" in shown["text"]
     for place in ("page", "json"):
         assert "frames came back twice in" in shown[place]
     (doubt,) = (one for one in json.loads(shown["json"])["doubts"] if one["word"] == "duplicates")
