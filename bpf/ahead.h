@@ -9,8 +9,12 @@
 /* The connection of a side's frame `number`. Another `try` is another draw of the Responder's. */
 static __always_inline __u64 connection_of(__u64 number, __u32 stream, const int side, int try, const bool churn)
 {
-	if (plan.flood && stream == CLOSING)
-		return plan.flood_from + number;
+	if (plan.flood) {
+		/* Otherwise the compiler asks for the stream first, and the verifier follows both answers. */
+		barrier_var(stream);
+		if (stream == CLOSING)
+			return plan.flood_from + number;
+	}
 	if (side == INITIATOR && (stream == PHASE1 || closes(stream)))
 		return opened(number);
 	if (side == INITIATOR)

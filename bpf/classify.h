@@ -322,12 +322,11 @@ static __always_inline int classify_marked(const enum frame_kind kind, struct xd
 		code(FRAME_LAST_ACK) code(FRAME_DATA_UP) code(FRAME_DATA_DOWN)
 
 /* Parses a frame in the form of the other side, which a device between different families did not translate. */
-static __always_inline bool parse_untranslated(const bool tcp, void *data, void *end, const int side,
-					       struct received_frame *frame)
+static __always_inline bool parse_untranslated(const enum transport_kind transport, void *data, void *end,
+					       const int side, struct received_frame *frame)
 {
-	if (!tcp)
-		return plan.transport == TRANSPORT_ICMP ? parse_as(FRAME_ECHO, data, end, side, !side, frame)
-							: parse_as(FRAME_UDP, data, end, side, !side, frame);
+	if (transport != TRANSPORT_TCP)
+		return parse_as(datagram_of(transport), data, end, side, !side, frame);
 	switch (tcp_kind(data, end, side, !side)) {
 #define PARSE(kind)                                                                                                    \
 	case kind:                                                                                                     \
@@ -355,7 +354,8 @@ static __always_inline bool is_echo_reply(void *data, void *end)
 }
 
 /* Other frames: neighbour solicitations and ARP requests, frames as the other side sent them, foreign ones. */
-static __always_inline int classify_other(const bool tcp, struct xdp_md *ctx, struct receiver *r, const int side)
+static __always_inline int classify_other(const enum transport_kind transport, struct xdp_md *ctx, struct receiver *r,
+					  const int side)
 {
 	const volatile struct side_plan *here = &plan.side[side];
 	void *data = untagged_start(ctx, side), *end = (void *)(long)ctx->data_end;
@@ -380,12 +380,12 @@ static __always_inline int classify_other(const bool tcp, struct xdp_md *ctx, st
 	data = untagged_start(ctx, side);
 	end = (void *)(long)ctx->data_end;
 	if (plan.side[INITIATOR].link != plan.side[RESPONDER].link &&
-	    parse_untranslated(tcp, data, end, side, &frame) && is_sent(frame.tag.kind & STREAM_MASK) &&
+	    parse_untranslated(transport, data, end, side, &frame) && is_sent(frame.tag.kind & STREAM_MASK) &&
 	    has_mark(&frame, &t))
 		r->tally[frame.tag.kind & STREAM_MASK].untranslated++;
 	else if (plan.modifiers.queried && side == INITIATOR && is_echo_reply(data, end))
 		r->signs[side].answers++;
-	else if (tcp && is_reset(data, end, here))
+	else if (transport == TRANSPORT_TCP && is_reset(data, end, here))
 		r->signs[side].resets++;
 	else
 		return UNKNOWN;
@@ -435,12 +435,12 @@ TCP_KINDS(RECEIVER)
 
 static __noinline int other_at_initiator(struct xdp_md *ctx, struct receiver *r)
 {
-	return classify_other(true, ctx, r, INITIATOR);
+	return classify_other(TRANSPORT_TCP, ctx, r, INITIATOR);
 }
 
 static __noinline int other_at_responder(struct xdp_md *ctx, struct receiver *r)
 {
-	return classify_other(true, ctx, r, RESPONDER);
+	return classify_other(TRANSPORT_TCP, ctx, r, RESPONDER);
 }
 
 static __always_inline int receive_tcp(struct xdp_md *ctx, struct receiver *r, const int side)
@@ -516,8 +516,7 @@ static __noinline int elsewhere_at_responder(struct xdp_md *ctx, struct receiver
 	return is_elsewhere(ctx, r, RESPONDER);
 }
 
-/* TCP has receivers of its own, so that the receivers of the other transports stay small. */
-static __always_inline int receive(const bool tcp, struct xdp_md *ctx, const int side)
+static __always_inline int receive(const enum transport_kind transport, struct xdp_md *ctx, const int side)
 {
 	struct receiver *r;
 	__u32 zero = 0;
@@ -530,45 +529,29 @@ static __always_inline int receive(const bool tcp, struct xdp_md *ctx, const int
 	    (side == INITIATOR ? elsewhere_at_initiator(ctx, r) : elsewhere_at_responder(ctx, r)))
 		return XDP_DROP;
 	if (side == RESPONDER && plan.handed_on == HAND_ALL) {
-		verdict = classify_other(false, ctx, r, side);
+		verdict = classify_other(transport, ctx, r, side);
 		/* The self-test waits for an answer of the device's; during a trial they are the server's. */
 		r->foreign[side] += verdict == UNKNOWN && !control.open;
 		if (verdict == UNKNOWN && is_dns_query(ctx))
 			r->tally[control.open & 1 << PHASE1 ? PHASE1 : PHASE2_INITIATOR].asked += !!control.open;
 		return verdict == UNKNOWN ? XDP_PASS : verdict;
 	}
-	if (tcp)
+	if (transport == TRANSPORT_TCP)
 		return sorted(ctx, r, side, receive_tcp(ctx, r, side));
-	if (plan.transport == TRANSPORT_ICMP)
-		verdict = receive_as(FRAME_ECHO, ctx, r, side);
-	else
-		verdict = receive_as(FRAME_UDP, ctx, r, side);
-	return sorted(ctx, r, side, verdict == NOT_PARSED ? classify_other(false, ctx, r, side) : verdict);
+	verdict = receive_as(datagram_of(transport), ctx, r, side);
+	return sorted(ctx, r, side, verdict == NOT_PARSED ? classify_other(transport, ctx, r, side) : verdict);
 }
 
-SEC("xdp")
-int receive_initiator(struct xdp_md *ctx)
-{
-	return receive(false, ctx, INITIATOR);
-}
-
-SEC("xdp")
-int receive_responder(struct xdp_md *ctx)
-{
-	return receive(false, ctx, RESPONDER);
-}
-
-SEC("xdp")
-int receive_tcp_initiator(struct xdp_md *ctx)
-{
-	return receive(true, ctx, INITIATOR);
-}
-
-SEC("xdp")
-int receive_tcp_responder(struct xdp_md *ctx)
-{
-	return receive(true, ctx, RESPONDER);
-}
+#define RECEIVERS(name, transport)                                                                                     \
+	SEC("xdp") int receive_##name##_initiator(struct xdp_md *ctx)                                                  \
+	{                                                                                                              \
+		return receive(transport, ctx, INITIATOR);                                                             \
+	}                                                                                                              \
+	SEC("xdp") int receive_##name##_responder(struct xdp_md *ctx)                                                  \
+	{                                                                                                              \
+		return receive(transport, ctx, RESPONDER);                                                             \
+	}
+TRANSPORTS(RECEIVERS)
 
 /* Does nothing: measures the overhead of the kernel's own timing of programs, and is the redirect floor's receiver. */
 SEC("xdp")

@@ -163,9 +163,10 @@ static __noinline int drawn_again(struct ahead *ahead, __u64 number, __u32 strea
 {
 	for (int try = 1; try < READING_TRIES; try++) {
 		ahead->connection = connection_of(number, stream, RESPONDER, try, false);
+		if (!learned(ahead->connection, outside))
+			continue;
 		ahead->position = position(ahead->connection);
-		if (learned(ahead->connection, outside))
-			return 1;
+		return 1;
 	}
 	return 0;
 }
@@ -331,10 +332,10 @@ static __always_inline int send_message(const enum frame_kind kind, struct xdp_m
 	return send_as(kind, ctx, schedule, side, &plan.side[side], &message->form[side], flow);
 }
 
-static __always_inline int send(struct xdp_md *ctx, struct schedule *schedule, const int side, __u32 stream, __u64 now,
-				struct flow *flow)
+static __always_inline int send(const enum transport_kind transport, struct xdp_md *ctx, struct schedule *schedule,
+				const int side, __u32 stream, __u64 now, struct flow *flow)
 {
-	if (plan.transport == TRANSPORT_TCP) {
+	if (transport == TRANSPORT_TCP) {
 		flow->stamps[0] = tcp_stamp(side, now);
 		if (stream == PHASE1)
 			return send_message(FRAME_SYN, ctx, schedule, side, flow);
@@ -345,9 +346,7 @@ static __always_inline int send(struct xdp_md *ctx, struct schedule *schedule, c
 			return send_message(FRAME_FIN, ctx, schedule, side, flow);
 		return send_message(side == INITIATOR ? FRAME_DATA_UP : FRAME_DATA_DOWN, ctx, schedule, side, flow);
 	}
-	if (plan.transport == TRANSPORT_ICMP)
-		return send_message(FRAME_ECHO, ctx, schedule, side, flow);
-	return send_message(FRAME_UDP, ctx, schedule, side, flow);
+	return send_message(datagram_of(transport), ctx, schedule, side, flow);
 }
 
 /* Whether the group of this frame of phase 2 has not begun. */
@@ -403,7 +402,8 @@ static __always_inline int send_broadcast(struct xdp_md *ctx, struct schedule *s
 }
 
 /* Send the next frame of one side's schedule, if it is due. */
-static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struct schedule *schedule, const int side)
+static __always_inline int send_next(const enum transport_kind transport, struct xdp_md *ctx, struct sender *s,
+				     struct schedule *schedule, const int side)
 {
 	struct flow flow = {};
 	__u64 taken = schedule->made + schedule->skipped, at = schedule->first + taken, number, stamp;
@@ -442,7 +442,7 @@ static __always_inline int send_next(struct xdp_md *ctx, struct sender *s, struc
 		schedule->skipped++;
 		return XDP_DROP;
 	}
-	return send(ctx, schedule, side, stream, stamp, &flow);
+	return send(transport, ctx, schedule, side, stream, stamp, &flow);
 }
 
 static __always_inline bool finished(const struct schedule *schedule)
@@ -466,8 +466,7 @@ static __always_inline struct schedule *initiators(struct sender *s)
 	return first;
 }
 
-SEC("xdp")
-int generate(struct xdp_md *ctx)
+static __always_inline int generate(const enum transport_kind transport, struct xdp_md *ctx)
 {
 	__u32 zero = 0;
 	struct sender *s = bpf_map_lookup_elem(&senders, &zero);
@@ -494,9 +493,16 @@ int generate(struct xdp_md *ctx)
 		return XDP_DROP;
 	}
 	if (!responder_done && (initiator_done || responder->next_due < initiator->next_due))
-		return send_next(ctx, s, responder, RESPONDER);
-	return send_next(ctx, s, initiator, INITIATOR);
+		return send_next(transport, ctx, s, responder, RESPONDER);
+	return send_next(transport, ctx, s, initiator, INITIATOR);
 }
+
+#define GENERATOR(name, transport)                                                                                     \
+	SEC("xdp") int generate_##name(struct xdp_md *ctx)                                                             \
+	{                                                                                                              \
+		return generate(transport, ctx);                                                                       \
+	}
+TRANSPORTS(GENERATOR)
 
 /* For the self-test: sends a frame unchanged to the port given by the first octet after its Ethernet header. */
 SEC("xdp")

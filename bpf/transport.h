@@ -12,6 +12,15 @@
 #include "tcp.h"
 #include "udp.h"
 
+/* Applies `code`, a macro, to each transport. Each has programs of its own: the kernel verifies those of one only. */
+#define TRANSPORTS(code) code(udp, TRANSPORT_UDP) code(icmp, TRANSPORT_ICMP) code(tcp, TRANSPORT_TCP)
+
+/* The kind of all test frames of a transport other than TCP. */
+static __always_inline enum frame_kind datagram_of(const enum transport_kind transport)
+{
+	return transport == TRANSPORT_ICMP ? FRAME_ECHO : FRAME_UDP;
+}
+
 /* Addresses, ports and tag of a frame that is to be sent. */
 struct flow {
 	struct address source, destination;

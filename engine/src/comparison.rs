@@ -39,7 +39,7 @@ pub fn run(comparison: &Comparison, began: Instant) -> Outcome<ComparisonResult>
     host::raise_session();
     let mut places: Vec<MaybeUninit<OpenObject>> =
         comparison.contestants.iter().map(|_| MaybeUninit::uninit()).collect();
-    let mut all = load(&comparison.contestants, &mut places)?;
+    let mut all = load(comparison, &mut places)?;
     host::pin(comparison.cpu)?;
     host::raise_priority();
     let floor = comparison.floor.map(|position| Floor::new(position, &mut all[position])).transpose()?;
@@ -57,18 +57,20 @@ pub fn run(comparison: &Comparison, began: Instant) -> Outcome<ComparisonResult>
 
 /// Load all contestants in parallel, because loading mostly waits for the kernel.
 fn load<'a>(
-    contestants: &'a [Contestant],
+    comparison: &'a Comparison,
     places: &'a mut [MaybeUninit<OpenObject>],
 ) -> Outcome<Vec<LoadedContestant<'a>>> {
+    let contestants = &comparison.contestants;
     // Checked for all together, because each would find the memory of the others still free.
     Table::check(contestants.iter().map(|contestant| &contestant.trial))?;
     thread::scope(|scope| {
-        let load = |(contestant, place): (&'a Contestant, &'a mut MaybeUninit<OpenObject>)| {
+        let load = |(at, place): (usize, &'a mut MaybeUninit<OpenObject>)| {
+            let (contestant, floor) = (&contestants[at], comparison.floor == Some(at));
             thread::Builder::new()
-                .spawn_scoped(scope, move || LoadedContestant::load(contestant, place).map(Sendable))
+                .spawn_scoped(scope, move || LoadedContestant::load(contestant, floor, place).map(Sendable))
                 .map_err(host::no_thread)
         };
-        let loading: Vec<_> = contestants.iter().zip(places).map(load).collect();
+        let loading: Vec<_> = (0..).zip(places).map(load).collect();
         let loaded = loading.into_iter().zip(contestants).map(|(loader, contestant)| {
             let broke = |_| Err(Failure::Broke("the thread that loads its programs failed".into()));
             loader

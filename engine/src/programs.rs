@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::ptr;
 
-use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, OpenObject, ProgramMut};
 
 use crate::failure::{Failure, Outcome};
@@ -16,12 +16,15 @@ use crate::request::Request;
 use crate::shared::{BOTH, DELAY_BUCKETS, MAX_SENDERS, MOST_STALLS, PHASE2, SIDES, SIGNS, STREAMS};
 use crate::table::Table;
 use crate::tester::{types, TesterProgs, TesterSkel, TesterSkelBuilder};
+use crate::transport::Transport;
 use crate::{connections, neighbour, netns, sources};
 
+mod choice;
 pub mod floor;
 mod received;
 mod window;
 
+use choice::Choice;
 pub use received::{total_odd, Received};
 pub use window::Window;
 
@@ -93,8 +96,8 @@ pub struct Offered {
 /// The loaded and attached programs.
 pub struct Programs<'obj> {
     skel: TesterSkel<'obj>,
-    /// Whether the receivers are those of TCP.
-    tcp: bool,
+    /// Whose generator and receivers run.
+    transport: Transport,
     _links: Vec<Link>,
     /// Links of the receivers, the Initiator's port first.
     receiving: Vec<Link>,
@@ -130,12 +133,21 @@ fn per_cpu<T: Copy + Default>(map: &impl MapCore, key: u32) -> Vec<T> {
     values.ok().flatten().unwrap_or_default().iter().map(|bytes| value(bytes)).collect()
 }
 
-/// The receivers of the transport, the Initiator's port first.
-fn receivers<'a, 'obj>(progs: &'a mut TesterProgs<'obj>, tcp: bool) -> [&'a mut ProgramMut<'obj>; SIDES] {
-    if tcp {
-        [&mut progs.receive_tcp_initiator, &mut progs.receive_tcp_responder]
-    } else {
-        [&mut progs.receive_initiator, &mut progs.receive_responder]
+/// The generator of a transport.
+fn generator<'a, 'obj>(progs: &'a TesterProgs<'obj>, transport: Transport) -> &'a ProgramMut<'obj> {
+    match transport {
+        Transport::Udp => &progs.generate_udp,
+        Transport::Icmp => &progs.generate_icmp,
+        Transport::Tcp => &progs.generate_tcp,
+    }
+}
+
+/// The receivers of a transport, the Initiator's port first.
+fn receivers<'a, 'obj>(progs: &'a TesterProgs<'obj>, transport: Transport) -> [&'a ProgramMut<'obj>; SIDES] {
+    match transport {
+        Transport::Udp => [&progs.receive_udp_initiator, &progs.receive_udp_responder],
+        Transport::Icmp => [&progs.receive_icmp_initiator, &progs.receive_icmp_responder],
+        Transport::Tcp => [&progs.receive_tcp_initiator, &progs.receive_tcp_responder],
     }
 }
 
@@ -150,23 +162,25 @@ impl<'obj> Programs<'obj> {
         connections::write(path, request, &self.skel.maps.state_table, starts)
     }
 
-    /// Load the programs with the plan as their read-only data.
+    /// Load the programs that the request uses, with the plan as their read-only data. `floor`: and those of the redirect
+    /// floor.
     pub fn load(
         place: &'obj mut MaybeUninit<OpenObject>,
         plan: &types::plan,
-        senders: usize,
+        request: &Request,
+        floor: bool,
         table: Table,
     ) -> Outcome<Self> {
         let mut open = TesterSkelBuilder::default().open(place).map_err(|error| load_failure(&error))?;
         if let Some(rodata) = open.maps.rodata_data.as_deref_mut() {
             rodata.plan = *plan;
         }
-        let tcp = plan.transport == types::transport_kind::TRANSPORT_TCP;
-        let progs = &mut open.progs;
-        progs.receive_initiator.set_autoload(!tcp);
-        progs.receive_responder.set_autoload(!tcp);
-        progs.receive_tcp_initiator.set_autoload(tcp);
-        progs.receive_tcp_responder.set_autoload(tcp);
+        let choice = Choice::of(request, floor);
+        for mut program in open.open_object_mut().progs_mut() {
+            let runs = program.name().to_str().is_some_and(|name| choice.has(name));
+            program.set_autoload(runs);
+        }
+        let senders = request.senders.cpus.len();
         let windows = u32::try_from(senders * STREAMS).unwrap_or(u32::MAX);
         open.maps.windows.set_max_entries(windows).map_err(|error| load_failure(&error))?;
         open.maps.sender_stalls.set_max_entries(senders as u32).map_err(|error| load_failure(&error))?;
@@ -182,21 +196,21 @@ impl<'obj> Programs<'obj> {
         let mut skel = open.load().map_err(|error| load_failure(&error))?;
         // In parallel, because both wait for all CPUs.
         let installing = table.install(&skel.maps.state_table)?;
-        let (idle, links) = Self::attach_idle(&mut skel)?;
+        let (idle, links) = Self::attach_idle(&skel, choice.transport)?;
         installing.finish()?;
         let bss = skel.maps.bss_data.as_deref_mut();
         let bss = bss.ok_or_else(|| Failure::Broke("the frame programs have no shared memory".into()))?;
         let control = Control(&raw mut bss.control);
-        Ok(Self { skel, tcp, _links: links, receiving: Vec::new(), _idle: idle, control })
+        Ok(Self { skel, transport: choice.transport, _links: links, receiving: Vec::new(), _idle: idle, control })
     }
 
     /// Attach the generator to the loopback of a new namespace, and the tracepoints.
-    fn attach_idle(skel: &mut TesterSkel) -> Outcome<(File, Vec<Link>)> {
+    fn attach_idle(skel: &TesterSkel, transport: Transport) -> Outcome<(File, Vec<Link>)> {
         const LOOPBACK: i32 = 1;
         let host = |error: libbpf_rs::Error| {
             Failure::Host(format!("the generator cannot be attached ({error:#}): run as root"))
         };
-        let (link, idle) = netns::in_new(|| skel.progs.generate.attach_xdp(LOOPBACK).map_err(host))?;
+        let (link, idle) = netns::in_new(|| generator(&skel.progs, transport).attach_xdp(LOOPBACK).map_err(host))?;
         let watch = |error: libbpf_rs::Error| {
             Failure::Host(format!("tracepoints cannot be read ({error:#}): CAP_PERFMON is needed"))
         };
@@ -220,6 +234,12 @@ impl<'obj> Programs<'obj> {
         Ok(())
     }
 
+    /// Names of the programs that the kernel has loaded, in no order.
+    pub fn loaded(&self) -> Vec<String> {
+        let loaded = self.skel.object().progs().filter(|program| program.autoload());
+        loaded.map(|program| program.name().to_string_lossy().into_owned()).collect()
+    }
+
     fn generator_id(&self) -> u32 {
         info(self.generator()).id
     }
@@ -231,7 +251,7 @@ impl<'obj> Programs<'obj> {
     }
 
     fn attach_port(&mut self, side: usize, port: &Port) -> Outcome<()> {
-        let program = &mut receivers(&mut self.skel.progs, self.tcp)[side];
+        let program = receivers(&self.skel.progs, self.transport)[side];
         let link = program.attach_xdp(port.ifindex).map_err(|error| {
             Failure::Host(format!(
                 "{}: {}: the receiver cannot be attached ({error:#}); {}",
@@ -255,18 +275,12 @@ impl<'obj> Programs<'obj> {
 
     /// Descriptor of the generator.
     pub fn generator(&self) -> RawFd {
-        self.skel.progs.generate.as_fd().as_raw_fd()
+        generator(&self.skel.progs, self.transport).as_fd().as_raw_fd()
     }
 
     /// Descriptors of the receivers, the Initiator's port first.
     pub fn receivers(&self) -> [RawFd; SIDES] {
-        let progs = &self.skel.progs;
-        let both = if self.tcp {
-            [&progs.receive_tcp_initiator, &progs.receive_tcp_responder]
-        } else {
-            [&progs.receive_initiator, &progs.receive_responder]
-        };
-        both.map(|program| program.as_fd().as_raw_fd())
+        receivers(&self.skel.progs, self.transport).map(|program| program.as_fd().as_raw_fd())
     }
 
     /// Descriptor of the receiver that does nothing.

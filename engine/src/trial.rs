@@ -118,7 +118,7 @@ pub fn run(request: &Request, began: Instant, began_ns: u64) -> Outcome<TrialRes
     let plan = plan::build(request, BOTH.map(|side| (ports[side].mac.0, ports[side].gateway.0)));
     let mut place = MaybeUninit::uninit();
     let cpus = &request.senders.cpus;
-    let mut programs = Programs::load(&mut place, &plan, cpus.len(), table)?;
+    let mut programs = Programs::load(&mut place, &plan, request, false, table)?;
     programs.attach(&ports)?;
     selftest::run(&programs, &ports, cpus)?;
     programs.clear_received()?;

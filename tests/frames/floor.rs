@@ -18,7 +18,7 @@ fn verdicts(there: usize, sides: [bool; SIDES]) -> [u32; 4] {
     let request = request(&[]);
     let mut place = MaybeUninit::uninit();
     let plan = plan::build(&request, [INITIATOR_MACS, RESPONDER_MACS]);
-    let mut programs = Programs::load(&mut place, &plan, 1, Table::make(&request).unwrap()).unwrap();
+    let mut programs = Programs::load(&mut place, &plan, &request, true, Table::make(&request).unwrap()).unwrap();
     programs.redirect_to_loopback(&[there]).unwrap();
     programs.switch_to_floor(sides).unwrap();
     [(); 4].map(|()| {
@@ -42,7 +42,7 @@ fn its_receiver_drops_and_changes_nothing() {
     let request = request(&[]);
     let mut place = MaybeUninit::uninit();
     let plan = plan::build(&request, [INITIATOR_MACS, RESPONDER_MACS]);
-    let programs = Programs::load(&mut place, &plan, 1, Table::make(&request).unwrap()).unwrap();
+    let programs = Programs::load(&mut place, &plan, &request, true, Table::make(&request).unwrap()).unwrap();
     let (verdict, frame, _) = run(programs.empty_receiver(), &FRAME, 1);
     assert_eq!((verdict, frame.as_slice()), (DROP, &FRAME[..]));
 }

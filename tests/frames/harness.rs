@@ -97,7 +97,7 @@ impl<'a> Loaded<'a> {
         let table = Table::make(&request).unwrap();
         let mut plan = plan::build(&request, [INITIATOR_MACS, RESPONDER_MACS]);
         plan.seal_keys = SEAL_KEYS;
-        let programs = Programs::load(place, &plan, request.senders.cpus.len(), table)
+        let programs = Programs::load(place, &plan, &request, false, table)
             .unwrap_or_else(|failure| panic!("the frame tests need root: {failure}"));
         programs.control.open((1 << STREAMS) - 1);
         programs.redirect_to_loopback(&BOTH).unwrap();

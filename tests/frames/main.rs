@@ -5,6 +5,7 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod background;
+mod choice;
 mod churn;
 mod customer_edge;
 mod dns;

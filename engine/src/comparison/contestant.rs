@@ -67,7 +67,8 @@ pub fn was_cut(cpu: usize, sent: Result<(), i32>) -> Outcome<bool> {
 }
 
 impl<'a> LoadedContestant<'a> {
-    pub fn load(contestant: &'a Contestant, place: &'a mut MaybeUninit<OpenObject>) -> Outcome<Self> {
+    /// Load its programs; `floor`: and those of the redirect floor, over its ports.
+    pub fn load(contestant: &'a Contestant, floor: bool, place: &'a mut MaybeUninit<OpenObject>) -> Outcome<Self> {
         let request = &contestant.trial;
         let ports = port::both(request)?;
         let mut plan = plan::build(request, BOTH.map(|side| (ports[side].mac.0, ports[side].gateway.0)));
@@ -75,7 +76,7 @@ impl<'a> LoadedContestant<'a> {
             // Draws would answer some connections twice, and others never.
             plan.reading = types::reading::READING_ONCE;
         }
-        let mut programs = Programs::load(place, &plan, 1, Table::make(request)?)?;
+        let mut programs = Programs::load(place, &plan, request, floor, Table::make(request)?)?;
         programs.attach(&ports)?;
         selftest::run(&programs, &ports, &request.senders.cpus)?;
         programs.clear_received()?;

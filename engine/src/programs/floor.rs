@@ -21,13 +21,13 @@ pub struct KeptAttached {
 
 impl Programs<'_> {
     /// Attach all programs to idle devices, so that changing the receivers takes microseconds.
-    pub fn keep_attached(&mut self) -> Outcome<KeptAttached> {
-        let attach = |program: &mut libbpf_rs::ProgramMut| {
+    pub fn keep_attached(&self) -> Outcome<KeptAttached> {
+        let attach = |program: &libbpf_rs::ProgramMut| {
             netns::in_new(|| program.attach_xdp(LOOPBACK).map_err(|error| Failure::Host(format!("floor: {error:#}"))))
         };
-        let programs = &mut self.skel.progs;
-        let mut kept = vec![attach(&mut programs.redirect_only)?, attach(&mut programs.receive_nothing)?];
-        for program in super::receivers(programs, self.tcp) {
+        let programs = &self.skel.progs;
+        let mut kept = vec![attach(&programs.redirect_only)?, attach(&programs.receive_nothing)?];
+        for program in super::receivers(programs, self.transport) {
             kept.push(attach(program)?);
         }
         Ok(KeptAttached { _programs: kept })
@@ -49,7 +49,7 @@ impl Programs<'_> {
 
     /// Put the receivers back.
     pub fn switch_to_receivers(&mut self, ifindex: [u32; SIDES]) -> Outcome<()> {
-        for (link, receiver) in self.receiving.iter_mut().zip(super::receivers(&mut self.skel.progs, self.tcp)) {
+        for (link, receiver) in self.receiving.iter_mut().zip(super::receivers(&self.skel.progs, self.transport)) {
             link.update_prog(receiver).map_err(|error| change_failure(&error))?;
         }
         self.control.count_offered_on(ifindex);
