@@ -17,7 +17,7 @@ from natgauge.records.measurement import Result
 from natgauge.records.store import Store
 from natgauge.reports import markdown, text
 from natgauge.reports.collected import Stored, StoredResults
-from natgauge.reports.failures import BrokenMeasurement, broken_of
+from natgauge.reports.failures import BrokenMeasurement, broken_of, without_result
 from natgauge.reports.heading import heading
 from natgauge.reports.many import doubts_of, is_wanted, sheet
 
@@ -151,3 +151,14 @@ def test_what_broke_of_a_campaign_is_in_the_report(tmp_path: Path, capsys: pytes
         assert "nftables-nat44" not in line
     stored = StoredResults((), (), campaigns=(tmp_path / "out",))
     assert {each.cause for each in broken_of(stored)} == {"linux-ipv4: does not come up"}
+
+
+def test_what_did_not_end_is_named_even_where_its_plan_is_damaged(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("known", "damaged")]
+    for folder, plan in zip(
+        folders, ('{"schema": "natgauge-plan-1", "metric": "latency", "gateway": "a"}', "{"), strict=True
+    ):
+        folder.mkdir()
+        (folder / "plan.json").write_text(plan)
+    (told,) = without_result(StoredResults((), tuple(folders)))
+    assert told.endswith(": latency of a, damaged.")

@@ -160,7 +160,15 @@ def without_result(collected: StoredResults) -> Iterator[str]:
         names = [f"{enumerated(own)} of {gateway}" for gateway, own in by_gateway.items()]
         yield f"No result: {_few(names)} (reasons: natgauge status)."
     if collected.unended:
-        yield f"No result: {_few([_planned(folder)[1] for folder in collected.unended])} (it did not end)."
+        yield f"No result, because it did not end: {_few(list(map(_called, collected.unended)))}."
+
+
+def _called(folder: Path) -> str:
+    """What was to be measured; the name of the folder where its plan cannot be read, which keeps no result away."""
+    try:
+        return _planned(folder)[1]
+    except UsageError:
+        return folder.name
 
 
 def _few(names: Sequence[str]) -> str:

@@ -360,7 +360,8 @@ def render(shown: Sheet, width: int | None = None) -> str:
             rows; if that is too wide, too, its columns are in several tables, and long words are broken. None = any.
     """
     if shown.ends_in_words and width is not None and (lines := draft.with_words(shown.lines, width)):
-        return "\n".join([*lines, *("\n".join(textwrap.wrap(sentence, width)) for sentence in shown.below)])
+        below = ["\n".join(textwrap.wrap(sentence, width)) for sentence in shown.below]
+        return "\n".join([*lines, *([""] if below else []), *below])
     tables = [_in_full(shown.lines)]
     if width is not None and _widest(tables[0]) > width:
         if all(line.cells for line in shown.lines):
