@@ -200,7 +200,9 @@ def test_the_command_compares_two_stored_comparisons(tmp_path: Path, capsys: pyt
     one, other = (str(keep(tmp_path / name, record)) for name, record in (("a", BEFORE), ("b", SLOWER)))
     assert run(["diff", one, other, "--margin", "5%"]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].split() == ["other", "up", "1.10", "1.21", "1.10", "1.08", "to", "1.12", "(95", "%)", "worse"]
+    assert lines[0].startswith("Worse: ")
+    (row,) = (line.split() for line in lines if line.startswith("other "))
+    assert row == ["other", "up", "1.10", "1.21", "1.10", "1.08", "to", "1.12", "(95", "%)", "worse"]
     assert run(["diff", one, other, "--json"]) == 5
     document = json.loads(capsys.readouterr().out)
     (line,) = document["ratios"]
