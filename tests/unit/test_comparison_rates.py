@@ -217,6 +217,60 @@ def test_the_time_ends_the_first_round_too_in_one_line_with_the_time_that_is_eno
     assert all(each.low is not None for each in found.estimates)
 
 
+@pytest.mark.parametrize("number", [2, 3])
+def test_fewer_gateways_are_advised_where_there_are_some_and_no_longer_time_than_may_be_given(
+    world: World, monkeypatch: pytest.MonkeyPatch, golden: Golden, number: int
+) -> None:
+    with_trials_that_take_time(monkeypatch)
+    world.gateways = [{"establishes": 20.0}] * (number + 1)
+    asked = {**CHOSEN, "connections": 10**7}
+    with golden.raises(BrokenError):
+        natgauge.compare(*[FIRST] * number, **asked, quantities="new", most_seconds=1.0)
+
+
+@pytest.mark.usefixtures("world")
+def test_a_search_that_the_time_of_the_comparison_cuts_short_says_nothing_of_a_gateway(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One failed load was told as no rate that passed, which has an infinite cost."""
+    calls, real = itertools.count(1), Procedure.once
+
+    def once(procedure: Procedure[Any], *arguments: Any) -> Any:
+        found = real(procedure, *arguments)
+        if next(calls) > 18:
+            budget = arguments[-1]
+            budget.refused = True
+            ended = TimeUpError("1 s is left")
+            ended.failed = 3e4
+            raise ended
+        return found
+
+    monkeypatch.setattr(Procedure, "once", once)
+    with_trials_that_take_time(monkeypatch)
+    monkeypatch.setattr(by_rates, "SEARCH", {**by_rates.SEARCH, "most_seconds": 1e4})
+    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", resolve="0.1%", most_seconds=270.0)
+    (figure,) = found.result.estimates
+    assert found.result.rounds > 6
+    assert (figure.blocks, figure.high is None) == (6, False)
+    assert "passed no rate" not in figure.text
+
+
+@pytest.mark.usefixtures("world")
+def test_a_first_round_whose_searches_all_have_their_bounds_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trial that only confirms what is known lacked the time, and the round was thrown away."""
+    real = Procedure.once
+
+    def once(procedure: Procedure[Any], *arguments: Any) -> Any:
+        found = real(procedure, *arguments)
+        arguments[-1].refused = True
+        return found
+
+    monkeypatch.setattr(Procedure, "once", once)
+    monkeypatch.setattr(by_rates, "SEARCH", {**by_rates.SEARCH, "most_seconds": 1e4})
+    found = natgauge.compare(*NAMES, **CHOSEN, quantities="new", most_seconds=SIX_ROUNDS)
+    assert found.result.rounds >= 6
+
+
 def test_a_later_round_that_takes_longer_than_those_before_has_what_the_time_leaves(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,6 +103,15 @@ def test_the_first_line_is_what_changed_most_and_surely_with_its_interval_and_un
     golden(answer([result([0.0] * 5, **loss)], [result([2.0, 3.0, 2.5, 2.2, 2.7], **loss)]))
 
 
+def test_the_answer_begins_with_what_decides_the_exit_status() -> None:
+    """It began with "Better", and the command ended with 1."""
+    latency: dict[str, Any] = {"metric": "latency", "unit": "us"}
+    found = diff([result(FIRST), result(FIRST, **latency)], [result(times(3.0)), result(times(1.5), **latency)])
+    assert {line.outcome for line in found.lines} == {"better", "worse"}
+    assert found.exit_status == 1
+    assert text(found).startswith("Worse")
+
+
 def test_noise_that_may_hide_much_is_named_with_its_size(golden: Golden) -> None:
     wide = [800.0, 900.0, 1000.0, 1100.0]
     (line,) = diff([result(wide)], [result([950.0] * 4)]).lines

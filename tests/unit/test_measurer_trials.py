@@ -29,6 +29,7 @@ from natgauge.inputs.question import TrafficOptions
 from natgauge.labs.contract import Addresses, LabCounters
 from natgauge.procedures import reset, system_recovery
 from natgauge.setup.traffic import make_plan
+from natgauge.trial.command_retries import PAUSES
 from natgauge.trial.lab_measurer import LabMeasurer
 from natgauge.trial.trial_run import Own, RestartInTrial
 from natgauge.trials import Direction, Period, Phase2Plan, RateStep
@@ -702,6 +703,23 @@ def test_a_reading_of_the_device_is_timed_with_the_connections_in_its_table(befo
     # Where the trial before opened them, nothing is opened once more.
     opened = [request.connections for request in engine.requests if request.phase2 is None]
     assert opened == [1000]
+
+
+def test_controls_that_are_silent_before_the_periods_end_nothing() -> None:
+    """The reading of which only the time is taken ended the measurement."""
+    engine = FakeEngine()
+    table = WalkedTable(engine)
+    fails = [True] * (len(PAUSES) + 1)
+
+    def count() -> int:
+        if fails:
+            fails.pop()
+            raise BrokenError("no answer")
+        return 1000
+
+    table.count = count  # type: ignore[method-assign] # silent for one command with its tries
+    assert len(measurer(engine, table).periods(MANY, lambda _period: True)) == 3
+    assert not fails
 
 
 def test_a_pause_between_periods_is_not_as_long_as_controls_that_hang() -> None:

@@ -135,6 +135,21 @@ def test_a_ratio_that_is_not_known_leaves_nothing_to_compare(golden: Golden) -> 
 
 
 @pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        # The interval is that of the comparisons, whatever their level.
+        (compared([estimate(level=0.99)]), compared([estimate(level=0.99)])),
+        (BEFORE, compared([estimate("other", None, 0.97, None)])),
+        (compared([estimate("other", None, 0.97, None)]), BEFORE),
+    ],
+)
+def test_the_answer_has_the_level_of_the_comparisons_and_no_figure_for_a_ratio_that_is_not_known(
+    first: ComparisonRecord, second: ComparisonRecord, golden: Golden
+) -> None:
+    golden(text(changed(first, second)).splitlines()[0])
+
+
+@pytest.mark.parametrize(
     "second", [compared_by_rates(), compared(baseline="linux-ipv4"), compared([estimate("third")])]
 )
 def test_what_makes_no_sense_is_refused_in_one_line(second: ComparisonRecord, golden: Golden) -> None:

@@ -24,7 +24,14 @@ from typing import Any, Final, Self, cast
 from natgauge.analysis.ratio_verdicts import is_alike, is_open
 from natgauge.comparisons.estimates import Subject, estimate_of, margin_of
 from natgauge.comparisons.method import Findings, NotMadeAgainError, making_again, named, sharing
-from natgauge.comparisons.request import ComparedGateway, CompareOptions, ComparisonGoal, differing_knob, goal_of
+from natgauge.comparisons.request import (
+    MOST_SECONDS,
+    ComparedGateway,
+    CompareOptions,
+    ComparisonGoal,
+    differing_knob,
+    goal_of,
+)
 from natgauge.comparisons.searched import Searched, refuse_too_few
 from natgauge.errors import BrokenError, UsageError
 from natgauge.host import machine
@@ -40,7 +47,7 @@ from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.search.queues import LEAST_WAIT_SECONDS, waits
 from natgauge.procedures.kit.search.rate_search import SearchSettings
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.procedures.kit.time_budget import TimeBudget, TimeUpError
+from natgauge.procedures.kit.time_budget import TIME, TimeBudget, TimeUpError
 from natgauge.records.comparison import BaselineCost, RatioEstimate
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import Store
@@ -57,6 +64,8 @@ from natgauge.words import QUANTITIES, Quantity
 SEARCH: Final[Mapping[str, object]] = {"profile": "quick", "error": "2%", "loss_verifications": 1}
 #: Rate of phase 1 of a throughput trial, as a share of the connection rate; it must not exceed what the device can do.
 _SURELY: Final = 0.5
+#: Two gateways and the A/A control.
+_FEWEST: Final = 3
 
 
 @dataclass(slots=True)
@@ -137,6 +146,7 @@ class ByRates:
         self._keepers = {rated.label: _Labelled(rated.label) for rated in self._all}
         self._machine: Mapping[str, object] = {}
         self._budget = TimeBudget()
+        self._is_cut = False
 
     def __enter__(self) -> Self:
         """Make all labs and start all gateways for the first round, each with limits for all of its searches."""
@@ -317,14 +327,14 @@ class ByRates:
 
     def _searched_in_time(self, rated: RatedGateway, quantity: Quantity, number: int) -> str:
         """Search once, unless the time is over; BrokenError in the first round, without which there is no ratio."""
-        if self._budget.left == 0:
+        self._is_cut = self._budget.left == 0
+        if self._is_cut:
             rated.searched[quantity].add_void()
-            self._budget.refused = True
             why = ""
         else:
             with self._up(rated, quantity, number):
                 why = self._search(rated, quantity)
-        if not self._budget.refused:
+        if not self._is_cut:
             return why
         if not number:
             self._refuse_first_round()
@@ -341,9 +351,13 @@ class ByRates:
         longest = self._planned(self._all[0].bench, "new").settings.most_seconds or given
         left = (len(searches) - done) * (1 if "new" in self._quantities else 2)
         enough = math.ceil((given + left * longest) * least)
+        fewer = ["compare fewer gateways"] if len(self._all) > _FEWEST else []
+        fewer += ["choose fewer --quantities"] if len(self._quantities) > 1 else []
+        more = [f"use --most-seconds {enough} or more"] if enough <= MOST_SECONDS else []
+        advice = ", or ".join(more + fewer) or "no --most-seconds is surely enough: choose fewer connections"
         raise BrokenError(
             f"compare: {given:g} s ended in the first round, after {done} of {len(searches)} searches; a confidence "
-            f"interval needs {least} rounds: use --most-seconds {enough} or more, or compare fewer gateways"
+            f"interval needs {least} rounds: {advice}"
         )
 
     def _search(self, rated: RatedGateway, quantity: Quantity) -> str:
@@ -364,7 +378,8 @@ class ByRates:
         except TimeUpError as error:
             # What the search before needed is a rate of another kind.
             own = quantity == "new" or "new" in rated.found
-            searched.add_void(error.failed if own else math.inf)
+            # Of a search that the comparison's own time cut short nothing is known: lower rates were not tried.
+            searched.add_void(error.failed if own and not self._is_cut else math.inf)
             return "; ".join([str(error), *self._earlier_losses(rated, quantity)])
         if search.value:
             rated.found[quantity] = search
@@ -380,9 +395,13 @@ class ByRates:
         is_last = left is not None and (own is None or left < own)
         budget = TimeBudget(left if is_last else own, self._budget.clock)
         try:
-            return procedure.once(ready.measurer, settings, known, self._observer.event, budget)
-        finally:
-            self._budget.refused |= is_last and budget.refused
+            search = procedure.once(ready.measurer, settings, known, self._observer.event, budget)
+        except TimeUpError:
+            self._is_cut = is_last
+            raise
+        # Trials that only confirm what is known may lack the time.
+        self._is_cut = is_last and search.limited_by == TIME
+        return search
 
     def _parameters(self, rated: RatedGateway, quantity: Quantity) -> Parameters:
         parameters = parameters_of(rated.bench, rated.ready[quantity], self._machine)

@@ -45,7 +45,7 @@ _USUAL: Final[Mapping[MethodChoice, Mapping[str, Any]]] = {
 }
 #: Default time by rates for each gateway, s: a gateway adds searches to every round, and several rounds are needed.
 _SECONDS_OF_A_GATEWAY: Final = 450.0
-_MOST_SECONDS: Final = 86_400.0
+MOST_SECONDS: Final = 86_400.0
 
 
 def _check_commit(name: str, value: str) -> None:
@@ -99,7 +99,7 @@ class CompareOptions:
         None,
         "Longest time of the comparison",
         "s",
-        (1.0, _MOST_SECONDS),
+        (1.0, MOST_SECONDS),
         default="slices: 60; rates: 450 per gateway",
     )
     unlike: bool = chosen(False, "Allow gateways of different kinds, or with different numbers of devices")
@@ -195,7 +195,7 @@ def goal_of(options: CompareOptions) -> ComparisonGoal:
         level=options.level,
         resolve=0.01 if options.resolve is None else options.resolve,
         fail_above=options.fail_above,
-        most_seconds=_MOST_SECONDS if options.most_seconds is None else options.most_seconds,
+        most_seconds=MOST_SECONDS if options.most_seconds is None else options.most_seconds,
     )
 
 

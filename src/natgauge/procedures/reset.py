@@ -10,8 +10,8 @@ two instants, and both are reported.
 There are two methods: time stamps (longest silence at the receiver, RFC 6201 section 3.2) and loss (lost frames / the
 offered rate). If single frames are lost in addition, or connections come back one by one, the second result is longer.
 A silence that lost no frame is none of a reset: frames were late, or seldom. Nor is one that a stall of this host
-explains, unless the stall began while the device was restarted: such a trial is repeated. Nor are frames that were lost
-one by one, or few of them long after the reset: links and hosts lose such frames, too.
+explains or hides, unless the stall began while the device was restarted: such a trial is repeated. Nor are frames that
+were lost one by one long after the reset: links and hosts lose such frames, too.
 
 Another gateway may take over instead ("failover", in no standard). Then there is a second trial, for which the command
 runs again, so it has to move the traffic from whichever gateway has it. The Responder alone sends, as in downloads, to
@@ -191,6 +191,7 @@ class _ResetTime(HeldConnections[ResetSettings]):
                 begin = end = reset.began
             else:
                 begin, end = _silence(who, counts, reset)
+                notes += _late(who, counts, reset)
             if end - begin < off:
                 raise BrokenError(
                     f"{RESET}: the silence from the {who} lasted {end - begin:.3g} s, less than the power was off, "
@@ -242,16 +243,19 @@ class _ResetTime(HeldConnections[ResetSettings]):
         """Return what a takeover says in which no outage was seen; BrokenError of a reset, which has one."""
         lost = sum(counts.lost for each, counts in outcome.phase2.items() if _loses_after(counts, resets[each]))
         if self.settings.reset_kind != "failover":
+            none = _not_lost(outcome, resets, "reset")
             most = f"less than the {number(self._gap_ms)} ms between two frames"
             if lost:
                 longest = max(_longest_ms(counts, resets[each]) for each, counts in outcome.phase2.items())
                 most = f"at most {at_most(longest)} ms"
             raise BrokenError(
-                f"{RESET}: {_not_lost(lost, 'reset')}, so it did not interrupt, or for {most}; see what the reset "
+                f"{RESET}: {none}, so it did not interrupt, or for {most}; see what the reset "
                 "command does, or send faster (--throughput-rate)"
             )
         took = "within the longest silence" if lost else "without loss"
-        text = f"{_not_lost(lost, 'command')}: another gateway took over {took}, or the command moved nothing"
+        text = (
+            f"{_not_lost(outcome, resets, 'command')}: another gateway took over {took}, or the command moved nothing"
+        )
         return Note("device", text)
 
     def _surviving_share(self, outage: Outage) -> float | Note:
@@ -410,19 +414,26 @@ def _repeats(tried: Tried) -> list[Note]:
     """Return notes on trials that were repeated because of stalls."""
     notes = []
     if tried.trials > 1:
-        text = f"{tried.trials - 1} trials were repeated, because stalls may have lost the frames of their outage"
-        notes.append(Note("trials", text, tried.trials - 1))
+        times = tried.trials - 1
+        text = f"{times} trials were repeated, because stalls may have lost the frames of their outage, or hid it"
+        notes.append(Note("trials", text, times))
     if not tried.decided:
-        text = "stalls may have lost the frames of the outage in every trial: it may be shorter, or none"
+        text = "stalls may have lost the frames of the outage, or hid it, in every trial: it may be shorter, or none"
         notes.append(Note("trials", text))
     return notes
 
 
 def _is_of_stalls(counts: StreamCounts, reset: _Reset) -> bool:
-    """Whether stalls apart from the restart explain a part of the outage of a direction that is too large."""
-    found = _lost_span(counts, reset) if _loses_after(counts, reset) else None
-    if found is None:
+    """Whether stalls apart from the restart explain a part of the outage of a direction that is too large, or hide it.
+
+    More frames than the longest silence can have lost were not lost in a row, so the outage is a shorter one.
+    """
+    found, longest = _lost_span(counts, reset) if _loses_after(counts, reset) else None, _longest(counts)
+    if found is None or longest is None:
         return False
+    if found.by_loss and found.seconds > longest.seconds and not _is_stray(found, counts, reset):
+        # A silence until the end of the trial is none between two arrivals.
+        return found.end < (1 - TAIL_SHARE) * reset.over
     explained = sum(max(0.0, min(end, found.end) - max(begin, found.begin)) for begin, end in reset.stalls)
     if explained > STALLED_SHARE * found.seconds:
         return True
@@ -452,15 +463,16 @@ def _interrupted(counts: StreamCounts, reset: _Reset) -> bool:
 
 
 def _is_stray(span: _Span, counts: StreamCounts, reset: _Reset) -> bool:
-    """Whether lost frames are no outage: not next to the reset, and few, one by one, or not seen as a silence."""
+    """Whether lost frames are no outage: not next to the reset, and no more in a row than chance loses.
+
+    Where the place is only assumed, and none was seen, so are few frames.
+    """
     if span.begin <= reset.ended + EARLY_SECONDS and span.end >= reset.began - EARLY_SECONDS:
         return False
-    if span.seconds < EARLY_SECONDS:
+    if span.by_loss and span.seconds < EARLY_SECONDS:
         return True
-    if span.by_loss:
-        # A silence until the end of the trial is none between two arrivals.
-        return span.end < (1 - TAIL_SHARE) * reset.over
-    in_a_row = min(round(span.seconds * reset.rate) - 1, counts.lost)
+    longest = _longest(counts) or span
+    in_a_row = min(round(longest.seconds * reset.rate) - 1, counts.lost)
     return counts.offered_frames * (counts.lost / counts.offered_frames) ** in_a_row >= LEAST_CHANCE
 
 
@@ -475,16 +487,32 @@ def _strays(outcome: Trial, resets: Mapping[Direction, _Reset]) -> Iterator[Note
     for direction, counts in outcome.phase2.items():
         reset = resets[direction]
         if _loses_after(counts, reset) and not _interrupted(counts, reset):
-            none, most = _not_lost(counts.lost, "reset"), at_most(_longest_ms(counts, reset))
+            none, most = _not_lost(outcome, {direction: reset}, "reset"), at_most(_longest_ms(counts, reset))
             yield Note("device", f"{direction.value.capitalize()}: {none}, or one of at most {most} ms")
 
 
-def _not_lost(frames: int, what: str) -> str:
+def _late(who: str, counts: StreamCounts, reset: _Reset) -> Iterator[Note]:
+    """Yield a note on an outage that was seen some time after the command: the command may not be its cause."""
+    span = _lost_span(counts, reset) if _interrupted(counts, reset) else None
+    if span is not None and not span.by_loss and span.begin > reset.ended + EARLY_SECONDS:
+        after = number(1000 * (span.begin - reset.ended))
+        yield Note(
+            "device", f"the outage from the {who} began {after} ms after the command, and may have another cause"
+        )
+
+
+def _not_lost(outcome: Trial, resets: Mapping[Direction, _Reset], what: str) -> str:
     """Say that no outage was seen after what was done, with the number of frames that were lost all the same."""
+    losing = [(outcome.phase2[each], reset) for each, reset in resets.items()]
+    losing = [(counts, reset) for counts, reset in losing if _loses_after(counts, reset)]
+    frames = sum(counts.lost for counts, _ in losing)
     if not frames:
         return f"no frame was lost after the {what}"
     lost = "1 frame was lost" if frames == 1 else f"{frames} frames were lost"
-    return f"no outage was seen after the {what} ({lost}, but not in a row next to it)"
+    spans = [_lost_span(counts, reset) for counts, reset in losing]
+    # Where the tester's silence is the longest one, it is not known how they were lost.
+    seen = ", but not in a row next to it" * all(span is not None and not span.by_loss for span in spans)
+    return f"no outage was seen after the {what} ({lost}{seen})"
 
 
 def _longest(counts: StreamCounts) -> _Span | None:

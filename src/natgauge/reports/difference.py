@@ -38,8 +38,8 @@ _Kind = TypeVar("_Kind")
 
 #: Reasons that stand next to the outcome.
 _WITH_OUTCOME: Final = frozenset({"one lab each", "one sitting each", "control"})
-#: The answer is a line that surely changed, where there is one; then one of which less is known.
-_CERTAINTY: Final[Mapping[Outcome, int]] = {"cannot tell": 1, "not compared": 2, "no difference seen": 3}
+#: The answer is a line that became worse or changed, as the exit status; then better, then less known.
+_RANKS: Final[Mapping[Outcome, int]] = {"better": 1, "cannot tell": 2, "not compared": 3, "no difference seen": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +179,12 @@ def _table(changes: Changes[Thing], view: _View[Thing], width: int | None) -> li
 
 
 def _answer(changes: Changes[Thing], view: _View[Thing]) -> str:
-    """Return what changed most and surely; where nothing did, what is least known; and how many other lines say so."""
-    first = min(changes.lines, key=lambda line: (_CERTAINTY.get(line.outcome, 0), -_size(line.contrast)))
+    """Return what changed most and surely, worse before better; where nothing did, what is least known."""
+    first = min(changes.lines, key=lambda line: (_RANKS.get(line.outcome, 0), -_size(line.contrast)))
     what, before, after, unit = view.named(first)
     reason = f" ({first.conclusion.reason})" if first.conclusion.reason else ""
     figures = f"first {before}, then {after} {unit}".rstrip()
-    text = f"{first.outcome.capitalize()}{reason}: {what}, {figures}{_doubt(first)}."
+    text = f"{first.outcome.capitalize()}{reason}: {what}, {figures}{_doubt(first, view)}."
     counts = Counter(line.outcome for line in changes.lines)
     others = ", ".join(f"{number} {outcome}" for outcome, number in counts.items())
     return f"{text} Of {len(changes.lines)} lines: {others}." if len(changes.lines) > 1 else text
@@ -200,14 +200,16 @@ def _size(contrast: Contrast | None) -> float:
     return max(abs(end) for end in ends) / contrast.larger if contrast.larger else 0.0
 
 
-def _doubt(line: Change[Thing]) -> str:
+def _doubt(line: Change[Thing], view: _View[Thing]) -> str:
     """Return the contrast with its interval, as the end of the answer."""
     contrast = line.contrast
     if contrast is None:
         return ""
     times = f"{value_of(contrast)} times" if contrast.kind == "ratio" else value_of(contrast)
     coverage = contrast.interval.coverage
-    level = given(CONFIDENCE) if contrast.sure else percent(coverage, "down", width=1)
+    # Intervals of comparisons have the level of the comparisons.
+    usual = contrast.sure and view.interval is interval_of
+    level = given(CONFIDENCE) if usual else percent(coverage, "down", width=1)
     return f": {times} ({f'{_ends(contrast)}; {level} interval' if coverage else 'no interval'})"
 
 
@@ -254,8 +256,11 @@ def _named_results(line: Change[Result]) -> tuple[str, str, str, str]:
 
 
 def _named_ratios(line: Change[RatioEstimate]) -> tuple[str, str, str, str]:
-    gateway, quantity, first, second = _of_ratios(line)
-    return f"cost of {gateway} ({quantity})", first, second, "times the baseline's"
+    before, after = ("not known" if each.ratio is None else ratio(each.ratio) for each in (line.first, line.second))
+    unit = "times the baseline's"
+    if line.second.ratio is None:
+        before, unit = before if line.first.ratio is None else f"{before} {unit}", ""
+    return f"cost of {line.first.gateway} ({line.first.quantity})", before, after, unit
 
 
 def _bottlenecks_and_doubts(line: Change[Result]) -> list[str]:
