@@ -50,10 +50,15 @@ _PRESERVED_SHARE: Final = 0.9
 _LEAST_PAIRS, _MOST_PAIRS = 8, 24
 _WIDE_RANGE: Final = 1024
 _CLASHES: Final = 5
+#: Share of ports in order that were opened in order: that of random ones is half, with few exceptions. A dozen workers
+#: that count leave as many rows of rising ports.
+_RISING_SHARE: Final = 0.75
+#: Ports of a host that spread so much wider to a second remote endpoint come from another range.
+_SAME_RANGE: Final = 3
 #: Most flows that one inside host opens for the class of mapping, where ports come from a wide range.
 MAPPING_FLOWS: Final = 9 + 2 * _LEAST_PAIRS
 #: Likewise for port overloading.
-OVERLOADING_FLOWS: Final = 2 + _LEAST_PAIRS
+OVERLOADING_FLOWS: Final = 3 + _LEAST_PAIRS
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,17 +157,36 @@ def _contested(examiner: Examiner, seen: MappingSeen, remotes: Sequence[Endpoint
 class _Clash:
     """Flows to two remote endpoints that looked for one outside endpoint of two of them.
 
-    `is_likely` = they would have found one if ports were chosen at random.
-
     Attributes:
         flow: the flow to the first remote endpoint that has it; None = no two flows had one.
         other: the inside endpoint of the flow to the second remote endpoint that has it; None = as of `flow`.
+        pairs: outside endpoints of flows to the first and to the second remote endpoint, in order of opening.
     """
 
     flow: Flow | None
     other: Endpoint | None
-    flows: int
-    is_likely: bool
+    pairs: Sequence[tuple[Endpoint, Endpoint]]
+
+    @property
+    def flows(self) -> int:
+        """Number of all flows."""
+        return 2 * len(self.pairs)
+
+    @property
+    def are_counted(self) -> bool:
+        """Whether the higher port is the later one, or the earlier one, of most ports that are next to each other."""
+        ports = [end.port for pair in self.pairs for end in pair]
+        opened = sorted(range(len(ports)), key=ports.__getitem__)
+        rising = sum(before < after for before, after in pairwise(opened)) / (len(ports) - 1)
+        return not 1 - _RISING_SHARE < rising < _RISING_SHARE
+
+    @property
+    def doubt(self) -> str:
+        """Why these flows can have found no clash by chance; empty = they would have found one if there was one."""
+        if self.are_counted:
+            return "the gateway counts ports"
+        seen = [end for pair in self.pairs for end in pair]
+        return "" if len(self.pairs) ** 2 >= _CLASHES * _room(seen) else "ports come from a wide range"
 
 
 def _clash(examiner: Examiner, rival: Address, first: Endpoint, second: Endpoint) -> _Clash:
@@ -172,16 +196,18 @@ def _clash(examiner: Examiner, rival: Address, first: Endpoint, second: Endpoint
     that lies in its range. Elsewhere chance decides.
     """
     ours, theirs = dict[Endpoint, Flow](), dict[Endpoint, Flow]()
+    pairs: list[tuple[Endpoint, Endpoint]] = []
     for number in range(1, _MOST_PAIRS + 1):
         flow = examiner.open(examiner.spare(), first)
         other = examiner.open(replace(examiner.twin(flow), address=rival), second)
         ours[flow.mapped], theirs[other.mapped] = flow, other
+        pairs.append((flow.mapped, other.mapped))
         for mapped in (flow.mapped, other.mapped):
             if mapped in ours and mapped in theirs and ours[mapped].inside != theirs[mapped].inside:
-                return _Clash(ours[mapped], theirs[mapped].inside, 2 * number, is_likely=True)
+                return _Clash(ours[mapped], theirs[mapped].inside, pairs)
         if number >= _LEAST_PAIRS and _have_shown(number, (*ours, *theirs)):
             break
-    return _Clash(None, None, 2 * number, number**2 >= _CLASHES * _room((*ours, *theirs)))
+    return _Clash(None, None, pairs)
 
 
 def _have_shown(pairs: int, seen: Sequence[Endpoint]) -> bool:
@@ -192,10 +218,13 @@ def _have_shown(pairs: int, seen: Sequence[Endpoint]) -> bool:
 
 def _room(seen: Sequence[Endpoint]) -> float:
     """Return about how many outside endpoints there are where these come from."""
-    ports = [end.port for end in seen]
     # The range goes on beyond the lowest and the highest of some ports.
-    width = (max(ports) - min(ports) + 1) * (len(ports) + 1) / (len(ports) - 1)
+    width = (_width(seen) + 1) * (len(seen) + 1) / (len(seen) - 1)
     return width * len({end.address for end in seen})
+
+
+def _width(ends: Sequence[Endpoint]) -> int:
+    return max(end.port for end in ends) - min(end.port for end in ends)
 
 
 def _dependence(flows: Sequence[Flow]) -> Dependence:
@@ -324,14 +353,16 @@ class OverloadingSeen:
     Attributes:
         shared: the outside endpoint that they had; None = they had different ones, of one address.
         further: flows that were opened to see whether one gets the outside endpoint of another host's.
-        is_decided: whether these flows would show it: the port that both hosts asked for was kept for the one, or ports
-            come from a range so small that chance would have shown it.
+        doubt: why they can have found none by chance; empty = they would show it: the port that both hosts asked for
+            was kept for the one, each host has a range of its own, or all ports come from a small one.
+        are_apart: whether each host has a range of its own.
     """
 
     shared: Endpoint | None
     to_one: bool = False
     further: int = 0
-    is_decided: bool = True
+    doubt: str = ""
+    are_apart: bool = False
 
     @property
     def words(self) -> str:
@@ -340,6 +371,7 @@ class OverloadingSeen:
             remotes = "one remote host" if self.to_one else "two remote hosts"
             return f"two inside hosts had the outside endpoint {self.shared} at one time, to {remotes}"
         none = f"; none of {self.further} further flows had that of the other host" if self.further else ""
+        none += "; each host had ports of a range of its own" * self.are_apart
         return (
             "two inside hosts with the same source port had different outside endpoints, to one remote endpoint and to "
             f"two{none}"
@@ -360,8 +392,24 @@ def overloading(examiner: Examiner) -> OverloadingSeen:
     if mine.port == own.port:
         return OverloadingSeen(None)
     found = _clash(examiner, others[0].inside.address, first, second)
-    shared = None if found.flow is None else found.flow.mapped
-    return OverloadingSeen(shared, further=found.flows, is_decided=found.is_likely)
+    if found.flow is not None and found.other is not None:
+        shared = found.flow.mapped
+        return OverloadingSeen(shared, examiner.open(found.other, first).mapped == shared, found.flows)
+    before = tuple(zip(*found.pairs, strict=True))
+    if found.doubt and not found.are_counted and _are_apart(*before):
+        # The range may be that of a host and a remote endpoint, so both hosts have had ports to both.
+        more = (mine, examiner.open(examiner.spare(), second).mapped), ends
+        after = [(*host, *its) for host, its in zip(before, more, strict=True)]
+        wider = [_width(new) > _SAME_RANGE * _width(old) for new, old in zip(after, before, strict=True)]
+        if _are_apart(*after) and not any(wider):
+            return OverloadingSeen(None, further=found.flows, are_apart=True)
+    return OverloadingSeen(None, further=found.flows, doubt=found.doubt)
+
+
+def _are_apart(one: Sequence[Endpoint], other: Sequence[Endpoint]) -> bool:
+    """Whether all ports of the one are above those of the other; of ten random ones each, in one case of 90,000."""
+    ports = [sorted(end.port for end in ends) for ends in (one, other)]
+    return ports[0][-1] < ports[1][0] or ports[1][-1] < ports[0][0]
 
 
 @dataclass(frozen=True, slots=True)

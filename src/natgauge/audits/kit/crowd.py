@@ -198,6 +198,13 @@ class Crowd:
         self.refused = list(dict.fromkeys((*self.refused, *(inside for inside, _ in refused))))
         return bool(opened)
 
+    def elsewhere(self, examiner: Examiner) -> list[Wish]:
+        """Return flows of the one host from inside ports without a mapping, to each outside host in turn."""
+        ends = (Endpoint(self.host, port) for port in range(_LAST_PORT, 0, -1))
+        unused = islice((end for end in ends if end not in self.mapped), _MORE)
+        outside = len(examiner.hosts("responder"))
+        return [(end, examiner.remote(turn % outside)) for turn, end in enumerate(unused)]
+
     def insist(self, examiner: Examiner) -> bool:
         """Whether the one host has reached a limit: of many further flows, none opens.
 

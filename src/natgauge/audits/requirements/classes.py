@@ -69,8 +69,8 @@ def _examine_open_filtering(examiner: Examiner) -> Finding:
 def _overloading(examiner: Examiner) -> OverloadingSeen:
     """Return what was seen, where it decides: an outside endpoint of all remote endpoints is left to no other host."""
     seen = examiner.once(overloading)
-    if not seen.is_decided and examiner.once(mapping).kind != "endpoint-independent":
-        raise NotSeenError(f"{seen.words}, which can be chance: ports come from a wide range")
+    if seen.doubt and examiner.once(mapping).kind != "endpoint-independent":
+        raise NotSeenError(f"{seen.words}, which can be chance: {seen.doubt}")
     return seen
 
 

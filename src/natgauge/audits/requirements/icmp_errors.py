@@ -41,16 +41,21 @@ _EXTENSIONS: Final = b"\x20\x00" + checksum(b"\x20\x00\x00\x00" + _OBJECT).to_by
 def _faults(examiner: Examiner) -> dict[ErrorKind, str]:
     """Return what is wrong with each kind of error at the inside; nothing where all is right.
 
-    An error between other hosts that quotes no more than it must is looked at where the first one is right.
+    An error between other hosts that quotes no more than it must is looked at where the first one is right. Over IPv6
+    it must quote what fits (RFC 4443 section 2.4), which is the whole packet.
     """
     found: dict[ErrorKind, str] = {}
     for kind in ERROR_KINDS:
         fault = _fault(examiner, kind)
-        if not fault and (fault := _fault(examiner, kind, is_short=True)):
+        if not fault and _may_be_short(examiner) and (fault := _fault(examiner, kind, is_short=True)):
             fault = f"that quotes {QUOTED_OCTETS} octets behind the IP header {fault}"
         if fault:
             found[kind] = fault
     return found
+
+
+def _may_be_short(examiner: Examiner) -> bool:
+    return all(side.gateway.version == 4 for side in examiner.network.sides.values())
 
 
 def _fault(examiner: Examiner, kind: ErrorKind, *, is_short: bool = False) -> str:
@@ -94,7 +99,8 @@ def _examine_outside(examiner: Examiner) -> Finding:
 def _examine(examiner: Examiner, *kinds: ErrorKind) -> Finding:
     faults = examiner.once(_faults)
     wrong = [f"{kind} {faults[kind]}" for kind in kinds if kind in faults]
-    right = f"delivered with the inner packet as the host sent it, a whole one and its beginning: {', '.join(kinds)}"
+    quoted = "a whole one and its beginning" if _may_be_short(examiner) else "a whole one"
+    right = f"delivered with the inner packet as the host sent it, {quoted}: {', '.join(kinds)}"
     return not wrong, "; ".join(wrong) or right
 
 

@@ -11,7 +11,6 @@ from natgauge.audits.kit.crowd import CROWD, OLDER, Crowd, exhausted, open_all
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.hosts import TEAM, Flows
 from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
-from natgauge.audits.kit.packets import Endpoint
 from natgauge.audits.kit.requirement import CGN, Finding, requires
 from natgauge.words import Address, Transport
 
@@ -109,11 +108,11 @@ def _examine_limit(examiner: Examiner) -> Finding:
         )
     if not seen.is_shared:
         raise NotSeenError(f"{seen.words} at another outside address, which the flows of the one host do not use up")
+    opened, _ = open_all(examiner, seen.elsewhere(examiner))
+    if not set(opened.values()) <= set(seen.mapped.values()):
+        raise NotSeenError(f"{seen.words}; the one host still got other outside ports to other remote endpoints")
     outside = len(examiner.hosts("responder"))
-    elsewhere = [(Endpoint(seen.host, examiner.endpoint().port), examiner.remote(turn)) for turn in range(outside)]
-    if open_all(examiner, elsewhere)[0]:
-        raise NotSeenError(f"{seen.words}; the one host still opened flows to other remote endpoints")
-    return True, f"{seen.words}; the one host was refused to {outside} other remote endpoints, too"
+    return True, f"{seen.words}; the one host got no other outside port to {outside} remote hosts, either"
 
 
 @_when_full("packets without a mapping are dropped", (6888, "REQ-11a", "MUST", "udp"))
@@ -168,9 +167,10 @@ def _examine_sessions(examiner: Examiner) -> Finding:
     if not refused:
         raise NotSeenError(f"{_SESSIONS} sessions of one inside endpoint were opened; no limit was reached")
     words = f"after {len(opened)} sessions of one inside endpoint, one more was refused"
-    outside = range(1, len(examiner.hosts("responder")))
-    if open_all(examiner, [(inside, examiner.remote(index)) for index in outside])[0]:
+    outside = examiner.hosts("responder")[1:]
+    if open_all(examiner, [(inside, examiner.remote(1 + index)) for index in range(len(outside))])[0]:
         raise NotSeenError(f"{words}, but not to another remote host")
+    words += f", also to {', '.join(map(str, outside))}" if outside else ""
     if not open_all(examiner, [(examiner.endpoint(1), examiner.remote())])[0]:
         raise NotSeenError(f"{words}, and so was another host: the gateway may have no room")
-    return True, f"{words}, also to {len(outside)} other remote hosts, while another host opened a flow"
+    return True, f"{words}, while another host opened a flow"

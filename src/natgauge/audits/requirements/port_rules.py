@@ -9,7 +9,7 @@ from typing import Final
 from natgauge.audits.kit.classes import OVERLOADING_FLOWS, PORT_FLOWS, are_random, entropy_of, ports
 from natgauge.audits.kit.examiner import Examiner
 from natgauge.audits.kit.hosts import Flows
-from natgauge.audits.kit.observations import NotApplicableError, NotSeenError
+from natgauge.audits.kit.observations import AloneError, NotApplicableError, NotSeenError
 from natgauge.audits.kit.packets import Endpoint
 from natgauge.audits.kit.requirement import CGN, NAT64, Finding, requires
 from natgauge.audits.kit.rivals import compete
@@ -27,19 +27,27 @@ _BLOCK: Final = 4096
 _SOURCES: Final = (500, 1023, 1024, 65535)
 #: Remote endpoints of flows that show blocks of ports: a gateway can choose ports by them.
 _REMOTES: Final = 4
+_ONLY_FREE: Final = "only ports were examined that no other host used"
 
 
 @requires("ports stay below 1024, or from 1024 on", (4787, "REQ-3a", "SHOULD", "udp"), flows=Flows(len(_SOURCES)))
 def _examine_range(examiner: Examiner) -> Finding:
     """Look at ports that are free, and at those that were kept while another inside host asks for them."""
-    remote, pairs = examiner.remote(), list[tuple[int, int]]()
-    for port in _SOURCES:
-        flow = examiner.open(examiner.endpoint(port=port), remote)
-        pairs.append((port, flow.mapped.port))
-        if flow.mapped.port == port:
-            pairs.append((port, compete(examiner, flow, remote).mapped.port))
-    met = all((inside < _WELL_KNOWN) == (outside < _WELL_KNOWN) for inside, outside in pairs)
-    return met, ", ".join(f"{inside} became {outside}" for inside, outside in pairs)
+    remote, is_alone = examiner.remote(), len(examiner.hosts("initiator")) == 1
+    flows = [examiner.open(examiner.endpoint(port=port), remote) for port in _SOURCES]
+    pairs = [(flow.inside.port, flow.mapped.port) for flow in flows]
+    kept = [flow for flow in flows if flow.mapped.port == flow.inside.port and _stay(pairs)]
+    for flow in kept if not is_alone else ():
+        try:
+            pairs.append((flow.inside.port, compete(examiner, flow, remote).mapped.port))
+        except AloneError:
+            is_alone = True
+    words = ", ".join(f"{inside} became {outside}" for inside, outside in pairs)
+    return _stay(pairs), f"{words}; {_ONLY_FREE}" if kept and is_alone else words
+
+
+def _stay(pairs: Sequence[tuple[int, int]]) -> bool:
+    return all((inside < _WELL_KNOWN) == (outside < _WELL_KNOWN) for inside, outside in pairs)
 
 
 def _free(examiner: Examiner) -> Sequence[tuple[int, int]]:
