@@ -33,11 +33,11 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "agreement": (1_410, "types of the engine's requests and results, their delays in words, and the process"),
     "analysis": (7_120, "conclusions from records: two runs, many runs, audits, thresholds, scalability, subscribers"),
     # Carrier-grade NATs are audited with a pool, which labs and recipes know.
-    "audits": (24_640, "setups, the records, and the requirements; nothing that measures"),
+    "audits": (24_710, "setups, the records, and the requirements; nothing that measures"),
     "campaigns": (49_140, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
     "causes": (1_310, "facts about hops and counters, and the delays of late frames, with figures in words"),
     "cleaning": (12_160, "the labs of this machine from outside; their registers"),
-    "cli": (79_150, "the edge: reaches everything"),
+    "cli": (79_610, "the edge: reaches everything"),
     "comparisons": (46_550, "measures several gateways, on the bench"),
     "doubts": (7_440, "conditions on what procedures measured, and on the parameters of records; no metric"),
     "gateways": (6_850, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),
