@@ -484,7 +484,9 @@ def _ends(results: Sequence[Result], of: Sequence[Result] = ()) -> str:
     if least is None or most is None:
         return f"only bounds are known, of {_with_values(bounds, of)}"
     if least is most:
-        return f"known is only {_named(most, of)} with {_value(most, bits=True)}{_not_known(bounds, of)}"
+        alike = "known is only" if len(known) == 1 else "equal are"
+        names = listed([_named(each, of) for each in known])
+        return f"{alike} {names} with {_value(most, bits=True)}{_not_known(bounds, of)}"
     lowest, highest = (f"{_named(each, of)} with {_value(each, bits=True)}" for each in (least, most))
     return f"lowest is {lowest}, highest is {highest}{_not_known(bounds, of)}"
 
