@@ -355,7 +355,6 @@ class OverloadingSeen:
         further: flows that were opened to see whether one gets the outside endpoint of another host's.
         doubt: why they can have found none by chance; empty = they would show it: the port that both hosts asked for
             was kept for the one, each host has a range of its own, or all ports come from a small one.
-        are_apart: whether each host has a range of its own.
     """
 
     shared: Endpoint | None
