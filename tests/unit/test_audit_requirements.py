@@ -1099,6 +1099,17 @@ def test_a_limit_of_each_host_fills_no_address() -> None:
     assert "nothing shows that its outside address had no port left" in one.measured
 
 
+def test_a_host_that_reached_its_own_limit_before_shows_no_full_address() -> None:
+    examiner = examiner_of(Behaviour(addresses=2, host_flows=200))
+    examiner.begin("udp")
+    used_up = examiner.endpoint(1)
+    for _ in range(166):
+        examiner.open(replace(used_up, port=examiner.endpoint().port), examiner.remote())
+    (one,) = examine(examiner, of("RFC7857-4"))
+    assert one.verdict == "not seen", one.measured
+    assert "another host was refused" in one.measured
+
+
 def test_a_full_table_fills_no_address() -> None:
     """Hosts of all addresses are refused."""
     (one,) = examine(examiner_of(Behaviour(addresses=2, room=900)), of("RFC7857-4"))
