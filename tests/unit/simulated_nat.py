@@ -751,6 +751,9 @@ class SimulatedNat:
         if rule.host_sessions is not None and sum(len(one.remotes) for one in own) >= rule.host_sessions:
             return found is not None and remote in found.remotes
         most = None if rule.host_ports is None else rule.host_ports // 2 * (rule.addresses if rule.spills else 1)
+        if rule.ports in ("of a range", "drawn"):
+            # Flows share its ports, which limit it by themselves.
+            most = None
         if found is not None or (most is not None and len(own) >= most):
             return found is not None
         if rule.room is not None and len(self.mappings) >= rule.room:
@@ -833,6 +836,9 @@ class SimulatedNat:
         drawn, then any.
         """
         ports = range(1024, 1024 + self.behaviour.port_range)
+        if self.behaviour.host_ports is not None:
+            number = int(inside.address) - int(INSIDE)
+            ports = range(1024 + number * self.behaviour.host_ports, 1024 + (1 + number) * self.behaviour.host_ports)
 
         def is_free(port: int) -> bool:
             every = (one for one in self.mappings.of_port(port) if one.protocol == protocol)

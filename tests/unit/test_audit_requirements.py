@@ -17,6 +17,7 @@ from tests.unit import simulated_nat
 from tests.unit.simulated_nat import OUTSIDE, Behaviour, examiner_of
 from tests.unit.simulated_nat64 import INSIDE, Nat64
 
+from natgauge.audits.kit import crowd
 from natgauge.audits.kit.classes import MAPPING_FLOWS, PortsSeen, hairpinned
 from natgauge.audits.kit.crowd import Crowd
 from natgauge.audits.kit.examiner import Examiner
@@ -79,6 +80,10 @@ def has_error(packet: Packet, *, but: tuple[int, int] = (0, 0), octets: int | No
     if not isinstance(error, ErrorMessage):
         return False
     return (error.kind, error.code) != but and octets in (None, len(error.quoted))
+
+
+def has_source_port(port: int) -> Callable[[Packet], bool]:
+    return lambda packet: packet.sender is not None and packet.sender.port == port
 
 
 def is_large_fragment(packet: Packet) -> bool:
@@ -469,6 +474,48 @@ def test_a_port_that_two_hosts_can_have_by_chance_is_not_seen_where_ports_come_f
     assert narrow.verdict == "meets", narrow.measured
 
 
+def test_ports_that_are_counted_meet_by_chance_only() -> None:
+    wanted = of("RFC4787-REQ-3", "RFC5382-REQ-7")
+    found = list(examine(examiner_of(Behaviour(mapping="address and port-dependent", ports="contiguous")), wanted))
+    assert {one.verdict for one in found} == {"not seen"}, [one.measured for one in found]
+
+
+@pytest.mark.parametrize(("by_remote", "verdict"), [(False, "meets"), (True, "not seen")])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_hosts_with_ranges_of_ports_of_their_own_have_no_port_together(
+    seed: int,
+    by_remote: bool,  # noqa: FBT001
+    verdict: str,
+) -> None:
+    behaviour = Behaviour(mapping="address and port-dependent", host_ports=1200, host_ports_by_remote=by_remote)
+    found = list(examine(examiner_of(behaviour, seed=seed), of("RFC4787-REQ-3", "RFC5382-REQ-7")))
+    assert {one.verdict for one in found} == {verdict}, [one.measured for one in found]
+
+
+def test_a_range_of_a_host_and_a_remote_host_is_none_of_the_host() -> None:
+    """Both hosts have ranges apart, but that of the second one is elsewhere to the second remote host."""
+    block = Behaviour(mapping="address and port-dependent", host_ports=1200)
+    other = replace(block, host_ports=1500)
+    moved = replace(block, elsewhere=other, is_elsewhere=lambda packet: of_host(32)(packet) and to_second(packet))
+    for behaviour, verdict in ((block, "meets"), (moved, "not seen")):
+        examiner = examiner_of(behaviour)
+        for _ in range(10):
+            examiner.inside.go_on(for_many=False)
+        (one,) = examine(examiner, of("RFC4787-REQ-3"))
+        assert one.verdict == verdict, one.measured
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_hosts_with_one_outside_endpoint_by_chance_are_compared_to_one_remote_endpoint_too(seed: int) -> None:
+    """Only a gateway whose mappings depend on the remote endpoint keeps both hosts apart."""
+    wanted = of("RFC7857-3")
+    (both,) = examine(examiner_of(Behaviour(overlaps=True, port_range=64), seed=seed), wanted)
+    assert both.verdict == "fails", both.measured
+    apart = Behaviour(mapping="address and port-dependent", ports="drawn", port_range=64)
+    (different,) = examine(examiner_of(apart, seed=seed), wanted)
+    assert different.verdict == "meets", different.measured
+
+
 def test_ports_that_lie_together_towards_one_remote_endpoint_only_are_no_block() -> None:
     """Where the remote endpoint is a part of the choice, a host has ports all over (Jool does so)."""
     (block,) = examine(examiner_of(Behaviour(host_ports=1600)), of("RFC6888-REQ-14"))
@@ -485,6 +532,65 @@ def test_a_limit_of_flows_to_one_remote_host_is_no_limit_of_a_host() -> None:
     (to_one,) = examine(examiner_of(open_elsewhere), wanted)
     assert to_one.verdict == "not seen", to_one.measured
     assert "still got other outside ports to other remote endpoints" in to_one.measured
+
+
+def test_a_port_that_a_host_has_already_is_no_further_one() -> None:
+    """Its limit is one of ports: of a block, each port serves flows to several remote endpoints."""
+    behaviour = Behaviour(mapping="address and port-dependent", ports="drawn", host_ports=512)
+    (one,) = examine(examiner_of(behaviour), of("RFC6888-REQ-4"))
+    assert one.verdict == "meets", one.measured
+
+
+def test_an_inside_endpoint_with_a_mapping_shows_no_limit_of_a_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The crowd has the inside ports from which other examinations choose."""
+    monkeypatch.setattr(crowd, "_FIRST_PORT", 20_000)
+    examiner = examiner_of(Behaviour(host_ports=5000, port_range=60_000), inside_hosts=3)
+    examiner.mappings = 3000
+    (one,) = examine(examiner, of("RFC6888-REQ-4"))
+    assert one.verdict == "meets", one.measured
+
+
+@pytest.mark.parametrize(("outside_hosts", "named"), [(1, 0), (3, 2)])
+def test_remote_hosts_to_which_a_session_was_refused_are_named(outside_hosts: int, named: int) -> None:
+    (one,) = examine(examiner_of(Behaviour(host_sessions=1800), outside_hosts=outside_hosts), of("RFC6888-REQ-5"))
+    assert (one.verdict, one.measured.count(str(OUTSIDE)[:-1])) == ("meets", named), one.measured
+    assert " 0 " not in one.measured
+
+
+def test_a_port_that_leaves_its_range_is_seen_without_another_host() -> None:
+    """It fails, although the port before it was kept, which shows nothing without another host."""
+    leaving = Behaviour(ports="random", ranges=False)
+    kept = Behaviour(ports="preserving", elsewhere=leaving, is_elsewhere=has_source_port(1023))
+    (one,) = examine(examiner_of(kept, inside_hosts=1), of("RFC4787-REQ-3a"))
+    assert one.verdict == "fails", one.measured
+
+
+@pytest.mark.parametrize(("addresses", "inside_hosts"), [(1, 1), (256, 39)])
+def test_where_no_two_hosts_compete_free_ports_decide_and_the_verdict_says_so(
+    addresses: int, inside_hosts: int
+) -> None:
+    wanted = of("RFC4787-REQ-3a")
+    (alone,) = examine(
+        examiner_of(Behaviour(ports="preserving", addresses=addresses), inside_hosts=inside_hosts), wanted
+    )
+    (competing,) = examine(examiner_of(Behaviour(ports="preserving")), wanted)
+    assert (alone.verdict, competing.verdict) == ("meets", "meets"), alone.measured
+    assert (port_rules._ONLY_FREE in alone.measured, port_rules._ONLY_FREE in competing.measured) == (True, False)
+
+
+def test_a_whole_quotation_is_enough_where_one_side_has_ipv6() -> None:
+    """RFC 4443 wants as much of the packet as fits, so an error with less is none that a gateway has to know."""
+    dropping = Behaviour(nat64=Nat64(), errors="dropped")
+    behaviour = Behaviour(nat64=Nat64(), elsewhere=dropping, is_elsewhere=partial(has_error, octets=28))
+    found = list(examine(examiner_of(behaviour), of(*ERRORS_TRANSLATED)))
+    assert {one.verdict for one in found} == {"meets"}, [one.measured for one in found]
+
+
+def test_errors_are_examined_on_a_link_whose_gateway_has_no_known_address() -> None:
+    examiner = examiner_of(Behaviour())
+    examiner.network.sides = {side: replace(link, gateway=None) for side, link in examiner.network.sides.items()}
+    (one,) = examine(examiner, of("RFC5508-REQ-4"))
+    assert one.verdict == "meets", one.measured
 
 
 def test_a_gateway_without_room_limits_no_sessions_of_a_host() -> None:
@@ -991,6 +1097,17 @@ def test_a_limit_of_each_host_fills_no_address() -> None:
     (one,) = examine(examiner_of(Behaviour(addresses=2, host_ports=1600)), of("RFC7857-4"))
     assert one.verdict == "not seen", one.measured
     assert "nothing shows that its outside address had no port left" in one.measured
+
+
+def test_a_host_that_reached_its_own_limit_before_shows_no_full_address() -> None:
+    examiner = examiner_of(Behaviour(addresses=2, host_flows=200))
+    examiner.begin("udp")
+    used_up = examiner.endpoint(1)
+    for _ in range(166):
+        examiner.open(replace(used_up, port=examiner.endpoint().port), examiner.remote())
+    (one,) = examine(examiner, of("RFC7857-4"))
+    assert one.verdict == "not seen", one.measured
+    assert "another host was refused" in one.measured
 
 
 def test_a_full_table_fills_no_address() -> None:

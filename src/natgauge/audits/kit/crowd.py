@@ -242,12 +242,14 @@ def _is_full(examiner: Examiner, crowd: Crowd) -> bool:
     """Whether the outside address of the crowd has no port left, though the gateway has room for flows elsewhere.
 
     Either the crowd has about as many flows as an address has ports; or another host of the address was refused, and
-    one with another address is served. A limit of each host refuses only the first, a limit of the table all.
+    one with another address is served. A limit of each host refuses only the first, and others that had about as many
+    flows before; a limit of the table refuses all.
     """
     if len(crowd.mapped) >= MANY * (_LAST_PORT - _FIRST_PORT + 1):
         return True
-    refused = {inside.address for inside in crowd.refused} - {crowd.host}
-    if not any(examiner.inside.outside(host) in crowd.addresses for host in refused):
+    refused, most = {inside.address for inside in crowd.refused} - {crowd.host}, examiner.inside.opened(crowd.host)
+    unlimited = (host for host in refused if examiner.inside.opened(host) + OLDER <= most)
+    if not any(examiner.inside.outside(host) in crowd.addresses for host in unlimited):
         return False
     for host in _others(examiner, crowd):
         if host in refused or examiner.inside.outside(host) in (None, *crowd.addresses):

@@ -55,7 +55,7 @@ def _faults(examiner: Examiner) -> dict[ErrorKind, str]:
 
 
 def _may_be_short(examiner: Examiner) -> bool:
-    return all(examiner.hosts(side)[0].version == 4 for side in ("initiator", "responder"))
+    return all(side.hosts[0].version == 4 for side in examiner.network.sides.values())
 
 
 def _fault(examiner: Examiner, kind: ErrorKind, *, is_short: bool = False) -> str:
