@@ -203,29 +203,32 @@ def test_cabled_ports_carry_the_tester_both_ways(tester: Machine, ports: tuple[s
             assert f"1000 of 1000 from {here} to {far}" in cable["what"]
 
 
+def misconfigured(port: str) -> list[tuple[str, str, str, str, str, str]]:
+    """What makes a port of any driver unusable, what undoes that, and what `probe` says of it."""
+    up, mtu, detach = f"ip link set {port} up", f"ip link set {port} mtu 1500", f"ip link set {port} xdp off"
+    bond = (
+        f"ip link add bond0 type bond; ip link set {port} down; ip link set {port} master bond0; ip link set bond0 up"
+    )
+    return [
+        (f"ip link set {port} down", up, port, "link", "is down", up),
+        (f"ip link set {port} mtu 9000", mtu, port, "MTU", "9000", mtu),
+        (bond, f"ip link del bond0; {up}", port, "bond", "belongs to bond0", f"ip link set {port} nomaster"),
+        (ATTACH.replace("PORT", port), detach, port, "XDP", "attached (xdp); end what attached it", detach),
+    ]
+
+
 @pytest.mark.parametrize(
     ("make", "undo", "port", "word", "what", "mend"),
     [
-        ("ip link set mq0 down", "ip link set mq0 up", "mq0", "link", "is down", "ip link set mq0 up"),
-        ("ip link set mq0 mtu 9000", "ip link set mq0 mtu 1500", "mq0", "MTU", "9000", "ip link set mq0 mtu 1500"),
         ("ip link set vmx0 mtu 9000", "ip link set vmx0 mtu 1500", "vmx0", "MTU", "9000", "ip link set vmx0 mtu 1500"),
         ("true", "true", "fix0", "XDP", "first); start the guest with ctrl_guest_offloads=on", None),
         ("true", "true", "old0", "XDP", "has no XDP (e1000)", None),
         # With a program attached, this card would end the machine with a panic.
         ("ethtool -L mq0 combined 4", "ethtool -L mq0 combined 2", "mq0", "queues", "has 4 queues for 2 cores, of 4",
          "ethtool -L mq0 combined 2"),
-        ("ip link add bond0 type bond; ip link set mq0 down; ip link set mq0 master bond0; ip link set bond0 up",
-         "ip link del bond0; ip link set mq0 up", "mq0", "bond", "belongs to bond0", "ip link set mq0 nomaster"),
-        (ATTACH.replace("PORT", "mq0"), "ip link set mq0 xdp off", "mq0", "XDP",
-         "attached (xdp); end what attached it", "ip link set mq0 xdp off"),
         ("ip tuntap add tap0 mode tap; ip link set tap0 up", "ip link del tap0", "tap0", "link", "no carrier", None),
-        ("ip link set igb0 down", "ip link set igb0 up", "igb0", "link", "is down", "ip link set igb0 up"),
-        ("ip link set igb0 mtu 9000", "ip link set igb0 mtu 1500", "igb0", "MTU", "9000",
-         "ip link set igb0 mtu 1500"),
-        ("ip link add bond0 type bond; ip link set igb0 down; ip link set igb0 master bond0; ip link set bond0 up",
-         "ip link del bond0; ip link set igb0 up", "igb0", "bond", "belongs to bond0", "ip link set igb0 nomaster"),
-        (ATTACH.replace("PORT", "igb0"), "ip link set igb0 xdp off", "igb0", "XDP",
-         "attached (xdp); end what attached it", "ip link set igb0 xdp off"),
+        *misconfigured("mq0"),
+        *misconfigured("igb0"),
     ],
 )  # fmt: skip
 def test_a_misconfigured_port_is_not_usable_for_the_reason_that_the_driver_has(  # noqa: PLR0917 - one per column
