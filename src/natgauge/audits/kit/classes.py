@@ -186,7 +186,7 @@ class _Clash:
         if self.are_counted:
             return "the gateway counts ports"
         seen = [end for pair in self.pairs for end in pair]
-        return "" if len(self.pairs) ** 2 >= _CLASHES * _room(seen) else "ports come from a wide range"
+        return "" if _would_clash(len(self.pairs), seen) else "ports come from a wide range"
 
 
 def _clash(examiner: Examiner, rival: Address, first: Endpoint, second: Endpoint) -> _Clash:
@@ -212,8 +212,12 @@ def _clash(examiner: Examiner, rival: Address, first: Endpoint, second: Endpoint
 
 def _have_shown(pairs: int, seen: Sequence[Endpoint]) -> bool:
     """Whether so many pairs of flows would show a clash of ports that are chosen at random, or could not show it."""
-    room = _room(seen)
-    return room > _WIDE_RANGE or pairs**2 >= _CLASHES * room
+    return _room(seen) > _WIDE_RANGE or _would_clash(pairs, seen)
+
+
+def _would_clash(pairs: int, seen: Sequence[Endpoint]) -> bool:
+    """Whether so many pairs of flows would show a clash of ports that are chosen at random."""
+    return pairs**2 >= _CLASHES * _room(seen)
 
 
 def _room(seen: Sequence[Endpoint]) -> float:
