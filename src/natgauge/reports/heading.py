@@ -197,10 +197,10 @@ def _conditions(collected: StoredResults) -> str:
         family: [size for each in every if each.get(_FAMILY) == family and isinstance(size := each.get(_SIZE), int)]
         for family in ("ipv4", "ipv6")
     }
-    texts = [f"{_ends(own)} {noun if max(own) > 1 else noun[:-1]}" for noun, own in values.items() if own]
+    by_noun = {noun: f"{_ends(own)} {noun if max(own) > 1 else noun[:-1]}" for noun, own in values.items() if own}
     if all(by_family.values()) and len(set(map(_ends, by_family.values()))) > 1:
-        of_both = f"{_ends(by_family['ipv4'])} octets ({_ends(by_family['ipv6'])} over IPv6)"
-        texts = [of_both if text.endswith(" octets") else text for text in texts]
+        by_noun[_CONDITIONS[_SIZE]] = f"{_ends(by_family['ipv4'])} octets ({_ends(by_family['ipv6'])} over IPv6)"
+    texts = list(by_noun.values())
     texts += list(dict.fromkeys(f"by {by}" for result in results if (by := criterion.transport(result))))
     texts += list(dict.fromkeys(f"subscribers{each}" for result in results if (each := criterion.terms(result))))
     return ", ".join([*texts, *_words(_PLACE, every)])
