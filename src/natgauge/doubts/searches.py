@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from natgauge.doubts.doubt import Doubt
 from natgauge.figure_text import in_percent
 from natgauge.metrics.shared_figures import HELD_FIGURE, SHARE_FIGURE
 from natgauge.notes import Note, NoteWord
+from natgauge.procedures.kit.result.frame_counts import least_to_most
 from natgauge.procedures.kit.result.results import Measurement
 
 DOUBTS: Final = (
@@ -208,13 +209,9 @@ def of_one_reason(notes: Iterable[Note], repetitions: Sequence[Measurement]) -> 
             yield note
     if numbers and shares:
         of = len(numbers) + len(shares)
+        lost, kept = least_to_most(shares, in_percent), least_to_most(numbers, "{:,.0f}".format)
         text = (
-            f"the repetitions disagree on the reason: {len(shares)} of {of} lost {_ends(shares, in_percent)} of the "
-            f"frames at every rate, and {len(numbers)} kept about {_ends(numbers, '{:,.0f}'.format)} connections at "
-            "every rate, and all of fewer"
+            f"the repetitions disagree on the reason: {len(shares)} of {of} lost {lost} of the frames at every rate, "
+            f"and {len(numbers)} kept about {kept} connections at every rate, and all of fewer"
         )
         yield Note("loss at every rate", text)
-
-
-def _ends(figures: Sequence[float], said: Callable[[float], str]) -> str:
-    return " to ".join(dict.fromkeys(map(said, (min(figures), max(figures)))))

@@ -161,7 +161,8 @@ def losses(attempts: Sequence[Attempt], unit: str) -> str:
     failed = [each for each in valid if lost[id(each)] and each.outcome.verdict is not Verdict.PASS]
     if not failed:
         return ""
-    rates, frames = f"{_range([each.load for each in valid])} {unit}".rstrip(), _range(lost.values(), in_full)
+    rates = f"{least_to_most([each.load for each in valid])} {unit}".rstrip()
+    frames = least_to_most(lost.values(), in_full)
     slowest = min(failed, key=lambda attempt: attempt.load)
     due = sum(counts.due_frames for counts in deciding_counts(slowest.outcome))
     if len(valid) == 1:
@@ -191,5 +192,6 @@ def _lost_few(attempt: Attempt) -> bool:
     return lost_at_most(attempt.outcome, FEW_LOST)
 
 
-def _range(values: Collection[float], write: Callable[[float], str] = written) -> str:
+def least_to_most(values: Collection[float], write: Callable[[float], str] = written) -> str:
+    """Return the least and the greatest, such as "2 to 5"; once where they are written alike."""
     return " to ".join(dict.fromkeys(map(write, (min(values), max(values)))))

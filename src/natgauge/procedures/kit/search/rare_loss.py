@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from natgauge.figure_text import number as written
 from natgauge.notes import Note
-from natgauge.procedures.kit.result.frame_counts import deciding_counts, lost_at_most
+from natgauge.procedures.kit.result.frame_counts import deciding_counts, least_to_most, lost_at_most
 from natgauge.procedures.kit.result.results import Attempt
 from natgauge.trials import Trial
 from natgauge.words import Verdict
@@ -62,7 +62,7 @@ def rare_loss_note(attempts: Iterable[Attempt], upper: float | None, unit: str) 
         for stream in deciding_counts(attempt.outcome)
     )
     loads = [attempt.load for attempt in rare]
-    rates = " to ".join(dict.fromkeys(written(end) for end in (min(loads), max(loads))))
+    rates = least_to_most(loads)
     text = (
         f"{lost:,} of {due:,} frames were lost in {len(rare)} of {len(failed)} failed trials at {rates} {unit}, where "
         f"a device that can do {written(upper)} {unit} loses {written(overload)} frames: the loss has another reason "
