@@ -20,7 +20,7 @@ from natgauge.analysis.unit_frames import mix_of
 from natgauge.figure_text import given
 from natgauge.records.comparison import GatewayRecord
 from natgauge.records.measurement import Result
-from natgauge.records.parameters import TRANSPORT_NAMES, Parameters, describe, differing, shown, told
+from natgauge.records.parameters import TRANSPORT_NAMES, Parameters, describe, differing, separated, shown
 from natgauge.words import enumerated
 
 #: Parameters of the machines, which together are the host.
@@ -280,7 +280,7 @@ def _value(name: str, figure: RankedFigure) -> str:
 
 def _shown(value: JsonValue) -> str:
     several = differing(value)
-    return " and ".join(map(told, several)) if several else "not stated" if value is None else told(value)
+    return " and ".join(map(separated, several)) if several else "not stated" if value is None else separated(value)
 
 
 def _families(figure: RankedFigure) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from natgauge.doubts.doubt import Doubt, Facts, Said
-from natgauge.records.parameters import describe, differing, shown, told
+from natgauge.records.parameters import describe, differing, separated, shown
 
 #: Part of the name that QEMU gives to processors that it emulates (TCG).
 _EMULATOR: Final = "QEMU TCG"
@@ -24,7 +24,7 @@ def _functional(facts: Facts) -> Iterator[Said]:
 def _mixed(facts: Facts) -> Iterator[Said]:
     """Repetitions of several devices or machines are several measurements."""
     unlike = [
-        f"{describe(name).label} {', then '.join(map(told, values))}"
+        f"{describe(name).label} {', then '.join(map(separated, values))}"
         for _, name, value in facts.parameters.items()
         if (values := differing(value))
     ]

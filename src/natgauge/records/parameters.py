@@ -230,10 +230,10 @@ def joined(every: Sequence[Parameters], metric: str) -> Parameters:
     return Parameters(**groups)
 
 
-def told(value: JsonValue) -> str:
+def separated(value: JsonValue) -> str:
     """A parameter's value in sentences and tables, as `shown`: whole numbers have separators."""
     if values := differing(value):
-        return f"{SEVERAL} {' '.join(map(told, values))}"
+        return f"{SEVERAL} {' '.join(map(separated, values))}"
     return in_full(value) if isinstance(value, int) and not isinstance(value, bool) else shown(value)
 
 

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from natgauge.analysis.scalability import AXES, varied_with
 from natgauge.figure_text import given
 from natgauge.records.measurement import Result
-from natgauge.records.parameters import TRANSPORT_NAMES, describe, is_fact, told
+from natgauge.records.parameters import TRANSPORT_NAMES, describe, is_fact, separated
 
 #: Words for a value of these parameters, in the order of the label; other values follow the parameter's label.
 _WORDS: Final[Mapping[str, str]] = {
@@ -102,7 +102,7 @@ def text_of(value: JsonValue) -> str:
     """Return a parameter's value as people read it."""
     if isinstance(value, str):
         return next((name for transport, name in TRANSPORT_NAMES.items() if transport == value), value)
-    return told(value)
+    return separated(value)
 
 
 def _numbered(texts: Sequence[str]) -> list[str]:

@@ -45,7 +45,7 @@ from natgauge.metrics.shared_figures import (
 from natgauge.metrics.times import OWN, RATIO, TESTER
 from natgauge.records.comparison import FRAME_OF
 from natgauge.records.measurement import SHARE_OF_LINK, Result
-from natgauge.records.parameters import describe, told
+from natgauge.records.parameters import describe, separated
 from natgauge.reports import criterion, main_figure
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.summary import VALUES_FOR_PERCENTILES
@@ -274,7 +274,7 @@ def _with_several(name: str) -> Callable[[Result], Cell]:
 def _cell(value: JsonValue) -> Cell:
     if value is None or isinstance(value, str | int | float):
         return str(value).lower() if isinstance(value, bool) else value
-    return told(value)
+    return separated(value)
 
 
 def opened_by_draws(result: Result) -> int | None:
