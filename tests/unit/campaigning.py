@@ -89,10 +89,14 @@ class Killed(BaseException):
 
 
 class Dies:
-    """Whatever wants to know whether it lives; after its last moment nothing of it does anything any more."""
+    """Whatever wants to know whether it lives; after its last moment nothing of it does anything any more.
 
-    def __init__(self, after: int | None = None) -> None:
+    `by`: what ends it.
+    """
+
+    def __init__(self, after: int | None = None, *, by: BaseException | None = None) -> None:
         self.left = after
+        self.by = by or Killed()
 
     def moment(self) -> bool:
         """Whether this was the last moment."""
@@ -100,7 +104,7 @@ class Dies:
             return False
         self.left -= 1
         if self.left < 0:
-            raise Killed
+            raise self.by
         return self.left == 0
 
 

@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import platform
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from natgauge.campaigns.campaign import run as run_campaign
 from natgauge.campaigns.journal import entries
 from natgauge.campaigns.status import status
 from natgauge.cleaning import cleanup
-from natgauge.errors import HostError, UsageError
+from natgauge.errors import EndedBySignal, HostError, UsageError
 from natgauge.inputs.question import Cell
 from natgauge.labs.common import locks, namespaces
 from natgauge.labs.common.register import Register
@@ -91,6 +92,34 @@ def test_killed_in_any_trial_every_repetition_that_ended_is_kept_and_only_the_ru
         assert trials <= sum(benches.trials.values()) <= trials + most
         assert asked(folder) == asked(reference)
         assert results(folder) == results(reference)
+
+
+@pytest.mark.parametrize("by", [EndedBySignal(signal.SIGTERM), HostError("the disk is full")])
+def test_what_had_ended_is_stored_when_a_session_is_ended_within_its_turn(
+    by: BaseException, undisturbed: tuple[Path, int], tmp_path: Path
+) -> None:
+    reference = undisturbed[0]
+    (name,) = (name for name in results(reference) if "connection-rate" in name)
+    benches = Benches(killed=Dies(len(asked(reference)[name, 1]), by=by))
+    with pytest.raises(type(by)):
+        campaign(tmp_path, benches, plan=ONLY_SEARCHES)
+    assert results(tmp_path) == {name: results(reference)[name]}
+
+
+def test_what_a_killed_session_left_of_any_cell_is_stored_by_the_next_one_whatever_it_measures(tmp_path: Path) -> None:
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "killed").mkdir()
+    campaign(tmp_path / "whole", Benches(), plan=TWO_DEVICES)
+    first, other = (line["cell"] for line in entries(tmp_path / "whole" / "out") if line["event"] == "visit")
+    name = next(name for name in results(tmp_path / "whole") if name.startswith(first) and "connection-rate" in name)
+    benches = Benches(killed=Dies(len(asked(tmp_path / "whole")[name, 1])))
+    with pytest.raises(Killed):
+        campaign(tmp_path / "killed", benches, plan=TWO_DEVICES)
+    assert results(tmp_path / "killed") == {}
+    benches.killed = Dies(0)
+    with pytest.raises(Killed):
+        campaign(tmp_path / "killed", benches, plan=TWO_DEVICES, only=[other])
+    assert results(tmp_path / "killed") == {name: results(tmp_path / "whole")[name]}
 
 
 @pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.soak)])

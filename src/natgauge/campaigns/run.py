@@ -23,7 +23,7 @@ from natgauge.campaigns.evidence import NO_EVIDENCE, STORED, EvidenceFile, Evide
 from natgauge.campaigns.journal import Journal, JournalLine, text_of
 from natgauge.campaigns.state import CampaignState, MeasurementState
 from natgauge.durations import duration, likely
-from natgauge.errors import UsageError
+from natgauge.errors import EndedBySignal, NatgaugeError, UsageError
 from natgauge.measurements.making import keep, of_repetitions, write_conditions
 from natgauge.measurements.prepared import MakeBench
 from natgauge.metrics import declared
@@ -90,7 +90,12 @@ class _Turn:
             observer=session.observer,
             alike={each.name for each in session.points if each.one_device == self.point.one_device},
         )
-        run.run()
+        try:
+            run.run()
+        except (EndedBySignal, NatgaugeError):
+            # Repetitions that have ended are reported, though this turn has not ended.
+            session.finish_all(self.point, renewed=True)
+            raise
         session.finish_all(self.point, renewed=True)
 
 
@@ -118,7 +123,8 @@ class Session:
     def run(self) -> None:
         """Measure until nothing is left."""
         points = self._chosen()
-        for point in points:
+        # A killed session may have left repetitions of any cell without a result.
+        for point in self.points:
             self.finish_all(point)
         self.runner(self, points)
         # A device that broke in one cell ends the measurements of its other cells.

@@ -41,8 +41,8 @@ _EXTENSIONS: Final = b"\x20\x00" + checksum(b"\x20\x00\x00\x00" + _OBJECT).to_by
 def _faults(examiner: Examiner) -> dict[ErrorKind, str]:
     """Return what is wrong with each kind of error at the inside; nothing where all is right.
 
-    An error between other hosts that quotes no more than it must is looked at where the first one is right. Over IPv6
-    it must quote what fits (RFC 4443 section 2.4), which is the whole packet.
+    An error between other hosts that quotes no more than it must is looked at where the first one is right. An outside
+    router of IPv6 must quote what fits (RFC 4443 section 2.4), which is the whole packet.
     """
     found: dict[ErrorKind, str] = {}
     for kind in ERROR_KINDS:
@@ -55,7 +55,7 @@ def _faults(examiner: Examiner) -> dict[ErrorKind, str]:
 
 
 def _may_be_short(examiner: Examiner) -> bool:
-    return all(side.hosts[0].version == 4 for side in examiner.network.sides.values())
+    return examiner.host(0, "responder").version == 4
 
 
 def _fault(examiner: Examiner, kind: ErrorKind, *, is_short: bool = False) -> str:
