@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,9 +32,8 @@ from natgauge.records.store import (
     result_name,
 )
 from natgauge.reports import explanation
-from natgauge.reports.answers import MOST_NAMES, listed
 from natgauge.reports.collected import StoredResults
-from natgauge.words import enumerated
+from natgauge.words import enumerated, few, listed
 
 #: Makes the command that measures a stored result again of the command as a folder has it, the metric, the gateway, and
 #: the parameters of the record by name, which the command must not contradict. Empty where it cannot be made of typed
@@ -158,9 +157,9 @@ def without_result(collected: StoredResults) -> Iterator[str]:
         by_gateway.setdefault(one.gateway, []).append(one.measurement)
     if by_gateway:
         names = [f"{enumerated(own)} of {gateway}" for gateway, own in by_gateway.items()]
-        yield f"No result: {_few(names)} (reasons: natgauge status)."
+        yield f"No result: {', '.join(few(names))} (reasons: natgauge status)."
     if collected.unended:
-        yield f"No result, because it did not end: {_few(list(map(_called, collected.unended)))}."
+        yield f"No result, because it did not end: {', '.join(few(list(map(_called, collected.unended))))}."
 
 
 def _called(folder: Path) -> str:
@@ -169,12 +168,6 @@ def _called(folder: Path) -> str:
         return _planned(folder)[1]
     except UsageError:
         return folder.name
-
-
-def _few(names: Sequence[str]) -> str:
-    """At most four names; they contain "and" themselves."""
-    more = len(names) - MOST_NAMES
-    return ", ".join(names if more <= 0 else [*names[: MOST_NAMES - 1], f"{more + 1} more"])
 
 
 def not_ended(folder: Path) -> str:

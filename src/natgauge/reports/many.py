@@ -14,13 +14,14 @@ from natgauge.analysis import conditions
 from natgauge.metrics import declared
 from natgauge.records.measurement import Result
 from natgauge.reports import doubtful, main_figure
-from natgauge.reports.answers import listed, stated_number
+from natgauge.reports.answers import stated_number
 from natgauge.reports.failures import BrokenMeasurement
 from natgauge.reports.graded_doubts import graded, mark
 from natgauge.reports.heading import SAID_ROWS
 from natgauge.reports.labels import names_of
 from natgauge.reports.pivot import alike, heading_of, matrix
 from natgauge.reports.sheet import OF_RUNS, Sheet, SheetRow
+from natgauge.words import listed
 
 #: So many results can be read next to each other.
 _FEW: Final = 8

@@ -40,7 +40,7 @@ from natgauge.reports.html.figures import FigureGroup, Looks
 from natgauge.reports.html.metrics_table import ratio_table, tabled_of
 from natgauge.reports.optional_deps import need
 from natgauge.reports.sheet import Sheet, SheetRow, lines_of, notes
-from natgauge.words import Verdict, enumerated
+from natgauge.words import Verdict, enumerated, listed
 
 #: Columns of a table next to each other; more would not fit on paper and phones.
 _COLUMNS: Final = 6
@@ -301,7 +301,7 @@ def _audits(stored: Sequence[StoredAudit], at: Path) -> dict[str, Any]:
     ]
     classes = [(line.heading, [_NO_VERDICT | {"said": cell} for cell in line.cells]) for line in audit.classes(records)]
     return {
-        "title": f"{'Audit' if len(records) == 1 else 'Audits'} of {answers.listed(names)}",
+        "title": f"{'Audit' if len(records) == 1 else 'Audits'} of {listed(names)}",
         "head": ["requirement", *names],
         "rows": [*rows, *classes],
         "below": audit.chart(records).notes,
