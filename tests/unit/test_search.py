@@ -50,7 +50,8 @@ def plan(
     error: SearchError = ONE_PERCENT,
     **others: float,
 ) -> SearchPlan:
-    return SearchPlan(top=top, start=min(start, top), floor=min(floor, top), error=error, **others)  # type: ignore[arg-type]
+    bounds = {"top": top, "start": min(start, top), "floor": min(floor, top)}
+    return SearchPlan(**bounds, error=error, unit="frames/s", **others)  # type: ignore[arg-type]
 
 
 def find(
@@ -384,7 +385,9 @@ def test_a_device_that_throws_dice_ends_the_search_with_a_supported_answer(dice:
 @pytest.mark.parametrize("top", [1.5e6, TOP])
 def test_the_answer_of_a_search_with_probes_passed_at_full_length(top: float, *, confirm: bool) -> None:
     """A device that holds 2 M for a short time and 1 M for long: probes are not the answer."""
-    asked = SearchPlan(top=top, start=100_000, floor=100, error=ONE_PERCENT, short_probes=True, confirm=confirm)
+    asked = SearchPlan(
+        top=top, start=100_000, floor=100, error=ONE_PERCENT, unit="frames/s", short_probes=True, confirm=confirm
+    )
 
     def trial(load: float, short: bool, _bounds: Bounds) -> OneTrial:  # noqa: FBT001 - the search's signature
         return cliff(2e6 if short else 1e6)(load)

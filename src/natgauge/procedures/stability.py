@@ -156,10 +156,7 @@ class _Stability(HeldConnections[StabilitySettings]):
         return replace(measured, upper=max(value, most)) if invalid else measured
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
-        text = (
-            f"{written(self.rate)} frames/s {self.settings.each_direction}, in periods of "
-            f"{self.settings.trial_seconds:g} s"
-        )
+        text = f"{written(self.rate)} {self.settings.rate_unit}, in periods of {self.settings.trial_seconds:g} s"
         return [Note("method", text)]
 
     def _periods(self) -> list[Period]:

@@ -94,13 +94,13 @@ class SearchPlan:
     start: float
     floor: float
     error: SearchError
+    unit: str
     stride: float = NEAR
     short_probes: bool = False
     invalid_repeats: int = 10
     loss_verifications: int = 0
     confirm: bool = True
     most_trials: int = 200
-    unit: str = "frames/s"
     expected: float | None = None
     whole: bool = False
     step: float = 0.0
