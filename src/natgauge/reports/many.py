@@ -107,7 +107,12 @@ def _words(own: Mapping[str, Result], failed: Sequence[BrokenMeasurement]) -> st
         if words:
             found.setdefault(", ".join(dict.fromkeys(words)), []).append(result.metric)
     texts = [f"{'' if len(of) == len(own) else f'{listed(of)}: '}{words}" for words, of in found.items()]
-    return "; ".join([*texts, *(textwrap.shorten(one.cause, _REASON, placeholder=" ...") for one in failed)])
+    return "; ".join([*texts, *(_reason(one) for one in failed)])
+
+
+def _reason(failed: BrokenMeasurement) -> str:
+    cause = textwrap.shorten(failed.cause, _REASON, placeholder=" ...")
+    return f"{failed.measurement}{failed.where}: {cause}" if failed.where else cause
 
 
 def _by_work(by_gateway: Mapping[str, Mapping[str, Result]], columns: Sequence[str]) -> Mapping[str, list[str]]:

@@ -32,7 +32,7 @@ from natgauge.reports import answers, audit, comparison, graded_doubts, labels, 
 from natgauge.reports.answers import Sentence
 from natgauge.reports.collected import Stored, StoredAudit, StoredComparison, StoredResults
 from natgauge.reports.doubtful import in_summary
-from natgauge.reports.failures import CommandAgain, failures_of, shell_options
+from natgauge.reports.failures import CommandAgain, failures_of, shell_options, without_result_yet
 from natgauge.reports.heading import NO_WORDS, Heading, OwnWords, heading
 from natgauge.reports.html import charts, evidence, figures, metrics_table
 from natgauge.reports.html.evidence import Trials
@@ -95,6 +95,7 @@ def page(collected: StoredResults, again: CommandAgain, at: Path = Path(), own: 
     said = [
         *(one for one in sentences if not one.unlike and one not in tabled),
         *_conditions(collected, [view for view in views if view is not None]),
+        *map(Sentence, without_result_yet(collected)),
     ]
     common, parameters = _parameters([result.parameters for result in results], names)
     return _rendered(
