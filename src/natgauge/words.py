@@ -113,6 +113,9 @@ MAXIMUM_CONNECTIONS: Final = 2**31
 #: N of a trial where nobody says another.
 DEFAULT_CONNECTIONS: Final = 100_000
 
+#: Names in a list; of more, their number.
+MOST_NAMES: Final = 4
+
 Address = IPv4Address | IPv6Address
 Interface = IPv4Interface | IPv6Interface
 Network = IPv4Network | IPv6Network
@@ -126,3 +129,14 @@ def sending(directions: object, *, is_balanced: bool = True) -> str:
 def enumerated(names: Sequence[str]) -> str:
     """Return names as a sentence has them, such as "a, b and c"; empty without any."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+def few(names: Sequence[str]) -> list[str]:
+    """Return names; of more than four, the first three and the number of the others."""
+    more = len(names) - MOST_NAMES
+    return list(names) if more <= 0 else [*names[: MOST_NAMES - 1], f"{more + 1} more"]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return a few names as a sentence has them, such as "a, b, c and 2 more"."""
+    return enumerated(few(names))

@@ -11,10 +11,13 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 import natgauge
 from natgauge.procedures import procedures
 
 ROOT = Path(natgauge.__file__).parent
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 #: What each package or module may import of the others; whatever stands in no line is on no floor.
 MAY_IMPORT: dict[str, set[str]] = {
@@ -277,3 +280,19 @@ def test_who_measures_loads_nothing_that_runs_the_engine() -> None:
     types = loaded("import natgauge.agreement.generated")
     assert "natgauge.agreement.generated" in types
     assert [name for name in types if name.startswith(("natgauge.host", "natgauge.agreement.process"))] == []
+
+
+_STATUS = """
+from natgauge.campaigns.status import CampaignStatus, MeasurementStatus
+from natgauge.cli.status import lines
+one = MeasurementStatus("a", "throughput", 0, 1, 1.0, (), 0, "frames/s", "", "does not come up", (), "")
+assert "does not come up" in lines(CampaignStatus("b", None, False, (one,), None, (), 0, 0, None))[-1]"""
+_PLAN = f"from natgauge.cli import run; assert run(['plan', 'check', {str(EXAMPLES / 'sessions.toml')!r}]) == 0"
+
+
+@pytest.mark.parametrize("script", [_PLAN, _STATUS], ids=["plan check", "status"])
+def test_plans_and_running_campaigns_are_told_of_without_the_views_of_results(script: str) -> None:
+    """Seen: a list of names in a sentence loaded all answers, and with them the conclusions from records."""
+    names = loaded(script)
+    assert "natgauge.campaigns" in names
+    assert [name for name in names if name.startswith("natgauge.reports")] == []

@@ -165,6 +165,18 @@ def test_pauses_that_a_slow_reading_makes_longer_leave_periods_out_too(monkeypat
     ]
 
 
+@pytest.mark.parametrize(("pause", "fitting"), [(0.1, 33), (2.0, 14)])
+def test_the_opening_of_the_connections_is_a_part_of_the_time_limit(
+    pause: float, fitting: int, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen: all of the time was given to the periods, so that the trial with its 20 s of phase 1 was refused."""
+    monkeypatch.setattr("tests.simulated_lab.engine.PERIOD_PAUSE_SECONDS", pause)
+    result = measure(most_seconds=60.5, connection_rate=100.0)
+    assert figures(result)["periods"] == fitting
+    with golden.raises(BrokenError):
+        measure(most_seconds=20.5, connection_rate=100.0)
+
+
 def test_each_period_is_an_event_with_its_number_and_the_time_that_is_left() -> None:
     observed = Observed()
     measure(observe=observed)

@@ -72,6 +72,19 @@ def test_all_directions_share_the_testers_highest_rate(directions: str, highest:
     assert (found.median, found.limited_by) == (highest, "tester")
 
 
+@pytest.mark.parametrize("search", ["binary", "mlrsearch"])
+@pytest.mark.parametrize(
+    "gateway", [{"forwards": 1e9, "ceiling": 4e6}, {"forwards": 1e6, "rare_loss": 0.7}], ids=["fast", "losing"]
+)
+@pytest.mark.parametrize("sent", [{}, {"directions": "up"}, {"down_share": 0.8}], ids=["both", "up", "unequal"])
+def test_the_rates_in_notes_name_the_directions_that_they_are_of(
+    search: str, gateway: dict[str, Any], sent: dict[str, Any], golden: Golden
+) -> None:
+    """Seen: notes wrote "frames/s" where the answer wrote "frames/s in each direction"."""
+    found = measure(Gateway(**gateway), connection_rate=1e5, search=search, **sent)
+    golden([note for note in found.result.notes if " frames/s" in note.text])
+
+
 def test_phase_1_runs_at_half_of_the_connection_rate_which_is_measured_once_where_it_is_not_given() -> None:
     told = measure(Gateway(establishes=200_000, forwards=300_000), connection_rate=200_000)
     assert told.plans("phase1_rate") == {100_000}

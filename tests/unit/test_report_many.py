@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.campaigning import Benches, campaign, quick_disk
+from tests.unit.campaigning import PLAN, Benches, Dies, Killed, campaign, quick_disk
+from tests.unit.golden import Golden
 from tests.unit.made_results import keep, made, with_interval
 
 from natgauge.cli import run
@@ -17,9 +19,10 @@ from natgauge.records.measurement import Result
 from natgauge.records.store import Store
 from natgauge.reports import markdown, text
 from natgauge.reports.collected import Stored, StoredResults
-from natgauge.reports.failures import BrokenMeasurement, broken_of, without_result
+from natgauge.reports.failures import BrokenMeasurement, broken_of, without_result, without_result_yet
 from natgauge.reports.heading import heading
 from natgauge.reports.many import doubts_of, is_wanted, sheet
+from natgauge.stored.find_results import find
 
 __all__ = ["quick_disk"]
 
@@ -151,6 +154,60 @@ def test_what_broke_of_a_campaign_is_in_the_report(tmp_path: Path, capsys: pytes
         assert "nftables-nat44" not in line
     stored = StoredResults((), (), campaigns=(tmp_path / "out",))
     assert {each.cause for each in broken_of(stored)} == {"linux-ipv4: does not come up"}
+
+
+@pytest.mark.parametrize("conditions", ["same", "others"])
+def test_what_another_folder_of_the_report_has_under_the_same_conditions_is_not_missing(
+    conditions: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seen: "No result" of a gateway whose result stood in the table, from the folder in which it did not break."""
+    broke, again = tmp_path / "broke", tmp_path / "again"
+    for path, breaks in ((broke, {"linux-ipv4": BrokenError("linux-ipv4: does not come up")}), (again, {})):
+        path.mkdir()
+        plan = PLAN if conditions == "same" or path == broke else PLAN.replace('error = "30%"', 'error = "40%"')
+        campaign(path, Benches(breaks=breaks), plan=plan)
+    folders = [broke / "out", again / "out"]
+    found = find(folders)
+    missing = broken_of(found)
+    assert len(missing) == (0 if conditions == "same" else 4)
+    # Next to the result of other conditions it is said which campaign lacks one.
+    assert {one.where for one in missing} <= {f" in {broke / 'out'}"}
+    page = tmp_path / "page.html"
+    assert run(["report", *map(str, folders), "--html", str(page)]) == 0
+    assert ("does not come up" in page.read_text()) == (conditions == "others")
+    assert run(["report", *map(str, folders)]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert ("No result: " in told) == (conditions == "others")
+    assert all(one.where in told for one in missing)
+    # Alone, the folder lacks them.
+    assert len(broken_of(find([broke / "out"]))) == 4
+
+
+def test_what_a_campaign_has_not_begun_is_counted_in_the_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], golden: Golden
+) -> None:
+    """Seen: who was given the page did not see that half of the campaign was to come."""
+    whole, breaks = Benches(), {"linux-ipv4": BrokenError("does not come up")}
+    for name in ("whole", "half"):
+        (tmp_path / name).mkdir()
+    campaign(tmp_path / "whole", whole)
+    with pytest.raises(Killed):
+        campaign(tmp_path / "half", Benches(breaks=breaks, killed=Dies(sum(whole.trials.values()) // 6)))
+    folder = tmp_path / "half" / "out"
+    found = find([folder])
+    left = 8 - len(found.results) - len(broken_of(found))
+    assert left > 0
+    (told,) = without_result_yet(found)
+    assert re.findall(r"\d+", told) == [str(left), "8"]
+    for form in ("text", "markdown"):
+        assert run(["report", str(folder), "--format", form]) == 0
+        assert told in capsys.readouterr().out
+    page = tmp_path / "page.html"
+    assert run(["report", str(folder), "--html", str(page)]) == 0
+    assert told in page.read_text()
+    golden(told)
+    # A second campaign of the same plan has them all.
+    assert not list(without_result_yet(find([folder, tmp_path / "whole" / "out"])))
 
 
 def test_what_did_not_end_is_named_even_where_its_plan_is_damaged(tmp_path: Path) -> None:

@@ -36,6 +36,8 @@ PASS, FAIL = outcome(Verdict.PASS), outcome(Verdict.FAIL, "device")
 FULL_TABLE = outcome(Verdict.FAIL, "table")
 SLOW_TESTER, DISTURBED = outcome(Verdict.INVALID, "tester"), outcome(Verdict.INVALID, "host")
 COLLAPSED = outcome(Verdict.COLLAPSED, "device")
+#: It could not begin: the device did not come back.
+GONE = make_outcome(Verdict.COLLAPSED, "simulated", limited_by="device")
 #: Most frames of it were lost while a core stalled.
 SWAMPED = make_outcome(Verdict.INVALID, "simulated", make_counts(100, 100, 10), limited_by="host", excused=True)
 
@@ -48,7 +50,8 @@ def plan(
     error: SearchError = ONE_PERCENT,
     **others: float,
 ) -> SearchPlan:
-    return SearchPlan(top=top, start=min(start, top), floor=min(floor, top), error=error, **others)  # type: ignore[arg-type]
+    bounds = {"top": top, "start": min(start, top), "floor": min(floor, top)}
+    return SearchPlan(**bounds, error=error, unit="frames/s", **others)  # type: ignore[arg-type]
 
 
 def find(
@@ -203,6 +206,39 @@ def test_where_the_time_is_over_a_load_that_was_put_off_is_no_bound(trials: int)
     assert 12_500 <= found.value <= 20_000
 
 
+@pytest.mark.parametrize("failing", [math.inf, 70_000])
+@pytest.mark.parametrize("trials", range(9, 19))
+def test_where_the_trials_are_at_their_end_a_load_that_was_put_off_is_no_bound(
+    trials: int, failing: float, golden: Golden
+) -> None:
+    """Seen: its bounds were called as near as asked, and nobody had tried the upper one to the end."""
+
+    def device(load: float) -> OneTrial:
+        return PASS if load <= 20_000 else SWAMPED if load < failing else FAIL
+
+    found = find(device, plan(start=80_000, error=SearchError(share=0.2), most_trials=trials))
+    assert (found.upper, found.limited_by) == (None if failing == math.inf else 80_000, "host")
+    assert 12_500 <= found.value <= 20_000
+    (note,) = (note for note in found.notes if note.word == "ended early")
+    if trials == 18:
+        golden(note.text)
+
+
+def test_a_third_collapse_at_a_load_that_was_put_off_is_its_failure() -> None:
+    answers = [COLLAPSED, COLLAPSED, *[SWAMPED] * 3, PASS, COLLAPSED]
+    found = find(scripted(*answers), plan(start=400_000, error=SearchError(share=0.5)))
+    assert len(found.attempts) == len(answers)
+    assert (found.value, found.upper) == (50_000, 100_000)
+    assert "ended early" not in {note.word for note in found.notes}
+
+
+def test_a_device_that_is_gone_before_a_load_failed_is_the_limit() -> None:
+    """Seen: the highest rate of the tester had passed, said a note, and no trial had been anywhere near it."""
+    found = find(lambda load: PASS if load < 200_000 else GONE, plan())
+    assert (found.value, found.upper, found.limited_by) == (100_000, None, "device")
+    assert [note.word for note in found.notes] == ["ended early"]
+
+
 def test_a_search_of_loads_that_are_all_put_off_has_no_answer_and_ends() -> None:
     found = find(lambda _load: SWAMPED, plan(floor=10_000, invalid_repeats=4))
     assert (found.value, found.limited_by) == (0, "host")
@@ -349,7 +385,9 @@ def test_a_device_that_throws_dice_ends_the_search_with_a_supported_answer(dice:
 @pytest.mark.parametrize("top", [1.5e6, TOP])
 def test_the_answer_of_a_search_with_probes_passed_at_full_length(top: float, *, confirm: bool) -> None:
     """A device that holds 2 M for a short time and 1 M for long: probes are not the answer."""
-    asked = SearchPlan(top=top, start=100_000, floor=100, error=ONE_PERCENT, short_probes=True, confirm=confirm)
+    asked = SearchPlan(
+        top=top, start=100_000, floor=100, error=ONE_PERCENT, unit="frames/s", short_probes=True, confirm=confirm
+    )
 
     def trial(load: float, short: bool, _bounds: Bounds) -> OneTrial:  # noqa: FBT001 - the search's signature
         return cliff(2e6 if short else 1e6)(load)

@@ -35,7 +35,7 @@ def searched(*, time_ends: bool) -> Measurement:
         counts = make_counts(FRAMES, FRAMES, FRAMES - lost)
         return make_outcome("FAIL", "loss", phase1=counts, limited_by="device", failed_phase=1)
 
-    plan = SearchPlan(top=10_000, start=100, floor=1, error=SearchError(share=0.05), invalid_repeats=2)
+    plan = SearchPlan(top=10_000, start=100, floor=1, error=SearchError(share=0.05), unit="frames/s", invalid_repeats=2)
     return search(plan, trial, lambda _outcome: None)
 
 
@@ -74,7 +74,7 @@ def test_a_load_that_failed_and_then_passes_does_not_outweigh_the_lower_ones_tha
             return PASSED
         return failed_of(int(FRAMES * (1 - 100_000 / rate) / 2))
 
-    plan = SearchPlan(top=top, start=65_000, floor=100, error=SearchError(share=0.01))
+    plan = SearchPlan(top=top, start=65_000, floor=100, error=SearchError(share=0.01), unit="frames/s")
     found = search(plan, trial, lambda _outcome: None, lambda *_: NOTHING_SAID)
     assert tried.count(top) == 2
     assert tried[-1] == top
@@ -99,7 +99,9 @@ def test_what_a_trial_showed_of_bounds_that_no_longer_count_explains_no_later_on
         few = rate <= 1.0102 * limit and not shows
         return failed_of(1 if few else int(FRAMES * (1 - limit / rate) / 2))
 
-    plan = SearchPlan(top=16e6, start=50_000, floor=100, error=SearchError(share=0.01), expected=100_000)
+    plan = SearchPlan(
+        top=16e6, start=50_000, floor=100, error=SearchError(share=0.01), unit="frames/s", expected=100_000
+    )
     found = search(plan, trial, lambda _outcome: None, lambda *_: NOTHING_SAID)
     words = [note.word for note in found.notes]
     assert "contradictions" in words

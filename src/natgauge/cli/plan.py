@@ -15,6 +15,7 @@ from natgauge.cli.say import say
 from natgauge.figure_text import given
 from natgauge.figure_text import number as written
 from natgauge.host.cpus import as_if
+from natgauge.words import listed
 
 if TYPE_CHECKING:
     from natgauge.campaigns.cells import PlannedCell
@@ -157,7 +158,6 @@ def _estimated(plan: Path, cells: Sequence[PlannedCell], estimated: Estimate, *,
     from natgauge.analysis.contrast import least_repetitions
     from natgauge.campaigns.estimate import ASSUMED_CONNECTIONS, ASSUMED_FRAMES
     from natgauge.host.limits import available_octets
-    from natgauge.reports.answers import listed
     from natgauge.statistics.interval import CONFIDENCE
 
     available = available_octets() if here else None

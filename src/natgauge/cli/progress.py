@@ -19,7 +19,7 @@ from natgauge.host.limits import ControlGroups
 from natgauge.host.settings import waits_told
 from natgauge.metrics import declared
 from natgauge.plain_text import one_line, visible
-from natgauge.procedures.kit.events import Event, units_of
+from natgauge.procedures.kit.events import Event, units_in
 from natgauge.trials import Trial, TrialPlan
 from natgauge.words import Verdict
 
@@ -201,8 +201,7 @@ def _said(event: Event, outcome: Trial) -> str:
 
 
 def _searched(event: Event) -> str:
-    phase2 = event.plan.phase2
-    _, unit = units_of(event.metric, *((0, 0) if phase2 is None else (phase2.initiator_rate, phase2.responder_rate)))
+    _, unit = units_in(event.metric, event.plan)
     # Of a rate of frames the load, which is written before it, has the unit.
     return event.bounds.text("" if unit.startswith("frames/s") else unit).rstrip()
 

@@ -13,6 +13,7 @@ import cloup
 from natgauge.cli.say import json_object, say
 from natgauge.durations import duration
 from natgauge.figure_text import at_least, at_most, number
+from natgauge.words import listed
 
 if TYPE_CHECKING:
     from natgauge.campaigns.status import CampaignStatus, MeasurementStatus
@@ -37,7 +38,6 @@ def command(folders: tuple[Path, ...], as_json: bool) -> None:
 
 def lines(campaign_status: CampaignStatus) -> list[str]:
     """The status of a campaign, in words."""
-    from natgauge.reports.answers import listed
     from natgauge.tables import aligned, columns
 
     done = sum(measurement.done for measurement in campaign_status.measurements)

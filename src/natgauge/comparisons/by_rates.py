@@ -58,7 +58,7 @@ from natgauge.trial.observer import Observer
 from natgauge.trial.planned import Planned
 from natgauge.trial.receiver_time import receiver_seconds
 from natgauge.trial.renewal import FreshLabs, in_repetition
-from natgauge.words import QUANTITIES, Quantity
+from natgauge.words import QUANTITIES, Quantity, sending
 
 #: Settings of each search. A failed trial is repeated once, so that one stall of the host decides no rate.
 SEARCH: Final[Mapping[str, object]] = {"profile": "quick", "error": "2%", "loss_verifications": 1}
@@ -451,7 +451,9 @@ class ByRates:
         """Yield the losses of the earlier searches whose rates decide how long the first trial takes."""
         for each in dict.fromkeys(("new", quantity)):
             if each in rated.found:
-                lost = losses(rated.found[each].searched, self._planned(rated.bench, each).procedure.unit)
+                unit = self._planned(rated.bench, each).procedure.unit
+                of_frames = "" if each == "new" else f" {sending(each)}"
+                lost = losses(rated.found[each].searched, f"{unit}{of_frames}")
                 if lost:
                     yield f"in the search before, {lost}"
 

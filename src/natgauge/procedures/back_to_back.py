@@ -187,10 +187,9 @@ class _BackToBack(HeldConnections[BackToBackSettings]):
         meant = "" if self.rate == self._meant else f", as the tester did not reach {written(self._meant)}"
         sent_rate = f", really sent at {written(sent)} ({in_percent(sent / self.rate)})" if rates else ""
         late = f"bursts of {written(self.late)} frames and less could not be sent at their rate"
-        throughput = "not known" if self.throughput is None else f"{written(self.throughput)} frames/s"
+        throughput = "not known" if self.throughput is None else f"{written(self.throughput)} {self.settings.rate_unit}"
         bursts_at = (
-            f"bursts at {written(self.rate)} frames/s {self.settings.each_direction}{sent_rate}{meant}; "
-            f"throughput {throughput}"
+            f"bursts at {written(self.rate)} {self.settings.rate_unit}{sent_rate}{meant}; throughput {throughput}"
         )
         found = [repetition for repetition in measurements if SENT_RATE in repetition.figures]
         return [

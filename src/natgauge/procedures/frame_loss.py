@@ -115,7 +115,7 @@ class _FrameLoss(HeldConnections[FrameLossSettings]):
                 continue
             if not outcome.phase2:
                 # Nothing was offered, so there is no share (RFC 2544 section 26.3).
-                text = f"the loads from {written(rate)} frames/s down are left out: {outcome.reason}"
+                text = f"loads of {written(rate)} {settings.rate_unit} and less are left out: {outcome.reason}"
                 self.repetition_notes.append(Note("device", text))
                 break
             rows.append(_row(share, rate, outcome))
@@ -131,12 +131,12 @@ class _FrameLoss(HeldConnections[FrameLossSettings]):
         figures = {name: lossless[0]} if lossless else {}
         quantity = "lost_percent" if settings.placement != "shared" else "shortfall_percent"
         value, most = float(rows[0][quantity] or 0.0), rows[0].get(f"{quantity}_most")
-        notes = [*_shared_notes(settings, lossless), *_excused_notes(rows, quantity, mixed=mixed)]
+        notes = [*_shared_notes(settings, lossless), *_excused_notes(rows, quantity, settings.rate_unit, mixed=mixed)]
         measured = self.measurement(value, figures=figures, notes=notes, series=rows)
         return measured if most is None else replace(measured, upper=float(most))
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
-        full = f"100 % is {written(self.full)} frames/s {self.settings.each_direction}, {self.meaning}"
+        full = f"100 % is {written(self.full)} {self.settings.rate_unit}, {self.meaning}"
         return [Note("throughput", full), *tolerance_note(self.settings.loss_tolerance)]
 
 
@@ -168,12 +168,12 @@ def _shared_notes(settings: FrameLossSettings, lossless: Sequence[float]) -> lis
     return [method, *late_frames.note_of(settings.trial_seconds, lossless[0], apart, advice, what)]
 
 
-def _excused_notes(rows: Sequence[Row], quantity: str, *, mixed: bool) -> list[Note]:
+def _excused_notes(rows: Sequence[Row], quantity: str, unit: str, *, mixed: bool) -> list[Note]:
     """A doubt that names the range of the share at each load where frames were excused, of one size or `mixed` ones."""
     return [
         Note(
             "excused frames",
-            f"at {written(row['offered_rate'])} frames/s the share is between {written(row[quantity])} % and "
+            f"at {written(row['offered_rate'])} {unit} the share is between {written(row[quantity])} % and "
             f"{written(most)} %: "
             "disturbances explain some of the lost frames, and the device may have lost a part of those itself"
             f"{'; their sizes are not known, so the shares of sizes are left out' if mixed else ''}",

@@ -33,7 +33,7 @@ from natgauge.procedures.kit.result.results import Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.search.rate_search import SearchSpan
 from natgauge.subscriber_profiles import ROUND_TRIP_SECONDS
-from natgauge.words import Transport
+from natgauge.words import Transport, sending
 
 #: Largest share of a limit that is surely no more than it.
 _JUST_BELOW: Final = 1 - 1e-9
@@ -235,6 +235,7 @@ class _MixedLoad(MixedLoad[MixedLoadSettings]):
             top=top,
             floor=min(top, LEAST_FRAMES / self.settings.trial_seconds),
             start=min(top, FIRST_RATE),
+            unit=f"{MIXED_LOAD.unit} {sending('both')}",
             tester_top=self.top_of_tester,
         )
 

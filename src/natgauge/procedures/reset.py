@@ -285,7 +285,7 @@ class _ResetTime(HeldConnections[ResetSettings]):
         by = "by natgauge" if settings.reset_command is None else "by the user's command"
         off = f", which was off for {settings.power_off_seconds:g} s (subtracted)" * (settings.reset_kind == "power")
         text = (
-            f"{number(self.rate)} frames/s {settings.each_direction}, so times are known to {number(self._gap_ms)} "
+            f"{number(self.rate)} {settings.rate_unit}, so times are known to {number(self._gap_ms)} "
             f"ms; {_IN_WORDS[settings.reset_kind]} {by}{off}"
         )
         notes = [Note("method", text)]

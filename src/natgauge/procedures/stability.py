@@ -34,7 +34,7 @@ from natgauge.procedures.kit.result.frame_counts import lost_share, shares_by_di
 from natgauge.procedures.kit.result.results import Attempt, Measurement
 from natgauge.procedures.kit.runner import TrialRunner
 from natgauge.procedures.kit.settings import ABOUT_MOST_SECONDS, ABOUT_REPEAT, Repeat
-from natgauge.procedures.kit.time_budget import TimeUpError
+from natgauge.procedures.kit.time_budget import TimeUpError, seconds_before_phase2
 from natgauge.records.repetition import Row
 from natgauge.statistics.trend import mann_kendall, step_of
 from natgauge.trials import LAG_SHARE, LEAST_LAG_SECONDS, Period, Trial, TrialPlan
@@ -156,10 +156,7 @@ class _Stability(HeldConnections[StabilitySettings]):
         return replace(measured, upper=max(value, most)) if invalid else measured
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
-        text = (
-            f"{written(self.rate)} frames/s {self.settings.each_direction}, in periods of "
-            f"{self.settings.trial_seconds:g} s"
-        )
+        text = f"{written(self.rate)} {self.settings.rate_unit}, in periods of {self.settings.trial_seconds:g} s"
         return [Note("method", text)]
 
     def _periods(self) -> list[Period]:
@@ -189,10 +186,11 @@ class _Stability(HeldConnections[StabilitySettings]):
         left, settings = self.runner.budget.left, self.settings
         if left is None:
             return settings.periods
-        fitting = int(left / (settings.trial_seconds + PAUSE_SECONDS))
-        if not fitting:
-            raise TimeUpError(f"{left:.1f} s are left, a period takes {settings.trial_seconds:g} s")
-        return min(fitting, settings.periods)
+        before = seconds_before_phase2(settings.periods_plan(self.preparation.rate, self.rate, 1))
+        each = settings.trial_seconds + PAUSE_SECONDS
+        if left < before + each:
+            raise TimeUpError(f"{left:.1f} s are left, a trial of one period takes {before + each:.1f} s")
+        return max(1, min(int((left - before) / each), settings.periods))
 
     def _counts(self, periods: Sequence[Period]) -> list[Note]:
         """Return a note on connections that the device forgot, or opened beyond those of phase 1."""

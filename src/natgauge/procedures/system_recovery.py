@@ -105,8 +105,8 @@ class _SystemRecovery(HeldConnections[SystemRecoverySettings]):
         if not any(counts.lost for counts in outcome.phase2.values()):
             is_asked = self.rate >= self.throughput * settings.overload
             raise BrokenError(
-                f"{SYSTEM_RECOVERY}: the overload of {number(self.rate)} frames/s lost no frame, so there was nothing "
-                f"to recover from; {'give more overload' if is_asked else 'the tester sends no faster'}"
+                f"{SYSTEM_RECOVERY}: the overload of {number(self.rate)} {settings.rate_unit} lost no frame, so there "
+                f"was nothing to recover from; {'give more overload' if is_asked else 'the tester sends no faster'}"
             )
         if last >= (1 - TAIL_SHARE) * settings.after_seconds:
             stalls = ", maybe by stalls" if _doubtful(outcome, each) else ""
@@ -117,10 +117,7 @@ class _SystemRecovery(HeldConnections[SystemRecoverySettings]):
 
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         share = self.rate / self.throughput
-        text = (
-            f"overload of {number(self.rate)} frames/s {self.settings.each_direction}, {in_percent(share)} of the "
-            "throughput"
-        )
+        text = f"overload of {number(self.rate)} {self.settings.rate_unit}, {in_percent(share)} of the throughput"
         return [Note("method", text)]
 
 

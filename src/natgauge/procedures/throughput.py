@@ -117,6 +117,7 @@ class _Throughput(HeldRate[ThroughputSettings]):
             top=settings.test_share * top_rate(self.runner.measurer) / settings.active,
             floor=LEAST_FRAMES / settings.trial_seconds,
             start=FIRST_RATE if settings.stateless else self.preparation.rate,
+            unit=settings.rate_unit,
             expected=self._expected,
         )
 
@@ -126,8 +127,9 @@ class _Throughput(HeldRate[ThroughputSettings]):
         try:
             return mlr_search.search(_mlr_plan(self.settings, self.span(), known, self.runner.draw), self.trial)
         except TimeUpError as error:
-            found = cut_off(self.judged, THROUGHPUT.unit, error)
-            few = rare_loss.untried(self.judged, found.upper, self.settings.error.share or 0.0, THROUGHPUT.unit)
+            unit = self.settings.rate_unit
+            found = cut_off(self.judged, unit, error)
+            few = rare_loss.untried(self.judged, found.upper, self.settings.error.share or 0.0, unit)
             return replace(found, notes=(*found.notes, *mlr_search.with_remedy(few)))
 
 

@@ -48,7 +48,7 @@ from natgauge.reports.doubtful import bottleneck
 from natgauge.reports.rows import UNIT_IN_ALL, Bounded, Ranged, kept, opened_by_draws, unit_of, unit_of_frames
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.interval import CONFIDENCE
-from natgauge.words import NO_DEVICE, enumerated
+from natgauge.words import MOST_NAMES, NO_DEVICE, listed
 
 #: Meaning of each certainty, for a legend.
 CERTAINTY_MEANINGS: Final[Mapping[Certainty, str]] = {
@@ -59,8 +59,6 @@ CERTAINTY_MEANINGS: Final[Mapping[Certainty, str]] = {
     "seen": "in these repetitions, not sure beyond them",
     "cannot tell": "the interval includes no difference, or is not known",
 }
-#: Names in a list; of more, their number.
-MOST_NAMES: Final = 4
 #: Parameters that distinguish points, in words.
 _VARIED: Final = {"connections": "connections", "device_cores": "cores", "frame_size": "frame size"}
 #: Ends of sentences by the directions that have these bits.
@@ -813,9 +811,3 @@ def _point(result: Result, results: Sequence[Result]) -> str:
     """What distinguishes a result from others of its metric and device, as words."""
     words = labels.point_of(result, results)
     return f"with {words}" if words and not words.startswith("run ") else f"in {words}" if words else ""
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return names in words; of more than four, the first three and the number of the others."""
-    shown = list(names) if len(names) <= MOST_NAMES else [*names[: MOST_NAMES - 1], f"{len(names) - 3} more"]
-    return enumerated(shown)

@@ -10,9 +10,10 @@ from typing import Final
 
 from natgauge.analysis.audit_changes import differing, unlike
 from natgauge.records.audit import LEVELS, AuditedRequirement, AuditRecord, AuditVerdict, BehaviourClasses
-from natgauge.reports.answers import Sentence, listed
+from natgauge.reports.answers import Sentence
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.reports.text import answered
+from natgauge.words import listed
 
 #: Classes of behaviour, in the order of the tables.
 CLASSES: Final = tuple(BehaviourClasses.model_fields)

@@ -21,12 +21,12 @@ from natgauge.notes import Note
 from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, RATE_OF, ComparisonRecord, GatewayRecord, RatioEstimate
 from natgauge.reports import markdown
-from natgauge.reports.answers import MOST_NAMES, WAYS, Sentence, listed
+from natgauge.reports.answers import WAYS, Sentence
 from natgauge.reports.csv_table import written
 from natgauge.reports.graded_doubts import graded, in_paper
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.reports.text import answered
-from natgauge.words import Quantity
+from natgauge.words import MOST_NAMES, Quantity, listed
 
 #: Sign between two gateways whose order is not known.
 _ALIKE: Final = "≈"

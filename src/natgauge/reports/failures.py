@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from natgauge.errors import UsageError
 from natgauge.foreign import is_there
@@ -23,6 +24,7 @@ from natgauge.records.store import (
     FAILURE_SCHEMA,
     JOURNAL,
     JOURNAL_SCHEMA,
+    MAKING,
     PLAN,
     PLAN_SCHEMA,
     SUMMARY,
@@ -32,14 +34,15 @@ from natgauge.records.store import (
     result_name,
 )
 from natgauge.reports import explanation
-from natgauge.reports.answers import MOST_NAMES, listed
 from natgauge.reports.collected import StoredResults
-from natgauge.words import enumerated
+from natgauge.words import enumerated, few, listed
 
 #: Makes the command that measures a stored result again of the command as a folder has it, the metric, the gateway, and
 #: the parameters of the record by name, which the command must not contradict. Empty where it cannot be made of typed
 #: inputs, for the folder may come from a stranger, and people copy this command into a root shell.
 CommandAgain = Callable[[object, str, str, Mapping[str, object]], str]
+#: Keys of a measurement in a plan that change no figure.
+_OF_NO_FIGURE: Final = frozenset({"gateways", "points", "columns", "quantities", "repetitions"})
 #: End of the names of options whose values natgauge runs in a shell.
 _SHELL: Final = "-command"
 
@@ -68,7 +71,8 @@ class MeasurementFailure:
 def failures_of(collected: StoredResults, again: CommandAgain) -> list[MeasurementFailure]:
     """Return the failures among stored measurements and campaigns."""
     alone = [_of_folder(folder, again) for folder in collected.unended]
-    return [*alone, *(failure for folder in collected.campaigns for failure in of_campaign(folder))]
+    others = {each.folder: each.elsewhere for each in _lacks(collected)}
+    return [*alone, *(one for folder in collected.campaigns for one in of_campaign(folder, others.get(folder, ())))]
 
 
 def _of_folder(folder: Path, again: CommandAgain) -> MeasurementFailure:
@@ -127,40 +131,118 @@ class BrokenMeasurement:
 
     Attributes:
         gateway: the device; of a device with several cells the name of the cell.
+        where: the campaign's folder in words, where the report has the same metric of the device from elsewhere; it was
+            measured under other conditions then, as far as is known.
     """
 
     gateway: str
     measurement: str
     cause: str
+    where: str = ""
 
 
 def broken_of(collected: StoredResults) -> list[BrokenMeasurement]:
-    """Return the measurements of campaigns that broke before they had a result, in the order of the plans."""
+    """Return the measurements of campaigns that broke before the report had a result, in the order of the plans."""
     found = []
-    for folder in collected.campaigns:
-        # What cannot be read is said by `not_ended`.
-        with suppress(UsageError):
-            record = read_record(folder / CAMPAIGN, CampaignRecord)
-            cells = Counter(cell.device for cell in record.cells)
-            causes = {name: cause for cause, own in _missing(folder, record)[1].items() for name in own}
-            for cell, measurement in _places(record):
-                own = (cell.name, measurement.name)
-                if own in causes and not (folder / CAMPAIGN_RESULTS / result_name(*own) / SUMMARY).is_file():
-                    gateway = cell.device if cells[cell.device] == 1 else cell.name
-                    found.append(BrokenMeasurement(gateway, measurement.name, causes[own]))
+    for one in _lacks(collected):
+        cells = Counter(cell.device for cell in one.record.cells)
+        others = [each for each in collected.stored if not each.folder.is_relative_to(one.folder)]
+        metrics = {(each.recipe_name or each.result.gateway, each.result.metric) for each in others}
+        for cell, measurement in one.places:
+            name = measurement.name
+            if (cause := one.causes.get(_name_of(cell, measurement))) is not None:
+                gateway = cell.device if cells[cell.device] == 1 else cell.name
+                is_elsewhere = any((cell.device, metric) in metrics for metric in _metrics_of(one.record, name))
+                found.append(BrokenMeasurement(gateway, name, cause, f" in {one.folder}" * is_elsewhere))
     return found
 
 
 def without_result(collected: StoredResults) -> Iterator[str]:
-    """Yield sentences on what has no result: what broke of campaigns, and measurements that did not end."""
-    by_gateway: dict[str, list[str]] = {}
+    """Yield sentences on what has no result: what broke or has not ended of campaigns, and single measurements."""
+    by_gateway: dict[tuple[str, str], list[str]] = {}
     for one in broken_of(collected):
-        by_gateway.setdefault(one.gateway, []).append(one.measurement)
+        by_gateway.setdefault((one.gateway, one.where), []).append(one.measurement)
     if by_gateway:
-        names = [f"{enumerated(own)} of {gateway}" for gateway, own in by_gateway.items()]
-        yield f"No result: {_few(names)} (reasons: natgauge status)."
+        names = [f"{enumerated(own)} of {gateway}{where}" for (gateway, where), own in by_gateway.items()]
+        yield f"No result: {', '.join(few(names))} (reasons: natgauge status)."
+    yield from without_result_yet(collected)
     if collected.unended:
-        yield f"No result, because it did not end: {_few(list(map(_called, collected.unended)))}."
+        yield f"No result, because it did not end: {', '.join(few(list(map(_called, collected.unended))))}."
+
+
+def without_result_yet(collected: StoredResults) -> Iterator[str]:
+    """Yield a sentence for each campaign that has measurements without a result that did not break."""
+    for one in _lacks(collected):
+        if left := sum(_name_of(*place) not in one.causes for place in one.places):
+            yield f"No result yet: {left} of {len(_places(one.record))} measurements of campaign {one.record.name}."
+
+
+class _Lack(NamedTuple):
+    """What a campaign has no result of.
+
+    Attributes:
+        places: measurements of which no other campaign of the report has a result either; `elsewhere` are the others.
+    """
+
+    folder: Path
+    record: CampaignRecord
+    places: list[tuple[CampaignCell, CampaignMeasurement]]
+    elsewhere: _Names
+    causes: Mapping[tuple[str, str], str]
+
+
+def _lacks(collected: StoredResults) -> list[_Lack]:
+    every = []
+    for folder in collected.campaigns:
+        # What cannot be read is said by `not_ended`.
+        with suppress(UsageError):
+            record = read_record(folder / CAMPAIGN, CampaignRecord)
+            causes = {name: cause for cause, own in _missing(folder, record)[1].items() for name in own}
+            every.append((folder, record, causes))
+    found = {
+        _conditions(record, *place)
+        for folder, record, _ in every
+        for place in _places(record)
+        if _has_result(folder, _name_of(*place))
+    }
+    lacks = []
+    for folder, record, causes in every:
+        lack = _Lack(folder, record, [], set(), causes)
+        for place in _places(record):
+            if _conditions(record, *place) not in found:
+                lack.places.append(place)
+            elif not _has_result(folder, _name_of(*place)):
+                lack.elsewhere.add(_name_of(*place))
+        lacks.append(lack)
+    return lacks
+
+
+def _name_of(cell: CampaignCell, measurement: CampaignMeasurement) -> tuple[str, str]:
+    return cell.name, measurement.name
+
+
+def _conditions(record: CampaignRecord, cell: CampaignCell, measurement: CampaignMeasurement) -> str:
+    """What a plan says of a measurement, with its recipe; measurements of which it is the same are the same."""
+    plan, metrics = record.plan, _metrics_of(record, measurement.name)
+    settings = [
+        {name: value for name, value in entry.items() if name not in _OF_NO_FIGURE}
+        for entry in _entries(record)
+        if entry.get("metric") in metrics
+    ]
+    chosen = [plan.get(name) for name in ("profile", "lab", "traffic", "device")]
+    of_device = [cell.device, record.recipes.get(cell.device), cell.values, measurement.name, measurement.file_sha256]
+    return json.dumps([of_device, chosen, settings], sort_keys=True)
+
+
+def _entries(record: CampaignRecord) -> list[dict[str, Any]]:
+    measure = record.plan.get("measure")
+    return [entry for entry in measure if isinstance(entry, dict)] if isinstance(measure, list) else []
+
+
+def _metrics_of(record: CampaignRecord, measurement: str) -> set[str]:
+    """Metrics of the plan that a measurement may be of: its name begins with the metric's."""
+    metrics = {str(entry.get("metric")) for entry in _entries(record)}
+    return {metric for metric in metrics if f"{measurement}-".startswith(f"{metric}-")}
 
 
 def _called(folder: Path) -> str:
@@ -169,12 +251,6 @@ def _called(folder: Path) -> str:
         return _planned(folder)[1]
     except UsageError:
         return folder.name
-
-
-def _few(names: Sequence[str]) -> str:
-    """At most four names; they contain "and" themselves."""
-    more = len(names) - MOST_NAMES
-    return ", ".join(names if more <= 0 else [*names[: MOST_NAMES - 1], f"{more + 1} more"])
 
 
 def not_ended(folder: Path) -> str:
@@ -208,6 +284,15 @@ def _places(record: CampaignRecord) -> list[tuple[CampaignCell, CampaignMeasurem
     return [(cell, measurement) for cell in record.cells for measurement in cell.measurements]
 
 
+def _has_ended(folder: Path, own: tuple[str, str]) -> bool:
+    return (folder / CAMPAIGN_RESULTS / result_name(*own) / SUMMARY).is_file()
+
+
+def _has_result(folder: Path, own: tuple[str, str]) -> bool:
+    """Whether a campaign has a result of a measurement, also of some of its repetitions so far."""
+    return _has_ended(folder, own) or (folder / CAMPAIGN_RESULTS / f"{MAKING}{result_name(*own)}" / SUMMARY).is_file()
+
+
 #: Cells and measurements.
 _Names = set[tuple[str, str]]
 
@@ -215,9 +300,8 @@ _Names = set[tuple[str, str]]
 def _missing(folder: Path, record: CampaignRecord) -> tuple[_Names, dict[str, list[tuple[str, str]]]]:
     """Cells and measurements of a campaign without all their repetitions; those of them that broke, by the cause."""
     broken, lacking = _journaled(folder)
-    names = [(cell.name, measurement.name) for cell, measurement in _places(record)]
-    ended = {each for each in names if (folder / CAMPAIGN_RESULTS / result_name(*each) / SUMMARY).is_file()}
-    missing = {each for each in names if each not in ended or each in lacking}
+    names = [_name_of(*place) for place in _places(record)]
+    missing = {each for each in names if each in lacking or not _has_ended(folder, each)}
     causes: dict[str, list[tuple[str, str]]] = {}
     left = set(missing)
     for line in broken:
@@ -255,12 +339,14 @@ def _is_tried_again(broken: Mapping[str, Any], retried: Mapping[str, Any]) -> bo
     return isinstance(names, dict | list) and str(broken.get(key)) in names
 
 
-def of_campaign(folder: Path) -> Iterator[MeasurementFailure]:
-    """Broken measurements by their cause, and those that have not been measured."""
+def of_campaign(folder: Path, elsewhere: Collection[tuple[str, str]] = ()) -> Iterator[MeasurementFailure]:
+    """Broken measurements by their cause, without those with a result `elsewhere`, and what has not been measured."""
     record = read_record(folder / CAMPAIGN, CampaignRecord)
     missing, causes = _missing(folder, record)
     for cause, own in causes.items():
-        names = [f"{one} of {cell}" for cell, one in own]
+        names = [f"{one} of {cell}" for cell, one in own if (cell, one) not in elsewhere]
+        if not names:
+            continue
         subject = names[0] if len(names) == 1 else f"{len(names)} measurements, from {names[0]} to {names[-1]}"
         remedy = "Fix what the message names, then repeat the broken measurements."
         yield MeasurementFailure(subject, (f"{capital(cause)}.",), remedy, _resuming(folder, broken=True), folder)

@@ -15,11 +15,12 @@ from natgauge.metrics import declared
 from natgauge.plain_text import one_line
 from natgauge.records.parameters import Parameters
 from natgauge.records.store import date_of, moment_of
-from natgauge.reports import answers, audit, criterion, markdown
+from natgauge.reports import audit, criterion, markdown
 from natgauge.reports.collected import StoredResults
 from natgauge.reports.failures import MeasurementFailure
 from natgauge.reports.latex import plain
 from natgauge.reports.rows import open_at_once
+from natgauge.words import listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +136,13 @@ def _title(collected: StoredResults, failures: Sequence[MeasurementFailure], tit
         record, *others = collected.records
         more = f", and {len(others)} more" if others else ""
         alone = len(record.compared) == 1
-        compared = answers.listed([called(gateway.label, alone=alone) for gateway in record.compared])
+        compared = listed([called(gateway.label, alone=alone) for gateway in record.compared])
         baseline = called(record.baseline.label, alone=alone)
         parts.append(f"{'costs' if parts else 'Costs'} of {compared} compared with {baseline}{more}")
     audited = audit.names_of([stored.record for stored in collected.audits])
     audits = ", ".join(called(each, alone=len(audited) == 1) for each in audited)
     parts += [f"{'audit' if parts else 'Audit'} of {audits}"] if audits else []
-    parts += [f"No result: {answers.listed([failure.subject for failure in failures])}"] if not parts else []
+    parts += [f"No result: {listed([failure.subject for failure in failures])}"] if not parts else []
     return "; ".join(parts)
 
 

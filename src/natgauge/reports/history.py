@@ -13,7 +13,7 @@ from natgauge.figure_text import given
 from natgauge.interval_text import percent
 from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, commit_of
-from natgauge.reports.answers import Sentence, listed
+from natgauge.reports.answers import Sentence
 from natgauge.reports.collected import StoredComparison
 from natgauge.reports.comparison import change, interval
 from natgauge.reports.csv_table import written
@@ -22,6 +22,7 @@ from natgauge.reports.html.charts import ChartAxis, ChartLine
 from natgauge.reports.html.figures import Figure, FigureGroup
 from natgauge.reports.sheet import Sheet, SheetRow
 from natgauge.statistics.interval import CONFIDENCE, finite
+from natgauge.words import listed
 
 TITLE: Final = "Costs over commits"
 HISTORY_SCHEMA: Final = "natgauge-history-1"

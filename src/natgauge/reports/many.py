@@ -14,13 +14,14 @@ from natgauge.analysis import conditions
 from natgauge.metrics import declared
 from natgauge.records.measurement import Result
 from natgauge.reports import doubtful, main_figure
-from natgauge.reports.answers import listed, stated_number
+from natgauge.reports.answers import stated_number
 from natgauge.reports.failures import BrokenMeasurement
 from natgauge.reports.graded_doubts import graded, mark
 from natgauge.reports.heading import SAID_ROWS
 from natgauge.reports.labels import names_of
 from natgauge.reports.pivot import alike, heading_of, matrix
 from natgauge.reports.sheet import OF_RUNS, Sheet, SheetRow
+from natgauge.words import listed
 
 #: So many results can be read next to each other.
 _FEW: Final = 8
@@ -106,7 +107,12 @@ def _words(own: Mapping[str, Result], failed: Sequence[BrokenMeasurement]) -> st
         if words:
             found.setdefault(", ".join(dict.fromkeys(words)), []).append(result.metric)
     texts = [f"{'' if len(of) == len(own) else f'{listed(of)}: '}{words}" for words, of in found.items()]
-    return "; ".join([*texts, *(textwrap.shorten(one.cause, _REASON, placeholder=" ...") for one in failed)])
+    return "; ".join([*texts, *(_reason(one) for one in failed)])
+
+
+def _reason(failed: BrokenMeasurement) -> str:
+    cause = textwrap.shorten(failed.cause, _REASON, placeholder=" ...")
+    return f"{failed.measurement}{failed.where}: {cause}" if failed.where else cause
 
 
 def _by_work(by_gateway: Mapping[str, Mapping[str, Result]], columns: Sequence[str]) -> Mapping[str, list[str]]:

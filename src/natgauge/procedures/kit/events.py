@@ -75,3 +75,9 @@ def units_of(metric: str, initiator_rate: float, responder_rate: float) -> tuple
         is_balanced = directions != "both" or initiator_rate == responder_rate
         unit = f"{unit} {sending(directions, is_balanced=is_balanced)}"
     return unit, unit
+
+
+def units_in(metric: str, plan: TrialPlan) -> tuple[str, str]:
+    """Return the same units, of a trial with this plan."""
+    phase2 = plan.phase2
+    return units_of(metric, *((0, 0) if phase2 is None else (phase2.initiator_rate, phase2.responder_rate)))

@@ -12,7 +12,7 @@ from natgauge.errors import BrokenError, EndedBySignal
 from natgauge.measurer import Measurer, OutlastingError
 from natgauge.procedures.kit.events import Bounds, Event, EventHandler, ignore
 from natgauge.procedures.kit.result.results import Attempt, MeasurementResult
-from natgauge.procedures.kit.time_budget import OutlastedError, TimeBudget, TimeUpError
+from natgauge.procedures.kit.time_budget import OutlastedError, TimeBudget, TimeUpError, seconds_before_phase2
 from natgauge.trials import Period, Trial, TrialPlan
 
 
@@ -101,7 +101,8 @@ class TrialRunner:
         """
         self.budget.allow(plan)
         periods: list[Period] = []
-        left_at_first = self.budget.left
+        left = self.budget.left
+        left_for_periods = None if left is None else left - seconds_before_phase2(plan)
         number = 1 if plan.phase2 is None else plan.phase2.periods
         begin = self.clock()
 
@@ -120,7 +121,7 @@ class TrialRunner:
                 return go_on(period.outcome)
             # The pauses may be longer than planned.
             seconds = 0.0 if plan.phase2 is None else plan.phase2.seconds
-            return left_at_first is None or left_at_first - period.seconds >= seconds
+            return left_for_periods is None or left_for_periods - period.seconds >= seconds
 
         self.observe(event(None))
         try:

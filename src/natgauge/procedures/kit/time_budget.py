@@ -87,11 +87,16 @@ class TimeBudget:
 
 def nominal_seconds(plan: TrialPlan) -> float:
     """Return the seconds for which the device settles and a trial sends."""
-    before = plan.settle_seconds + (plan.connections / plan.phase1_rate if plan.has_phase1 else 0.0)
+    before = seconds_before_phase2(plan)
     if plan.phase2 is None:
         return before
     period = plan.phase2.seconds + (plan.phase2.step.seconds if plan.phase2.step else 0.0)
     return before + plan.phase2.periods * period
+
+
+def seconds_before_phase2(plan: TrialPlan) -> float:
+    """Return the seconds for which the device settles and phase 1 sends."""
+    return plan.settle_seconds + (plan.connections / plan.phase1_rate if plan.has_phase1 else 0.0)
 
 
 def undecided_note(lower: float, upper: float | None, unit: str, error: TimeUpError) -> Note:

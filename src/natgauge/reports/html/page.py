@@ -32,7 +32,7 @@ from natgauge.reports import answers, audit, comparison, graded_doubts, labels, 
 from natgauge.reports.answers import Sentence
 from natgauge.reports.collected import Stored, StoredAudit, StoredComparison, StoredResults
 from natgauge.reports.doubtful import in_summary
-from natgauge.reports.failures import CommandAgain, failures_of, shell_options
+from natgauge.reports.failures import CommandAgain, failures_of, shell_options, without_result_yet
 from natgauge.reports.heading import NO_WORDS, Heading, OwnWords, heading
 from natgauge.reports.html import charts, evidence, figures, metrics_table
 from natgauge.reports.html.evidence import Trials
@@ -40,7 +40,7 @@ from natgauge.reports.html.figures import FigureGroup, Looks
 from natgauge.reports.html.metrics_table import ratio_table, tabled_of
 from natgauge.reports.optional_deps import need
 from natgauge.reports.sheet import Sheet, SheetRow, lines_of, notes
-from natgauge.words import Verdict, enumerated
+from natgauge.words import Verdict, enumerated, listed
 
 #: Columns of a table next to each other; more would not fit on paper and phones.
 _COLUMNS: Final = 6
@@ -95,6 +95,7 @@ def page(collected: StoredResults, again: CommandAgain, at: Path = Path(), own: 
     said = [
         *(one for one in sentences if not one.unlike and one not in tabled),
         *_conditions(collected, [view for view in views if view is not None]),
+        *map(Sentence, without_result_yet(collected)),
     ]
     common, parameters = _parameters([result.parameters for result in results], names)
     return _rendered(
@@ -301,7 +302,7 @@ def _audits(stored: Sequence[StoredAudit], at: Path) -> dict[str, Any]:
     ]
     classes = [(line.heading, [_NO_VERDICT | {"said": cell} for cell in line.cells]) for line in audit.classes(records)]
     return {
-        "title": f"{'Audit' if len(records) == 1 else 'Audits'} of {answers.listed(names)}",
+        "title": f"{'Audit' if len(records) == 1 else 'Audits'} of {listed(names)}",
         "head": ["requirement", *names],
         "rows": [*rows, *classes],
         "below": audit.chart(records).notes,

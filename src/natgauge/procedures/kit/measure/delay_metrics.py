@@ -221,7 +221,7 @@ class _TimedTrials(HeldConnections[DelaySettingsT]):
     def notes(self, _measurements: Sequence[Measurement]) -> Sequence[Note]:
         settings, loads = self.settings, shares("loads", self.settings.loads)
         return [
-            Note("throughput", f"100 % is {written(self.throughput)} frames/s {settings.each_direction}"),
+            Note("throughput", f"100 % is {written(self.throughput)} {settings.rate_unit}"),
             self._own_note(),
             *together_note(settings.placement, loads, self.throughput * settings.active, "throughput"),
             *unseen_stalls_note(settings.placement, settings.trial_seconds, longer_trials),

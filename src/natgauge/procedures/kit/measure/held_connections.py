@@ -20,7 +20,7 @@ from natgauge.inputs.input import chosen, described
 from natgauge.inputs.measuring_types import SearchError
 from natgauge.metrics.shared_figures import HELD_FIGURE, HIGHEST_FIGURE
 from natgauge.notes import Note
-from natgauge.procedures.kit.events import Bounds
+from natgauge.procedures.kit.events import Bounds, units_in
 from natgauge.procedures.kit.measure.phase1 import Phase1Settings, Preparation, UnpreparableError, prepare
 from natgauge.procedures.kit.measure.prerequisite import LITERAL, measure_first
 from natgauge.procedures.kit.repetitions import Answered, Repetitions
@@ -86,8 +86,11 @@ class HeldConnections(Repetitions[Phase1T]):
         tried = until_decided(kept, at_one_load(self.settings.invalid_repeats), self.is_enough)
         outcome = tried.outcome if is_valid(tried.outcome) else self.best_of_invalid()
         if outcome is None:
-            self.repetition_notes.append(Note("trials", f"{number(rate)} frames/s: {tried.sentence()}"))
+            self.repetition_notes.append(Note("trials", f"{number(rate)} {self._unit(plan)}: {tried.sentence()}"))
         return outcome
+
+    def _unit(self, plan: TrialPlan) -> str:
+        return units_in(self.runner.metric, plan)[0]
 
     def is_enough(self, outcome: Trial) -> bool:
         """Whether a trial at a load needs no repeat."""
@@ -111,7 +114,7 @@ class HeldConnections(Repetitions[Phase1T]):
             raise BrokenError(f"{self.runner.metric}: {self.repetition_notes[-1]}")
         if outcome.verdict is Verdict.COLLAPSED:
             raise BrokenError(
-                f"{self.runner.metric}: the device collapsed at {number(rate)} frames/s: {outcome.reason}"
+                f"{self.runner.metric}: the device collapsed at {number(rate)} {self._unit(plan)}: {outcome.reason}"
             )
         return outcome
 
@@ -297,10 +300,10 @@ def throughput_of(held: HeldConnections[Any], settings: ThroughputShareSettings,
     (repetition,) = result.measurements
     if repetition.limited_by == TIME:
         upper = "" if repetition.upper is None else f", less than {number(repetition.upper)}"
-        text = f"halving the throughput left out, at least {number(repetition.value)} frames/s{upper}"
+        text = f"halving the throughput left out, at least {number(repetition.value)} {held.settings.rate_unit}{upper}"
         held.first_notes.append(Note("time used up", text))
     text = (
-        f"throughput {number(result.summary.median)} frames/s {held.settings.each_direction}: one search within "
+        f"throughput {number(result.summary.median)} {held.settings.rate_unit}: one search within "
         f"{result.parameters['error']}, trials of {result.parameters['trial_seconds']:g} s"
     )
     held.first_notes.append(Note("throughput", text))
@@ -321,7 +324,7 @@ def _in_place_of_throughput(held: HeldConnections[Any], result: MeasurementResul
     """The highest rate of a device that loses a share at every rate, with no more than this share, and a note."""
     rate = result.figures[HIGHEST_FIGURE].median
     text = (
-        f"the device loses a share at every rate, so {number(rate)} frames/s {held.settings.each_direction}, the "
+        f"the device loses a share at every rate, so {number(rate)} {held.settings.rate_unit}, the "
         "highest rate at which it lost no more, takes the place of the throughput"
     )
     held.first_notes.append(Note("throughput", text))

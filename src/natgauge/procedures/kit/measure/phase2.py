@@ -140,9 +140,9 @@ class Phase2Settings(TrialSettings):
         return self.down_share == 0.5
 
     @property
-    def each_direction(self) -> str:
-        """What a rate of phase 2 refers to, in words."""
-        return sending(self.directions, is_balanced=self.is_balanced)
+    def rate_unit(self) -> str:
+        """Unit of a rate of phase 2, with the directions that it is of."""
+        return f"frames/s {sending(self.directions, is_balanced=self.is_balanced)}"
 
     def rates(self, rate: float) -> tuple[float, float]:
         """The rates of the Initiator and the Responder whose mean over the active directions is `rate`."""

@@ -94,13 +94,13 @@ class SearchPlan:
     start: float
     floor: float
     error: SearchError
+    unit: str
     stride: float = NEAR
     short_probes: bool = False
     invalid_repeats: int = 10
     loss_verifications: int = 0
     confirm: bool = True
     most_trials: int = 200
-    unit: str = "frames/s"
     expected: float | None = None
     whole: bool = False
     step: float = 0.0
@@ -167,6 +167,7 @@ class _Search:
         self._permanent: PermanentLoss | None = None
         self._tried_above = False
         self._undecided = False
+        self._timed_out = False
         self._outlasted: OutlastedError | None = None
         self._above: rare_loss.Shown | None = None
         self._floor = plan.floor
@@ -187,8 +188,7 @@ class _Search:
     def _cut_off(self, error: TimeUpError) -> None:
         """Note the bounds found when the time is over."""
         value, bound = self._ends()
-        failed, upper = self._failed(), self._upper()
-        self._undecided = bound is None or not self._resolved(value, bound) or (upper is not None and upper.put_off > 0)
+        failed, self._timed_out = self._failed(), self._undecided
         if not value and self._undecided and not (self._plan.whole and failed is not None):
             # A short trial that passed is no bound of the answer.
             error.bounds = Bounds()
@@ -198,15 +198,21 @@ class _Search:
                 found.failed = failed.rate
             raise found
         if self._undecided:
-            bound = None if failed is None else failed.rate
             self._notes.append(undecided_note(value, bound, self._plan.unit, error))
         else:
             self._notes.append(left_out("trying the final bounds again", error))
 
     def _ends(self) -> tuple[float, float | None]:
-        """Return the rates of both bounds; 0 and None where there is none."""
-        lower, upper = self._lower(full=True), self._bound()
-        return 0.0 if lower is None else lower.rate, None if upper is None else upper.rate
+        """Decide whether the bounds of an unfinished search are wider than asked; return them, 0 and None for none.
+
+        What was only INVALID is no bound of the device's answer then; what is put off was not tried to the end.
+        """
+        lower, bound, upper = self._lower(full=True), self._bound(), self._upper()
+        value = 0.0 if lower is None else lower.rate
+        is_near = bound is not None and self._resolved(value, bound.rate)
+        self._undecided = not is_near or (upper is not None and upper.put_off > 0)
+        bound = self._failed() if self._undecided else bound
+        return value, None if bound is None else bound.rate
 
     def _passes_beyond(self) -> bool:
         """Look for what else than the rate made the bounds; return whether a load above them passed.
@@ -526,13 +532,11 @@ class _Search:
     def _ended(self, why: str) -> _Stop:
         """Return the end of an unfinished search, with a note of its bounds where these are wider than requested."""
         value, bound = self._ends()
-        if bound is not None and self._resolved(value, bound):
+        if not self._undecided:
             near = f"the search was ended {why}; its bounds are as near as asked, but were not all tried again"
             return _Stop(Note("search", near))
-        # What was only INVALID is no bound of the device's answer.
-        failed = self._failed()
         least = at_least(value)
-        where = f"above {least}" if failed is None else f"between {least} and {at_most(failed.rate)}"
+        where = f"above {least}" if bound is None else f"between {least} and {at_most(bound)}"
         text = f"the search was ended {why}; the answer lies {where} {self._plan.unit}, wider than asked"
         return _Stop(Note("ended early", text))
 
@@ -547,7 +551,7 @@ class _Search:
         collapses = sum(attempt.outcome.verdict is Verdict.COLLAPSED for attempt in self._attempts)
         if collapses >= MOST_COLLAPSES:
             load = self._loads.setdefault(rate, Load(rate))
-            load.fails += 1
+            load.fails, load.put_off = load.fails + 1, 0
             raise self._ended(f"because the device collapsed {collapses} times")
 
     # Confirming
@@ -611,7 +615,7 @@ class _Search:
         return Measurement(
             value=value,
             upper=bound,
-            limited_by=self._limit(value, upper),
+            limited_by=TIME if self._timed_out else self._limit(value, self._bound()),
             trials=verdict_counts(self._attempts),
             attempts=tuple(self._attempts),
             figures={} if self._permanent is None else self._permanent.figures,
@@ -627,8 +631,9 @@ class _Search:
 
     def _limit(self, value: float, upper: Load | None) -> LimitedBy:
         """Return what limits the upper bound; add a note where the limit is not only the device."""
-        if self._undecided:
-            return TIME
+        if upper is None and self._undecided:
+            # Where all that was tried passed, the device is gone.
+            return "device" if self._outlasted is None else TIME
         if upper is None and not value:
             text = f"up to {written(self._plan.top)} {self._plan.unit} the tester sent none in time"
             self._notes.append(Note("tester", text))

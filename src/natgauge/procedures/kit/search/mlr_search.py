@@ -151,11 +151,11 @@ def _measurement(measurer: _Measurer, plan: MlrPlan, figures: Mapping[str, float
     upper = figures.get(f"{first}_upper_bound")
     notes = list(measurer.notes)
     limited_by: LimitedBy = "device" if upper is None else measurer.limit(upper)
-    if limited_by == "device" and (limited := tester_note(value, upper, plan.search.top, "frames/s")):
+    if limited_by == "device" and (limited := tester_note(value, upper, plan.search.top, plan.search.unit)):
         limited_by = "tester"
         notes += limited
     above = measurer.looked_above(upper) if upper is not None and limited_by == "device" else ()
-    notes += with_remedy(rare_loss.rare_loss_note(measurer.attempts, upper, "frames/s") or above)
+    notes += with_remedy(rare_loss.rare_loss_note(measurer.attempts, upper, plan.search.unit) or above)
     notes.append(Note("method", f"MLRsearch for {criteria(plan.preset, plan.trial_seconds)}"))
     return Measurement(
         value=value,
@@ -223,8 +223,8 @@ class _Measurer:
             return ()
         outcome = self._valid(faster, self.plan.trial_seconds)
         if outcome.verdict is Verdict.INVALID:
-            return rare_loss.untried(self.attempts, upper, self.plan.width, "frames/s")
-        return rare_loss.shown(outcome, faster, upper, "frames/s").notes
+            return rare_loss.untried(self.attempts, upper, self.plan.width, self.plan.search.unit)
+        return rare_loss.shown(outcome, faster, upper, self.plan.search.unit).notes
 
     def _believed(self, rate: float, seconds: float) -> Trial:
         """A trial that counts; where one bad trial is the end of a load, the majority of up to three."""
@@ -244,8 +244,8 @@ class _Measurer:
         third = self._valid(rate, seconds)
         passes = 1 + (third.verdict is Verdict.PASS)
         text = (
-            f"{number(rate)} frames/s failed first, and passed {passes} of 3 trials of {seconds:g} s; the majority "
-            "counts, and a trial that passes at once is not repeated"
+            f"{number(rate)} {self.plan.search.unit} failed first, and passed {passes} of 3 trials of {seconds:g} s; "
+            "the majority counts, and a trial that passes at once is not repeated"
         )
         self.notes.append(Note("contradictions", text))
         return again if passes > 1 else failed
@@ -253,7 +253,9 @@ class _Measurer:
     def _valid(self, rate: float, seconds: float) -> Trial:
         tried = until_decided(lambda: self._run(rate, seconds), in_search(self.plan.search.invalid_repeats))
         if not tried.decided:
-            self.notes.append(Note("search", f"{number(rate)} frames/s: {tried.sentence(' and count as lost')}"))
+            self.notes.append(
+                Note("search", f"{number(rate)} {self.plan.search.unit}: {tried.sentence(' and count as lost')}")
+            )
         return tried.outcome
 
     def _run(self, rate: float, seconds: float) -> Trial:

@@ -109,8 +109,8 @@ class SearchSpan:
     top: float
     floor: float
     start: float
+    unit: str
     expected: float | None = None
-    unit: str = "frames/s"
     step: float = 0.0
     tester_top: float | None = None
 
@@ -211,7 +211,7 @@ class SearchedRate(Repetitions[SearchT]):
         """Return the range of rates to search."""
         top, frames = top_rate(self.runner.measurer), self.settings.phase1_frames
         start = frames / FIRST_TRIAL_SECONDS
-        return SearchSpan(top, lowest_rate(frames, top), start, expected=self.expected, unit=self.unit)
+        return SearchSpan(top, lowest_rate(frames, top), start, self.unit, expected=self.expected)
 
     def probe(self, rate: float, _short: bool, bounds: Bounds) -> Trial:  # noqa: FBT001 - the search's signature
         """Run the trial of a rate."""
