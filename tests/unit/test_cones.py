@@ -10,6 +10,7 @@ makes of the engine's schemas are read there.
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -92,7 +93,12 @@ def imports_of(module: str, path: Path, every: set[str]) -> set[str]:
 #: Written by the build.
 _GENERATED: Final = {"natgauge.agreement.generated", "natgauge.keywords"}
 FILES = {module_of(path): path for path in ROOT.glob("**/*.py")}
-USES = {module: imports_of(module, path, set(FILES)) for module, path in FILES.items()}
+
+
+@cache
+def uses() -> dict[str, set[str]]:
+    """What each module imports: found when it is asked for, not by every process that collects tests."""
+    return {module: imports_of(module, path, set(FILES)) for module, path in FILES.items()}
 
 
 def cone(package: str) -> set[str]:
@@ -100,7 +106,7 @@ def cone(package: str) -> set[str]:
     seen = {name for name in FILES if f"{name}.".startswith(f"natgauge.{package}.")}
     left = list(seen)
     while left:
-        new = USES[left.pop()] - seen
+        new = uses()[left.pop()] - seen
         seen |= new
         left += new
     return seen
