@@ -329,18 +329,37 @@ def _audited(behaviour: Behaviour, seed: int) -> tuple[AuditedRequirement, ...]:
     return tuple(examined(behaviour, seed))
 
 
-def examined(behaviour: Behaviour, seed: int = 1, **keep: Any) -> Iterator[AuditedRequirement]:
-    """Examine a NAT for all requirements; `keep` receives the frames of each verdict."""
+def examined(
+    behaviour: Behaviour, seed: int = 1, asked: Iterable[Requirement] | None = None, **keep: Any
+) -> Iterator[AuditedRequirement]:
+    """Examine a NAT for these requirements (None = all); `keep` receives the frames of each verdict."""
+    asked = list(requirements() if asked is None else asked)
     examiner = examiner_of(behaviour, seed=seed)
     if behaviour == Behaviour() or is_timed(behaviour):
         # `make soak` has other seeds.
         times = some_idle_times if seed == 1 and behaviour != Behaviour() else idle_times
-        examiner.timers.update(watch(examiner, TIMERS, WAIT, times=times))
-    if behaviour == Behaviour() or any(getattr(behaviour, name) != getattr(Behaviour(), name) for name in LIMITS):
-        return examine(examiner, requirements(), **keep)
+        watched = {name for one in asked for name in one.timers}
+        examiner.timers.update(watch(examiner, [kind for kind in TIMERS if kind.name in watched], WAIT, times=times))
+    if behaviour == Behaviour() or is_limited(behaviour):
+        return examine(examiner, asked, **keep)
     # A NAT without limits only takes long to fill.
     examiner.mappings = 64
-    return examine(examiner, [one for one in requirements() if one.key not in FILLING], **keep)
+    return examine(examiner, [one for one in asked if one.key not in FILLING], **keep)
+
+
+@cache
+def wrong_audited(name: str, seed: int) -> tuple[AuditedRequirement, ...]:
+    """Examine a NAT for what it fails, and for every third other requirement; `make soak`: for all, with other seeds.
+
+    Each requirement is thus examined with a third of the NATs that do not fail it. A limited NAT is examined for all,
+    because each examination leaves less room for the next.
+    """
+    behaviour, failed = WRONG[name]
+    is_whole = seed != 1 or is_limited(behaviour)
+    numbered = enumerate(requirements(), start=list(WRONG).index(name))
+    return tuple(
+        examined(behaviour, seed, [one for number, one in numbered if is_whole or one.key in failed or number % 3 == 0])
+    )
 
 
 def some_idle_times(kind: TimerKind, wait: float) -> list[float]:
@@ -351,6 +370,11 @@ def some_idle_times(kind: TimerKind, wait: float) -> list[float]:
 def is_timed(behaviour: Behaviour) -> bool:
     """Whether its time-outs are not those of a NAT that behaves."""
     return any(getattr(behaviour, name) != getattr(Behaviour(), name) for name in TIMED)
+
+
+def is_limited(behaviour: Behaviour) -> bool:
+    """Whether it leaves no room for further flows at some time."""
+    return any(getattr(behaviour, name) != getattr(Behaviour(), name) for name in LIMITS)
 
 
 def right() -> tuple[AuditedRequirement, ...]:
@@ -373,8 +397,7 @@ def test_a_nat_that_behaves_fails_nothing() -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", WRONG)
 def test_exactly_the_requirements_that_it_fails_are_named(name: str, seed: int) -> None:
-    behaviour, failed = WRONG[name]
-    assert keys(audited(behaviour, seed), "fails") == failed
+    assert keys(wrong_audited(name, seed), "fails") == WRONG[name][1]
 
 
 #: Behaviour in which a requirement can be met that is not seen of a NAT without limits.
@@ -411,7 +434,7 @@ NEVER_FAILED = {
 
 
 def test_each_requirement_has_a_nat_that_meets_it_and_one_that_fails_it() -> None:
-    every = [audited(behaviour) for behaviour, _ in (*WRONG.values(), *LIMITED.values())]
+    every = [*(wrong_audited(name, 1) for name in WRONG), *(audited(behaviour) for behaviour, _ in LIMITED.values())]
     failed = set().union(*(keys(found, "fails") for found in every))
     met = keys(right(), "meets").union(*(keys(found, "meets") for found in every))
     visible = {one.key for one in requirements()} - OUT_OF_SIGHT

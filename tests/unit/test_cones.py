@@ -10,6 +10,7 @@ makes of the engine's schemas are read there.
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -30,8 +31,8 @@ _OF_A_KIND: Final = 250
 
 #: The most lines that each package may reach by imports, its own ones included, and why it needs them.
 BUDGETS: dict[str, tuple[int, str]] = {
-    "agreement": (1_420, "types of the engine's requests and results, their delays in words, and the process"),
-    "analysis": (7_130, "conclusions from records: two runs, many runs, audits, thresholds, scalability, subscribers"),
+    "agreement": (1_430, "types of the engine's requests and results, their delays in words, and the process"),
+    "analysis": (7_140, "conclusions from records: two runs, many runs, audits, thresholds, scalability, subscribers"),
     # Carrier-grade NATs are audited with a pool, which labs and recipes know.
     "audits": (24_730, "setups, the records, and the requirements; nothing that measures"),
     "campaigns": (49_140, "runs everything that measures: all metrics, labs and gateways; the record of a measurement"),
@@ -46,20 +47,20 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "labs": (11_680, "all kinds of labs, three systems of far machines, pools; this machine: ports, undo, namespaces"),
     "measurements": (45_150, "one measurement on its own bench, and its record"),
     "metrics": (910, "a declaration for each metric; figures in words"),
-    "paired": (1_590, "arithmetic and places of rounds for costs, comparisons and stored ones; statistics; notes"),
+    "paired": (1_600, "arithmetic and places of rounds for costs, comparisons and stored ones; statistics; notes"),
     "procedures": (
         17_140,
         "all 18 metrics, their kit, the loop of campaigns; trials and their figures; void rounds; no lab, gateway",
     ),
     "published": (8_400, "tables and their plans as files, and views of results in their shape"),
-    "records": (3_610, "types of outcomes, also of a repetition as procedures return it, and their store"),
-    "reports": (17_980, "all views of records, also for papers, of subscribers, over commits; nothing that measures"),
+    "records": (3_620, "types of outcomes, also of a repetition as procedures return it, and their store"),
+    "reports": (17_990, "all views of records, also for papers, of subscribers, over commits; nothing that measures"),
     "statistics": (700, "arithmetic; stands on nothing"),
     "stored": (45_950, "checks what strangers may have edited, by the inputs of all labs and metrics, for the views"),
     "spread": (50_570, "campaigns, and the workers that measure their repetitions"),
     "subscriber_profiles": (1_760, "profiles of subscribers; descriptions of inputs; the reader of files of others"),
     "setup": (17_780, "a lab and its gateway: all kinds of labs, all recipes, and the addresses between them"),
-    "tester": (19_700, "the tester alone, on cables and labs"),
+    "tester": (19_720, "the tester alone, on cables and labs"),
     "trial": (41_000, "joins setups, the tester and procedures"),
 }
 
@@ -92,7 +93,12 @@ def imports_of(module: str, path: Path, every: set[str]) -> set[str]:
 #: Written by the build.
 _GENERATED: Final = {"natgauge.agreement.generated", "natgauge.keywords"}
 FILES = {module_of(path): path for path in ROOT.glob("**/*.py")}
-USES = {module: imports_of(module, path, set(FILES)) for module, path in FILES.items()}
+
+
+@cache
+def uses() -> dict[str, set[str]]:
+    """What each module imports: found when it is asked for, not by every process that collects tests."""
+    return {module: imports_of(module, path, set(FILES)) for module, path in FILES.items()}
 
 
 def cone(package: str) -> set[str]:
@@ -100,7 +106,7 @@ def cone(package: str) -> set[str]:
     seen = {name for name in FILES if f"{name}.".startswith(f"natgauge.{package}.")}
     left = list(seen)
     while left:
-        new = USES[left.pop()] - seen
+        new = uses()[left.pop()] - seen
         seen |= new
         left += new
     return seen

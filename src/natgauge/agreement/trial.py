@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from pydantic import BaseModel
+
 from natgauge.agreement.generated import (
     Clock,
     Closing,
@@ -79,12 +81,19 @@ def _sending(frames: int, rate: float) -> float:
     return frames / rate if rate > 0 else 0.0
 
 
+def _zeros(kind: type[BaseModel]) -> dict[str, object]:
+    return {name: 0 for name, field in kind.model_fields.items() if field.is_required()}
+
+
+_NO_COUNTS: Final = _zeros(StreamCounts) | {"messages": []}
+_NO_COUNTER: Final = PortCounters.model_validate(_zeros(PortCounters) | {"gateway_mac": ""})
+_NO_COUNTERS: Final = Ports(initiator=_NO_COUNTER, responder=_NO_COUNTER)
+
+
 def result_of(connections: int, stored: int, phase1: StreamCounts | None, phase2: Phase2Counts | None) -> TrialResult:
     """Return the result of a trial that no engine ran, of which only these counts are known; the others are 0."""
-    none = {name: 0 for name, field in PortCounters.model_fields.items() if field.is_required()}
-    port = PortCounters.model_validate(none | {"gateway_mac": ""})
     table = StateTable(connections=connections, stored=stored, remapped=0, octets=0)
-    known = {"phase1": phase1, "phase2": phase2, "state_table": table, "ports": Ports(initiator=port, responder=port)}
+    known = {"phase1": phase1, "phase2": phase2, "state_table": table, "ports": _NO_COUNTERS}
     clock, sizes = Clock(source="none", steps=0), FrameSizes(initiator_octets=0, responder_octets=0)
     rest = {"mark": 0, "seed": 0, "cpus": (), "start_to_first_frame_ns": 0, "wall_ns": 0}
     return TrialResult.model_validate({"version": 1, "engine": "none", "clock": clock, "frame": sizes, **rest, **known})
@@ -92,8 +101,7 @@ def result_of(connections: int, stored: int, phase1: StreamCounts | None, phase2
 
 def stream_of(**counts: object) -> StreamCounts:
     """Return counts of which only these are known; the others are 0, or absent."""
-    none = {name: 0 for name, field in StreamCounts.model_fields.items() if field.is_required()}
-    return StreamCounts.model_validate(none | {"messages": []} | counts)
+    return StreamCounts.model_validate(_NO_COUNTS | counts)
 
 
 #: Counts of a phase in which nothing was sent.

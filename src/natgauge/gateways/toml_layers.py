@@ -69,8 +69,11 @@ def files_of(*folders: Path) -> dict[str, Path]:
 
 
 def file_of(name: str, *folders: Path) -> Path | None:
-    """The file that `files_of` has under a name; None if there is none. It makes no path of all the others."""
-    return next((folder / f"{name}{_ENDING}" for folder in reversed(folders) if name in _names(folder)), None)
+    """The file that `files_of` has under a name; None if there is none. It does not list the folders."""
+    if not name or "/" in name:
+        return None
+    files = (folder / f"{name}{_ENDING}" for folder in reversed(folders))
+    return next((file for file in files if os.path.lexists(file)), None)
 
 
 def _names(folder: Path) -> list[str]:

@@ -256,7 +256,8 @@ class Parameters(BaseModel):
 
     @model_validator(mode="after")
     def _named_once(self) -> Self:
-        twice = [name for name, count in Counter(name for _, name, _ in self.items()).items() if count > 1]
+        names = [name for _, name, _ in self.items()]
+        twice = [] if len(set(names)) == len(names) else [name for name, count in Counter(names).items() if count > 1]
         if twice:
             raise ValueError(f"{twice[0]!r} is in two groups")
         return self

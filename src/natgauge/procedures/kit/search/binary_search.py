@@ -289,7 +289,7 @@ class _Search:
 
     def _lower(self, *, full: bool) -> Load | None:
         """The highest load below the upper bound that passed (a short trial is enough unless `full`)."""
-        wanted = {Status.PASS} if full else {Status.PASS, Status.SHORT_PASS}
+        wanted = (Status.PASS,) if full else (Status.PASS, Status.SHORT_PASS)
         upper = self._upper()
         passed = [
             load for load in self._loads.values() if load.status in wanted and (upper is None or load.rate < upper.rate)
@@ -298,7 +298,7 @@ class _Search:
 
     def _upper(self) -> Load | None:
         """The lowest load that did not pass."""
-        failed = [load for load in self._loads.values() if load.status in {Status.FAIL, Status.UNDECIDED}]
+        failed = [load for load in self._loads.values() if load.status in (Status.FAIL, Status.UNDECIDED)]
         return min(failed, key=lambda load: load.rate, default=None)
 
     def _failed(self) -> Load | None:
