@@ -611,6 +611,13 @@ def test_frames_lost_one_by_one_are_no_outage_of_a_command_that_does_nothing(
         reset(scattered(lost, 7.0, silence=silence), throughput_rate=throughput)
 
 
+def test_a_run_of_lost_frames_far_from_the_command_is_an_outage_from_a_chance_of_1_percent_down() -> None:
+    """Of 1,200 frames, one in twenty lost: chance makes a run of three in 15 % of trials, and one of four in 0.75 %."""
+    with pytest.raises(BrokenError, match="no outage was seen"):
+        reset(scattered(60, 7.0, silence=4), throughput_rate=200.0)
+    assert reset(scattered(60, 7.0, silence=5), throughput_rate=200.0).median == pytest.approx(50)
+
+
 @pytest.mark.parametrize(("lost", "silence", "known"), [(60, 3, True), (1, 200, False)])
 def test_where_the_longest_silence_is_the_testers_nothing_is_said_of_frames_in_a_row(
     lost: int,

@@ -10,8 +10,9 @@ two instants, and both are reported.
 There are two methods: time stamps (longest silence at the receiver, RFC 6201 section 3.2) and loss (lost frames / the
 offered rate). If single frames are lost in addition, or connections come back one by one, the second result is longer.
 A silence that lost no frame is none of a reset: frames were late, or seldom. Nor is one that a stall of this host
-explains or hides, unless the stall began while the device was restarted: such a trial is repeated. Nor are frames that
-were lost one by one long after the reset: links and hosts lose such frames, too.
+explains or hides, unless the stall began while the device was restarted: such a trial is repeated. Nor are losses
+more than 10 ms from the command, unless chance makes their longest run in under 1 % of trials: links and hosts lose
+frames one by one, too.
 
 Another gateway may take over instead ("failover", in no standard). Then there is a second trial, for which the command
 runs again, so it has to move the traffic from whichever gateway has it. The Responder alone sends, as in downloads, to
