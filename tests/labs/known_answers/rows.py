@@ -117,7 +117,8 @@ class Row:
         looks: at its figures.
         settings: of the procedure, beside what all have.
         trial: instead of a procedure.
-        answer: what that trial has to be; an INVALID one where it was not asked for was disturbed.
+        answer: what that trial has to be; an INVALID one where it was not asked for was disturbed. PASS where a trial
+            that fails is repeated: only of a device that does not count over trials.
         whole: instead of both, makes the device and whole measurements of it, as a user asks for them.
     """
 
