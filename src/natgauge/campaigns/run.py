@@ -12,6 +12,7 @@ import fnmatch
 import random
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -93,8 +94,9 @@ class _Turn:
         try:
             run.run()
         except (EndedBySignal, NatgaugeError):
-            # Repetitions that have ended are reported, though this turn has not ended.
-            session.finish_all(self.point, renewed=True)
+            # Repetitions that have ended are reported, though this turn has not ended; what ended it is said.
+            with suppress(NatgaugeError):
+                session.finish_all(self.point, renewed=True)
             raise
         session.finish_all(self.point, renewed=True)
 
