@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.golden import golden
@@ -27,6 +29,12 @@ def the_disk_is_not_waited_for() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _file: None)
         yield
+
+
+@pytest.fixture(scope="session")
+def stats() -> Any:
+    """The statistics of scipy, which take a second to load: not for each process that collects tests."""
+    return import_module("scipy.stats")
 
 
 @pytest.fixture

@@ -68,7 +68,7 @@ def contents(root: Path) -> dict[str, bytes]:
 def python(root: Path, *words: str) -> str:
     """Run Python with the copy of natgauge, and return what it prints."""
     path = os.pathsep.join(map(str, (root / "src", root, ROOT)))
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run(
         [sys.executable, *words], cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=120
     )
@@ -81,7 +81,8 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A copy of what is written by hand and of what is made of it, with the new entry."""
     root = tmp_path_factory.mktemp("copy")
     for name in ("src", "docs", "records", "tools"):
-        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "example-reports"))
+        # With what is compiled of it, which the copies of a file have the dates for.
+        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("example-reports"))
     (entry,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     (root / ENTRY).write_text(entry)
     python(root, "-m", "tools.described")

@@ -272,7 +272,7 @@ def sent(chosen: Mapping[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("lab", kinds())
 @given(data=st.data())
-@settings(WITHOUT_SHRINKING, max_examples=8)  # each has every option
+@settings(WITHOUT_SHRINKING, max_examples=4)  # each has every option
 def test_the_command_line_of_a_question_with_every_option_asks_the_same(lab: str, data: st.DataObject) -> None:
     metric = data.draw(st.sampled_from(sorted(procedures.procedures())))
     inputs = {one.name: one for part in ("traffic", "lab", "device") for one in inputs_of_part(part)}

@@ -12,7 +12,7 @@ from benchmarks.random_gateways.drawn import Drawn, drawn
 from tests.unit.simulated import Gateway
 from tests.unit.simulated_kinds import Policed
 
-COUNT = 120
+COUNT = 80
 
 
 def of(gateway: Gateway, metric: str, truth: float, connections: int = 10_000, **asked: object) -> Claim:

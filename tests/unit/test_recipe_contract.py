@@ -784,6 +784,17 @@ def test_a_recipe_has_the_same_digest_wherever_it_lies(tmp_path: Path) -> None:
     assert digest(here) != digest(here.model_copy(update={"environment": {"EXTRA": "1"}}))
 
 
+@pytest.mark.parametrize("name", ["", "../part", "x" * 5000], ids=["empty", "path", "long"])
+def test_a_fragment_has_a_name_and_no_path(tmp_path: Path, name: str, golden: Golden) -> None:
+    """A recipe finds the files of the folder `common` only."""
+    (tmp_path / "common").mkdir()
+    (tmp_path / "common" / ".toml").touch()
+    (tmp_path / "part.toml").touch()
+    (tmp_path / "own.toml").write_text(f'extends = ["{name}"]')
+    with golden.raises(UsageError):
+        load(tmp_path / "own.toml")
+
+
 def test_an_unknown_name_gets_its_near_misses(golden: Golden) -> None:
     with golden.raises(UsageError):
         load("nftables-nat4")

@@ -7,10 +7,10 @@ import math
 import random
 from collections import Counter
 from itertools import combinations
+from typing import Any
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
-from scipy import stats
 
 from natgauge.statistics.interval import ConfidenceInterval
 from natgauge.statistics.order_statistics import median_coverage, median_estimate, median_interval, rank_of_end
@@ -21,7 +21,7 @@ NUMBERS = [*range(1, 60), 100, 101, 1000, 1501, 20_000]
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.05 / 30, 0.001])
-def test_ranks_of_the_median_are_those_of_the_binomial_distribution(alpha: float) -> None:
+def test_ranks_of_the_median_are_those_of_the_binomial_distribution(alpha: float, stats: Any) -> None:
     for number in NUMBERS:
         rank = rank_of_end(number, alpha)
         assert rank == 0 or stats.binom.cdf(rank - 1, number, 0.5) <= alpha / 2
@@ -29,13 +29,13 @@ def test_ranks_of_the_median_are_those_of_the_binomial_distribution(alpha: float
 
 
 @pytest.mark.parametrize("number", [2, 5, 6, 20, 101, 1500])
-def test_the_coverage_of_a_median_is_that_of_the_binomial_distribution(number: int) -> None:
+def test_the_coverage_of_a_median_is_that_of_the_binomial_distribution(number: int, stats: Any) -> None:
     for rank in {1, number // 3 or 1, number // 2}:
         missed = 2 * stats.binom.cdf(rank - 1, number, 0.5)
         assert median_coverage(number, rank) == pytest.approx(1 - missed, abs=1e-12)
 
 
-def test_both_intervals_of_a_median_are_scipys_of_a_quantile() -> None:
+def test_both_intervals_of_a_median_are_scipys_of_a_quantile(stats: Any) -> None:
     dice = random.Random(2)  # noqa: S311 - a simulation
     for number in (6, 7, 10, 25, 100):
         values = [dice.gauss(0, 1) for _ in range(number)]
@@ -49,11 +49,11 @@ def test_both_intervals_of_a_median_are_scipys_of_a_quantile() -> None:
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 7, 11, 100])
 @pytest.mark.parametrize("alpha", [0.5, 0.05, 0.05 / 30, 1e-4])
-def test_student_t_is_scipys(alpha: float, degrees: int) -> None:
+def test_student_t_is_scipys(alpha: float, degrees: int, stats: Any) -> None:
     assert student_t(alpha, degrees) == pytest.approx(stats.t.isf(alpha / 2, degrees), rel=1e-9)
 
 
-def test_the_interval_over_rounds_that_differ_is_students_of_their_logarithms() -> None:
+def test_the_interval_over_rounds_that_differ_is_students_of_their_logarithms(stats: Any) -> None:
     medians = [0.9, 1.0, 1.2, 1.05, 0.97]
     found = estimate_over_rounds([[median] * 50 for median in medians], 0.05)
     logs = [math.log(median) for median in medians]
@@ -71,7 +71,9 @@ def test_counts_of_the_mann_whitney_statistic_are_those_of_all_orders(first: int
 
 
 @pytest.mark.parametrize(("first", "second"), [(4, 4), (5, 5), (6, 9), (10, 10)])
-def test_a_shift_is_covered_as_often_as_scipys_exact_mann_whitney_test_says(first: int, second: int) -> None:
+def test_a_shift_is_covered_as_often_as_scipys_exact_mann_whitney_test_says(
+    first: int, second: int, stats: Any
+) -> None:
     for rank in range(1, first * second // 2):
         # Values without ties whose statistic is rank - 1: all of one sample below the other, then pairs exchanged.
         one = [float(value) for value in range(first)]
@@ -86,7 +88,7 @@ def test_a_shift_is_covered_as_often_as_scipys_exact_mann_whitney_test_says(firs
         assert shift_coverage(first, second, rank) == pytest.approx(1 - test.pvalue, abs=1e-12)
 
 
-def test_the_interval_of_a_shift_holds_exactly_what_mann_whitney_does_not_reject() -> None:
+def test_the_interval_of_a_shift_holds_exactly_what_mann_whitney_does_not_reject(stats: Any) -> None:
     dice = random.Random(3)  # noqa: S311 - a simulation
     first = [dice.gauss(0, 1) for _ in range(7)]
     second = [dice.gauss(1, 1) for _ in range(6)]

@@ -6,9 +6,9 @@ from __future__ import annotations
 import random
 from collections import Counter
 from itertools import combinations, permutations
+from typing import Any
 
 import pytest
-from scipy import stats
 
 from natgauge.statistics.trend import (
     FALSE_ALARM,
@@ -26,7 +26,7 @@ def dice(seed: int) -> random.Random:
 
 
 @pytest.mark.parametrize("number", [2, 3, 6, 12, 30])
-def test_without_ties_tau_and_probability_are_scipys_of_an_exact_test(number: int) -> None:
+def test_without_ties_tau_and_probability_are_scipys_of_an_exact_test(number: int, stats: Any) -> None:
     rng = dice(number)
     for _ in range(20):
         values = [rng.gauss(0, 1) + 0.1 * place for place in range(number)]
@@ -38,7 +38,7 @@ def test_without_ties_tau_and_probability_are_scipys_of_an_exact_test(number: in
         assert found.slope == pytest.approx(slope)
 
 
-def test_with_ties_tau_is_scipys() -> None:
+def test_with_ties_tau_is_scipys(stats: Any) -> None:
     rng = dice(1)
     for _ in range(20):
         values = [float(rng.randrange(4)) for _ in range(12)]
