@@ -606,11 +606,11 @@ def test_the_exit_status_says_whether_they_fit(
     assert capsys.readouterr().out.splitlines()[0] == gateway["text"]
 
 
-def test_a_page_begins_with_the_answer(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_begins_with_the_answer(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "size.html"
     asked = ["size", str(folder), "--subscribers", "1001", "--new-each", "1"]
     assert run([*asked, "--html", str(page)]) == 1
-    out, err = capsys.readouterr()
+    out, err = capfd.readouterr()
     answer, *_ = out.splitlines()
     assert err == f"{page}\n"
     html = page.read_text(encoding="utf-8").replace("\u00a0", " ")
@@ -618,7 +618,7 @@ def test_a_page_begins_with_the_answer(folder: Path, tmp_path: Path, capsys: pyt
     assert answers.lstrip().startswith(f'<ul class="answers"><li class="lead">{answer}')
     assert "To change: new connections" in answers
     assert run([*asked, "--html", "-"]) == 1
-    assert capsys.readouterr().out.startswith("<!DOCTYPE html>")
+    assert capfd.readouterr().out.startswith("<!DOCTYPE html>")
     assert run([*asked, "--html", "-", "--json"]) == 2
 
 
