@@ -613,6 +613,24 @@ def test_the_smallest_time_out_is_the_setting_and_the_last_one_is_of_frames_both
         assert Chain([gateway]).replied_udp_timeout() == 120
 
 
+@pytest.mark.usefixtures("machine")
+@pytest.mark.parametrize(("transport", "chosen", "own"), [("udp", None, 120), ("udp", 300, None), ("tcp", None, None)])
+def test_the_time_out_before_natgauge_raised_it_is_known(
+    transport: Transport, chosen: int | None, own: int | None
+) -> None:
+    recipe = load("nftables-nat44").carrying(transport)
+    both = "cat /proc/sys/net/netfilter/nf_conntrack_udp_timeout /proc"
+    device = FakeDevice(answers={both: said("30\n120")})
+    with Gateway(recipe, device, DeviceOptions(udp_timeout=chosen)) as gateway:
+        plan = replace(PLAN, transport=transport)
+        gateway.prepare(plan)
+        gateway.start()
+        assert gateway.settings().own_timeout == own
+        device.answers = {both: said("500\n500")}
+        gateway.fit(plan)
+        assert gateway.settings().own_timeout == own
+
+
 def test_a_gateway_without_such_a_time_out_says_none() -> None:
     assert Gateway(load("linux-ipv4"), FakeDevice()).replied_udp_timeout() is None
 

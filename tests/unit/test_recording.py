@@ -31,7 +31,7 @@ from natgauge.procedures import procedures, throughput
 from natgauge.procedures.kit.procedure import make_settings
 from natgauge.procedures.kit.result.results import Measurement, make_result
 from natgauge.records.measurement import Result
-from natgauge.records.parameters import OF_HOST, Parameters, describe, descriptions
+from natgauge.records.parameters import OF_HOST, OWN_TIMEOUT, Parameters, describe, descriptions
 from natgauge.setup.cell import inputs_of_part, place_inputs
 from natgauge.tester.highest import HighestRates
 from natgauge.trial.bench import Bench, Ready
@@ -90,9 +90,10 @@ def test_the_groups_hold_what_belongs_to_them() -> None:
 
 
 def test_what_the_host_had_before_is_recorded_and_alone_no_difference() -> None:
-    device = replace(DEVICE, of_host={"hash_size": 1024})
-    assert record(replace(CONDITIONS, device=device)).device[OF_HOST] == {"hash_size": 1024}
-    assert OF_HOST not in record(CONDITIONS).device
+    device = replace(DEVICE, of_host={"hash_size": 1024}, own_timeout=120)
+    recorded = record(replace(CONDITIONS, device=device)).device
+    assert (recorded[OF_HOST], recorded[OWN_TIMEOUT]) == ({"hash_size": 1024}, 120)
+    assert not {OF_HOST, OWN_TIMEOUT} & set(record(CONDITIONS).device)
     other = replace(DEVICE, of_host={"hash_size": 512})
     assert not comparable(result(device=device), result(device=other))
 
@@ -101,7 +102,7 @@ def test_all_that_is_recorded_of_any_metric_is_described() -> None:
     for procedure in procedures().values():
         own = {setting.name for setting in procedure.inputs()}
         run = procedure.settings(connections=1000, placement="isolated")
-        device = replace(DEVICE, of_host={"hash_size": 1024})
+        device = replace(DEVICE, of_host={"hash_size": 1024}, own_timeout=120)
         for _, name, _ in record(replace(CONDITIONS, settings=run, device=device)).items():
             assert name in own or name in descriptions()
             assert describe(name).label

@@ -29,8 +29,9 @@ from natgauge.cli import run
 from natgauge.errors import UsageError
 from natgauge.gateways.recipe import load
 from natgauge.gateways.toml_layers import BUILT_IN
+from natgauge.metrics.loads import FORGETS
 from natgauge.records.measurement import Result
-from natgauge.records.parameters import Parameters
+from natgauge.records.parameters import OWN_TIMEOUT, Parameters
 from natgauge.records.store import Store
 from natgauge.reports.sizing import document, exit_status, sized, text
 from natgauge.stored.find_results import find
@@ -52,9 +53,9 @@ def limits(results: list[Result], asked: Subscribers) -> dict[Ended, Span]:
     [
         (Subscribers(800, new=1.0, megabits=2 * A_FRAME), "new connections", 1000),
         (Subscribers(2400, new=0.1, megabits=2 * A_FRAME), "frames", 5000),
-        (Subscribers(8300, connections=6.0, new=0.1), "open connections", 50_000 / 6),
+        (Subscribers(8300, connections=6.0, new=0.1, kept=60), "open connections", 50_000 / 6),
         (Subscribers(10_000, connections=6.0, outside_addresses=1), "open connections", 50_000 / 6),
-        (Subscribers(10_000, connections=6.0, new=0.1, outside_addresses=4), "open connections", 50_000 / 6),
+        (Subscribers(10_000, connections=6.0, new=0.1, outside_addresses=4, kept=60), "open connections", 50_000 / 6),
     ],
 )
 def test_the_limit_that_comes_first_is_the_least_number_of_subscribers(
@@ -81,14 +82,15 @@ def test_frames_of_the_other_direction_are_between_none_and_as_many(directions: 
 
 def test_what_is_below_each_limit_is_not_said_to_be_carried_where_all_are_used_at_once(golden: Golden) -> None:
     """Seen: "x carries 900 subscribers", whose new connections and frames needed 108 % of its cores."""
-    asked = Subscribers(900, connections=2.0, new=1.0, megabits=2 * A_FRAME)
+    asked = Subscribers(900, connections=2.0, new=1.0, megabits=2 * A_FRAME, kept=2)
     (sizing,) = found = sizings([NEW, OPEN, FRAMES], asked)
     assert {limit.fits(900) for limit in sizing.limits} == {"carries"}
     assert sizing.most_of_cores(900) == pytest.approx(900 / 1000 + 900 / 5000)
     assert [sizing.fits(number) for number in (830, 900, 1001)] == ["carries", "cannot tell", "does not carry"]
     assert [exit_status(found, number) for number in (830, 900, 1001)] == [0, 5, 1]
     for number in (830, 900):
-        golden(text(found, replace(asked, number=number)).partition("\n")[0])
+        of_number = replace(asked, number=number)
+        golden(text(sizings([NEW, OPEN, FRAMES], of_number), of_number).partition("\n")[0])
     (alone,) = sizings([NEW], Subscribers(900, new=1.0))
     assert (alone.most_of_cores(900), alone.fits(900)) == (0, "carries")
 
@@ -100,7 +102,7 @@ def test_frames_of_unequal_directions_say_as_much_of_subscribers_as_all_of_them_
     found = limits([frames], asked)["frames"]
     assert (found.lower, found.upper) == pytest.approx((10_000, 20_000))
     said = text(sizings([frames], asked), asked)
-    assert "Frames were measured with 80 % of them in the busier direction; their range" in said
+    assert "Frames were measured with 80 % of them in the busier direction." in said
 
 
 def test_ports_of_the_outside_addresses_are_a_limit_of_what_translates_ports() -> None:
@@ -111,7 +113,106 @@ def test_ports_of_the_outside_addresses_are_a_limit_of_what_translates_ports() -
     )
     assert "outside ports" not in limits([plain], asked)
     (translating,), (keeping,) = sizings([OPEN], asked), sizings([plain], asked)
-    assert (addresses_for(translating, asked), addresses_for(keeping, asked)) == (math.ceil(200_000 / 64_512), None)
+    assert (addresses_for(translating), addresses_for(keeping)) == (math.ceil(200_000 / 64_512), None)
+
+
+#: A subscriber that opens a connection a second, ten of which are open.
+OPENING: dict[str, Any] = {"connections": 10.0, "new": 1.0}
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        made([500.0], metric="subscribers", unit="subscribers", parameters={FORGETS: 120}),
+        made([1000.0], metric="connection-rate", unit="connections/s", parameters={OWN_TIMEOUT: 120}),
+        made([1000.0], metric="latency", unit="us", parameters={"device_timeout": 120}),
+    ],
+    ids=["as subscribers say", "before it was raised", "as stated"],
+)
+def test_a_subscriber_fills_the_table_for_as_long_as_the_gateway_keeps_what_it_opened(known: Result) -> None:
+    """Seen: 10 open connections each were all, of a gateway that kept 120 of them: 12 times too many subscribers."""
+    (sizing,) = sizings([OPEN, NEW, known], Subscribers(400, **OPENING))
+    assert (sizing.asked.entries, sizing.fits(400), sizing.fits(417)) == (120, "carries", "does not carry")
+    assert addresses_for(sizing) == 1
+    (many,) = sizings([OPEN, NEW, known], Subscribers(5000, **OPENING, outside_addresses=9))
+    assert addresses_for(many) == math.ceil(5000 * 120 / 64_512)
+    ports = next(limit for limit in many.limits if limit.ended == "outside ports")
+    assert ports.subscribers.upper == 9 * 64_512 / 120
+    (chosen,) = sizings([OPEN, NEW, known], Subscribers(400, **OPENING, kept=5))
+    assert chosen.asked.entries == 10
+
+
+def test_without_a_time_out_nobody_can_tell_how_much_of_the_table_is_filled(golden: Golden) -> None:
+    asked = Subscribers(400, **OPENING)
+    (sizing,) = found = sizings([OPEN, NEW], asked)
+    assert [sizing.fits(number) for number in (1, 400, 5001)] == ["cannot tell", "cannot tell", "does not carry"]
+    golden(text(found, asked))
+    (blocks,) = sizings([OPEN, NEW], replace(asked, outside_addresses=100))
+    assert next(limit for limit in blocks.limits if limit.ended == "outside ports").subscribers.lower == 0
+    # Nothing is opened, or nothing of the table is asked: nothing is unknown.
+    for known in (replace(asked, new=None), Subscribers(400, new=1.0)):
+        assert sizings([OPEN, NEW], known)[0].fits(400) == "carries"
+
+
+def test_new_connections_fill_a_table_of_which_nothing_else_is_asked() -> None:
+    asked = Subscribers(400, new=1.0, kept=120)
+    (sizing,) = sizings([OPEN, NEW], asked)
+    assert (sizing.fits(416), sizing.fits(417)) == ("carries", "does not carry")
+    assert sizings([NEW], asked)[0].missing == ("open connections",)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "fits"),
+    [
+        ({"table_size": 60_000, "of_host": {"table_size": 48_000}}, "does not carry"),
+        ({"table_size": 48_000, "placement": "external"}, "does not carry"),
+        ({"table_size": 48_000}, "cannot tell"),
+    ],
+    ids=["before it was raised", "as stated", "raised by natgauge"],
+)
+def test_a_limit_of_the_table_that_is_known_ends_it_where_nobody_filled_the_table(
+    parameters: dict[str, Any], fits: Fits, golden: Golden
+) -> None:
+    rate = made([1000.0] * 2, metric="connection-rate", unit="connections/s", parameters=parameters)
+    asked = Subscribers(401, **OPENING, kept=120)
+    (sizing,) = found = sizings([rate], asked)
+    assert sizing.missing == ("open connections",)
+    assert [sizing.fits(number) for number in (401, 400)] == [fits, "cannot tell"]
+    golden(text(found, asked))
+
+
+def test_a_capacity_that_ranges_ended_is_at_most_the_limit_and_its_command_is_complete(golden: Golden) -> None:
+    """Seen: "10,000 or more subscribers" of a table with room for 262,144 connections, and a list of options."""
+    doubts = [{"word": "range limited", "text": "x", "grade": "answer"}]
+    held = made(
+        [100_000.0], metric="table-capacity", unit="connections", limited_by="ranges", doubts=doubts,
+        parameters={"table_size": 262_144},
+    )  # fmt: skip
+    asked = Subscribers(5000, connections=120.0)
+    (sizing,) = found = sizings([held], asked)
+    assert [sizing.fits(number) for number in (833, 834, 2185)] == ["carries", "cannot tell", "does not carry"]
+    golden(text(found, asked))
+    command = "natgauge measure table-capacity --gateway x --connections"
+    assert f"To know more: {command} 600000 --table-size 660000.\n" in text(found, asked)
+    within = replace(asked, number=1000)
+    said = text(sizings([held], within), within)
+    assert f"To know more: {command} 120000.\n" in said
+    assert "To change" not in said
+    carried = replace(asked, number=100)
+    assert "To know more" not in text(sizings([held], carried), carried)
+    assert "--most-subscribers" in text(sizings([held], carried), carried)
+
+
+def test_cores_that_are_needed_are_a_multiple_of_those_that_were_measured(golden: Golden) -> None:
+    frames = made(
+        [10_000.0] * 2,
+        parameters={"directions": "both", "frame_octets": {"initiator": 84}, "device_cores": 2},
+    )
+    asked = Subscribers(26_000, megabits=2 * A_FRAME)
+    found = sizings([frames], asked)
+    golden(text(found, asked))
+    # 5,000 subscribers of two cores, or 10,000 where the other direction is idle.
+    assert "about 6 to 11 such cores instead of 2" in text(found, asked)
 
 
 @pytest.mark.parametrize(("number", "fits"), [(90, "carries"), (100, "cannot tell"), (111, "does not carry")])
@@ -155,7 +256,7 @@ def test_a_capacity_that_more_hosts_do_not_raise_ends_subscribers(limit: Result)
     (sizing,) = sizings([limit], asked)
     assert sizing.fits(101) == "does not carry"
     is_table = limit.limited_by == "table"
-    assert ("a larger table" in text([sizing], asked)) == is_table
+    assert ("a table for 505 connections" in text([sizing], asked)) == is_table
 
 
 @pytest.mark.parametrize(
@@ -241,9 +342,11 @@ def test_results_with_a_log_and_without_one_have_an_answer_each_which_names_the_
     ]  # fmt: skip
     golden("\n".join(each["text"] for each in gateways))
     (missing,) = sizings([rates[1]], Subscribers(10, new=1.0, connections=1.0))
-    assert " --gateway x --logging nfct-ulogd)" in text([missing], Subscribers(10, new=1.0, connections=1.0))
+    assert " --gateway x --logging nfct-ulogd --connections 10)" in text(
+        [missing], Subscribers(10, new=1.0, connections=1.0)
+    )
     (tolerant,) = sizings([rates[2]], Subscribers(10, new=1.0, connections=1.0))
-    wanted = " --gateway x --logging nfct-ulogd --log-tolerance 0.01)"
+    wanted = " --gateway x --logging nfct-ulogd --log-tolerance 0.01 --connections 10)"
     assert wanted in text([tolerant], Subscribers(10, new=1.0, connections=1.0))
 
 
@@ -424,7 +527,7 @@ def test_a_command_has_the_gateway_as_a_command_line_takes_it(named: str, comman
     asked = Subscribers(1, new=1.0, connections=1.0)
     result = made([1000.0], metric="connection-rate", unit="connections/s", parameters=parameters)
     said = text(sizings([result], asked), asked)
-    assert f"(natgauge measure table-capacity --gateway {given})" in said
+    assert f"(natgauge measure table-capacity --gateway {given} --connections 1)" in said
 
 
 def test_results_that_are_left_out_are_named_with_the_reason_in_one_line(golden: Golden) -> None:
@@ -495,11 +598,28 @@ def test_the_exit_status_says_whether_they_fit(
     number: int, status: int, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ["size", str(folder), "--subscribers", str(number), "--new-each", "1", "--connections-each", "2"]
+    asked += ["--device-timeout", "2"]
     assert run([*asked, "--json"]) == status
     (gateway,) = json.loads(capsys.readouterr().out)["gateways"]
     assert gateway["limits"][0]["ended"] == "new connections"
     assert run(asked) == status
     assert capsys.readouterr().out.splitlines()[0] == gateway["text"]
+
+
+def test_a_page_begins_with_the_answer(folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "size.html"
+    asked = ["size", str(folder), "--subscribers", "1001", "--new-each", "1"]
+    assert run([*asked, "--html", str(page)]) == 1
+    out, err = capfd.readouterr()
+    answer, *_ = out.splitlines()
+    assert err == f"{page}\n"
+    html = page.read_text(encoding="utf-8").replace("\u00a0", " ")
+    answers = html.partition('<section id="answers">')[2]
+    assert answers.lstrip().startswith(f'<ul class="answers"><li class="lead">{answer}')
+    assert "To change: new connections" in answers
+    assert run([*asked, "--html", "-"]) == 1
+    assert capfd.readouterr().out.startswith("<!DOCTYPE html>")
+    assert run([*asked, "--html", "-", "--json"]) == 2
 
 
 def test_a_folder_that_is_named_twice_counts_once(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -518,6 +638,7 @@ def test_a_folder_that_is_named_twice_counts_once(folder: Path, tmp_path_factory
     [
         (["--mean-frame", "500"], "--mean-frame: 500 says nothing without bits"),
         (["--outside-addresses", "4"], "--outside-addresses: 4 limits nothing here"),
+        (["--device-timeout", "1e-10"], "--device-timeout: 1e-10 is outside of its range"),
     ],
 )
 def test_a_number_that_no_limit_takes_is_refused_in_one_line(

@@ -103,7 +103,7 @@ def test_addresses_times_blocks_is_the_most_subscribers(
 
 def test_addresses_are_enough_for_hosts_whose_blocks_are_of_one_address() -> None:
     asked = Subscribers(129, connections=600)
-    assert addresses_for(sized_once([capacity(port_blocks=ODD)], asked), asked) == 3
+    assert addresses_for(sized_once([capacity(port_blocks=ODD)], asked)) == 3
 
 
 def test_a_limit_of_blocks_is_named_with_what_to_change(golden: Golden) -> None:
@@ -118,7 +118,7 @@ def test_a_subscriber_with_more_connections_than_its_blocks_have_ports_is_not_ca
     for addresses in (None, 1000):
         asked = Subscribers(1, connections=257, outside_addresses=addresses)
         sizing = sized_once([result], asked)
-        assert (sizing.fits(1), addresses_for(sizing, asked)) == ("does not carry", None)
+        assert (sizing.fits(1), addresses_for(sizing)) == ("does not carry", None)
         golden(text([sizing], asked))
 
 
@@ -139,7 +139,7 @@ def test_blocks_limit_subscribers_of_whom_only_bits_are_asked() -> None:
     result = frames(port_blocks=ON_DEMAND)
     assert [fits(result, number, megabits=A_FRAME) for number in (504, 505)] == ["carries", "does not carry"]
     sizing = sized_once([result], Subscribers(505, megabits=A_FRAME))
-    assert addresses_for(sizing, Subscribers(505, megabits=A_FRAME)) == 2
+    assert addresses_for(sizing) == 2
 
 
 def test_outside_addresses_limit_what_gives_blocks_also_where_nothing_of_connections_is_asked() -> None:
@@ -226,7 +226,7 @@ def test_no_number_of_outside_addresses_follows_from_sets_whose_size_is_not_know
     asked = Subscribers(100, connections=2000, outside_addresses=2)
     kinds: list[dict[str, Any]] = [{}, {"kind": "map-e", "psid_length": 5}]
     plain, old = (sized_once([capacity(**kind)], asked) for kind in kinds)
-    assert [addresses_for(sizing, asked) for sizing in (plain, old)] == [4, None]
+    assert [addresses_for(sizing) for sizing in (plain, old)] == [4, None]
     ports = [[limit for limit in sizing.limits if limit.ended == "outside ports"] for sizing in (plain, old)]
     assert [len(limits) for limits in ports] == [1, 0]
     without = Subscribers(100, connections=2000)

@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from pydantic import ValidationError
 
 from natgauge.analysis.between_runs import left_range
+from natgauge.analysis.comparing import of_host
 from natgauge.analysis.contrast import Span
 from natgauge.analysis.unit_frames import bits_of_unit, drawn_frames, frames_of, mix_of
 from natgauge.ethernet import FRAME_OVERHEAD
 from natgauge.figure_text import in_full
 from natgauge.metrics import declared
+from natgauge.metrics.loads import FORGETS
 from natgauge.metrics.metric import Resource
 from natgauge.port_blocks import PortBlocks
 from natgauge.records.measurement import Result
+from natgauge.records.parameters import OWN_TIMEOUT
 from natgauge.words import OF_PORTS, OUTSIDE_PORTS, Verdict
 
 #: Kinds of gateways that keep the port: a connection takes no port of an outside address.
@@ -61,6 +64,7 @@ class Subscribers:
     Each has open connections, opens `new` a second, and moves megabits a second of IP packets in the busier direction.
 
     Attributes:
+        kept: T, seconds for which the gateway keeps a connection after its last frame; None = not known.
         mean_frame: mean octets of a frame with FCS, without VLAN tags; None = the frames are as those of the result.
         outside_addresses: IPv4 addresses that the gateway translates to.
     """
@@ -71,12 +75,27 @@ class Subscribers:
     megabits: float | None = None
     mean_frame: int | None = None
     outside_addresses: int | None = None
+    kept: float | None = None
+
+    @property
+    def entries(self) -> float | None:
+        """Entries of the table that each takes, or takes at least (`may_take_more`); None = nothing is said of them.
+
+        As in the metric subscribers: its open connections, or as many as it opens within T, if these are more.
+        """
+        within = None if self.new is None or self.kept is None else self.new * self.kept
+        return max((some for some in (self.connections, within) if some is not None), default=None)
+
+    @property
+    def may_take_more(self) -> bool:
+        """Whether a subscriber may take more entries: it opens connections, and T is not known."""
+        return self.new is not None and self.kept is None
 
     def needs(self) -> tuple[Resource, ...]:
         """Resources of which something is needed."""
         wanted: Mapping[Resource, float | None] = {
             "new connections": self.new,
-            "open connections": self.connections,
+            "open connections": self.entries,
             "frames": self.megabits,
         }
         return tuple(resource for resource, each in wanted.items() if each is not None)
@@ -84,7 +103,7 @@ class Subscribers:
 
 @dataclass(frozen=True, slots=True)
 class SubscriberLimit:
-    """One limit of a gateway.
+    """One limit of a gateway; where `is_least`, a subscriber may take more than `each`, because T is not known.
 
     Attributes:
         each: what one subscriber takes, > 0, in `unit`.
@@ -103,6 +122,7 @@ class SubscriberLimit:
     result: Result | None = None
     frame_octets: float | None = None
     busier_share: float | None = None
+    is_least: bool = False
 
     @property
     def is_of_one(self) -> bool:
@@ -116,9 +136,28 @@ class SubscriberLimit:
         The other direction of a subscriber has anything between no frame and as many as the busier one, and the gateway
         carries as many frames of both together as were measured; of the busier direction surely no more than of that.
         """
-        share = self.busier_share
-        least, most = (1.0, 1.0) if share is None else (min(1.0, 1 / (2 * share)), 1 / share)
-        return Span(least * self.measured.lower / self.each, most * self.measured.upper / self.each)
+        if self.busier_share is None:
+            return self._of(self.measured)
+        return Span(self.both_ways.lower, self.one_way.upper)
+
+    @property
+    def both_ways(self) -> Span:
+        """Range of the number of subscribers whose directions are both as busy, of a limit of frames."""
+        most = min(1.0, 1 / (2 * (self.busier_share or 1.0)))
+        return self._of(Span(most * self.measured.lower, most * self.measured.upper))
+
+    @property
+    def one_way(self) -> Span:
+        """Range of the number of subscribers whose other direction is idle, of a limit of frames."""
+        return self._of(Span(self.measured.lower, self.measured.upper / (self.busier_share or 1.0)))
+
+    def _of(self, carried: Span) -> Span:
+        return Span(0.0 if self.is_least else carried.lower / self.each, carried.upper / self.each)
+
+    @property
+    def is_of_settings(self) -> bool:
+        """Whether it is the table's limit as the gateway was set, and nobody measured how many connections it keeps."""
+        return self.ended == "open connections" and self.result is None
 
     def fits(self, number: int) -> Fits:
         """Whether this number of subscribers stays below the limit."""
@@ -138,8 +177,11 @@ class Sizing:
         limits: the tightest of each resource; the one that ends it first comes first.
         other_frames: frames of the throughputs that did not decide, as `sizes_in_words`, the shortest first.
         blocks: blocks of ports that its subscribers have; None = they share all ports, or their blocks are not known.
+        table_limit: entries that its table holds at most, as it was set; None = not known.
     """
 
+    #: With the T of the results where the question has none.
+    asked: Subscribers
     results: tuple[Result, ...]
     limits: tuple[SubscriberLimit, ...]
     missing: tuple[Resource, ...]
@@ -147,6 +189,7 @@ class Sizing:
     other_frames: tuple[str, ...] = ()
     no_limit: tuple[Resource, ...] = ()
     blocks: PortBlocks | None = None
+    table_limit: float | None = None
 
     def fits(self, number: int) -> Fits:
         """Whether this number of subscribers is carried: every need was measured, and stays below its limit.
@@ -219,7 +262,7 @@ def least_blocks(blocks: PortBlocks, asked: Subscribers) -> int:
 
     Where connections to several remote endpoints may share a port, one block may do.
     """
-    return blocks.each_for(asked.connections or 1) if blocks.counts_connections else 1
+    return blocks.each_for(asked.entries or 1) if blocks.counts_connections else 1
 
 
 def why_unused(result: Result, asked: Subscribers) -> Unused | None:
@@ -237,39 +280,73 @@ def why_unused(result: Result, asked: Subscribers) -> Unused | None:
     return None if _octets(result) else "unknown size"
 
 
-def sizings(results: Sequence[Result], asked: Subscribers) -> list[Sizing]:
-    """Return one for each gateway, machine, cores, placement, way of logging, outside addresses and PSID, in order."""
+def table_limit(result: Result) -> float | None:
+    """Entries that the gateway's table holds at most, as found or as the user set or stated it; None = not known.
+
+    For most metrics natgauge raises the limit above the connections of its trials, so that it is not the gateway's own.
+    """
+    found = of_host("table_size", result.parameters)
+    if isinstance(found, int):
+        return float(found)
+    metric = declared(result.metric)
+    is_own = metric.resource == "open connections" or metric.counts == "subscriber"
+    return result.number("table_size") if is_own or result.parameter("placement") == "external" else None
+
+
+def with_asked(results: Sequence[Result], asked: Subscribers) -> list[list[tuple[Result, Subscribers]]]:
+    """Return groups of results with the question, which has the longest T that a result of the group records.
+
+    A group has one gateway, machine, cores, placement, way of logging, outside addresses and PSID.
+    """
     groups: dict[tuple[object, ...], list[Result]] = {}
     for result in results:
-        if why_unused(result, asked) is None:
-            place = (
-                result.gateway,
-                result.placement,
-                result.device_cores,
-                result.parameter("cpu"),
-                result.parameter("outside_addresses"),
-                result.parameter("psid_length"),
-                result.parameter("psid_offset"),
-                result.parameter("logging"),
-                result.parameter("log_tolerance"),
-            )
-            groups.setdefault(place, []).append(result)
-    return [_sizing(group, asked) for group in groups.values()]
+        place = (
+            result.gateway,
+            result.placement,
+            result.device_cores,
+            result.parameter("cpu"),
+            result.parameter("outside_addresses"),
+            result.parameter("psid_length"),
+            result.parameter("psid_offset"),
+            result.parameter("logging"),
+            result.parameter("log_tolerance"),
+        )
+        groups.setdefault(place, []).append(result)
+    return [[(result, _with_kept(asked, group)) for result in group] for group in groups.values()]
 
 
-def addresses_for(sizing: Sizing, asked: Subscribers) -> int | None:
+def _with_kept(asked: Subscribers, results: Sequence[Result]) -> Subscribers:
+    if asked.kept is not None:
+        return asked
+    known = (result.number(name) for result in results for name in (FORGETS, OWN_TIMEOUT, "device_timeout"))
+    return replace(asked, kept=max((seconds for seconds in known if seconds is not None), default=None))
+
+
+def sizings(results: Sequence[Result], asked: Subscribers) -> list[Sizing]:
+    """Return one for each group of `with_asked` of which a result says something, in order."""
+    found = []
+    for group in with_asked(results, asked):
+        used = [result for result, own in group if why_unused(result, own) is None]
+        if used:
+            limits = (table_limit(result) for result, _ in group)
+            found.append(_sizing(used, group[0][1], min((one for one in limits if one is not None), default=None)))
+    return found
+
+
+def addresses_for(sizing: Sizing) -> int | None:
     """Least number of outside addresses, if each connection has a port of its own, or each subscriber a block.
 
     None where connections take no port, where a subscriber has more connections than it may have ports, or where it has
     a block or a set of them whose size is not known.
     """
+    asked = sizing.asked
     if sizing.blocks is not None:
         each = least_blocks(sizing.blocks, asked)
         hosts = sizing.blocks.hosts_of(each)
         return None if each > sizing.blocks.each or not hosts else math.ceil(asked.number / hosts)
-    if asked.connections is None or not _takes_ports(sizing.results) or any(map(gives_blocks, sizing.results)):
+    if asked.entries is None or not _takes_ports(sizing.results) or any(map(gives_blocks, sizing.results)):
         return None
-    return math.ceil(asked.number * asked.connections / OUTSIDE_PORTS)
+    return math.ceil(asked.number * asked.entries / OUTSIDE_PORTS)
 
 
 def takes_addresses(sizing: Sizing) -> bool:
@@ -277,7 +354,7 @@ def takes_addresses(sizing: Sizing) -> bool:
     return any(limit.result is None and limit.ended in ("outside ports", "port blocks") for limit in sizing.limits)
 
 
-def _sizing(results: Sequence[Result], asked: Subscribers) -> Sizing:
+def _sizing(results: Sequence[Result], asked: Subscribers, holds: float | None) -> Sizing:
     sized, larger = _with_frames(results, asked.mean_frame)
     hosts = max((hosts_of(one) for one in sized if resource_of(one) == "open connections"), default=0)
     # What fewer hosts kept says nothing of more, of which another result says it.
@@ -291,18 +368,33 @@ def _sizing(results: Sequence[Result], asked: Subscribers) -> Sizing:
     is_known = blocks is not None or not any(map(gives_blocks, results))
     every += _of_ports(asked) if _takes_ports(results) and is_known else ()
     every += _of_blocks(results, blocks, asked)
-    tightest: dict[Ended, SubscriberLimit] = {}
-    for limit in sorted(every, key=lambda one: (one.subscribers.lower, one.subscribers.upper)):
-        tightest.setdefault(limit.ended, limit)
     none = () if any(map(keeps_connections, results)) else _OF_CONNECTIONS
-    missing = tuple(resource for resource in asked.needs() if resource not in (*tightest, *none))
+    measured = {*none, *(limit.ended for limit in every)}
+    missing = tuple(resource for resource in asked.needs() if resource not in measured)
+    if "open connections" in missing and holds is not None and asked.entries is not None:
+        every.append(_of_table(asked.entries, Span(0.0, holds), asked))
+    tightest: dict[Ended, SubscriberLimit] = {}
+    for limit in sorted(every, key=_order):
+        tightest.setdefault(limit.ended, limit)
     no_limit = tuple(resource for resource in asked.needs() if resource in none)
     of_frames = sorted((result for result in results if resource_of(result) == "frames"), key=_octets)
     used = tightest.get("frames")
     others = dict.fromkeys(map(sizes_in_words, of_frames))
     if used is not None and used.result is not None:
         others.pop(sizes_in_words(used.result), None)
-    return Sizing(tuple(sized), tuple(tightest.values()), missing, larger, tuple(others), no_limit, blocks)
+    limits = tuple(tightest.values())
+    return Sizing(asked, tuple(sized), limits, missing, larger, tuple(others), no_limit, blocks, holds)
+
+
+def _order(limit: SubscriberLimit) -> tuple[float, float]:
+    """What comes first: the lower end; where nothing is known of it, the upper one."""
+    most = limit.subscribers
+    return most.lower or most.upper, most.upper
+
+
+def _of_table(entries: float, measured: Span, asked: Subscribers, result: Result | None = None) -> SubscriberLimit:
+    """The limit of the table, of subscribers with so many entries each."""
+    return SubscriberLimit("open connections", "connections", entries, measured, result, is_least=asked.may_take_more)
 
 
 def sizes_in_words(result: Result) -> str:
@@ -347,7 +439,7 @@ def _of_result(result: Result, asked: Subscribers) -> Iterator[SubscriberLimit]:
     resource, measured = resource_of(result), _range(result)
     if resource == "new connections" and asked.new is not None:
         yield SubscriberLimit("new connections", "connections/s", asked.new, measured, result)
-    elif resource == "open connections" and asked.connections is not None:
+    elif resource == "open connections" and asked.entries is not None:
         if result.limited_by in OF_PORTS and gives_blocks(result):
             # The table has room for more. How many subscribers the ports serve follows from the blocks.
             measured = Span(measured.lower, math.inf)
@@ -357,10 +449,15 @@ def _of_result(result: Result, asked: Subscribers) -> Iterator[SubscriberLimit]:
             had = result.number("outside_addresses") or 1
             share = (asked.outside_addresses or had) / had
             if share == 1:
-                yield SubscriberLimit("outside ports", "connections", asked.connections, measured, result)
+                yield SubscriberLimit(
+                    "outside ports", "connections", asked.entries, measured, result, is_least=asked.may_take_more
+                )
             # The table has room for more. Of other addresses it is known only that fewer would have fewer ports.
             measured = Span(measured.lower * min(1.0, share), math.inf)
-        yield SubscriberLimit("open connections", "connections", asked.connections, measured, result)
+        holds = table_limit(result)
+        if holds is not None and math.isinf(measured.upper):
+            measured = Span(measured.lower, max(measured.lower, holds))
+        yield _of_table(asked.entries, measured, asked, result)
     elif resource == "frames" and asked.megabits is not None:
         bits = bits_of_unit(result.metric, result.parameters)
         if bits is not None:
@@ -376,9 +473,9 @@ def _takes_ports(results: Sequence[Result]) -> bool:
 
 
 def _of_ports(asked: Subscribers) -> Iterator[SubscriberLimit]:
-    if asked.connections is not None and asked.outside_addresses is not None:
+    if asked.entries is not None and asked.outside_addresses is not None:
         ports = float(asked.outside_addresses * OUTSIDE_PORTS)
-        yield SubscriberLimit("outside ports", "ports", asked.connections, Span(ports, ports))
+        yield SubscriberLimit("outside ports", "ports", asked.entries, Span(ports, ports), is_least=asked.may_take_more)
 
 
 def _of_blocks(results: Sequence[Result], blocks: PortBlocks | None, asked: Subscribers) -> Iterator[SubscriberLimit]:
@@ -395,11 +492,11 @@ def _of_blocks(results: Sequence[Result], blocks: PortBlocks | None, asked: Subs
     if each > blocks.each:
         # No subscriber can have so many connections, however many blocks there are.
         ports = float(blocks.ports)
-        yield SubscriberLimit("port blocks", "connections", asked.connections or 1, Span(ports, ports))
+        yield SubscriberLimit("port blocks", "connections", asked.entries or 1, Span(ports, ports))
         return
     # With a port for each connection, of which some may be shared.
-    most = blocks.each_for(asked.connections or 1)
-    sure = 0 if most > blocks.each else blocks.hosts_of(most)
+    most = blocks.each_for(asked.entries or 1)
+    sure = 0 if asked.may_take_more or most > blocks.each else blocks.hosts_of(most)
     # In blocks, of which those are left out that are too few of their address for one more host.
     measured = Span(float(addresses * sure * each), float(addresses * blocks.hosts_of(each) * each))
     yield SubscriberLimit("port blocks", "blocks", each, measured)
@@ -419,7 +516,8 @@ def _served(result: Result, asked: Subscribers) -> float:
     held = _range(result).lower if is_capacity else result.number("connections") or 0
     # A host that got no block opened nothing.
     all_had = not (is_capacity and result.limited_by == "port pool")
-    return hosts if all_had and hosts and (asked.connections or 1) <= held / hosts else 0.0
+    is_held = not asked.may_take_more and (asked.entries or 1) <= held / (hosts or 1)
+    return hosts if all_had and is_held else 0.0
 
 
 def _range(result: Result) -> Span:

@@ -3,18 +3,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 import cloup
 
+from natgauge import outputs
 from natgauge.cli.exit_statuses import epilog
 from natgauge.cli.generator import ValueType
 from natgauge.cli.names import WholeRange
 from natgauge.cli.say import document, say
 from natgauge.errors import UsageError
 from natgauge.inputs import types
+
+if TYPE_CHECKING:
+    from natgauge.analysis.sizing import Subscribers
+    from natgauge.reports.collected import StoredResults
+    from natgauge.reports.sizing import SizeAnswer
 
 _AMOUNT: Final = ValueType(types.Number())
 #: The least and the most of anything that a subscriber may take: less or more would say nothing of networks, and much
@@ -47,6 +54,18 @@ _MOST: Final = 1e9
     type=WholeRange(1, 2**24),
     help="IPv4 addresses that the gateway translates to; each connection takes a port, or each subscriber a block.",
 )
+@click.option(
+    "--device-timeout",
+    metavar="SECONDS",
+    type=_AMOUNT,
+    help="Time for which the gateway keeps a connection after its last frame; by default that of the results.",
+)
+@click.option(
+    "--html",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the page of natgauge report --html, too, which begins with this answer; - prints the page alone.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 @click.pass_context
 def command(
@@ -59,6 +78,8 @@ def command(
     mbit_each: float | None,
     mean_frame: int | None,
     outside_addresses: int | None,
+    device_timeout: float | None,
+    html: Path | None,
     as_json: bool,
 ) -> None:
     """Print for each gateway whether it carries the subscribers, what ends it first, and what to change.
@@ -71,30 +92,63 @@ def command(
     from natgauge.reports import sizing
     from natgauge.stored import find_results
 
-    asked = Subscribers(subscribers, connections_each, new_each, mbit_each, mean_frame, outside_addresses)
-    if not asked.needs():
-        raise UsageError(
-            "size: what does a subscriber take? Name at least one of --connections-each, --new-each and --mbit-each"
-        )
-    for name, amount in (("connections", connections_each), ("new", new_each), ("mbit", mbit_each)):
-        if amount is not None and not _LEAST <= amount <= _MOST:
-            raise UsageError(
-                f"--{name}-each: {amount:g} is outside of its range: {_LEAST:g} to {_MOST:g}", at=f"{name}_each"
-            )
-    if mean_frame is not None and mbit_each is None:
-        raise UsageError(
-            f"--mean-frame: {mean_frame} says nothing without bits; add --mbit-each, or leave it out", at="mean_frame"
-        )
-    results = [stored.result for stored in find_results.find(folders).stored]
+    asked = Subscribers(
+        subscribers, connections_each, new_each, mbit_each, mean_frame, outside_addresses, device_timeout
+    )
+    _refuse(asked)
+    is_page = html is not None and outputs.is_stream(html)
+    if as_json and is_page:
+        raise UsageError("size: --json: standard output has the page; leave one out, or name a file with --html")
+    collected = find_results.find(folders, failed=html is not None)
+    results = collected.results
     found = sizing.sized(results, asked)
-    if found and outside_addresses is not None and connections_each is None and not any(map(takes_addresses, found)):
+    takes_ports = any(one.asked.entries is not None for one in found)
+    if found and outside_addresses is not None and not takes_ports and not any(map(takes_addresses, found)):
         raise UsageError(
             f"--outside-addresses: {outside_addresses} limits nothing here, because no gateway's blocks of ports are "
             "known; add --connections-each, or leave it out",
             at="outside_addresses",
         )
+    if html is not None:
+        _write(collected, html, [sizing.answer_of(one) for one in found])
     if as_json:
         document(sizing.document(found, asked, results))
-    else:
+    elif not is_page:
         say(sizing.text(found, asked, results))
     context.exit(sizing.exit_status(found, subscribers))
+
+
+def _refuse(asked: Subscribers) -> None:
+    """Refuse a question that nothing answers, and amounts that no subscriber has."""
+    if not asked.needs():
+        raise UsageError(
+            "size: what does a subscriber take? Name at least one of --connections-each, --new-each and --mbit-each"
+        )
+    for name, amount in (
+        ("connections_each", asked.connections),
+        ("new_each", asked.new),
+        ("mbit_each", asked.megabits),
+        ("device_timeout", asked.kept),
+    ):
+        if amount is not None and not _LEAST <= amount <= _MOST:
+            option = name.replace("_", "-")
+            raise UsageError(f"--{option}: {amount:g} is outside of its range: {_LEAST:g} to {_MOST:g}", at=name)
+    if asked.kept is not None and asked.new is None:
+        raise UsageError(
+            f"--device-timeout: {asked.kept:g} says nothing without new connections; add --new-each, or leave it out",
+            at="device_timeout",
+        )
+    if asked.mean_frame is not None and asked.megabits is None:
+        raise UsageError(
+            f"--mean-frame: {asked.mean_frame} says nothing without bits; add --mbit-each, or leave it out",
+            at="mean_frame",
+        )
+
+
+def _write(collected: StoredResults, path: Path, answers: Sequence[SizeAnswer]) -> None:
+    from natgauge.reports.html import page
+    from natgauge.trial.repeating import command_again
+
+    page.write(collected, path, command_again, sizes=answers)
+    if not outputs.is_stream(path):
+        say(path, err=True)

@@ -23,6 +23,8 @@ class DeviceSettings:
 
     Attributes:
         of_host: values that settings of the whole machine had before, of those that the user did not choose.
+        own_timeout: seconds for which it kept a UDP connection with frames both ways before natgauge set its time-out;
+            None = it was not set, or the user chose it.
         emptying: name of the way in which the table is emptied; None = the device keeps no connections.
         logging: name of the way in which the connections are logged; None = they are not.
         log_tolerance: share of the connections that the log of a passing trial may lack.
@@ -35,6 +37,7 @@ class DeviceSettings:
     files: Mapping[str, int] = field(default_factory=dict)
     found: Mapping[str, int] = field(default_factory=dict)
     of_host: Mapping[str, int] = field(default_factory=dict)
+    own_timeout: int | None = None
     emptying: str | None = None
     logging: str | None = None
     log_tolerance: float = 0.0
@@ -85,6 +88,7 @@ class DeviceKnobs:
         self._number = number
         self._before: dict[str, int] = {}
         self._first: dict[str, int] = {}
+        self._own: dict[tuple[str, ...], int] = {}
         self._knobs: dict[str, Knob] = {}
         self.take(recipe.knobs)
 
@@ -109,7 +113,9 @@ class DeviceKnobs:
             if name not in values:
                 continue
             # A second start finds our own value.
-            value = self._value(name, knob)
+            lines = self._lines(name, knob)
+            value = min(lines)
+            self._own.setdefault(_place(knob), lines[-1])
             previous.setdefault(name, value)
             for path in knob.paths:
                 before = self._before.setdefault(path, self._file(path))
@@ -134,6 +140,10 @@ class DeviceKnobs:
         """Return the last value of a knob that has several, where `read` has the smallest; None = no such knob."""
         return self._lines(name, self._knobs[name])[-1] if name in self._knobs else None
 
+    def own(self, name: str) -> int | None:
+        """Return the last value of a knob before natgauge set it first; None = it was not set."""
+        return self._own.get(_place(self._knobs[name])) if name in self._knobs else None
+
     def files(self) -> dict[str, int]:
         """Return the values of knobs that are files, by file name."""
         paths = [path for knob in self._knobs.values() for path in knob.paths]
@@ -157,3 +167,8 @@ class DeviceKnobs:
 
     def _put(self, snippet: str, value: int, how: How = "must") -> None:
         self._run("set", snippet, variables={"NG_VALUE": str(value)}, how=how)
+
+
+def _place(knob: Knob) -> tuple[str, ...]:
+    """What a knob sets: knobs of other test frames have the same name."""
+    return (knob.write or "", *knob.paths)

@@ -251,6 +251,10 @@ class Gateway:
         """
         return self._knobs.last("udp_timeout")
 
+    def _own_timeout(self) -> int | None:
+        is_udp = self._demand is not None and self._demand.transport == "udp"
+        return self._knobs.own("udp_timeout") if is_udp and "udp_timeout" not in self._wishes.named() else None
+
     def _numbers(self, verb: str) -> dict[str, int]:
         """Return what a verb prints in lines "name number"; empty where the recipe has no such verb."""
         pieces = self.recipe.verbs.pieces(verb)
@@ -278,6 +282,7 @@ class Gateway:
             files,
             dict(self._found),
             {name: value for name, value in self._machine_found().items() if name not in self._wishes.named()},
+            own_timeout=self._own_timeout(),
             emptying=None if self._emptying is None else self._wishes.emptying or BY_VERB,
             logging=self._wishes.logging,
             log_tolerance=self._wishes.log_tolerance or 0.0,

@@ -12,7 +12,7 @@ from natgauge.gateways.port_sets import PortSets
 from natgauge.gateways.recipe import Recipe, digest
 from natgauge.labs.contract import DeviceCores, Lab
 from natgauge.procedures.kit.settings import TrialSettings
-from natgauge.records.parameters import GROUPS, OF_HOST, Parameters
+from natgauge.records.parameters import GROUPS, OF_HOST, OWN_TIMEOUT, Parameters
 from natgauge.records.store import plain
 from natgauge.setup.place_parameters import place_parameters
 from natgauge.setup.traffic import TrafficPlan
@@ -249,6 +249,8 @@ def _device(recipe: Recipe, device: DeviceSettings | None, sets: PortSets | None
     known = {} if device is None else {**device.knobs, "version": device.version}
     if device is not None and device.of_host:
         known[OF_HOST] = device.of_host
+    if device is not None and device.own_timeout is not None:
+        known[OWN_TIMEOUT] = device.own_timeout
     if device is not None and device.emptying is not None:
         known["emptying"] = device.emptying
     if device is not None and device.logging is not None:

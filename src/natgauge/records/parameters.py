@@ -68,6 +68,10 @@ def _shown_only(name: str, label: str, group: Group, unit: str = "") -> Descript
 #: The parameter with the UDP time-out of trials for which natgauge raised the one that the device began with.
 RAISED_TIMEOUT: Final = "raised_udp_timeout"
 
+#: The parameter with the device's own UDP time-out of connections with frames both ways, which natgauge raised for its
+#: trials.
+OWN_TIMEOUT: Final = "own_udp_timeout"
+
 #: The parameter with the values that settings of the whole machine had before the device was set; without those that
 #: the user chose.
 OF_HOST: Final = "of_host"
@@ -155,6 +159,8 @@ _FACTS: Final = (
     Description("clock_source", "clock source", group="place"),
     # A trial with the time-out of before would have ended as one that outlasts it.
     _shown_only(RAISED_TIMEOUT, "UDP timeout, raised for long trials", "device", "s"),
+    # It decides nothing in trials, which outlast it no more.
+    _shown_only(OWN_TIMEOUT, "UDP timeout of the device before it was raised", "device", "s"),
     # Of a load whose connections leave: it decides how many of them fill the table.
     _shown_only(FORGETS, "time until a connection that left is forgotten", "device", "s"),
     # They decide where the device's own need was less: the setting itself is compared.

@@ -134,6 +134,7 @@ def graded(  # noqa: PLR0913 - how the lines are told, by keyword
     brief: bool = False,
     each: bool = False,
     marked: bool = False,
+    instead: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Return doubts as lines; doubts that could change the answer come first.
 
@@ -144,6 +145,7 @@ def graded(  # noqa: PLR0913 - how the lines are told, by keyword
             a doubt names are with that doubt alone.
         each: whether doubts of a word with different texts have a line each, and facts on the device have their text;
             otherwise the text is that of the first, as an example.
+        instead: by the word of a doubt, what to do about it here instead of its own remedy.
     """
     every_named = list(named)
     texts_of = {
@@ -164,7 +166,8 @@ def graded(  # noqa: PLR0913 - how the lines are told, by keyword
                 example = ""
                 if not each and _has_several_texts(one.doubt, every_named):
                     example = f", for example{f' of {called(one.names[0])}' if len(every_named) > 1 else ''}"
-                lines.append(f"{title}: {name}{example}: {one.doubt.text}. {one.remedy}".rstrip())
+                remedy = (instead or {}).get(one.doubt.word, one.remedy)
+                lines.append(f"{title}: {name}{example}: {one.doubt.text}. {remedy}".rstrip())
         words = ", ".join(
             f"{name}{_share(one.doubt, every_named)}{_causes(one, every_named) if brief else ''}"
             for one, name in named_doubts

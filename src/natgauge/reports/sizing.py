@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from natgauge.analysis.contrast import Span
@@ -26,11 +27,12 @@ from natgauge.analysis.sizing import (
     sizes_in_words,
     sizings,
     why_unused,
+    with_asked,
     without_tags,
 )
 from natgauge.analysis.unit_frames import mix_of
 from natgauge.errors import UsageError
-from natgauge.figure_text import in_full, in_percent, number
+from natgauge.figure_text import at_most, in_full, in_percent, number
 from natgauge.interval_text import percent, span
 from natgauge.metrics import metrics
 from natgauge.metrics.metric import Resource
@@ -41,15 +43,16 @@ from natgauge.reports.graded_doubts import graded
 from natgauge.reports.labels import names_of
 from natgauge.statistics.interval import finite
 from natgauge.tables import aligned
-from natgauge.words import OUTSIDE_PORTS
+from natgauge.words import MAXIMUM_CONNECTIONS, OUTSIDE_PORTS
 
 #: What to change where a limit is too low.
 _REMEDIES: Final[Mapping[Ended, str]] = {
-    "new connections": "more or faster cores, or fewer rules that each new connection passes",
-    "open connections": "a larger table, if memory allows, or shorter time-outs",
+    "new connections": "{cores}, or fewer rules that each new connection passes",
+    "open connections": "a table for {entries} connections (of Linux gateways nf_conntrack_max), if memory allows, or "
+    "shorter time-outs",
     "outside ports": "more outside addresses (--outside-addresses)",
     "port blocks": "more outside addresses (--outside-addresses), or smaller blocks",
-    "frames": "more or faster cores, or a faster path for frames of open connections",
+    "frames": "{cores}, or a faster path for frames of open connections",
 }
 #: What to change where not the table ended open connections.
 _NO_TABLE: Final = "what refuses them (natgauge explain)"
@@ -72,6 +75,10 @@ _LEFT_OUT: Final[Mapping[Unused, str]] = {
     "routed frames": "native IPv6 among its frames, which is only routed",
     "unknown size": "the size of its frames is not known",
 }
+#: A table of this many times the connections has room for those of the system, too.
+_ROOM: Final = 1.1
+#: The doubt of a capacity that more connections would raise.
+_OF_RANGES: Final = "range limited"
 #: The gateway in a stored command; a path that a shell would read as more than a path is not taken.
 _GIVEN: Final = re.compile(r" --gateway ([\w./][\w./+@=-]*)(?: |$)", re.ASCII)
 _HEADINGS: Final = ("limit", "each subscriber", "all of them", "measured", "subscribers at most", "in use")
@@ -104,7 +111,7 @@ def exit_status(found: Sequence[Sizing], subscribers: int) -> int:
 
 def text(found: Sequence[Sizing], asked: Subscribers, given: Sequence[Result] = ()) -> str:
     """Return the answers, each with its table, then what they rest on; of the results given, which are left out."""
-    answers = ["\n".join(_lines(sizing, asked)) for sizing in found]
+    answers = ["\n".join(_lines(sizing)) for sizing in found]
     left = _left_out(given, asked)
     return "\n\n".join([*answers, f"Not used: {left}."] if left else answers)
 
@@ -119,9 +126,10 @@ def document(found: Sequence[Sizing], asked: Subscribers, given: Sequence[Result
             "new_per_second": asked.new,
             "megabits": asked.megabits,
             "mean_frame": asked.mean_frame,
+            "device_timeout": asked.kept,
         },
         "outside_addresses": asked.outside_addresses,
-        "gateways": [_gateway(sizing, asked) for sizing in found],
+        "gateways": [_gateway(sizing) for sizing in found],
         "not_used": [
             {
                 "metric": result.metric,
@@ -134,8 +142,8 @@ def document(found: Sequence[Sizing], asked: Subscribers, given: Sequence[Result
     }
 
 
-def _gateway(sizing: Sizing, asked: Subscribers) -> dict[str, Any]:
-    first = sizing.results[0]
+def _gateway(sizing: Sizing) -> dict[str, Any]:
+    first, asked = sizing.results[0], sizing.asked
     return {
         "gateway": first.gateway,
         "placement": first.placement,
@@ -143,11 +151,14 @@ def _gateway(sizing: Sizing, asked: Subscribers) -> dict[str, Any]:
         "logging": first.parameter("logging"),
         "log_tolerance": first.parameter("log_tolerance"),
         "answer": sizing.fits(asked.number),
-        "text": _answer(sizing, asked),
+        "text": _answer(sizing),
         "functional": any(result.functional for result in sizing.results),
         "missing": list(sizing.missing),
         "no_limit": list(sizing.no_limit),
-        "least_outside_addresses": addresses_for(sizing, asked),
+        "least_outside_addresses": addresses_for(sizing),
+        "device_timeout": asked.kept,
+        "entries_each": asked.entries,
+        "table_limit": sizing.table_limit,
         "limits": [
             {
                 "ended": limit.ended,
@@ -170,51 +181,140 @@ def _ends(span: Span) -> list[float | None]:
     return [span.lower, finite(span.upper)]
 
 
-def _lines(sizing: Sizing, asked: Subscribers) -> list[str]:
-    rows = [_HEADINGS, *(_row(limit, asked) for limit in sizing.limits)]
-    lines = [_answer(sizing, asked), "", *aligned(rows, right=range(1, len(_HEADINGS))), ""]
-    lines += [
-        f"To change: {limit.ended}: {_remedy(limit, asked)}."
-        for limit in sizing.limits
-        # An end that is not known is no limit.
-        if limit.fits(asked.number) != "carries" and math.isfinite(limit.measured.upper)
+def _lines(sizing: Sizing) -> list[str]:
+    answer, names = answer_of(sizing), names_of(sizing.results)
+    several = len(names) > 1
+    return [
+        answer.text,
+        "",
+        *aligned([answer.head, *answer.rows], right=range(1, len(answer.head))),
+        "",
+        *answer.sentences,
+        *graded(
+            ((f"{result.metric} of {name}", result.doubts) for result, name in zip(sizing.results, names, strict=True)),
+            lambda having: f" ({', '.join(having)})" if several else "",
+            brief=True,
+            # The command for these subscribers is among the sentences.
+            instead={_OF_RANGES: ""} if any(_larger_capacity(sizing)) else {},
+        ),
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class SizeAnswer:
+    """What results of one gateway say of subscribers, without their doubts: the answer, its table, and what follows."""
+
+    text: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    sentences: tuple[str, ...]
+
+
+def answer_of(sizing: Sizing) -> SizeAnswer:
+    """Return the answer on one gateway."""
+    rows = tuple(row for limit in sizing.limits for row in _rows(limit, sizing.asked))
+    return SizeAnswer(_answer(sizing), _HEADINGS, rows, tuple(_sentences(sizing)))
+
+
+def _sentences(sizing: Sizing) -> Iterator[str]:
+    asked = sizing.asked
+    for limit in sizing.limits:
+        fits = limit.fits(asked.number)
+        # An end that is not known is no limit; where the table's own is not passed, more is to be measured.
+        is_known = limit.measured.upper not in (math.inf, sizing.table_limit) and not limit.is_least
+        if fits == "does not carry" or (fits == "cannot tell" and is_known):
+            yield f"To change: {limit.ended}: {_remedy(limit, sizing)}."
+    yield from _larger_capacity(sizing)
     if sizing.no_limit:
-        lines.append(f"The gateway keeps no connections: {' and '.join(sizing.no_limit)} are no limit.")
-    lines += _shared_ports(sizing, asked)
-    addresses = addresses_for(sizing, asked)
+        yield f"The gateway keeps no connections: {' and '.join(sizing.no_limit)} are no limit."
+    yield from _table(sizing)
+    yield from _shared_ports(sizing)
+    addresses = addresses_for(sizing)
     if addresses is not None and asked.outside_addresses is None:
-        lines.append(f"Outside addresses: at least {in_full(addresses)}, {_if_taken(sizing, asked)}.")
+        yield f"Outside addresses: at least {in_full(addresses)}, {_if_taken(sizing)}."
     if sizing.fits(asked.number) == "does not carry":
         # Otherwise the first line says it.
-        lines += [f"{capital(each)}." for each in _unmeasured(sizing)]
-    lines += _chosen_frames(sizing, asked)
+        yield from (f"{capital(each)}." for each in _unmeasured(sizing))
+    yield from _chosen_frames(sizing)
     if sizing.larger_frames:
-        lines.append("No throughput was measured with frames as large as the mean: larger frames may cost more.")
-    lines.append("Each limit was measured alone: at most this number is carried when all are used at once.")
-    names = names_of(sizing.results)
-    several = len(names) > 1
-    return lines + graded(
-        ((f"{result.metric} of {name}", result.doubts) for result, name in zip(sizing.results, names, strict=True)),
-        lambda having: f" ({', '.join(having)})" if several else "",
-        brief=True,
+        yield "No throughput was measured with frames as large as the mean: larger frames may cost more."
+    yield "Each limit was measured alone: at most this number is carried when all are used at once."
+
+
+def _table(sizing: Sizing) -> Iterator[str]:
+    """Yield the entries of a subscriber that opens connections, why they are as many, and the limit that is known."""
+    asked, holds = sizing.asked, sizing.table_limit
+    if asked.entries is None or asked.new is None or "open connections" in sizing.no_limit:
+        return
+    opened = f"{in_full(asked.new)} new/s"
+    if asked.kept is None:
+        why = f"{opened}; no result says for how long the gateway keeps them: --device-timeout"
+    else:
+        why = f"{opened}, kept {in_full(asked.kept)} s"
+        if asked.connections is not None:
+            why = f"the larger of {in_full(asked.connections)} open ones and {in_full(asked.new * asked.kept)} of {why}"
+    least = "at least " if asked.may_take_more else ""
+    said = f"Table: {least}{in_full(asked.entries)} connections each ({why}), {least}{_all_entries(asked)} for all"
+    if holds is not None:
+        most = in_full(math.floor(holds / asked.entries))
+        said += f"; its limit is {in_full(holds)}: at most {most} subscribers"
+    yield f"{said}."
+
+
+def _all_entries(asked: Subscribers) -> str:
+    return in_full(_entries_of_all(asked))
+
+
+def _entries_of_all(asked: Subscribers) -> int:
+    return math.ceil((asked.entries or 0) * asked.number)
+
+
+def _larger_capacity(sizing: Sizing) -> Iterator[str]:
+    """Yield the command that measures whether the table keeps the connections of all, where it was not tried so far."""
+    needed, holds = _entries_of_all(sizing.asked), sizing.table_limit
+    for limit in sizing.limits:
+        is_open = limit.ended == "open connections" and limit.result is not None and limit.measured.lower < needed
+        if is_open and limit.result is not None and limit.result.limited_by == "ranges":
+            yield f"To know more: {_capacity_command(sizing.results[0], needed, holds)}."
+
+
+def _capacity_command(result: Result, needed: int, holds: float | None) -> str:
+    if needed > MAXIMUM_CONNECTIONS:
+        return f"natgauge measure table-capacity --gateway {_options(result)}"
+    larger = f" --table-size {math.ceil(_ROOM * needed)}" if holds is not None and holds < needed else ""
+    return f"natgauge measure table-capacity --gateway {_options(result)} --connections {needed}{larger}"
+
+
+def _remedy(limit: SubscriberLimit, sizing: Sizing) -> str:
+    number = sizing.asked.number
+    # Of blocks whose number is known it cannot be told only where a subscriber may have too few ports.
+    too_few = limit.ended == "port blocks" and (limit.is_of_one or limit.fits(number) == "cannot tell")
+    entries, result = _entries_of_all(sizing.asked), limit.result
+    is_table = sizing.table_limit is not None and sizing.table_limit < entries
+    if limit.ended == "open connections" and not is_table and result is not None and result.limited_by == "device":
+        return _NO_TABLE
+    if limit.ended != "port blocks" and not is_table and result is not None and result.limited_by == "log":
+        return _OF_LOG
+    if too_few:
+        return _LARGER_BLOCKS
+    return _REMEDIES[limit.ended].format(cores=_more_cores(limit, number), entries=in_full(entries))
+
+
+def _more_cores(limit: SubscriberLimit, number: int) -> str:
+    """The cores that so many subscribers need, as a multiple of those that were measured, where these are known."""
+    cores, most = limit.result.device_cores if limit.result is not None else 0, limit.subscribers
+    if not cores or not most.lower:
+        return "more or faster cores"
+    needed = [math.ceil(cores * number / end) for end in (most.upper, most.lower)]
+    return (
+        f"about {' to '.join(dict.fromkeys(map(in_full, needed)))} such cores instead of {cores}, if cores add up "
+        "(measure it: cores in [series] of a plan)"
     )
 
 
-def _remedy(limit: SubscriberLimit, asked: Subscribers) -> str:
-    # Of blocks whose number is known it cannot be told only where a subscriber may have too few ports.
-    too_few = limit.ended == "port blocks" and (limit.is_of_one or limit.fits(asked.number) == "cannot tell")
-    is_of_device = limit.result is not None and limit.result.limited_by == "device"
-    if limit.ended == "open connections" and is_of_device:
-        return _NO_TABLE
-    if limit.ended != "port blocks" and limit.result is not None and limit.result.limited_by == "log":
-        return _OF_LOG
-    return _LARGER_BLOCKS if too_few else _REMEDIES[limit.ended]
-
-
-def _shared_ports(sizing: Sizing, asked: Subscribers) -> list[str]:
+def _shared_ports(sizing: Sizing) -> list[str]:
     """What must hold where a subscriber has more connections than ports, of which several may share one."""
-    blocks, connections = sizing.blocks, asked.connections or 0
+    blocks, connections = sizing.blocks, sizing.asked.entries or 0
     if blocks is None or blocks.counts_connections or connections <= blocks.size:
         return []
     return [
@@ -223,24 +323,24 @@ def _shared_ports(sizing: Sizing, asked: Subscribers) -> list[str]:
     ]
 
 
-def _if_taken(sizing: Sizing, asked: Subscribers) -> str:
+def _if_taken(sizing: Sizing) -> str:
     """What each subscriber, or each connection, takes of the outside addresses."""
     blocks = sizing.blocks
     if blocks is None:
         return f"if each open connection takes a port of its own ({in_full(OUTSIDE_PORTS)} an address)"
-    each = least_blocks(blocks, asked)
+    each = least_blocks(blocks, sizing.asked)
     taken = f"{in_full(each)} blocks" if each > 1 else "a block"
     return (
         f"as each subscriber takes {taken} of {in_full(blocks.size)} ports ({in_full(blocks.per_address)} an address)"
     )
 
 
-def _answer(sizing: Sizing, asked: Subscribers) -> str:
+def _answer(sizing: Sizing) -> str:
     """The first line: whether they are carried, what ends it first, and at what number."""
-    first = sizing.results[0]
+    first, asked = sizing.results[0], sizing.asked
     gateway = f"{first.gateway} ({_cores(first)}{_logging(first)})"
     stamp = f" ({FUNCTIONAL})" if any(result.functional for result in sizing.results) else ""
-    subscribers = f"{in_full(asked.number)} subscribers with {_profile(sizing, asked)} each"
+    subscribers = f"{in_full(asked.number)} subscribers with {_profile(sizing)} each"
     fits = sizing.fits(asked.number)
     # A limit of which only a lower bound is known may come first in the table, and be none.
     deciding = [limit for limit in sizing.limits if limit.fits(asked.number) == fits]
@@ -249,7 +349,7 @@ def _answer(sizing: Sizing, asked: Subscribers) -> str:
     unusual = "; ".join(filter(None, map(_unusual, sizing.limits)))
     at += f"; measured: {unusual}" if unusual else ""
     if fits == "cannot tell":
-        why = " and ".join(_unknown(sizing, asked))
+        why = " and ".join(_unknown(sizing))
         return f"Cannot tell whether {gateway} carries {subscribers}: {why}; {at}{stamp}."
     if fits == "carries" and len(set(asked.needs()).difference(sizing.no_limit)) > 1:
         return f"No limit of {gateway}, each measured alone, is exceeded by {subscribers}; {at}{stamp}."
@@ -283,18 +383,19 @@ def _unusual(limit: SubscriberLimit) -> str:
     return f"{limit.ended}{said}" if said else ""
 
 
-def _profile(sizing: Sizing, asked: Subscribers) -> str:
+def _profile(sizing: Sizing) -> str:
+    asked = sizing.asked
     parts = [
         "" if asked.connections is None else f"{in_full(asked.connections)} open connections",
         "" if asked.new is None else f"{in_full(asked.new)} new ones/s",
-        "" if asked.megabits is None else f"{in_full(asked.megabits)} Mbit/s{_in_frames(sizing, asked)}",
+        "" if asked.megabits is None else f"{in_full(asked.megabits)} Mbit/s{_in_frames(sizing)}",
     ]
     said = [part for part in parts if part]
     return f"{', '.join(said[:-1])} and {said[-1]}" if len(said) > 1 else said[0]
 
 
-def _in_frames(sizing: Sizing, asked: Subscribers) -> str:
-    used = _of_frames(sizing)
+def _in_frames(sizing: Sizing) -> str:
+    used, asked = _of_frames(sizing), sizing.asked
     if used is None or used.frame_octets is None:
         return "" if asked.mean_frame is None else f" in frames of {number(asked.mean_frame)} octets"
     octets = f" in frames of {number(used.frame_octets)} octets"
@@ -309,15 +410,15 @@ def _of_frames(sizing: Sizing) -> SubscriberLimit | None:
     return next((limit for limit in sizing.limits if limit.ended == "frames"), None)
 
 
-def _chosen_frames(sizing: Sizing, asked: Subscribers) -> list[str]:
+def _chosen_frames(sizing: Sizing) -> list[str]:
     """How the throughput was measured, and of several which was used, and why."""
-    used = _of_frames(sizing)
+    used, asked = _of_frames(sizing), sizing.asked
     if used is None or used.result is None:
         return []
     busier = used.busier_share or 1.0
     ways = {1.0: "one way", 0.5: "as many both ways"}
     way = ways.get(busier, f"with {in_percent(busier)} of them in the busier direction")
-    said = f"Frames were measured {way}; their range is that of subscribers whose other direction is idle or as busy."
+    said = f"Frames were measured {way}."
     if not sizing.other_frames:
         return [said]
     why = "they are the largest" if sizing.larger_frames else "they are the next to --mean-frame that are not smaller"
@@ -329,7 +430,8 @@ def _chosen_frames(sizing: Sizing, asked: Subscribers) -> list[str]:
     return [said, f"The throughput with frames of {frames} was used, not that of {others}: {why}."]
 
 
-def _unknown(sizing: Sizing, asked: Subscribers) -> list[str]:
+def _unknown(sizing: Sizing) -> list[str]:
+    asked = sizing.asked
     open_ones = [limit for limit in sizing.limits if limit.fits(asked.number) == "cannot tell"]
     of_hosts = [
         one.result
@@ -339,8 +441,16 @@ def _unknown(sizing: Sizing, asked: Subscribers) -> list[str]:
     ]
     of_log = [one.result for one in open_ones if one.result is not None and log_ended(one.result)]
     untold = [limit for limit in open_ones if _is_untold(limit)]
-    within = [one.ended for one in open_ones if one not in untold and one.result not in (*of_hosts, *of_log)]
+    # A table that nobody filled is among the resources that no result measured.
+    kept = [one for one in open_ones if one.is_least]
+    own_words = [*untold, *kept, *(one for one in open_ones if one.is_of_settings)]
+    within = [one.ended for one in open_ones if one not in own_words and one.result not in (*of_hosts, *of_log)]
     said = [f"this number lies within the doubt of {', '.join(within)}"] if within else []
+    if kept:
+        said.append(
+            "no result says for how long it keeps connections without frames, which fill its table next to the open "
+            "ones (give --device-timeout)"
+        )
     said += [
         f"{result.metric}, which no full table ended, had {in_full(hosts_of(result))} inside "
         f"host{'' if hosts_of(result) == 1 else 's'}, and more hosts may keep more (measure it again, with "
@@ -372,11 +482,11 @@ def _is_untold(limit: SubscriberLimit) -> bool:
 
 
 def _unmeasured(sizing: Sizing) -> list[str]:
-    gateway = _options(sizing.results[0])
-    return [
-        f"no result says how many {need} it has (natgauge measure {_metrics_of(need)[0]} --gateway {gateway})"
-        for need in sizing.missing
-    ]
+    first = sizing.results[0]
+    commands = {need: f"natgauge measure {_metrics_of(need)[0]} --gateway {_options(first)}" for need in sizing.missing}
+    if "open connections" in commands:
+        commands["open connections"] = _capacity_command(first, _entries_of_all(sizing.asked), sizing.table_limit)
+    return [f"no result says how many {need} it has ({command})" for need, command in commands.items()]
 
 
 def _options(result: Result) -> str:
@@ -399,7 +509,8 @@ def _given_gateway(result: Result) -> str:
 
 
 def _unused(results: Sequence[Result], asked: Subscribers) -> list[tuple[Result, Unused]]:
-    found = ((result, why_unused(result, asked)) for result in results)
+    of = {id(result): own for group in with_asked(results, asked) for result, own in group}
+    found = ((result, why_unused(result, of[id(result)])) for result in results)
     return [(result, why) for result, why in found if why is not None]
 
 
@@ -422,21 +533,34 @@ def _at(limit: SubscriberLimit) -> str:
     if limit.is_of_one:
         return f"{limit.ended}: a subscriber has at most {in_full(limit.measured.upper)} connections"
     known = limit.subscribers.lower > 0 or math.isfinite(limit.subscribers.upper)
+    if limit.busier_share is not None and math.isfinite(limit.measured.upper):
+        most = number(math.floor(limit.subscribers.upper))
+        both = _span(limit.both_ways)
+        return f"{limit.ended}, at {both} subscribers if both directions are as busy, up to {most} if the other is idle"
     return f"{limit.ended}, at {_span(limit.subscribers)} subscribers" if known else f"{limit.ended}, not known"
 
 
-def _row(limit: SubscriberLimit, asked: Subscribers) -> tuple[str, ...]:
-    needed = limit.each * asked.number
-    least, most = (
-        asked.number / end if end else math.inf for end in (limit.subscribers.upper, limit.subscribers.lower)
-    )
+def _rows(limit: SubscriberLimit, asked: Subscribers) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of a limit; frames have one for each share of the other direction."""
+    name = limit.ended if limit.result is None else f"{limit.ended} ({limit.result.metric})"
+    if limit.is_of_settings:
+        name += " (table limit)"
+    if limit.busier_share is None:
+        yield _row(name, limit, limit.subscribers, asked)
+        return
+    yield _row(f"{name}, both ways busy", limit, limit.both_ways, asked)
+    yield _row(f"{name}, one way idle", limit, limit.one_way, asked)
+
+
+def _row(name: str, limit: SubscriberLimit, most: Span, asked: Subscribers) -> tuple[str, ...]:
+    carried = limit.measured if limit.busier_share is None else Span(most.lower * limit.each, most.upper * limit.each)
     return (
-        limit.ended if limit.result is None else f"{limit.ended} ({limit.result.metric})",
+        name,
         _of_unit(number(limit.each), limit),
-        _of_unit(number(needed), limit),
-        _of_unit(_span(limit.measured), limit),
-        _span(limit.subscribers),
-        _used(least, most),
+        _of_unit(number(limit.each * asked.number), limit),
+        _of_unit(_span(carried), limit),
+        _span(most),
+        _used(*(asked.number / end if end else math.inf for end in (most.upper, most.lower))),
     )
 
 
@@ -452,11 +576,17 @@ def _used(least: float, most: float) -> str:
     ends = [f"above {full}" if share > 1 and words == full else words for share, words in shown]
     if not least:
         return f"up to {ends[-1]}" if math.isfinite(most) else "not known"
-    return " to ".join(dict.fromkeys(ends)) if math.isfinite(most) else f"{ends[0]} or more"
+    if math.isfinite(most):
+        return " to ".join(dict.fromkeys(ends))
+    return ends[0] if ends[0].startswith("above") else f"{ends[0]} or more"
 
 
 def _span(known: Span) -> str:
-    return span(math.floor(known.lower), math.floor(known.upper) if math.isfinite(known.upper) else math.inf)
+    lower = math.floor(known.lower)
+    if not math.isfinite(known.upper):
+        return span(lower, math.inf)
+    upper = math.floor(known.upper)
+    return span(lower, upper) if lower or not upper else f"up to {at_most(upper)}"
 
 
 def _metrics_of(need: Resource) -> list[str]:

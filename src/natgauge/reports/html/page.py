@@ -41,6 +41,7 @@ from natgauge.reports.html.figures import FigureGroup, Looks
 from natgauge.reports.html.metrics_table import ratio_table, tabled_of
 from natgauge.reports.optional_deps import need
 from natgauge.reports.sheet import Sheet, SheetRow, lines_of, notes
+from natgauge.reports.sizing import SizeAnswer
 from natgauge.words import Verdict, enumerated, listed
 
 #: Columns of a table next to each other; more would not fit on paper and phones.
@@ -60,18 +61,30 @@ _NO_VERDICT: Final = {"kind": "", "said": "-", "href": "", "measured": ""}
 #: Parts of a page that has none of them.
 _NOTHING: Final[dict[str, Any]] = {
     **dict.fromkeys(("version", "not_sure"), ""),
-    **dict.fromkeys(("doubts", "failures", "groups", "metrics_tables", "results", "records", "tables"), ()),
+    **dict.fromkeys(("sizes", "doubts", "failures", "groups", "metrics_tables", "results", "records", "tables"), ()),
     **dict.fromkeys(("audits", "ratios")),
 }
 
 
-def write(collected: StoredResults, path: Path, again: CommandAgain, own: OwnWords = NO_WORDS) -> None:
-    """Write the page, replacing a file that is there."""
+def write(
+    collected: StoredResults,
+    path: Path,
+    again: CommandAgain,
+    own: OwnWords = NO_WORDS,
+    sizes: Sequence[SizeAnswer] = (),
+) -> None:
+    """Write the page, replacing a file that is there; answers on subscribers come first."""
     outputs.refuse_unwritable(path, what=_WHAT, remedy=_REMEDY)
-    outputs.write(path, page(collected, again, path.parent, own), what=_WHAT, remedy=_REMEDY)
+    outputs.write(path, page(collected, again, path.parent, own, sizes), what=_WHAT, remedy=_REMEDY)
 
 
-def page(collected: StoredResults, again: CommandAgain, at: Path = Path(), own: OwnWords = NO_WORDS) -> str:
+def page(
+    collected: StoredResults,
+    again: CommandAgain,
+    at: Path = Path(),
+    own: OwnWords = NO_WORDS,
+    sizes: Sequence[SizeAnswer] = (),
+) -> str:
     """The whole page as HTML, with links to captures from the folder of the page, `at`."""
     results, records = collected.results, collected.records
     names = labels.names_of(results)
@@ -102,6 +115,7 @@ def page(collected: StoredResults, again: CommandAgain, at: Path = Path(), own: 
     return _rendered(
         heading=heading(collected, failures, own),
         version=_versions(collected),
+        sizes=sizes,
         answers=said,
         ratios=ratio_table(tabled),
         not_sure=answers.not_sure(sentences, listed=bool(doubts)),
