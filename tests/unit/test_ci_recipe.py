@@ -21,7 +21,7 @@ from natgauge.version import VERSION
 PAGE = (Path(__file__).parents[2] / "docs" / "continuous-integration.md").read_text()
 #: The lines that add how audits differ.
 (AUDITS,) = re.findall(r"```sh\n(natgauge audit.*?)\n```\n", PAGE, re.DOTALL)
-GITHUB, GITLAB, GITHUB_NIGHT, GITLAB_NIGHT = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+OF_ACTION, GITHUB, GITLAB, GITHUB_NIGHT, GITLAB_NIGHT = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 ACTION = (Path(__file__).parents[2] / "action.yml").read_text()
 #: Inputs of the action that have defaults, as its steps see them.
 INPUTS = {"GATEWAY": "gateway.toml", "FAIL_ABOVE": "3%", "QUANTITIES": "new,up,down"}
@@ -280,27 +280,57 @@ def test_no_line_of_a_gitlab_comment_is_a_quick_action(tmp_path: Path) -> None:
     assert (job.folder / "comment.md").read_text() == "&#47;merge\n \t&#47;approve\n3 / 4\n"
 
 
+def installing(folder: Path, pip: str = NOTES) -> dict[str, str]:
+    """Put programs that note what they were asked in place of those that install; return the variables of the step."""
+    own = folder / "runner" / "natgauge" / "bin" / "pip"
+    own.parent.mkdir(parents=True)
+    for program, text in {folder / "bin" / "apt-get": NOTES, folder / "bin" / "python3": NOTES, own: pip}.items():
+        program.write_text(text)
+        program.chmod(0o755)
+    return {
+        "RUNNER_TEMP": str(folder / "runner"), "GITHUB_PATH": str(folder / "path"), "PACKAGES": "tayga nftables",
+    }  # fmt: skip
+
+
 def test_the_action_installs_the_wheel_and_refuses_none(tmp_path: Path) -> None:
     job = Job(tmp_path, 0)
-    for name in ("apt-get", "python3"):
-        program = tmp_path / "bin" / name
-        program.write_text(NOTES)
-        program.chmod(0o755)
-    pip = tmp_path / "runner" / "natgauge" / "bin" / "pip"
-    pip.parent.mkdir(parents=True)
-    pip.write_text(NOTES)
-    pip.chmod(0o755)
-    more = {
-        "RUNNER_TEMP": str(tmp_path / "runner"),
-        "GITHUB_PATH": str(tmp_path / "path"),
-        "PACKAGES": "tayga nftables",
-    }
+    more = installing(tmp_path)
     refused = job.run(GITHUB_SHELL, action("Install"), WHEEL="", **more)
     assert (refused.returncode, refused.stdout.count("\n"), job.asked()) == (2, 1, "")
     assert job.run(GITHUB_SHELL, action("Install"), WHEEL="x.whl", **more).returncode == 0
     assert "apt-get install -qy tayga nftables\n" in job.asked()
     assert "pip install --quiet x.whl\n" in job.asked()
-    assert (tmp_path / "path").read_text() == f"{pip.parent}\n"
+    assert (tmp_path / "path").read_text() == f"{tmp_path}/runner/natgauge/bin\n"
+
+
+@pytest.mark.parametrize("script", [github("Install"), action("Install")], ids=["page", "action"])
+def test_what_does_not_install_is_said_in_the_summary_and_the_comment(tmp_path: Path, script: str) -> None:
+    """A pull request from a fork has no comment, and its summary was empty where pip had refused the wheel."""
+    job = Job(tmp_path, 0)
+    more = installing(tmp_path, '#!/bin/sh\necho "ERROR: not <b>x.whl</b>" >&2\nexit 3\n')
+    # The service gives steps without a shell of their own no pipefail.
+    done = job.run(["bash", "-e"], script, WHEEL="x.whl", NATGAUGE_WHEEL="x.whl", **more)
+    assert (done.returncode, done.stdout) == (3, "    ERROR: not <b>x.whl</b>\n")
+    said = "### natgauge: see the log\n    ERROR: not <b>x.whl</b>\n"
+    assert (tmp_path / "summary").read_text() == (job.folder / "cost.md").read_text() == said
+
+
+def test_no_job_takes_its_wheel_from_a_variable_that_forks_do_not_have() -> None:
+    for page in (OF_ACTION, GITHUB, GITLAB, GITHUB_NIGHT, GITLAB_NIGHT):
+        assert not re.search(r"\$\{\{\s*(vars|secrets)\b", page)
+        assert re.search(r"^ +(NATGAUGE_WHEEL|wheel): [\w./-]+\.whl$", page, re.MULTILINE)
+
+
+def test_the_workflow_of_the_action_names_its_inputs_and_has_the_rights_of_the_longer_one() -> None:
+    inputs = set(re.findall(r"^  ([a-z-]+):\n    description", ACTION, re.MULTILINE))
+    given = re.findall(r"OWNER/natgauge@\S+\n        with:((?: \{.*\})?\n(?:          .*\n)*)", OF_ACTION)
+    assert [set(re.findall(r"^ *\{?([a-z-]+): ", each, re.MULTILINE)) for each in given] == [{"wheel", "audit"}, {"do"}]
+    assert {"wheel", "audit", "do"} <= inputs
+    for name, job in jobs(OF_ACTION, "  ").items():
+        longer = jobs(GITHUB, "  ")[name]
+        for line in ("pull-requests: write", "continue-on-error: true", "fetch-depth: 0", "persist-credentials: false"):
+            assert (line in job) == (line in longer)
+        assert re.findall(r"^    if: .*$", job, re.MULTILINE) == re.findall(r"^    if: .*$", longer, re.MULTILINE)
 
 
 def test_no_text_of_a_stranger_is_part_of_a_step_of_the_action() -> None:
