@@ -18,6 +18,7 @@ from typing import Final
 from natgauge import foreign
 from natgauge.errors import UsageError, shortened
 from natgauge.gateways.recipe import FILE_IN_FOLDER, LONGEST_NAME, LONGEST_TITLE, NAME
+from natgauge.gateways.toml_layers import NAMED_FILE
 from natgauge.labs.common.addresses import INSIDE
 from natgauge.plain_text import one_line
 
@@ -60,9 +61,12 @@ _TRIED: Final = {
 _SECONDS: Final = 20.0
 _TITLE: Final = "Rules of {}: Linux NAT44 with nftables"
 
+#: What a recipe that is made here begins with.
+_MADE_BY: Final = b"# Made by: natgauge gateways new "
+
 _RECIPE: Final = '''\
-# Made by: natgauge gateways new {name} --from-nft {source}
-# {rules} is that file as it was. In a lab its interfaces and addresses have other names.
+# Made by: {made_by}
+# {rules} is the rule set as it was. In a lab its interfaces and addresses have other names.
 name = "{name}"
 title = {title}
 kind = "nat44"
@@ -96,6 +100,20 @@ class NewRecipe:
     recipe: str
     rules: str
 
+    def write_beside(self, source: Path) -> Path:
+        """Write the recipe into the folder of its rule set; return it."""
+        file = source.parent / f"{self.name}.toml"
+        try:
+            with file.open("x", encoding="utf-8") as opened:
+                opened.write(self.recipe)
+        except FileExistsError:
+            is_made = file.is_file() and file.read_bytes().startswith(_MADE_BY)
+            remedy = f", or first remove it: rm {shlex.quote(str(file))}" if is_made else ""
+            raise UsageError(f"{file}: is there already; choose another name{remedy}", at="name") from None
+        except OSError as error:
+            raise UsageError(f"{file}: cannot be made ({error.strerror}); leave --beside out", at="beside") from error
+        return file
+
     def write(self, folder: Path) -> Path:
         """Write both files into a new folder; return it."""
         try:
@@ -114,11 +132,13 @@ class NewRecipe:
         return folder
 
 
-def from_nft(name: str, source: Path, names: Mapping[str, str]) -> NewRecipe:
+def from_nft(name: str, source: Path, names: Mapping[str, str], made_by: str, *, beside: bool = False) -> NewRecipe:
     """Return a recipe for a rule set.
 
     Args:
         names: interfaces, networks and addresses of the file, each with its variable in a lab, such as "NG_INSIDE".
+        made_by: the command line that makes it.
+        beside: whether it names the file itself, which is in its folder, in place of a copy.
     """
     if not re.fullmatch(NAME, name) or len(name) > LONGEST_NAME:
         raise UsageError(
@@ -126,6 +146,11 @@ def from_nft(name: str, source: Path, names: Mapping[str, str]) -> NewRecipe:
             at="name",
         )
     rules = foreign.read_text(source, _FILE)
+    if beside and not NAMED_FILE.fullmatch(source.name):
+        raise UsageError(
+            f"{source}: its name has characters that no recipe can name; rename it, or leave --beside out",
+            at="from_nft",
+        )
     code = re.sub(r"#.*", "", rules)
     if _INCLUDES.search(code):
         raise UsageError(
@@ -148,15 +173,14 @@ def from_nft(name: str, source: Path, names: Mapping[str, str]) -> NewRecipe:
     if not _TRANSLATES.search(code):
         raise UsageError(f"{source}: has no rule with masquerade or snat, so it translates nothing", at="from_nft")
     written = edits.replace("\\", r"\\")
-    # A comment of TOML has no line breaks or controls.
-    quoted = one_line(shlex.quote(str(source)))
     title = _title(source)
     fragments = ["linux-ipv4", "conntrack", *(["flow-table"] if _FLOW_TABLE.search(code) else [])]
     text = _RECIPE.format(
         name=name,
-        source=quoted,
+        # A comment of TOML has no line breaks or controls.
+        made_by=one_line(made_by),
         title=title,
-        rules=RULES,
+        rules=source.name if beside else RULES,
         edits=written,
         extends=json.dumps(fragments),
         limits=f"\n[limits]\n{limits}" if limits else "",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -211,6 +212,65 @@ def test_a_second_try_says_how_the_first_one_is_removed(capsys: pytest.CaptureFi
     capsys.readouterr()
     assert run(asked) == 2
     assert "rm " not in capsys.readouterr().err
+
+
+BESIDE = ["gateways", "new", "gateway", "--from-nft", "git/router.conf", "--beside", *NAMES]
+
+
+def test_a_recipe_beside_its_rule_set_names_the_file_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    """An author edited a copied recipe by hand, so that it named the rule set of the repository."""
+    Path("git").mkdir()
+    Path("git/router.conf").write_text(RULES)
+    assert run(BESIDE) == 0
+    assert capsys.readouterr().out.startswith("./git/gateway.toml; ")
+    assert sorted(path.name for path in Path("git").iterdir()) == ["gateway.toml", "router.conf"]
+    before = load("git/gateway.toml")
+    assert (before.name, list(as_played(before)["files"])) == ("gateway", ["router.conf"])
+    (made_by,) = [line for line in Path("git/gateway.toml").read_text().splitlines() if line.startswith("# Made by: ")]
+    assert made_by.split()[3:] == ["natgauge", *BESIDE[:-9], *NAMES, "--beside"]
+    whole = digest(before)
+    Path("git/router.conf").write_text(f"{RULES}# one more\n")
+    assert digest(load("git/gateway.toml")) != whole
+
+
+def test_a_recipe_beside_its_rule_set_replaces_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("git").mkdir()
+    Path("git/router.conf").write_text(RULES)
+    Path("git/gateway.toml").write_text("mine\n")
+    assert run(BESIDE) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "rm " not in said
+    assert Path("git/gateway.toml").read_text() == "mine\n"
+    Path("git/gateway.toml").unlink()
+    assert run(BESIDE) == 0
+    capsys.readouterr()
+    assert run(BESIDE) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.endswith("remove it: rm git/gateway.toml")
+
+
+@pytest.mark.parametrize(
+    ("file", "more"), [("router.conf", ["--into", "git"]), ("my rules.nft", []), ("$(id).nft", []), ("rules.", [])]
+)
+def test_what_cannot_be_beside_its_rule_set_is_refused_and_nothing_is_made(
+    file: str, more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(file).write_text(RULES)
+    before = sorted(Path().iterdir())
+    assert run(["gateways", "new", "gateway", "--from-nft", file, "--beside", *NAMES, *more]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert sorted(Path().iterdir()) == before
+
+
+def test_a_name_that_is_not_the_files_is_told_with_the_line_to_write(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["gateways", "new", "mine", "--from-nft", "router.conf", *NAMES]) == 0
+    Path("gateway.toml").write_text(Path("mine/gateway.toml").read_text())
+    capsys.readouterr()
+    assert run(["gateways", "show", "./gateway.toml"]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    (line,) = re.findall(r'write (name = "[a-z]+")', said)
+    Path("gateway.toml").write_text(Path("mine/gateway.toml").read_text().replace('name = "mine"', line))
+    assert run(["gateways", "show", "./gateway.toml"]) == 0
 
 
 ROUTER = """\

@@ -166,10 +166,11 @@ class Recipe(RecipeTable):
             raise ValueError(
                 f"port_sets and kind {kinds} come together, or not at all; {remedy}, or choose another kind"
             )
-        in_folder = self.origin.name == FILE_IN_FOLDER
-        if self.name not in (self.origin.stem, self.origin.absolute().parent.name if in_folder else None):
+        in_folder, stem = self.origin.name == FILE_IN_FOLDER, self.origin.stem
+        if self.name not in (stem, self.origin.absolute().parent.name if in_folder else None):
             or_folder = ", nor of its folder" if in_folder else ""
-            raise ValueError(f'name "{self.name}" is not the name of the file{or_folder}; rename one of them')
+            remedy = f'write name = "{stem}", or rename it' if re.fullmatch(NAME, stem) else "rename the file"
+            raise ValueError(f'name "{self.name}" is not the name of the file{or_folder}; {remedy}')
         if own := next((name for name in self.environment if name.startswith("NG_")), None):
             raise ValueError(f"environment: {own}: names that begin with NG_ are natgauge's; choose another")
         if self.chain:
