@@ -66,7 +66,7 @@ _MADE_BY: Final = b"# Made by: natgauge gateways new "
 
 _RECIPE: Final = '''\
 # Made by: {made_by}
-# {rules} is the rule set as it was. In a lab its interfaces and addresses have other names.
+# In a lab the interfaces and addresses of {rules}, which stays as it was, have other names.
 name = "{name}"
 title = {title}
 kind = "nat44"

@@ -27,7 +27,7 @@ def refuse_absent_files(recipe: Playable, device: Device) -> None:
     parts = (recipe.environment, recipe.modules, recipe.process, recipe.verbs, recipe.emptyings, recipe.knobs)
     if device.machine.has_tester_files:
         if missing := absent("\n".join(map(str, parts)), recipe.origin.parent):
-            raise UsageError(f"{recipe.origin}: names {missing[0]}, which is not there; write the name of a file there")
+            raise UsageError(f"{recipe.name}: names {missing[0]}, which is not there; write the name of a file there")
         return
     if any(RECIPE_FOLDER in str(part) for part in parts):
         raise HostError(
