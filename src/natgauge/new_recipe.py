@@ -17,9 +17,10 @@ from typing import Final
 
 from natgauge import foreign
 from natgauge.errors import UsageError, shortened
+from natgauge.gateways.named_networks import networks_in
 from natgauge.gateways.recipe import FILE_IN_FOLDER, LONGEST_NAME, LONGEST_TITLE, NAME
 from natgauge.gateways.toml_layers import NAMED_FILE
-from natgauge.labs.common.addresses import INSIDE
+from natgauge.labs.common.addresses import INSIDE, OUTSIDE
 from natgauge.plain_text import one_line
 
 #: The rule set's file next to the recipe.
@@ -34,11 +35,12 @@ _TARGET: Final = re.compile(r"\bsnat\s+(?:ip\s+)?to\s+([^\s;]+)")
 _MASQUERADE: Final = re.compile(r"\bmasquerade\b(?:\s+to\s+([^\s;]+))?")
 _DEFINED: Final = re.compile(r"^\s*define\s+(\w+)\s*=\s*([^\s;]+)", re.MULTILINE)
 _ADDRESS: Final = re.compile(r"\d+(?:\.\d+){3}")
-#: Networks, and addresses that rules select senders by.
-_SELECTED: Final = re.compile(rf"{_ADDRESS.pattern}/\d+|(?<=\bsaddr ){_ADDRESS.pattern}(?:-{_ADDRESS.pattern})?")
-#: Where hosts behind a NAT are (RFC 1918, RFC 6598), and the part of it that a lab has.
-_INSIDE: Final = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
-_IN_LABS: Final = IPv4Network(str(INSIDE["ipv4"].device.network))
+#: Where the inside of a lab and the outside of it are.
+_INSIDE, _OUTSIDE = (IPv4Network(str(side["ipv4"].device.network)) for side in (INSIDE, OUTSIDE))
+#: Where hosts behind a NAT are (RFC 1918, RFC 6598).
+_PRIVATE: Final = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
+#: Part of the sed of a recipe, behind which a further edit stands.
+_SED: Final = "sed -E"
 #: What a rule does not match, so that it matches all that a lab has.
 _LEFT_OUT: Final = re.compile(r"(?<=!=)\s*(?:\{[^}]*\}|\S+)")
 #: Definitions and sets, which rules name.
@@ -83,7 +85,7 @@ package = "nftables"
 
 [verbs]
 start = """
-sed -E {edits} \\\\
+{sed} {edits} \\\\
     "$NG_RECIPE_FOLDER/{rules}" | nft -f -
 """
 check = "nft list ruleset | grep -q -e masquerade -e snat"
@@ -181,6 +183,7 @@ def from_nft(name: str, source: Path, names: Mapping[str, str], made_by: str, *,
         made_by=one_line(made_by),
         title=title,
         rules=source.name if beside else RULES,
+        sed=_SED,
         edits=written,
         extends=json.dumps(fragments),
         limits=f"\n[limits]\n{limits}" if limits else "",
@@ -188,20 +191,53 @@ def from_nft(name: str, source: Path, names: Mapping[str, str], made_by: str, *,
     return NewRecipe(name, text, rules)
 
 
-def unlike_lab(rules: str, names: Mapping[str, str]) -> Iterator[str]:
-    """Yield what rules name that no lab has, so that they match nothing there, with what to change."""
-    code = _selecting(re.sub(r"#.*", "", rules))
+def unlike_lab(made: NewRecipe, names: Mapping[str, str], again: str) -> Iterator[str]:
+    """Yield what rules name that is another thing in a lab, or nothing, with what to change.
+
+    Args:
+        again: the command line that makes the recipe anew, where more options may follow.
+    """
+    rules = re.sub(r"#.*", "", made.rules)
+    code = _selecting(rules)
     if others := [name for name in _interfaces(code) if name not in {*names, *_EVERYWHERE}]:
         yield (
             f"names interfaces that no lab has ({', '.join(others)}), whose rules match nothing there; put the inside "
             "or the outside interface in their place where that matters"
         )
-    networks = list(dict.fromkeys(each for each in _SELECTED.findall(code) if each not in names and _is_unlike(each)))
-    if networks and "NG_INITIATOR_NETWORK4" not in names.values():
+    # What is translated to, a lab has.
+    named = networks_in(_selecting(_TARGET.sub("", rules)))
+    named = {name: networks for name, networks in named.items() if name not in names}
+    foreign_ones = [name for name, networks in named.items() if all(map(_is_foreign, networks))]
+    if foreign_ones:
+        inside = [name for name in foreign_ones if "/" in name and any(map(named[name][0].subnet_of, _PRIVATE))]
+        inside = [] if "NG_INITIATOR_NETWORK4" in names.values() else inside
+        remedy = f"; if one is your inside network: {again} --inside-network {inside[0]}" if inside else ""
         yield (
-            f"names networks that no lab has ({', '.join(networks)}), whose rules match nothing there; if one is your "
-            f"inside network, add --inside-network {networks[0]}"
+            f"names networks or hosts that no lab has ({', '.join(foreign_ones)}), whose rules match nothing "
+            f"there{remedy}"
         )
+    yield from (
+        f"names {name}, which has the lab's outside, {_OUTSIDE}: a rule that drops it drops the test traffic; "
+        f"{_without_outside(name, network)}"
+        for name, networks in named.items()
+        for network in networks
+        if network.overlaps(_OUTSIDE)
+    )
+
+
+def _is_foreign(network: IPv4Network) -> bool:
+    """Whether addresses of hosts are meant, and no lab has one of them."""
+    is_of_hosts = not (network.is_multicast or network.is_loopback or network.is_link_local or network.is_reserved)
+    is_of_hosts = is_of_hosts and network.network_address.packed[0] != 0
+    return is_of_hosts and not (network.overlaps(_INSIDE) or network.overlaps(_OUTSIDE))
+
+
+def _without_outside(name: str, network: IPv4Network) -> str:
+    """What to do where rules name a network that has the outside of a lab."""
+    rest = list(network.address_exclude(_OUTSIDE)) if network.supernet_of(_OUTSIDE) else []
+    if len(rest) == 1 and "-" not in name:
+        return f"in a lab, let the rules name the rest: behind {_SED} in the recipe add -e 's@{name}@{rest[0]}@g'"
+    return "make the recipe of a copy of the file without it"
 
 
 def _selecting(code: str) -> str:
@@ -212,15 +248,6 @@ def _selecting(code: str) -> str:
         return found[0] if re.search(rf"[$@]{found[1] or found[2]}\b", kept) else ""
 
     return _NAMED.sub(named, kept)
-
-
-def _is_unlike(addresses: str) -> bool:
-    """Whether a network, an address, or the first one of a range is private, and no lab has a part of it."""
-    try:
-        network = IPv4Network(addresses.partition("-")[0], strict=False)
-    except ValueError:
-        return False
-    return any(map(network.subnet_of, _INSIDE)) and not network.overlaps(_IN_LABS)
 
 
 def _title(source: Path) -> str:
@@ -302,7 +329,7 @@ def _refuse_unparsable(source: Path, rules: str, edits: str) -> None:
     """Refuse what nft cannot parse; only root can ask it, in a namespace of its own that has both interfaces."""
     if os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "ip", "nft"))):
         return
-    asked = f"sed -E {edits} | {{ ip link add inside type veth peer name outside && nft --check --file -; }}"
+    asked = f"{_SED} {edits} | {{ ip link add inside type veth peer name outside && nft --check --file -; }}"
     try:
         ended = subprocess.run(
             ["unshare", "--net", "sh", "-c", asked],

@@ -218,7 +218,8 @@ def new(
     made_by = shlex.join(["natgauge", "gateways", "new", name, *options, *(["--beside"] if beside else [])])
     made = from_nft(name, source, names, made_by, beside=beside)
     written = made.write_beside(source) if beside else made.write((into or Path()) / name)
-    for unlike in unlike_lab(made.rules, names):
+    again = f"rm {'' if beside else '-r '}{shlex.quote(str(written))} && {made_by}"
+    for unlike in unlike_lab(made, names, again):
         say(f"natgauge: {source}: {unlike}", err=True)
     path = str(written) if written.is_absolute() else f"./{written}"
     file = path if beside else f"{path}/gateway.toml"

@@ -29,7 +29,17 @@ from natgauge.gateways.recipe_model import (
     System,
     Verbs,
 )
-from natgauge.gateways.toml_layers import BUILT_IN, digests, file_of, files_of, frozen, layered, merge, pieces_of
+from natgauge.gateways.toml_layers import (
+    BUILT_IN,
+    contents,
+    digests,
+    file_of,
+    files_of,
+    frozen,
+    layered,
+    merge,
+    pieces_of,
+)
 from natgauge.host.named_folders import named_folders
 from natgauge.labs.common.addresses import INNER_LINKS
 from natgauge.toml_text import rule_in_words
@@ -397,6 +407,16 @@ def _files(recipe: Recipe) -> dict[str, str]:
     for each in recipe.of_devices(1):
         found |= digests(each.model_dump_json(exclude=_ORIGINS), each.origin.parent)
     return found
+
+
+def rules_of(recipe: Recipe) -> str:
+    """Return the text of what a recipe sets up: its snippets, and the files that they name."""
+    texts: list[str] = []
+    for each in recipe.of_devices(1):
+        own = "\n".join(each.verbs.pieces("start"))
+        files = contents(own, each.origin.parent).values()
+        texts += [own, *each.environment.values(), *(octets.decode(errors="replace") for octets in files)]
+    return "\n".join(texts)
 
 
 def available() -> dict[str, tuple[Path, ...]]:

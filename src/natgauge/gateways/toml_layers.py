@@ -131,10 +131,15 @@ def absent(snippets: str, folder: Path) -> list[Path]:
 
 def digests(snippets: str, folder: Path) -> dict[str, str]:
     """Return the SHA-256 of each file, by its name in the folder; what cannot be read has none."""
+    return {name: hashlib.sha256(octets).hexdigest() for name, octets in contents(snippets, folder).items()}
+
+
+def contents(snippets: str, folder: Path) -> dict[str, bytes]:
+    """Return each file that snippets name, by its name in the folder; not what cannot be read."""
     found = {}
     for name in sorted(set(_NAMED.findall(snippets))):
         try:
-            found[name] = hashlib.sha256(foreign.read_octets(folder / name, _NAMED_FILE)).hexdigest()
+            found[name] = foreign.read_octets(folder / name, _NAMED_FILE)
         except (OSError, UsageError):
             continue
     return found
