@@ -139,7 +139,6 @@ def from_nft(name: str, source: Path, names: Mapping[str, str], made_by: str, *,
 
     Args:
         names: interfaces, networks and addresses of the file, each with its variable in a lab, such as "NG_INSIDE".
-        made_by: the command line that makes it.
         beside: whether it names the file itself, which is in its folder, in place of a copy.
     """
     if not re.fullmatch(NAME, name) or len(name) > LONGEST_NAME:

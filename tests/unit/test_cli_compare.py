@@ -392,7 +392,11 @@ def test_markdown_is_a_comment_with_a_table(engine: Engine, capsys: pytest.Captu
     golden(lines[0])
     table = [line.strip("|").split(" | ") for line in lines if line.startswith("| ")]
     assert len({len(row) for row in table}) == 1
-    _headings, _rule, baseline, other, control = table
+    headings, rule, baseline, other, *folded = table
+    assert folded[:2] == [headings, rule]
+    (control,) = folded[2:]
+    text = "\n".join(lines)
+    assert text.index("(baseline)") < text.index("<details>") < text.index("(A/A control) |") < text.index("</details>")
     assert baseline[0].strip() == "nftables-nat44 (baseline)"
     assert float(baseline[6].strip()) == pytest.approx(2000 / 800, rel=0.02)
     assert (other[0].strip(), other[1], other[4]) == ("iptables-nat44", "up", "costs more")
