@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 import signal
 import time
 from contextvars import Context
@@ -38,6 +39,9 @@ COSTS = {
     "jool-nat64": 4000.0,
     "plain": 800.0,
     "cable": 0.0,
+    # Labels.
+    "base": 2000.0,
+    "this change": 2200.0,
 }
 #: The duration, the core and the folder of a run.
 EVIDENCE = r"Measured for .*"
@@ -405,6 +409,25 @@ def test_markdown_is_a_comment_with_a_table(engine: Engine, capsys: pytest.Captu
     assert control[0].strip() == "nftables-nat44 (A/A control)"
     golden(lines, passing=EVIDENCE)
     assert engine.rounds
+
+
+def test_labels_stand_for_the_gateways_in_what_is_said_and_stored(
+    engine: Engine, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A comment on a change had the paths of the job, which say nothing to its reader."""
+    asked = [*ASKED, "--quantities", "up", "--results", str(tmp_path)]
+    assert run([*asked, "--labels", "base, this change", "--format", "markdown"]) == 0
+    said = capsys.readouterr().out
+    assert "nat44" not in said.replace("-compare-nftables-nat44", "")
+    assert re.findall(r"^\| (base|this change)\b", said, re.MULTILINE) == ["base", "this change", "base"]
+    (plan,) = tmp_path.glob("*/plan.json")
+    recipes = {label: Path(own["recipe"]).stem for label, own in json.loads(plan.read_text())["gateways"].items()}
+    assert recipes["this change"] == "iptables-nat44"
+    done = len(engine.rounds)
+    for wrong in ("base", "base,this,change", "base,", ","):
+        assert run([*asked, "--labels", wrong]) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
+    assert len(engine.rounds) == done
 
 
 @pytest.mark.parametrize("form", [["--format", "markdown"], []])

@@ -119,7 +119,7 @@ class ComparisonRun:
     ) -> None:
         """Plan every gateway; no lab is made."""
         seed = secrets.randbits(63) if options.seed is None else options.seed
-        gateways = read_gateways(names, shared, unlike=options.unlike)
+        gateways = read_gateways(names, shared, unlike=options.unlike, labels=options.labels)
         options = with_usual_options(options, gateways)
         self.goal = goal_of(options)
         self.options = replace(options, seed=seed)
