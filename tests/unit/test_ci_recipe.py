@@ -48,6 +48,13 @@ GH = """#!/bin/sh
 echo "gh $*" >> "$LOG"
 test "$2" != --paginate || ! test -s "$COMMENTS" || jq -r "$5" "$COMMENTS"
 """
+#: Last lines of a comment: where the results folder is. What the services call their runs.
+RUN = {
+    "GITHUB_SERVER_URL": "https://github.example", "GITHUB_REPOSITORY": "owner/name", "GITHUB_RUN_ID": "9",
+    "CI_JOB_URL": "https://gitlab.example/9", "COMMIT": "ab12cd", "CI_COMMIT_SHA": "ab12cd",
+}  # fmt: skip
+GITHUB_EVIDENCE = "\nEvidence in the artifact of https://github.example/owner/name/actions/runs/9\n"
+GITLAB_EVIDENCE = "\nEvidence in https://gitlab.example/9/artifacts/browse\n"
 #: First line of a comment on GitHub, by which the next run finds it.
 MARK = "<!--natgauge-->\n"
 
@@ -88,6 +95,7 @@ class Job:
             (programs / name).chmod(0o755)
         self.environment = {
             **os.environ,
+            **RUN,
             "PATH": f"{programs}:{os.environ['PATH']}",
             "LOG": str(self.log),
             "WANTED": str(status),
@@ -164,8 +172,9 @@ def test_the_github_job_compares_comments_and_judges(tmp_path: Path, status: int
     commented = job.run(GITHUB_SHELL, github("Comment"))
     assert commented.returncode == 0, commented.stderr
     assert "gh api --silent repos/owner/name/issues/7/comments --field body=@comment.md\n" in job.asked()
+    assert "--labels base,this change --commit ab12cd " in job.asked()
     said = (tmp_path / "summary").read_text()
-    assert said == ("### natgauge: said\n" if status in (0, 10, 11) else BEFORE)
+    assert said == ("### natgauge: said\n" if status in (0, 10, 11) else BEFORE) + GITHUB_EVIDENCE
     assert (job.folder / "comment.md").read_text() == MARK + said
     told = dict(line.split("=") for line in (tmp_path / "output").read_text().split())
     judged = job.run(GITHUB_SHELL, github("Judge"), STATUS=told["status"])
@@ -178,9 +187,13 @@ def test_the_action_compares_comments_and_judges(tmp_path: Path, status: int, en
     job = Job(tmp_path, status)
     compared = job.run(GITHUB_SHELL, action("Compare"), **INPUTS)
     assert compared.returncode == 0, compared.stderr
-    assert "compare base/gateway.toml ./gateway.toml --quantities new,up,down --fail-above 3% --format" in job.asked()
+    assert (
+        "compare base/gateway.toml ./gateway.toml --quantities new,up,down --labels base,this change --commit ab12cd"
+        in job.asked()
+    )
+    assert " --fail-above 3% --format markdown" in job.asked()
     assert job.run(GITHUB_SHELL, action("Comment")).returncode == 0
-    said = "### natgauge: said\n" if status in (0, 10, 11) else BEFORE
+    said = ("### natgauge: said\n" if status in (0, 10, 11) else BEFORE) + GITHUB_EVIDENCE
     assert "gh api --silent repos/owner/name/issues/7/comments --field body=@comment.md\n" in job.asked()
     assert (job.folder / "comment.md").read_text() == MARK + said
     told = dict(line.split("=") for line in (tmp_path / "output").read_text().split())
@@ -206,7 +219,8 @@ def test_lines_of_the_page_add_how_audits_differ_to_the_comment(
     done = job.run(shell, script.replace("\ncat cost.md", f"\n{AUDITS}\ncat cost.md"), DIFFERS=str(differs))
     told = (tmp_path / "output").read_text() if shell == GITHUB_SHELL else f"status={done.returncode}\n"
     assert told == f"status={ends}\n", done.stderr
-    assert (job.folder / "cost.md").read_text() == f"### natgauge: said\n{DIFFERENCE}"
+    evidence = GITHUB_EVIDENCE if shell == GITHUB_SHELL else GITLAB_EVIDENCE
+    assert (job.folder / "cost.md").read_text() == f"### natgauge: said\n{evidence}{DIFFERENCE}"
     assert [line.split()[2:6] for line in job.asked().splitlines() if "natgauge audit" in line] == [
         ["--gateway", f"{where}/gateway.toml", "--wait", "0"] for where in ("base", ".")
     ]
@@ -224,7 +238,7 @@ def test_the_action_adds_how_audits_differ_to_the_comment_and_judges_it(
     for where, name in (("base", "base"), (".", "change")):
         asked = f"natgauge audit --gateway {where}/gateway.toml --results audits/{name} --wait 0 --profile home\n"
         assert asked in job.asked()
-    said = f"### natgauge: said\n{DIFFERENCE}"
+    said = f"### natgauge: said\n{GITHUB_EVIDENCE}{DIFFERENCE}"
     assert (job.folder / "cost.md").read_text() == (tmp_path / "summary").read_text() == said
     statuses = [line.partition("=")[2] for line in (tmp_path / "output").read_text().splitlines()]
     judged = job.run(GITHUB_SHELL, action("Judge"), STATUS=statuses[0], CHANGED=statuses[1])
@@ -349,7 +363,9 @@ def test_the_gitlab_job_compares_comments_and_ends_as_natgauge_did(tmp_path: Pat
     assert "curl" not in job.asked()
     assert job.run(GITLAB_SHELL, gitlab("comment")).returncode == 0
     assert "/projects/1/merge_requests/7/notes" in job.asked()
-    assert (job.folder / "comment.md").read_text() == ("### natgauge: said\n" if status in (0, 10, 11) else BEFORE)
+    assert "--labels base,this change --commit ab12cd " in job.asked()
+    said = "### natgauge: said\n" if status in (0, 10, 11) else BEFORE
+    assert (job.folder / "comment.md").read_text() == said + GITLAB_EVIDENCE
     assert "exit_codes: 11" in GITLAB
 
 
