@@ -311,6 +311,27 @@ def test_time_for_too_few_rounds_says_how_much_it_takes(
     golden(document["notes"])
 
 
+def test_an_answer_that_is_left_open_says_that_a_further_round_would_not_have_fitted(
+    engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    """Seen: "the time ended after 19 s", of 25 s that were given."""
+    clock = iter(range(0, 1_000_000, 10))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
+    engine.noise = 0.5
+    engine.costs["iptables-nat44"] = engine.costs["nftables-nat44"]
+    asked = [*ASKED, "--most-seconds", "205", "--quantities", "up", "--resolve", "0.1%"]
+    assert run([*asked, "--format", "markdown"]) == 11
+    said = capsys.readouterr().out.splitlines()
+    golden(said[2])
+    durations = re.findall(r"(?:(\d+) min )?(\d+) s\b", said[2])
+    took, needed, given = (60 * int(minutes or 0) + int(seconds) for minutes, seconds in durations)
+    assert took <= given < took + needed
+    # One that is answered needs no more time.
+    engine.noise, engine.costs["iptables-nat44"] = 0.01, 2 * engine.costs["nftables-nat44"]
+    assert run([*asked, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == []
+
+
 def test_settings_of_one_gateway_have_a_cable_and_forwarding_of_their_own(engine: Engine) -> None:
     assert run(["compare", "nftables-nat44", "nftables-nat44:connections=50000", "--connections", "20000"]) == 0
     connections = [one.trial.connections for one in engine.rounds[0].contestants]

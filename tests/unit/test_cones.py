@@ -39,7 +39,7 @@ BUDGETS: dict[str, tuple[int, str]] = {
     "causes": (1_330, "facts about hops and counters, and the delays of late frames, with figures in words"),
     "cleaning": (12_180, "the labs of this machine from outside; their registers"),
     "cli": (79_610, "the edge: reaches everything"),
-    "comparisons": (46_630, "measures several gateways, on the bench"),
+    "comparisons": (46_650, "measures several gateways, on the bench"),
     "doubts": (7_440, "conditions on what procedures measured, and on the parameters of records; no metric"),
     "gateways": (6_950, "recipes, their drivers, the contract of labs, the guest's image; errors in printable text"),
     "host": (4_200, "this machine, its undo journal, the reader of files of others; settings of a far machine, too"),
