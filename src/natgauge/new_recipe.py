@@ -9,7 +9,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -217,10 +217,9 @@ def unlike_lab(made: NewRecipe, names: Mapping[str, str], again: str) -> Iterato
         )
     yield from (
         f"names {name}, which has the lab's outside, {_OUTSIDE}: a rule that drops it drops the test traffic; "
-        f"{_without_outside(name, network)}"
+        f"{_without_outside(name, networks)}"
         for name, networks in named.items()
-        for network in networks
-        if network.overlaps(_OUTSIDE)
+        if any(map(_OUTSIDE.overlaps, networks))
     )
 
 
@@ -231,10 +230,10 @@ def _is_foreign(network: IPv4Network) -> bool:
     return is_of_hosts and not (network.overlaps(_INSIDE) or network.overlaps(_OUTSIDE))
 
 
-def _without_outside(name: str, network: IPv4Network) -> str:
-    """What to do where rules name a network that has the outside of a lab."""
-    rest = list(network.address_exclude(_OUTSIDE)) if network.supernet_of(_OUTSIDE) else []
-    if len(rest) == 1 and "-" not in name:
+def _without_outside(name: str, networks: Sequence[IPv4Network]) -> str:
+    """What to do where rules name networks that have the outside of a lab."""
+    rest = [*networks[0].address_exclude(_OUTSIDE)] if networks[0].supernet_of(_OUTSIDE) else []
+    if len(networks) == len(rest) == 1:
         return f"in a lab, let the rules name the rest: behind {_SED} in the recipe add -e 's@{name}@{rest[0]}@g'"
     return "make the recipe of a copy of the file without it"
 

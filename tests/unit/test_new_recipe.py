@@ -288,6 +288,7 @@ table inet router {
         type nat hook postrouting priority srcnat;
         iifname { "lan0", "lan1" } oifname "wan0" ip saddr $LAN masquerade
         oifname "wan0" ip saddr 203.0.113.7 masquerade
+        oifname "wan0" ip saddr 192.168.50.0/24 masquerade
     }
 }
 """
@@ -304,13 +305,13 @@ def test_what_no_lab_has_is_told_with_what_to_change(capsys: pytest.CaptureFixtu
         assert run([*asked, name, *more]) == 0
         interfaces, networks = capsys.readouterr().err.splitlines()
         assert "(guests, lan1)" in interfaces
-        assert "(192.168.1.0/24, 203.0.113.7)" in networks
+        assert "(192.168.1.0/24, 203.0.113.7, 192.168.50.0/24)" in networks
         removed, again = networks.rpartition("inside network: ")[2].split(" && ")
         subprocess.run(removed, shell=True, check=True)  # noqa: S602 - our own line
         assert run(shlex.split(again)[1:]) == 0
         others, networks = capsys.readouterr().err.splitlines()
         assert others == interfaces
-        assert "(203.0.113.7)" in networks
+        assert "(203.0.113.7, 192.168.50.0/24)" in networks
         assert "--inside-network" not in networks
         file = {"two": "two.toml", "three": "my routers/three/gateway.toml"}.get(name, f"{name}/gateway.toml")
         assert "$NG_INITIATOR_NETWORK4" in Path(file).read_text()
@@ -353,11 +354,12 @@ def test_rules_that_name_the_outside_of_a_lab_are_told_with_an_edit_that_spares_
         snippet.replace("| nft -f -", ""), shell=True, env=lab, capture_output=True, text=True, check=True
     )
     assert shown.stdout == text.replace("198.18.0.0/15", "198.18.0.0/16")
-    Path("router.conf").write_text(text.replace("198.18.0.0/15", "198.19.7.0/24"))
-    assert run(["gateways", "new", "two", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]) == 0
-    (said,) = capsys.readouterr().err.splitlines()
-    assert "198.19.7.0/24" in said
-    assert "without it" in said
+    for name, other in (("two", "198.19.7.0/24"), ("three", "198.19.7.1-198.19.7.9"), ("four", "198.0.0.0/8")):
+        Path("router.conf").write_text(text.replace("198.18.0.0/15", other))
+        assert run(["gateways", "new", name, "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]) == 0
+        (said,) = capsys.readouterr().err.splitlines()
+        assert other in said
+        assert "without it" in said
 
 
 def test_what_rules_name_of_the_traffic_is_found_in_snippets_and_in_files() -> None:
