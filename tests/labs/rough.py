@@ -21,10 +21,12 @@ SLOW = 5_000.0
 SLOW_RATES = HighestRates(SLOW, SLOW)
 #: What is known of the device; an overload is more than that, and the tester must reach it.
 _KNOWN = SLOW / 2
+#: Phase 1 runs at half of it.
+_CONNECTION_RATE = 2 * SLOW
 #: A rough search, rates that are known beforehand, and as many further tries as a busy host needs.
 ROUGH: Mapping[str, Any] = {
     "profile": "quick", "repeat": 1, "confirm": False, "error": "50%", "most_seconds": 0.0, "invalid_repeats": 1000,
-    "connection_rate": _KNOWN, "throughput_rate": _KNOWN, "full_rate": _KNOWN, "download_rate": _KNOWN,
+    "connection_rate": _CONNECTION_RATE, "throughput_rate": _KNOWN, "full_rate": _KNOWN, "download_rate": _KNOWN,
     "trial_seconds": 0.2, "loads": "100%",
 }  # fmt: skip
 #: A restart takes longer than the other metrics' trials.

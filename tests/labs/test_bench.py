@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -145,7 +146,7 @@ def test_frames_lost_while_a_link_of_the_testers_own_was_down_are_not_held_again
     with bench:
         measurer = bench.ready(bench.plan(question.metric, {}), kept).measurer
         plan = PlanOfTrial(100, 1000.0, Phase2Plan(1000.0, 0.0, 2.0))
-        passing(measurer, plan)
+        passing(measurer, replace(plan, phase2=Phase2Plan(1000.0, 0.0, 0.2)))
         other = Thread(target=flap)
         other.start()
         outcome = measurer.measure(plan)

@@ -15,7 +15,7 @@ from tests.labs.nat44 import with_rules
 from tests.labs.rough import slow_tester
 
 import natgauge
-from natgauge.comparisons import by_rates
+from natgauge.comparisons import by_rates, compare
 from natgauge.labs.common import namespaces
 
 alone = pytest.mark.alone
@@ -79,17 +79,24 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_rates, "SEARCH", {**by_rates.SEARCH, "error": "50%"})
 
 
+@pytest.fixture
+def once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Comparisons by rates that end after their first round, however long that is: nothing here depends on more."""
+    monkeypatch.setattr(by_rates.ByRates, "first_analysis", 1)
+    monkeypatch.setattr(compare, "is_narrow", lambda *_: True)
+
+
 #: A question that few connections may answer: of a narrow interval they would be refused. A round fits into the time.
 QUICKLY: Final[Mapping[str, Any]] = {
     "quantities": "new",
     "connections": 2000,
-    "most_seconds": 15.0,
+    "most_seconds": 120.0,
     "fail_above": "100%",
 }
 
 
 @pytest.mark.slow("searches three gateways whose processes start anew before each trial")
-@pytest.mark.usefixtures("wide")
+@pytest.mark.usefixtures("wide", "once")
 def test_gateways_with_processes_are_compared_by_rates(tmp_path: Path) -> None:
     # A search that may go no higher than a slow tester ends at once; tests/labs/known_rates judges the rates.
     with slow_tester():
@@ -109,7 +116,7 @@ def test_gateways_with_processes_are_compared_by_rates(tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.slow("waits for a device on a wire to forget its connections")
-@pytest.mark.usefixtures("wide")
+@pytest.mark.usefixtures("wide", "once")
 def test_gateways_behind_wires_are_compared_by_rates(tmp_path: Path) -> None:
     with external_nat("one", "nftables-nat44", 10) as (_, one), external_nat("two", "nftables-nat44", 10) as (_, two):
         more = {"device_timeout": 10, "grace_seconds": 0.3}
@@ -117,7 +124,7 @@ def test_gateways_behind_wires_are_compared_by_rates(tmp_path: Path) -> None:
             "nftables-nat44:" + ",".join(f"{name}={value}" for name, value in {**ports, **more}.items())
             for ports in (one, two)
         ]
-        found = natgauge.compare(*names, results=tmp_path, **{**QUICKLY, "most_seconds": 120.0})
+        found = natgauge.compare(*names, results=tmp_path, **QUICKLY)
     assert found.result.by == "rates"
     assert [one.label for one in found.result.gateways] == [*names, f"{names[0]} (A/A control)"]
     assert all(one.rates["new"] for one in found.result.gateways), found.result.notes

@@ -25,7 +25,7 @@ NAT = "nftables-nat44"
 CONNECTIONS = 2000
 TIMEOUT = 10
 QUICK: dict[str, Any] = {
-    **settings_of("connection-rate"), "connections": CONNECTIONS, "repeat": 5, "seed": 5, "grace_seconds": 0.3,
+    **settings_of("connection-rate"), "connections": CONNECTIONS, "repeat": 3, "seed": 5, "grace_seconds": 0.3,
 }  # fmt: skip
 
 
@@ -51,7 +51,7 @@ def test_every_trial_opens_as_many_new_connections_as_it_says(
     # The first use is the check that the device forwards.
     assert min(opened.values()) == 8
     trials = trials_of(answer)
-    assert len(trials) >= 5
+    assert len(trials) >= 3
     assert len(opened) == len(trials) + 1
     for trial in trials:
         ports_used = trial["request"]["initiator"]["destination_ports"]

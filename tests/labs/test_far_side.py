@@ -22,6 +22,7 @@ import dns.rcode
 import dns.rdatatype
 import pytest
 from tests.labs.program import own
+from tests.labs.rough import slow_tester
 from tests.labs.test_resolution import NAME, PLAN, N, asking, captured, every_one_answered, queries_of
 from tests.labs.trying import decided, passing
 from tests.plans import PlanOfTrial
@@ -161,10 +162,11 @@ def test_a_library_of_others_reads_each_query_and_the_servers_answer_to_it(
 def test_the_result_tells_the_server_its_version_and_what_it_does_alone(server: str, tmp_path: Path) -> None:
     # What a server loses now and then, because others had its core, makes no search longer.
     quick = {"profile": "quick", "trial_seconds": 0.2, "error": "50%", "confirm": False, "loss_tolerance": 0.05}
-    asked: dict[str, Any] = {**quick, "connections": 2000, "connection_rate": 50_000.0, "lab_name": NAME}
-    found = natgauge.measure(
-        "resolution-rate", "nftables-nat44", far_side=server, placement="shared", results=tmp_path, **asked
-    )
+    asked: dict[str, Any] = {**quick, "connections": 500, "connection_rate": 50_000.0, "lab_name": NAME}
+    with slow_tester():
+        found = natgauge.measure(
+            "resolution-rate", "nftables-nat44", far_side=server, placement="shared", results=tmp_path, **asked
+        )
     place = found.document()["parameters"]["place"]
     assert found.document()["parameters"]["settings"]["far_side"] == server
     assert place["server_version"].split()[0] == {"knot": "knotd", "nsd": "NSD"}[server]
@@ -184,14 +186,13 @@ def test_the_result_tells_the_server_its_version_and_what_it_does_alone(server: 
 
 
 @alone
-@pytest.mark.slow("the server stands still in the middle of a trial of three seconds")
 def test_what_a_server_does_not_read_in_time_is_the_servers() -> None:
     """It stands still for a part of the trial, so its sockets run over."""
     with asking("nftables-nat44", far_side="knot", placement="shared") as (bench, measurer):
         pid = int((Path(home(bench).environment["NG_WORK"]) / "knotd.pid").read_text())
-        for seconds, number in ((1.5, signal.SIGSTOP), (2.0, signal.SIGCONT)):
+        for seconds, number in ((1.2, signal.SIGSTOP), (1.6, signal.SIGCONT)):
             threading.Timer(seconds, os.kill, (pid, number)).start()
-        outcome = measurer.measure(replace(ASKED, phase2=Phase2Plan(20_000.0, 0.0, 3.0)))
+        outcome = measurer.measure(replace(ASKED, phase2=Phase2Plan(20_000.0, 0.0, 1.5)))
     assert (outcome.verdict, outcome.limited_by) == (Verdict.FAIL, "server"), outcome.reason
     counts = queries_of(outcome)
     assert counts.messages[0].received == counts.offered_frames

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.labs.rough import SLOW_RATES
-from tests.labs.test_gateways_measured import CONNECTIONS, FORWARDING_RATE, OPENING_RATE, phase2_of
+from tests.labs.test_gateways_measured import FORWARDING_RATE, OPENING_RATE, phase2_of
 from tests.labs.test_measure import NAME
 from tests.labs.trying import passing
 from tests.plans import PlanOfTrial
@@ -18,13 +18,16 @@ from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 from natgauge.trials import Phase2Plan
 
+#: Long enough for a second query.
+CONNECTIONS, SECONDS = 500, 1.2
+
 
 def modified_by(modifiers: Modifiers) -> Phase2Plan:
-    return Phase2Plan(FORWARDING_RATE, FORWARDING_RATE, 2.0, modifiers=modifiers)
+    return Phase2Plan(FORWARDING_RATE, FORWARDING_RATE, SECONDS, modifiers=modifiers)
 
 
 def test_broadcasts_queries_and_groups_are_counted_exactly() -> None:
-    """Of 2000 frames each way, each 100th is a broadcast, and those of groups that have not begun are not sent."""
+    """Of 1200 frames each way, each 100th is a broadcast, and those of groups that have not begun are not sent."""
     kept = Memory()
     choices: dict[str, Any] = {"connections": CONNECTIONS, "lab_name": NAME, "placement": "shared"}
     with Bench(ask("throughput", "nftables-nat44", choices).cell, rates=SLOW_RATES) as made:
@@ -32,11 +35,11 @@ def test_broadcasts_queries_and_groups_are_counted_exactly() -> None:
         plain = PlanOfTrial(CONNECTIONS, OPENING_RATE)
         passing(measurer, replace(plain, phase2=modified_by(Modifiers("both"))))
         modified = kept.trials[-1]
-        passing(measurer, replace(plain, phase2=modified_by(Modifiers(groups=4, group_seconds=0.4))))
+        passing(measurer, replace(plain, phase2=modified_by(Modifiers(groups=4, group_seconds=0.2))))
         short = replace(modified_by(Modifiers("management")), seconds=0.4)
         passing(measurer, replace(plain, phase2=short))
     for counts in phase2_of(modified).values():
-        assert (counts.broadcast_frames, counts.made_frames, counts.received_frames) == (20, 1980, 1980)
+        assert (counts.broadcast_frames, counts.made_frames, counts.received_frames) == (12, 1188, 1188)
     result: Any = modified["result"]
     queries = result.ports.initiator.queries
     assert queries.sent >= 2
@@ -44,6 +47,6 @@ def test_broadcasts_queries_and_groups_are_counted_exactly() -> None:
     # The first query leaves as phase 2 begins (RFC 2544 section 11.2).
     short_result: Any = kept.trials[-1]["result"]
     assert short_result.ports.initiator.queries.sent == 1
-    # Group k lacks the frames before k x 0.4 s, a quarter of those.
+    # Group k lacks the frames before k x 0.2 s, a quarter of those.
     for counts in phase2_of(kept.trials[-2]).values():
-        assert counts.made_frames == counts.received_frames == counts.intended_frames == 2000 - (100 + 200 + 300)
+        assert counts.made_frames == counts.received_frames == counts.intended_frames == 1200 - (50 + 100 + 150)

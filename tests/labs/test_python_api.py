@@ -15,6 +15,8 @@ from tests.unit.made_campaign import campaign
 
 from natgauge.comparisons import request
 from natgauge.procedures.kit import settings
+from natgauge.tester.highest import HighestRates
+from natgauge.trial import bench
 
 PAGE = Path(__file__).parents[2] / "docs" / "python-api.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
@@ -25,6 +27,8 @@ def test_the_page_has_examples() -> None:
 
 
 NAMES = ("measurement", "comparison", "audit", "bench", "observer", "error", "frames")
+#: Any device of the examples reaches it, and its trials are short.
+REACHED = HighestRates(20_000.0, 20_000.0)
 #: A comparison needs a core that nobody else uses, and test_compare.py has shorter ones; the audit waits for time-outs
 #: of a minute. The example of an observer measures what the first one measures.
 MARKS = {
@@ -53,7 +57,8 @@ def test_an_example_runs_as_it_stands(example: str, tmp_path: Path, monkeypatch:
     # The example of a comparison then tells what is known by then.
     usual = {**request._USUAL, "slices": {**request._USUAL["slices"], "most_seconds": 2.0}}
     monkeypatch.setattr(request, "_USUAL", usual)
-    # A search then ends without trying its last two bounds again.
+    # A search then ends at a rate that the device reaches, and without trying it again.
+    monkeypatch.setattr(bench, "highest_rates", lambda *_: REACHED)
     monkeypatch.setitem(settings.COMMON, "default", {"confirm": False})
     if "frames.load" in example:
         campaign(tmp_path)

@@ -134,7 +134,7 @@ def test_each_state_has_a_time_out_of_its_own(state: TcpState, listed: str) -> N
 
 @pytest.mark.alone
 def test_a_full_table_evicts_half_open_connections_but_no_established_ones() -> None:
-    size, more = 4_000, 1_000
+    size, more = 2_000, 500
     rates = Phase2Plan(0.0, 5_000.0, (size + more) / 5_000.0, reading_order="once")
     with opening("nftables-nat44", size + more, "table-capacity", table_size=size) as (_, measurer):
         opened, half_open = (

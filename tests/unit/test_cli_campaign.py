@@ -105,10 +105,9 @@ def test_a_campaign_of_which_everything_broke_has_no_report(
 
 
 def test_a_signal_names_the_way_on_and_nothing_is_repeated(
-    benches: Benches, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
+    benches: Benches, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
-    benches.killed = Dies(5)
-    monkeypatch.setattr(Killed, "__new__", lambda *_: EndedBySignal(signal.SIGINT))
+    benches.killed = Dies(5, by=EndedBySignal(signal.SIGINT))
     assert run(["run", "small.toml", "--out", "here"]) == 130
     golden(capsys.readouterr().err)
     assert run(["run", "small.toml", "--out", "here"]) == 2
@@ -119,11 +118,10 @@ def test_a_signal_names_the_way_on_and_nothing_is_repeated(
 
 
 def test_the_way_on_after_a_signal_has_all_options_that_its_session_had(
-    benches: Benches, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    benches: Benches, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Seen: without --only it went on with all cells."""
-    benches.killed = Dies(5)
-    monkeypatch.setattr(Killed, "__new__", lambda *_: EndedBySignal(signal.SIGINT))
+    benches.killed = Dies(5, by=EndedBySignal(signal.SIGINT))
     options = ["--out", "my folder", "--only", "nft*", "--only", "linux-ipv4-connections-1000", "--host-name"]
     assert run(["run", "small.toml", *options]) == 130
     (way_on,) = [line for line in capsys.readouterr().err.splitlines() if "continue with: " in line]
@@ -296,11 +294,10 @@ def test_several_plans_have_a_folder_each_and_a_report_of_all(
 
 
 def test_several_plans_are_resumed_where_a_signal_ended_them(
-    several: Benches, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
+    several: Benches, capsys: pytest.CaptureFixture[str], golden: Golden
 ) -> None:
-    trials = Dies(8)
+    trials = Dies(8, by=EndedBySignal(signal.SIGINT))
     several.killed = trials
-    monkeypatch.setattr(Killed, "__new__", lambda *_: EndedBySignal(signal.SIGINT))
     assert run(["run", *SEVERAL]) == 130
     golden(capsys.readouterr().err)
     begun = sorted(path.name for path in Path("results").iterdir())

@@ -66,6 +66,13 @@ def test_the_answer_passed_a_trial_of_full_length_and_probes_are_short() -> None
     assert measure().notes("RFC 2544 section 24 requires 60 s")
 
 
+def test_trials_as_short_as_probes_are_not_made_twice() -> None:
+    found = measure(Gateway(forwards=300_000), trial_seconds=0.25, connection_rate=1e5, confirm=False)
+    rates = [trial["plan"]["phase2"]["initiator_rate"] for trial in found.trials]
+    assert len(rates) == len({*rates})
+    assert found.median == pytest.approx(300_000, rel=0.01)
+
+
 @pytest.mark.parametrize(("directions", "highest"), [("both", 2e6), ("up", 4e6)])
 def test_all_directions_share_the_testers_highest_rate(directions: str, highest: float) -> None:
     found = measure(Gateway(forwards=1e9, ceiling=4e6), connection_rate=1e5, directions=directions)

@@ -75,8 +75,16 @@ def test_mlrsearch_says_so_too(goals: str) -> None:
     assert "--search" not in known("rare loss").remedy
 
 
-@pytest.mark.parametrize("placement", ["shared", "isolated"])
-@pytest.mark.parametrize("noise", [0.0, pytest.param(0.02, marks=pytest.mark.soak), 0.2])  # between the two
+#: Noise of a device, and placement: two pairs, and for `make soak` all.
+_FIRST = {(0.0, "isolated"), (0.2, "shared")}
+_PLACES = [
+    pytest.param(noise, placement, marks=[] if (noise, placement) in _FIRST else [pytest.mark.soak])
+    for noise in (0.0, 0.02, 0.2)
+    for placement in ("shared", "isolated")
+]
+
+
+@pytest.mark.parametrize(("noise", "placement"), _PLACES)
 @pytest.mark.parametrize("cliff", [3_000.0, 30_000.0, 3e6])
 @pytest.mark.parametrize(
     ("metric", "others"),

@@ -131,7 +131,7 @@ QUEUED = (
 
 # Stalls: what they lose is excused, to the frame, and nothing else
 
-SENT, SENDING_RATE, EVERY = 60_000, 20_000.0, 1000
+SENT, SENDING_RATE, EVERY = 20_000, 20_000.0, 1000
 LONG_TRIAL = PlanOfTrial(500, 10_000.0, Phase2Plan(SENDING_RATE, 0.0, SENT / SENDING_RATE))
 
 

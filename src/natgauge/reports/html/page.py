@@ -13,6 +13,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
@@ -136,6 +137,20 @@ def _rendered(**parts: Any) -> str:
     """The page with these parts; it has nothing of those that are not named."""
     jinja2 = need("jinja2", "report", "the page")
     need("vl_convert", "report", "the page")
+    fixed = {
+        "style": _resource("page.css"),
+        "script": _resource("page.js"),
+        "certainties": answers.CERTAINTY_MEANINGS,
+        "grade_titles": graded_doubts.GRADE_TITLES,
+        "drawn": charts.drawn,
+    }
+    html: str = _template(jinja2).render(**{**_NOTHING, **fixed, **parts})
+    return html
+
+
+@cache
+def _template(jinja2: Any) -> Any:
+    """The template, compiled once."""
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_harmless
     )
@@ -144,15 +159,7 @@ def _rendered(**parts: Any) -> str:
         "shell": lambda path: shlex.quote(str(path)),
         "shell_options": shell_options,
     }
-    fixed = {
-        "style": _resource("page.css"),
-        "script": _resource("page.js"),
-        "certainties": answers.CERTAINTY_MEANINGS,
-        "grade_titles": graded_doubts.GRADE_TITLES,
-        "drawn": charts.drawn,
-    }
-    html: str = environment.from_string(_resource("page.html.j2")).render(**{**_NOTHING, **fixed, **parts})
-    return html
+    return environment.from_string(_resource("page.html.j2"))
 
 
 def question_groups(collected: StoredResults) -> list[FigureGroup]:

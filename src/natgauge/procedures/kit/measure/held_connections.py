@@ -184,11 +184,13 @@ class HeldRate(SearchedRate[SearchT]):
     """The highest rate of phase 2, in frames/s of each active direction."""
 
     phase = 2
-    short_probes = True
 
     def __init__(self, runner: TrialRunner, settings: SearchT, preparation: Preparation) -> None:
         super().__init__(runner, settings)
         self.preparation = preparation
+        self.probe_seconds = max(PROBE_SHARE * settings.phase2_seconds, LEAST_PROBE_SECONDS)
+        # A trial that is as long as a probe needs none.
+        self.short_probes = self.probe_seconds < settings.phase2_seconds
         # Kept here as well: the search loses its own list when phase 1 cannot be prepared.
         self.judged: list[Attempt] = []
 
@@ -242,9 +244,7 @@ class HeldRate(SearchedRate[SearchT]):
 
     def probe(self, rate: float, short: bool, bounds: Bounds) -> Trial:  # noqa: FBT001 - the search's signature
         """Run the trial of a rate, or a short one."""
-        seconds = self.settings.phase2_seconds
-        probe = min(seconds, max(PROBE_SHARE * seconds, LEAST_PROBE_SECONDS))
-        return self.trial(rate, probe if short else seconds, bounds)
+        return self.trial(rate, self.probe_seconds if short else self.settings.phase2_seconds, bounds)
 
 
 def _given_up(failure: UnpreparableError, attempts: list[Attempt]) -> Measurement:
