@@ -9,7 +9,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -17,8 +17,10 @@ from typing import Final
 
 from natgauge import foreign
 from natgauge.errors import UsageError, shortened
+from natgauge.gateways.named_networks import networks_in
 from natgauge.gateways.recipe import FILE_IN_FOLDER, LONGEST_NAME, LONGEST_TITLE, NAME
-from natgauge.labs.common.addresses import INSIDE
+from natgauge.gateways.toml_layers import NAMED_FILE
+from natgauge.labs.common.addresses import INSIDE, OUTSIDE
 from natgauge.plain_text import one_line
 
 #: The rule set's file next to the recipe.
@@ -33,11 +35,12 @@ _TARGET: Final = re.compile(r"\bsnat\s+(?:ip\s+)?to\s+([^\s;]+)")
 _MASQUERADE: Final = re.compile(r"\bmasquerade\b(?:\s+to\s+([^\s;]+))?")
 _DEFINED: Final = re.compile(r"^\s*define\s+(\w+)\s*=\s*([^\s;]+)", re.MULTILINE)
 _ADDRESS: Final = re.compile(r"\d+(?:\.\d+){3}")
-#: Networks, and addresses that rules select senders by.
-_SELECTED: Final = re.compile(rf"{_ADDRESS.pattern}/\d+|(?<=\bsaddr ){_ADDRESS.pattern}(?:-{_ADDRESS.pattern})?")
-#: Where hosts behind a NAT are (RFC 1918, RFC 6598), and the part of it that a lab has.
-_INSIDE: Final = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
-_IN_LABS: Final = IPv4Network(str(INSIDE["ipv4"].device.network))
+#: Where the inside of a lab and the outside of it are.
+_INSIDE, _OUTSIDE = (IPv4Network(str(side["ipv4"].device.network)) for side in (INSIDE, OUTSIDE))
+#: Where hosts behind a NAT are (RFC 1918, RFC 6598).
+_PRIVATE: Final = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10")))
+#: Part of the sed of a recipe, behind which a further edit stands.
+_SED: Final = "sed -E"
 #: What a rule does not match, so that it matches all that a lab has.
 _LEFT_OUT: Final = re.compile(r"(?<=!=)\s*(?:\{[^}]*\}|\S+)")
 #: Definitions and sets, which rules name.
@@ -60,9 +63,12 @@ _TRIED: Final = {
 _SECONDS: Final = 20.0
 _TITLE: Final = "Rules of {}: Linux NAT44 with nftables"
 
+#: What a recipe that is made here begins with.
+_MADE_BY: Final = b"# Made by: natgauge gateways new "
+
 _RECIPE: Final = '''\
-# Made by: natgauge gateways new {name} --from-nft {source}
-# {rules} is that file as it was. In a lab its interfaces and addresses have other names.
+# Made by: {made_by}
+# In a lab the interfaces and addresses of {rules}, which stays as it was, have other names.
 name = "{name}"
 title = {title}
 kind = "nat44"
@@ -79,7 +85,7 @@ package = "nftables"
 
 [verbs]
 start = """
-sed -E {edits} \\\\
+{sed} {edits} \\\\
     "$NG_RECIPE_FOLDER/{rules}" | nft -f -
 """
 check = "nft list ruleset | grep -q -e masquerade -e snat"
@@ -95,6 +101,20 @@ class NewRecipe:
     name: str
     recipe: str
     rules: str
+
+    def write_beside(self, source: Path) -> Path:
+        """Write the recipe into the folder of its rule set; return it."""
+        file = source.parent / f"{self.name}.toml"
+        try:
+            with file.open("x", encoding="utf-8") as opened:
+                opened.write(self.recipe)
+        except FileExistsError:
+            is_made = file.is_file() and file.read_bytes().startswith(_MADE_BY)
+            remedy = f", or first remove it: rm {shlex.quote(str(file))}" if is_made else ""
+            raise UsageError(f"{file}: is there already; choose another name{remedy}", at="name") from None
+        except OSError as error:
+            raise UsageError(f"{file}: cannot be made ({error.strerror}); leave --beside out", at="beside") from error
+        return file
 
     def write(self, folder: Path) -> Path:
         """Write both files into a new folder; return it."""
@@ -114,11 +134,12 @@ class NewRecipe:
         return folder
 
 
-def from_nft(name: str, source: Path, names: Mapping[str, str]) -> NewRecipe:
+def from_nft(name: str, source: Path, names: Mapping[str, str], made_by: str, *, beside: bool = False) -> NewRecipe:
     """Return a recipe for a rule set.
 
     Args:
         names: interfaces, networks and addresses of the file, each with its variable in a lab, such as "NG_INSIDE".
+        beside: whether it names the file itself, which is in its folder, in place of a copy.
     """
     if not re.fullmatch(NAME, name) or len(name) > LONGEST_NAME:
         raise UsageError(
@@ -126,6 +147,11 @@ def from_nft(name: str, source: Path, names: Mapping[str, str]) -> NewRecipe:
             at="name",
         )
     rules = foreign.read_text(source, _FILE)
+    if beside and not NAMED_FILE.fullmatch(source.name):
+        raise UsageError(
+            f"{source}: its name has characters that no recipe can name; rename it, or leave --beside out",
+            at="from_nft",
+        )
     code = re.sub(r"#.*", "", rules)
     if _INCLUDES.search(code):
         raise UsageError(
@@ -148,15 +174,15 @@ def from_nft(name: str, source: Path, names: Mapping[str, str]) -> NewRecipe:
     if not _TRANSLATES.search(code):
         raise UsageError(f"{source}: has no rule with masquerade or snat, so it translates nothing", at="from_nft")
     written = edits.replace("\\", r"\\")
-    # A comment of TOML has no line breaks or controls.
-    quoted = one_line(shlex.quote(str(source)))
     title = _title(source)
     fragments = ["linux-ipv4", "conntrack", *(["flow-table"] if _FLOW_TABLE.search(code) else [])]
     text = _RECIPE.format(
         name=name,
-        source=quoted,
+        # A comment of TOML has no line breaks or controls.
+        made_by=one_line(made_by),
         title=title,
-        rules=RULES,
+        rules=source.name if beside else RULES,
+        sed=_SED,
         edits=written,
         extends=json.dumps(fragments),
         limits=f"\n[limits]\n{limits}" if limits else "",
@@ -164,20 +190,52 @@ def from_nft(name: str, source: Path, names: Mapping[str, str]) -> NewRecipe:
     return NewRecipe(name, text, rules)
 
 
-def unlike_lab(rules: str, names: Mapping[str, str]) -> Iterator[str]:
-    """Yield what rules name that no lab has, so that they match nothing there, with what to change."""
-    code = _selecting(re.sub(r"#.*", "", rules))
+def unlike_lab(made: NewRecipe, names: Mapping[str, str], again: str) -> Iterator[str]:
+    """Yield what rules name that is another thing in a lab, or nothing, with what to change.
+
+    Args:
+        again: the command line that makes the recipe anew, where more options may follow.
+    """
+    rules = re.sub(r"#.*", "", made.rules)
+    code = _selecting(rules)
     if others := [name for name in _interfaces(code) if name not in {*names, *_EVERYWHERE}]:
         yield (
             f"names interfaces that no lab has ({', '.join(others)}), whose rules match nothing there; put the inside "
             "or the outside interface in their place where that matters"
         )
-    networks = list(dict.fromkeys(each for each in _SELECTED.findall(code) if each not in names and _is_unlike(each)))
-    if networks and "NG_INITIATOR_NETWORK4" not in names.values():
+    # What is translated to, a lab has.
+    named = networks_in(_selecting(_TARGET.sub("", rules)))
+    named = {name: networks for name, networks in named.items() if name not in names}
+    foreign_ones = [name for name, networks in named.items() if all(map(_is_foreign, networks))]
+    if foreign_ones:
+        inside = [name for name in foreign_ones if "/" in name and any(map(named[name][0].subnet_of, _PRIVATE))]
+        inside = [] if "NG_INITIATOR_NETWORK4" in names.values() else inside
+        remedy = f"; if one is your inside network: {again} --inside-network {inside[0]}" if inside else ""
         yield (
-            f"names networks that no lab has ({', '.join(networks)}), whose rules match nothing there; if one is your "
-            f"inside network, add --inside-network {networks[0]}"
+            f"names networks or hosts that no lab has ({', '.join(foreign_ones)}), whose rules match nothing "
+            f"there{remedy}"
         )
+    yield from (
+        f"names {name}, which has the lab's outside, {_OUTSIDE}: a rule that drops it drops the test traffic; "
+        f"{_without_outside(name, networks)}"
+        for name, networks in named.items()
+        if any(map(_OUTSIDE.overlaps, networks))
+    )
+
+
+def _is_foreign(network: IPv4Network) -> bool:
+    """Whether addresses of hosts are meant, and no lab has one of them."""
+    is_of_hosts = not (network.is_multicast or network.is_loopback or network.is_link_local or network.is_reserved)
+    is_of_hosts = is_of_hosts and network.network_address.packed[0] != 0
+    return is_of_hosts and not (network.overlaps(_INSIDE) or network.overlaps(_OUTSIDE))
+
+
+def _without_outside(name: str, networks: Sequence[IPv4Network]) -> str:
+    """What to do where rules name networks that have the outside of a lab."""
+    rest = [*networks[0].address_exclude(_OUTSIDE)] if networks[0].supernet_of(_OUTSIDE) else []
+    if len(networks) == len(rest) == 1:
+        return f"in a lab, let the rules name the rest: behind {_SED} in the recipe add -e 's@{name}@{rest[0]}@g'"
+    return "make the recipe of a copy of the file without it"
 
 
 def _selecting(code: str) -> str:
@@ -188,15 +246,6 @@ def _selecting(code: str) -> str:
         return found[0] if re.search(rf"[$@]{found[1] or found[2]}\b", kept) else ""
 
     return _NAMED.sub(named, kept)
-
-
-def _is_unlike(addresses: str) -> bool:
-    """Whether a network, an address, or the first one of a range is private, and no lab has a part of it."""
-    try:
-        network = IPv4Network(addresses.partition("-")[0], strict=False)
-    except ValueError:
-        return False
-    return any(map(network.subnet_of, _INSIDE)) and not network.overlaps(_IN_LABS)
 
 
 def _title(source: Path) -> str:
@@ -278,7 +327,7 @@ def _refuse_unparsable(source: Path, rules: str, edits: str) -> None:
     """Refuse what nft cannot parse; only root can ask it, in a namespace of its own that has both interfaces."""
     if os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "ip", "nft"))):
         return
-    asked = f"sed -E {edits} | {{ ip link add inside type veth peer name outside && nft --check --file -; }}"
+    asked = f"{_SED} {edits} | {{ ip link add inside type veth peer name outside && nft --check --file -; }}"
     try:
         ended = subprocess.run(
             ["unshare", "--net", "sh", "-c", asked],

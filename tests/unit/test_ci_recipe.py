@@ -21,7 +21,7 @@ from natgauge.version import VERSION
 PAGE = (Path(__file__).parents[2] / "docs" / "continuous-integration.md").read_text()
 #: The lines that add how audits differ.
 (AUDITS,) = re.findall(r"```sh\n(natgauge audit.*?)\n```\n", PAGE, re.DOTALL)
-GITHUB, GITLAB, GITHUB_NIGHT, GITLAB_NIGHT = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+OF_ACTION, GITHUB, GITLAB, GITHUB_NIGHT, GITLAB_NIGHT = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 ACTION = (Path(__file__).parents[2] / "action.yml").read_text()
 #: Inputs of the action that have defaults, as its steps see them.
 INPUTS = {"GATEWAY": "gateway.toml", "FAIL_ABOVE": "3%", "QUANTITIES": "new,up,down"}
@@ -48,6 +48,13 @@ GH = """#!/bin/sh
 echo "gh $*" >> "$LOG"
 test "$2" != --paginate || ! test -s "$COMMENTS" || jq -r "$5" "$COMMENTS"
 """
+#: Last lines of a comment: where the results folder is. What the services call their runs.
+RUN = {
+    "GITHUB_SERVER_URL": "https://github.example", "GITHUB_REPOSITORY": "owner/name", "GITHUB_RUN_ID": "9",
+    "CI_JOB_URL": "https://gitlab.example/9", "COMMIT": "ab12cd", "CI_COMMIT_SHA": "ab12cd",
+}  # fmt: skip
+GITHUB_EVIDENCE = "\nEvidence in the artifact of https://github.example/owner/name/actions/runs/9\n"
+GITLAB_EVIDENCE = "\nEvidence in https://gitlab.example/9/artifacts/browse\n"
 #: First line of a comment on GitHub, by which the next run finds it.
 MARK = "<!--natgauge-->\n"
 
@@ -88,6 +95,7 @@ class Job:
             (programs / name).chmod(0o755)
         self.environment = {
             **os.environ,
+            **RUN,
             "PATH": f"{programs}:{os.environ['PATH']}",
             "LOG": str(self.log),
             "WANTED": str(status),
@@ -164,8 +172,9 @@ def test_the_github_job_compares_comments_and_judges(tmp_path: Path, status: int
     commented = job.run(GITHUB_SHELL, github("Comment"))
     assert commented.returncode == 0, commented.stderr
     assert "gh api --silent repos/owner/name/issues/7/comments --field body=@comment.md\n" in job.asked()
+    assert "--labels base,this change --commit ab12cd " in job.asked()
     said = (tmp_path / "summary").read_text()
-    assert said == ("### natgauge: said\n" if status in (0, 10, 11) else BEFORE)
+    assert said == ("### natgauge: said\n" if status in (0, 10, 11) else BEFORE) + GITHUB_EVIDENCE
     assert (job.folder / "comment.md").read_text() == MARK + said
     told = dict(line.split("=") for line in (tmp_path / "output").read_text().split())
     judged = job.run(GITHUB_SHELL, github("Judge"), STATUS=told["status"])
@@ -178,9 +187,13 @@ def test_the_action_compares_comments_and_judges(tmp_path: Path, status: int, en
     job = Job(tmp_path, status)
     compared = job.run(GITHUB_SHELL, action("Compare"), **INPUTS)
     assert compared.returncode == 0, compared.stderr
-    assert "compare base/gateway.toml ./gateway.toml --quantities new,up,down --fail-above 3% --format" in job.asked()
+    assert (
+        "compare base/gateway.toml ./gateway.toml --quantities new,up,down --labels base,this change --commit ab12cd"
+        in job.asked()
+    )
+    assert " --fail-above 3% --format markdown" in job.asked()
     assert job.run(GITHUB_SHELL, action("Comment")).returncode == 0
-    said = "### natgauge: said\n" if status in (0, 10, 11) else BEFORE
+    said = ("### natgauge: said\n" if status in (0, 10, 11) else BEFORE) + GITHUB_EVIDENCE
     assert "gh api --silent repos/owner/name/issues/7/comments --field body=@comment.md\n" in job.asked()
     assert (job.folder / "comment.md").read_text() == MARK + said
     told = dict(line.split("=") for line in (tmp_path / "output").read_text().split())
@@ -206,7 +219,8 @@ def test_lines_of_the_page_add_how_audits_differ_to_the_comment(
     done = job.run(shell, script.replace("\ncat cost.md", f"\n{AUDITS}\ncat cost.md"), DIFFERS=str(differs))
     told = (tmp_path / "output").read_text() if shell == GITHUB_SHELL else f"status={done.returncode}\n"
     assert told == f"status={ends}\n", done.stderr
-    assert (job.folder / "cost.md").read_text() == f"### natgauge: said\n{DIFFERENCE}"
+    evidence = GITHUB_EVIDENCE if shell == GITHUB_SHELL else GITLAB_EVIDENCE
+    assert (job.folder / "cost.md").read_text() == f"### natgauge: said\n{evidence}{DIFFERENCE}"
     assert [line.split()[2:6] for line in job.asked().splitlines() if "natgauge audit" in line] == [
         ["--gateway", f"{where}/gateway.toml", "--wait", "0"] for where in ("base", ".")
     ]
@@ -224,7 +238,7 @@ def test_the_action_adds_how_audits_differ_to_the_comment_and_judges_it(
     for where, name in (("base", "base"), (".", "change")):
         asked = f"natgauge audit --gateway {where}/gateway.toml --results audits/{name} --wait 0 --profile home\n"
         assert asked in job.asked()
-    said = f"### natgauge: said\n{DIFFERENCE}"
+    said = f"### natgauge: said\n{GITHUB_EVIDENCE}{DIFFERENCE}"
     assert (job.folder / "cost.md").read_text() == (tmp_path / "summary").read_text() == said
     statuses = [line.partition("=")[2] for line in (tmp_path / "output").read_text().splitlines()]
     judged = job.run(GITHUB_SHELL, action("Judge"), STATUS=statuses[0], CHANGED=statuses[1])
@@ -280,27 +294,57 @@ def test_no_line_of_a_gitlab_comment_is_a_quick_action(tmp_path: Path) -> None:
     assert (job.folder / "comment.md").read_text() == "&#47;merge\n \t&#47;approve\n3 / 4\n"
 
 
+def installing(folder: Path, pip: str = NOTES) -> dict[str, str]:
+    """Put programs that note what they were asked in place of those that install; return the variables of the step."""
+    own = folder / "runner" / "natgauge" / "bin" / "pip"
+    own.parent.mkdir(parents=True)
+    for program, text in {folder / "bin" / "apt-get": NOTES, folder / "bin" / "python3": NOTES, own: pip}.items():
+        program.write_text(text)
+        program.chmod(0o755)
+    return {
+        "RUNNER_TEMP": str(folder / "runner"), "GITHUB_PATH": str(folder / "path"), "PACKAGES": "tayga nftables",
+    }  # fmt: skip
+
+
 def test_the_action_installs_the_wheel_and_refuses_none(tmp_path: Path) -> None:
     job = Job(tmp_path, 0)
-    for name in ("apt-get", "python3"):
-        program = tmp_path / "bin" / name
-        program.write_text(NOTES)
-        program.chmod(0o755)
-    pip = tmp_path / "runner" / "natgauge" / "bin" / "pip"
-    pip.parent.mkdir(parents=True)
-    pip.write_text(NOTES)
-    pip.chmod(0o755)
-    more = {
-        "RUNNER_TEMP": str(tmp_path / "runner"),
-        "GITHUB_PATH": str(tmp_path / "path"),
-        "PACKAGES": "tayga nftables",
-    }
+    more = installing(tmp_path)
     refused = job.run(GITHUB_SHELL, action("Install"), WHEEL="", **more)
     assert (refused.returncode, refused.stdout.count("\n"), job.asked()) == (2, 1, "")
     assert job.run(GITHUB_SHELL, action("Install"), WHEEL="x.whl", **more).returncode == 0
     assert "apt-get install -qy tayga nftables\n" in job.asked()
     assert "pip install --quiet x.whl\n" in job.asked()
-    assert (tmp_path / "path").read_text() == f"{pip.parent}\n"
+    assert (tmp_path / "path").read_text() == f"{tmp_path}/runner/natgauge/bin\n"
+
+
+@pytest.mark.parametrize("script", [github("Install"), action("Install")], ids=["page", "action"])
+def test_what_does_not_install_is_said_in_the_summary_and_the_comment(tmp_path: Path, script: str) -> None:
+    """A pull request from a fork has no comment, and its summary was empty where pip had refused the wheel."""
+    job = Job(tmp_path, 0)
+    more = installing(tmp_path, '#!/bin/sh\necho "ERROR: not <b>x.whl</b>" >&2\nexit 3\n')
+    # The service gives steps without a shell of their own no pipefail.
+    done = job.run(["bash", "-e"], script, WHEEL="x.whl", NATGAUGE_WHEEL="x.whl", **more)
+    assert (done.returncode, done.stdout) == (3, "    ERROR: not <b>x.whl</b>\n")
+    said = "### natgauge: see the log\n    ERROR: not <b>x.whl</b>\n"
+    assert (tmp_path / "summary").read_text() == (job.folder / "cost.md").read_text() == said
+
+
+def test_no_job_takes_its_wheel_from_a_variable_that_forks_do_not_have() -> None:
+    for page in (OF_ACTION, GITHUB, GITLAB, GITHUB_NIGHT, GITLAB_NIGHT):
+        assert not re.search(r"\$\{\{\s*(vars|secrets)\b", page)
+        assert re.search(r"^ +(NATGAUGE_WHEEL|wheel): [\w./-]+\.whl$", page, re.MULTILINE)
+
+
+def test_the_workflow_of_the_action_names_its_inputs_and_has_the_rights_of_the_longer_one() -> None:
+    inputs = set(re.findall(r"^  ([a-z-]+):\n    description", ACTION, re.MULTILINE))
+    given = re.findall(r"OWNER/natgauge@\S+\n        with:((?: \{.*\})?\n(?:          .*\n)*)", OF_ACTION)
+    assert [set(re.findall(r"^ *\{?([a-z-]+): ", each, re.MULTILINE)) for each in given] == [{"wheel", "audit"}, {"do"}]
+    assert {"wheel", "audit", "do"} <= inputs
+    for name, job in jobs(OF_ACTION, "  ").items():
+        longer = jobs(GITHUB, "  ")[name]
+        for line in ("pull-requests: write", "continue-on-error: true", "fetch-depth: 0", "persist-credentials: false"):
+            assert (line in job) == (line in longer)
+        assert re.findall(r"^    if: .*$", job, re.MULTILINE) == re.findall(r"^    if: .*$", longer, re.MULTILINE)
 
 
 def test_no_text_of_a_stranger_is_part_of_a_step_of_the_action() -> None:
@@ -319,7 +363,9 @@ def test_the_gitlab_job_compares_comments_and_ends_as_natgauge_did(tmp_path: Pat
     assert "curl" not in job.asked()
     assert job.run(GITLAB_SHELL, gitlab("comment")).returncode == 0
     assert "/projects/1/merge_requests/7/notes" in job.asked()
-    assert (job.folder / "comment.md").read_text() == ("### natgauge: said\n" if status in (0, 10, 11) else BEFORE)
+    assert "--labels base,this change --commit ab12cd " in job.asked()
+    said = "### natgauge: said\n" if status in (0, 10, 11) else BEFORE
+    assert (job.folder / "comment.md").read_text() == said + GITLAB_EVIDENCE
     assert "exit_codes: 11" in GITLAB
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 import signal
 import time
 from contextvars import Context
@@ -38,6 +39,9 @@ COSTS = {
     "jool-nat64": 4000.0,
     "plain": 800.0,
     "cable": 0.0,
+    # Labels.
+    "base": 2000.0,
+    "this change": 2200.0,
 }
 #: The duration, the core and the folder of a run.
 EVIDENCE = r"Measured for .*"
@@ -307,6 +311,27 @@ def test_time_for_too_few_rounds_says_how_much_it_takes(
     golden(document["notes"])
 
 
+def test_an_answer_that_is_left_open_says_that_a_further_round_would_not_have_fitted(
+    engine: Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, golden: Golden
+) -> None:
+    """Seen: "the time ended after 19 s", of 25 s that were given."""
+    clock = iter(range(0, 1_000_000, 10))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
+    engine.noise = 0.5
+    engine.costs["iptables-nat44"] = engine.costs["nftables-nat44"]
+    asked = [*ASKED, "--most-seconds", "205", "--quantities", "up", "--resolve", "0.1%"]
+    assert run([*asked, "--format", "markdown"]) == 11
+    said = capsys.readouterr().out.splitlines()
+    golden(said[2])
+    durations = re.findall(r"(?:(\d+) min )?(\d+) s\b", said[2])
+    took, needed, given = (60 * int(minutes or 0) + int(seconds) for minutes, seconds in durations)
+    assert took <= given < took + needed
+    # One that is answered needs no more time.
+    engine.noise, engine.costs["iptables-nat44"] = 0.01, 2 * engine.costs["nftables-nat44"]
+    assert run([*asked, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == []
+
+
 def test_settings_of_one_gateway_have_a_cable_and_forwarding_of_their_own(engine: Engine) -> None:
     assert run(["compare", "nftables-nat44", "nftables-nat44:connections=50000", "--connections", "20000"]) == 0
     connections = [one.trial.connections for one in engine.rounds[0].contestants]
@@ -394,7 +419,11 @@ def test_markdown_is_a_comment_with_a_table(engine: Engine, capsys: pytest.Captu
     golden(lines[0])
     table = [line.strip("|").split(" | ") for line in lines if line.startswith("| ")]
     assert len({len(row) for row in table}) == 1
-    _headings, _rule, baseline, other, control = table
+    headings, rule, baseline, other, *folded = table
+    assert folded[:2] == [headings, rule]
+    (control,) = folded[2:]
+    text = "\n".join(lines)
+    assert text.index("(baseline)") < text.index("<details>") < text.index("(A/A control) |") < text.index("</details>")
     assert baseline[0].strip() == "nftables-nat44 (baseline)"
     assert float(baseline[6].strip()) == pytest.approx(2000 / 800, rel=0.02)
     assert (other[0].strip(), other[1], other[4]) == ("iptables-nat44", "up", "costs more")
@@ -403,6 +432,25 @@ def test_markdown_is_a_comment_with_a_table(engine: Engine, capsys: pytest.Captu
     assert control[0].strip() == "nftables-nat44 (A/A control)"
     golden(lines, passing=EVIDENCE)
     assert engine.rounds
+
+
+def test_labels_stand_for_the_gateways_in_what_is_said_and_stored(
+    engine: Engine, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A comment on a change had the paths of the job, which say nothing to its reader."""
+    asked = [*ASKED, "--quantities", "up", "--results", str(tmp_path)]
+    assert run([*asked, "--labels", "base, this change", "--format", "markdown"]) == 0
+    said = capsys.readouterr().out
+    assert "nat44" not in said.replace("-compare-nftables-nat44", "")
+    assert re.findall(r"^\| (base|this change)\b", said, re.MULTILINE) == ["base", "this change", "base"]
+    (plan,) = tmp_path.glob("*/plan.json")
+    recipes = {label: Path(own["recipe"]).stem for label, own in json.loads(plan.read_text())["gateways"].items()}
+    assert recipes["this change"] == "iptables-nat44"
+    done = len(engine.rounds)
+    for wrong in ("base", "base,this,change", "base,", ","):
+        assert run([*asked, "--labels", wrong]) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
+    assert len(engine.rounds) == done
 
 
 @pytest.mark.parametrize("form", [["--format", "markdown"], []])

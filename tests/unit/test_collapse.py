@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -108,6 +109,20 @@ def test_a_trial_of_which_nothing_came_back_is_followed_by_single_frames(verdict
     assert bad["verdict"] == verdict
     assert ("forwards nothing" in bad["reason"]) == (not alive)
     assert len(asked) > 1
+
+
+@pytest.mark.parametrize("names_traffic", [True, False])
+def test_a_gateway_that_forwards_nothing_is_told_with_what_its_rules_name_of_the_traffic(
+    tmp_path: Path, *, names_traffic: bool
+) -> None:
+    """A list of bogons dropped the test traffic, and the error was "a rule or a route of the device"."""
+    recipe = tmp_path / "simulated.toml"
+    network = "198.18.0.0/15" if names_traffic else "203.0.113.0/24"
+    own = simulated_lab.NAT44.read_text().replace("[verbs]", f'[environment]\nBOGONS = "{network}"\n\n[verbs]')
+    recipe.write_text(own)
+    with pytest.raises(BrokenError, match="does not forward") as found:
+        simulated_lab.measure("connection-rate", Gateway(probed=lambda _trials: False), gateway=recipe, connections=N)
+    assert ("rules name 198.18.0.0/15, " in str(found.value)) == names_traffic
 
 
 @pytest.mark.parametrize("alive", [True, False])

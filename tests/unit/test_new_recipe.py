@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import shlex
 import subprocess
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
 
 from natgauge.cli import run
-from natgauge.gateways.recipe import as_played, digest, load
+from natgauge.gateways.named_networks import having
+from natgauge.gateways.recipe import as_played, digest, load, rules_of
 
 RULES = """\
 define LAN = 192.168.1.0/24
@@ -213,6 +217,65 @@ def test_a_second_try_says_how_the_first_one_is_removed(capsys: pytest.CaptureFi
     assert "rm " not in capsys.readouterr().err
 
 
+BESIDE = ["gateways", "new", "gateway", "--from-nft", "git/router.conf", "--beside", *NAMES]
+
+
+def test_a_recipe_beside_its_rule_set_names_the_file_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    """An author edited a copied recipe by hand, so that it named the rule set of the repository."""
+    Path("git").mkdir()
+    Path("git/router.conf").write_text(RULES)
+    assert run(BESIDE) == 0
+    assert capsys.readouterr().out.startswith("./git/gateway.toml; ")
+    assert sorted(path.name for path in Path("git").iterdir()) == ["gateway.toml", "router.conf"]
+    before = load("git/gateway.toml")
+    assert (before.name, list(as_played(before)["files"])) == ("gateway", ["router.conf"])
+    (made_by,) = [line for line in Path("git/gateway.toml").read_text().splitlines() if line.startswith("# Made by: ")]
+    assert made_by.split()[3:] == ["natgauge", *BESIDE[:-9], *NAMES, "--beside"]
+    whole = digest(before)
+    Path("git/router.conf").write_text(f"{RULES}# one more\n")
+    assert digest(load("git/gateway.toml")) != whole
+
+
+def test_a_recipe_beside_its_rule_set_replaces_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("git").mkdir()
+    Path("git/router.conf").write_text(RULES)
+    Path("git/gateway.toml").write_text("mine\n")
+    assert run(BESIDE) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "rm " not in said
+    assert Path("git/gateway.toml").read_text() == "mine\n"
+    Path("git/gateway.toml").unlink()
+    assert run(BESIDE) == 0
+    capsys.readouterr()
+    assert run(BESIDE) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.endswith("remove it: rm git/gateway.toml")
+
+
+@pytest.mark.parametrize(
+    ("file", "more"), [("router.conf", ["--into", "git"]), ("my rules.nft", []), ("$(id).nft", []), ("rules.", [])]
+)
+def test_what_cannot_be_beside_its_rule_set_is_refused_and_nothing_is_made(
+    file: str, more: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(file).write_text(RULES)
+    before = sorted(Path().iterdir())
+    assert run(["gateways", "new", "gateway", "--from-nft", file, "--beside", *NAMES, *more]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert sorted(Path().iterdir()) == before
+
+
+def test_a_name_that_is_not_the_files_is_told_with_the_line_to_write(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["gateways", "new", "mine", "--from-nft", "router.conf", *NAMES]) == 0
+    Path("gateway.toml").write_text(Path("mine/gateway.toml").read_text())
+    capsys.readouterr()
+    assert run(["gateways", "show", "./gateway.toml"]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    (line,) = re.findall(r'write (name = "[a-z]+")', said)
+    Path("gateway.toml").write_text(Path("mine/gateway.toml").read_text().replace('name = "mine"', line))
+    assert run(["gateways", "show", "./gateway.toml"]) == 0
+
+
 ROUTER = """\
 define LAN = 192.168.1.0/24
 table inet router {
@@ -225,26 +288,89 @@ table inet router {
         type nat hook postrouting priority srcnat;
         iifname { "lan0", "lan1" } oifname "wan0" ip saddr $LAN masquerade
         oifname "wan0" ip saddr 203.0.113.7 masquerade
+        oifname "wan0" ip saddr 192.168.50.0/24 masquerade
     }
 }
 """
 
 
 def test_what_no_lab_has_is_told_with_what_to_change(capsys: pytest.CaptureFixture[str]) -> None:
-    """Seen: rules for the network of a house translated nothing in the lab, and nothing had said so."""
+    """Seen: rules for the network of a house translated nothing in the lab, and nothing had said so.
+
+    What the warning then said to add was refused, because the folder was there.
+    """
     Path("router.conf").write_text(ROUTER)
     asked = ["gateways", "new", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]
-    assert run([*asked, "one"]) == 0
-    interfaces, network = capsys.readouterr().err.splitlines()
-    assert "(guests, lan1)" in interfaces
-    assert "(192.168.1.0/24)" in network
-    option = network.rpartition("add ")[2].split()
-    assert run([*asked, "two", *option]) == 0
-    assert capsys.readouterr().err.splitlines() == [interfaces]
-    assert "$NG_INITIATOR_NETWORK4" in Path("two/gateway.toml").read_text()
+    for name, more in (("one", []), ("two", ["--beside"]), ("three", ["--into", "my routers"])):
+        assert run([*asked, name, *more]) == 0
+        interfaces, networks = capsys.readouterr().err.splitlines()
+        assert "(guests, lan1)" in interfaces
+        assert "(192.168.1.0/24, 203.0.113.7, 192.168.50.0/24)" in networks
+        removed, again = networks.rpartition("inside network: ")[2].split(" && ")
+        subprocess.run(removed, shell=True, check=True)  # noqa: S602 - our own line
+        assert run(shlex.split(again)[1:]) == 0
+        others, networks = capsys.readouterr().err.splitlines()
+        assert others == interfaces
+        assert "(203.0.113.7, 192.168.50.0/24)" in networks
+        assert "--inside-network" not in networks
+        file = {"two": "two.toml", "three": "my routers/three/gateway.toml"}.get(name, f"{name}/gateway.toml")
+        assert "$NG_INITIATOR_NETWORK4" in Path(file).read_text()
     Path("router.conf").write_text(rules("masquerade"))
-    assert run([*asked, "three"]) == 0
+    assert run([*asked, "four"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_each_network_and_host_that_no_lab_has_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    ours = "192.0.2.128/25, 203.0.113.0/26, 192.168.10.20, 192.168.10.30-192.168.10.39, 192.168.20.1"
+    # The hosts of a pool, a lab has; the others are no hosts, or everybody.
+    Path("router.conf").write_text(
+        rules("snat to 198.51.100.7")
+        + "table ip more { set s { type ipv4_addr; flags interval; elements = { 192.0.2.128/25, 203.0.113.0/26 } }\n"
+        + "chain c { ip saddr @s accept; ip saddr { 0.0.0.0/0, 127.0.0.0/8, 224.0.0.0/4, 240.0.0.0/4 } accept\n"
+        + "tcp dport 80 dnat to 192.168.10.20; ip daddr 192.168.10.30-192.168.10.39 accept\n"
+        + "dnat ip to tcp dport map { 22 : 192.168.20.1 } } } # 192.168.99.0/24\n"
+    )
+    assert run(["gateways", "new", "one", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]) == 0
+    (said,) = capsys.readouterr().err.splitlines()
+    assert f"({ours})" in said
+    assert "--inside-network" not in said
+
+
+def test_rules_that_name_the_outside_of_a_lab_are_told_with_an_edit_that_spares_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Each list of bogons has the networks of benchmarks, and dropped the test traffic without a word before."""
+    bogons = "    set s { type ipv4_addr; flags interval; elements = { 198.18.0.0/15 } }\n    chain"
+    text = rules("masquerade", "ip saddr @s drop").replace("    chain", bogons)
+    Path("router.conf").write_text(text)
+    assert run(["gateways", "new", "one", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]) == 0
+    (said,) = capsys.readouterr().err.splitlines()
+    behind, edit = said.partition("behind ")[2].split(" in the recipe add ")
+    recipe = Path("one/gateway.toml")
+    recipe.write_text(recipe.read_text().replace(behind, f"{behind} {edit}"))
+    (snippet,) = [one for one in load("./one").verbs.start if "rules.nft" in one]
+    lab = {"NG_RECIPE_FOLDER": "one", "NG_INSIDE": "lan0", "NG_OUTSIDE": "wan0", "PATH": os.environ["PATH"]}
+    shown = subprocess.run(  # noqa: S602 - our own snippet
+        snippet.replace("| nft -f -", ""), shell=True, env=lab, capture_output=True, text=True, check=True
+    )
+    assert shown.stdout == text.replace("198.18.0.0/15", "198.18.0.0/16")
+    for name, other in (("two", "198.19.7.0/24"), ("three", "198.19.7.1-198.19.7.9"), ("four", "198.0.0.0/8")):
+        Path("router.conf").write_text(text.replace("198.18.0.0/15", other))
+        assert run(["gateways", "new", name, "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]) == 0
+        (said,) = capsys.readouterr().err.splitlines()
+        assert other in said
+        assert "without it" in said
+
+
+def test_what_rules_name_of_the_traffic_is_found_in_snippets_and_in_files() -> None:
+    Path("router.conf").write_text(rules("ip saddr { 198.18.0.0/15, 0.0.0.0/0 } drop", "masquerade"))
+    assert run(["gateways", "new", "one", "--from-nft", "router.conf", "--inside", "lan0", "--outside", "wan0"]) == 0
+    addresses = IPv4Address("10.0.0.2"), IPv4Address("198.19.0.2")
+    assert having(rules_of(load("./one")), addresses) == ["198.18.0.0/15"]
+    assert having(rules_of(load("nftables-nat44")), addresses) == []
+    assert having("a 10.0.0.1-10.0.0.9 # 10.0.0.0/16\n198.19.0.2:7 1.198.19.0.2 x10.0.0.2", addresses) == [
+        "10.0.0.1-10.0.0.9", "198.19.0.2",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Callable, Mapping
@@ -20,6 +21,7 @@ from natgauge.gateways.gateway import Gateway
 from natgauge.gateways.limits import DeviceDemand, choose, octets_needed, refuse_short_memory, refuse_unfit
 from natgauge.gateways.recipe import VARIABLE, Recipe, available, digest, load
 from natgauge.gateways.recipe_model import VERBS, GatewayLimits, Knobs
+from natgauge.gateways.toml_layers import absent, digests
 from natgauge.host.settings import LocalSetting
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.common.device import ThisMachine
@@ -281,6 +283,10 @@ def test_a_snippet_finds_the_files_next_to_its_recipe(
     monkeypatch.chdir(tmp_path)
     recipe = load("good/mine.toml")
     device = FakeDevice()
+    with golden.raises(UsageError):
+        live(Gateway(recipe, device))
+    assert device.asked == []
+    (own.parent / "rules.nft").touch()
     live(Gateway(recipe, device))
     (variables,) = [values for snippet, values in device.asked if "rules.nft" in snippet]
     assert variables["NG_RECIPE_FOLDER"] == str(own.parent)
@@ -291,6 +297,31 @@ def test_a_snippet_finds_the_files_next_to_its_recipe(
     device.machine.has_tester_files = False
     live(Gateway(load("linux-ipv4"), device))
     assert not [values for _, values in device.asked if "NG_RECIPE_FOLDER" in values]
+
+
+@pytest.mark.parametrize(
+    ("snippet", "missing"),
+    [
+        ('nft -f "$NG_RECIPE_FOLDER/rules.nft"', ["rules.nft"]),
+        ('nft -f "$NG_RECIPE_FOLDER"/rules.nft', ["rules.nft"]),
+        ("nft -f ${NG_RECIPE_FOLDER}/more/rules.nft; true", ["more/rules.nft"]),
+        ('nft -f "$NG_RECIPE_FOLDER/here.nft"', []),
+        # A variable or a pattern makes the name longer: nobody knows which file it is.
+        ('for at in 1 2; do nft -f "$NG_RECIPE_FOLDER/rules-$at.nft"; done', []),
+        ("cat $NG_RECIPE_FOLDER/rules-*.nft | nft -f -", []),
+    ],
+)
+def test_files_that_a_recipe_names_and_that_are_not_there_are_found(
+    snippet: str, missing: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "here.nft").touch()
+    assert absent(json.dumps(snippet), tmp_path) == absent(snippet, tmp_path) == [tmp_path / one for one in missing]
+
+
+def test_a_file_that_is_named_behind_a_quotation_mark_is_part_of_the_digest(tmp_path: Path) -> None:
+    (tmp_path / "rules.nft").touch()
+    for snippet in ('nft -f "$NG_RECIPE_FOLDER"/rules.nft', 'nft -f "$NG_RECIPE_FOLDER/rules.nft"'):
+        assert list(digests(json.dumps(snippet), tmp_path)) == ["rules.nft"]
 
 
 def test_a_restart_under_load_stops_and_starts_and_leaves_the_rest_alone(recipe: Recipe, machine: Path) -> None:

@@ -20,7 +20,7 @@ from tests.unit.made_results import made
 from natgauge.cli import run
 from natgauge.known_doubts import Grade
 from natgauge.notes import Note
-from natgauge.records.comparison import ComparisonRecord, SearchLimit
+from natgauge.records.comparison import ComparisonRecord, RatioEstimate, SearchLimit
 from natgauge.records.store import Store
 from natgauge.reports import comparison
 from natgauge.reports.collected import StoredComparison, StoredResults
@@ -196,6 +196,31 @@ def test_a_comment_mentions_nobody_and_links_nowhere() -> None:
     said = comparison.comment(compared([estimate("./@team_a/https://x.y", 1.42, 1.4, 1.45)]))
     assert "@team" not in said
     assert "://" not in said
+
+
+def headline(*estimates: RatioEstimate, above: bool = True) -> str:
+    """The first line of a comment that was asked about 3 %."""
+    return comparison.comment(compared(estimates, fail_above=0.03, above=above)).splitlines()[0]
+
+
+def test_a_comment_begins_with_the_costs_above_the_limit_and_says_them_once(golden: Golden) -> None:
+    """The heading and the first sentence said "more than 3 % above", and neither said what or how much."""
+    dear = estimate("other", 1.213, 1.2, 1.23, quantity="new").model_copy(update={"above": True})
+    alike = estimate("other", 1.0, 0.99, 1.01, verdict="no difference").model_copy(update={"above": False})
+    least = estimate("third", None, 1.5, None).model_copy(update={"above": True})
+    golden(headline(alike, dear))
+    assert ("21.3 %" in headline(alike, dear), "third" in headline(alike, dear)) == (True, False)
+    several = headline(dear, least)
+    golden(several)
+    assert several.index("third") < several.index("50") < several.index("other") < several.index("21.3")
+    golden(headline(alike, above=False))
+    said = comparison.comment(compared([alike, dear], fail_above=0.03, above=True))
+    assert (said.count("limit"), said.count("3 % above")) == (1, 0)
+
+
+def test_a_comment_names_the_commit() -> None:
+    assert ", commit ab12cd;" in comparison.comment(compared([estimate()], commit="ab12cd@2026-01-02T03:04:05+00:00"))
+    assert "commit" not in comparison.comment(compared([estimate()]))
 
 
 def test_two_gateways_need_no_order() -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import TextWrapper
@@ -179,7 +180,8 @@ def _wrapped(text: str, first: str, others: str) -> list[str]:
 @click.option("--outside", required=True, metavar="NAME", help="Interface of the file towards the Internet.")
 @click.option("--inside-network", metavar="NETWORK", help="Network of the subscribers in the file, if it is there.")
 @click.option("--outside-address", metavar="ADDRESS", help="Address of the file that is translated to, if it is there.")
-@click.option("--into", metavar="FOLDER", default=".", show_default="this one", type=_PATH, help="Where it is made.")
+@click.option("--into", metavar="FOLDER", show_default="this one", type=_PATH, help="Where it is made.")
+@click.option("--beside", is_flag=True, help="Make only NAME.toml, beside the file, which it names; for git.")
 def new(
     *,
     name: str,
@@ -188,7 +190,8 @@ def new(
     outside: str,
     inside_network: str | None,
     outside_address: str | None,
-    into: Path,
+    into: Path | None,
+    beside: bool,
 ) -> None:
     """Make a gateway of an existing rule set: a folder NAME with a recipe and a copy of the rules.
 
@@ -201,6 +204,8 @@ def new(
         raise UsageError(f"--{empty}: is empty; write it as the rule set does", at=empty.replace("-", "_"))
     if inside == outside:
         raise UsageError(f"outside: {outside} is the inside interface, too; name the two of the rules", at="outside")
+    if beside and into is not None:
+        raise UsageError("into: the recipe is made beside the file; leave out one of --into and --beside", at="into")
     variables = {
         inside: "NG_INSIDE",
         outside: "NG_OUTSIDE",
@@ -208,12 +213,17 @@ def new(
         outside_address: "NG_OUTSIDE_ADDRESS4",
     }
     names = {own: variable for own, variable in variables.items() if own is not None}
-    made = from_nft(name, source, names)
-    folder = made.write(into / name)
-    for unlike in unlike_lab(made.rules, names):
+    words = {"from-nft": str(source), **given, "into": None if into is None else str(into)}
+    options = [word for option, value in words.items() if value is not None for word in (f"--{option}", value)]
+    made_by = shlex.join(["natgauge", "gateways", "new", name, *options, *(["--beside"] if beside else [])])
+    made = from_nft(name, source, names, made_by, beside=beside)
+    written = made.write_beside(source) if beside else made.write((into or Path()) / name)
+    again = f"rm {'' if beside else '-r '}{shlex.quote(str(written))} && {made_by}"
+    for unlike in unlike_lab(made, names, again):
         say(f"natgauge: {source}: {unlike}", err=True)
-    path = folder if folder.is_absolute() else f"./{folder}"
-    say(f"{path}/gateway.toml; try it: natgauge compare nftables-nat44 {path}")
+    path = str(written) if written.is_absolute() else f"./{written}"
+    file = path if beside else f"{path}/gateway.toml"
+    say(f"{file}; try it: natgauge compare nftables-nat44 {shlex.quote(path)}")
 
 
 command.add_command(new)

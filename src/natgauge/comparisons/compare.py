@@ -119,7 +119,7 @@ class ComparisonRun:
     ) -> None:
         """Plan every gateway; no lab is made."""
         seed = secrets.randbits(63) if options.seed is None else options.seed
-        gateways = read_gateways(names, shared, unlike=options.unlike)
+        gateways = read_gateways(names, shared, unlike=options.unlike, labels=options.labels)
         options = with_usual_options(options, gateways)
         self.goal = goal_of(options)
         self.options = replace(options, seed=seed)
@@ -128,6 +128,8 @@ class ComparisonRun:
         self._devices = {gateway.label: gateway.recipe.length for gateway in gateways}
         self._observer, self._on_interim = observer, on_interim
         self._ended_by: NotMadeAgainError | None = None
+        #: Seconds of the longest round, where a further one would not have fitted into the time; 0 = it would.
+        self._unfit_seconds = 0.0
         self._began = 0.0
         kind = BySlices if options.by == "slices" else ByRates
         self.method: ComparisonMethod = kind(gateways, self.quantities, self.options, observer)
@@ -160,7 +162,8 @@ class ComparisonRun:
                 self._ended_by = error
             now = time.monotonic()
             longest = max(longest, now - before)
-            last = self._ended_by is not None or now - began + longest > self.goal.most_seconds
+            self._unfit_seconds = longest if now - began + longest > self.goal.most_seconds else 0.0
+            last = self._ended_by is not None or self._unfit_seconds > 0
             if rounds < rounds_before(analysis, self.method.first_analysis) and not last:
                 continue
             estimates = self.method.estimates(self.goal, alpha_spent(analysis, self.goal.alpha, last=last))
@@ -219,16 +222,25 @@ class ComparisonRun:
             )
 
     def _end_notes(self, seconds: float, rounds: int, estimates: Sequence[RatioEstimate]) -> Sequence[Note]:
-        """Return a note on the error that ended the rounds, or on the time that an interval needs."""
+        """Return a note on the error that ended the rounds, or on the time that intervals or verdicts need."""
+        measured = f"{rounds} {'round' if rounds == 1 else 'rounds'}"
         if self._ended_by is not None:
-            text = f"{rounds} {'round was' if rounds == 1 else 'rounds were'} measured, then an error: {self._ended_by}"
+            text = f"{measured} {'was' if rounds == 1 else 'were'} measured, then an error: {self._ended_by}"
             return [Note("ended early", text)]
         least = self.method.least_rounds(self.goal.alpha)
-        if rounds >= least or all(estimate.low is not None for estimate in estimates):
-            return []
-        enough = math.ceil(least * seconds / rounds)
-        text = f"{rounds} rounds; a confidence interval needs {least}; use --most-seconds {enough} or more"
-        return [Note("time used up", text)]
+        if rounds < least and any(estimate.low is None for estimate in estimates):
+            enough = math.ceil(least * seconds / rounds)
+            text = f"{measured}; a confidence interval needs {least}; use --most-seconds {enough} or more"
+            return [Note("time used up", text)]
+        is_open = any(not is_decided(one, self.goal.fail_above) and not one.limits for one in estimates)
+        if self._unfit_seconds and is_open and not any(one.above for one in estimates):
+            text = (
+                f"{measured} took {duration(seconds)} and left the answer open; one more, of up to "
+                f"{duration(self._unfit_seconds)}, would not have fitted into {duration(self.goal.most_seconds)}; give "
+                "more: --most-seconds"
+            )
+            return [Note("time used up", text)]
+        return []
 
 
 def log_notes(parameters: Mapping[str, Parameters]) -> list[Note]:

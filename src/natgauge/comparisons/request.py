@@ -109,6 +109,13 @@ class CompareOptions:
     slice_frames: int = chosen(USUAL_FRAMES, "Frames of a slice", "frames", (LEAST_FRAMES, MOST_FRAMES))
     core: int | None = chosen(None, "Core of the tester and of all gateways", default="the least busy core")
     seed: int | None = chosen(None, "Seed of all pseudorandom choices", default="random")
+    labels: str | None = chosen(
+        None,
+        "Names of the gateways in results, the baseline's first, in place of those given: base,this change",
+        type=Text("NAME,NAME..."),
+        default="as given",
+        moves_figures=False,
+    )
     commit: str | None = chosen(
         None,
         "Commit that is compared, with its date: git show -s --format=%h@%cI (see natgauge report --history)",
@@ -241,12 +248,15 @@ def with_usual_options(options: CompareOptions, gateways: Sequence[ComparedGatew
     return CompareOptions(**{**usual, **chosen, "by": by})
 
 
-def read_gateways(names: Sequence[str], shared: Mapping[str, object], *, unlike: bool) -> list[ComparedGateway]:
+def read_gateways(
+    names: Sequence[str], shared: Mapping[str, object], *, unlike: bool, labels: str | None = None
+) -> list[ComparedGateway]:
     """Read gateways from their names with settings; the first is the baseline.
 
     Args:
         names: "nftables-nat44", "./mine.toml", "nftables-nat44:connections=1000000,udp_timeout=300" ...
         shared: options of traffic and device for all gateways; settings after a name replace them.
+        labels: names in the results, separated by commas; None = as given.
     """
     if len(names) < 2:
         raise UsageError(
@@ -254,8 +264,8 @@ def read_gateways(names: Sequence[str], shared: Mapping[str, object], *, unlike:
         )
     given = {name: value for name, value in shared.items() if value is not None}
     gateways: list[ComparedGateway] = []
-    for name in names:
-        gateway = _read(name, given)
+    for name, label in zip(names, names if labels is None else _labels(labels, len(names)), strict=True):
+        gateway = replace(_read(name, given), label=label)
         alike = sum(
             other.label.removesuffix(f" ({number})") == gateway.label for number, other in enumerate(gateways, start=1)
         )
@@ -263,6 +273,16 @@ def read_gateways(names: Sequence[str], shared: Mapping[str, object], *, unlike:
     for gateway in gateways:
         _refuse_unlike(gateways[0], gateway, unlike=unlike)
     return gateways
+
+
+def _labels(text: str, number: int) -> list[str]:
+    """Return the names that gateways have in results, one for each."""
+    labels = [label.strip() for label in text.split(",")]
+    if not all(labels) or len(labels) != number:
+        raise wrong(
+            "labels", f"{text!r} has no name for each of {number} gateways; write {number}, with commas between"
+        )
+    return labels
 
 
 def gateway_inputs() -> dict[str, Input]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from natgauge.errors import HostError
+from natgauge.errors import HostError, UsageError
 from natgauge.gateways.far_side import Playable
 from natgauge.gateways.recipe_model import BASE_PACKAGE, RequiredPrograms, installing
-from natgauge.gateways.toml_layers import RECIPE_FOLDER
+from natgauge.gateways.toml_layers import RECIPE_FOLDER, absent
 from natgauge.labs.contract import Device
 
 
@@ -23,10 +23,12 @@ def refuse_elsewhere(recipe: Playable, device: Device) -> None:
 
 
 def refuse_absent_files(recipe: Playable, device: Device) -> None:
-    """Refuse a recipe that names files by $NG_RECIPE_FOLDER on a device that does not see the folder."""
-    if device.machine.has_tester_files:
-        return
+    """Refuse a recipe that names files by $NG_RECIPE_FOLDER that are not there, or that the device does not see."""
     parts = (recipe.environment, recipe.modules, recipe.process, recipe.verbs, recipe.emptyings, recipe.knobs)
+    if device.machine.has_tester_files:
+        if missing := absent("\n".join(map(str, parts)), recipe.origin.parent):
+            raise UsageError(f"{recipe.name}: names {missing[0]}, which is not there; write the name of a file there")
+        return
     if any(RECIPE_FOLDER in str(part) for part in parts):
         raise HostError(
             f"{recipe.name}: names files by ${RECIPE_FOLDER}, a folder of this machine, and device {device.name} runs "

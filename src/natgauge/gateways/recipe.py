@@ -29,7 +29,17 @@ from natgauge.gateways.recipe_model import (
     System,
     Verbs,
 )
-from natgauge.gateways.toml_layers import BUILT_IN, digests, file_of, files_of, frozen, layered, merge, pieces_of
+from natgauge.gateways.toml_layers import (
+    BUILT_IN,
+    contents,
+    digests,
+    file_of,
+    files_of,
+    frozen,
+    layered,
+    merge,
+    pieces_of,
+)
 from natgauge.host.named_folders import named_folders
 from natgauge.labs.common.addresses import INNER_LINKS
 from natgauge.toml_text import rule_in_words
@@ -166,10 +176,11 @@ class Recipe(RecipeTable):
             raise ValueError(
                 f"port_sets and kind {kinds} come together, or not at all; {remedy}, or choose another kind"
             )
-        in_folder = self.origin.name == FILE_IN_FOLDER
-        if self.name not in (self.origin.stem, self.origin.absolute().parent.name if in_folder else None):
+        in_folder, stem = self.origin.name == FILE_IN_FOLDER, self.origin.stem
+        if self.name not in (stem, self.origin.absolute().parent.name if in_folder else None):
             or_folder = ", nor of its folder" if in_folder else ""
-            raise ValueError(f'name "{self.name}" is not the name of the file{or_folder}; rename one of them')
+            remedy = f'write name = "{stem}", or rename it' if re.fullmatch(NAME, stem) else "rename the file"
+            raise ValueError(f'name "{self.name}" is not the name of the file{or_folder}; {remedy}')
         if own := next((name for name in self.environment if name.startswith("NG_")), None):
             raise ValueError(f"environment: {own}: names that begin with NG_ are natgauge's; choose another")
         if self.chain:
@@ -396,6 +407,16 @@ def _files(recipe: Recipe) -> dict[str, str]:
     for each in recipe.of_devices(1):
         found |= digests(each.model_dump_json(exclude=_ORIGINS), each.origin.parent)
     return found
+
+
+def rules_of(recipe: Recipe) -> str:
+    """Return the text of what a recipe sets up: its snippets, and the files that they name."""
+    texts: list[str] = []
+    for each in recipe.of_devices(1):
+        own = "\n".join(each.verbs.pieces("start"))
+        files = contents(own, each.origin.parent).values()
+        texts += [own, *each.environment.values(), *(octets.decode(errors="replace") for octets in files)]
+    return "\n".join(texts)
 
 
 def available() -> dict[str, tuple[Path, ...]]:

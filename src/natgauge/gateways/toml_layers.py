@@ -18,7 +18,12 @@ BUILT_IN: Final = Path(__file__).parent / "recipes"
 
 #: Variable of every snippet: the folder of the recipe's file. Missing where the device does not see that folder.
 RECIPE_FOLDER: Final = "NG_RECIPE_FOLDER"
-_NAMED: Final = re.compile(rf"\$\{{?{RECIPE_FOLDER}\}}?/([\w.@%+,/-]*[\w-])")
+_FILE: Final = r"[\w.@%+,/-]*[\w-]"
+#: Names of files that snippets can name, and what names one; in JSON a quotation mark has a backslash before it.
+NAMED_FILE: Final = re.compile(_FILE)
+_NAMED: Final = re.compile(rf"\$\{{?{RECIPE_FOLDER}\}}?(?:\\?\")?/({_FILE})")
+#: The same where the name ends there, and no variable or pattern makes it longer.
+_WHOLE: Final = re.compile(rf"{_NAMED.pattern}(?=[\\\"'\s;|&)<>]|$)")
 _NAMED_FILE: Final = foreign.FileKind("", "let the recipe name a regular file", 1 << 28)
 
 _COMMON: Final = "common"
@@ -118,12 +123,23 @@ def frozen(value: Any) -> Any:
     return tuple(frozen(item) for item in value) if isinstance(value, list) else value
 
 
+def absent(snippets: str, folder: Path) -> list[Path]:
+    """Return the files that snippets name in the recipe's folder, and that are not there."""
+    files = (folder / name for name in sorted(set(_WHOLE.findall(snippets))))
+    return [file for file in files if not foreign.is_there(file)]
+
+
 def digests(snippets: str, folder: Path) -> dict[str, str]:
     """Return the SHA-256 of each file, by its name in the folder; what cannot be read has none."""
+    return {name: hashlib.sha256(octets).hexdigest() for name, octets in contents(snippets, folder).items()}
+
+
+def contents(snippets: str, folder: Path) -> dict[str, bytes]:
+    """Return each file that snippets name, by its name in the folder; not what cannot be read."""
     found = {}
     for name in sorted(set(_NAMED.findall(snippets))):
         try:
-            found[name] = hashlib.sha256(foreign.read_octets(folder / name, _NAMED_FILE)).hexdigest()
+            found[name] = foreign.read_octets(folder / name, _NAMED_FILE)
         except (OSError, UsageError):
             continue
     return found

@@ -19,7 +19,14 @@ from natgauge.figure_text import at_least, given, nanoseconds, number
 from natgauge.interval_text import Way, in_bits, percent, ratio
 from natgauge.notes import Note
 from natgauge.plain_text import capital
-from natgauge.records.comparison import FRAME_OF, RATE_OF, ComparisonRecord, GatewayRecord, RatioEstimate
+from natgauge.records.comparison import (
+    FRAME_OF,
+    RATE_OF,
+    ComparisonRecord,
+    GatewayRecord,
+    RatioEstimate,
+    commit_of,
+)
 from natgauge.reports import markdown
 from natgauge.reports.answers import WAYS, Sentence
 from natgauge.reports.csv_table import written
@@ -57,13 +64,8 @@ def sentences(record: ComparisonRecord) -> list[Sentence]:
     for estimate in record.estimates:
         groups.setdefault((estimate.quantity, estimate.verdict, estimate.is_bounded), []).append(estimate)
     found = [_compared(record, group) for group in groups.values()]
-    if record.fail_above is not None:
-        limit = f"more than {given(record.fail_above)} above that of {record.baseline.label}"
-        start = "A cost is" if record.above else "No cost is" if record.decided else "Cannot tell whether a cost is"
-        costs = Sentence(f"{start} {limit}.", "sure" if record.decided or record.above else "cannot tell")
-        # One cost above the limit is an answer whatever the others are.
-        deciding = [one for one in record.estimates if one.above or not record.above]
-        found.insert(0, _as_sure(record, deciding, costs))
+    if (limit := _limit(record)) is not None:
+        found.insert(0, limit)
     for estimate in record.control:
         if says_nothing(estimate):
             of = f"how far equal gateways differ ({FRAME_OF[estimate.quantity]}, A/A control)"
@@ -79,6 +81,17 @@ def sentences(record: ComparisonRecord) -> list[Sentence]:
     unlike = conditions_of(record)
     below = [] if unlike is None else [Sentence(str(unlike), unlike=(unlike,))]
     return [replace(found[0], leads=True), *found[1:], *below]
+
+
+def _limit(record: ComparisonRecord) -> Sentence | None:
+    """The answer to `--fail-above`; None where nobody asked."""
+    if record.fail_above is None:
+        return None
+    limit = f"more than {given(record.fail_above)} above that of {record.baseline.label}"
+    start = "A cost is" if record.above else "No cost is" if record.decided else "Cannot tell whether a cost is"
+    costs = Sentence(f"{start} {limit}.", "sure" if record.decided or record.above else "cannot tell")
+    # One cost above the limit is an answer whatever the others are.
+    return _as_sure(record, [one for one in record.estimates if one.above or not record.above], costs)
 
 
 def _order(record: ComparisonRecord) -> str:
@@ -210,20 +223,45 @@ def _through(estimate: RatioEstimate, record: ComparisonRecord) -> str:
     return f"{estimate.gateway}{chain}"
 
 
-def answer(record: ComparisonRecord) -> str:
-    """Return the answer to `--fail-above`."""
-    verdict = "more" if record.above else "not more" if record.decided else "undecided whether more"
-    return f"{verdict} than {given(record.fail_above or 0)} above the baseline"
-
-
 def comment(record: ComparisonRecord) -> str:
-    """Return the comparison as a comment on a change, in Markdown: a headline, the answers, the table and its notes."""
-    verdicts = ", ".join(dict.fromkeys(estimate.verdict for estimate in record.estimates))
-    headline = verdicts if record.fail_above is None else answer(record)
-    said = "\n".join(
-        f"- {markdown.escaped(text)}" for text in (*_undecided(record), *(one.text for one in sentences(record)))
+    """Return the comparison as a comment on a change, in Markdown: a headline, the answers, the table and its notes.
+
+    The A/A control is folded: what it has to say is a sentence.
+    """
+    limit = _limit(record)
+    answers = [one.text for one in sentences(record) if limit is None or one.text != limit.text]
+    said = "\n".join(f"- {markdown.escaped(text)}" for text in (*_undecided(record), *answers))
+    shown = sheet(record)
+    costs, control = shown.lines[: -len(record.control)], (shown.lines[0], *shown.lines[-len(record.control) :])
+    folded = (
+        f"<details><summary>The baseline compared with itself (A/A control)</summary>\n\n"
+        f"{markdown.render(Sheet(control, ()))}\n\n</details>"
     )
-    return f"### natgauge: {headline}\n\n{said}\n\n{markdown.render(sheet(record))}"
+    table = markdown.render(replace(shown, lines=costs if record.control else shown.lines))
+    return "\n\n".join(
+        [f"### natgauge: {markdown.escaped(_headline(record))}", said, table, *([folded] if record.control else [])]
+    )
+
+
+def _headline(record: ComparisonRecord) -> str:
+    """What a reader needs first: the costs above the limit, or the answer to `--fail-above`, or the verdicts."""
+    if record.fail_above is None:
+        return ", ".join(dict.fromkeys(estimate.verdict for estimate in record.estimates))
+    limit = given(record.fail_above)
+    if record.above:
+        above = sorted((one for one in record.estimates if one.above), key=lambda one: -(one.ratio or one.ends[0]))
+        costs = listed([_above(record, one) for one in above])
+        return f"{costs} (limit {limit})"
+    return f"{'not more' if record.decided else 'undecided whether more'} than {limit} above the baseline"
+
+
+def _above(record: ComparisonRecord, estimate: RatioEstimate) -> str:
+    """A cost above the limit, as part of a sentence, with the gateway's name where there are several."""
+    through = f" through {estimate.gateway}" if len(record.compared) > 1 else ""
+    low, high = estimate.ends
+    least = f"at least {percent(low - 1, 'down')}"
+    share = least if estimate.ratio is None else percent(estimate.ratio - 1, width=high - low)
+    return f"a {FRAME_OF[estimate.quantity]}{through} costs {share} more"
 
 
 def _undecided(record: ComparisonRecord) -> Iterator[str]:
@@ -273,15 +311,16 @@ def _of_control(estimate: RatioEstimate) -> str:
 
 def _notes(record: ComparisonRecord) -> Iterator[str]:
     level = (*record.estimates, *record.control)[0].level
-    forwarding = " and with plain forwarding" if record.by == "slices" else ""
+    forwarding = "; x forwarding: how many times the work of plain forwarding" if record.by == "slices" else ""
     yield f"Costs are {_COSTS[record.by]}, compared with {record.baseline.label}{forwarding}"
     yield (
-        f"Each interval contains the true ratio with a probability of {given(level)}. The last lines compare the "
-        "baseline with itself (A/A control): what they show is noise. Nanoseconds differ from host to host; ratios "
-        "differ less"
+        f"Each interval contains the true ratio with a probability of {given(level)}. The A/A "
+        "control compares the baseline with itself: what it shows is noise. Nanoseconds differ from host to host; "
+        "ratios differ less"
     )
     where = "of searches in turn" if record.slices is None else f"on core {record.slices.core}"
-    yield f"Measured for {_length(record)} {where}; evidence: {record.results}"
+    of_commit = "" if record.commit is None else f", commit {commit_of(record.commit)[0]}"
+    yield f"Measured for {_length(record)} {where}{of_commit}; evidence: {record.results}"
     yield from (
         estimate.text for estimate in (*record.estimates, *record.control) if estimate.limits and estimate.ratio is None
     )

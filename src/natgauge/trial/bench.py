@@ -14,12 +14,14 @@ from typing import Any, Final, Unpack
 
 from natgauge import procedures
 from natgauge.delays import Delays
-from natgauge.errors import UsageError
+from natgauge.errors import BrokenError, UsageError
 from natgauge.ethernet import LEAST_OCTETS, QUERY_OCTETS
 from natgauge.figure_text import number as written
 from natgauge.gateways.device_settings import DeviceSettings
 from natgauge.gateways.far_side import right_answers
 from natgauge.gateways.limits import DeviceDemand, choose, refuse_unfit
+from natgauge.gateways.named_networks import having
+from natgauge.gateways.recipe import rules_of
 from natgauge.gateways.ways import way_of
 from natgauge.inputs.checks import wrong
 from natgauge.inputs.question import Cell, FrameOptions
@@ -361,11 +363,21 @@ class Bench(Setup):
             # The message of the second check names subscribers.
             if not addresses.half:
                 measurer.check_subscribers()
-            measurer.check_forwarding(store=True)
+            try:
+                measurer.check_forwarding(store=True)
+            except BrokenError as error:
+                raise BrokenError(f"{error}{self._naming_traffic()}") from error
             if addresses.half:
                 measurer.check_subscribers()
         self._observer.stage(f"measuring {planned.procedure.metric} of {self.recipe.name}")
         return Ready(planned, measurer, device, rates)
+
+    def _naming_traffic(self) -> str:
+        """Return which networks with addresses of the traffic the recipe's rules name; empty = none."""
+        traffic = self.traffic
+        named = having(rules_of(self.recipe), (traffic.source_addresses.first, traffic.responder_addresses.first))
+        where = "where the addresses of the test traffic are; look whether a rule drops them"
+        return f"; its rules name {', '.join(named)}, {where}" if named else ""
 
     def _log(self, settings: TrialSettings) -> ConnectionLog | None:
         """Return the log of the device that holds the connections; None where it does not log."""
