@@ -20,7 +20,7 @@ from natgauge.analysis.scalability import CORES, NEW, SESSIONS, Axis, varied_wit
 from natgauge.figure_text import given, in_full, number, of_whole
 from natgauge.interval_text import figure_and_interval, span, with_ends
 from natgauge.metrics import declared
-from natgauge.metrics.loads import WITHIN_TOLERANCE, WITHOUT_LOSS
+from natgauge.metrics.loads import SUBSCRIBERS, WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.notes import Note
 from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, RatioEstimate
@@ -144,7 +144,8 @@ def question_figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]]
         results: all results, in the order of the page.
     """
     groups = []
-    for own in _by_title(results).values():
+    # How many subscribers it carries is what was asked for; other metrics say why.
+    for own in sorted(_by_title(results).values(), key=lambda own: own[0].metric != SUBSCRIBERS.name):
         drawn = [_over(axis, sets, own, looks) for axis in (CORES, SESSIONS, NEW) if (sets := series(own, axis))]
         drawn += [group for group in (_losses(own, looks),) if group.figures]
         groups += drawn or [_by_rank(own, looks)]
