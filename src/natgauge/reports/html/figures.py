@@ -308,7 +308,7 @@ _HEAD: Final = ("median", "repetitions", "tester's own limit")
 def _cells(result: Result) -> tuple[str, ...]:
     limit = limit_of(result)
     known = "-" if limit is None else number(limit.value) if limit.known else f"not known; {number(limit.value)} tried"
-    return main_figure.median(result), "; ".join(main_figure.value(result, each) for each in result.values), known
+    return main_figure.median(result), "; ".join(main_figure.repetitions(result)), known
 
 
 def _spans(results: Sequence[Result], times: float = _MANY_TIMES) -> bool:
@@ -436,8 +436,10 @@ def _bars(  # noqa: PLR0913 - what distinguishes the figure, by keyword
         ends = (result.minimum, result.maximum) if every else (interval.low, interval.high)
         rows.append({**common, "value": result.median, "low": ends[0], "high": ends[1], "tip": text})
         points += [
-            {**common, "value": value, "tip": f"{name}, repetition {at}: {main_figure.value(result, value)} {unit}"}
-            for at, value in enumerate(result.values if every else (), start=1)
+            {**common, "value": value, "tip": f"{name}, repetition {at}: {text} {unit}"}
+            for at, (value, text) in enumerate(
+                zip(result.values, main_figure.repetitions(result), strict=True) if every else (), start=1
+            )
         ]
     for mark in reference:
         tip = f"{mark.label}: {number(mark.value)} {unit_of(results[0])}"
