@@ -32,6 +32,7 @@ help: ## list what this Makefile can do
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
 setup: $(STAMPS)/installed ## install what is missing (Debian packages when root), build, and put natgauge into .venv/bin
+	@echo 'natgauge is in .venv/bin, with HTML reports. Next: export PATH=$(CURDIR)/.venv/bin:$$PATH'
 
 build: $(STAMPS)/installed ## rebuild engine, frame programs and the types of their requests and results after a change
 

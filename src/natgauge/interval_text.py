@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from typing import Final, Literal, Self
 
@@ -144,6 +144,13 @@ def readings(low: float, high: float, whole: float = math.inf) -> str:
         if first != last and (high >= whole or last != number(whole)):
             break
     return f"{first} to {last}"
+
+
+def readings_of(values: Sequence[float]) -> list[str]:
+    """Return several values as they were read: with the digits of a figure, or those that their range resolves."""
+    low, high = min(values), max(values)
+    place = _place(high - low, max(abs(low), abs(high))) if high > low else sys.maxsize
+    return [number(value, max(DIGITS, magnitude(value) - place + 1)) for value in values]
 
 
 def in_bits(text: str) -> str:

@@ -96,7 +96,7 @@ class Dies:
 
     def __init__(self, after: int | None = None, *, by: BaseException | None = None) -> None:
         self.left = after
-        self.by = by or Killed()
+        self.by = by
 
     def moment(self) -> bool:
         """Whether this was the last moment."""
@@ -104,7 +104,7 @@ class Dies:
             return False
         self.left -= 1
         if self.left < 0:
-            raise self.by
+            raise self.by or Killed()
         return self.left == 0
 
 

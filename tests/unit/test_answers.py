@@ -302,12 +302,21 @@ def test_each_value_of_a_ranking_or_a_series_has_the_mark_of_its_grave_doubts() 
 
 def test_bits_stand_behind_the_value_that_they_are_of() -> None:
     """Seen: "between 113 M and 152 Mbit/s and 182 Mbit/s on the wire"."""
-    ends = [as_bounds(drawn("x", 1e5, connections=1000)), drawn("x", 2e5, connections=10_000)]
+    ends = [
+        as_bounds(drawn("x", 1e5, metric="throughput", connections=1000)),
+        drawn("x", 2e5, metric="throughput", connections=10_000),
+    ]
     assert re.search(
         r"with 1,000 connections \(at least \S+ Mbit/s on the wire, at least \S+ Mbit/s of IP packets\), and \S+ k "
-        r"connections/s with 10,000 connections \(\S+ Mbit/s on the wire, \S+ Mbit/s of IP packets\): ",
+        r"frames/s \S*.*with 10,000 connections \(\S+ Mbit/s on the wire, \S+ Mbit/s of IP packets\): ",
         texts(ends)[0],
     )
+
+
+def test_a_rate_of_connections_is_no_traffic() -> None:
+    """Seen: "opens 296 k connections/s (905 Mbit/s on the wire)", of first frames that no subscriber sends so."""
+    both = [drawn("x", 1e5), drawn("x", 1e5, metric="throughput")]
+    assert ["bit/s" in text for text in texts(both)[:2]] == [False, True]
 
 
 def test_why_nothing_is_known_of_a_difference_is_no_interval_that_covers_next_to_nothing() -> None:
@@ -800,19 +809,19 @@ def test_doubts_of_many_results_are_told_once_with_their_results(golden: Golden)
     assert found["information"] == []
 
 
-def test_a_gateway_that_is_not_ranked_may_be_better_or_worse_than_measured_as_its_doubts_say() -> None:
-    """Seen: one that queues may have flattered was called maybe better than measured."""
+def test_a_gateway_that_is_too_doubtful_to_rank_has_what_its_doubts_leave_of_it() -> None:
+    """Seen: "Not ranked: c, maybe other than measured (undecided)", without any figure."""
 
     def doubted_by(word: str) -> list[dict[str, Any]]:
         return [{"word": word, "text": "x", "grade": "answer"}]
 
     better_ones = [drawn("a", 2e5), drawn("b", 1e5)]
-    for word, how in (("queues", "worse"), ("taking turns", "better"), ("idle cores", "other")):
+    for word, left in (("queues", "at most"), ("taking turns", "at least"), ("idle cores", "measured between")):
         text = texts([*better_ones, drawn("c", 5e4, doubts=doubted_by(word))])[0]
-        assert f"Not ranked: c, maybe {how} than measured ({word})" in text
+        assert re.search(rf"Too doubtful to rank is c: {left} [^(]+ k connections/s \({word}\)", text)
     three = [drawn("c", 5e4, doubts=doubted_by("bucket")), drawn("d", 4e4, doubts=doubted_by("taking turns"))]
     text = texts([*better_ones, *three])[0]
-    assert "c, maybe worse than measured (bucket); d, maybe better than measured (taking turns)" in text
+    assert re.search(r"are c: at most [^(]+ \(bucket\) and d: at least [^(]+ \(taking turns\)", text)
 
 
 def test_each_value_of_an_emulated_machine_has_its_stamp() -> None:

@@ -84,8 +84,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "words",
     },
     "doubts": {
-        "analysis", "figure_text", "known_doubts", "metrics", "notes", "other_traffic", "procedures", "records",
-        "statistics", "trials", "words",
+        "analysis", "figure_text", "interval_text", "known_doubts", "metrics", "notes", "other_traffic", "procedures",
+        "records", "statistics", "trials", "words",
     },
     "published": {
         "analysis", "errors", "figure_text", "foreign", "interval_text", "records", "reports", "statistics",

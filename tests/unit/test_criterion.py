@@ -118,6 +118,16 @@ def test_a_ranking_says_by_what_criterion_too(golden: Golden) -> None:
         ("throughput", {"transport": "tcp", "frame_size": 88}),
         ("throughput", {"transport": "udp", "frame_size": 1518}),
         ("throughput", {"transport": "udp", "frame_size": 84}),
+        ("throughput", {"frame_sizes": "64:7,594:4,1518:1", "mean_frame_octets": {"up": {"initiator": 361.83}}}),
+        ("throughput", {"frame_sizes": "64:7,594:4,1518:1"}),
+        (
+            "throughput",
+            {
+                "frame_sizes": "64:1",
+                "down_frame_sizes": "594:1,1518:1",
+                "mean_frame_octets": {"up": {"initiator": 64.0}, "down": {"initiator": 1056.0}},
+            },
+        ),
     ],
 )
 def test_a_transport_and_sizes_that_are_not_usual_stand_in_the_first_line(

@@ -101,6 +101,21 @@ def test_known_figures(figure: tuple[float, float, float], text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ((616, 620, 630, 517), ["616", "620", "630", "517"]),
+        ((195_914, 198_060, 205_004), ["195.9 k", "198.1 k", "205.0 k"]),
+        ((7, 7), ["7", "7"]),
+    ],
+)
+def test_each_reading_has_the_digits_that_all_resolve_and_of_a_figure_at_least(
+    values: tuple[float, ...], texts: list[str]
+) -> None:
+    """Seen: 620, 620, 630 and 520 in a chart, 616, 620, 630 and 517 in the doubt beside it."""
+    assert interval_text.readings_of(values) == texts
+
+
+@pytest.mark.parametrize(
     ("low", "high", "whole", "text"),
     [
         (508, 708, math.inf, "508 to 708"),

@@ -314,6 +314,25 @@ def test_bars_come_by_rank_and_six_orders_of_magnitude_on_a_logarithmic_axis() -
     assert (layer["mark"]["type"], layer["encoding"]["x"]["scale"]["type"]) == ("tick", "log")
 
 
+def test_the_first_screen_has_costs_then_subscribers_and_then_what_explains_them(tmp_path: Path) -> None:
+    """Seen: what was asked for, the subscribers, was drawn last, and the costs of rule sets below all rates."""
+    for metric, unit in (("throughput", "frames/s"), ("connection-rate", "connections/s"), ("subscribers",) * 2):
+        Store.create(tmp_path, metric, "nat").write_summary(made([1.0], metric=metric, unit=unit).document())
+    Store.create(tmp_path, "compare", "nat").write_comparison(compared().document())
+    shown = page(find([tmp_path]), command_again)
+    first, _, further = shown.partition('<section id="figures">')
+    assert ["Cost of a frame" in part for part in (first, further.partition('<section id="records">')[0])] == [
+        True,
+        False,
+    ]
+    assert first.index("A frame from") < first.index("x carries")
+    titles = re.findall("<h2>([^<]+)</h2>", first)
+    assert titles[:2] == [
+        "Cost of a frame (work of the device), compared with nftables-nat44",
+        "Subscribers (subscribers)",
+    ]
+
+
 def test_what_the_bars_of_a_chart_share_and_others_lack_is_its_title() -> None:
     results = [
         made([1.0], parameters={"gateway": gateway, "frame_size": size}) for size in (64, 84) for gateway in ("a", "b")

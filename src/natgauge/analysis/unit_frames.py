@@ -363,6 +363,19 @@ def mix_of(parameters: Parameters) -> str:
     return "" if up is None else f"{up} octets" if down is None else f"{up} octets up and {down} octets down"
 
 
+def mix_in_words(parameters: Parameters) -> str:
+    """Return a mix of frame sizes by its mean on the link of the side that has these sizes; empty for one size."""
+    if not mix_of(parameters):
+        return ""
+    side: Side = "responder" if parameters.get("frame_side") == "responder" else "initiator"
+    ways = ("up",) if parameters.get("down_frame_sizes") is None else ("up", "down")
+    means = [_of_frames(parameters, way).get(side) for way in ways]
+    if None in means:
+        return "a mix of frame sizes"
+    said = (f"{mean:,.0f} octets{f' {way}' * (len(ways) > 1)}" for way, mean in zip(ways, means, strict=True))
+    return f"a mix of frame sizes ({' and '.join(said)} on average)"
+
+
 def _of_frames(parameters: Parameters, way: str = "up") -> Mapping[Side, float]:
     """Octets of a frame of a direction on the link of each side; empty where the result does not have them."""
     means, size = parameters.get("mean_frame_octets"), parameters.get("frame_size")

@@ -35,8 +35,8 @@ FULL: Final = frozenset({"table", "port pool", "port block"})
 class KindFacts:
     """A row of kinds.toml, which explains the fields."""
 
+    words: str
     limit: DeviceLimit = "device"
-    words: str = ""
 
 
 @cache
@@ -99,11 +99,11 @@ class Cause:
 
     @property
     def words(self) -> str:
-        """The cause as a noun; empty = the device as such."""
+        """The cause as a noun."""
         words = kinds()[self.kind].words
         held = f" at {self.held:,} connections" if self.limited_by in FULL and self.held is not None else ""
-        where = f" ({self.place})" if words and self.place else ""
-        return f"{'probably ' if words and self.is_doubtful else ''}{words}{self._each}{held}{where}{self._who}"
+        where = f" ({self.place})" if self.place else ""
+        return f"{'probably ' if self.is_doubtful else ''}{words}{self._each}{held}{where}{self._who}"
 
     @property
     def _each(self) -> str:
@@ -115,7 +115,7 @@ class Cause:
     @property
     def _who(self) -> str:
         """The hosts that lost connections, where that distinguishes causes: some of them, or each for its own limit."""
-        return f" ({self.hosts} lost connections)" if self.hosts and kinds()[self.kind].words else ""
+        return f" ({self.hosts} lost connections)" if self.hosts else ""
 
     @property
     def is_doubtful(self) -> bool:

@@ -133,7 +133,8 @@ def _run(order: RunOrder, *, verbose: bool) -> int:
     from natgauge.stored.find_results import find
 
     began = time.monotonic()
-    with ProgressDisplay(verbose=verbose) as display:
+    # Hours of trials are thousands of lines in a log; each turn of a cell is one, with the time that is left.
+    with ProgressDisplay(verbose=verbose, plain_trials=False) as display:
         folder, state = campaign.run(order, display)
     campaign_status = status(folder, state)
     say(wrapped(_ended(campaign_status, verbose=verbose)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import cloup
 
-from natgauge.cli.say import json_object, say, say_findings
+from natgauge.cli.say import json_object, say, say_findings, wrapped
 
 if TYPE_CHECKING:
     from natgauge.finding import Finding
@@ -36,6 +36,8 @@ def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
         json_object("doctor", {"state": state, "findings": findings})
     else:
         say(_answer(findings))
+        if ready := _ready(findings):
+            say(wrapped(f"Ready here: {', '.join(ready)}."))
         shown = [finding for finding in findings if verbose or finding.state != "ok"]
         say_findings(shown)
         if len(shown) < len(findings):
@@ -56,6 +58,15 @@ def _answer(findings: Sequence[Finding]) -> str:
     doubt = f"; {'1 warning' if len(doubtful) == 1 else f'{len(doubtful)} warnings'} ({', '.join(doubtful)})"
     measured = _measured([finding for finding in gateways if finding.state != "warning"])
     return f"This machine can measure{measured}{doubt if doubtful else ''}."
+
+
+def _ready(findings: Sequence[Finding]) -> list[str]:
+    """Names of the gateways that lack nothing in namespaces of this machine."""
+    return [
+        finding.name.removeprefix(_GATEWAY)
+        for finding in findings
+        if finding.state == "ok" and "here" in finding.places
+    ]
 
 
 def _measured(gateways: Sequence[Finding]) -> str:

@@ -51,8 +51,9 @@ if TYPE_CHECKING:
 def command(context: click.Context, *, verbose: bool, as_json: bool) -> None:
     """List the gateways that can be measured, one per line; `show` prints the whole recipe of a gateway.
 
-    The column "runs" has the places where a gateway can run: here (namespaces of this machine), guest (--lab vm), ssh
-    (another machine). The next column has date and place of its last run by natgauge's authors.
+    The column "runs" has the places where a gateway can run once its programs are installed (natgauge doctor names
+    those that are ready): here (namespaces of this machine), guest (--lab vm), ssh (another machine). The next column
+    has date and place of its last run by natgauge's authors.
     """
     if context.invoked_subcommand is not None:
         if lost := "--json" if as_json else "--verbose" if verbose else "":

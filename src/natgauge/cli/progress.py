@@ -43,8 +43,9 @@ class ProgressDisplay:
     """A `Observer` that prints progress. Use it as a context manager around the measurement.
 
     On a terminal one line changes while the measurement runs, below a line with the part of the work, and disappears
-    at the end; with `verbose` each trial is a line above them. Elsewhere each part and each trial is a plain line. Work
-    without trials has many parts: with `stage_seconds`, one of them is a plain line whenever that time has passed.
+    at the end; with `verbose` each trial is a line above them. Elsewhere each part is a plain line, and each trial with
+    `verbose` or `plain_trials`. Work without trials has many parts: with `stage_seconds`, one of them is a plain line
+    whenever that time has passed.
     """
 
     def __init__(
@@ -52,11 +53,12 @@ class ProgressDisplay:
         console: Console | None = None,
         *,
         verbose: bool = False,
+        plain_trials: bool = True,
         stage_seconds: float | None = None,
         likely: str = "",
     ) -> None:
         self._console = console if console is not None else Console(stderr=True, highlight=False, soft_wrap=True)
-        self._lines = verbose or not self._console.is_terminal
+        self._lines = verbose or (plain_trials and not self._console.is_terminal)
         self._live: Live | None = None
         # The estimate of a single measurement; those of campaigns are in their parts.
         self._likely = likely

@@ -234,13 +234,13 @@ def _print_tables(collected: StoredResults, wanted: _Wanted, own: OwnWords) -> N
         document(json_report.document(collected, shape))
         return
     tables = []
+    if collected.comparisons:
+        tables.append(_compared(collected, form, own))
     if collected.stored and like is None:
         tables.append(_measured(collected, form, own, wanted))
     elif collected.stored and like is not None:
         of = replace(collected, comparisons=(), audits=())
         tables.append(_rendered(form, _shaped(collected, like, beside=wanted.beside), of, own))
-    if collected.comparisons:
-        tables.append(_compared(collected, form, own))
     if collected.audits:
         tables.append(_audited(collected, form, own))
     say(own.above(form, _joined(form, tables)), colours=COLOURS)

@@ -13,6 +13,7 @@ import cloup
 from natgauge.cli.say import json_object, say
 from natgauge.durations import duration
 from natgauge.figure_text import at_least, at_most, number
+from natgauge.interval_text import readings, readings_of, resolved
 from natgauge.words import listed
 
 if TYPE_CHECKING:
@@ -108,14 +109,17 @@ def _values(measurement: MeasurementStatus) -> str:
     """Up to three values; of more, their median and range. Of bounds the median, too, is no less than is written."""
     values, bounds = measurement.values, measurement.bounds
     if len(values) <= _MOST_VALUES:
-        return ", ".join(map(_value, values, bounds))
-    middle = _value(statistics.median(values), any(bounds))
-    return f"{middle} ({number(min(values))} to {number(max(values))}{' or more' if any(bounds) else ''})"
+        return ", ".join(map(_value, values, readings_of(values), bounds))
+    median, low, high = statistics.median(values), min(values), max(values)
+    # The digits of the sentences, which have the same median.
+    text = resolved(median, low, high)
+    middle = _value(median, text if text.strip("0.") else number(median), any(bounds))
+    return middle if low == high else f"{middle} ({readings(low, high)}{' or more' if any(bounds) else ''})"
 
 
 def _between(lower: float, upper: float | None) -> str:
     return f"at least {at_least(lower)}" if upper is None else f"{at_least(lower)} to {at_most(upper)}"
 
 
-def _value(value: float, is_bound: bool) -> str:
-    return f"at least {at_least(value)}" if is_bound else number(value)
+def _value(value: float, text: str, is_bound: bool) -> str:
+    return f"at least {at_least(value)}" if is_bound else text

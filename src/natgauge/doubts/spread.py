@@ -10,6 +10,7 @@ from typing import Final
 from natgauge.doubts.doubt import Doubt, Facts, Said, count_of
 from natgauge.figure_text import in_percent
 from natgauge.figure_text import number as written
+from natgauge.interval_text import readings_of
 from natgauge.metrics.times import FEW_FRAMES, RFC_TAGS, TIMED_FRAMES, TOO_FEW_FRAMES
 from natgauge.procedures.kit.result.results import Measurement
 from natgauge.statistics.trend import are_autocorrelated, autocorrelation, mann_kendall
@@ -47,7 +48,7 @@ def _wide(facts: Facts) -> Iterator[Said]:
     disagree = _disagree(measured.measurements)
     if disagree or spread > WIDE * abs(summary.median):
         share = in_percent(spread / abs(summary.median)) if summary.median else "more than all"
-        values = ", ".join(map(written, measured.values))
+        values = ", ".join(readings_of(measured.values))
         beyond = f", which is more than the errors of their searches explain: {values}" if disagree else ""
         yield Said(f"{summary.count} repetitions differ by {share} of their median{beyond}; {_causes(facts)}")
 

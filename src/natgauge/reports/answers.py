@@ -37,6 +37,7 @@ from natgauge.analysis.unit_frames import Way, bits_of_unit, drawn_frames
 from natgauge.figure_text import at_least, at_most, given, in_full, number
 from natgauge.interval_text import figure_and_interval, in_bits, ratio, signed, span
 from natgauge.metrics import declared, figures
+from natgauge.metrics.connections import CONNECTION_RATE
 from natgauge.metrics.loads import JUDGED, KEPT, MIXED_LOAD
 from natgauge.metrics.shared_figures import CONNECTIONS_PER_SECOND, IN_ALL, OPEN_CONNECTIONS, TABLE_ENTRIES
 from natgauge.metrics.times import FEW_FRAMES, TIMED_FRAMES
@@ -254,8 +255,12 @@ def _kept(result: Result) -> tuple[str, str]:
 
 
 def _in_bits(result: Result, before: str = "; ", after: str = "") -> str:
-    """Bits of the frames of a rate, in words between two signs; empty where the value is no rate of known frames."""
-    bits = bits_of_unit(result.metric, result.parameters) if result.median else None
+    """Bits of the frames of a rate, in words between two signs; empty where the value is no rate of known frames.
+
+    Connections are no bits: an operator would take those of their first frames for the traffic that passes.
+    """
+    is_of_bits = bool(result.median) and result.unit != CONNECTION_RATE.unit
+    bits = bits_of_unit(result.metric, result.parameters) if is_of_bits else None
     if bits is None:
         return ""
     wire, packets = (in_bits(stated_number(result, of_unit)) for of_unit in (bits.wire, bits.packets))
@@ -465,7 +470,8 @@ def _ranked_once(ranking: Ranking) -> Sentence:
             text += f"; last of {len(known) + 1} is {known[-1].gateway} with {_value(known[-1])}"
         text += _not_known(bounds)
     if aside and len(aside) < len(ranking.claims):
-        text += f". Not ranked: {_not_ranked([claim for claim in ranking.claims if claim.first.gateway in aside])}"
+        doubted = _not_ranked([claim for claim in ranking.claims if claim.first.gateway in aside])
+        text += f". Too doubtful to rank are {doubted}" if len(aside) > 1 else f". Too doubtful to rank is {doubted}"
     return _claimed(text, certainty, claims)
 
 
@@ -505,23 +511,18 @@ def _named(result: Result, of: Sequence[Result]) -> str:
 
 
 def _not_ranked(claims: Sequence[Claim]) -> str:
-    """Gateways with grave doubts, in words, with how these may have moved what was measured."""
-    moved: dict[str, list[Claim]] = {}
-    for each in claims:
-        moved.setdefault(_may_be(each.first), []).append(each)
-    return "; ".join(
-        f"{listed(list(dict.fromkeys(one.first.gateway for one in own)))}, maybe {how} than measured "
-        f"({', '.join(_doubts(own))})"
-        for how, own in moved.items()
-    )
+    """Gateways with grave doubts, in words, each with what these leave of its repetitions."""
+    every = {each.first.gateway: each for each in claims}
+    return listed([f"{name}: {_left_of(each.first)} ({', '.join(_doubts([each]))})" for name, each in every.items()])
 
 
-def _may_be(result: Result) -> str:
-    """How the true value of a result with grave doubts may be, compared with the measured one."""
-    stated = doubtful.stated(result)
-    if stated.is_median or (stated.lower > 0 and math.isfinite(stated.upper)):
-        return "other"
-    return "better" if math.isinf(stated.upper) == (better(result.metric) == "higher") else "worse"
+def _left_of(result: Result) -> str:
+    """What a first line says of a result, or, instead of a doubtful median, the ends of all repetitions."""
+    if not doubtful.stated(result).is_median:
+        return _figure(result)
+    lower, upper = doubtful.ends(result)
+    known = f"at least {at_least(lower)}" if math.isinf(upper) else f"between {at_least(lower)} and {at_most(upper)}"
+    return f"measured {known} {unit_of(result)}"
 
 
 def _grave(result: Result) -> bool:

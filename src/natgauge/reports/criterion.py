@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from natgauge.analysis.unit_frames import UnitFrame, frames_of, is_of_frames, mix_of, sends_data
+from natgauge.analysis.unit_frames import UnitFrame, frames_of, is_of_frames, mix_in_words, mix_of, sends_data
 from natgauge.ethernet import IP_HEADER, LEAST_OCTETS
 from natgauge.metrics import declared
 from natgauge.metrics.goals import PRESETS, Preset, criterion
@@ -71,8 +71,8 @@ def unusual_frames(result: Result, *, sized: bool = True) -> str:
 
 def _unusual_sizes(result: Result) -> str:
     """Sizes of frames with data that are not the least ones, as the end of a sentence."""
-    if mix := mix_of(result.parameters):
-        return f" in frames of {mix}"
+    if mix := mix_in_words(result.parameters):
+        return f" in {mix}"
     size, own = result.number("frame_size"), result.parameter("transport")
     least = next((octets for one, octets in LEAST_OCTETS.items() if one == own), LEAST_OCTETS["udp"])
     usual = {None, *(least + longer for longer in _LONGER)}

@@ -13,7 +13,7 @@ from natgauge.analysis.contrast import better, bounds, left, spans
 from natgauge.known_doubts import KnownDoubt, known, known_doubts, words_of
 from natgauge.notes import Note, NoteWord
 from natgauge.records.measurement import FUNCTIONAL, Result
-from natgauge.words import OF_SPEED, LimitedBy
+from natgauge.words import NO_DEVICE, OF_SPEED, LimitedBy
 
 #: Doubts of a rate that leave one of its ends certain.
 _AT_LEAST: Final = words_of(lambda doubt: doubt.leaves == "at least")
@@ -92,6 +92,11 @@ def in_summary(result: Result) -> tuple[Note, ...]:
     )
 
 
+def ends(result: Result) -> tuple[float, float]:
+    """Return the lowest and the highest true value that the repetitions allow, with what hides a part of it."""
+    return _of_all(result, bounds(result))
+
+
 def _of_all(result: Result, limits: tuple[float, float]) -> tuple[float, float]:
     """The lowest and the highest true value that the repetitions allow, of which the median's limits are two."""
     every = spans(result, seen=True)
@@ -139,7 +144,8 @@ def bottleneck(result: Result) -> str:
 
     A loss has a cause; a link, single lost frames and a delay are one.
     """
-    cause = result.cause.words if result.cause is not None else ""
+    # A stored cause is of the device: it says nothing where the tester or the host came first.
+    cause = result.cause.words if result.cause is not None and result.limited_by not in NO_DEVICE else ""
     doubt = _limiting(result)
     if doubt is None:
         limit = _BOTTLENECKS[result.limited_by]

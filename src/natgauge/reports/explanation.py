@@ -255,7 +255,7 @@ def _cause_line(cause: Cause | None) -> list[str]:
         )
         return [f"Cause: not known{room}."]
     guess = " That is a guess: no counter says so." if cause.is_doubtful and not cause.counter else ""
-    return [f"Cause: {cause.words or 'the device was too slow'}.{guess}"]
+    return [f"Cause: {cause.words}.{guess}"]
 
 
 def _of_table(explanation: TrialExplanation) -> list[str]:

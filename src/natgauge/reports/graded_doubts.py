@@ -186,18 +186,18 @@ def summed(every: Sequence[tuple[NameT, Sequence[Note]]]) -> Mapping[Grade, Sequ
     """Return doubts by grade, each word once, without the causes that others name.
 
     The text of a doubt is that of its first result. Where those of others differ, the causes that these name are in
-    parentheses behind it.
+    parentheses behind it, as causes of others: the first may have none of them.
     """
 
     def with_causes(one: Doubted[NameT]) -> Doubted[NameT]:
         texts = {doubt.text for _, doubts in every for doubt in doubts if doubt.word == one.doubt.word}
-        causes = _causes(one, every) if len(texts) > 1 else ""
+        causes = _causes(one, every, "causes that others have") if len(texts) > 1 else ""
         return replace(one, doubt=replace(one.doubt, text=f"{one.doubt.text}{causes}"))
 
     return {grade: list(map(with_causes, own)) for grade, own in doubted(without_causes(every)).items()}
 
 
-def _causes(one: Doubted[NameT], every: Sequence[tuple[NameT, Sequence[Note]]]) -> str:
+def _causes(one: Doubted[NameT], every: Sequence[tuple[NameT, Sequence[Note]]], head: str = "possible causes") -> str:
     """The words of the causes that a doubt names, which have no place of their own, in parentheses."""
     stay = {doubt.word for _, doubts in without_causes(every) for doubt in doubts}
     names = {name for own in (one.names, *one.lesser.values()) for name in own}
@@ -207,7 +207,7 @@ def _causes(one: Doubted[NameT], every: Sequence[tuple[NameT, Sequence[Note]]]) 
         for doubt in doubts
         if name in names and known(doubt.word).cause_of == one.doubt.word and doubt.word not in stay
     )
-    return f" (possible causes: {', '.join(causes)})" if causes else ""
+    return f" ({head}: {', '.join(causes)})" if causes else ""
 
 
 def _has_several_texts(doubt: Note, every: Iterable[tuple[object, Sequence[Note]]]) -> bool:

@@ -53,6 +53,13 @@ def value(result: Result, figure: float) -> str:
     return figure_text.of_whole(figure, 100) if is_misleading else text
 
 
+def repetitions(result: Result) -> list[str]:
+    """Return the value of each repetition, with the digits that the spread of all resolves."""
+    if result.unit == "%":
+        return [value(result, each) for each in result.values]
+    return interval_text.readings_of(result.values)
+
+
 def spread(result: Result, *, named: bool = True) -> str:
     """Return the interval in words, with the number of repetitions that it rests on.
 

@@ -213,7 +213,7 @@ def with_cause(measurement: Measurement) -> Measurement:
 
 def _named(note: Note, cause: Cause) -> Note:
     """Return a note on rare loss with its cause, and what changes that; other notes as they are."""
-    if note.word != "rare loss" or cause.kind == "not known" or not cause.words:
+    if note.word != "rare loss" or cause.kind in ("not known", "slow"):
         return note
     remedy = f"; what changes it: {cause.remedy}" if cause.remedy else ""
     return replace(note, text=f"{note.text}; cause: {cause.words}{remedy}")

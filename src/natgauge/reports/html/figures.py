@@ -20,7 +20,7 @@ from natgauge.analysis.scalability import CORES, NEW, SESSIONS, Axis, varied_wit
 from natgauge.figure_text import given, in_full, number, of_whole
 from natgauge.interval_text import figure_and_interval, span, with_ends
 from natgauge.metrics import declared
-from natgauge.metrics.loads import WITHIN_TOLERANCE, WITHOUT_LOSS
+from natgauge.metrics.loads import SUBSCRIBERS, WITHIN_TOLERANCE, WITHOUT_LOSS
 from natgauge.notes import Note
 from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, RatioEstimate
@@ -144,7 +144,8 @@ def question_figures(results: Sequence[Result], timed: Sequence[Sequence[Timed]]
         results: all results, in the order of the page.
     """
     groups = []
-    for own in _by_title(results).values():
+    # How many subscribers it carries is what was asked for; other metrics say why.
+    for own in sorted(_by_title(results).values(), key=lambda own: own[0].metric != SUBSCRIBERS.name):
         drawn = [_over(axis, sets, own, looks) for axis in (CORES, SESSIONS, NEW) if (sets := series(own, axis))]
         drawn += [group for group in (_losses(own, looks),) if group.figures]
         groups += drawn or [_by_rank(own, looks)]
@@ -307,7 +308,7 @@ _HEAD: Final = ("median", "repetitions", "tester's own limit")
 def _cells(result: Result) -> tuple[str, ...]:
     limit = limit_of(result)
     known = "-" if limit is None else number(limit.value) if limit.known else f"not known; {number(limit.value)} tried"
-    return main_figure.median(result), "; ".join(main_figure.value(result, each) for each in result.values), known
+    return main_figure.median(result), "; ".join(main_figure.repetitions(result)), known
 
 
 def _spans(results: Sequence[Result], times: float = _MANY_TIMES) -> bool:
@@ -435,8 +436,10 @@ def _bars(  # noqa: PLR0913 - what distinguishes the figure, by keyword
         ends = (result.minimum, result.maximum) if every else (interval.low, interval.high)
         rows.append({**common, "value": result.median, "low": ends[0], "high": ends[1], "tip": text})
         points += [
-            {**common, "value": value, "tip": f"{name}, repetition {at}: {main_figure.value(result, value)} {unit}"}
-            for at, value in enumerate(result.values if every else (), start=1)
+            {**common, "value": value, "tip": f"{name}, repetition {at}: {text} {unit}"}
+            for at, (value, text) in enumerate(
+                zip(result.values, main_figure.repetitions(result), strict=True) if every else (), start=1
+            )
         ]
     for mark in reference:
         tip = f"{mark.label}: {number(mark.value)} {unit_of(results[0])}"

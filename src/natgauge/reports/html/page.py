@@ -7,6 +7,7 @@ unfolds what is linked or printed.
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import re
@@ -46,8 +47,8 @@ from natgauge.words import Verdict, enumerated, listed
 
 #: Columns of a table next to each other; more would not fit on paper and phones.
 _COLUMNS: Final = 6
-#: Groups on the first screen where each has a single figure, and the most figures of a group alone.
-_FIRST, _MOST_FIRST = 2, 4
+#: The most figures on the first screen.
+_MOST_FIRST: Final = 4
 #: Beginning and end of the error of a page that cannot be written.
 _WHAT, _REMEDY = "report", "name a file in a folder of yours"
 #: Blanks within a figure.
@@ -93,8 +94,8 @@ def page(
     questions = _questions(collected, trials, looks)
     failures = failures_of(collected, again)
     sentences = [
-        *answers.answers(results),
         *(one for record in records for one in comparison.sentences(record)),
+        *answers.answers(results),
         *(audit.answers([each.record for each in collected.audits]) if collected.audits else ()),
     ]
     tabled = tabled_of(sentences)
@@ -195,7 +196,7 @@ def _questions(collected: StoredResults, trials: Sequence[Trials], looks: Looks)
         for at, record in enumerate(records, start=1)
     ]
     questions = figures.question_figures(collected.results, distributions, looks)
-    return [*questions, *(forest for forest in forests if forest.figures)]
+    return [*(forest for forest in forests if forest.figures), *questions]
 
 
 def _harmless(value: object) -> object:
@@ -259,8 +260,9 @@ def _first_screen(groups: Sequence[FigureGroup]) -> list[FigureGroup]:
 
 
 def _headline(groups: Sequence[FigureGroup]) -> int:
-    """The number of groups on the first screen: two that have a single figure each, or the first one."""
-    return _FIRST if all(len(group.figures) == 1 for group in groups[:_FIRST]) else 1
+    """The number of groups on the first screen: the first one, and those behind it as long as there is room."""
+    figures = itertools.accumulate(len(group.figures) for group in groups)
+    return max(1, sum(number <= _MOST_FIRST for number in figures))
 
 
 def _result(at: int, name: str, stored: Stored, trials: Trials, again: CommandAgain) -> dict[str, Any]:
