@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -106,10 +107,12 @@ class NewRecipe:
         """Write the recipe into the folder of its rule set; return it."""
         file = source.parent / f"{self.name}.toml"
         try:
-            with file.open("x", encoding="utf-8") as opened:
-                opened.write(self.recipe)
+            file.touch(exist_ok=False)
+            file.write_text(self.recipe, encoding="utf-8")
         except FileExistsError:
-            is_made = file.is_file() and file.read_bytes().startswith(_MADE_BY)
+            is_made = False
+            with suppress(UsageError):
+                is_made = foreign.read_octets(file, _FILE).startswith(_MADE_BY)
             remedy = f", or first remove it: rm {shlex.quote(str(file))}" if is_made else ""
             raise UsageError(f"{file}: is there already; choose another name{remedy}", at="name") from None
         except OSError as error:

@@ -45,8 +45,7 @@ from natgauge.reports.html.figures import FigureGroup, forest_figures, looks_of,
 from natgauge.reports.html.metrics_table import metrics_tables
 from natgauge.reports.html.page import page
 from natgauge.reports.html.references import limit_of, load_limit
-from natgauge.reports.main_figure import median
-from natgauge.reports.main_figure import value as value_text
+from natgauge.reports.main_figure import median, repetitions
 from natgauge.reports.sheet import lines_of
 from natgauge.stored.find_results import find
 from natgauge.trial.repeating import command_again
@@ -347,10 +346,8 @@ def test_what_the_bars_of_a_chart_share_and_others_lack_is_its_title() -> None:
 def test_every_repetition_is_a_point_and_hover_tells_its_value(folder: Path, written: Path) -> None:
     shown = written.read_text()
     for one in find([folder]).results:
-        for at, value in enumerate(one.values, start=1):
-            assert re.search(
-                rf'aria-label="{one.gateway}[^"]*, repetition {at}: {re.escape(value_text(one, value))} ', shown
-            )
+        for at, value in enumerate(repetitions(one), start=1):
+            assert re.search(rf'aria-label="{one.gateway}[^"]*, repetition {at}: {re.escape(value)} ', shown)
 
 
 def test_marks_of_one_drawing_never_name_those_of_another(written: Path) -> None:
