@@ -40,6 +40,8 @@ _FORMS: Final[Mapping[str, str]] = {
 
 #: Forms with answers in words.
 _FOR_PEOPLE: Final = frozenset({"text", "markdown"})
+#: Papers have those that compare, and why they are not sure, below the table.
+_WITH_ANSWERS: Final = _FOR_PEOPLE | {"latex"}
 #: Forms without words of the user's own.
 _FOR_PROGRAMS: Final = frozenset({"csv", "json"})
 
@@ -334,7 +336,7 @@ def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wante
     if against is None and form == "draft":
         measured = draft.render(shown)
     else:
-        sentences = [*answers(results), *map(Sentence, failures.without_result(of))] if form in _FOR_PEOPLE else []
+        sentences = [*answers(results), *map(Sentence, failures.without_result(of))] if form in _WITH_ANSWERS else []
         measured = _answered(form, sentences, shown, of, own)
     others = tables_of(wanted.published, results)
     return f"Measured here:\n{measured}\n\n{others}" if others else measured
@@ -362,6 +364,10 @@ def _answered(form: str, sentences: Sequence[Sentence], shown: Sheet, collected:
     if form == "markdown":
         texts = [*(sentence.text for sentence in sentences), not_sure(sentences, listed=bool(shown.doubts)), measured]
         return markdown.answered(list(filter(None, texts)), shown)
+    if form == "latex":
+        compared = [one for one in sentences if one.certainty is not None]
+        said = filter(None, [*(one.text for one in compared), not_sure(compared, listed=bool(shown.doubts))])
+        shown = replace(shown, notes=(*said, *shown.notes))
     return _rendered(form, shown, collected, own)
 
 

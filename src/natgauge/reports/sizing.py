@@ -387,7 +387,7 @@ def _profile(sizing: Sizing) -> str:
     asked = sizing.asked
     parts = [
         "" if asked.connections is None else f"{in_full(asked.connections)} open connections",
-        "" if asked.new is None else f"{in_full(asked.new)} new ones/s",
+        "" if asked.new is None else f"{in_full(asked.new)} new connections/s",
         "" if asked.megabits is None else f"{in_full(asked.megabits)} Mbit/s{_in_frames(sizing)}",
     ]
     said = [part for part in parts if part]
