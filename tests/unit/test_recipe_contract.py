@@ -300,6 +300,19 @@ def test_a_snippet_finds_the_files_next_to_its_recipe(
 
 
 @pytest.mark.parametrize(
+    "snippet",
+    [
+        'nft -f "$NG_RECIPE_FOLDER/my rules.nft"',
+        "cat $NG_RECIPE_FOLDER/a\\ b.nft",
+        "echo > $NG_RECIPE_FOLDER/out.log",
+        "# see $NG_RECIPE_FOLDER/README",
+    ],
+)
+def test_a_file_that_a_snippet_makes_or_whose_name_goes_on_is_not_called_missing(snippet: str, tmp_path: Path) -> None:
+    assert absent(snippet, tmp_path) == []
+
+
+@pytest.mark.parametrize(
     ("snippet", "missing"),
     [
         ('nft -f "$NG_RECIPE_FOLDER/rules.nft"', ["rules.nft"]),

@@ -203,6 +203,22 @@ def test_a_capacity_that_ranges_ended_is_at_most_the_limit_and_its_command_is_co
     assert "--most-subscribers" in text(sizings([held], carried), carried)
 
 
+def test_the_table_of_a_measured_capacity_is_the_one_that_it_was_measured_with() -> None:
+    """Seen: "its limit is 262,144: at most 4,369 subscribers" below a capacity of 1.9 million."""
+    rate = made([10_000.0] * 3, parameters={"table_size": 262_144, "of_host": {"table_size": 262_144}})
+    capacity = made(
+        [1_900_000.0] * 3, metric="table-capacity", unit="connections", parameters={"table_size": 2_000_000}
+    )
+    (sizing,) = sizings([rate, capacity], Subscribers(1, connections=60.0, megabits=A_FRAME))
+    assert sizing.table_limit in (None, 2_000_000)
+
+
+def test_where_nothing_passed_no_subscriber_is_carried() -> None:
+    asked = Subscribers(10, new=1.0)
+    said = text(sizings([made([0.0] * 3, metric="connection-rate", unit="connections/s")], asked), asked)
+    assert "does not carry" in said
+
+
 def test_cores_that_are_needed_are_a_multiple_of_those_that_were_measured(golden: Golden) -> None:
     frames = made(
         [10_000.0] * 2,

@@ -328,7 +328,9 @@ def sizings(results: Sequence[Result], asked: Subscribers) -> list[Sizing]:
     for group in with_asked(results, asked):
         used = [result for result, own in group if why_unused(result, own) is None]
         if used:
-            limits = (table_limit(result) for result, _ in group)
+            # What was measured holds for the table that it was measured with.
+            tables = [one for one in used if resource_of(one) == "open connections"] or [one for one, _ in group]
+            limits = map(table_limit, tables)
             found.append(_sizing(used, group[0][1], min((one for one in limits if one is not None), default=None)))
     return found
 

@@ -125,8 +125,17 @@ def frozen(value: Any) -> Any:
 
 def absent(snippets: str, folder: Path) -> list[Path]:
     """Return the files that snippets name in the recipe's folder, and that are not there."""
-    files = (folder / name for name in sorted(set(_WHOLE.findall(snippets))))
-    return [file for file in files if not foreign.is_there(file)]
+    found = {each[1] for each in _WHOLE.finditer(snippets) if _is_read(snippets, each)}
+    return [file for file in (folder / name for name in sorted(found)) if not foreign.is_there(file)]
+
+
+def _is_read(snippets: str, named: re.Match[str]) -> bool:
+    """Whether a snippet needs this file: it neither writes nor comments on it, and no blank continues its name."""
+    before, after = snippets[: named.start()], snippets[named.end() :]
+    line = before.rpartition("\n")[2]
+    is_open = before.endswith('"') and '"' not in named[0]
+    goes_on = after.startswith("\\ ") or (is_open and after[:1].isspace())
+    return not (goes_on or before.rstrip('"\\ ').endswith(">") or line.lstrip().startswith("#"))
 
 
 def digests(snippets: str, folder: Path) -> dict[str, str]:

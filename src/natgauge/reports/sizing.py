@@ -573,7 +573,7 @@ def _used(least: float, most: float) -> str:
     full = percent(1.0, width=1)
     shown = [(share, percent(share, width=1)) for share in (least, most) if math.isfinite(share)]
     # A limit that is passed by little is passed.
-    ends = [f"above {full}" if share > 1 and words == full else words for share, words in shown]
+    ends = [f"above {full}" if share > 1 and words == full else words for share, words in shown] or [f"above {full}"]
     if not least:
         return f"up to {ends[-1]}" if math.isfinite(most) else "not known"
     if math.isfinite(most):
