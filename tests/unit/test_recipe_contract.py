@@ -306,10 +306,11 @@ def test_a_snippet_finds_the_files_next_to_its_recipe(
         "cat $NG_RECIPE_FOLDER/a\\ b.nft",
         "echo > $NG_RECIPE_FOLDER/out.log",
         "# see $NG_RECIPE_FOLDER/README",
+        "true\n  # see $NG_RECIPE_FOLDER/README\ntrue",
     ],
 )
 def test_a_file_that_a_snippet_makes_or_whose_name_goes_on_is_not_called_missing(snippet: str, tmp_path: Path) -> None:
-    assert absent(snippet, tmp_path) == []
+    assert absent(snippet, tmp_path) == absent(json.dumps(snippet), tmp_path) == absent(repr([snippet]), tmp_path) == []
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ NAMED_FILE: Final = re.compile(_FILE)
 _NAMED: Final = re.compile(rf"\$\{{?{RECIPE_FOLDER}\}}?(?:\\?\")?/({_FILE})")
 #: The same where the name ends there, and no variable or pattern makes it longer.
 _WHOLE: Final = re.compile(rf"{_NAMED.pattern}(?=[\\\"'\s;|&)<>]|$)")
+#: The end of a text that is in a line of comment; in JSON and in Python's own form of a text, lines end with "\\n".
+_IN_COMMENT: Final = re.compile(r"""(?:^|\n|\\n|["'])\s*#(?:(?!\\n)[^\n])*\Z""")
 _NAMED_FILE: Final = foreign.FileKind("", "let the recipe name a regular file", 1 << 28)
 
 _COMMON: Final = "common"
@@ -131,11 +133,10 @@ def absent(snippets: str, folder: Path) -> list[Path]:
 
 def _is_read(snippets: str, named: re.Match[str]) -> bool:
     """Whether a snippet needs this file: it neither writes nor comments on it, and no blank continues its name."""
-    before, after = snippets[: named.start()], snippets[named.end() :]
-    line = before.rpartition("\n")[2]
+    before = snippets[: named.start()]
     is_open = before.endswith('"') and '"' not in named[0]
-    goes_on = after.startswith("\\ ") or (is_open and after[:1].isspace())
-    return not (goes_on or before.rstrip('"\\ ').endswith(">") or line.lstrip().startswith("#"))
+    goes_on = re.compile(r"\s" if is_open else r"\\+ ").match(snippets, named.end())
+    return not (goes_on or before.rstrip('"\\ ').endswith(">") or _IN_COMMENT.search(before))
 
 
 def digests(snippets: str, folder: Path) -> dict[str, str]:

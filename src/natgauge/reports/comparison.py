@@ -58,13 +58,13 @@ def text(record: ComparisonRecord, *, brief: bool = False, width: int | None = N
     return answered(sentences(record), sheet(record, brief=brief), width)
 
 
-def sentences(record: ComparisonRecord) -> list[Sentence]:
-    """Return the answers: one for each gateway and quantity, and a control that seems to differ."""
+def sentences(record: ComparisonRecord, *, of_limit: bool = True) -> list[Sentence]:
+    """Return the answers: to `--fail-above`, one for each gateway and quantity, and a control that seems to differ."""
     groups: dict[tuple[str, str, bool], list[RatioEstimate]] = {}
     for estimate in record.estimates:
         groups.setdefault((estimate.quantity, estimate.verdict, estimate.is_bounded), []).append(estimate)
     found = [_compared(record, group) for group in groups.values()]
-    if (limit := _limit(record)) is not None:
+    if of_limit and (limit := _limit(record)) is not None:
         found.insert(0, limit)
     for estimate in record.control:
         if says_nothing(estimate):
@@ -228,19 +228,18 @@ def comment(record: ComparisonRecord) -> str:
 
     The A/A control is folded: what it has to say is a sentence.
     """
-    limit = _limit(record)
-    answers = [one.text for one in sentences(record) if limit is None or one.text != limit.text]
+    answers = [one.text for one in sentences(record, of_limit=False)]
     said = "\n".join(f"- {markdown.escaped(text)}" for text in (*_undecided(record), *answers))
     shown = sheet(record)
-    costs, control = shown.lines[: -len(record.control)], (shown.lines[0], *shown.lines[-len(record.control) :])
-    folded = (
-        f"<details><summary>The baseline compared with itself (A/A control)</summary>\n\n"
-        f"{markdown.render(Sheet(control, ()))}\n\n</details>"
-    )
-    table = markdown.render(replace(shown, lines=costs if record.control else shown.lines))
-    return "\n\n".join(
-        [f"### natgauge: {markdown.escaped(_headline(record))}", said, table, *([folded] if record.control else [])]
-    )
+    head, *lines = shown.lines
+    costs = len(lines) - len(record.control)
+    table = markdown.render(replace(shown, lines=(head, *lines[:costs])))
+    parts = [f"### natgauge: {markdown.escaped(_headline(record))}", said, table]
+    if record.control:
+        control = markdown.render(Sheet((head, *lines[costs:]), ()))
+        title = "The baseline compared with itself (A/A control)"
+        parts.append(f"<details><summary>{title}</summary>\n\n{control}\n\n</details>")
+    return "\n\n".join(parts)
 
 
 def _headline(record: ComparisonRecord) -> str:

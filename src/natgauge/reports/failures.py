@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,10 +141,10 @@ class BrokenMeasurement:
     where: str = ""
 
 
-def broken_of(collected: StoredResults) -> list[BrokenMeasurement]:
+def broken_of(collected: StoredResults, known: Sequence[_Lack] | None = None) -> list[BrokenMeasurement]:
     """Return the measurements of campaigns that broke before the report had a result, in the order of the plans."""
     found = []
-    for one in _lacks(collected):
+    for one in _lacks(collected) if known is None else known:
         cells = Counter(cell.device for cell in one.record.cells)
         others = [each for each in collected.stored if not each.folder.is_relative_to(one.folder)]
         metrics = {(each.recipe_name or each.result.gateway, each.result.metric) for each in others}
@@ -159,20 +159,21 @@ def broken_of(collected: StoredResults) -> list[BrokenMeasurement]:
 
 def without_result(collected: StoredResults) -> Iterator[str]:
     """Yield sentences on what has no result: what broke or has not ended of campaigns, and single measurements."""
+    lacks = _lacks(collected)
     by_gateway: dict[tuple[str, str], list[str]] = {}
-    for one in broken_of(collected):
+    for one in broken_of(collected, lacks):
         by_gateway.setdefault((one.gateway, one.where), []).append(one.measurement)
     if by_gateway:
         names = [f"{enumerated(own)} of {gateway}{where}" for (gateway, where), own in by_gateway.items()]
         yield f"No result: {', '.join(few(names))} (reasons: natgauge status)."
-    yield from without_result_yet(collected)
+    yield from without_result_yet(collected, lacks)
     if collected.unended:
         yield f"No result, because it did not end: {', '.join(few(list(map(_called, collected.unended))))}."
 
 
-def without_result_yet(collected: StoredResults) -> Iterator[str]:
+def without_result_yet(collected: StoredResults, known: Sequence[_Lack] | None = None) -> Iterator[str]:
     """Yield a sentence for each campaign that has measurements without a result that did not break."""
-    for one in _lacks(collected):
+    for one in _lacks(collected) if known is None else known:
         if left := sum(_name_of(*place) not in one.causes for place in one.places):
             yield f"No result yet: {left} of {len(_places(one.record))} measurements of campaign {one.record.name}."
 

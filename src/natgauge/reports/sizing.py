@@ -254,15 +254,12 @@ def _table(sizing: Sizing) -> Iterator[str]:
         if asked.connections is not None:
             why = f"the larger of {in_full(asked.connections)} open ones and {in_full(asked.new * asked.kept)} of {why}"
     least = "at least " if asked.may_take_more else ""
-    said = f"Table: {least}{in_full(asked.entries)} connections each ({why}), {least}{_all_entries(asked)} for all"
+    each, every = in_full(asked.entries), in_full(_entries_of_all(asked))
+    said = f"Table: {least}{each} connections each ({why}), {least}{every} for all"
     if holds is not None:
         most = in_full(math.floor(holds / asked.entries))
         said += f"; its limit is {in_full(holds)}: at most {most} subscribers"
     yield f"{said}."
-
-
-def _all_entries(asked: Subscribers) -> str:
-    return in_full(_entries_of_all(asked))
 
 
 def _entries_of_all(asked: Subscribers) -> int:
@@ -273,16 +270,17 @@ def _larger_capacity(sizing: Sizing) -> Iterator[str]:
     """Yield the command that measures whether the table keeps the connections of all, where it was not tried so far."""
     needed, holds = _entries_of_all(sizing.asked), sizing.table_limit
     for limit in sizing.limits:
-        is_open = limit.ended == "open connections" and limit.result is not None and limit.measured.lower < needed
-        if is_open and limit.result is not None and limit.result.limited_by == "ranges":
+        by_ranges = limit.result is not None and limit.result.limited_by == "ranges"
+        if by_ranges and limit.ended == "open connections" and limit.measured.lower < needed:
             yield f"To know more: {_capacity_command(sizing.results[0], needed, holds)}."
 
 
 def _capacity_command(result: Result, needed: int, holds: float | None) -> str:
+    command = f"natgauge measure table-capacity --gateway {_options(result)}"
     if needed > MAXIMUM_CONNECTIONS:
-        return f"natgauge measure table-capacity --gateway {_options(result)}"
+        return command
     larger = f" --table-size {math.ceil(_ROOM * needed)}" if holds is not None and holds < needed else ""
-    return f"natgauge measure table-capacity --gateway {_options(result)} --connections {needed}{larger}"
+    return f"{command} --connections {needed}{larger}"
 
 
 def _remedy(limit: SubscriberLimit, sizing: Sizing) -> str:

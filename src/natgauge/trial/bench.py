@@ -366,7 +366,7 @@ class Bench(Setup):
             try:
                 measurer.check_forwarding(store=True)
             except BrokenError as error:
-                raise BrokenError(f"{error}{self._naming_traffic()}") from error
+                raise BrokenError(f"{error}{self._naming_traffic()}", at=error.at) from error
             if addresses.half:
                 measurer.check_subscribers()
         self._observer.stage(f"measuring {planned.procedure.metric} of {self.recipe.name}")
