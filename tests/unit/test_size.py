@@ -154,6 +154,25 @@ def test_without_a_time_out_nobody_can_tell_how_much_of_the_table_is_filled(gold
         assert sizings([OPEN, NEW], known)[0].fits(400) == "carries"
 
 
+def test_a_table_that_was_not_looked_at_is_named_with_the_answer(golden: Golden) -> None:
+    """Seen: "carries 400 subscribers", of a gateway whose table was full with a tenth of them."""
+    kept = made([1000.0] * 2, metric="connection-rate", unit="connections/s", parameters={OWN_TIMEOUT: 120})
+    for asked, results, unseen in (
+        (Subscribers(400, new=1.0), [NEW], True),
+        (Subscribers(400, new=0.1, megabits=A_FRAME), [NEW, FRAMES], True),
+        (Subscribers(400, new=1.0, connections=1.0), [NEW], False),
+        (Subscribers(400, new=1.0, kept=1.0), [NEW], False),
+        (Subscribers(400, new=1.0), [kept], False),
+        (Subscribers(400, connections=1.0), [OPEN], False),
+        (Subscribers(400, new=1.0, megabits=A_FRAME), [NEW_OF_PLAIN, FRAMES_OF_PLAIN], False),
+    ):
+        found = sizings(results, asked)
+        (shown,) = document(found, asked)["gateways"]
+        assert shown["not_looked_at"] == (["open connections"] if unseen else [])
+        if unseen:
+            golden(shown["text"])
+
+
 def test_new_connections_fill_a_table_of_which_nothing_else_is_asked() -> None:
     asked = Subscribers(400, new=1.0, kept=120)
     (sizing,) = sizings([OPEN, NEW], asked)

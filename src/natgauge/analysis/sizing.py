@@ -202,6 +202,13 @@ class Sizing:
         is_open = self.missing or "cannot tell" in every or self.most_of_cores(number) > 1
         return "cannot tell" if is_open else "carries"
 
+    @property
+    def not_looked_at(self) -> tuple[Resource, ...]:
+        """Resources that subscribers take, of which nothing was asked: their connections fill a table for an unknown T."""
+        asked = self.asked
+        is_open = asked.may_take_more and asked.entries is None and "new connections" not in self.no_limit
+        return ("open connections",) if is_open else ()
+
     def most_of_cores(self, number: int) -> float:
         """Return the share of the same cores that new connections and frames of subscribers take together, at most.
 

@@ -60,6 +60,10 @@ _NO_TABLE: Final = "what refuses them (natgauge explain)"
 _OF_LOG: Final = "what writes the log: its records were lost (natgauge explain)"
 #: What to change where a subscriber has more connections than its blocks have ports.
 _LARGER_BLOCKS: Final = "larger blocks, or more blocks for each subscriber"
+#: Resources that subscribers take and nothing was asked of.
+_NOT_LOOKED_AT: Final = (
+    "; not looked at: {}, as no result says for how long the gateway keeps them (give --device-timeout)"
+)
 #: Options that ask for a resource.
 _OPTIONS: Final[Mapping[Resource, str]] = {
     "new connections": "--new-each",
@@ -155,6 +159,7 @@ def _gateway(sizing: Sizing) -> dict[str, Any]:
         "functional": any(result.functional for result in sizing.results),
         "missing": list(sizing.missing),
         "no_limit": list(sizing.no_limit),
+        "not_looked_at": list(sizing.not_looked_at),
         "least_outside_addresses": addresses_for(sizing),
         "device_timeout": asked.kept,
         "entries_each": asked.entries,
@@ -342,10 +347,11 @@ def _answer(sizing: Sizing) -> str:
     fits = sizing.fits(asked.number)
     # A limit of which only a lower bound is known may come first in the table, and be none.
     deciding = [limit for limit in sizing.limits if limit.fits(asked.number) == fits]
-    known = "known limit" if sizing.missing else "limit"
+    known = "known limit" if sizing.missing or sizing.not_looked_at else "limit"
     at = f"the first {known} is {_at((deciding or sizing.limits)[0])}" if sizing.limits else "no limit is known"
     unusual = "; ".join(filter(None, map(_unusual, sizing.limits)))
     at += f"; measured: {unusual}" if unusual else ""
+    at += _NOT_LOOKED_AT.format(" and ".join(sizing.not_looked_at)) if sizing.not_looked_at else ""
     if fits == "cannot tell":
         why = " and ".join(_unknown(sizing))
         return f"Cannot tell whether {gateway} carries {subscribers}: {why}; {at}{stamp}."
