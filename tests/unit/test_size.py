@@ -173,6 +173,24 @@ def test_a_table_that_was_not_looked_at_is_named_with_the_answer(golden: Golden)
             golden(shown["text"])
 
 
+def test_no_digit_is_of_the_arithmetic_of_floats() -> None:
+    """Seen: "0.30000000000000004 connections each", and of 33 connections room for 29 times 1.1."""
+    parameters = {"table_size": 33, "placement": "external"}
+    rate = made([1000.0] * 2, metric="connection-rate", unit="connections/s", parameters=parameters)
+    asked = Subscribers(30, new=1.1, kept=1)
+    (sizing,) = found = sizings([rate], asked)
+    assert "at most 30 subscribers" in text(found, asked)
+    assert [limit.subscribers.upper for limit in sizing.limits if limit.ended == "open connections"] == [30]
+    small = Subscribers(10, new=0.1, kept=3, connections=0.1)
+    (shown,) = document(sizings([rate], small), small)["gateways"]
+    assert shown["entries_each"] == 0.3
+    assert "0.30000" not in text(sizings([rate], small), small)
+    (many,) = document(sizings([NEW], replace(small, number=3)), replace(small, number=3))["gateways"]
+    assert [limit["all"] for limit in many["limits"]] == [0.3]
+    needed = Subscribers(10, new=1.1, kept=1)
+    assert "--connections 11" in text(sizings([NEW], needed), needed)
+
+
 def test_new_connections_fill_a_table_of_which_nothing_else_is_asked() -> None:
     asked = Subscribers(400, new=1.0, kept=120)
     (sizing,) = sizings([OPEN, NEW], asked)
