@@ -427,7 +427,10 @@ def test_the_throughput_of_the_next_larger_frames_counts() -> None:
     ]  # fmt: skip
 
 
-MIX = {"frame_sizes": "64:7,594:4,1518:1", "mean_frame_octets": {"up": {"initiator": 361.8, "responder": 361.8}}}
+MIX = {
+    "frame_sizes": "64:7,594:4,1518:1",
+    "mean_frame_octets": {way: {"initiator": 361.8, "responder": 361.8} for way in ("up", "down")},
+}
 
 
 @pytest.mark.parametrize(
