@@ -23,6 +23,7 @@ from natgauge.figure_text import (
     rounded_at,
     short,
     spelled,
+    whole,
 )
 
 #: Ways of rounding.
@@ -92,10 +93,15 @@ def figure_and_interval(value: float, low: float, high: float) -> tuple[str, str
 def with_ends(value: float, low: float, high: float) -> str:
     """Return a figure with both ends of its interval: a figure in %, whose "± 11 %" is read as percentage points."""
     figure = resolved(value, low, high)
-    if value and not figure.strip("0."):
+    if value and is_zero(figure):
         # A share that is not 0 is not written as 0, however wide its interval is.
         figure = number(value)
     return figure if low == high == value else f"{figure} ({span(low, high)})"
+
+
+def is_zero(text: str) -> bool:
+    """Whether a written figure has no digit but 0."""
+    return not text.strip("0.")
 
 
 def margin(value: float, low: float, high: float) -> str:
@@ -205,7 +211,7 @@ def _centre(value: float, low: float, high: float) -> Decimal:
     """The figure as it is written."""
     if value >= _COUNT and float(value).is_integer() and max(value - low, high - value) <= 1:
         # A count that is known to one has all its digits.
-        return Decimal(int(value))
+        return Decimal(whole(value))
     if not math.isfinite(high - low):
         return rounded_at(value, last_place(value, DIGITS))
     return rounded_at(value, _place(high - low, abs(value)))

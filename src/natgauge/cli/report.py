@@ -327,8 +327,9 @@ def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wante
     if form == "csv":
         return str(_view(form).table(results))
     of = replace(collected, comparisons=(), audits=())
+    lacks = failures.lacks_of(of)
     if form in _FOR_PEOPLE and _is_for_many(results, wanted):
-        shown = many.sheet(results, failures.broken_of(of))
+        shown = many.sheet(results, failures.broken_of(of, lacks))
     else:
         shown = sheets.sheet(results) if against is None else _turned(results, against, narrow=form == "draft")
         if wanted.verbose and form in _FOR_PEOPLE:
@@ -336,7 +337,8 @@ def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wante
     if against is None and form == "draft":
         measured = draft.render(shown)
     else:
-        sentences = [*answers(results), *map(Sentence, failures.without_result(of))] if form in _WITH_ANSWERS else []
+        missing = failures.without_result(of, lacks)
+        sentences = [*answers(results), *map(Sentence, missing)] if form in _WITH_ANSWERS else []
         measured = _answered(form, sentences, shown, of, own)
     others = tables_of(wanted.published, results)
     return f"Measured here:\n{measured}\n\n{others}" if others else measured

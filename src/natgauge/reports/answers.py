@@ -521,8 +521,11 @@ def _left_of(result: Result) -> str:
     if not doubtful.stated(result).is_median:
         return _figure(result)
     lower, upper = doubtful.ends(result)
-    known = f"at least {at_least(lower)}" if math.isinf(upper) else f"between {at_least(lower)} and {at_most(upper)}"
-    return f"measured {known} {unit_of(result)}"
+    if lower == upper or (lower <= 0 and math.isinf(upper)):
+        # No end says more than the median.
+        return f"measured {_figure(result)}"
+    ends = f"between {at_least(lower)} and {at_most(upper)}" if lower > 0 else f"at most {at_most(upper)}"
+    return f"measured {f'at least {at_least(lower)}' if math.isinf(upper) else ends} {unit_of(result)}"
 
 
 def _grave(result: Result) -> bool:

@@ -68,10 +68,10 @@ class MeasurementFailure:
     explained: bool = False
 
 
-def failures_of(collected: StoredResults, again: CommandAgain) -> list[MeasurementFailure]:
-    """Return the failures among stored measurements and campaigns."""
+def failures_of(collected: StoredResults, lacks: Sequence[Lack], again: CommandAgain) -> list[MeasurementFailure]:
+    """Return the failures among stored measurements and campaigns, of which `lacks_of` says what they lack."""
     alone = [_of_folder(folder, again) for folder in collected.unended]
-    others = {each.folder: each.elsewhere for each in _lacks(collected)}
+    others = {each.folder: each.elsewhere for each in lacks}
     return [*alone, *(one for folder in collected.campaigns for one in of_campaign(folder, others.get(folder, ())))]
 
 
@@ -141,10 +141,10 @@ class BrokenMeasurement:
     where: str = ""
 
 
-def broken_of(collected: StoredResults, known: Sequence[_Lack] | None = None) -> list[BrokenMeasurement]:
+def broken_of(collected: StoredResults, lacks: Sequence[Lack]) -> list[BrokenMeasurement]:
     """Return the measurements of campaigns that broke before the report had a result, in the order of the plans."""
     found = []
-    for one in _lacks(collected) if known is None else known:
+    for one in lacks:
         cells = Counter(cell.device for cell in one.record.cells)
         others = [each for each in collected.stored if not each.folder.is_relative_to(one.folder)]
         metrics = {(each.recipe_name or each.result.gateway, each.result.metric) for each in others}
@@ -157,28 +157,27 @@ def broken_of(collected: StoredResults, known: Sequence[_Lack] | None = None) ->
     return found
 
 
-def without_result(collected: StoredResults) -> Iterator[str]:
+def without_result(collected: StoredResults, lacks: Sequence[Lack]) -> Iterator[str]:
     """Yield sentences on what has no result: what broke or has not ended of campaigns, and single measurements."""
-    lacks = _lacks(collected)
     by_gateway: dict[tuple[str, str], list[str]] = {}
     for one in broken_of(collected, lacks):
         by_gateway.setdefault((one.gateway, one.where), []).append(one.measurement)
     if by_gateway:
         names = [f"{enumerated(own)} of {gateway}{where}" for (gateway, where), own in by_gateway.items()]
         yield f"No result: {', '.join(few(names))} (reasons: natgauge status)."
-    yield from without_result_yet(collected, lacks)
+    yield from without_result_yet(lacks)
     if collected.unended:
         yield f"No result, because it did not end: {', '.join(few(list(map(_called, collected.unended))))}."
 
 
-def without_result_yet(collected: StoredResults, known: Sequence[_Lack] | None = None) -> Iterator[str]:
+def without_result_yet(lacks: Sequence[Lack]) -> Iterator[str]:
     """Yield a sentence for each campaign that has measurements without a result that did not break."""
-    for one in _lacks(collected) if known is None else known:
+    for one in lacks:
         if left := sum(_name_of(*place) not in one.causes for place in one.places):
             yield f"No result yet: {left} of {len(_places(one.record))} measurements of campaign {one.record.name}."
 
 
-class _Lack(NamedTuple):
+class Lack(NamedTuple):
     """What a campaign has no result of.
 
     Attributes:
@@ -192,7 +191,8 @@ class _Lack(NamedTuple):
     causes: Mapping[tuple[str, str], str]
 
 
-def _lacks(collected: StoredResults) -> list[_Lack]:
+def lacks_of(collected: StoredResults) -> list[Lack]:
+    """Return what each campaign of a report lacks; it reads the campaigns."""
     every = []
     for folder in collected.campaigns:
         # What cannot be read is said by `not_ended`.
@@ -208,7 +208,7 @@ def _lacks(collected: StoredResults) -> list[_Lack]:
     }
     lacks = []
     for folder, record, causes in every:
-        lack = _Lack(folder, record, [], set(), causes)
+        lack = Lack(folder, record, [], set(), causes)
         for place in _places(record):
             if _conditions(record, *place) not in found:
                 lack.places.append(place)

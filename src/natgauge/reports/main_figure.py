@@ -48,8 +48,8 @@ def value(result: Result, figure: float) -> str:
         return figure_text.of_whole(figure, 100) if result.unit == "%" else figure_text.number(figure)
     text = interval_text.resolved(figure, figure - half, figure + half)
     # A share that is neither none nor all is not written as one of them.
-    digits = text.strip("0.")
-    is_misleading = result.unit == "%" and ((figure < 100 and digits == "1") or (figure and not digits))
+    is_all, is_none = text.partition(".")[0] == "100", interval_text.is_zero(text)
+    is_misleading = result.unit == "%" and ((figure < 100 and is_all) or (figure and is_none))
     return figure_text.of_whole(figure, 100) if is_misleading else text
 
 
