@@ -15,6 +15,7 @@ from typing import Final, Literal
 
 from natgauge.analysis import contrast, derived
 from natgauge.analysis.comparing import Difference, comparable
+from natgauge.figure_text import at_least, at_most
 from natgauge.figure_text import number as written
 from natgauge.records.measurement import FUNCTIONAL, Result
 
@@ -109,6 +110,7 @@ WITH_TESTER: Final = (
     "in shared placement both rates contain the tester's own work, so that the device's share of plain forwarding is "
     "farther from 100 %; natgauge measure cost measures it without that"
 )
+_OF_BOTH: Final = "is what both rates allow, and in shared placement both contain the tester's own work"
 #: Whether the true value is equal to the given value, at most it, or at least it.
 Bound = Literal["", "<=", ">="]
 
@@ -187,7 +189,12 @@ def of_forwarding(result: Result, results: Sequence[Result]) -> Comparison:
         return share
     # The tester's own work is the same in both, and makes them more alike.
     own: Bound = "<=" if share.value <= 100 else ">="
-    return replace(share, bound=own, note=WITH_TESTER) if share.bound in ("", own) else share
+    if share.bound in ("", own):
+        return replace(share, bound=own, note=WITH_TESTER)
+    # What limited one of both leaves the other end: nothing is certain of the device's share.
+    known = f"at least {at_least(share.value)}" if share.bound == ">=" else f"at most {at_most(share.value)}"
+    place = next(at for at, other in enumerate(results) if other is share.reference)
+    return Comparison(doubt=f"it may be anything: {known} % {_OF_BOTH}", other=place)
 
 
 def to_previous(result: Result, results: Sequence[Result], axis: Axis) -> Comparison:
