@@ -103,6 +103,25 @@ def test_the_figure_lies_in_what_is_printed_of_it(value: float, below: float, ab
     assert abs(read(text) - Fraction(value)) <= max(half / 10, Fraction(value) / 1000)
 
 
+@given(_FIGURES | _FIGURES.map(lambda value: -value), st.floats(0, 1e6), st.floats(0, 1e6))
+def test_no_figure_that_is_not_0_is_written_as_0(value: float, below: float, above: float) -> None:
+    low, high = value - below * abs(value), value + above * abs(value)
+    texts = [
+        interval_text.resolved(value, low, high),
+        interval_text.with_ends(value, low, high).partition(" (")[0],
+        interval_text.decimals(value, 2),
+        interval_text.significant(value),
+        interval_text.percent(value / 1e6).removesuffix(" %"),
+        interval_text.percent(value, width=high - low).removesuffix(" %"),
+    ]
+    if low != 0 != high:
+        texts += interval_text.span(low, high).split(" to ")
+    for text in texts:
+        # Rounded to two digits at least, it is the figure and not ten times as much.
+        assert re.search("[1-9]", text), (value, text)
+    assert abs(read(texts[0]) / Fraction(value) - 1) <= Fraction(1, 20)
+
+
 @pytest.mark.parametrize(
     ("figure", "text"),
     [
@@ -115,6 +134,8 @@ def test_the_figure_lies_in_what_is_printed_of_it(value: float, below: float, ab
         ((0, 0, 0.4), "0.0 (0.00 to 0.40)"),
         ((1.5, 1.2, 6), "1.5 (1.2 to 6.0)"),
         ((5_000, 4_000, math.inf), "5,000 (4,000 or more)"),
+        ((9_460.69, 9_000, 2_400_000), "9,500 (9,000 to 2.4 M)"),
+        ((60_000, 50_000, 4_000_000), "60 k (50.0 k to 4.0 M)"),
     ],
 )
 def test_known_figures(figure: tuple[float, float, float], text: str) -> None:

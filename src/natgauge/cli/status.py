@@ -13,7 +13,7 @@ import cloup
 from natgauge.cli.say import json_object, say
 from natgauge.durations import duration
 from natgauge.figure_text import at_least, at_most, number
-from natgauge.interval_text import is_zero, readings, readings_of, resolved
+from natgauge.interval_text import readings, readings_of, resolved
 from natgauge.words import listed
 
 if TYPE_CHECKING:
@@ -112,8 +112,7 @@ def _values(measurement: MeasurementStatus) -> str:
         return ", ".join(map(_value, values, readings_of(values), bounds))
     median, low, high = statistics.median(values), min(values), max(values)
     # The digits of the sentences, which have the same median.
-    text = resolved(median, low, high)
-    middle = _value(median, number(median) if is_zero(text) else text, any(bounds))
+    middle = _value(median, resolved(median, low, high), any(bounds))
     return middle if low == high else f"{middle} ({readings(low, high)}{' or more' if any(bounds) else ''})"
 
 

@@ -26,7 +26,7 @@ from natgauge.plain_text import capital
 from natgauge.records.comparison import FRAME_OF, ComparisonRecord, RatioEstimate
 from natgauge.records.measurement import Result
 from natgauge.reports import criterion, graded_doubts, labels, main_figure
-from natgauge.reports.comparison import change, conditions_of, interval
+from natgauge.reports.comparison import change, conditions_of, doubts_of, interval
 from natgauge.reports.doubtful import missing
 from natgauge.reports.html import charts
 from natgauge.reports.html.charts import ChartAxis, ChartLine, Row
@@ -619,18 +619,18 @@ def forest_figures(number_of: str, record: ComparisonRecord, looks: Looks) -> Fi
     caption += " The axis is logarithmic." * log
     unlike = conditions_of(record)
 
-    def doubts_of(shown: Sequence[RatioEstimate]) -> list[Sequence[Note]]:
-        return [record.gateway(each.gateway).doubts.get(each.quantity, ()) for each in shown]
+    def doubts(shown: Sequence[RatioEstimate]) -> list[Sequence[Note]]:
+        return [doubts_of(record, each) for each in shown]
 
     def alone(shown: Sequence[RatioEstimate]) -> str:
-        return f"{caption}{_after(graded_doubts.explained(doubts_of(shown)))}{_after(unlike)}"
+        return f"{caption}{_after(graded_doubts.explained(doubts(shown)))}{_after(unlike)}"
 
     axis = ChartAxis("cost, compared with the baseline", log=log, domain=domain, marks=tuple(marks), is_change=True)
     parts = [part for own in by_quantity.values() for part in _chunks(own, charts.MOST_ROWS)]
     figures = (replace(figure, caption=alone(part)) for part in parts if (figure := _forest(record, part, axis, looks)))
     of = "work of the device" if record.by == "slices" else "time"
     title = capital(f"{number_of}cost of a frame ({of}), compared with {record.baseline.label}")
-    of_all = f"{caption}{_after(graded_doubts.signs(doubts_of(every)))}"
+    of_all = f"{caption}{_after(graded_doubts.signs(doubts(every)))}"
     return FigureGroup(title, of_all, tuple(figures), unlike=unlike)
 
 
@@ -658,7 +658,7 @@ def _forest(
             its_ends = {"low": each.low or first, "high": last if each.high is None else each.high}
             colour = "var(--muted)" if record.gateway(each.gateway).role == "control" else looks[each.gateway]["colour"]
             tip = f"{each.gateway}, {frame}: {cells[2]} ({cells[3]}), {each.verdict}"
-            doubts = record.gateway(each.gateway).doubts.get(each.quantity, ())
+            doubts = doubts_of(record, each)
             name = _wrapped(each.gateway) + (
                 f"|{cells[2]}{graded_doubts.mark(doubts)}" if each.ratio is not None else ""
             )

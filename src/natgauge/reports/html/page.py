@@ -244,9 +244,10 @@ def _doubts(collected: StoredResults, names: Sequence[str]) -> list[dict[str, An
         for gateway in record.gateways
         for quantity, doubts in gateway.doubts.items()
     ]
+    of_costs = [("all costs", comparison.doubts_of_all(record)) for record in collected.records]
     return [
         {"grade": grade, "title": graded_doubts.GRADE_TITLES[grade], "doubts": every}
-        for grade, every in graded_doubts.summed([*of_results, *of_rates]).items()
+        for grade, every in graded_doubts.summed([*of_results, *of_rates, *of_costs]).items()
         if every
     ]
 
