@@ -15,6 +15,7 @@ import pytest
 from tests.unit.golden import Golden
 from tests.unit.made_machine import Memory
 
+from natgauge.cli import run
 from natgauge.errors import BrokenError, HostError, UsageError
 from natgauge.gateways import gateway as driver
 from natgauge.gateways.chain import Chain
@@ -28,6 +29,7 @@ from natgauge.host.settings import LocalSetting
 from natgauge.inputs.question import DeviceOptions
 from natgauge.labs.common.device import ThisMachine
 from natgauge.labs.contract import CommandResult
+from natgauge.labs.netns.lab import NetnsLab
 from natgauge.trial.bench import Bench
 from natgauge.trial.question import ask
 from natgauge.words import TcpState, Transport
@@ -299,6 +301,36 @@ def test_a_snippet_finds_the_files_next_to_its_recipe(
     device.machine.has_tester_files = False
     live(Gateway(load("linux-ipv4"), device))
     assert not [values for _, values in device.asked if "NG_RECIPE_FOLDER" in values]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["measure", "throughput", "--gateway", "mine.toml"],
+        ["compare", "linux-ipv4", "./mine.toml"],
+        ["audit", "--gateway", "mine.toml"],
+        ["plan", "check", "plan.toml"],
+        ["run", "plan.toml"],
+    ],
+    ids=" ".join,
+)
+def test_a_missing_file_of_a_recipe_is_refused_before_anything_is_made(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Seen: labs and results folders were made first, and the comparison of an hour ended at its second gateway."""
+
+    def made(_self: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(NetnsLab, "__enter__", made)
+    monkeypatch.chdir(tmp_path)
+    table = load("linux-ipv4").origin.read_text().replace("linux-ipv4", "mine", 1)
+    Path("mine.toml").write_text(f"{table}\n[verbs]\nstart = 'nft -f \"$NG_RECIPE_FOLDER/rules.nft\"'\n")
+    Path("plan.toml").write_text('gateways = ["linux-ipv4", "mine.toml"]\n[[measure]]\nmetric = "throughput"\n')
+    assert run(words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "rules.nft" in line
+    assert not Path("results").exists()
 
 
 @pytest.mark.parametrize(

@@ -199,14 +199,24 @@ def test_what_a_campaign_has_not_begun_is_counted_in_the_report(
     left = 8 - len(found.results) - len(broken_of(found, lacks_of(found)))
     assert left > 0
     (told,) = without_result_yet(lacks_of(found))
-    assert re.findall(r"\d+", told) == [str(left), "8"]
-    for form in ("text", "markdown"):
+    assert re.findall(r"\d+", told)[:2] == [str(left), "8"]
+    # Which they are, told apart.
+    assert told.count("nftables-nat44-connections-") == min(left, 4)
+    for form in ("text", "markdown", "latex"):
         assert run(["report", str(folder), "--format", form]) == 0
-        assert told in capsys.readouterr().out
+        shown = capsys.readouterr().out
+        assert told in shown
+        # Readers of a paper have no folder to ask.
+        assert ("natgauge status" in shown) == (form != "latex")
+        assert "No result: " in shown
     page = tmp_path / "page.html"
     assert run(["report", str(folder), "--html", str(page)]) == 0
     assert told in page.read_text()
     golden(told)
+    assert run(["report", str(folder), "--svg", str(tmp_path / "figures")]) == 0
+    for drawing in (tmp_path / "figures").iterdir():
+        words = re.sub(r"\s+", "", "".join(re.findall(r">([^<]+)<", drawing.read_text())))
+        assert told.replace(" ", "") in words
     # A second campaign of the same plan has them all.
     assert not list(without_result_yet(lacks_of(find([folder, tmp_path / "whole" / "out"]))))
 

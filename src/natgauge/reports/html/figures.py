@@ -204,17 +204,23 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
     together = _together([each[0] for each in sets], (*names, axis.parameter))
     figures: list[Figure] = []
     ideal = " The thin dotted line is the ideal: n cores give n times the rate of the first." * (axis is CORES)
-    log = " The axis of connections is logarithmic." * (axis is SESSIONS)
     band = " The pale band joins them." * (axis is SESSIONS)
 
-    def caption(drawn: Sequence[Result], limited: Sequence[Result], marks: str) -> str:
+    # Of several axes a caption of all says only what each of them is.
+    logs = [_spans(_flat([by_first[id(first)] for first in firsts]), _MANY_TIMES_OF_LINES) for _, firsts in together]
+
+    def caption(drawn: Sequence[Result], limited: Sequence[Result], marks: str, *, spans: bool) -> str:
+        which = (
+            "Both axes are" if spans and axis is SESSIONS else f"The axis of {'values' if spans else 'connections'} is"
+        )
+        log = f" {which} logarithmic." * (spans or axis is SESSIONS)
         hollow = " A hollow mark is a single repetition." * any(len(result.repetitions) == 1 for result in drawn)
         return f"The line goes through the medians. {_STROKE}{band}{hollow}{ideal}{log}{marks}{_limits(limited)[1]}"
 
     def unlike(drawn: Sequence[Result], *, apart: bool = False) -> conditions.Unlike | None:
         return _unlike(drawn, *names, axis.parameter, apart=apart)
 
-    for head, firsts in together:
+    for (head, firsts), spans in zip(together, logs, strict=True):
         own = [by_first[id(first)] for first in firsts]
         axes = _axes(axis, own)
         panels: dict[str, list[Sequence[Result]]] = {}
@@ -222,12 +228,13 @@ def _over(axis: Axis, sets: Sequence[Sequence[Result]], results: Sequence[Result
             panels.setdefault(_joined(head, labels.words(each[0], names)), []).append(each)
         for title, every in panels.items():
             for part in _chunks(every, charts.MOST_LINES):
-                alone = f"{caption(_flat(part), _flat(own), _words(_flat(part)))}{_after(unlike(_flat(part)))}"
+                alone = f"{caption(_flat(part), _flat(own), _words(_flat(part)), spans=spans)}"
+                alone += _after(unlike(_flat(part)))
                 figures.append(replace(_lines(title, part, axis, axes, looks), caption=alone))
     drawn = _flat(sets)
     return FigureGroup(
         f"{declared(results[0].metric).plain_name} against {_AGAINST[axis]} ({unit_of(results[0])})",
-        caption(drawn, results, _marked(drawn)),
+        caption(drawn, results, _marked(drawn), spans=all(logs)),
         tuple(figures),
         _legend([each[0].gateway for each in sets], looks),
         unlike(drawn, apart=len(together) > 1),
