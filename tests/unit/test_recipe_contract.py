@@ -382,7 +382,7 @@ def test_snippets_are_looked_at_as_the_shell_reads_them(snippet: str, tmp_path: 
     verbs = recipe.verbs.model_copy(update={"start": (snippet,)})
     mine = recipe.model_copy(update={"verbs": verbs, "origin": tmp_path / "mine.toml"})
     with pytest.raises(UsageError) if is_missing else nullcontext():
-        refuse_absent_files(mine, FakeDevice())
+        refuse_absent_files(mine)
 
 
 def test_a_file_that_is_named_behind_a_quotation_mark_is_part_of_the_digest(tmp_path: Path) -> None:
