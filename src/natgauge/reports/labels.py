@@ -15,6 +15,7 @@ from pydantic import JsonValue
 
 from natgauge.analysis.scalability import AXES, varied_with
 from natgauge.figure_text import given
+from natgauge.inputs.frame_sizes import MIXES, mix_text
 from natgauge.records.measurement import Result
 from natgauge.records.parameters import TRANSPORT_NAMES, describe, is_fact, separated
 
@@ -24,8 +25,8 @@ _WORDS: Final[Mapping[str, str]] = {
     "connections": "{} connections",
     "device_cores": "{} cores",
     "frame_size": "{} octets",
-    "frame_sizes": "{} octets",
-    "down_frame_sizes": "{} octets down",
+    "frame_sizes": "{}",
+    "down_frame_sizes": "{} from outside",
     "subscribers": "{} subscribers",
     "directions": "{}",
     "gateway": "{}",
@@ -88,7 +89,7 @@ def point_of(result: Result, results: Sequence[Result]) -> str:
 
 def in_words(name: str, value: JsonValue, sign: str = " ") -> str:
     """Return a parameter's value with what it is, such as "2 cores" or "alpha 0.5"; `sign` is between the two."""
-    text = text_of(value)
+    text = mix_text(value) if name in MIXES and value is not None else text_of(value)
     if name in _WORDS and value is not None:
         return (_WORDS[name].removesuffix("s") if value == 1 else _WORDS[name]).format(text)
     described = describe(name)

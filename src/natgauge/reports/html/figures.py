@@ -33,6 +33,7 @@ from natgauge.reports.html.charts import ChartAxis, ChartLine, Row
 from natgauge.reports.html.evidence import PERCENTILES, Timed
 from natgauge.reports.html.references import OWN_PART, drawn_beside, limit_of, load_limit, without_forwarding
 from natgauge.reports.rows import CACHES, filling, unit_of, unit_of_all
+from natgauge.words import origin
 
 #: Colours and shapes of gateways; the signs are those of the legend.
 _COLOURS: Final = 8
@@ -560,7 +561,7 @@ def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, loo
     data, findings = [], []
     for at, trial in enumerate(trials):
         load, rate = _load(trial), f"{span(*trial.rates)} frames/s"
-        line = f"{load}{'' if load == rate else f' ({rate})'}, from the {trial.direction.capitalize()}"
+        line = f"{load}{'' if load == rate else f' ({rate})'}, {origin(trial.direction)}"
         known = [point for point in trial.points if point[1] > 0] or [(trial.points[0][0], 1.0)]
         for place, (delay, share) in enumerate(_thinned(known, points)):
             tip = (
@@ -571,7 +572,7 @@ def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, loo
             rows.append({"x": delay, "y": 100 * share, "line": at, "load": load, **looks[result.gateway], **tip})
         shown = tuple(number(trial.percentiles[each]) for each in PERCENTILES)
         percent = "-" if trial.percent is None else f"{trial.percent:g}"
-        data.append((percent, rate, trial.direction, f"{trial.frames:,}", *shown))
+        data.append((percent, rate, origin(trial.direction), f"{trial.frames:,}", *shown))
         findings.append(f"{line}: median {shown[0]} us, 99.9th percentile {shown[3]} us.")
     limit = limit_of(result)
     marks = () if limit is None else (ChartLine(limit.value, OWN_PART),)
@@ -580,7 +581,7 @@ def _delays(result: Result, trials: Sequence[Timed], name: str, points: int, loo
         ChartAxis("frames that took longer (%)", log=True, form=".3~g"),
     )
     percentiles = (f"{each:g}th percentile (us)" for each in PERCENTILES[:-1])
-    head = ("load (% of the highest)", "rate of the direction", "from", "frames", *percentiles, "longest (us)")
+    head = ("load (% of the highest)", "rate of the direction", "direction", "frames", *percentiles, "longest (us)")
     loads = list(dict.fromkeys(row["load"] for row in rows))
     spec = charts.steps(rows, axes, loads)
     return Figure(
