@@ -366,6 +366,11 @@ def mix_of(parameters: Parameters) -> str:
     return f"{mix_text(up)} {SENDING['up']} and {mix_text(down)} {SENDING['down']}"
 
 
+def own_size(parameters: Parameters) -> JsonValue:
+    """Return the one size that all frames have; None of a mix, with which a result has the size of those that open."""
+    return None if mix_of(parameters) else parameters.get("frame_size")
+
+
 def mix_in_words(parameters: Parameters) -> str:
     """Return a mix of frame sizes by its mean on the link of the side that has these sizes; empty for one size."""
     if not mix_of(parameters):

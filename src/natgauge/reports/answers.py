@@ -778,9 +778,14 @@ def _limits(claims: Sequence[Claim]) -> tuple[float, float]:
 
 
 def _coverage(claims: Sequence[Claim]) -> str:
-    """The least coverage of the intervals, rounded down; of a single repetition there is none."""
-    covered = math.floor(100 * min(claim.contrast.interval.coverage for claim in claims))
-    return f"{covered} % interval" if covered else "no interval"
+    """The coverage that was asked for, which intervals of few ranks surpass; where they do not reach it, their least.
+
+    It is rounded down; of a single repetition there is none.
+    """
+    covered = min(claim.contrast.interval.coverage for claim in claims)
+    if covered >= CONFIDENCE:
+        return f"{given(CONFIDENCE)} interval"
+    return f"{math.floor(100 * covered)} % interval" if covered else "no interval"
 
 
 def _interval(claims: Sequence[Claim]) -> str:

@@ -14,6 +14,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from natgauge.analysis.scalability import AXES, varied_with
+from natgauge.analysis.unit_frames import own_size
 from natgauge.figure_text import given
 from natgauge.inputs.frame_sizes import MIXES, mix_text
 from natgauge.records.measurement import Result
@@ -59,7 +60,7 @@ def differing_within(results: Sequence[Result]) -> list[str]:
 
 def words(result: Result, names: Sequence[str]) -> str:
     """Return a result's values of these parameters as text; missing values are left out."""
-    values = ((name, result.parameter(name)) for name in names)
+    values = ((name, own_size(result.parameters) if name == "frame_size" else result.parameter(name)) for name in names)
     return ", ".join(
         in_words(name, value) if name in _WORDS else in_words(name, value, " = ")
         for name, value in values

@@ -22,7 +22,7 @@ from natgauge.analysis.halves import rows_of_halves
 from natgauge.analysis.loads import ByLoad, by_load
 from natgauge.analysis.own_work import limiting_device, own_work
 from natgauge.analysis.scalability import Bound, Comparison, DerivedRow, derived_rows
-from natgauge.analysis.unit_frames import bits_of_unit, frames_in_all, mix_of, sending_of, unit_with_direction
+from natgauge.analysis.unit_frames import bits_of_unit, frames_in_all, mix_of, own_size, sending_of, unit_with_direction
 from natgauge.errors import UsageError
 from natgauge.figure_text import at_least, at_most, in_full, number, of_whole
 from natgauge.inputs.frame_sizes import MIXES, mix_text
@@ -464,6 +464,11 @@ _OWN_ROWS: Final[Mapping[str, tuple[str, str]]] = {
     "table_size": ("connection table limit", ""),
     FORGETS: ("time until a connection that left is forgotten", "s"),
 }
+#: What is read in these rows instead of the parameter.
+_READ: Final[Mapping[str, Callable[[Result], Cell]]] = {
+    _SESSIONS: _sessions,
+    "frame_size": lambda result: _cell(own_size(result.parameters)),
+}
 #: How cells of these rows are written where not as numbers in full.
 _TEXTS: Final[Mapping[str, Callable[[Cell], str]]] = dict.fromkeys(MIXES, partial(mix_text, unit=""))
 #: Caches that a connection tracking table may fit into; the first level is smaller than any table of interest.
@@ -589,7 +594,7 @@ _BEFORE: Final = (
     _Described("metric", lambda result: result.metric),
     _Described("placement", lambda result: result.placement),
     *(
-        _Described(label, _sessions if name == _SESSIONS else _parameter(name), unit, text=_TEXTS.get(name, in_full))
+        _Described(label, _READ.get(name, _parameter(name)), unit, text=_TEXTS.get(name, in_full))
         for name, (label, unit) in _OWN_ROWS.items()
     ),
     _Described("sessions per hash", _ratio(_SESSIONS, "hash_size", derived.connections_per_bucket), text=number),
