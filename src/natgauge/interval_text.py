@@ -23,6 +23,7 @@ from natgauge.figure_text import (
     rounded_at,
     short,
     spelled,
+    whole,
 )
 
 #: Ways of rounding.
@@ -205,7 +206,7 @@ def _centre(value: float, low: float, high: float) -> Decimal:
     """The figure as it is written."""
     if value >= _COUNT and float(value).is_integer() and max(value - low, high - value) <= 1:
         # A count that is known to one has all its digits.
-        return Decimal(int(value))
+        return Decimal(whole(value))
     if not math.isfinite(high - low):
         return rounded_at(value, last_place(value, DIGITS))
     return rounded_at(value, _place(high - low, abs(value)))

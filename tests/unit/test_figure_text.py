@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natgauge import figure_text, interval_text
+from natgauge.inputs import types
+from natgauge.reports import csv_table
 
 _UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _NUMBER = r"(-?[\d,]+(?:\.\d+)?(?:e[+-]?\d+)?)(?: ([kMGT])\b)?"
@@ -73,6 +75,25 @@ def test_a_figure_without_an_interval_has_at_most_four_digits(value: float) -> N
 @given(st.floats(min_value=1e-6, max_value=1e15))
 def test_bounds_stay_on_their_side(value: float) -> None:
     assert read(figure_text.at_least(value)) <= stored(value) <= read(figure_text.at_most(value))
+
+
+@given(st.integers(min_value=2**53, max_value=2**80))
+def test_large_integers_keep_their_digits_and_their_bounds(value: int) -> None:
+    assert figure_text.in_full(value) == f"{value:,}"
+    assert read(figure_text.at_least(value)) <= value <= read(figure_text.at_most(value))
+
+
+def test_a_bound_of_an_integer_that_no_float_holds_stays_on_its_side() -> None:
+    value = 9 * 10**17 - 1
+    assert read(figure_text.at_least(value)) <= value
+
+
+@given(st.floats(min_value=2**53, max_value=1e300))
+def test_large_floats_have_no_digits_that_are_not_theirs(value: float) -> None:
+    digits = figure_text.in_full(value).replace(",", "")
+    assert Fraction(digits) == stored(value)
+    assert types.Number().write(value) == digits
+    assert csv_table.written([[interval_text.Written("x", value)]]) == digits
 
 
 @given(_FIGURES, st.floats(0, 1), st.floats(0, 1))
