@@ -205,7 +205,8 @@ def _conditions(collected: StoredResults) -> str:
     if all(by_family.values()) and len(set(map(_ends, by_family.values()))) > 1:
         by_noun[_CONDITIONS[_SIZE]] = f"{_ends(by_family['ipv4'])} octets ({_ends(by_family['ipv6'])} over IPv6)"
     texts = list(by_noun.values())
-    texts += list(dict.fromkeys(f"frames of {mix}" for parameters in every if (mix := mix_of(parameters))))
+    mixes = dict.fromkeys(mix for parameters in every if (mix := mix_of(parameters)))
+    texts += [f"frames of {' or '.join(mixes)}"] if mixes else []
     texts += list(dict.fromkeys(f"by {by}" for result in results if (by := criterion.transport(result))))
     texts += list(dict.fromkeys(f"subscribers{each}" for result in results if (each := criterion.terms(result))))
     return ", ".join([*texts, *_words(_PLACE, every)])
