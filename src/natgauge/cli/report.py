@@ -328,7 +328,9 @@ def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wante
         return str(_view(form).table(results))
     of = replace(collected, comparisons=(), audits=())
     if form in _FOR_PEOPLE and _is_for_many(results, wanted):
-        shown = many.sheet(results, failures.broken_of(of))
+        shown = replace(many.sheet(results, failures.broken_of(of)), leads=against is not None)
+        if shown.leads:
+            shown = replace(shown, doubts=many.doubts_of(results, informing=False))
     else:
         shown = sheets.sheet(results) if against is None else _turned(results, against, narrow=form == "draft")
         if wanted.verbose and form in _FOR_PEOPLE:
@@ -337,6 +339,10 @@ def _measured(collected: StoredResults, form: str, own: OwnWords, wanted: _Wante
         measured = draft.render(shown)
     else:
         sentences = [*answers(results), *map(Sentence, failures.without_result(of))] if form in _WITH_ANSWERS else []
+        if shown.leads:
+            # Its cells are the figures, and its last column their doubts.
+            lacking = [*failures.without_result(of)]
+            sentences = [one for one in sentences if one.certainty is not None or one.text in lacking]
         measured = _answered(form, sentences, shown, of, own)
     others = tables_of(wanted.published, results)
     return f"Measured here:\n{measured}\n\n{others}" if others else measured

@@ -49,7 +49,7 @@ from natgauge.reports.doubtful import bottleneck
 from natgauge.reports.rows import UNIT_IN_ALL, Bounded, Ranged, kept, opened_by_draws, unit_of, unit_of_frames
 from natgauge.statistics.figure import FigureSummary
 from natgauge.statistics.interval import CONFIDENCE
-from natgauge.words import MOST_NAMES, NO_DEVICE, listed
+from natgauge.words import MOST_NAMES, NO_DEVICE, few, listed
 
 #: Meaning of each certainty, for a legend.
 CERTAINTY_MEANINGS: Final[Mapping[Certainty, str]] = {
@@ -159,7 +159,7 @@ def not_sure(sentences: Sequence[Sentence], *, listed: bool = False) -> str:
     reasons = list(dict.fromkeys(reason for sentence in sentences for reason in sentence.reasons))
     doubts = dict.fromkeys(word for sentence in sentences for word in sentence.doubts)
     reasons += [f"doubts: {', '.join(doubts)}"] if doubts and not listed else []
-    return f"Not sure because: {'; '.join(reasons)}." if reasons else ""
+    return f"Not sure because: {'; '.join(few(reasons))}." if reasons else ""
 
 
 def _of_metric(results: Sequence[Result]) -> Iterator[Sentence]:
