@@ -60,9 +60,9 @@ _NO_TABLE: Final = "what refuses them (natgauge explain)"
 _OF_LOG: Final = "what writes the log: its records were lost (natgauge explain)"
 #: What to change where a subscriber has more connections than its blocks have ports.
 _LARGER_BLOCKS: Final = "larger blocks, or more blocks for each subscriber"
-#: Resources that subscribers take and nothing was asked of.
+#: Why resources that subscribers take were not looked at.
 _NOT_LOOKED_AT: Final = (
-    "; not looked at: {}, as no result says for how long the gateway keeps them (give --device-timeout)"
+    "no result says for how long the gateway keeps them, so {} were not looked at (--device-timeout)"
 )
 #: Options that ask for a resource.
 _OPTIONS: Final[Mapping[Resource, str]] = {
@@ -354,31 +354,31 @@ def _if_taken(sizing: Sizing) -> str:
 
 
 def _verdict(sizing: Sizing) -> str:
-    """Whether they are carried, in one line."""
-    first, number_asked = sizing.results[0], sizing.asked.number
+    """Whether they are carried, in one line, with what was measured otherwise or not looked at."""
+    first, asked = sizing.results[0], sizing.asked
     gateway = f"{first.gateway} ({_cores(first)}{_logging(first)})"
-    stamp = f" ({FUNCTIONAL})" if any(result.functional for result in sizing.results) else ""
-    subscribers = f"{in_full(number_asked)} subscriber{'' if number_asked == 1 else 's'}"
-    fits = sizing.fits(number_asked)
+    subscribers, fits = _counted(asked.number, "subscribers"), sizing.fits(asked.number)
+    said = f"{gateway} {fits} {subscribers}"
     if fits == "cannot tell":
-        return f"Cannot tell whether {gateway} carries {subscribers}{stamp}."
-    if fits == "carries" and len(set(sizing.asked.needs()).difference(sizing.no_limit)) > 1:
-        return f"No limit of {gateway}, each measured alone, is exceeded by {subscribers}{stamp}."
-    return f"{gateway} {fits} {subscribers}{stamp}."
+        said = f"Cannot tell whether {gateway} carries {subscribers}"
+    elif fits == "carries" and len(set(asked.needs()).difference(sizing.no_limit)) > 1:
+        said = f"No limit of {gateway}, each measured alone, is exceeded by {subscribers}"
+    unusual = "; ".join(filter(None, map(_unusual, sizing.limits)))
+    said += f"; measured: {unusual}" if unusual else ""
+    said += f"; not looked at: {' and '.join(sizing.not_looked_at)}" if sizing.not_looked_at else ""
+    return f"{said}{f' ({FUNCTIONAL})' if any(result.functional for result in sizing.results) else ''}."
 
 
 def _reason_of(sizing: Sizing) -> str:
-    """What ends it first and at what number, what was not looked at, and why it cannot be told."""
+    """Why it cannot be told, what ends it first and at what number, and why something was not looked at."""
     fits = sizing.fits(sizing.asked.number)
     # A limit of which only a lower bound is known may come first in the table, and be none.
     deciding = [limit for limit in sizing.limits if limit.fits(sizing.asked.number) == fits]
     known = "known limit" if sizing.missing or sizing.not_looked_at else "limit"
-    at = f"the first {known} is {_at((deciding or sizing.limits)[0])}" if sizing.limits else "no limit is known"
-    unusual = "; ".join(filter(None, map(_unusual, sizing.limits)))
-    at += f"; measured: {unusual}" if unusual else ""
-    at += _NOT_LOOKED_AT.format(" and ".join(sizing.not_looked_at)) if sizing.not_looked_at else ""
-    why = f"{' and '.join(_unknown(sizing))}; " if fits == "cannot tell" else ""
-    return capital(f"{why}{at}.")
+    said = [" and ".join(_unknown(sizing))] if fits == "cannot tell" else []
+    said.append(f"the first {known} is {_at((deciding or sizing.limits)[0])}" if sizing.limits else "no limit is known")
+    said += [_NOT_LOOKED_AT.format(" and ".join(sizing.not_looked_at))] if sizing.not_looked_at else []
+    return f"{capital('; '.join(said))}."
 
 
 def _cores(result: Result) -> str:
