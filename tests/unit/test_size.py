@@ -464,7 +464,7 @@ def test_the_first_line_names_what_a_limit_was_measured_with_where_that_is_unusu
         asked = Subscribers(1, connections=1.0, new=0.001, megabits=A_FRAME)
         (sizing,) = sizings(results, asked)
         answer = str(document([sizing], asked)["gateways"][0]["text"])
-        verdict = text([sizing], asked).splitlines()[1]
+        verdict = text([sizing], asked).splitlines()[2]
         assert answer.startswith(verdict)
         return verdict
 
@@ -658,7 +658,7 @@ def test_the_exit_status_says_whether_they_fit(
     (gateway,) = json.loads(capsys.readouterr().out)["gateways"]
     assert gateway["limits"][0]["ended"] == "new connections"
     assert run(asked) == status
-    question, *lines = capsys.readouterr().out.splitlines()
+    question, _, *lines = capsys.readouterr().out.splitlines()
     assert question == f"{number:,} subscribers, each with 2 open connections and 1 new connections/s."
     assert " ".join(lines[:2]) == gateway["text"]
 
@@ -685,7 +685,7 @@ def test_a_page_begins_with_the_answer(folder: Path, tmp_path: Path, capfd: pyte
     asked = ["size", str(folder), "--subscribers", "1001", "--new-each", "1"]
     assert run([*asked, "--html", str(page)]) == 1
     out, err = capfd.readouterr()
-    question, answer, *_ = out.splitlines()
+    question, _, answer, *_ = out.splitlines()
     assert err == f"{page}\n"
     html = page.read_text(encoding="utf-8").replace("\u00a0", " ")
     answers = html.partition('<section id="answers">')[2]

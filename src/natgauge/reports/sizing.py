@@ -375,7 +375,7 @@ def _reason_of(sizing: Sizing) -> str:
     # A limit of which only a lower bound is known may come first in the table, and be none.
     deciding = [limit for limit in sizing.limits if limit.fits(sizing.asked.number) == fits]
     known = "known limit" if sizing.missing or sizing.not_looked_at else "limit"
-    said = [" and ".join(_unknown(sizing))] if fits == "cannot tell" else []
+    said = [f"why: {' and '.join(_unknown(sizing))}"] if fits == "cannot tell" else []
     said.append(f"the first {known} is {_at((deciding or sizing.limits)[0])}" if sizing.limits else "no limit is known")
     said += [_NOT_LOOKED_AT.format(" and ".join(sizing.not_looked_at))] if sizing.not_looked_at else []
     return f"{capital('; '.join(said))}."
