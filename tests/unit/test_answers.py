@@ -500,7 +500,7 @@ def test_an_answer_that_cannot_be_told_names_the_repetitions_that_differ_most(go
     )
     found, *_ = answers([quiet, noisy])
     golden(found.text)
-    assert ", and x reaches 0.83 to 1.29 times noisy (97 % interval)" in found.text
+    assert ", and x reaches 0.83 to 1.29 times noisy (95 % interval)" in found.text
     assert found.certainty == "cannot tell"
     golden(found.reasons)
     assert not_sure([found]) == f"Not sure because: {found.reasons[0]}."
